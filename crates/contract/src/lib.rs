@@ -1,1 +1,52 @@
+//! What a tool is.
+//!
+//! An author writes a [`Tool`]: a typed input and a few methods, all but one with cautious defaults.
+//! [`erase`] turns it into a [`DynTool`], the one shape a pool holds; [`DynTool::bind`] joins a tool
+//! with one valid input into a [`BoundCall`], and everything after that is typed again.
+//!
+//! This crate knows nobody: no engine, no file system, no terminal. It changes rarely.
+//!
+//! # Layout
+//! - [`tool`]: the trait authors implement, and what a tool says of itself ([`Profile`])
+//! - [`dyn_tool`]: the object-safe twin, for pools and for tools that come from elsewhere
+//! - [`erase`](mod@erase): from the first to the second
+//! - [`effects`]: what a call touches; the scheduler and the permission check both read it
+//! - [`context`]: what a running call is given; [`services`] is what it may reach
+//! - [`output`], [`error`]: how a call ends
+//! - [`schema`]: from an input type to the JSON schema a provider accepts
+//! - [`view`]: what a person is shown
 
+#![warn(missing_docs)]
+
+pub mod approval;
+pub mod context;
+pub mod dyn_tool;
+pub mod effects;
+pub mod erase;
+pub mod error;
+pub mod ids;
+pub mod output;
+pub mod progress;
+pub mod schema;
+pub mod services;
+pub mod tool;
+pub mod view;
+
+pub use approval::{Answer, Approver, Check, Permission, PermissionMode, Question};
+pub use context::{CallContext, PermissionSnapshot};
+pub use dyn_tool::{BoundCall, BoxFuture, DynTool, ToolSpec};
+pub use effects::{Effects, Reach, Repeat};
+pub use erase::erase;
+pub use error::ToolError;
+pub use ids::{CallId, SessionId};
+pub use output::{Content, ContextPatch, Message, Role, ToolOutput, ToolUse};
+pub use progress::{Progress, Update, Updates};
+pub use services::Services;
+pub use tool::{Access, Profile, Rate, Tool, ToolInput};
+pub use view::{Card, Hunk, Piece};
+
+// A tool's input type derives these; re-exported so that an author needs no version of their own.
+pub use schemars;
+pub use serde;
+pub use serde_json;
+pub use tokio_util::sync::CancellationToken;

@@ -1,1 +1,34 @@
+//! How calls are run.
+//!
+//! One tool call, start to finish, is four verbs ([`pipeline`]): `prepare` → `admit` → `execute` →
+//! `finish`. Each takes the type the step before it returns, so a call that was never admitted cannot
+//! be executed: it does not compile. The [`scheduler`] runs many of them, side by side where the
+//! outcome cannot differ from one after the other.
+//!
+//! # Layout
+//! - [`pool`]: which tools there are, which the model sees, in what order
+//! - [`pipeline`]: one call
+//! - [`scheduler`]: many calls, and the only owner of the session's context
+//! - [`permissions`]: may it run? one pure function
+//! - [`layers`]: what stands around the execution of a call: timeout, cache, rate limit, trace
+//! - [`results`]: what is too long for the model is kept on disk
+//! - [`session`]: what later calls inherit from earlier ones
+//! - [`engine`]: these parts, joined
 
+pub mod engine;
+pub mod layers;
+mod nearby;
+pub mod permissions;
+pub mod pipeline;
+pub mod pool;
+mod resolve;
+pub mod results;
+pub mod scheduler;
+pub mod session;
+
+pub use engine::{Engine, EngineBuilder};
+pub use pipeline::{Finished, Metadata, Repair};
+pub use pool::{DefinitionError, Filters, Format, Pool, Registry};
+pub use results::ResultStore;
+pub use scheduler::{Scheduler, Turn};
+pub use session::SessionContext;

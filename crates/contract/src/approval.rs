@@ -1,0 +1,102 @@
+//! Permission, as far as a tool and the person have a say in it. The decision is the engine's.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{BoxFuture, CallId, Card};
+
+/// How much runs without asking.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum PermissionMode {
+    /// Reads inside the working directories; the rest asks.
+    #[default]
+    #[serde(alias = "manual")]
+    Default,
+    /// Also edits of files inside the working directories.
+    AcceptEdits,
+    /// Reads only: everything else asks, until a plan is approved.
+    Plan,
+    /// Whatever would ask is refused.
+    DontAsk,
+    /// Everything that is not denied outright.
+    BypassPermissions,
+}
+
+impl PermissionMode {
+    /// The name used in flags, settings and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::AcceptEdits => "acceptEdits",
+            Self::Plan => "plan",
+            Self::DontAsk => "dontAsk",
+            Self::BypassPermissions => "bypassPermissions",
+        }
+    }
+}
+
+/// What [`Tool::check`](crate::Tool::check) found in a call that makes sense.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Check {
+    /// Nothing to object to.
+    Pass,
+    /// Let the person decide, in any mode; here is why.
+    Ask(String),
+}
+
+/// A tool's own word on permission.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Permission {
+    /// What the effects say: reading is free, the rest asks.
+    ByEffects,
+    /// Free, whatever the effects: it changes nothing a person would want to be asked about.
+    Allow,
+    /// Ask, in any mode; here is why.
+    Ask(String),
+    /// Never; here is why.
+    Deny(String),
+}
+
+/// What a person is asked.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// Which call.
+    pub call: CallId,
+    /// Which tool.
+    pub tool: String,
+    /// The call as it would be shown.
+    pub card: Card,
+    /// Why it needs their word.
+    pub reason: String,
+}
+
+/// What they answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// Go on, this once.
+    Allow,
+    /// No; the model is told why, if they said.
+    Deny {
+        /// What they said.
+        reason: Option<String>,
+    },
+    /// There is nobody to ask.
+    Nobody,
+}
+
+/// Asks the person. The engine calls it for calls that need their word, and tools may call it for
+/// questions of their own. Waiting for the answer holds no slot of the scheduler.
+pub trait Approver: Send + Sync {
+    /// Puts the question and waits for the answer.
+    fn ask(&self, question: Question) -> BoxFuture<'_, Answer>;
+}
+
+/// For sessions without a person: there is nobody to ask.
+#[derive(Debug, Clone, Copy)]
+pub struct NobodyToAsk;
+
+impl Approver for NobodyToAsk {
+    fn ask(&self, _: Question) -> BoxFuture<'_, Answer> {
+        Box::pin(async { Answer::Nobody })
+    }
+}

@@ -1,0 +1,63 @@
+//! What a running call is given.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::{CallId, PermissionMode, Progress, Services, SessionId, Updates, progress};
+
+/// Everything a call knows of where it runs. A snapshot: it does not change while the call runs.
+#[derive(Debug, Clone)]
+pub struct CallContext {
+    /// The session.
+    pub session: SessionId,
+    /// This call.
+    pub call: CallId,
+    /// The directory relative paths start from; absolute.
+    pub cwd: Arc<Path>,
+    /// Fires when the call should end. Child of the turn's, which is child of the session's.
+    pub cancel: CancellationToken,
+    /// Where news of the call goes.
+    pub progress: Progress,
+    /// What is permitted.
+    pub permissions: PermissionSnapshot,
+    /// The model that asked, where known.
+    pub model: Option<Arc<str>>,
+    /// What it may reach.
+    pub services: Services,
+}
+
+/// What was permitted when the call was admitted.
+#[derive(Debug, Clone)]
+pub struct PermissionSnapshot {
+    /// The mode.
+    pub mode: PermissionMode,
+    /// The working directory and the additional ones; absolute.
+    pub directories: Arc<[PathBuf]>,
+}
+
+impl CallContext {
+    /// A context for the test of a tool: it works in `dir`, everything is permitted, nobody can be
+    /// asked, and the second part hears the tool's progress.
+    pub fn for_test(dir: &Path) -> (Self, Updates) {
+        let call = CallId::new();
+        let (progress, updates) = progress::channel(call);
+        let context = Self {
+            session: SessionId::new(),
+            call,
+            cwd: Arc::from(dir),
+            cancel: CancellationToken::new(),
+            progress,
+            permissions: PermissionSnapshot {
+                mode: PermissionMode::BypassPermissions,
+                directories: Arc::from([dir.to_path_buf()]),
+            },
+            model: None,
+            services: Services::none(),
+        };
+        (context, updates)
+    }
+}

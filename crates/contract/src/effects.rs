@@ -1,0 +1,94 @@
+//! What a call touches.
+//!
+//! The scheduler runs calls side by side where their effects cannot meet, and the permission check
+//! judges the same effects, so a tool says it once and both agree.
+
+use std::path::PathBuf;
+
+/// What one call touches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Effects {
+    /// What it looks at.
+    pub reads: Reach,
+    /// What it changes.
+    pub writes: Reach,
+    /// It must run with nothing beside it.
+    pub exclusive: bool,
+    /// It may answer with [`ContextPatch`](crate::ContextPatch)es, so calls after it wait for them.
+    /// A patch from a call that did not say so is dropped.
+    pub patches: bool,
+    /// What a second run of the same call would do, when nobody knows whether the first one ran.
+    pub repeat: Repeat,
+}
+
+/// How far reading or writing goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reach {
+    /// Not at all.
+    Nothing,
+    /// These absolute paths, each with everything below it.
+    Paths(Vec<PathBuf>),
+    /// Nobody can say beforehand.
+    Anything,
+}
+
+/// Whether a call may be run again when its outcome was lost (a crash, a broken connection).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeat {
+    /// Run it again: nothing changes.
+    Harmless,
+    /// Look first: what it would do can be compared with what is there.
+    Checkable,
+    /// Never without asking.
+    Never,
+}
+
+impl Effects {
+    /// Touches nothing outside itself.
+    pub const NONE: Self = Self {
+        reads: Reach::Nothing,
+        writes: Reach::Nothing,
+        exclusive: false,
+        patches: false,
+        repeat: Repeat::Harmless,
+    };
+
+    /// Reads, no telling what; changes nothing.
+    pub const READS: Self = Self {
+        reads: Reach::Anything,
+        ..Self::NONE
+    };
+
+    /// May do anything: runs alone, and is never run twice.
+    pub const EXCLUSIVE: Self = Self {
+        reads: Reach::Anything,
+        writes: Reach::Anything,
+        exclusive: true,
+        patches: true,
+        repeat: Repeat::Never,
+    };
+
+    /// Reads these paths and what is below them.
+    pub fn reading(paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self {
+            reads: Reach::Paths(paths.into_iter().collect()),
+            ..Self::NONE
+        }
+    }
+
+    /// Reads and replaces these files.
+    pub fn writing(paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        let paths: Vec<_> = paths.into_iter().collect();
+        Self {
+            reads: Reach::Paths(paths.clone()),
+            writes: Reach::Paths(paths),
+            repeat: Repeat::Checkable,
+            ..Self::NONE
+        }
+    }
+
+    /// Changes nothing: neither files nor anything nobody can name.
+    pub fn is_read_only(&self) -> bool {
+        !self.exclusive && self.writes == Reach::Nothing
+    }
+}

@@ -1,0 +1,123 @@
+//! From a typed [`Tool`] to a [`DynTool`].
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::{
+    BoundCall, BoxFuture, CallContext, Card, Check, Content, DynTool, Effects, Permission, Tool,
+    ToolError, ToolInput, ToolOutput, ToolSpec, view::plain,
+};
+
+/// Makes a tool fit for a pool: its schema is derived, and its input type disappears behind
+/// [`DynTool::bind`].
+pub fn erase<T: Tool>(tool: T) -> Arc<dyn DynTool> {
+    let (input_schema, documented) = T::Input::describe();
+    let spec = ToolSpec {
+        name: T::NAME.to_owned(),
+        description: tool.prompt().unwrap_or(documented),
+        input_schema,
+        profile: tool.profile(),
+    };
+    Arc::new(Erased { tool, spec })
+}
+
+struct Erased<T> {
+    tool: T,
+    spec: ToolSpec,
+}
+
+impl<T: Tool> DynTool for Erased<T> {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn is_enabled(&self) -> BoxFuture<'_, bool> {
+        Box::pin(self.tool.is_enabled())
+    }
+
+    fn backfill(&self, input: &mut Value) {
+        self.tool.backfill(input);
+    }
+
+    fn bind(self: Arc<Self>, input: Value) -> Result<Box<dyn BoundCall>, ToolError> {
+        let typed = T::Input::parse(&input)?;
+        Ok(Box::new(Bound {
+            tool: self,
+            typed,
+            input,
+        }))
+    }
+}
+
+struct Bound<T: Tool> {
+    tool: Arc<Erased<T>>,
+    typed: T::Input,
+    input: Value,
+}
+
+impl<T: Tool> Bound<T> {
+    fn tool(&self) -> &T {
+        &self.tool.tool
+    }
+}
+
+impl<T: Tool> BoundCall for Bound<T> {
+    fn spec(&self) -> &ToolSpec {
+        &self.tool.spec
+    }
+
+    fn input(&self) -> &Value {
+        &self.input
+    }
+
+    fn effects(&self) -> Effects {
+        self.spec()
+            .profile
+            .access
+            .hold(self.tool().effects(&self.typed))
+    }
+
+    fn check<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Result<Check, ToolError>> {
+        Box::pin(self.tool().check(&self.typed, cx))
+    }
+
+    fn permission(&self, cx: &CallContext) -> Permission {
+        self.tool().permission(&self.typed, cx)
+    }
+
+    fn classifier_input(&self) -> Option<String> {
+        self.tool().classifier_input(&self.typed)
+    }
+
+    fn call<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(self.tool().call(&self.typed, cx))
+    }
+
+    fn to_model(&self, output: &ToolOutput) -> Vec<Content> {
+        self.tool().to_model(output)
+    }
+    fn render_use(&self) -> Card {
+        self.tool()
+            .render_use(&self.typed)
+            .unwrap_or_else(|| plain::call(self.spec(), self.input()))
+    }
+
+    fn render_result(&self, output: &ToolOutput) -> Card {
+        self.tool()
+            .render_result(&self.typed, output)
+            .unwrap_or_else(|| plain::result(self.render_use(), output))
+    }
+
+    fn render_error(&self, error: &ToolError) -> Card {
+        self.tool()
+            .render_error(&self.typed, error)
+            .unwrap_or_else(|| plain::error(self.render_use(), error))
+    }
+
+    fn render_rejected(&self, reason: &str) -> Card {
+        self.tool()
+            .render_rejected(&self.typed, reason)
+            .unwrap_or_else(|| plain::rejected(self.render_use(), reason))
+    }
+}

@@ -1,0 +1,81 @@
+//! Names of sessions and calls: UUIDv7, so that they sort by time and may be made anywhere.
+
+use std::{
+    fmt,
+    sync::atomic::{AtomicU16, Ordering},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use serde::{Deserialize, Serialize};
+use uuid::{Builder, Uuid};
+
+/// One session: a conversation with its cwd, its ledger of files and its results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SessionId(pub Uuid);
+
+/// One tool call, named by us whatever the provider calls it; also the id under which it is undone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CallId(pub Uuid);
+
+impl SessionId {
+    /// A new session's id.
+    #[expect(
+        clippy::new_without_default,
+        reason = "two defaults would not be equal"
+    )]
+    pub fn new() -> Self {
+        Self(time_ordered())
+    }
+}
+
+impl CallId {
+    /// A new call's id.
+    #[expect(
+        clippy::new_without_default,
+        reason = "two defaults would not be equal"
+    )]
+    pub fn new() -> Self {
+        Self(time_ordered())
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for CallId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A UUIDv7 whose 12 bits after the time count up, so that ids of one millisecond sort as made.
+fn time_ordered() -> Uuid {
+    static MADE: AtomicU16 = AtomicU16::new(0);
+    let millis = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_millis();
+    let mut random = [0; 10];
+    // Without entropy the id is still unique in this process by time and count.
+    let _ = getrandom::fill(&mut random);
+    random[..2].copy_from_slice(&MADE.fetch_add(1, Ordering::Relaxed).to_be_bytes());
+    Builder::from_unix_timestamp_millis(u64::try_from(millis).unwrap_or(u64::MAX), &random)
+        .into_uuid()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_version_7_and_differ() {
+        let (a, b) = (CallId::new(), CallId::new());
+        assert_eq!(a.0.get_version_num(), 7);
+        assert_ne!(a, b);
+    }
+}

@@ -1,0 +1,153 @@
+//! What goes in, and what a call that worked gives back.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::PermissionMode;
+
+/// A model's request to use a tool, as it came.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolUse {
+    /// The provider's id of this request; the result carries it back.
+    pub id: String,
+    /// The tool's name, or an alias.
+    pub name: String,
+    /// The arguments, as the model wrote them.
+    pub input: Value,
+}
+
+/// What a call gives back.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ToolOutput {
+    /// What the model reads, unless [`Tool::to_model`](crate::Tool::to_model) says otherwise.
+    pub content: Vec<Content>,
+    /// The same for programs: hooks, stream readers, embedders. Never sent to the model.
+    pub structured: Option<Value>,
+    /// Messages put into the conversation after the result.
+    pub messages: Vec<Message>,
+    /// What changes in the session. Only from calls whose effects say [`patches`](crate::Effects::patches).
+    pub patches: Vec<ContextPatch>,
+}
+
+impl ToolOutput {
+    /// Just text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self {
+            content: vec![Content::text(text)],
+            ..Self::default()
+        }
+    }
+
+    /// The same with a value for programs.
+    #[must_use]
+    pub fn with_structured(mut self, value: Value) -> Self {
+        self.structured = Some(value);
+        self
+    }
+
+    /// The same with a change of the session.
+    #[must_use]
+    pub fn with_patch(mut self, patch: ContextPatch) -> Self {
+        self.patches.push(patch);
+        self
+    }
+}
+
+/// A block of content, in the shape providers use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "type")]
+pub enum Content {
+    /// Text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// A picture.
+    Image {
+        /// Its bytes.
+        source: Source,
+    },
+    /// A document, such as a PDF.
+    Document {
+        /// Its bytes.
+        source: Source,
+    },
+}
+
+/// The bytes of a block that is not text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "type")]
+pub enum Source {
+    /// Inline.
+    Base64 {
+        /// Such as `image/png`.
+        media_type: String,
+        /// The bytes in base 64.
+        data: String,
+    },
+}
+
+impl Content {
+    /// A block of text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into() }
+    }
+
+    /// The text of a block of text.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text { text } => Some(text),
+            Self::Image { .. } | Self::Document { .. } => None,
+        }
+    }
+}
+
+/// A message that a tool adds to the conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Message {
+    /// In whose name.
+    pub role: Role,
+    /// What it says.
+    pub content: Vec<Content>,
+}
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The person, or the harness on their behalf.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// A change of the session, as a value: it can be logged, compared and replayed.
+///
+/// The scheduler alone applies patches, in the order of the calls.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "type")]
+#[non_exhaustive]
+pub enum ContextPatch {
+    /// Relative paths start here from now on.
+    SetCwd {
+        /// An absolute directory.
+        path: PathBuf,
+    },
+    /// The permission mode from now on.
+    SetMode {
+        /// The mode.
+        mode: PermissionMode,
+    },
+    /// One more working directory.
+    AddDirectory {
+        /// An absolute directory.
+        path: PathBuf,
+    },
+    /// These deferred tools are offered in full from now on.
+    ActivateTools {
+        /// Their names.
+        names: Vec<String>,
+    },
+}

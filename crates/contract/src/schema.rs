@@ -1,0 +1,197 @@
+//! From an input type to the JSON schema that providers accept.
+//!
+//! schemars describes the Rust type; providers want less: no references, no meta-schema, objects
+//! that say what they take and nothing else, and no `null` for what may simply be left out.
+
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde_json::{Map, Value, json};
+
+/// The schema of an input type, and its doc comment.
+pub fn of<T: JsonSchema>() -> (Value, String) {
+    let generator = SchemaSettings::draft2020_12()
+        .with(|settings| {
+            settings.inline_subschemas = true;
+            settings.meta_schema = None;
+        })
+        .into_generator();
+    let mut schema = generator.into_root_schema_for::<T>().to_value();
+    normalise(&mut schema);
+    let description = schema
+        .as_object_mut()
+        .and_then(|object| object.shift_remove("description"))
+        .and_then(|text| text.as_str().map(str::to_owned))
+        .unwrap_or_default();
+    (schema, description)
+}
+
+/// Brings a schema into the form providers accept, keeping its meaning.
+pub fn normalise(schema: &mut Value) {
+    let Some(object) = schema.as_object_mut() else {
+        return;
+    };
+    object.shift_remove("$schema");
+    object.shift_remove("title");
+    drop_integer_formats(object);
+    constants_to_enum(object);
+    drop_null(object);
+    for keyword in ["properties", "patternProperties"] {
+        if let Some(Value::Object(properties)) = object.get_mut(keyword) {
+            properties.values_mut().for_each(normalise);
+        }
+    }
+    for keyword in ["items", "additionalProperties", "not"] {
+        if let Some(inner) = object.get_mut(keyword) {
+            normalise(inner);
+        }
+    }
+    for keyword in ["anyOf", "oneOf", "allOf", "prefixItems"] {
+        if let Some(Value::Array(branches)) = object.get_mut(keyword) {
+            branches.iter_mut().for_each(normalise);
+        }
+    }
+    if object.get("type") == Some(&json!("object")) {
+        // An input without fields has no `properties` at all; providers want the keyword there.
+        object.entry("properties").or_insert_with(|| json!({}));
+        object.entry("additionalProperties").or_insert(json!(false));
+    }
+}
+
+/// `"format": "uint64"` and the like are Rust's business; the bounds say what matters.
+fn drop_integer_formats(object: &mut Map<String, Value>) {
+    let numeric = object
+        .get("format")
+        .and_then(Value::as_str)
+        .is_some_and(|format| {
+            matches!(format, "double" | "float")
+                || format.trim_start_matches('u').strip_prefix("int").is_some()
+        });
+    if numeric {
+        object.shift_remove("format");
+    }
+}
+
+/// An enum with documented variants comes as `oneOf` of constants: one `enum` says the same, and
+/// the docs of the variants join the description.
+fn constants_to_enum(object: &mut Map<String, Value>) {
+    let Some(Value::Array(branches)) = object.get("oneOf") else {
+        return;
+    };
+    let mut values = Vec::new();
+    let mut docs = Vec::new();
+    for branch in branches {
+        if let Some(constant) = branch.get("const") {
+            values.push(constant.clone());
+            if let (Some(name), Some(doc)) = (
+                constant.as_str(),
+                branch.get("description").and_then(Value::as_str),
+            ) {
+                docs.push(format!("`{name}`: {doc}"));
+            }
+        } else if let Some(Value::Array(several)) = branch.get("enum") {
+            values.extend(several.iter().cloned());
+        } else {
+            return;
+        }
+    }
+    object.shift_remove("oneOf");
+    object.insert("type".into(), json!("string"));
+    object.insert("enum".into(), Value::Array(values));
+    if !docs.is_empty() {
+        let before = object
+            .get("description")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let text = format!("{before}\n{}", docs.join("\n"));
+        object.insert("description".into(), json!(text.trim()));
+    }
+}
+
+/// `Option<T>` comes as "T or null". A parameter that may be left out needs no null; one that is
+/// sent all the same is taken as left out (coercion).
+fn drop_null(object: &mut Map<String, Value>) {
+    if let Some(Value::Array(types)) = object.get_mut("type") {
+        types.retain(|kind| kind != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            object.insert("type".into(), only);
+        }
+    }
+    if let Some(Value::Array(values)) = object.get_mut("enum") {
+        values.retain(|value| !value.is_null());
+    }
+    if object.get("default") == Some(&Value::Null) {
+        object.shift_remove("default");
+    }
+    if let Some(Value::Array(branches)) = object.get_mut("anyOf") {
+        branches.retain(|branch| branch.get("type") != Some(&json!("null")));
+        if let [Value::Object(only)] = branches.as_mut_slice() {
+            let only = std::mem::take(only);
+            object.shift_remove("anyOf");
+            for (keyword, value) in only {
+                object.entry(keyword).or_insert(value);
+            }
+            constants_to_enum(object);
+            drop_integer_formats(object);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    /// Paints a wall.
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Paint {
+        /// Which colour.
+        colour: Colour,
+        /// How many coats.
+        coats: Option<u64>,
+        /// Where.
+        spots: Vec<Spot>,
+        /// Or this one.
+        other: Option<Colour>,
+        #[serde(default)]
+        dry: bool,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    enum Colour {
+        /// Like blood.
+        Red,
+        /// Like grass.
+        Green,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Spot {
+        x: f64,
+        y: i32,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    struct Nothing {}
+
+    #[test]
+    fn a_schema_has_no_references_and_closed_objects() {
+        let (schema, description) = of::<Paint>();
+        assert_eq!(description, "Paints a wall.");
+        insta::assert_json_snapshot!(schema);
+    }
+
+    #[test]
+    fn an_input_without_fields_is_still_a_closed_object() {
+        let (schema, _) = of::<Nothing>();
+        assert_eq!(
+            schema,
+            json!({"type": "object", "properties": {}, "additionalProperties": false})
+        );
+    }
+}

@@ -1,0 +1,269 @@
+//! The trait a tool author implements.
+
+use std::{borrow::Cow, time::Duration};
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::{
+    CallContext, Card, Check, Content, Effects, Permission, ToolError, ToolOutput, effects::Reach,
+    schema,
+};
+
+/// What a tool takes: any type that serde can read and schemars can describe.
+///
+/// Its doc comment is the description the model reads; the docs of its fields describe the
+/// parameters. It is implemented for every fitting type, never by hand.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a tool's input",
+    label = "not a tool input",
+    note = "derive what the engine needs: `#[derive(serde::Deserialize, schemars::JsonSchema)]`",
+    note = "and add `#[serde(deny_unknown_fields)]`, so that a misspelt parameter is an error"
+)]
+pub trait ToolInput: Sized + Send + Sync + 'static {
+    /// Its schema as providers want it, and its doc comment. Called once, by
+    /// [`erase`](fn@crate::erase).
+    fn describe() -> (Value, String);
+
+    /// Reads it from what the model sent. Called by [`DynTool::bind`](crate::DynTool::bind).
+    fn parse(input: &Value) -> Result<Self, ToolError>;
+}
+
+// Without this the compiler names `JsonSchema` and not what to derive.
+#[diagnostic::do_not_recommend]
+impl<T: DeserializeOwned + JsonSchema + Send + Sync + 'static> ToolInput for T {
+    fn describe() -> (Value, String) {
+        schema::of::<T>()
+    }
+
+    fn parse(input: &Value) -> Result<Self, ToolError> {
+        T::deserialize(input).map_err(|error| ToolError::Input(error.to_string()))
+    }
+}
+
+/// One thing a model can do.
+///
+/// Only [`NAME`](Tool::NAME), [`Input`](Tool::Input) and [`call`](Tool::call) must be given. Every
+/// other method has a default that is safe for a tool nobody knows anything about: it runs alone,
+/// may destroy, and a person is asked first.
+///
+/// ```
+/// use haft_contract::{CallContext, Effects, Tool, ToolError, ToolOutput};
+///
+/// /// Says hello.
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// #[serde(deny_unknown_fields)]
+/// struct Input {
+///     /// Whom to greet.
+///     name: String,
+/// }
+///
+/// struct Greet;
+///
+/// impl Tool for Greet {
+///     type Input = Input;
+///     const NAME: &'static str = "Greet";
+///
+///     fn effects(&self, _: &Input) -> Effects {
+///         Effects::NONE
+///     }
+///
+///     async fn call(&self, input: &Input, _: &CallContext) -> Result<ToolOutput, ToolError> {
+///         Ok(ToolOutput::text(format!("Hello, {}!", input.name)))
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tool",
+    label = "does not implement `Tool`",
+    note = "a tool is a type with `impl Tool for {Self}`: an `Input` type, a `NAME` and `async fn call`",
+    note = "a tool that is already erased is an `Arc<dyn DynTool>`: register that directly"
+)]
+pub trait Tool: Send + Sync + 'static {
+    /// What the model sends. Parsed once, by [`DynTool::bind`](crate::DynTool::bind).
+    type Input: ToolInput;
+
+    /// The name the model calls, unique in a pool; case matters.
+    const NAME: &'static str;
+
+    /// What the tool says of itself. Called once, by [`erase`](fn@crate::erase).
+    fn profile(&self) -> Profile {
+        Profile::default()
+    }
+
+    /// Can it be used here and now? Called by the pool when it is built, for all tools at once; a
+    /// tool that answers `false` is not offered to the model.
+    fn is_enabled(&self) -> impl Future<Output = bool> + Send {
+        async { true }
+    }
+
+    /// The description the model reads, where it must depend on the surroundings. Called by the
+    /// pool when definitions are made. `None`: the doc comment of the input type.
+    fn prompt(&self) -> Option<String> {
+        None
+    }
+
+    /// Fills in what the model left implied, before the input is parsed. Called by `prepare`, after
+    /// coercion and before validation; paths named in [`Profile::paths`] are made absolute later.
+    fn backfill(&self, input: &mut Value) {
+        let _ = input;
+    }
+
+    /// What this call touches. Called by the scheduler (what may run beside it) and by `admit` (what
+    /// must be permitted), more than once; it must be quick and answer the same while the files stay
+    /// the same. Default: everything, alone, destructively.
+    fn effects(&self, input: &Self::Input) -> Effects {
+        let _ = input;
+        Effects::EXCLUSIVE
+    }
+
+    /// Does the call make sense (does the file exist, was it read before)? Called by `admit`, before
+    /// a person is asked. An error goes to the model; [`Check::Ask`] asks the person in any mode.
+    fn check(
+        &self,
+        input: &Self::Input,
+        cx: &CallContext,
+    ) -> impl Future<Output = Result<Check, ToolError>> + Send {
+        let _ = (input, cx);
+        async { Ok(Check::Pass) }
+    }
+
+    /// The tool's own word on permission, weighed by `admit` with the rules and the mode. Default:
+    /// ask, unless the effects are read-only.
+    fn permission(&self, input: &Self::Input, cx: &CallContext) -> Permission {
+        let _ = (input, cx);
+        Permission::ByEffects
+    }
+
+    /// The text in which danger would hide, such as the command line a tool would run. Called by
+    /// `admit`, for the command classifier and for the question put to a person.
+    fn classifier_input(&self, input: &Self::Input) -> Option<String> {
+        let _ = input;
+        None
+    }
+
+    /// Does it. Called by `execute`, only ever for an admitted call. Long work must watch
+    /// [`CallContext::cancel`] and return [`ToolError::Cancelled`].
+    fn call(
+        &self,
+        input: &Self::Input,
+        cx: &CallContext,
+    ) -> impl Future<Output = Result<ToolOutput, ToolError>> + Send;
+
+    /// What the model reads of the output. Called by `finish`. Default: its content as it is.
+    fn to_model(&self, output: &ToolOutput) -> Vec<Content> {
+        output.content.clone()
+    }
+
+    /// The call as a person sees it, before it ran. Called by whoever shows or asks. `None`: a plain
+    /// card made from the name and the input.
+    fn render_use(&self, input: &Self::Input) -> Option<Card> {
+        let _ = input;
+        None
+    }
+
+    /// The result as a person sees it. Called by whoever shows it. `None`: the text the model got.
+    fn render_result(&self, input: &Self::Input, output: &ToolOutput) -> Option<Card> {
+        let _ = (input, output);
+        None
+    }
+
+    /// A failure as a person sees it. Called by whoever shows it. `None`: the error text.
+    fn render_error(&self, input: &Self::Input, error: &ToolError) -> Option<Card> {
+        let _ = (input, error);
+        None
+    }
+
+    /// A call that was not permitted, as a person sees it. Called by whoever shows it. `None`: the
+    /// call's card with the reason.
+    fn render_rejected(&self, input: &Self::Input, reason: &str) -> Option<Card> {
+        let _ = (input, reason);
+        None
+    }
+}
+
+/// What a tool says of itself, once, whatever the input.
+#[derive(Debug, Clone)]
+pub struct Profile {
+    /// Other names under which it may be called, filtered or named in a rule.
+    pub aliases: Vec<Cow<'static, str>>,
+    /// The name people see; the tool's name where absent.
+    pub title: Option<Cow<'static, str>>,
+    /// The family it belongs to: what `haft tools` shows as its class.
+    pub family: Cow<'static, str>,
+    /// Words a search for tools should find it by, beyond its name and description.
+    pub search_hint: Cow<'static, str>,
+    /// Sent to the model by name only, until something activates it.
+    pub deferred: bool,
+    /// The most any of its calls can do. The engine holds [`Effects`] to it.
+    pub access: Access,
+    /// Parameters that hold paths (strings or lists of strings): `~` and relative ones are made
+    /// absolute, and each is held against the working directories.
+    pub paths: &'static [&'static str],
+    /// Longest result in characters that goes to the model inline; the rest is kept on disk.
+    /// `None`: the tool has limits of its own.
+    pub result_cap: Option<usize>,
+    /// How long one call may run; `None`: as the engine is configured.
+    pub timeout: Option<Duration>,
+    /// How long a read-only answer may be served again. `None`: never; an answer about files must
+    /// be fresh.
+    pub cache: Option<Duration>,
+    /// How often it may be called.
+    pub rate: Option<Rate>,
+}
+
+/// The ceiling for tools that name none (spec: "everything else 50,000").
+pub const DEFAULT_RESULT_CAP: usize = 50_000;
+
+impl Default for Profile {
+    fn default() -> Self {
+        Self {
+            aliases: Vec::new(),
+            title: None,
+            family: Cow::Borrowed("custom"),
+            search_hint: Cow::Borrowed(""),
+            deferred: false,
+            access: Access::Anything,
+            paths: &[],
+            result_cap: Some(DEFAULT_RESULT_CAP),
+            timeout: None,
+            cache: None,
+            rate: None,
+        }
+    }
+}
+
+/// The most a tool can do, known without its input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Access {
+    /// Only ever reads: runs beside any other reader.
+    Reads,
+    /// Writes the paths it names: runs beside whatever touches none of them.
+    Paths,
+    /// May do anything: judged call by call.
+    Anything,
+}
+
+impl Access {
+    /// Holds effects to what the tool may do at most: what goes beyond it runs alone, as the effects
+    /// of an unknown tool would.
+    pub fn hold(self, effects: Effects) -> Effects {
+        let within = match self {
+            Self::Reads => effects.is_read_only(),
+            Self::Paths => !effects.exclusive && effects.writes != Reach::Anything,
+            Self::Anything => true,
+        };
+        if within { effects } else { Effects::EXCLUSIVE }
+    }
+}
+
+/// At most `calls` in any `per`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    /// How many calls.
+    pub calls: u32,
+    /// In how long a time.
+    pub per: Duration,
+}

@@ -1,0 +1,106 @@
+//! What a person is shown: parts of a card, without colours or widths. Who draws it decides those.
+
+use serde::{Deserialize, Serialize};
+
+/// A call, or its result, as a person sees it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Card {
+    /// The tool, as people call it.
+    pub title: String,
+    /// What it is about: a path, a pattern, a command.
+    pub subject: String,
+    /// One line of outcome, such as `12 lines`.
+    pub summary: String,
+    /// The rest.
+    pub body: Vec<Piece>,
+}
+
+/// A part of a card's body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// Plain text, any number of lines.
+    Text(String),
+    /// The same, less important.
+    Muted(String),
+    /// Something went wrong.
+    Alarm(String),
+    /// What changed in a file.
+    Diff(Vec<Hunk>),
+}
+
+/// A run of changed lines with the lines around it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Hunk {
+    /// First line in the old file, from 1.
+    pub old_start: usize,
+    /// How many lines of the old file.
+    pub old_lines: usize,
+    /// First line in the new file, from 1.
+    pub new_start: usize,
+    /// How many lines of the new file.
+    pub new_lines: usize,
+    /// Each begins with a blank (both), `-` (old) or `+` (new).
+    pub lines: Vec<String>,
+}
+
+impl Card {
+    /// A card with a title and a subject.
+    pub fn new(title: impl Into<String>, subject: impl Into<String>) -> Self {
+        Self {
+            title: title.into(),
+            subject: subject.into(),
+            ..Self::default()
+        }
+    }
+
+    /// The same with a line of outcome.
+    #[must_use]
+    pub fn with_summary(mut self, summary: impl Into<String>) -> Self {
+        self.summary = summary.into();
+        self
+    }
+
+    /// The same with one more part.
+    #[must_use]
+    pub fn with(mut self, piece: Piece) -> Self {
+        self.body.push(piece);
+        self
+    }
+}
+
+/// The cards of calls whose tool draws none of its own.
+pub mod plain {
+    use serde_json::Value;
+
+    use super::{Card, Piece};
+    use crate::{Content, ToolError, ToolOutput, ToolSpec};
+
+    /// The call: its first argument is the subject.
+    pub fn call(spec: &ToolSpec, input: &Value) -> Card {
+        let subject = match input.as_object().and_then(|object| object.values().next()) {
+            Some(Value::String(text)) => text.lines().next().unwrap_or_default().to_owned(),
+            Some(other) => other.to_string(),
+            None => String::new(),
+        };
+        Card::new(spec.title(), subject)
+    }
+
+    /// The call with what the model was given.
+    pub fn result(call: Card, output: &ToolOutput) -> Card {
+        let texts = output.content.iter().filter_map(Content::as_text);
+        texts.fold(call, |card, text| card.with(Piece::Text(text.to_owned())))
+    }
+
+    /// The call with what went wrong.
+    pub fn error(call: Card, error: &ToolError) -> Card {
+        call.with_summary("failed")
+            .with(Piece::Alarm(error.to_string()))
+    }
+
+    /// The call with why it was not permitted.
+    pub fn rejected(call: Card, reason: &str) -> Card {
+        call.with_summary("not permitted")
+            .with(Piece::Alarm(reason.to_owned()))
+    }
+}

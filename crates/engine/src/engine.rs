@@ -1,0 +1,166 @@
+//! The parts of the engine, joined.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use haft_contract::{Progress, Services, SessionId};
+
+use crate::{
+    DefinitionError, Filters, Pool, Registry, ResultStore, Scheduler, SessionContext,
+    layers::{self, Layer, LayerSettings},
+    results::Budget,
+};
+
+/// How long a call may run where its tool does not say: longer than anything useful, so that only
+/// a dead file system is cut off.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// How many calls run at once, unless told otherwise.
+pub const DEFAULT_CONCURRENCY: usize = 10;
+
+/// Everything that calls of one session share and none of them changes.
+pub struct Engine {
+    pub(crate) session: SessionId,
+    pub(crate) pool: Pool,
+    pub(crate) services: Services,
+    pub(crate) layers: Vec<Arc<dyn Layer>>,
+    pub(crate) results: ResultStore,
+    pub(crate) progress: Option<Progress>,
+    pub(crate) model: Option<Arc<str>>,
+    pub(crate) concurrency: usize,
+}
+
+impl Engine {
+    /// Sets one up.
+    pub fn builder(registry: Registry, session_folder: impl Into<PathBuf>) -> EngineBuilder {
+        EngineBuilder {
+            registry,
+            filters: Filters::default(),
+            session: SessionId::new(),
+            session_folder: session_folder.into(),
+            services: Services::none(),
+            settings: LayerSettings {
+                timeout: Some(DEFAULT_TIMEOUT),
+                ..LayerSettings::default()
+            },
+            more_layers: Vec::new(),
+            budget: Budget::default(),
+            progress: None,
+            model: None,
+            concurrency: DEFAULT_CONCURRENCY,
+        }
+    }
+
+    /// The tools.
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// A session's calls run here.
+    pub fn scheduler(self: Arc<Self>, context: SessionContext) -> Scheduler {
+        Scheduler::new(self, context)
+    }
+}
+
+/// Sets an engine up.
+pub struct EngineBuilder {
+    registry: Registry,
+    filters: Filters,
+    session: SessionId,
+    session_folder: PathBuf,
+    services: Services,
+    settings: LayerSettings,
+    more_layers: Vec<Arc<dyn Layer>>,
+    budget: Budget,
+    progress: Option<Progress>,
+    model: Option<Arc<str>>,
+    concurrency: usize,
+}
+
+impl EngineBuilder {
+    /// Adds a tool.
+    pub fn tool(mut self, tool: impl haft_contract::Tool) -> Result<Self, DefinitionError> {
+        self.registry.add(tool)?;
+        Ok(self)
+    }
+
+    /// Which tools are offered.
+    #[must_use]
+    pub fn filters(mut self, filters: Filters) -> Self {
+        self.filters = filters;
+        self
+    }
+
+    /// The session's id, where it is known already.
+    #[must_use]
+    pub fn session(mut self, session: SessionId) -> Self {
+        self.session = session;
+        self
+    }
+
+    /// What calls may reach.
+    #[must_use]
+    pub fn services(mut self, services: Services) -> Self {
+        self.services = services;
+        self
+    }
+
+    /// How the layers treat each tool.
+    #[must_use]
+    pub fn layer_settings(mut self, settings: LayerSettings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// One more layer, inside the standard ones: nearest to the tool.
+    #[must_use]
+    pub fn layer(mut self, layer: Arc<dyn Layer>) -> Self {
+        self.more_layers.push(layer);
+        self
+    }
+
+    /// How much of long results is kept.
+    #[must_use]
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.budget = budget;
+        self
+    }
+
+    /// Who hears of running calls.
+    #[must_use]
+    pub fn progress(mut self, progress: Progress) -> Self {
+        self.progress = Some(progress);
+        self
+    }
+
+    /// The model whose calls these are.
+    #[must_use]
+    pub fn model(mut self, model: impl Into<Arc<str>>) -> Self {
+        self.model = Some(model.into());
+        self
+    }
+
+    /// How many calls run at once; at least one.
+    #[must_use]
+    pub fn concurrency(mut self, most: usize) -> Self {
+        self.concurrency = most.max(1);
+        self
+    }
+
+    /// The engine, and the names its filters asked for that no tool has.
+    pub async fn build(self) -> (Arc<Engine>, Vec<String>) {
+        let (pool, unknown) = self.registry.pool(&self.filters).await;
+        let mut layers = layers::standard(&Arc::new(self.settings));
+        layers.extend(self.more_layers);
+        let engine = Engine {
+            session: self.session,
+            pool,
+            services: self.services,
+            layers,
+            results: ResultStore::new(self.session_folder.join("tool-results"), self.budget),
+            progress: self.progress,
+            model: self.model,
+            concurrency: self.concurrency,
+        };
+        (Arc::new(engine), unknown)
+    }
+}

@@ -1,0 +1,107 @@
+//! Answers that may be given again.
+//!
+//! Only read-only calls of tools that ask for it, only for as long as they say, and only until
+//! anything changes: every call that is not read-only empties the cache, before and after it runs.
+
+use std::{
+    collections::HashMap,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use haft_contract::{BoxFuture, CallContext, ToolOutput};
+use tokio::time::Instant;
+
+use super::{CallResult, Layer, LayerSettings, Next};
+use crate::pipeline::Admitted;
+
+/// Answers kept at most.
+const MOST_ENTRIES: usize = 256;
+
+/// Keeps answers.
+#[derive(Debug)]
+pub struct Cache {
+    settings: Arc<LayerSettings>,
+    entries: Mutex<Entries>,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    answers: HashMap<Key, (Instant, ToolOutput)>,
+    /// Counts changes, so that an answer from before one is not kept after it.
+    changes: u64,
+}
+
+/// Tool, input, and where it was asked from.
+type Key = (String, String, Arc<Path>);
+
+impl Cache {
+    /// With these settings.
+    pub fn new(settings: Arc<LayerSettings>) -> Self {
+        Self {
+            settings,
+            entries: Mutex::default(),
+        }
+    }
+
+    fn entries(&self) -> std::sync::MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn forget_all(&self) {
+        let mut entries = self.entries();
+        entries.changes += 1;
+        entries.answers.clear();
+    }
+}
+
+impl Layer for Cache {
+    fn call<'a>(
+        &'a self,
+        call: &'a Admitted,
+        cx: &'a CallContext,
+        next: Next<'a>,
+    ) -> BoxFuture<'a, CallResult> {
+        let call = call.call();
+        if !call.effects().is_read_only() {
+            return Box::pin(async move {
+                self.forget_all();
+                let result = next.run(cx).await;
+                self.forget_all();
+                result
+            });
+        }
+        let Some(keep_for) = self.settings.tool(call.spec()).cache else {
+            return next.run(cx);
+        };
+        let key = (
+            call.name().to_owned(),
+            call.input().to_string(),
+            Arc::clone(&cx.cwd),
+        );
+        Box::pin(async move {
+            let now = Instant::now();
+            let changes = {
+                let entries = self.entries();
+                match entries.answers.get(&key) {
+                    Some((until, answer)) if now < *until => return Ok(answer.clone()),
+                    _ => entries.changes,
+                }
+            };
+            let output = next.run(cx).await?;
+            let mut entries = self.entries();
+            // A patch must be applied anew each time, so an answer with one is not repeatable.
+            if entries.changes == changes && output.patches.is_empty() {
+                if entries.answers.len() >= MOST_ENTRIES {
+                    entries.answers.retain(|_, (until, _)| now < *until);
+                }
+                if entries.answers.len() < MOST_ENTRIES {
+                    entries
+                        .answers
+                        .insert(key, (now + keep_for, output.clone()));
+                }
+            }
+            Ok(output)
+        })
+    }
+}

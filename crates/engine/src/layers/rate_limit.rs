@@ -1,0 +1,71 @@
+//! Calls that come too often wait their turn.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use haft_contract::{BoxFuture, CallContext, Rate, ToolError};
+use tokio::time::{Instant, sleep_until};
+
+use super::{CallResult, Layer, LayerSettings, Next};
+use crate::pipeline::Admitted;
+
+/// Spaces calls out: as many at once as the rate allows, then one each time its share has passed.
+#[derive(Debug)]
+pub struct RateLimit {
+    settings: Arc<LayerSettings>,
+    /// By tool: when its whole allowance would be free again.
+    booked: Mutex<HashMap<String, Instant>>,
+}
+
+impl RateLimit {
+    /// With these settings.
+    pub fn new(settings: Arc<LayerSettings>) -> Self {
+        Self {
+            settings,
+            booked: Mutex::default(),
+        }
+    }
+
+    /// Books the next free moment.
+    fn book(&self, tool: &str, rate: Rate) -> Instant {
+        let calls = rate.calls.max(1);
+        let share = rate.per / calls;
+        let ahead = share * (calls - 1);
+        let now = Instant::now();
+        let mut booked = self.booked.lock().unwrap_or_else(PoisonError::into_inner);
+        let until = booked.entry(tool.to_owned()).or_insert(now);
+        let start = (*until).max(now);
+        *until = start + share;
+        // The allowance may be used up at once: only what is booked beyond it waits.
+        start
+            .checked_sub(ahead)
+            .map_or(now, |moment| moment.max(now))
+    }
+}
+
+impl Layer for RateLimit {
+    fn call<'a>(
+        &'a self,
+        call: &'a Admitted,
+        cx: &'a CallContext,
+        next: Next<'a>,
+    ) -> BoxFuture<'a, CallResult> {
+        let spec = call.call().spec();
+        let Some(rate) = self.settings.tool(spec).rate else {
+            return next.run(cx);
+        };
+        Box::pin(async move {
+            let moment = self.book(&spec.name, rate);
+            if moment > Instant::now() + Duration::from_millis(1) {
+                tokio::select! {
+                    () = sleep_until(moment) => {}
+                    () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
+                }
+            }
+            next.run(cx).await
+        })
+    }
+}

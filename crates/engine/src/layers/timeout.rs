@@ -1,0 +1,55 @@
+//! A call that runs too long is told to stop, and then left.
+
+use std::sync::Arc;
+
+use haft_contract::{BoxFuture, CallContext, ToolError};
+use tokio::time;
+
+use super::{CallResult, Layer, LayerSettings, Next};
+use crate::pipeline::{Admitted, execute};
+
+/// Ends calls that take longer than they may.
+#[derive(Debug)]
+pub struct Timeout {
+    settings: Arc<LayerSettings>,
+}
+
+impl Timeout {
+    /// With these settings.
+    pub fn new(settings: Arc<LayerSettings>) -> Self {
+        Self { settings }
+    }
+}
+
+impl Layer for Timeout {
+    fn call<'a>(
+        &'a self,
+        call: &'a Admitted,
+        cx: &'a CallContext,
+        next: Next<'a>,
+    ) -> BoxFuture<'a, CallResult> {
+        let Some(limit) = self.settings.tool(call.call().spec()).timeout else {
+            return next.run(cx);
+        };
+        Box::pin(async move {
+            // A token of its own: running out of time is not an interrupt by a person.
+            let cx = CallContext {
+                cancel: cx.cancel.child_token(),
+                ..cx.clone()
+            };
+            let mut running = next.run(&cx);
+            match time::timeout(limit, &mut running).await {
+                Ok(result) => result,
+                Err(_) if call.call().effects().is_read_only() => Err(ToolError::TimedOut(limit)),
+                Err(_) => {
+                    cx.cancel.cancel();
+                    match time::timeout(execute::WIND_DOWN, running).await {
+                        Ok(Err(ToolError::Cancelled)) => Err(ToolError::TimedOut(limit)),
+                        Ok(finished) => finished,
+                        Err(_) => Err(execute::lost()),
+                    }
+                }
+            }
+        })
+    }
+}

@@ -1,0 +1,346 @@
+//! Repairs of what models write, led by the schema.
+//!
+//! Models send `"10"` for 10, `"true"` for true, whole lists and objects as a string of JSON, and
+//! `null` for what they leave out. Where the schema wants the one thing and the other can only mean
+//! that, it is taken so, and noted. Nothing is guessed: what could mean two things is left for
+//! validation to refuse.
+
+use serde_json::{Map, Number, Value};
+
+use super::Repair;
+
+/// How deep objects and lists are looked into.
+const DEPTH: usize = 32;
+
+/// Repairs `input` in place; the answer says what was done.
+pub(super) fn coerce(schema: &Value, input: &mut Value) -> Vec<Repair> {
+    let mut repairs = Vec::new();
+    if input.is_null() {
+        // Some models send no arguments at all for a tool that needs none.
+        *input = Value::Object(Map::new());
+        repairs.push(note("", "null taken as no arguments".to_owned()));
+    }
+    walk(schema, input, &mut String::new(), &mut repairs, DEPTH);
+    repairs
+}
+
+fn note(parameter: &str, note: String) -> Repair {
+    Repair {
+        parameter: parameter.to_owned(),
+        note,
+    }
+}
+
+fn walk(
+    schema: &Value,
+    value: &mut Value,
+    path: &mut String,
+    repairs: &mut Vec<Repair>,
+    depth: usize,
+) {
+    if depth == 0 {
+        return;
+    }
+    if let Some(repaired) = reread(schema, value) {
+        repairs.push(note(path, describe(value, &repaired)));
+        *value = repaired;
+    }
+    match value {
+        Value::Object(object) => {
+            drop_nulls(schema, object, path, repairs);
+            let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+                return;
+            };
+            for (name, inner) in object {
+                if let Some(schema) = properties.get(name) {
+                    let before = path.len();
+                    if before > 0 {
+                        path.push('.');
+                    }
+                    path.push_str(name);
+                    walk(schema, inner, path, repairs, depth - 1);
+                    path.truncate(before);
+                }
+            }
+        }
+        Value::Array(items) => {
+            let Some(schema) = schema.get("items") else {
+                return;
+            };
+            for (index, inner) in items.iter_mut().enumerate() {
+                let before = path.len();
+                path.push_str(&format!("[{index}]"));
+                walk(schema, inner, path, repairs, depth - 1);
+                path.truncate(before);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// An optional parameter that is `null` was left out.
+fn drop_nulls(
+    schema: &Value,
+    object: &mut Map<String, Value>,
+    path: &str,
+    repairs: &mut Vec<Repair>,
+) {
+    let required = schema.get("required").and_then(Value::as_array);
+    let properties = schema.get("properties").and_then(Value::as_object);
+    object.retain(|name, value| {
+        let optional = !required.is_some_and(|names| names.iter().any(|n| n == name));
+        let takes_null = properties
+            .and_then(|properties| properties.get(name))
+            .is_none_or(|schema| wants(schema, "null") || schema.get("type").is_none());
+        let absent = value.is_null() && optional && !takes_null;
+        if absent {
+            let parameter = if path.is_empty() {
+                name.clone()
+            } else {
+                format!("{path}.{name}")
+            };
+            repairs.push(note(&parameter, "null taken as left out".to_owned()));
+        }
+        !absent
+    });
+}
+
+/// The value as the schema wants it, where it is written as something else.
+fn reread(schema: &Value, value: &Value) -> Option<Value> {
+    match value {
+        // A schema that takes strings gets the string, whatever else it takes.
+        Value::String(text) if !wants(schema, "string") => {
+            let text = text.trim();
+            if wants(schema, "boolean") && text.eq_ignore_ascii_case("true") {
+                return Some(Value::Bool(true));
+            }
+            if wants(schema, "boolean") && text.eq_ignore_ascii_case("false") {
+                return Some(Value::Bool(false));
+            }
+            if wants(schema, "integer") {
+                return text.parse().ok().and_then(whole_number);
+            }
+            if wants(schema, "number") {
+                let number: f64 = text.parse().ok()?;
+                return whole_number(number)
+                    .or_else(|| Number::from_f64(number).map(Value::Number));
+            }
+            let (opening, fits): (char, fn(&Value) -> bool) = if wants(schema, "array") {
+                ('[', Value::is_array)
+            } else if wants(schema, "object") {
+                ('{', Value::is_object)
+            } else {
+                return None;
+            };
+            let parsed: Value = text
+                .starts_with(opening)
+                .then(|| serde_json::from_str(text).ok())??;
+            fits(&parsed).then_some(parsed)
+        }
+        // `10.0` is how some languages write the integer 10.
+        Value::Number(number)
+            if number.is_f64() && wants(schema, "integer") && !wants(schema, "number") =>
+        {
+            whole_number(number.as_f64()?)
+        }
+        _ => None,
+    }
+}
+
+/// Beyond this a double no longer tells neighbouring integers apart.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+fn whole_number(number: f64) -> Option<Value> {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "whole and within the exact range"
+    )]
+    let whole = (number.fract() == 0.0 && number.abs() <= EXACT).then_some(number as i64)?;
+    Some(Value::from(whole))
+}
+
+fn wants(schema: &Value, kind: &str) -> bool {
+    match schema.get("type") {
+        Some(Value::String(one)) => one == kind,
+        Some(Value::Array(several)) => several.iter().any(|one| one == kind),
+        _ => ["anyOf", "oneOf"].iter().any(|keyword| {
+            let branches = schema.get(*keyword).and_then(Value::as_array);
+            branches.is_some_and(|branches| branches.iter().any(|branch| wants(branch, kind)))
+        }),
+    }
+}
+
+fn describe(before: &Value, after: &Value) -> String {
+    let kind = match after {
+        Value::Bool(value) => return format!("{before} taken as {value}"),
+        Value::Number(value) => return format!("{before} taken as {value}"),
+        Value::Array(_) => "list",
+        _ => "object",
+    };
+    format!("a string of JSON taken as the {kind} it holds")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn repairs_only_what_can_mean_one_thing() {
+        let cases = [
+            // (what it shows, schema of the parameter, sent, taken as)
+            (
+                "number in a string",
+                json!({"type": "integer"}),
+                json!("10"),
+                json!(10),
+            ),
+            (
+                "blanks around it",
+                json!({"type": "integer"}),
+                json!(" 10 "),
+                json!(10),
+            ),
+            (
+                "negative",
+                json!({"type": "integer"}),
+                json!("-3"),
+                json!(-3),
+            ),
+            (
+                "double for an integer",
+                json!({"type": "integer"}),
+                json!(10.0),
+                json!(10),
+            ),
+            (
+                "a real fraction stays",
+                json!({"type": "integer"}),
+                json!(1.5),
+                json!(1.5),
+            ),
+            (
+                "fraction in a string",
+                json!({"type": "number"}),
+                json!("0.5"),
+                json!(0.5),
+            ),
+            (
+                "not a number stays",
+                json!({"type": "integer"}),
+                json!("ten"),
+                json!("ten"),
+            ),
+            (
+                "infinity stays",
+                json!({"type": "number"}),
+                json!("inf"),
+                json!("inf"),
+            ),
+            (
+                "true",
+                json!({"type": "boolean"}),
+                json!("True"),
+                json!(true),
+            ),
+            (
+                "false",
+                json!({"type": "boolean"}),
+                json!("false"),
+                json!(false),
+            ),
+            (
+                "yes stays",
+                json!({"type": "boolean"}),
+                json!("yes"),
+                json!("yes"),
+            ),
+            (
+                "string where strings go",
+                json!({"type": "string"}),
+                json!("10"),
+                json!("10"),
+            ),
+            (
+                "string or number",
+                json!({"type": ["string", "integer"]}),
+                json!("10"),
+                json!("10"),
+            ),
+            (
+                "list in a string",
+                json!({"type": "array"}),
+                json!("[1, 2]"),
+                json!([1, 2]),
+            ),
+            (
+                "object in a string",
+                json!({"type": "object"}),
+                json!("{\"a\": 1}"),
+                json!({"a": 1}),
+            ),
+            (
+                "broken JSON stays",
+                json!({"type": "array"}),
+                json!("[1, "),
+                json!("[1, "),
+            ),
+            (
+                "an object is no list",
+                json!({"type": "array"}),
+                json!("{}"),
+                json!("{}"),
+            ),
+            (
+                "inside a list",
+                json!({"type": "array", "items": {"type": "integer"}}),
+                json!("[\"1\", 2]"),
+                json!([1, 2]),
+            ),
+        ];
+        for (what, parameter, sent, taken) in cases {
+            let schema =
+                json!({"type": "object", "properties": {"p": parameter}, "required": ["p"]});
+            let mut input = json!({"p": sent});
+            let repairs = coerce(&schema, &mut input);
+            assert_eq!(input["p"], taken, "{what}");
+            assert_eq!(repairs.is_empty(), sent == taken, "{what}: {repairs:?}");
+        }
+    }
+
+    #[test]
+    fn null_is_left_out_where_a_parameter_is_optional_and_kept_where_it_is_not() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "needed": {"type": "string"},
+                "limit": {"type": "integer"},
+                "inner": {"type": "object", "properties": {"deep": {"type": "boolean"}}},
+            },
+            "required": ["needed"],
+        });
+        let mut input =
+            json!({"needed": null, "limit": null, "inner": {"deep": null}, "odd": null});
+        let repairs = coerce(&schema, &mut input);
+        assert_eq!(input, json!({"needed": null, "inner": {}, "odd": null}));
+        let named: Vec<_> = repairs
+            .iter()
+            .map(|repair| repair.parameter.as_str())
+            .collect();
+        assert_eq!(named, ["limit", "inner.deep"]);
+    }
+
+    #[test]
+    fn the_arguments_as_a_whole_may_be_a_string_or_null() {
+        let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}});
+        for (sent, taken) in [
+            (json!("{\"a\": \"1\"}"), json!({"a": 1})),
+            (json!(null), json!({})),
+        ] {
+            let mut input = sent;
+            coerce(&schema, &mut input);
+            assert_eq!(input, taken);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! The third verb: run it, inside its layers, until it is done or somebody interrupts.
+
+use std::{sync::Arc, time::Duration};
+
+use haft_contract::{CallContext, ToolError, ToolOutput};
+use tokio::time::timeout;
+
+use super::{Admitted, Prepared};
+use crate::layers::{Layer, Next};
+
+/// How long a call that changes things may take to wind down after an interrupt. What only reads is
+/// dropped at once.
+pub(crate) const WIND_DOWN: Duration = Duration::from_secs(5);
+
+/// A call that ran.
+#[derive(Debug)]
+pub struct Outcome {
+    pub(super) call: Prepared,
+    pub(super) result: Result<ToolOutput, ToolError>,
+}
+
+/// Runs an admitted call. A call that finished keeps its real result, also when the interrupt came
+/// while it was finishing.
+pub(crate) async fn execute(
+    admitted: Admitted,
+    cx: &CallContext,
+    layers: &[Arc<dyn Layer>],
+) -> Outcome {
+    let result = {
+        let mut running = Next::new(&admitted, layers).run(cx);
+        tokio::select! {
+            biased;
+            result = &mut running => result,
+            () = cx.cancel.cancelled() => {
+                if admitted.call().effects().is_read_only() {
+                    Err(ToolError::Cancelled)
+                } else {
+                    timeout(WIND_DOWN, running).await.unwrap_or_else(|_| Err(lost()))
+                }
+            }
+        }
+    };
+    Outcome {
+        call: admitted.into_call(),
+        result,
+    }
+}
+
+/// What is said of a call that changes things and did not stop when told to.
+pub(crate) fn lost() -> ToolError {
+    ToolError::Failed(format!(
+        "interrupted, and it did not stop within {} s: how far it got is not known. Look at what it \
+         would have changed before you call it again.",
+        WIND_DOWN.as_secs()
+    ))
+}

@@ -1,0 +1,90 @@
+//! The last verb: what the model reads, what programs read, what a person sees.
+
+use std::time::Duration;
+
+use haft_contract::{Content, ToolError};
+
+use super::{Finished, INTERRUPTED, Metadata, Outcome, Prepared};
+use crate::results::ResultStore;
+
+/// Makes a result of an outcome. A text over the tool's cap is kept on disk, and the model is told
+/// where.
+pub(crate) fn finish(outcome: Outcome, results: &ResultStore, duration: Duration) -> Finished {
+    let Outcome {
+        call:
+            Prepared {
+                call,
+                id,
+                tool,
+                bound,
+                repairs,
+            },
+        result,
+    } = outcome;
+    let name = tool.spec().name.clone();
+    let mut metadata = Metadata {
+        repairs,
+        duration,
+        ..Metadata::default()
+    };
+    match result {
+        Ok(output) => {
+            let card = bound.render_result(&output);
+            let mut content = bound.to_model(&output);
+            if let Some(cap) = tool.spec().profile.result_cap {
+                metadata.stored = results.shorten(&mut content, cap);
+            }
+            never_empty(&mut content, &name);
+            let patches = if bound.effects().patches {
+                output.patches
+            } else {
+                metadata.dropped_patches = output.patches;
+                Vec::new()
+            };
+            Finished {
+                call,
+                id,
+                name,
+                is_error: false,
+                content,
+                structured: output.structured,
+                messages: output.messages,
+                patches,
+                metadata,
+                card,
+            }
+        }
+        Err(error) => {
+            let card = bound.render_error(&error);
+            let message = match &error {
+                ToolError::Cancelled => INTERRUPTED.to_owned(),
+                error => error.to_string(),
+            };
+            let mut content = vec![Content::text(message)];
+            if let Some(cap) = tool.spec().profile.result_cap {
+                metadata.stored = results.shorten(&mut content, cap);
+            }
+            never_empty(&mut content, &name);
+            Finished {
+                call,
+                id,
+                name,
+                is_error: true,
+                content,
+                structured: None,
+                messages: Vec::new(),
+                patches: Vec::new(),
+                metadata,
+                card,
+            }
+        }
+    }
+}
+
+/// Providers refuse empty blocks.
+fn never_empty(content: &mut Vec<Content>, name: &str) {
+    content.retain(|block| block.as_text().is_none_or(|text| !text.trim().is_empty()));
+    if content.is_empty() {
+        content.push(Content::text(format!("(no output from {name})")));
+    }
+}

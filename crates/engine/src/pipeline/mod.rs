@@ -1,0 +1,150 @@
+//! One tool call, start to finish: `prepare` → `admit` → `execute` → `finish`.
+//!
+//! Each step takes the type the step before it returns, so a call that was never admitted cannot be
+//! executed: it does not compile. Any step may settle the call early, with an error *result* that
+//! the model reads.
+
+pub mod admit;
+mod coerce;
+pub mod execute;
+pub mod finish;
+mod paths;
+pub mod prepare;
+mod validate;
+
+use std::{path::PathBuf, time::Duration};
+
+use haft_contract::{CallId, Card, Content, ContextPatch, Message, Piece, view::plain};
+use serde::Serialize;
+use serde_json::Value;
+
+pub use admit::Admitted;
+pub use execute::Outcome;
+pub use prepare::Prepared;
+pub(crate) use {admit::admit, execute::execute, finish::finish, prepare::prepare};
+
+/// The marker that session readers look for where a person interrupted running tools.
+pub const INTERRUPTED: &str = "[Request interrupted by user for tool use]";
+
+/// A call that is over: what the model reads, what programs read, what a person sees.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finished {
+    /// Our id of the call.
+    pub call: CallId,
+    /// The provider's id.
+    pub id: String,
+    /// The tool's own name, also where an alias was called.
+    pub name: String,
+    /// It failed, in whatever way.
+    pub is_error: bool,
+    /// What the model reads; never empty.
+    pub content: Vec<Content>,
+    /// What programs read.
+    pub structured: Option<Value>,
+    /// Messages for the conversation, after the result.
+    pub messages: Vec<Message>,
+    /// Changes of the session, applied by the scheduler.
+    pub patches: Vec<ContextPatch>,
+    /// What else is worth knowing.
+    pub metadata: Metadata,
+    /// What a person is shown.
+    pub card: Card,
+}
+
+impl Finished {
+    /// The text the model reads, blocks of other kinds left out.
+    pub fn text(&self) -> String {
+        let texts: Vec<&str> = self.content.iter().filter_map(Content::as_text).collect();
+        texts.join("\n")
+    }
+}
+
+/// What is worth knowing of a finished call beyond its result.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Metadata {
+    /// How the arguments were repaired before they fitted the schema.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub repairs: Vec<Repair>,
+    /// Where the whole result is kept, if it was too long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stored: Option<PathBuf>,
+    /// Patches that were dropped because the call's effects did not announce any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dropped_patches: Vec<ContextPatch>,
+    /// From the call's turn to its result, waiting for a person included.
+    #[serde(skip)]
+    pub duration: Duration,
+}
+
+/// One repair of the arguments.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Repair {
+    /// Which parameter; empty for the arguments as a whole.
+    pub parameter: String,
+    /// What was done.
+    pub note: String,
+}
+
+/// A call that ends before it ran.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    pub(crate) name: String,
+    pub(crate) message: String,
+    pub(crate) card: Card,
+    pub(crate) repairs: Vec<Repair>,
+}
+
+impl Settled {
+    /// A problem with the call itself, in the wrapper that models know.
+    pub(crate) fn misuse(name: &str, problem: &str, card: Card, repairs: Vec<Repair>) -> Self {
+        let message = format!("<tool_use_error>{problem}</tool_use_error>");
+        Self {
+            name: name.to_owned(),
+            message,
+            card,
+            repairs,
+        }
+    }
+
+    /// A defect of the tool.
+    pub(crate) fn broken(name: &str, message: &str) -> Self {
+        let card = Card::new(name, String::new()).with(Piece::Alarm(message.to_owned()));
+        Self {
+            name: name.to_owned(),
+            message: message.to_owned(),
+            card,
+            repairs: Vec::new(),
+        }
+    }
+
+    pub(crate) fn finish(self, call: CallId, id: String) -> Finished {
+        Finished {
+            call,
+            id,
+            name: self.name,
+            is_error: true,
+            content: vec![Content::text(self.message)],
+            structured: None,
+            messages: Vec::new(),
+            patches: Vec::new(),
+            metadata: Metadata {
+                repairs: self.repairs,
+                ..Metadata::default()
+            },
+            card: self.card,
+        }
+    }
+}
+
+/// A result for a call that no step could answer: it was interrupted before it began, or its tool
+/// panicked.
+pub(crate) fn without_outcome(call: CallId, id: &str, name: &str, message: &str) -> Finished {
+    Settled::broken(name, message).finish(call, id.to_owned())
+}
+
+/// The card of a call whose input never fitted.
+fn misuse_card(spec: &haft_contract::ToolSpec, input: &Value, problem: &str) -> Card {
+    plain::call(spec, input)
+        .with_summary("invalid call")
+        .with(Piece::Alarm(problem.to_owned()))
+}

@@ -1,0 +1,99 @@
+//! Paths in the input, made absolute before anyone judges them.
+
+use std::{
+    env,
+    path::{Component, Path, PathBuf},
+};
+
+use serde_json::Value;
+
+/// Makes the named parameters absolute paths: `~` is the home directory, and what is relative
+/// starts at `cwd`. The answer says what cannot be a path.
+pub(super) fn make_absolute(
+    parameters: &[&str],
+    input: &mut Value,
+    cwd: &Path,
+) -> Option<Vec<String>> {
+    let mut problems = Vec::new();
+    for name in parameters {
+        match input.get_mut(*name) {
+            Some(Value::String(path)) => expand(name, path, cwd, &mut problems),
+            Some(Value::Array(paths)) => {
+                for path in paths {
+                    if let Value::String(path) = path {
+                        expand(name, path, cwd, &mut problems);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    (!problems.is_empty()).then_some(problems)
+}
+
+fn expand(name: &str, path: &mut String, cwd: &Path, problems: &mut Vec<String>) {
+    if path.contains('\0') {
+        problems.push(format!("`{name}` holds a NUL byte, which no path can"));
+    } else if path.is_empty() {
+        problems.push(format!("`{name}` is empty: name a path"));
+    } else {
+        let absolute = absolute(Path::new(path.as_str()), cwd, home().as_deref());
+        match absolute.into_os_string().into_string() {
+            Ok(text) => *path = text,
+            Err(_) => problems.push(format!(
+                "`{name}`: the working directory's name is not UTF-8; give an absolute path"
+            )),
+        }
+    }
+}
+
+/// The path without `~`, `.` and a relative start. `..` stays: after a link it leads elsewhere than
+/// it looks, so only the resolver that follows links may take it away.
+fn absolute(path: &Path, cwd: &Path, home: Option<&Path>) -> PathBuf {
+    let path = match (path.strip_prefix("~"), home) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => cwd.join(path),
+    };
+    path.components()
+        .filter(|part| *part != Component::CurDir)
+        .collect()
+}
+
+fn home() -> Option<PathBuf> {
+    env::var_os("HOME")
+        .map(PathBuf::from)
+        .filter(|home| home.is_absolute())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn relative_and_home_paths_become_absolute() {
+        let cases = [
+            ("a.txt", "/w/a.txt"),
+            ("./a/./b", "/w/a/b"),
+            ("../x", "/w/../x"),
+            ("/etc/hosts", "/etc/hosts"),
+            ("~/n", "/h/n"),
+            ("~", "/h"),
+            ("~other/n", "/w/~other/n"),
+            ("", "/w"),
+        ];
+        for (given, expected) in cases {
+            let found = absolute(Path::new(given), Path::new("/w"), Some(Path::new("/h")));
+            assert_eq!(found, Path::new(expected), "{given}");
+        }
+    }
+
+    #[test]
+    fn a_nul_byte_is_refused_and_lists_are_looked_into() {
+        let mut input = json!({"path": "a\0b", "paths": ["x", "y\0"]});
+        let problems = make_absolute(&["path", "paths"], &mut input, Path::new("/w")).unwrap();
+        assert_eq!(problems.len(), 2, "{problems:?}");
+        assert_eq!(input["paths"][0], "/w/x");
+    }
+}

@@ -1,0 +1,136 @@
+//! The first verb: from what the model wrote to a call that fits its tool.
+//!
+//! Name and alias, repair, filling in, validation, absolute paths, binding. No file is touched.
+
+use std::{path::Path, sync::Arc};
+
+use haft_contract::{
+    BoundCall, BoxFuture, CallContext, CallId, Card, Effects, Piece, ToolError, ToolOutput,
+    ToolSpec, ToolUse,
+};
+use serde_json::Value;
+
+use super::{Repair, Settled, coerce, misuse_card, paths, validate};
+use crate::pool::{Pool, PoolTool};
+
+/// A call that fits its tool, and that nobody has permitted yet.
+#[derive(Debug)]
+pub struct Prepared {
+    pub(super) call: CallId,
+    pub(super) id: String,
+    pub(super) tool: Arc<PoolTool>,
+    pub(super) bound: Box<dyn BoundCall>,
+    pub(super) repairs: Vec<Repair>,
+}
+
+impl Prepared {
+    /// What the call touches.
+    pub fn effects(&self) -> Effects {
+        self.bound.effects()
+    }
+
+    /// The definition of its tool.
+    pub fn spec(&self) -> &ToolSpec {
+        self.tool.spec()
+    }
+
+    /// Runs the tool; only [`Next`](crate::layers::Next) does, for an admitted call.
+    pub(crate) fn run<'a>(
+        &'a self,
+        cx: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        self.bound.call(cx)
+    }
+
+    /// Our id and the provider's.
+    pub(crate) fn ids(&self) -> (CallId, String) {
+        (self.call, self.id.clone())
+    }
+
+    /// The tool's own name.
+    pub fn name(&self) -> &str {
+        &self.tool.spec().name
+    }
+
+    /// The call as a person sees it.
+    pub fn card(&self) -> Card {
+        self.bound.render_use()
+    }
+
+    /// The input, valid and with everything filled in.
+    pub fn input(&self) -> &Value {
+        self.bound.input()
+    }
+}
+
+/// Makes a call ready to be judged, or says all that is wrong with it.
+pub(crate) fn prepare(
+    pool: &Pool,
+    tool_use: ToolUse,
+    call: CallId,
+    cwd: &Path,
+) -> Result<Prepared, Settled> {
+    let ToolUse {
+        id,
+        name,
+        mut input,
+    } = tool_use;
+    let Some(tool) = pool.find(&name) else {
+        return Err(unknown(pool, &name));
+    };
+    let spec = tool.spec();
+
+    let repairs = coerce::coerce(&spec.input_schema, &mut input);
+    tool.tool().backfill(&mut input);
+    let problems = validate::problems(tool.validator(), &spec.input_schema, &input)
+        .or_else(|| paths::make_absolute(spec.profile.paths, &mut input, cwd));
+    if let Some(problems) = problems {
+        return Err(invalid(tool, &input, &problems, repairs));
+    }
+    match Arc::clone(tool.tool()).bind(input) {
+        Ok(bound) => Ok(Prepared {
+            call,
+            id,
+            tool: Arc::clone(tool),
+            bound,
+            repairs,
+        }),
+        // The schema let it pass and the type did not: still one problem of the input.
+        Err(error) => Err(invalid(tool, &Value::Null, &[error.to_string()], repairs)),
+    }
+}
+
+fn unknown(pool: &Pool, name: &str) -> Settled {
+    let near = pool.near(name);
+    let hint = if near.is_empty() {
+        let all: Vec<_> = pool.iter().map(|tool| tool.spec().name.as_str()).collect();
+        match all.as_slice() {
+            [] => "This session offers no tools.".to_owned(),
+            all => format!("Available: {}.", all.join(", ")),
+        }
+    } else {
+        format!("Did you mean {}?", near.join(", "))
+    };
+    let shown: String = name.chars().take(100).collect();
+    let problem = format!("Unknown tool: {shown}. {hint}");
+    let card = Card::new(shown, String::new()).with(Piece::Alarm(problem.clone()));
+    Settled::misuse(name, &problem, card, Vec::new())
+}
+
+fn invalid(tool: &PoolTool, input: &Value, problems: &[String], repairs: Vec<Repair>) -> Settled {
+    let spec = tool.spec();
+    let count = match problems.len() {
+        1 => "1 problem".to_owned(),
+        several => format!("{several} problems"),
+    };
+    let lines: String = problems
+        .iter()
+        .map(|problem| format!("\n- {problem}"))
+        .collect();
+    let text = format!(
+        "InputValidationError: {} was not run: {count} with its input{lines}",
+        spec.name
+    );
+    let card = misuse_card(spec, input, &problems.join("\n"));
+    Settled::misuse(&spec.name, &text, card, repairs)
+}

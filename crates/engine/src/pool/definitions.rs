@@ -1,0 +1,65 @@
+//! Definitions as providers want them.
+
+use std::collections::BTreeSet;
+
+use haft_contract::{Access, ToolSpec};
+use serde_json::{Value, json};
+
+use super::Pool;
+
+/// Whose shape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// `{name, description, input_schema}`.
+    Anthropic,
+    /// `{type: "function", function: {name, description, parameters}}`.
+    OpenAi,
+    /// `{name, title, description, inputSchema, annotations}`.
+    Mcp,
+}
+
+impl Pool {
+    /// The definitions the model is sent, in the pool's order.
+    pub fn definitions(&self, format: Format, activated: &BTreeSet<String>) -> Vec<Value> {
+        self.offered(activated)
+            .map(|tool| definition(tool.spec(), format))
+            .collect()
+    }
+}
+
+/// One definition.
+pub fn definition(spec: &ToolSpec, format: Format) -> Value {
+    let ToolSpec {
+        name,
+        description,
+        input_schema,
+        profile,
+    } = spec;
+    match format {
+        Format::Anthropic => {
+            json!({"name": name, "description": description, "input_schema": input_schema})
+        }
+        Format::OpenAi => json!({
+            "type": "function",
+            "function": {"name": name, "description": description, "parameters": input_schema},
+        }),
+        Format::Mcp => json!({
+            "name": name,
+            "title": spec.title(),
+            "description": description,
+            "inputSchema": input_schema,
+            "annotations": {
+                "readOnlyHint": profile.access == Access::Reads,
+                "destructiveHint": profile.access != Access::Reads,
+                "openWorldHint": profile.access == Access::Anything,
+            },
+        }),
+    }
+}
+
+/// About how many tokens a definition costs in every request: a token is a little under four bytes
+/// of JSON for the tokenisers in use.
+pub fn estimated_tokens(spec: &ToolSpec) -> usize {
+    let bytes = definition(spec, Format::Anthropic).to_string().len();
+    bytes.div_ceil(4)
+}

@@ -1,0 +1,86 @@
+//! The run-time layer: which of the tools that exist this session offers.
+
+use futures_util::future::join_all;
+use haft_contract::ToolSpec;
+
+use super::registry::{Registry, own_names};
+
+/// What is left of the built-ins in simple mode.
+pub const SIMPLE: [&str; 4] = ["Bash", "Read", "Edit", "Write"];
+
+/// What a session asks for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filters {
+    /// `--tools`: limits the built-ins only.
+    pub tools: Selection,
+    /// Only the few built-ins of [`SIMPLE`].
+    pub simple: bool,
+    /// Tools banned as a whole, built-in or not.
+    pub deny: Vec<String>,
+    /// Offer deferred tools in full from the start.
+    pub undefer: bool,
+}
+
+/// Which built-ins.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Selection {
+    /// Every one.
+    #[default]
+    All,
+    /// These; names or aliases.
+    Only(Vec<String>),
+}
+
+impl Selection {
+    /// Reads the value of `--tools`: `default` for all, nothing for none, else names set off by
+    /// commas or blanks.
+    pub fn parse(list: &str) -> Self {
+        if list.trim() == "default" {
+            return Self::All;
+        }
+        let names = list
+            .split([',', ' '])
+            .map(str::trim)
+            .filter(|name| !name.is_empty());
+        Self::Only(names.map(str::to_owned).collect())
+    }
+}
+
+/// Keeps what passes. The second part names what was asked for and nobody has.
+pub(super) async fn apply(registry: Registry, filters: &Filters) -> (Registry, Vec<String>) {
+    let asked = match &filters.tools {
+        Selection::All => &[][..],
+        Selection::Only(names) => names,
+    };
+    let everything = || registry.built_in.iter().chain(&registry.external);
+    let unknown = asked
+        .iter()
+        .chain(&filters.deny)
+        .filter(|name| !everything().any(|tool| answers_to(tool.spec(), name)))
+        .cloned()
+        .collect();
+
+    // One question to all at once: a tool may have to look at the world to answer.
+    let enabled: Vec<bool> = join_all(everything().map(|tool| tool.is_enabled())).await;
+    let mut enabled = enabled.into_iter();
+    let mut keep = |spec: &ToolSpec, built_in: bool| {
+        let selected = !built_in
+            || (match &filters.tools {
+                Selection::All => true,
+                Selection::Only(names) => names.iter().any(|name| answers_to(spec, name)),
+            } && (!filters.simple || SIMPLE.contains(&spec.name.as_str())));
+        let denied = filters.deny.iter().any(|name| answers_to(spec, name));
+        enabled.next().unwrap_or(false) && selected && !denied
+    };
+    let Registry {
+        mut built_in,
+        mut external,
+    } = registry;
+    built_in.retain(|tool| keep(tool.spec(), true));
+    external.retain(|tool| keep(tool.spec(), false));
+    (Registry { built_in, external }, unknown)
+}
+
+fn answers_to(spec: &ToolSpec, name: &str) -> bool {
+    own_names(spec).any(|own| own == name)
+}

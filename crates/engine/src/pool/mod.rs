@@ -1,0 +1,119 @@
+//! Which tools there are, and which of them the model sees.
+//!
+//! Three layers. What is compiled in is decided by the cargo features of the tool families, in the
+//! crate that lists them; [`filter`] decides at run time; [`merge`] puts what is left into one order
+//! that never changes within a session, because the model's provider caches by prefix.
+
+pub mod definitions;
+pub mod filter;
+pub mod merge;
+pub mod registry;
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{Arc, OnceLock},
+};
+
+use haft_contract::{DynTool, ToolSpec};
+use jsonschema::Validator;
+
+pub use definitions::Format;
+pub use filter::{Filters, Selection};
+pub use registry::{DefinitionError, Registry};
+
+use crate::nearby;
+
+/// The tools of a session, in their final order.
+#[derive(Debug)]
+pub struct Pool {
+    tools: Vec<Arc<PoolTool>>,
+    /// Names and aliases; a name wins over an alias.
+    by_name: HashMap<String, usize>,
+    /// Deferred tools are sent in full all the same.
+    undefer: bool,
+}
+
+/// A tool in a pool.
+#[derive(Debug)]
+pub struct PoolTool {
+    tool: Arc<dyn DynTool>,
+    /// Compiled when first needed: most sessions use few of their tools.
+    validator: OnceLock<Validator>,
+}
+
+impl PoolTool {
+    /// The tool itself.
+    pub fn tool(&self) -> &Arc<dyn DynTool> {
+        &self.tool
+    }
+
+    /// Its definition.
+    pub fn spec(&self) -> &ToolSpec {
+        self.tool.spec()
+    }
+
+    pub(crate) fn validator(&self) -> &Validator {
+        self.validator.get_or_init(|| {
+            jsonschema::validator_for(&self.spec().input_schema)
+                .expect("the registry refuses a schema that does not compile")
+        })
+    }
+}
+
+impl Pool {
+    pub(crate) fn new(tools: Vec<Arc<dyn DynTool>>, undefer: bool) -> Self {
+        let mut by_name = HashMap::new();
+        for (index, tool) in tools.iter().enumerate() {
+            by_name.insert(tool.spec().name.clone(), index);
+        }
+        for (index, tool) in tools.iter().enumerate() {
+            for alias in &tool.spec().profile.aliases {
+                by_name.entry(alias.clone().into_owned()).or_insert(index);
+            }
+        }
+        let tools = tools
+            .into_iter()
+            .map(|tool| {
+                Arc::new(PoolTool {
+                    tool,
+                    validator: OnceLock::new(),
+                })
+            })
+            .collect();
+        Self {
+            tools,
+            by_name,
+            undefer,
+        }
+    }
+
+    /// The tool of this name or alias.
+    pub fn find(&self, name: &str) -> Option<&Arc<PoolTool>> {
+        self.by_name.get(name).map(|index| &self.tools[*index])
+    }
+
+    /// Up to three names much like one that is not there.
+    pub fn near(&self, name: &str) -> Vec<&str> {
+        nearby::names(
+            name,
+            self.tools.iter().map(|tool| tool.spec().name.as_str()),
+            3,
+        )
+    }
+
+    /// All tools, in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<PoolTool>> {
+        self.tools.iter()
+    }
+
+    /// The tools whose definitions the model is sent: all but the deferred ones nobody activated.
+    pub fn offered<'a>(
+        &'a self,
+        activated: &'a BTreeSet<String>,
+    ) -> impl Iterator<Item = &'a Arc<PoolTool>> {
+        self.tools.iter().filter(|tool| {
+            let spec = tool.spec();
+            self.undefer || !spec.profile.deferred || activated.contains(&spec.name)
+        })
+    }
+}

@@ -1,0 +1,160 @@
+//! Where tools are registered, and where a bad definition is refused.
+
+use std::sync::Arc;
+
+use haft_contract::{DynTool, Tool, ToolSpec, erase};
+use serde_json::Value;
+
+use super::{Filters, Pool, filter, merge};
+
+/// The tools that could be offered, before filters.
+#[derive(Debug, Default)]
+pub struct Registry {
+    pub(super) built_in: Vec<Arc<dyn DynTool>>,
+    pub(super) external: Vec<Arc<dyn DynTool>>,
+}
+
+/// Why a tool was not registered. Its author reads this.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DefinitionError {
+    /// No name at all.
+    #[error("a tool without a name (its description begins {description:?})")]
+    NoName {
+        /// The beginning of its description, to find it by.
+        description: String,
+    },
+    /// A name providers refuse.
+    #[error(
+        "tool {name:?}: a name has 1 to 64 characters, each a letter, a digit, `_` or `-`, since \
+         providers refuse others"
+    )]
+    BadName {
+        /// The name.
+        name: String,
+    },
+    /// Nothing for the model to read.
+    #[error("tool {name}: no description; write a doc comment on its input type")]
+    NoDescription {
+        /// The tool.
+        name: String,
+    },
+    /// Not the schema of an object.
+    #[error("tool {name}: the input schema must have `\"type\": \"object\"`, not {found}")]
+    NotAnObject {
+        /// The tool.
+        name: String,
+        /// What stands there instead.
+        found: String,
+    },
+    /// Not a schema, or one with references.
+    #[error("tool {name}: the input schema cannot be used: {problem}")]
+    BadSchema {
+        /// The tool.
+        name: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Two tools of one name.
+    #[error("tool {name}: the name {taken:?} is already taken by the tool {by}")]
+    NameTaken {
+        /// The tool.
+        name: String,
+        /// Its name or alias that clashes.
+        taken: String,
+        /// Who has it.
+        by: String,
+    },
+}
+
+impl Registry {
+    /// No tools.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a tool of ours.
+    pub fn add(&mut self, tool: impl Tool) -> Result<&mut Self, DefinitionError> {
+        self.add_erased(erase(tool))
+    }
+
+    /// Adds a tool of ours that is already erased.
+    pub fn add_erased(&mut self, tool: Arc<dyn DynTool>) -> Result<&mut Self, DefinitionError> {
+        check(tool.spec(), &self.built_in)?;
+        self.built_in.push(tool);
+        Ok(self)
+    }
+
+    /// Adds a tool that comes from elsewhere, such as an MCP server. It stands behind ours in the
+    /// order, and gives way where a name of ours clashes with it.
+    pub fn add_external(&mut self, tool: Arc<dyn DynTool>) -> Result<&mut Self, DefinitionError> {
+        check(tool.spec(), &self.external)?;
+        self.external.push(tool);
+        Ok(self)
+    }
+
+    /// The pool of a session: what passes the filters, in its final order. The second part names
+    /// what the filters asked for and nobody has.
+    pub async fn pool(self, filters: &Filters) -> (Pool, Vec<String>) {
+        let (kept, unknown) = filter::apply(self, filters).await;
+        (
+            Pool::new(merge::merge(kept.built_in, kept.external), filters.undefer),
+            unknown,
+        )
+    }
+}
+
+fn check(spec: &ToolSpec, others: &[Arc<dyn DynTool>]) -> Result<(), DefinitionError> {
+    let name = spec.name.clone();
+    if name.is_empty() {
+        let description = spec.description.chars().take(40).collect();
+        return Err(DefinitionError::NoName { description });
+    }
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if name.len() > 64 || !name.chars().all(fits) {
+        return Err(DefinitionError::BadName { name });
+    }
+    if spec.description.trim().is_empty() {
+        return Err(DefinitionError::NoDescription { name });
+    }
+    match spec.input_schema.get("type") {
+        Some(Value::String(kind)) if kind == "object" => {}
+        found => {
+            let found = found.map_or_else(|| "no type at all".to_owned(), Value::to_string);
+            return Err(DefinitionError::NotAnObject { name, found });
+        }
+    }
+    if has_reference(&spec.input_schema) {
+        let problem = "it holds a `$ref` (a recursive type?), which providers refuse".to_owned();
+        return Err(DefinitionError::BadSchema { name, problem });
+    }
+    if let Err(error) = jsonschema::meta::validate(&spec.input_schema) {
+        return Err(DefinitionError::BadSchema {
+            name,
+            problem: error.to_string(),
+        });
+    }
+    for other in others {
+        let other = other.spec();
+        if let Some(taken) = own_names(spec).find(|name| own_names(other).any(|o| o == *name)) {
+            let (taken, by) = (taken.to_owned(), other.name.clone());
+            return Err(DefinitionError::NameTaken { name, taken, by });
+        }
+    }
+    Ok(())
+}
+
+/// Everything a tool answers to.
+pub(super) fn own_names(spec: &ToolSpec) -> impl Iterator<Item = &str> {
+    std::iter::once(spec.name.as_str()).chain(spec.profile.aliases.iter().map(AsRef::as_ref))
+}
+
+fn has_reference(schema: &Value) -> bool {
+    match schema {
+        Value::Object(object) => {
+            object.get("$ref").is_some_and(Value::is_string) || object.values().any(has_reference)
+        }
+        Value::Array(items) => items.iter().any(has_reference),
+        _ => false,
+    }
+}

@@ -1,0 +1,6 @@
+//! What is too long for the model is kept on disk, whole, and the model is told where.
+
+mod preview;
+mod store;
+
+pub use store::{Budget, ResultStore};

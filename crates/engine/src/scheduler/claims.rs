@@ -1,0 +1,193 @@
+//! Can two calls meet?
+//!
+//! Reads never conflict. A write conflicts with any read or write that may touch the same file: the
+//! same real path, a path above or below it, or another name of the same file. What is exclusive
+//! conflicts with everything.
+
+use std::{
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::OnceLock,
+};
+
+use haft_contract::{Effects, Reach};
+
+use crate::resolve;
+
+/// The effects of a call, with paths resolved when a comparison needs them.
+#[derive(Debug)]
+pub struct Claims {
+    effects: Effects,
+    reads: OnceLock<Vec<Place>>,
+    writes: OnceLock<Vec<Place>>,
+}
+
+/// Where a path really is, and which file stands there.
+#[derive(Debug)]
+struct Place {
+    real: PathBuf,
+    file: Option<(u64, u64)>,
+}
+
+impl Claims {
+    /// Nothing is looked at yet.
+    pub fn new(effects: Effects) -> Self {
+        Self {
+            effects,
+            reads: OnceLock::new(),
+            writes: OnceLock::new(),
+        }
+    }
+
+    /// The effects.
+    pub fn effects(&self) -> &Effects {
+        &self.effects
+    }
+
+    /// Must one wait for the other?
+    pub fn conflict(&self, other: &Self) -> bool {
+        let (a, b) = (&self.effects, &other.effects);
+        if a.exclusive || b.exclusive {
+            return true;
+        }
+        if a.is_read_only() && b.is_read_only() {
+            return false;
+        }
+        meet(&a.writes, &b.writes, || self.writes(), || other.writes())
+            || meet(&a.writes, &b.reads, || self.writes(), || other.reads())
+            || meet(&a.reads, &b.writes, || self.reads(), || other.writes())
+    }
+
+    fn reads(&self) -> &[Place] {
+        self.reads.get_or_init(|| places(&self.effects.reads))
+    }
+
+    fn writes(&self) -> &[Place] {
+        self.writes.get_or_init(|| places(&self.effects.writes))
+    }
+}
+
+fn meet<'a>(
+    a: &Reach,
+    b: &Reach,
+    a_places: impl FnOnce() -> &'a [Place],
+    b_places: impl FnOnce() -> &'a [Place],
+) -> bool {
+    match (a, b) {
+        (Reach::Nothing, _) | (_, Reach::Nothing) => false,
+        (Reach::Anything, _) | (_, Reach::Anything) => true,
+        (Reach::Paths(_), Reach::Paths(_)) => {
+            let b_places = b_places();
+            a_places()
+                .iter()
+                .any(|a| b_places.iter().any(|b| a.meets(b)))
+        }
+    }
+}
+
+fn places(reach: &Reach) -> Vec<Place> {
+    match reach {
+        Reach::Paths(paths) => paths.iter().map(|path| Place::of(path)).collect(),
+        Reach::Nothing | Reach::Anything => Vec::new(),
+    }
+}
+
+impl Place {
+    fn of(path: &Path) -> Self {
+        let real = resolve::real(path);
+        let file = fs::metadata(&real)
+            .ok()
+            .map(|found| (found.dev(), found.ino()));
+        Self { real, file }
+    }
+
+    fn meets(&self, other: &Self) -> bool {
+        self.real.starts_with(&other.real)
+            || other.real.starts_with(&self.real)
+            || (self.file.is_some() && self.file == other.file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn calls_conflict_exactly_where_they_may_touch_the_same_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::create_dir(at("d")).unwrap();
+        fs::write(at("a"), "").unwrap();
+        fs::write(at("b"), "").unwrap();
+        fs::hard_link(at("a"), at("hard")).unwrap();
+        symlink("a", at("soft")).unwrap();
+        symlink("d", at("dlink")).unwrap();
+        let reads = |name: &str| Effects::reading([at(name)]);
+        let writes = |name: &str| Effects::writing([at(name)]);
+        let cases = [
+            ("two reads of one file", reads("a"), reads("a"), false),
+            ("read and write of one file", reads("a"), writes("a"), true),
+            ("two writes of one file", writes("a"), writes("a"), true),
+            ("writes of two files", writes("a"), writes("b"), false),
+            (
+                "read and write of two files",
+                reads("a"),
+                writes("b"),
+                false,
+            ),
+            ("hard link", writes("a"), writes("hard"), true),
+            ("symbolic link", writes("a"), reads("soft"), true),
+            (
+                "a folder is read with all below",
+                reads("d"),
+                writes("d/new"),
+                true,
+            ),
+            (
+                "through a linked folder",
+                reads("dlink"),
+                writes("d/new"),
+                true,
+            ),
+            (
+                "a new file by two ways",
+                writes("d/n"),
+                writes("dlink/n"),
+                true,
+            ),
+            (
+                "a file where another wants a folder",
+                writes("x"),
+                writes("x/y"),
+                true,
+            ),
+            (
+                "names with the same beginning",
+                writes("d"),
+                writes("dx"),
+                false,
+            ),
+            (
+                "reads anything, writes one",
+                Effects::READS,
+                writes("a"),
+                true,
+            ),
+            ("touches nothing", Effects::NONE, writes("a"), false),
+            (
+                "exclusive beside nothing",
+                Effects::NONE,
+                Effects::EXCLUSIVE,
+                true,
+            ),
+        ];
+        for (what, a, b, expected) in cases {
+            let (a, b) = (Claims::new(a), Claims::new(b));
+            assert_eq!(a.conflict(&b), expected, "{what}");
+            assert_eq!(b.conflict(&a), expected, "{what}, the other way round");
+        }
+    }
+}

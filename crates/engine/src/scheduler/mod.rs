@@ -1,0 +1,94 @@
+//! Many calls: side by side where the outcome cannot differ from one after the other.
+//!
+//! Calls are pushed as they complete in the model's reply and prepared at once. A call starts when
+//! it conflicts with no earlier unfinished call ([`claims`]), so its checks see the files a serial
+//! run would see. Results come back in the order of the calls, whatever order they end in.
+//!
+//! The scheduler is the only owner of the session's context. [`ContextPatch`]es apply in the order
+//! of the calls; a call behind one that may patch waits for it, and is prepared anew if the context
+//! changed, so it never acts on a stale directory or mode.
+//!
+//! [`ContextPatch`]: haft_contract::ContextPatch
+
+pub mod claims;
+mod slots;
+mod turn;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use haft_contract::CancellationToken;
+use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
+
+pub(crate) use slots::Slot;
+pub use turn::Turn;
+
+use crate::{Engine, SessionContext};
+
+/// Runs the calls of one session.
+pub struct Scheduler {
+    shared: Arc<Shared>,
+}
+
+/// What the tasks of all turns share.
+struct Shared {
+    engine: Arc<Engine>,
+    context: Mutex<Versioned>,
+    slots: Arc<Semaphore>,
+    cancel: CancellationToken,
+    tasks: TaskTracker,
+}
+
+/// The context, and how often it was patched.
+struct Versioned {
+    context: SessionContext,
+    version: u64,
+}
+
+impl Scheduler {
+    pub(crate) fn new(engine: Arc<Engine>, context: SessionContext) -> Self {
+        let slots = Arc::new(Semaphore::new(engine.concurrency));
+        Self {
+            shared: Arc::new(Shared {
+                engine,
+                context: Mutex::new(Versioned {
+                    context,
+                    version: 0,
+                }),
+                slots,
+                cancel: CancellationToken::new(),
+                tasks: TaskTracker::new(),
+            }),
+        }
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.shared.engine
+    }
+
+    /// The session's context as it is now.
+    pub fn context(&self) -> SessionContext {
+        self.shared.context().context.clone()
+    }
+
+    /// Fires to end the whole session: every turn and every call in it.
+    pub fn cancel_token(&self) -> CancellationToken {
+        self.shared.cancel.clone()
+    }
+
+    /// Begins a turn: the calls of one reply. Waits for calls of an abandoned turn to wind down, so
+    /// that no two turns ever touch the same files.
+    pub async fn turn(&mut self) -> Turn<'_> {
+        self.shared.tasks.close();
+        self.shared.tasks.wait().await;
+        self.shared.tasks.reopen();
+        Turn::new(self)
+    }
+}
+
+impl Shared {
+    fn context(&self) -> MutexGuard<'_, Versioned> {
+        self.context.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

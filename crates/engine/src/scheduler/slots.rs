@@ -1,0 +1,37 @@
+//! How many calls run at once.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// A call's right to run. Given back while it waits for a person.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    slots: Arc<Semaphore>,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Slot {
+    /// Waits for a free slot.
+    pub(crate) async fn take(slots: &Arc<Semaphore>) -> Self {
+        let mut slot = Self {
+            slots: Arc::clone(slots),
+            permit: None,
+        };
+        slot.retake().await;
+        slot
+    }
+
+    /// Waits for something that is none of our work, with the slot free for others.
+    pub(crate) async fn without<T>(&mut self, waiting: impl Future<Output = T>) -> T {
+        self.permit = None;
+        let answer = waiting.await;
+        self.retake().await;
+        answer
+    }
+
+    async fn retake(&mut self) {
+        let permit = Arc::clone(&self.slots).acquire_owned().await;
+        self.permit = Some(permit.expect("nobody closes the semaphore"));
+    }
+}

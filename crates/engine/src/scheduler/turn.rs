@@ -1,0 +1,388 @@
+//! The calls of one reply.
+
+use std::{
+    any::Any,
+    collections::VecDeque,
+    mem,
+    panic::{self, AssertUnwindSafe},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
+};
+
+use futures_util::FutureExt;
+use haft_contract::{CallContext, CallId, CancellationToken, Effects, Progress, ToolUse};
+use tokio::sync::Notify;
+
+use super::{Scheduler, Shared, claims::Claims, slots::Slot};
+use crate::{
+    permissions::Policy,
+    pipeline::{
+        Finished, INTERRUPTED, Prepared, Settled, admit, execute, finish, prepare, without_outcome,
+    },
+};
+
+/// The calls of one reply, from the first push to the last result. Dropping it interrupts what
+/// still runs.
+pub struct Turn<'a> {
+    inner: Arc<Inner>,
+    delivered: usize,
+    // One turn at a time: the borrow keeps a second one from being begun.
+    _scheduler: &'a mut Scheduler,
+}
+
+struct Inner {
+    shared: Arc<Shared>,
+    cancel: CancellationToken,
+    state: Mutex<State>,
+    settled: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    calls: Vec<Call>,
+    /// Every call before this one is over, and its patches are applied.
+    applied: usize,
+    /// Exclusive calls that are over. Links and files may be others after each, so claims of
+    /// waiting calls from before it are looked at anew.
+    fences: u64,
+    /// The turn was given up: what still ends changes nothing.
+    abandoned: bool,
+}
+
+struct Call {
+    id: CallId,
+    /// The provider's id and the name as called, for a result without an outcome.
+    tool_use: (String, String),
+    stage: Stage,
+    claims: Claims,
+    /// The fences when the claims were made.
+    claimed_at: u64,
+    /// The context's version when it was prepared.
+    prepared_at: u64,
+    /// As it was pushed; kept only where an earlier call may still patch the context.
+    original: Option<ToolUse>,
+    /// It had to wait once, so what was known of it when it was pushed may be out of date.
+    waited: bool,
+    /// Earlier calls that must end first, and later ones that wait for this one.
+    waits_for: usize,
+    waited_for_by: Vec<usize>,
+}
+
+enum Stage {
+    Waiting(Result<Prepared, Settled>),
+    Running,
+    Over(Box<Finished>),
+    Delivered,
+}
+
+impl Call {
+    fn is_over(&self) -> bool {
+        matches!(self.stage, Stage::Over(_) | Stage::Delivered)
+    }
+
+    fn may_patch(&self) -> bool {
+        self.claims.effects().patches
+    }
+}
+
+impl<'a> Turn<'a> {
+    pub(super) fn new(scheduler: &'a mut Scheduler) -> Self {
+        let shared = Arc::clone(&scheduler.shared);
+        let cancel = shared.cancel.child_token();
+        let inner = Inner {
+            shared,
+            cancel,
+            state: Mutex::default(),
+            settled: Notify::new(),
+        };
+        Self {
+            inner: Arc::new(inner),
+            delivered: 0,
+            _scheduler: scheduler,
+        }
+    }
+
+    /// Adds a call. It is prepared at once and starts as soon as nothing before it is in its way.
+    /// Must be called inside a tokio runtime.
+    pub fn push(&mut self, tool_use: ToolUse) {
+        self.inner.push(tool_use);
+    }
+
+    /// The next result, in the order of the calls; `None` once every call pushed so far is answered.
+    pub async fn next(&mut self) -> Option<Finished> {
+        loop {
+            {
+                let mut state = self.inner.state();
+                let call = state.calls.get_mut(self.delivered)?;
+                if call.is_over() {
+                    let stage = mem::replace(&mut call.stage, Stage::Delivered);
+                    self.delivered += 1;
+                    let Stage::Over(finished) = stage else {
+                        unreachable!("`delivered` passes each call once")
+                    };
+                    return Some(*finished);
+                }
+            }
+            // A permit is stored when nobody waits, so an end between the two is not missed.
+            self.inner.settled.notified().await;
+        }
+    }
+
+    /// Fires to interrupt the turn: what runs is told to stop, what waits never starts, and every
+    /// call still gets its result.
+    pub fn cancel_token(&self) -> CancellationToken {
+        self.inner.cancel.clone()
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.inner.state().abandoned = true;
+        self.inner.cancel.cancel();
+    }
+}
+
+impl Inner {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(self: &Arc<Self>, tool_use: ToolUse) {
+        let mut state = self.state();
+        let index = state.calls.len();
+        let behind_a_patch = state.calls[state.applied..].iter().any(Call::may_patch);
+        let id = CallId::new();
+        let names = (tool_use.id.clone(), tool_use.name.clone());
+        let original = behind_a_patch.then(|| tool_use.clone());
+        let (prepared, prepared_at) = self.prepare(id, tool_use);
+        let claims = Claims::new(effects_of(&prepared));
+        let claimed_at = state.fences;
+        state.calls.push(Call {
+            id,
+            tool_use: names,
+            stage: Stage::Waiting(prepared),
+            claims,
+            claimed_at,
+            prepared_at,
+            original,
+            waited: false,
+            waits_for: 0,
+            waited_for_by: Vec::new(),
+        });
+        self.start(&mut state, index);
+    }
+
+    fn prepare(&self, id: CallId, tool_use: ToolUse) -> (Result<Prepared, Settled>, u64) {
+        let (cwd, version) = {
+            let context = self.shared.context();
+            (Arc::clone(&context.context.cwd), context.version)
+        };
+        let name = tool_use.name.clone();
+        let prepared = caught(|| prepare(&self.shared.engine.pool, tool_use, id, &cwd))
+            .unwrap_or_else(|panic| Err(Settled::broken(&name, &panicked(&name, &panic))));
+        (prepared, version)
+    }
+
+    /// Starts a call if nothing is in its way, and whatever that sets free.
+    fn start(self: &Arc<Self>, state: &mut State, index: usize) {
+        let mut ready = VecDeque::from([index]);
+        while let Some(index) = ready.pop_front() {
+            if let Some(finished) = self.start_one(state, index) {
+                self.settle(state, index, finished, &mut ready);
+            }
+        }
+    }
+
+    /// Starts one call, or makes it wait. `Some`: it is over without having run.
+    fn start_one(self: &Arc<Self>, state: &mut State, index: usize) -> Option<Finished> {
+        if self.cancel.is_cancelled() {
+            return Some(state.calls[index].without_outcome(INTERRUPTED));
+        }
+        if state.calls[index].waited {
+            self.refresh(state, index);
+        }
+        let blockers: Vec<usize> = (state.applied..index)
+            .filter(|earlier| {
+                let stale = state.calls[*earlier].claimed_at != state.fences;
+                if stale && matches!(state.calls[*earlier].stage, Stage::Waiting(_)) {
+                    self.refresh(state, *earlier);
+                }
+                let earlier = &state.calls[*earlier];
+                earlier.may_patch()
+                    || (!earlier.is_over() && earlier.claims.conflict(&state.calls[index].claims))
+            })
+            .collect();
+        if !blockers.is_empty() {
+            state.calls[index].waited = true;
+            state.calls[index].waits_for = blockers.len();
+            for blocker in blockers {
+                state.calls[blocker].waited_for_by.push(index);
+            }
+            return None;
+        }
+        let call = &mut state.calls[index];
+        let Stage::Waiting(prepared) = mem::replace(&mut call.stage, Stage::Running) else {
+            unreachable!("a call is started once")
+        };
+        match prepared {
+            Err(settled) => Some(settled.finish(call.id, call.tool_use.0.clone())),
+            Ok(prepared) => {
+                self.spawn(index, call.id, prepared);
+                None
+            }
+        }
+    }
+
+    /// Looks at a waiting call anew, where the context or the files may have changed under it.
+    fn refresh(&self, state: &mut State, index: usize) {
+        let fences = state.fences;
+        let call = &mut state.calls[index];
+        let version = self.shared.context().version;
+        if call.prepared_at != version
+            && let Some(original) = call.original.clone()
+        {
+            let (prepared, prepared_at) = self.prepare(call.id, original);
+            call.stage = Stage::Waiting(prepared);
+            call.prepared_at = prepared_at;
+        }
+        if let Stage::Waiting(prepared) = &call.stage {
+            call.claims = Claims::new(effects_of(prepared));
+            call.claimed_at = fences;
+        }
+    }
+
+    fn spawn(self: &Arc<Self>, index: usize, id: CallId, prepared: Prepared) {
+        let inner = Arc::clone(self);
+        let cx = self.call_context(id);
+        let name = prepared.name().to_owned();
+        self.shared.tasks.spawn(async move {
+            let ran = AssertUnwindSafe(inner.run(prepared, &cx))
+                .catch_unwind()
+                .await;
+            let mut state = inner.state();
+            let finished = ran.unwrap_or_else(|panic| {
+                state.calls[index].without_outcome(&panicked(&name, &panic))
+            });
+            let mut ready = VecDeque::new();
+            inner.settle(&mut state, index, finished, &mut ready);
+            while let Some(next) = ready.pop_front() {
+                inner.start(&mut state, next);
+            }
+        });
+    }
+
+    async fn run(&self, prepared: Prepared, cx: &CallContext) -> Finished {
+        let engine = &self.shared.engine;
+        let started = Instant::now();
+        let mut slot = Slot::take(&self.shared.slots).await;
+        let policy = Policy::of(cx, engine.results.folder());
+        let (call, id) = prepared.ids();
+        match admit(prepared, cx, &policy, &mut slot).await {
+            Ok(admitted) => {
+                let outcome = execute(admitted, cx, &engine.layers).await;
+                finish(outcome, &engine.results, started.elapsed())
+            }
+            Err(settled) => {
+                let mut finished = settled.finish(call, id);
+                finished.metadata.duration = started.elapsed();
+                finished
+            }
+        }
+    }
+
+    fn call_context(&self, call: CallId) -> CallContext {
+        let engine = &self.shared.engine;
+        let context = self.shared.context();
+        CallContext {
+            session: engine.session,
+            call,
+            cwd: Arc::clone(&context.context.cwd),
+            cancel: self.cancel.child_token(),
+            progress: match &engine.progress {
+                Some(progress) => progress.of(call),
+                None => Progress::silent(call),
+            },
+            permissions: context.context.permissions(),
+            model: engine.model.clone(),
+            services: engine.services.clone(),
+        }
+    }
+
+    /// Writes a result down, applies what is due in call order, and says who is free to start.
+    fn settle(
+        &self,
+        state: &mut State,
+        index: usize,
+        finished: Finished,
+        ready: &mut VecDeque<usize>,
+    ) {
+        let call = &mut state.calls[index];
+        call.stage = Stage::Over(Box::new(finished));
+        if call.claims.effects().exclusive {
+            state.fences += 1;
+        }
+        if !state.calls[index].may_patch() {
+            release(&mut state.calls, index, ready);
+        }
+        while state.calls.get(state.applied).is_some_and(Call::is_over) {
+            let due = state.applied;
+            state.applied += 1;
+            if let Stage::Over(finished) = &state.calls[due].stage
+                && !finished.patches.is_empty()
+                && !state.abandoned
+            {
+                let mut context = self.shared.context();
+                finished
+                    .patches
+                    .iter()
+                    .for_each(|patch| context.context.apply(patch));
+                context.version += 1;
+            }
+            if state.calls[due].may_patch() {
+                release(&mut state.calls, due, ready);
+            }
+        }
+        self.settled.notify_one();
+    }
+}
+
+fn release(calls: &mut [Call], index: usize, ready: &mut VecDeque<usize>) {
+    for waiting in mem::take(&mut calls[index].waited_for_by) {
+        calls[waiting].waits_for -= 1;
+        if calls[waiting].waits_for == 0 {
+            ready.push_back(waiting);
+        }
+    }
+}
+
+impl Call {
+    fn without_outcome(&self, message: &str) -> Finished {
+        let (id, name) = &self.tool_use;
+        without_outcome(self.id, id, name, message)
+    }
+}
+
+/// What a call touches, as far as it got: one that is settled already touches nothing, and a tool
+/// that cannot even say runs alone.
+fn effects_of(prepared: &Result<Prepared, Settled>) -> Effects {
+    match prepared {
+        Ok(prepared) => caught(|| prepared.effects()).unwrap_or(Effects::EXCLUSIVE),
+        Err(_) => Effects::NONE,
+    }
+}
+
+fn caught<T>(run: impl FnOnce() -> T) -> Result<T, Box<dyn Any + Send>> {
+    panic::catch_unwind(AssertUnwindSafe(run))
+}
+
+fn panicked(name: &str, panic: &Box<dyn Any + Send>) -> String {
+    let said = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message");
+    format!(
+        "{name} panicked ({said}). That is a defect of the tool, not of the call; what it had done \
+         by then is not known."
+    )
+}

@@ -1,0 +1,77 @@
+//! What later calls inherit from earlier ones.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use haft_contract::{ContextPatch, PermissionMode, PermissionSnapshot};
+
+/// The context of a session. Only the scheduler changes it, by [`ContextPatch`]es in call order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionContext {
+    /// Where relative paths start; absolute.
+    pub cwd: Arc<Path>,
+    /// How much runs without asking.
+    pub mode: PermissionMode,
+    /// The directory the session started in, then the additional ones; absolute.
+    pub directories: Arc<[PathBuf]>,
+    /// Deferred tools that are offered in full.
+    pub activated: BTreeSet<String>,
+}
+
+impl SessionContext {
+    /// A session that works in `cwd`, which must be absolute.
+    pub fn new(cwd: impl Into<PathBuf>) -> Self {
+        let cwd = cwd.into();
+        Self {
+            cwd: Arc::from(cwd.as_path()),
+            mode: PermissionMode::Default,
+            directories: Arc::from([cwd]),
+            activated: BTreeSet::new(),
+        }
+    }
+
+    /// The same with one more working directory.
+    #[must_use]
+    pub fn with_directory(mut self, path: PathBuf) -> Self {
+        self.apply(&ContextPatch::AddDirectory { path });
+        self
+    }
+
+    /// The same in another mode.
+    #[must_use]
+    pub fn with_mode(mut self, mode: PermissionMode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// What a call is told of permissions.
+    pub fn permissions(&self) -> PermissionSnapshot {
+        PermissionSnapshot {
+            mode: self.mode,
+            directories: Arc::clone(&self.directories),
+        }
+    }
+
+    pub(crate) fn apply(&mut self, patch: &ContextPatch) {
+        match patch {
+            ContextPatch::SetCwd { path } => self.cwd = Arc::from(path.as_path()),
+            ContextPatch::SetMode { mode } => self.mode = *mode,
+            ContextPatch::AddDirectory { path } => {
+                if !self.directories.contains(path) {
+                    self.directories = self
+                        .directories
+                        .iter()
+                        .cloned()
+                        .chain([path.clone()])
+                        .collect();
+                }
+            }
+            ContextPatch::ActivateTools { names } => self.activated.extend(names.iter().cloned()),
+            // A patch of a newer contract: better no change than half of one.
+            _ => tracing::warn!(?patch, "unknown patch left out"),
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! The engine as its users meet it.
+//!
+//! - `rig`: an engine over toy tools in a temporary project
+//! - `pool`: definitions, filters, order
+//! - `pipeline`: one call: repair, validation, permission, results
+//! - `layers`: timeout, cache, rate limit
+//! - `scheduler`: many calls: order, conflicts, patches, interrupts
+//! - `serial`: the guarantee, on random batches: the same as one after the other
+
+mod layers;
+mod pipeline;
+mod pool;
+mod rig;
+mod scheduler;
+mod serial;

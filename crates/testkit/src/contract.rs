@@ -1,0 +1,115 @@
+//! What every tool must keep to, whoever wrote it.
+
+use std::sync::Arc;
+
+use haft_contract::{Access, CallContext, DynTool, Services};
+use serde_json::Value;
+
+use crate::TempProject;
+
+/// Holds a tool to the contract, with inputs it should accept (paths absolute, inside the project).
+///
+/// Checked: the definition is one providers take; the schema has no references and closed objects;
+/// an unknown parameter is refused; effects answer the same twice and stay within the tool's
+/// access; every card has a title; a call that claims to read only changes no file; a cancelled
+/// call ends.
+///
+/// # Panics
+/// At the first thing that is not so, saying which.
+pub async fn hold(
+    tool: Arc<dyn DynTool>,
+    services: Services,
+    project: &TempProject,
+    inputs: &[Value],
+) {
+    let spec = tool.spec();
+    let name = spec.name.clone();
+    assert!(!name.is_empty(), "a tool without a name");
+    assert!(
+        !spec.description.trim().is_empty(),
+        "{name}: no description"
+    );
+    assert_eq!(
+        spec.input_schema["type"], "object",
+        "{name}: its input is no object"
+    );
+    closed(&name, &spec.input_schema);
+    assert!(!inputs.is_empty(), "{name}: nothing to try it with");
+
+    for input in inputs {
+        let mut odd = input.clone();
+        odd["no_such_parameter"] = Value::Bool(true);
+        assert!(
+            Arc::clone(&tool).bind(odd).is_err(),
+            "{name}: takes an unknown parameter"
+        );
+
+        let bound = Arc::clone(&tool)
+            .bind(input.clone())
+            .expect("a good input binds");
+        let effects = bound.effects();
+        assert_eq!(
+            effects,
+            bound.effects(),
+            "{name}: effects differ without a reason"
+        );
+        if spec.profile.access == Access::Reads {
+            assert!(
+                effects.is_read_only(),
+                "{name}: only reads, it says, but its effects do not"
+            );
+        }
+        assert!(
+            !bound.render_use().title.is_empty(),
+            "{name}: a card without a title"
+        );
+
+        let before = project.snapshot();
+        let (mut cx, _updates) = CallContext::for_test(project.root());
+        cx.services = services.clone();
+        let result = bound.call(&cx).await;
+        if effects.is_read_only() {
+            assert_eq!(
+                before,
+                project.snapshot(),
+                "{name}: read-only, but files changed"
+            );
+        }
+        let card = match &result {
+            Ok(output) => bound.render_result(output),
+            Err(error) => bound.render_error(error),
+        };
+        assert!(!card.title.is_empty(), "{name}: a card without a title");
+
+        // Whatever it answers, a call that is cancelled before it begins must end.
+        let (mut cx, _updates) = CallContext::for_test(project.root());
+        cx.services = services.clone();
+        cx.cancel.cancel();
+        let _ = bound.call(&cx).await;
+    }
+}
+
+fn closed(name: &str, schema: &Value) {
+    match schema {
+        Value::Object(object) => {
+            assert!(
+                !object.contains_key("$ref"),
+                "{name}: a reference in its schema"
+            );
+            assert!(
+                !object.contains_key("$schema"),
+                "{name}: a meta-schema in its schema"
+            );
+            if object.get("type").is_some_and(|kind| kind == "object") {
+                let says = object.contains_key("additionalProperties");
+                assert!(
+                    says,
+                    "{name}: an object that does not say what else it takes"
+                );
+            }
+            object.values().for_each(|inner| closed(name, inner));
+        }
+        Value::Array(items) => items.iter().for_each(|inner| closed(name, inner)),
+        _ => {}
+    }
+}
