@@ -1,1 +1,44 @@
+//! Files, safely: what the file tools read and write goes through here.
+//!
+//! Three promises, in this order: a call that reports success changed exactly
+//! what was asked; a call that reports failure changed nothing; every failure
+//! says what to do next.
+//!
+//! # Layout
+//!
+//! - [`Journal`]: one per session; `read`, `write`, `edit` and their checks.
+//! - `ledger`: what this session has seen of each file; `freshness` judges by it.
+//! - `open`, `lock`, `commit`: the file system, never blocking, never half done.
+//! - `text`, `lines`, `page`: bytes shown as numbered lines.
+//! - [`edit`]: pure functions from bytes and a change to the spliced bytes.
+//! - `patch`, `nearby`: what changed; which name was meant.
+//!
+//! Synchronous, and knows nothing of tools.
 
+mod commit;
+pub mod edit;
+mod error;
+mod freshness;
+mod journal;
+mod ledger;
+mod lines;
+mod lock;
+mod magic;
+mod nearby;
+mod open;
+mod page;
+mod patch;
+mod stamp;
+mod text;
+
+pub use error::JournalError;
+pub use journal::{Edited, Journal, Outcome, Written};
+pub use ledger::{Ledger, SeenBy, Shown, Sight};
+pub use lines::BreakStyle;
+pub use magic::guess_type;
+pub use nearby::nearby;
+pub use open::{Resolved, resolve};
+pub use page::{Page, PageLine, PageRequest, estimate_tokens};
+pub use patch::{Hunk, Patch};
+pub use stamp::{ContentHash, Stamp};
+pub use text::{Encoding, TextFacts};

@@ -1,1 +1,34 @@
+//! Grep and glob as an engine that lives as long as the session.
+//!
+//! The promise is exactness: `Grep` finds what `rg --hidden` finds (version control directories
+//! left out), in an order that is the same on every run, and whatever was not searched is named in
+//! the report. This version answers every call by one parallel walk that searches as it goes; a
+//! cached tree and an index come in behind the same [`Engine`].
+//!
+//! Everything is synchronous: the caller picks the thread and passes a [`Stop`], which is honoured
+//! within milliseconds and leaves a partial result marked as such.
+//!
+//! - [`engine`](Engine): the handle a session keeps.
+//! - `grep`: query, regex, one file's search, and what is kept of it.
+//! - `glob`: pattern, and the list of files it names.
+//! - `root` and `walk`: where a search begins, and which files exist for it by ripgrep's rules.
+//! - `stop`, `skip`, `error`: ending early, what was left out, what was wrong.
 
+mod engine;
+mod error;
+mod glob;
+mod grep;
+mod root;
+mod skip;
+mod stop;
+mod walk;
+
+pub use engine::Engine;
+pub use error::SearchError;
+pub use glob::{GlobQuery, GlobReport, split_pattern};
+pub use grep::{
+    FileCount, Found, GrepMode, GrepQuery, GrepReport, MAX_COLUMNS, Row, RowKind, Tally,
+    split_globs,
+};
+pub use skip::{Skip, SkipReason, Skipped};
+pub use stop::{Completion, Stop, StopReason};

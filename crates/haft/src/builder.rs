@@ -1,0 +1,205 @@
+//! Setting a session up.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use haft_contract::{
+    Approver, DynTool, PermissionMode, Progress, Services, SessionId, Tool, erase,
+};
+use haft_engine::{
+    DefinitionError, Engine, Filters, Registry, SessionContext,
+    layers::{Layer, LayerSettings},
+};
+
+use crate::{Haft, session_folder};
+
+/// Why a session could not be set up.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// A tool's definition is bad.
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
+    /// A working directory is none.
+    #[error("{path} cannot be a working directory: {source}", path = path.display())]
+    Directory {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// Sets a session up: [`Haft::builder`].
+#[must_use]
+pub struct HaftBuilder {
+    cwd: PathBuf,
+    directories: Vec<PathBuf>,
+    mode: PermissionMode,
+    built_ins: bool,
+    tools: Vec<Arc<dyn DynTool>>,
+    filters: Filters,
+    services: Services,
+    layers: Vec<Arc<dyn Layer>>,
+    layer_settings: Option<LayerSettings>,
+    concurrency: Option<usize>,
+    session: SessionId,
+    folder: Option<PathBuf>,
+    progress: Option<Progress>,
+    model: Option<String>,
+}
+
+impl HaftBuilder {
+    pub(crate) fn new(cwd: PathBuf) -> Self {
+        Self {
+            cwd,
+            directories: Vec::new(),
+            mode: PermissionMode::Default,
+            built_ins: true,
+            tools: Vec::new(),
+            filters: Filters::default(),
+            services: Services::none(),
+            layers: Vec::new(),
+            layer_settings: None,
+            concurrency: None,
+            session: SessionId::new(),
+            folder: None,
+            progress: None,
+            model: None,
+        }
+    }
+
+    /// One more working directory.
+    pub fn directory(mut self, path: impl Into<PathBuf>) -> Self {
+        self.directories.push(path.into());
+        self
+    }
+
+    /// How much runs without asking. Default: only what reads inside the working directories.
+    pub fn permission_mode(mut self, mode: PermissionMode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// A tool of your own.
+    pub fn tool(self, tool: impl Tool) -> Self {
+        self.dyn_tool(erase(tool))
+    }
+
+    /// A tool of your own that is already erased.
+    pub fn dyn_tool(mut self, tool: Arc<dyn DynTool>) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    /// Only the tools added here: none of the built-in ones.
+    pub fn without_built_ins(mut self) -> Self {
+        self.built_ins = false;
+        self
+    }
+
+    /// Which tools are offered.
+    pub fn filters(mut self, filters: Filters) -> Self {
+        self.filters = filters;
+        self
+    }
+
+    /// Who asks the person. Default: nobody can be asked, and what needs asking is refused.
+    pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
+        self.services = self.services.with_approver(approver);
+        self
+    }
+
+    /// A service for tools of your own, found by its type.
+    pub fn service<T: Send + Sync + 'static>(mut self, service: Arc<T>) -> Self {
+        self.services = self.services.with(service);
+        self
+    }
+
+    /// One more layer around the execution of every call.
+    pub fn layer(mut self, layer: Arc<dyn Layer>) -> Self {
+        self.layers.push(layer);
+        self
+    }
+
+    /// Timeouts, caching and rates, for all tools or by name.
+    pub fn layer_settings(mut self, settings: LayerSettings) -> Self {
+        self.layer_settings = Some(settings);
+        self
+    }
+
+    /// How many calls run at once.
+    pub fn concurrency(mut self, most: usize) -> Self {
+        self.concurrency = Some(most);
+        self
+    }
+
+    /// Where what the session keeps on disk goes. Default: [`session_folder`].
+    pub fn session_folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// Who hears of running calls.
+    pub fn progress(mut self, progress: Progress) -> Self {
+        self.progress = Some(progress);
+        self
+    }
+
+    /// The model whose calls these are, for tools that care.
+    pub fn model(mut self, model: impl Into<String>) -> Self {
+        self.model = Some(model.into());
+        self
+    }
+
+    /// The session.
+    pub async fn build(self) -> Result<Haft, BuildError> {
+        let cwd = directory(&self.cwd)?;
+        let mut context = SessionContext::new(&cwd).with_mode(self.mode);
+        for path in &self.directories {
+            context = context.with_directory(directory(path)?);
+        }
+
+        let mut registry = Registry::new();
+        let built_ins = if self.built_ins { haft_tools::all() } else { Vec::new() };
+        for tool in built_ins.into_iter().chain(self.tools) {
+            registry.add_erased(tool)?;
+        }
+        let folder = self.folder.unwrap_or_else(|| session_folder(&cwd, self.session));
+        let mut builder = Engine::builder(registry, folder)
+            .filters(self.filters)
+            .session(self.session)
+            .services(haft_tools::with_services(self.services));
+        for layer in self.layers {
+            builder = builder.layer(layer);
+        }
+        if let Some(settings) = self.layer_settings {
+            builder = builder.layer_settings(settings);
+        }
+        if let Some(most) = self.concurrency {
+            builder = builder.concurrency(most);
+        }
+        if let Some(progress) = self.progress {
+            builder = builder.progress(progress);
+        }
+        if let Some(model) = self.model {
+            builder = builder.model(model);
+        }
+        let (engine, unknown_tools) = builder.build().await;
+        Ok(Haft { scheduler: engine.scheduler(context), unknown_tools })
+    }
+}
+
+/// An existing directory as an absolute path. Links in it are kept: people know it by that name.
+fn directory(path: &Path) -> Result<PathBuf, BuildError> {
+    let failed = |source| BuildError::Directory { path: path.to_path_buf(), source };
+    let absolute = std::path::absolute(path).map_err(failed)?;
+    if std::fs::metadata(&absolute).map_err(failed)?.is_dir() {
+        Ok(absolute)
+    } else {
+        Err(failed(io::Error::from(io::ErrorKind::NotADirectory)))
+    }
+}

@@ -1,0 +1,54 @@
+//! Anthropic's shape: blocks in, one user message out.
+
+use haft_contract::{Content, ToolUse};
+use haft_engine::Finished;
+use serde_json::{Value, json};
+
+use super::{MessageError, text_of};
+
+pub(super) fn calls(message: &Value) -> Result<Vec<ToolUse>, MessageError> {
+    let blocks = match message.get("content") {
+        Some(Value::Array(blocks)) => blocks,
+        Some(Value::String(_)) => return Ok(Vec::new()),
+        _ => return Err(MessageError("`content` must be a string or a list of blocks".to_owned())),
+    };
+    let tool_uses = blocks.iter().enumerate().filter(|(_, block)| block["type"] == "tool_use");
+    tool_uses
+        .map(|(index, block)| {
+            let what = format!("block {index}, a tool_use");
+            Ok(ToolUse {
+                id: text_of(block, "id", &what)?.to_owned(),
+                name: text_of(block, "name", &what)?.to_owned(),
+                input: block.get("input").cloned().unwrap_or_else(|| json!({})),
+            })
+        })
+        .collect()
+}
+
+pub(super) fn answer(results: &[Finished]) -> Value {
+    let mut content: Vec<Value> = results.iter().map(tool_result).collect();
+    // Text may follow the results in the same message, never stand between them.
+    let messages = results.iter().flat_map(|finished| &finished.messages);
+    content.extend(messages.flat_map(|message| &message.content).map(|block| json!(block)));
+    json!({"role": "user", "content": content})
+}
+
+fn tool_result(finished: &Finished) -> Value {
+    let mut result = json!({
+        "type": "tool_result",
+        "tool_use_id": finished.id,
+        "content": shortest(&finished.content),
+    });
+    if finished.is_error {
+        result["is_error"] = json!(true);
+    }
+    result
+}
+
+/// A string where one block of text is all there is.
+pub(crate) fn shortest(content: &[Content]) -> Value {
+    match content {
+        [Content::Text { text }] => json!(text),
+        blocks => json!(blocks),
+    }
+}

@@ -1,0 +1,241 @@
+//! Putting new content into place: the file is the old or the new one, whole.
+//!
+//! Normally by a temporary file in the same directory, renamed over the target,
+//! with mode, owner and extended attributes copied before. Written in place only
+//! where a rename would break something: hard links, an owner that cannot be
+//! kept, a directory that cannot be written, a mount point.
+
+mod attributes;
+mod directory;
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::io::Errno;
+
+use crate::error::JournalError;
+use crate::open::Snapshot;
+use crate::stamp::Stamp;
+use directory::{Directory, MadeParents, Temporary};
+
+/// Refuses a file that must not or cannot be written, before anything is done.
+pub(crate) fn check_writable(real: &Path, stamp: &Stamp) -> Result<(), JournalError> {
+    if stamp.is_read_only() {
+        return Err(JournalError::ReadOnly {
+            path: real.to_path_buf(),
+        });
+    }
+    match accessat(CWD, real, Access::WRITE_OK, AtFlags::EACCESS) {
+        Err(error @ (Errno::ACCESS | Errno::ROFS | Errno::PERM)) => {
+            Err(JournalError::io("write", real, error))
+        }
+        // Other failures will show, with their own cause, in the write itself.
+        _ => Ok(()),
+    }
+}
+
+/// Creates a file that did not exist, and its parents.
+pub(crate) fn create(real: &Path, content: &[u8]) -> Result<Stamp, JournalError> {
+    let failed = |error: io::Error| JournalError::io("create", real, error);
+    let parents = MadeParents::make(real).map_err(failed)?;
+    let directory = Directory::of(real).map_err(failed)?;
+    // The mode is cut down by the umask, as for any new file.
+    let mut temporary = Temporary::create(&directory, 0o666).map_err(failed)?;
+    temporary.file.write_all(content).map_err(failed)?;
+    temporary.file.sync_all().map_err(failed)?;
+    let file = temporary.file.try_clone().map_err(failed)?;
+    match temporary.rename_to_new() {
+        Ok(()) => {}
+        Err(Errno::EXIST) => return Err(drifted(real)),
+        Err(error) => return Err(failed(error.into())),
+    }
+    parents.keep();
+    directory.sync();
+    Ok(Stamp::of(&file.metadata().map_err(failed)?))
+}
+
+/// Replaces the content of a file that is still as `before` saw it.
+pub(crate) fn replace(
+    real: &Path,
+    before: &Snapshot,
+    content: &[u8],
+) -> Result<Stamp, JournalError> {
+    check_writable(real, &before.stamp)?;
+    let failed = |error: io::Error| JournalError::io("write", real, error);
+    let directory = Directory::of(real).map_err(failed)?;
+    if before.stamp.links == 1
+        && let Some(stamp) = replace_by_rename(real, &directory, before, content)?
+    {
+        return Ok(stamp);
+    }
+    replace_in_place(real, &directory, before, content)
+}
+
+/// `None`: a rename would not do here, and nothing has happened yet.
+fn replace_by_rename(
+    real: &Path,
+    directory: &Directory,
+    before: &Snapshot,
+    content: &[u8],
+) -> Result<Option<Stamp>, JournalError> {
+    let failed = |error: io::Error| JournalError::io("write", real, error);
+    let mut temporary = match Temporary::create(directory, 0o600) {
+        Ok(temporary) => temporary,
+        Err(error) if is_denied(&error) => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    temporary.file.write_all(content).map_err(failed)?;
+    let target = directory.open_target(Access::READ_OK).map_err(failed)?;
+    if !attributes::copy(&target, &temporary.file, &before.stamp).map_err(failed)? {
+        return Ok(None);
+    }
+    temporary.file.sync_all().map_err(failed)?;
+    let file = temporary.file.try_clone().map_err(failed)?;
+    if !same_content(&target, &before.bytes).map_err(failed)? || directory.target_moved(&target) {
+        return Err(drifted(real));
+    }
+    match temporary.rename_over() {
+        Ok(()) => {}
+        Err(Errno::XDEV | Errno::BUSY) => return Ok(None),
+        Err(error) => return Err(failed(error.into())),
+    }
+    directory.sync();
+    Ok(Some(Stamp::of(&file.metadata().map_err(failed)?)))
+}
+
+fn replace_in_place(
+    real: &Path,
+    directory: &Directory,
+    before: &Snapshot,
+    content: &[u8],
+) -> Result<Stamp, JournalError> {
+    let failed = |error: io::Error| JournalError::io("write", real, error);
+    let target = directory
+        .open_target(Access::READ_OK | Access::WRITE_OK)
+        .map_err(failed)?;
+    if !same_content(&target, &before.bytes).map_err(failed)? {
+        return Err(drifted(real));
+    }
+    // A full disk is to be noticed before the first old byte is overwritten.
+    reserve(&target, content.len()).map_err(failed)?;
+    if let Err(error) = overwrite(&target, content) {
+        overwrite(&target, &before.bytes).map_err(failed)?;
+        return Err(failed(error));
+    }
+    attributes::keep_mode(&target, &before.stamp);
+    Ok(Stamp::of(&target.metadata().map_err(failed)?))
+}
+
+fn overwrite(target: &File, content: &[u8]) -> io::Result<()> {
+    target.write_all_at(content, 0)?;
+    target.set_len(content.len() as u64)?;
+    target.sync_all()
+}
+
+fn reserve(target: &File, length: usize) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    if length > 0 {
+        use rustix::fs::{FallocateFlags, fallocate};
+        // Not every file system can reserve; only a plain "no room" is an answer.
+        let reserved = fallocate(target, FallocateFlags::KEEP_SIZE, 0, length as u64);
+        if let Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) = reserved {
+            return Err(error.into());
+        }
+    }
+    Ok(())
+}
+
+fn same_content(mut file: &File, expected: &[u8]) -> io::Result<bool> {
+    let mut buffer = vec![0; (expected.len() + 1).min(256 << 10)];
+    let mut rest = expected;
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(rest.is_empty()),
+            Ok(count) => match rest.strip_prefix(&buffer[..count]) {
+                Some(further) => rest = further,
+                None => return Ok(false),
+            },
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn is_denied(error: &io::Error) -> bool {
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::ACCESS | Errno::PERM | Errno::ROFS)
+    )
+}
+
+fn drifted(real: &Path) -> JournalError {
+    JournalError::Drifted {
+        path: real.to_path_buf(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_that_changed_after_the_look_is_not_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let path = root.join("file");
+        for linked in [false, true] {
+            fs::write(&path, "seen").unwrap();
+            if linked {
+                fs::hard_link(&path, root.join("twin")).unwrap();
+            }
+            let before = Snapshot::take(&path, u64::MAX).unwrap().unwrap();
+            for meanwhile in ["else", "", "seen and more"] {
+                fs::write(&path, meanwhile).unwrap();
+                let result = replace(&path, &before, b"new");
+                assert!(
+                    matches!(result, Err(JournalError::Drifted { .. })),
+                    "{result:?}"
+                );
+                assert_eq!(fs::read(&path).unwrap(), meanwhile.as_bytes());
+            }
+        }
+        assert_eq!(names(&root), ["file", "twin"]);
+    }
+
+    #[test]
+    fn a_file_that_appeared_after_the_look_is_not_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        fs::write(root.join("file"), "theirs").unwrap();
+        let result = create(&root.join("file"), b"ours");
+        assert!(
+            matches!(result, Err(JournalError::Drifted { .. })),
+            "{result:?}"
+        );
+        assert_eq!(fs::read(root.join("file")).unwrap(), b"theirs");
+        assert_eq!(names(&root), ["file"]);
+    }
+
+    #[test]
+    fn a_failed_creation_takes_its_parents_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        // Everything works until the rename, which finds the name too long.
+        let path = root.join("x/y").join("n".repeat(300));
+        assert!(create(&path, b"content").is_err());
+        assert!(names(&root).is_empty());
+    }
+}

@@ -1,0 +1,126 @@
+//! Which line breaks are written: the model writes LF, the file's style wins.
+//!
+//! A written line takes the break of the line it replaces; extra lines take the
+//! style of the matched range, else of the line it is on, else of the file, else LF.
+
+use std::ops::Range;
+
+use similar::{Algorithm, DiffOp, capture_diff_slices};
+
+use super::File;
+use crate::lines::{Break, BreakCounts, BreakStyle, Line, find_break, split_lines};
+
+pub(super) struct Writer<'a> {
+    file: &'a File<'a>,
+    /// The break found last, reused while it is still ahead: many matches on
+    /// one long line must not each look for its end.
+    ahead: Option<(usize, Option<Break>)>,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(file: &'a File<'a>) -> Self {
+        Self { file, ahead: None }
+    }
+
+    /// `new` as bytes for `range`, which matched `old`. Ranges must come ascending.
+    pub(super) fn write(&mut self, range: &Range<usize>, old: &str, new: &str) -> Vec<u8> {
+        let style = self.file.style;
+        if find_break(new.as_bytes(), style).is_none()
+            && !(style == BreakStyle::Cr && new.contains('\n'))
+        {
+            return new.as_bytes().to_vec();
+        }
+        let matched = &self.file.bytes[range.clone()];
+        let counts = BreakCounts::of(matched);
+        let extra = match counts.majority() {
+            Some(line_break) if style == BreakStyle::Cr || line_break != Break::Cr => line_break,
+            _ => self
+                .break_after(range.end)
+                .or(self.file.counts.majority())
+                .unwrap_or(Break::Lf),
+        };
+        let new_lines = typed_lines(new, style);
+        let breaks = if counts.lf > 0 && counts.crlf > 0 {
+            aligned(matched, style, &typed_lines(old, style), &new_lines, extra)
+        } else {
+            vec![extra; new_lines.len()]
+        };
+        let mut text = Vec::with_capacity(new.len() + new_lines.len());
+        for (line, line_break) in new_lines.iter().zip(breaks) {
+            text.extend_from_slice(line.text);
+            if line.line_break.is_some() {
+                text.extend_from_slice(line_break.bytes());
+            }
+        }
+        text
+    }
+
+    fn break_after(&mut self, position: usize) -> Option<Break> {
+        if let Some((at, line_break)) = self.ahead
+            && at >= position
+        {
+            return line_break;
+        }
+        let found = find_break(&self.file.bytes[position..], self.file.style);
+        self.ahead = Some(match found {
+            Some((distance, line_break)) => (position + distance, Some(line_break)),
+            None => (usize::MAX, None),
+        });
+        found.map(|(_, line_break)| line_break)
+    }
+}
+
+/// Lines as the model typed them; in a CR file any of its breaks is one.
+fn typed_lines(text: &str, style: BreakStyle) -> Vec<Line<'_>> {
+    if style != BreakStyle::Cr {
+        return split_lines(text.as_bytes(), BreakStyle::Mixed).collect();
+    }
+    let mut lines = Vec::new();
+    for line in split_lines(text.as_bytes(), BreakStyle::Mixed) {
+        let pieces = line.text.split(|&byte| byte == b'\r').count();
+        for (index, text) in line.text.split(|&byte| byte == b'\r').enumerate() {
+            let last = index + 1 == pieces;
+            if last && text.is_empty() && line.line_break.is_none() {
+                continue; // the CR just before ended the last line
+            }
+            let line_break = if last {
+                line.line_break
+            } else {
+                Some(Break::Cr)
+            };
+            lines.push(Line { text, line_break });
+        }
+    }
+    lines
+}
+
+/// The break for each new line when the matched range mixes LF and CRLF.
+fn aligned(
+    matched: &[u8],
+    style: BreakStyle,
+    old_lines: &[Line<'_>],
+    new_lines: &[Line<'_>],
+    extra: Break,
+) -> Vec<Break> {
+    let file_breaks: Vec<Option<Break>> = split_lines(matched, style)
+        .map(|line| line.line_break)
+        .collect();
+    let texts = |lines: &[Line<'_>]| {
+        lines
+            .iter()
+            .map(|line| line.text.to_vec())
+            .collect::<Vec<_>>()
+    };
+    let (old_texts, new_texts) = (texts(old_lines), texts(new_lines));
+    let mut breaks = vec![extra; new_lines.len()];
+    for operation in capture_diff_slices(Algorithm::Myers, &old_texts, &new_texts) {
+        if let DiffOp::Equal { .. } | DiffOp::Replace { .. } = operation {
+            for (old_index, new_index) in operation.old_range().zip(operation.new_range()) {
+                if let Some(Some(line_break)) = file_breaks.get(old_index) {
+                    breaks[new_index] = *line_break;
+                }
+            }
+        }
+    }
+    breaks
+}

@@ -1,0 +1,124 @@
+//! Everything that can go wrong with a file, worded for the model that has to react.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::edit::EditError;
+use crate::text::Encoding;
+
+/// Why a file was not read or not changed.
+///
+/// Parts of the texts are anchors that hooks and interfaces match on (spec
+/// tools.md §1–3): "does not exist", "is a directory", "binary file", "has not
+/// been read yet", "modified since", "String to replace not found", "Found N matches".
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JournalError {
+    #[error("{} does not exist.{}", .path.display(), did_you_mean(.near))]
+    DoesNotExist { path: PathBuf, near: Vec<PathBuf> },
+    #[error("{} is a directory, not a file: list it instead, or name a file in it.", .path.display())]
+    IsDirectory { path: PathBuf },
+    #[error("{} is a {kind}, not a regular file: it cannot be read or written with file tools.", .path.display())]
+    NotRegular { path: PathBuf, kind: &'static str },
+    #[error("{} cannot exist: a part of its path is a file, not a directory. Choose another path.", .path.display())]
+    ParentIsFile { path: PathBuf },
+    #[error("{}: too many symbolic links (more than 40, or a loop). Name the real file.", .path.display())]
+    TooManyLinks { path: PathBuf },
+    #[error("{} is a binary file ({}, {size} bytes) and cannot be handled as text.", .path.display(), .kind.unwrap_or("type unknown"))]
+    Binary {
+        path: PathBuf,
+        kind: Option<&'static str>,
+        size: u64,
+    },
+    #[error("{}: offset {offset} is past the end: the file has {total_lines} line{}. Use an offset from 1 to {total_lines}.", .path.display(), plural(*.total_lines))]
+    OffsetPastEnd {
+        path: PathBuf,
+        offset: u64,
+        total_lines: u64,
+    },
+    #[error("{}: char_offset {char_offset} is past the end of line {line}, which has {length} characters.", .path.display())]
+    CharOffsetPastEnd {
+        path: PathBuf,
+        line: u64,
+        char_offset: u64,
+        length: u64,
+    },
+    #[error("{} is too large for this ({size} bytes, limit {limit}). Use a shell command on it instead.", .path.display())]
+    TooLarge {
+        path: PathBuf,
+        size: u64,
+        limit: u64,
+    },
+    #[error("{} has not been read yet. Read it first, so that nothing unseen is overwritten.", .path.display())]
+    NotRead { path: PathBuf },
+    #[error("{} has not been read yet as a whole: only a PARTIAL view was shown. Read it first: the rest, with offset and limit; or use Edit for a small change.", .path.display())]
+    PartlyRead { path: PathBuf },
+    #[error("{} was modified since it was read (by the user, a command or a formatter). {}", .path.display(), drift_advice(.diff))]
+    ModifiedSince { path: PathBuf, diff: Option<String> },
+    #[error("{}: {error}", .path.display())]
+    Edit { path: PathBuf, error: EditError },
+    #[error("{} is {encoding}; writing this content as UTF-8 would silently change its encoding. Convert the file with a shell command first, or delete it and write it anew.", .path.display())]
+    EncodingWouldChange { path: PathBuf, encoding: Encoding },
+    #[error("{} is read-only (no write permission in its mode); chmod first if it really is to be changed.", .path.display())]
+    ReadOnly { path: PathBuf },
+    #[error("{} is locked by another process (waited 5 s). Try again later.", .path.display())]
+    Locked { path: PathBuf },
+    #[error("{} was modified since the change was prepared, a moment ago; nothing was written. Read it again and retry.", .path.display())]
+    Drifted { path: PathBuf },
+    #[error("disk full: {} was not changed. Free some space and retry.", .path.display())]
+    DiskFull { path: PathBuf },
+    #[error("cannot {doing} {}: {source}", .path.display())]
+    Io {
+        doing: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+}
+
+impl JournalError {
+    /// Turns an error of the operating system into the typed one that says most.
+    pub(crate) fn io(doing: &'static str, path: &Path, source: impl Into<io::Error>) -> Self {
+        let source = source.into();
+        let path = path.to_path_buf();
+        match source.kind() {
+            io::ErrorKind::NotFound => Self::DoesNotExist {
+                path,
+                near: Vec::new(),
+            },
+            io::ErrorKind::IsADirectory => Self::IsDirectory { path },
+            io::ErrorKind::NotADirectory => Self::ParentIsFile { path },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull { path },
+            _ if source.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+                Self::TooManyLinks { path }
+            }
+            _ => Self::Io {
+                doing,
+                path,
+                source,
+            },
+        }
+    }
+}
+
+fn did_you_mean(near: &[PathBuf]) -> String {
+    if near.is_empty() {
+        return String::new();
+    }
+    let names: Vec<String> = near.iter().map(|path| path.display().to_string()).collect();
+    format!(" Did you mean {}?", names.join(" or "))
+}
+
+fn drift_advice(diff: &Option<String>) -> String {
+    match diff {
+        Some(diff) => {
+            format!(
+                "Nothing was written. Changed meanwhile:\n{diff}\nRead it again, then retry on the new content."
+            )
+        }
+        None => "Nothing was written. Read it again, then retry on the new content.".to_owned(),
+    }
+}
+
+fn plural(count: u64) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}

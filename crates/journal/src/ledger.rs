@@ -1,0 +1,229 @@
+//! The read ledger: what this session has seen or written of each file.
+//!
+//! Keyed by real path. Small contents are kept too, so that a later change from
+//! outside can be shown as a diff; they share a budget and the oldest go first.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use memchr::memmem;
+
+use crate::stamp::{ContentHash, Stamp};
+
+/// Contents above this are not kept; drift of such a file is reported without a diff.
+pub(crate) const KEPT_EACH: usize = 1 << 20;
+const KEPT_TOTAL: usize = 32 << 20;
+
+/// How the session came to know the content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SeenBy {
+    Read,
+    Write,
+}
+
+/// The lines a Read showed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shown {
+    pub first: u64,
+    pub last: u64,
+    pub total_lines: Option<u64>,
+}
+
+/// One look at a file: its state then, and how much of it was shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sight {
+    pub stamp: Stamp,
+    /// Of the whole content; `None` for files above 64 MB, which are not hashed.
+    pub hash: Option<ContentHash>,
+    /// `None` after a write, and for an empty file.
+    pub shown: Option<Shown>,
+    /// A read without offset and limit that could not show everything.
+    pub partial: bool,
+    pub by: SeenBy,
+    /// The stamp alone is proof of "unchanged" (see `Stamp::is_settled`).
+    pub settled: bool,
+}
+
+/// A sight together with the bytes, if they are still kept.
+#[derive(Debug, Clone)]
+pub(crate) struct Seen {
+    pub(crate) sight: Sight,
+    pub(crate) content: Option<Arc<Vec<u8>>>,
+}
+
+#[derive(Debug, Default)]
+pub struct Ledger {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    entries: HashMap<PathBuf, Entry>,
+    kept_bytes: usize,
+    clock: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    seen: Seen,
+    recorded: u64,
+}
+
+impl Ledger {
+    /// Notes a sight of the file at `real`; `content` is kept if it is small enough.
+    pub fn record(&self, real: &Path, mut sight: Sight, content: Option<Vec<u8>>) {
+        let content = content
+            .filter(|bytes| bytes.len() <= KEPT_EACH)
+            .map(Arc::new);
+        let mut state = self.lock();
+        if let Some(earlier) = state.remove(real) {
+            // Whoever saw all of this very content does not unsee it by a shorter look.
+            let same = sight.hash.is_some() && sight.hash == earlier.sight.hash;
+            sight.partial &= !same || earlier.sight.partial;
+        }
+        state.clock += 1;
+        state.kept_bytes += content.as_ref().map_or(0, |bytes| bytes.len());
+        let entry = Entry {
+            seen: Seen { sight, content },
+            recorded: state.clock,
+        };
+        state.entries.insert(real.to_path_buf(), entry);
+        state.keep_within_budget();
+    }
+
+    pub fn lookup(&self, real: &Path) -> Option<Sight> {
+        self.seen(real).map(|seen| seen.sight)
+    }
+
+    pub fn forget(&self, real: &Path) {
+        self.lock().remove(real);
+    }
+
+    /// All known files, sorted.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        let mut paths: Vec<PathBuf> = self.lock().entries.keys().cloned().collect();
+        paths.sort();
+        paths
+    }
+
+    pub(crate) fn seen(&self, real: &Path) -> Option<Seen> {
+        self.lock()
+            .entries
+            .get(real)
+            .map(|entry| entry.seen.clone())
+    }
+
+    /// Known files, other than `except`, whose kept content holds `needle`; at most `limit`.
+    pub(crate) fn containing(&self, needle: &str, except: &Path, limit: usize) -> Vec<PathBuf> {
+        let finder = memmem::Finder::new(needle);
+        let state = self.lock();
+        let mut paths: Vec<PathBuf> = state
+            .entries
+            .iter()
+            .filter(|(path, _)| *path != except)
+            .filter(|(_, entry)| {
+                entry
+                    .seen
+                    .content
+                    .as_ref()
+                    .is_some_and(|bytes| finder.find(bytes).is_some())
+            })
+            .map(|(path, _)| path.clone())
+            .collect();
+        paths.sort();
+        paths.truncate(limit);
+        paths
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Every update is complete before the lock is released, so a panic elsewhere is harmless.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn remove(&mut self, real: &Path) -> Option<Seen> {
+        let entry = self.entries.remove(real)?;
+        self.kept_bytes -= entry.seen.content.as_ref().map_or(0, |bytes| bytes.len());
+        Some(entry.seen)
+    }
+
+    fn keep_within_budget(&mut self) {
+        while self.kept_bytes > KEPT_TOTAL {
+            let oldest = self
+                .entries
+                .values_mut()
+                .filter(|entry| entry.seen.content.is_some())
+                .min_by_key(|entry| entry.recorded);
+            let Some(content) = oldest.and_then(|entry| entry.seen.content.take()) else {
+                return;
+            };
+            self.kept_bytes -= content.len();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sight(content: &[u8], partial: bool) -> Sight {
+        Sight {
+            stamp: Stamp {
+                device: 1,
+                inode: 1,
+                size: content.len() as u64,
+                mtime_ns: 0,
+                ctime_ns: 0,
+                mode: 0o644,
+                links: 1,
+                uid: 0,
+                gid: 0,
+            },
+            hash: Some(ContentHash::of(content)),
+            shown: None,
+            partial,
+            by: SeenBy::Read,
+            settled: false,
+        }
+    }
+
+    #[test]
+    fn a_partial_look_does_not_undo_a_whole_one_of_the_same_content() {
+        let ledger = Ledger::default();
+        let path = Path::new("/a");
+        ledger.record(path, sight(b"x", false), None);
+        ledger.record(path, sight(b"x", true), None);
+        assert!(!ledger.lookup(path).unwrap().partial);
+        ledger.record(path, sight(b"changed", true), None);
+        assert!(ledger.lookup(path).unwrap().partial);
+    }
+
+    #[test]
+    fn the_oldest_contents_are_dropped_when_the_budget_is_used_up() {
+        let ledger = Ledger::default();
+        let content = vec![b'x'; KEPT_EACH];
+        for number in 0..40 {
+            let path = PathBuf::from(format!("/{number}"));
+            ledger.record(&path, sight(&content, false), Some(content.clone()));
+        }
+        let kept = |path: &str| ledger.seen(Path::new(path)).unwrap().content.is_some();
+        assert_eq!(
+            (kept("/0"), kept("/7"), kept("/8"), kept("/39")),
+            (false, false, true, true)
+        );
+        assert_eq!(ledger.paths().len(), 40);
+        ledger.forget(Path::new("/39"));
+        assert!(ledger.lookup(Path::new("/39")).is_none());
+        assert_eq!(ledger.lock().kept_bytes, 31 * KEPT_EACH);
+    }
+
+    #[test]
+    fn contents_above_the_limit_are_not_kept() {
+        let ledger = Ledger::default();
+        let content = vec![b'x'; KEPT_EACH + 1];
+        ledger.record(Path::new("/a"), sight(&content, false), Some(content));
+        assert!(ledger.seen(Path::new("/a")).unwrap().content.is_none());
+    }
+}

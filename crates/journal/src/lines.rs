@@ -1,0 +1,186 @@
+//! Line breaks: LF and CRLF, and CR only in a file that has no LF at all.
+//!
+//! Everything else that some languages take for a break (FF, VT, NEL, U+2028/9)
+//! is data.
+
+use memchr::{memchr, memchr_iter};
+
+/// The break style of a whole file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BreakStyle {
+    /// One line without a break, or no line.
+    #[default]
+    None,
+    Lf,
+    CrLf,
+    /// LF and CRLF both occur.
+    Mixed,
+    /// Old Macintosh: CR, and not one LF.
+    Cr,
+}
+
+/// One line break.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Break {
+    Lf,
+    CrLf,
+    Cr,
+}
+
+impl Break {
+    pub(crate) fn bytes(self) -> &'static [u8] {
+        match self {
+            Self::Lf => b"\n",
+            Self::CrLf => b"\r\n",
+            Self::Cr => b"\r",
+        }
+    }
+}
+
+/// How often each kind of break occurs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct BreakCounts {
+    pub(crate) lf: u64,
+    pub(crate) crlf: u64,
+    pub(crate) lone_cr: u64,
+}
+
+impl BreakCounts {
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        let mut counts = Self::default();
+        counts.add(bytes);
+        counts
+    }
+
+    /// Counts one more piece of a file; no piece may end between CR and LF.
+    pub(crate) fn add(&mut self, piece: &[u8]) {
+        let all_lf = memchr_iter(b'\n', piece).count() as u64;
+        let all_cr = memchr_iter(b'\r', piece).count() as u64;
+        let crlf = match (all_lf, all_cr) {
+            (0, _) | (_, 0) => 0,
+            _ => memchr_iter(b'\r', piece)
+                .filter(|&position| piece.get(position + 1) == Some(&b'\n'))
+                .count() as u64,
+        };
+        self.lf += all_lf - crlf;
+        self.crlf += crlf;
+        self.lone_cr += all_cr - crlf;
+    }
+
+    pub(crate) fn style(&self) -> BreakStyle {
+        match (self.lf, self.crlf, self.lone_cr) {
+            (0, 0, 0) => BreakStyle::None,
+            (0, 0, _) => BreakStyle::Cr,
+            (_, 0, _) => BreakStyle::Lf,
+            (0, _, _) => BreakStyle::CrLf,
+            _ => BreakStyle::Mixed,
+        }
+    }
+
+    /// The most frequent break, if there is any.
+    pub(crate) fn majority(&self) -> Option<Break> {
+        match self.style() {
+            BreakStyle::None => None,
+            BreakStyle::Cr => Some(Break::Cr),
+            _ if self.crlf > self.lf => Some(Break::CrLf),
+            _ => Some(Break::Lf),
+        }
+    }
+}
+
+/// A line without its break.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Line<'a> {
+    pub(crate) text: &'a [u8],
+    /// `None` only for a last line that just ends.
+    pub(crate) line_break: Option<Break>,
+}
+
+/// Splits into lines; a final break does not start another line.
+pub(crate) fn split_lines(bytes: &[u8], style: BreakStyle) -> impl Iterator<Item = Line<'_>> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let Some((position, line_break)) = find_break(rest, style) else {
+            let line = Line {
+                text: rest,
+                line_break: None,
+            };
+            rest = &[];
+            return Some(line);
+        };
+        let line = Line {
+            text: &rest[..position],
+            line_break: Some(line_break),
+        };
+        rest = &rest[position + line_break.bytes().len()..];
+        Some(line)
+    })
+}
+
+/// The first break in `bytes`, by the rules of a file of this style.
+pub(crate) fn find_break(bytes: &[u8], style: BreakStyle) -> Option<(usize, Break)> {
+    if style == BreakStyle::Cr {
+        return memchr(b'\r', bytes).map(|position| (position, Break::Cr));
+    }
+    let position = memchr(b'\n', bytes)?;
+    if position > 0 && bytes[position - 1] == b'\r' {
+        Some((position - 1, Break::CrLf))
+    } else {
+        Some((position, Break::Lf))
+    }
+}
+
+/// The byte whose count is the number of breaks.
+pub(crate) fn break_byte(style: BreakStyle) -> u8 {
+    if style == BreakStyle::Cr {
+        b'\r'
+    } else {
+        b'\n'
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn styles_are_told_apart() {
+        let cases: [(&[u8], BreakStyle); 8] = [
+            (b"", BreakStyle::None),
+            (b"a", BreakStyle::None),
+            (b"a\nb", BreakStyle::Lf),
+            (b"50%\r60%\nok\n", BreakStyle::Lf),
+            (b"a\r\nb\r\n", BreakStyle::CrLf),
+            (b"a\r\nb\n", BreakStyle::Mixed),
+            (b"c\rd\r", BreakStyle::Cr),
+            (b"\x0c\x0b\xc2\x85\n", BreakStyle::Lf),
+        ];
+        for (bytes, style) in cases {
+            assert_eq!(
+                BreakCounts::of(bytes).style(),
+                style,
+                "{}",
+                bytes.escape_ascii()
+            );
+        }
+    }
+
+    #[test]
+    fn lines_end_where_breaks_are() {
+        let lines: Vec<_> = split_lines(b"a\r\n\nb\rc\r\r\nd", BreakStyle::Mixed).collect();
+        let expected = [
+            (&b"a"[..], Some(Break::CrLf)),
+            (b"", Some(Break::Lf)),
+            (b"b\rc\r", Some(Break::CrLf)),
+            (b"d", None),
+        ];
+        let found: Vec<_> = lines
+            .iter()
+            .map(|line| (line.text, line.line_break))
+            .collect();
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,268 @@
+//! From a path to an opened regular file, without ever blocking.
+//!
+//! Links are resolved first; the real path is then opened with "no symbolic
+//! links anywhere", so nobody can swap a directory for a link between a policy
+//! check of the real path and the open. Kinds are judged before the open (an
+//! open of a device may have effects) and once more on the opened file.
+
+use std::ffi::OsString;
+use std::fs::{self, File, FileType};
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+
+use crate::error::JournalError;
+use crate::stamp::Stamp;
+
+/// As many links as the kernel itself follows.
+const MAX_HOPS: usize = 40;
+
+/// Files that claim size 0 but have content (`/proc`, `/sys`) are read up to here.
+pub(crate) const UNSIZED_CAP: u64 = 256 << 10;
+
+/// Where a path leads after all symbolic links.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resolved {
+    pub given: PathBuf,
+    /// Absolute and free of links. For a dangling link: the target to be created.
+    pub real: PathBuf,
+    pub exists: bool,
+}
+
+/// Follows all links of `path`; the file itself and its directories may be missing.
+pub fn resolve(path: &Path) -> Result<Resolved, JournalError> {
+    let given = path.to_path_buf();
+    match fs::canonicalize(path) {
+        Ok(real) => Ok(Resolved {
+            given,
+            real,
+            exists: true,
+        }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let (real, exists) = resolve_missing(path)?;
+            Ok(Resolved {
+                given,
+                real,
+                exists,
+            })
+        }
+        Err(error) => Err(JournalError::io("resolve", path, error)),
+    }
+}
+
+fn resolve_missing(path: &Path) -> Result<(PathBuf, bool), JournalError> {
+    let failed = |error| JournalError::io("resolve", path, error);
+    let mut current = std::path::absolute(path).map_err(failed)?;
+    for _ in 0..MAX_HOPS {
+        let (base, missing) = existing_part(&current).map_err(failed)?;
+        let Some((first, rest)) = missing.split_first() else {
+            return Ok((base, true)); // created by someone meanwhile
+        };
+        let next = base.join(first);
+        match fs::read_link(&next) {
+            Ok(target) => {
+                current = base.join(target);
+                current.extend(rest);
+            }
+            Err(_) => {
+                let mut real = next;
+                real.extend(rest);
+                return Ok((real, false));
+            }
+        }
+    }
+    Err(JournalError::TooManyLinks {
+        path: path.to_path_buf(),
+    })
+}
+
+/// The deepest existing ancestor, resolved, and the names below it.
+fn existing_part(path: &Path) -> io::Result<(PathBuf, Vec<OsString>)> {
+    let mut names = Vec::new();
+    let mut base = path;
+    loop {
+        match fs::canonicalize(base) {
+            Ok(real) => {
+                names.reverse();
+                return Ok((real, names));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        match (base.components().next_back(), base.parent()) {
+            (Some(Component::Normal(name)), Some(parent)) => {
+                names.push(name.to_os_string());
+                base = parent;
+            }
+            // `..` below a missing directory leads nowhere, as for the kernel.
+            _ => return Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) file: File,
+    pub(crate) stamp: Stamp,
+}
+
+/// Opens the regular file at an already resolved path for reading.
+pub(crate) fn open_regular(real: &Path) -> Result<Opened, JournalError> {
+    let failed = |error: io::Error| JournalError::io("open", real, error);
+    require_regular(
+        real,
+        fs::symlink_metadata(real).map_err(failed)?.file_type(),
+    )?;
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::from(open_real(real, flags).map_err(failed)?);
+    let metadata = file.metadata().map_err(failed)?;
+    require_regular(real, metadata.file_type())?;
+    Ok(Opened {
+        stamp: Stamp::of(&metadata),
+        file,
+    })
+}
+
+fn require_regular(path: &Path, kind: FileType) -> Result<(), JournalError> {
+    let path = path.to_path_buf();
+    let kind = match kind {
+        kind if kind.is_file() => return Ok(()),
+        kind if kind.is_dir() => return Err(JournalError::IsDirectory { path }),
+        kind if kind.is_fifo() => "named pipe (FIFO)",
+        kind if kind.is_socket() => "socket",
+        kind if kind.is_char_device() => "character device",
+        kind if kind.is_block_device() => "block device",
+        _ => "symbolic link that appeared just now",
+    };
+    Err(JournalError::NotRegular { path, kind })
+}
+
+/// Opens a resolved path; a symbolic link in any part of it is an error.
+pub(crate) fn open_real(real: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{CWD, ResolveFlags, openat2};
+        use rustix::io::Errno;
+        match openat2(CWD, real, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+            // Old kernels, and sandboxes that filter the call: the plain open decides.
+            Err(Errno::NOSYS | Errno::PERM) => {}
+            result => return Ok(result?),
+        }
+    }
+    Ok(rustix::fs::open(real, flags, Mode::empty())?)
+}
+
+/// The whole content of a file at one moment.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    pub(crate) stamp: Stamp,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Snapshot {
+    /// Reads all of the file at a resolved path; `None` if there is no such file.
+    pub(crate) fn take(real: &Path, limit: u64) -> Result<Option<Self>, JournalError> {
+        let opened = match open_regular(real) {
+            Ok(opened) => opened,
+            Err(JournalError::DoesNotExist { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let size = opened.stamp.size;
+        if size > limit {
+            return Err(JournalError::TooLarge {
+                path: real.to_path_buf(),
+                size,
+                limit,
+            });
+        }
+        let bytes = read_all(&opened).map_err(|error| JournalError::io("read", real, error))?;
+        Ok(Some(Self {
+            stamp: opened.stamp,
+            bytes,
+        }))
+    }
+}
+
+/// Reads to the end with one system call in the usual case.
+pub(crate) fn read_all(opened: &Opened) -> io::Result<Vec<u8>> {
+    let size = opened.stamp.size;
+    if size == 0 {
+        let mut bytes = Vec::new();
+        (&opened.file).take(UNSIZED_CAP).read_to_end(&mut bytes)?;
+        return Ok(bytes);
+    }
+    // One byte more than expected: a short read then proves the end.
+    let mut bytes = vec![0; size as usize + 1];
+    let mut filled = 0;
+    loop {
+        match (&opened.file).read(&mut bytes[filled..]) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        }
+        if filled == size as usize {
+            break;
+        }
+        if filled == bytes.len() {
+            // It grew while being read.
+            bytes.truncate(filled);
+            (&opened.file).read_to_end(&mut bytes)?;
+            return Ok(bytes);
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_dangling_link_resolves_to_the_target_to_create() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        symlink("missing/file", root.join("first")).unwrap();
+        symlink("first", root.join("second")).unwrap();
+        let resolved = resolve(&root.join("second")).unwrap();
+        assert_eq!(
+            (resolved.real, resolved.exists),
+            (root.join("missing/file"), false)
+        );
+    }
+
+    #[test]
+    fn paths_that_lead_nowhere_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        symlink("loop", dir.path().join("loop")).unwrap();
+        fs::write(dir.path().join("file"), "x").unwrap();
+        let cases = [
+            ("loop", "too many symbolic links"),
+            ("file/below", "a part of its path is a file"),
+            ("missing/../other", "does not exist"),
+        ];
+        for (path, text) in cases {
+            let error = resolve(&dir.path().join(path)).unwrap_err().to_string();
+            assert!(error.contains(text), "{path}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_link_in_the_middle_of_a_real_path_is_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        fs::create_dir(root.join("real")).unwrap();
+        fs::write(root.join("real/file"), "x").unwrap();
+        symlink("real", root.join("link")).unwrap();
+        assert!(open_regular(&root.join("real/file")).is_ok());
+        if cfg!(target_os = "linux") {
+            assert!(open_regular(&root.join("link/file")).is_err());
+        }
+    }
+}

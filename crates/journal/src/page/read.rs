@@ -1,0 +1,286 @@
+//! From a resolved path to a page, in memory or streamed.
+
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::path::Path;
+
+use super::collect::{Collected, Collector};
+use super::{Page, PageRequest};
+use crate::error::JournalError;
+use crate::ledger::{KEPT_EACH, SeenBy, Shown, Sight};
+use crate::lines::{BreakCounts, BreakStyle, break_byte};
+use crate::magic;
+use crate::open::{Opened, UNSIZED_CAP, open_regular, read_all};
+use crate::stamp::{ContentHash, Stamp};
+use crate::text::{self, BINARY_PROBE, Encoding, TextFacts};
+
+/// Up to this size a file is scanned to its end; above, it has no hash.
+pub(crate) const HASH_LIMIT: u64 = 64 << 20;
+
+const PIECE: usize = 256 << 10;
+
+/// What one reading of a file found, before it becomes a page.
+struct Reading {
+    collected: Collected,
+    facts: TextFacts,
+    hash: Option<ContentHash>,
+    bytes_read: u64,
+    to_the_end: bool,
+    has_text: bool,
+}
+
+/// Reads one page, and the content as well if it is small enough to be kept.
+pub(crate) fn read_page(
+    real: &Path,
+    request: &PageRequest,
+) -> Result<(Page, Option<Vec<u8>>), JournalError> {
+    let opened = open_regular(real)?;
+    let failed = |error| JournalError::io("read", real, error);
+    if opened.stamp.size <= KEPT_EACH as u64 {
+        let content = read_all(&opened).map_err(failed)?;
+        let reading = read_memory(real, &content, request)?;
+        let page = finish(real, request, opened.stamp, reading)?;
+        return Ok((page, Some(content)));
+    }
+    let mut head = [0; BINARY_PROBE];
+    let count = (&opened.file).read(&mut head).map_err(failed)?;
+    let head = &head[..count];
+    let reading = match text::byte_order_mark(head) {
+        Some((encoding, _)) if encoding != Encoding::Utf8 => {
+            let size = opened.stamp.size;
+            if size > HASH_LIMIT {
+                let path = real.to_path_buf();
+                return Err(JournalError::TooLarge {
+                    path,
+                    size,
+                    limit: HASH_LIMIT,
+                });
+            }
+            (&opened.file).rewind().map_err(failed)?;
+            read_memory(real, &read_all(&opened).map_err(failed)?, request)?
+        }
+        _ if text::is_binary(head) => return Err(binary(real, head, opened.stamp.size)),
+        mark => {
+            let mark_length = mark.map_or(0, |(_, length)| length);
+            read_stream(&opened, request, head, mark_length).map_err(failed)?
+        }
+    };
+    Ok((finish(real, request, opened.stamp, reading)?, None))
+}
+
+fn binary(real: &Path, head: &[u8], size: u64) -> JournalError {
+    JournalError::Binary {
+        path: real.to_path_buf(),
+        kind: magic::guess_type(head),
+        size,
+    }
+}
+
+fn read_memory(
+    real: &Path,
+    content: &[u8],
+    request: &PageRequest,
+) -> Result<Reading, JournalError> {
+    let text::Kind::Text {
+        encoding,
+        mark_length,
+    } = text::detect(content)
+    else {
+        return Err(binary(real, content, content.len() as u64));
+    };
+    let (body, lossy) = text::decode(&content[mark_length..], encoding);
+    let style = BreakCounts::of(&body).style();
+    let mut collector = Collector::new(request, break_byte(style));
+    collector.push(&body);
+    Ok(Reading {
+        collected: collector.finish(),
+        facts: TextFacts {
+            encoding,
+            bom: mark_length > 0,
+            breaks: style,
+            final_newline: Some(body.last() == Some(&break_byte(style))),
+            lossy,
+        },
+        hash: Some(ContentHash::of(content)),
+        bytes_read: content.len() as u64,
+        to_the_end: true,
+        has_text: !body.is_empty(),
+    })
+}
+
+fn read_stream(
+    opened: &Opened,
+    request: &PageRequest,
+    head: &[u8],
+    mark_length: usize,
+) -> io::Result<Reading> {
+    // Only a file without any LF uses CR. Where it is not read to the end, its head decides.
+    let guess = match BreakCounts::of(head).style() {
+        BreakStyle::Cr => BreakStyle::Cr,
+        _ => BreakStyle::Lf,
+    };
+    let reading = scan(&opened.file, request, guess, mark_length, opened.stamp.size)?;
+    let found = reading.facts.breaks;
+    let as_assumed = (found == BreakStyle::Cr) == (guess == BreakStyle::Cr);
+    if as_assumed || found == BreakStyle::None || !reading.to_the_end {
+        return Ok(reading);
+    }
+    scan(&opened.file, request, found, mark_length, opened.stamp.size)
+}
+
+fn scan(
+    mut file: &File,
+    request: &PageRequest,
+    style: BreakStyle,
+    mark_length: usize,
+    size: u64,
+) -> io::Result<Reading> {
+    let whole = size <= HASH_LIMIT;
+    let mut collector = Collector::new(request, break_byte(style));
+    let mut counts = BreakCounts::default();
+    let mut hasher = blake3::Hasher::new();
+    let mut valid = true;
+    let mut buffer = vec![0; PIECE];
+    let (mut held, mut skip, mut last_byte, mut bytes_read) = (0, mark_length, None, 0);
+    let mut to_the_end = false;
+    file.rewind()?;
+    while !to_the_end && (whole || !collector.is_settled()) {
+        let count = match file.read(&mut buffer[held..]) {
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        to_the_end = count == 0;
+        bytes_read += count as u64;
+        let filled = held + count;
+        let piece = if to_the_end {
+            filled
+        } else {
+            filled - unfinished(&buffer[..filled])
+        };
+        if whole {
+            hasher.update(&buffer[held..filled]);
+            valid = valid && std::str::from_utf8(&buffer[..piece]).is_ok();
+        }
+        let shown = &buffer[skip.min(piece)..piece];
+        skip -= skip.min(piece);
+        counts.add(shown);
+        collector.push(shown);
+        last_byte = shown.last().copied().or(last_byte);
+        buffer.copy_within(piece..filled, 0);
+        held = filled - piece;
+    }
+    let collected = collector.finish();
+    if !whole {
+        valid = !collected
+            .lines
+            .iter()
+            .any(|line| line.text.contains(char::REPLACEMENT_CHARACTER));
+    }
+    Ok(Reading {
+        collected,
+        facts: TextFacts {
+            encoding: if valid {
+                Encoding::Utf8
+            } else {
+                Encoding::Legacy
+            },
+            bom: mark_length > 0,
+            breaks: counts.style(),
+            final_newline: to_the_end.then_some(last_byte == Some(break_byte(style))),
+            lossy: !valid,
+        },
+        hash: whole.then(|| ContentHash::finish(&hasher)),
+        bytes_read,
+        to_the_end,
+        has_text: last_byte.is_some(),
+    })
+}
+
+/// How many bytes at the end must wait for the next piece: the beginning of a
+/// character, or a CR that may belong to an LF.
+fn unfinished(bytes: &[u8]) -> usize {
+    if bytes.last() == Some(&b'\r') {
+        return 1;
+    }
+    for back in 1..=bytes.len().min(3) {
+        let needed = match bytes[bytes.len() - back] {
+            0x80..=0xbf => continue,
+            0xc2..=0xdf => 2,
+            0xe0..=0xef => 3,
+            0xf0..=0xf4 => 4,
+            _ => 1,
+        };
+        return if needed > back { back } else { 0 };
+    }
+    0
+}
+
+fn finish(
+    real: &Path,
+    request: &PageRequest,
+    stamp: Stamp,
+    reading: Reading,
+) -> Result<Page, JournalError> {
+    let Reading {
+        collected,
+        facts,
+        hash,
+        bytes_read,
+        to_the_end,
+        has_text,
+    } = reading;
+    let path = || real.to_path_buf();
+    let offset = request.first_line();
+    if has_text && collected.lines.is_empty() {
+        let total_lines = collected.seen_lines;
+        return Err(JournalError::OffsetPastEnd {
+            path: path(),
+            offset,
+            total_lines,
+        });
+    }
+    if let Some(length) = collected.too_short {
+        let char_offset = request.char_offset;
+        return Err(JournalError::CharOffsetPastEnd {
+            path: path(),
+            line: offset,
+            char_offset,
+            length,
+        });
+    }
+    let first = collected.lines.first().map_or(0, |line| line.number);
+    let last = collected.lines.last().map_or(0, |line| line.number);
+    let total_lines = to_the_end.then_some(collected.seen_lines);
+    let truncated_by_lines = collected.more && !collected.over_budget;
+    let truncated_by_size = stamp.size == 0 && bytes_read >= UNSIZED_CAP;
+    let uncut = collected.lines.iter().all(|line| line.cut.is_none());
+    let whole =
+        first <= 1 && !collected.more && uncut && request.char_offset == 0 && !truncated_by_size;
+    let sight = Sight {
+        settled: stamp.is_settled(),
+        stamp,
+        hash,
+        shown: has_text.then_some(Shown {
+            first,
+            last,
+            total_lines,
+        }),
+        partial: !request.is_explicit() && (collected.more || truncated_by_size),
+        by: SeenBy::Read,
+    };
+    Ok(Page {
+        empty: !has_text,
+        total_lines,
+        first,
+        last,
+        next_offset: collected.more.then_some(last + 1),
+        whole,
+        truncated_by_tokens: collected.over_budget,
+        truncated_by_lines,
+        truncated_by_size,
+        facts,
+        sight,
+        lines: collected.lines,
+    })
+}

@@ -1,0 +1,305 @@
+//! The difference of two contents, as hunks for programs and as text for readers.
+//!
+//! Lines are compared with their breaks, so a change of line ends is a change;
+//! where that happens the CR is made visible as `␍`.
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use memchr::memchr;
+use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
+
+const CONTEXT: usize = 3;
+/// Larger differences are given as one block instead of being searched for the smallest form.
+const COMPARED_LINES: usize = 50_000;
+const DEADLINE: Duration = Duration::from_millis(300);
+const NO_FINAL_BREAK: &str = "\\ No newline at end of file";
+
+/// Neighbouring changes with three lines of context.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hunk {
+    /// 1-based; for a side without lines, where they would be.
+    pub old_start: u64,
+    pub old_lines: u64,
+    pub new_start: u64,
+    pub new_lines: u64,
+    /// Each begins with ' ', '+' or '-'; `\` marks a missing final line break.
+    pub lines: Vec<String>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Patch {
+    pub hunks: Vec<Hunk>,
+    pub added: u64,
+    pub removed: u64,
+}
+
+/// Lines (0-based) that differ: these of the old content became those of the new.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Difference {
+    pub(crate) old: Range<usize>,
+    pub(crate) new: Range<usize>,
+}
+
+impl Patch {
+    pub fn between(old: &[u8], new: &[u8]) -> Self {
+        let (old, new) = (real_lines(old, new), real_lines(new, old));
+        let mut patch = Self::default();
+        let differences = compare(&old, &new);
+        let mut rest = differences.as_slice();
+        while !rest.is_empty() {
+            let near = |pair: &[Difference]| pair[1].old.start - pair[0].old.end <= 2 * CONTEXT;
+            let count = 1 + rest.windows(2).take_while(|pair| near(pair)).count();
+            let (group, further) = rest.split_at(count);
+            patch.add_hunk(group, &old, &new);
+            rest = further;
+        }
+        patch
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.hunks.is_empty()
+    }
+
+    /// Unified text without file names, cut at a whole line near `max_chars`.
+    pub fn render(&self, max_chars: usize) -> String {
+        let mut text = String::new();
+        let mut left = max_chars;
+        let headers = self.hunks.iter().map(Hunk::header);
+        for (header, hunk) in headers.zip(&self.hunks) {
+            for line in std::iter::once(&header).chain(&hunk.lines) {
+                let length = line.chars().count() + 1;
+                if length > left {
+                    text.push_str(&format!(
+                        "[diff cut: in all {} lines added, {} removed]",
+                        self.added, self.removed
+                    ));
+                    return text;
+                }
+                left -= length;
+                text.push_str(line);
+                text.push('\n');
+            }
+        }
+        text.pop();
+        text
+    }
+
+    fn add_hunk(&mut self, group: &[Difference], old: &[&[u8]], new: &[&[u8]]) {
+        let (Some(first), Some(last)) = (group.first(), group.last()) else {
+            return;
+        };
+        let before = first.old.start.min(CONTEXT);
+        let after = (old.len() - last.old.end).min(CONTEXT);
+        let (old_start, new_start) = (first.old.start - before, first.new.start - before);
+        let (old_end, new_end) = (last.old.end + after, last.new.end + after);
+        let mut lines = Vec::new();
+        let mut position = old_start;
+        for difference in group {
+            push_lines(&mut lines, ' ', &old[position..difference.old.start], false);
+            let (removed, added) = (&old[difference.old.clone()], &new[difference.new.clone()]);
+            let mark_breaks = breaks_differ(removed, added);
+            push_lines(&mut lines, '-', removed, mark_breaks);
+            push_lines(&mut lines, '+', added, mark_breaks);
+            self.removed += removed.len() as u64;
+            self.added += added.len() as u64;
+            position = difference.old.end;
+        }
+        push_lines(&mut lines, ' ', &old[position..old_end], false);
+        self.hunks.push(Hunk {
+            old_start: old_start as u64 + 1,
+            old_lines: (old_end - old_start) as u64,
+            new_start: new_start as u64 + 1,
+            new_lines: (new_end - new_start) as u64,
+            lines,
+        });
+    }
+}
+
+impl Hunk {
+    fn header(&self) -> String {
+        // By convention a side without lines is named by the line before it.
+        let start = |start: u64, lines: u64| if lines == 0 { start - 1 } else { start };
+        format!(
+            "@@ -{},{} +{},{} @@",
+            start(self.old_start, self.old_lines),
+            self.old_lines,
+            start(self.new_start, self.new_lines),
+            self.new_lines
+        )
+    }
+}
+
+/// All differences of two contents, ascending.
+pub(crate) fn differences(old: &[u8], new: &[u8]) -> Vec<Difference> {
+    compare(&real_lines(old, new), &real_lines(new, old))
+}
+
+/// Lines with their breaks. CR breaks lines only if neither side has an LF.
+fn real_lines<'a>(content: &'a [u8], other: &[u8]) -> Vec<&'a [u8]> {
+    let has_lf = |bytes: &[u8]| memchr(b'\n', bytes).is_some();
+    let end = if has_lf(content) || has_lf(other) {
+        b'\n'
+    } else {
+        b'\r'
+    };
+    content.split_inclusive(|&byte| byte == end).collect()
+}
+
+fn compare(old: &[&[u8]], new: &[&[u8]]) -> Vec<Difference> {
+    let prefix = old
+        .iter()
+        .zip(new)
+        .take_while(|(left, right)| left == right)
+        .count();
+    let (old_rest, new_rest) = (&old[prefix..], &new[prefix..]);
+    let suffix = old_rest
+        .iter()
+        .rev()
+        .zip(new_rest.iter().rev())
+        .take_while(|(left, right)| left == right)
+        .count();
+    let old_middle = &old_rest[..old_rest.len() - suffix];
+    let new_middle = &new_rest[..new_rest.len() - suffix];
+    if old_middle.is_empty() && new_middle.is_empty() {
+        return Vec::new();
+    }
+    if old_middle.len().max(new_middle.len()) > COMPARED_LINES {
+        return vec![Difference {
+            old: prefix..prefix + old_middle.len(),
+            new: prefix..prefix + new_middle.len(),
+        }];
+    }
+    let deadline = Some(Instant::now() + DEADLINE);
+    let mut found: Vec<Difference> = Vec::new();
+    for operation in
+        capture_diff_slices_deadline(Algorithm::Myers, old_middle, new_middle, deadline)
+    {
+        if matches!(operation, DiffOp::Equal { .. }) {
+            continue;
+        }
+        let shift = |range: Range<usize>| range.start + prefix..range.end + prefix;
+        let (old, new) = (shift(operation.old_range()), shift(operation.new_range()));
+        match found.last_mut() {
+            // Touching operations are one change.
+            Some(last) if last.old.end == old.start && last.new.end == new.start => {
+                last.old.end = old.end;
+                last.new.end = new.end;
+            }
+            _ => found.push(Difference { old, new }),
+        }
+    }
+    found
+}
+
+/// Do replaced lines end in other ways than those that replace them?
+fn breaks_differ(removed: &[&[u8]], added: &[&[u8]]) -> bool {
+    let kinds = |lines: &[&[u8]]| {
+        let ends = |end: &[u8]| lines.iter().any(|line| line.ends_with(end));
+        (
+            ends(b"\r\n"),
+            lines
+                .iter()
+                .any(|line| line.ends_with(b"\n") && !line.ends_with(b"\r\n")),
+        )
+    };
+    !removed.is_empty() && !added.is_empty() && kinds(removed) != kinds(added)
+}
+
+fn push_lines(lines: &mut Vec<String>, sign: char, source: &[&[u8]], mark_breaks: bool) {
+    for line in source {
+        let (text, mark, ended) = match line {
+            [text @ .., b'\r', b'\n'] => (text, if mark_breaks { "␍" } else { "" }, true),
+            [text @ .., b'\n' | b'\r'] => (text, "", true),
+            text => (*text, "", false),
+        };
+        lines.push(format!("{sign}{}{mark}", String::from_utf8_lossy(text)));
+        if !ended {
+            lines.push(NO_FINAL_BREAK.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patches_read_like_unified_diffs() {
+        let cases = [
+            // (what it shows, old, new, text)
+            ("nothing", "a\n", "a\n", ""),
+            (
+                "one line",
+                "a\nb\nc\n",
+                "a\nB\nc\n",
+                "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c",
+            ),
+            (
+                "line end only",
+                "a\r\nb\n",
+                "a\nb\n",
+                "@@ -1,2 +1,2 @@\n-a␍\n+a\n b",
+            ),
+            (
+                "crlf kept",
+                "a\r\nb\r\n",
+                "a\r\nc\r\n",
+                "@@ -1,2 +1,2 @@\n a\n-b\n+c",
+            ),
+            (
+                "final newline",
+                "a\nb",
+                "a\nb\n",
+                "@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+b",
+            ),
+            ("from nothing", "", "a\n", "@@ -0,0 +1,1 @@\n+a"),
+            ("to nothing", "a\n", "", "@@ -1,1 +0,0 @@\n-a"),
+            (
+                "insertion",
+                "a\nb\n",
+                "a\nx\nb\n",
+                "@@ -1,2 +1,3 @@\n a\n+x\n b",
+            ),
+        ];
+        for (what, old, new, text) in cases {
+            let patch = Patch::between(old.as_bytes(), new.as_bytes());
+            assert_eq!(patch.render(4_000), text, "{what}");
+        }
+    }
+
+    #[test]
+    fn distant_changes_are_separate_hunks_and_near_ones_are_not() {
+        let numbered = |changed: &[usize]| -> String {
+            (1..=30)
+                .map(|number| match changed.contains(&number) {
+                    true => format!("changed {number}\n"),
+                    false => format!("{number}\n"),
+                })
+                .collect()
+        };
+        let hunks = |changed: &[usize]| {
+            let patch = Patch::between(numbered(&[]).as_bytes(), numbered(changed).as_bytes());
+            (patch.added, patch.removed, patch.hunks.len())
+        };
+        assert_eq!(hunks(&[5, 12]), (2, 2, 1));
+        assert_eq!(hunks(&[5, 13]), (2, 2, 2));
+    }
+
+    #[test]
+    fn a_huge_difference_is_bounded_in_work_and_in_text() {
+        let old: String = (0..60_000)
+            .map(|number| format!("old {number}\n"))
+            .collect();
+        let new: String = (0..60_000)
+            .map(|number| format!("new {number}\n"))
+            .collect();
+        let patch = Patch::between(old.as_bytes(), new.as_bytes());
+        assert_eq!(
+            (patch.added, patch.removed, patch.hunks.len()),
+            (60_000, 60_000, 1)
+        );
+        let text = patch.render(500);
+        assert!(text.len() < 700 && text.contains("[diff cut"), "{text}");
+    }
+}

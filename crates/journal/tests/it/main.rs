@@ -1,0 +1,99 @@
+//! The journal through its facade, on real files.
+//!
+//! - `vectors`: the table of file-tools.md §8, as far as it needs a file system
+//! - `pages`: what Read shows, and of which sizes
+//! - `safety`: links, modes, attributes, pipes, parallel edits, no litter
+//! - `properties`: what must hold for any bytes
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, like tests"
+)]
+#![expect(clippy::type_complexity, reason = "rows of tables are tuples")]
+
+mod pages;
+mod properties;
+mod safety;
+mod vectors;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use haft_journal::edit::Change;
+use haft_journal::{Edited, Journal, JournalError, Page, PageRequest, Written};
+use tempfile::TempDir;
+
+/// A journal with a directory of its own.
+struct Desk {
+    journal: Journal,
+    dir: TempDir,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = Journal::new(Some(dir.path().to_path_buf()));
+        Self { journal, dir }
+    }
+
+    /// A desk with one file, `file`, that has been read.
+    fn with_read(content: impl AsRef<[u8]>) -> Self {
+        let desk = Self::new();
+        desk.put("file", content);
+        desk.read("file").unwrap();
+        desk
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn put(&self, name: &str, content: impl AsRef<[u8]>) {
+        fs::write(self.path(name), content).unwrap();
+    }
+
+    fn get(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).unwrap()
+    }
+
+    fn read(&self, name: &str) -> Result<Page, JournalError> {
+        self.journal.read(&self.path(name), &PageRequest::default())
+    }
+
+    fn write(&self, name: &str, content: &str) -> Result<Written, JournalError> {
+        self.journal.write(&self.path(name), content)
+    }
+
+    fn edit(&self, name: &str, old: &str, new: &str) -> Result<Edited, JournalError> {
+        self.journal.edit(
+            &self.path(name),
+            &Change {
+                old,
+                new,
+                replace_all: false,
+            },
+        )
+    }
+
+    /// All names in the directory, sorted: shows any litter.
+    fn names(&self) -> Vec<String> {
+        names_in(self.dir.path())
+    }
+}
+
+fn names_in(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[track_caller]
+fn assert_says<T: std::fmt::Debug>(result: Result<T, JournalError>, parts: &[&str]) {
+    let error = result.unwrap_err().to_string();
+    for part in parts {
+        assert!(error.contains(part), "{part:?} missing in: {error}");
+    }
+}

@@ -1,0 +1,43 @@
+//! The handle a session keeps for all its searches.
+
+use std::num::NonZero;
+use std::thread;
+
+use crate::glob::{self, GlobQuery, GlobReport};
+use crate::grep::{self, GrepQuery, GrepReport};
+use crate::{SearchError, Stop};
+
+/// More threads than this fight over the kernel's directory locks instead of searching; ripgrep
+/// stops here too.
+const MAX_THREADS: usize = 12;
+
+/// Answers `Grep` and `Glob`. Cheap to create: nothing is read before the first call.
+#[derive(Debug)]
+pub struct Engine {
+    threads: usize,
+}
+
+impl Engine {
+    pub fn new() -> Self {
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        Self {
+            threads: cores.min(MAX_THREADS),
+        }
+    }
+
+    /// Searches file contents. Blocks; run it on a thread that may.
+    pub fn grep(&self, query: &GrepQuery, stop: &Stop) -> Result<GrepReport, SearchError> {
+        grep::run(query, stop, self.threads)
+    }
+
+    /// Lists files by name. Blocks; run it on a thread that may.
+    pub fn glob(&self, query: &GlobQuery, stop: &Stop) -> Result<GlobReport, SearchError> {
+        glob::run(query, stop, self.threads)
+    }
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,307 @@
+//! What is kept of all files, whichever order the threads search them in.
+//!
+//! In content mode with a limit the first N rows in path order are asked for. As soon as N rows are
+//! known from any files, nothing behind the last of these files can be shown: that path is the
+//! *end*, which only ever moves forward in the tree, and whatever lies behind it is neither walked
+//! nor searched nor kept. Every file before the final end is searched, so the answer does not
+//! depend on the threads.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::SystemTime;
+
+use super::scan::Finding;
+use super::{FileCount, Found, GrepMode, GrepQuery, GrepReport, Row, RowKind, Tally};
+use crate::skip::SkipLog;
+use crate::stop::{Completion, StopReason};
+
+pub(super) struct Harvest {
+    /// One row more than the page's last, to know whether there are more.
+    rows_needed: usize,
+    kept: Mutex<Kept>,
+    has_end: AtomicBool,
+    end: RwLock<Option<Arc<Path>>>,
+}
+
+enum Kept {
+    Rows {
+        files: BTreeMap<Arc<Path>, Vec<Row>>,
+        total: usize,
+    },
+    Files(Vec<(Reverse<SystemTime>, PathBuf)>),
+    Counts(Vec<FileCount>),
+}
+
+impl Harvest {
+    pub(super) fn new(query: &GrepQuery) -> Self {
+        let page_end = query
+            .head_limit
+            .map_or(usize::MAX, |limit| query.offset.saturating_add(limit));
+        let kept = match query.mode {
+            GrepMode::Content { .. } => Kept::Rows {
+                files: BTreeMap::new(),
+                total: 0,
+            },
+            GrepMode::FilesWithMatches => Kept::Files(Vec::new()),
+            GrepMode::Count => Kept::Counts(Vec::new()),
+        };
+        Self {
+            rows_needed: page_end.saturating_add(1),
+            kept: Mutex::new(kept),
+            has_end: AtomicBool::new(false),
+            end: RwLock::new(None),
+        }
+    }
+
+    pub(super) fn rows_needed(&self) -> usize {
+        self.rows_needed
+    }
+
+    /// Nothing at or below this path can be shown any more.
+    pub(super) fn is_beyond(&self, path: &Path) -> bool {
+        // The flag spares the lock in the usual case that there is no end yet.
+        self.has_end.load(Ordering::Acquire)
+            && self
+                .end
+                .read()
+                .unwrap_or_else(PoisonError::into_inner)
+                .as_deref()
+                .is_some_and(|end| path > end)
+    }
+
+    pub(super) fn add(&self, path: &Path, finding: Finding) {
+        if finding.rows.is_empty() && finding.matches == 0 {
+            return;
+        }
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *kept {
+            Kept::Files(files) => {
+                let modified = finding.modified.unwrap_or(SystemTime::UNIX_EPOCH);
+                files.push((Reverse(modified), path.to_path_buf()));
+            }
+            Kept::Counts(counts) => counts.push(FileCount {
+                path: path.to_path_buf(),
+                count: finding.matches,
+            }),
+            Kept::Rows { files, total } => {
+                let Some(first) = finding.rows.first() else {
+                    return;
+                };
+                *total += finding.rows.len();
+                files.insert(Arc::clone(&first.path), finding.rows);
+                if *total >= self.rows_needed {
+                    let end = drop_surplus(files, total, self.rows_needed);
+                    *self.end.write().unwrap_or_else(PoisonError::into_inner) = end;
+                    self.has_end.store(true, Ordering::Release);
+                }
+            }
+        }
+    }
+
+    /// Called once, when all threads are done.
+    pub(super) fn report(
+        &self,
+        query: &GrepQuery,
+        skips: SkipLog,
+        completion: Completion,
+    ) -> GrepReport {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let (found, more, tally) = match &mut *kept {
+            Kept::Rows { files, .. } => page_of_rows(std::mem::take(files), query),
+            Kept::Files(files) => {
+                let mut files = std::mem::take(files);
+                files.sort_unstable();
+                let total = files.len();
+                let page: Vec<_> = page(files, query).map(|(_, path)| path).collect();
+                let more = total > query.offset.saturating_add(page.len());
+                (
+                    Found::Files(page),
+                    more,
+                    Tally {
+                        files: total,
+                        rows: total,
+                        matches: None,
+                    },
+                )
+            }
+            Kept::Counts(counts) => {
+                let mut counts = std::mem::take(counts);
+                counts.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+                let total = counts.len();
+                let matches = Some(counts.iter().map(|it| it.count).sum());
+                let page: Vec<_> = page(counts, query).collect();
+                let more = total > query.offset.saturating_add(page.len());
+                (
+                    Found::Counts(page),
+                    more,
+                    Tally {
+                        files: total,
+                        rows: total,
+                        matches,
+                    },
+                )
+            }
+        };
+        let cut = more && matches!(found, Found::Rows(_));
+        let end = self.end.read().unwrap_or_else(PoisonError::into_inner);
+        GrepReport {
+            found,
+            more,
+            tally,
+            skipped: skips.into_skipped(end.as_deref().filter(|_| cut)),
+            completion: match completion {
+                Completion::Complete if cut => Completion::Stopped(StopReason::Limit),
+                other => other,
+            },
+            head_limit: query.head_limit,
+            offset: query.offset,
+        }
+    }
+}
+
+/// Drops the last files as long as those before them have enough rows. The breaks between files are
+/// left out of the account, so a little too much is kept, never too little.
+fn drop_surplus(
+    files: &mut BTreeMap<Arc<Path>, Vec<Row>>,
+    total: &mut usize,
+    needed: usize,
+) -> Option<Arc<Path>> {
+    while let Some(last) = files.last_entry() {
+        let rest = *total - last.get().len();
+        if rest < needed {
+            return Some(Arc::clone(last.key()));
+        }
+        *total = rest;
+        last.remove();
+    }
+    None
+}
+
+fn page<T>(rows: Vec<T>, query: &GrepQuery) -> impl Iterator<Item = T> {
+    rows.into_iter()
+        .skip(query.offset)
+        .take(query.head_limit.unwrap_or(usize::MAX))
+}
+
+fn page_of_rows(files: BTreeMap<Arc<Path>, Vec<Row>>, query: &GrepQuery) -> (Found, bool, Tally) {
+    let page_end = query
+        .head_limit
+        .map_or(usize::MAX, |limit| query.offset.saturating_add(limit));
+    let mut shown = Vec::new();
+    let mut tally = Tally {
+        matches: Some(0),
+        ..Tally::default()
+    };
+    let mut more = false;
+    for (path, rows) in files {
+        let between = (query.has_context() && tally.rows > 0).then(|| Row {
+            path: Arc::clone(&path),
+            line: None,
+            kind: RowKind::Break,
+            text: String::new(),
+            full_length: None,
+        });
+        let mut counted = false;
+        for row in between.into_iter().chain(rows) {
+            if tally.rows == page_end {
+                more = true;
+                break;
+            }
+            // A page that ends with the break before a file has seen nothing of that file.
+            if row.kind != RowKind::Break && !counted {
+                tally.files += 1;
+                counted = true;
+            }
+            if row.kind == RowKind::Match {
+                tally.matches = tally.matches.map(|matches| matches + 1);
+            }
+            if tally.rows >= query.offset {
+                shown.push(row);
+            }
+            tally.rows += 1;
+        }
+    }
+    (Found::Rows(shown), more, tally)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(path: &str, number: u64) -> Finding {
+        let path: Arc<Path> = Arc::from(Path::new(path));
+        let row = |line| Row {
+            path: Arc::clone(&path),
+            line: Some(line),
+            kind: RowKind::Match,
+            text: String::new(),
+            full_length: None,
+        };
+        Finding {
+            rows: (1..=number).map(row).collect(),
+            matches: number,
+            ..Finding::default()
+        }
+    }
+
+    fn content(head_limit: usize) -> GrepQuery {
+        let mode = GrepMode::Content {
+            before: 0,
+            after: 0,
+            only_matching: false,
+        };
+        GrepQuery {
+            mode,
+            head_limit: Some(head_limit),
+            ..GrepQuery::new("x", "/")
+        }
+    }
+
+    #[test]
+    fn the_end_moves_forward_as_rows_come_in() {
+        let harvest = Harvest::new(&content(3)); // needs a fourth row to know of more
+        harvest.add(Path::new("/m/1"), rows("/m/1", 3));
+        assert!(
+            !harvest.is_beyond(Path::new("/z")),
+            "three rows may be all there are"
+        );
+        harvest.add(Path::new("/p"), rows("/p", 5));
+        assert!(harvest.is_beyond(Path::new("/q")) && !harvest.is_beyond(Path::new("/p")));
+        harvest.add(Path::new("/b"), rows("/b", 1));
+        assert!(harvest.is_beyond(Path::new("/p")) && !harvest.is_beyond(Path::new("/m")));
+        let report = harvest.report(&content(3), SkipLog::default(), Completion::Complete);
+        let Found::Rows(shown) = &report.found else {
+            panic!("rows asked for")
+        };
+        let paths: Vec<_> = shown.iter().map(|row| row.path.to_str().unwrap()).collect();
+        assert_eq!(paths, ["/b", "/m/1", "/m/1"]);
+        assert_eq!(report.completion, Completion::Stopped(StopReason::Limit));
+        assert_eq!(
+            report.tally,
+            Tally {
+                files: 2,
+                rows: 3,
+                matches: Some(3)
+            }
+        );
+    }
+
+    #[test]
+    fn a_page_that_takes_exactly_everything_is_complete() {
+        let harvest = Harvest::new(&content(3));
+        harvest.add(Path::new("/m"), rows("/m", 3));
+        let report = harvest.report(&content(3), SkipLog::default(), Completion::Complete);
+        assert!(!report.more);
+        assert_eq!(
+            report.totals(),
+            Some(Tally {
+                files: 1,
+                rows: 3,
+                matches: Some(3)
+            })
+        );
+    }
+}

@@ -1,0 +1,72 @@
+//! The regex, built with the very settings ripgrep 15 uses, so that the same lines match.
+
+use grep_regex::{ErrorKind, RegexMatcher, RegexMatcherBuilder};
+
+use super::GrepQuery;
+use crate::SearchError;
+
+pub(super) fn build(query: &GrepQuery) -> Result<RegexMatcher, SearchError> {
+    if query.pattern.contains('\0') {
+        return Err(SearchError::NulByte { field: "pattern" });
+    }
+    let mut builder = RegexMatcherBuilder::new();
+    builder
+        .multi_line(true)
+        .unicode(true)
+        .octal(false)
+        .case_insensitive(query.case_insensitive);
+    if query.multiline {
+        builder.dot_matches_new_line(true);
+    } else {
+        builder.line_terminator(Some(b'\n'));
+    }
+    // A NUL byte marks a file as binary, so a pattern asking for one could never match.
+    builder.ban_byte(Some(b'\0'));
+    builder
+        .build_many(&[&query.pattern])
+        .map_err(|error| match error.kind() {
+            ErrorKind::NotAllowed(_) => SearchError::LineBreakInPattern,
+            ErrorKind::Banned(_) => SearchError::NulByte { field: "pattern" },
+            _ => SearchError::InvalidRegex {
+                diagnostic: error.to_string(),
+            },
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_pattern_says_what_to_do() {
+        let cases = [
+            // (pattern, multiline, part of the text)
+            ("foo(", false, "unclosed group"),
+            ("(?=x)", false, "look-around"),
+            (r"a\nb", false, "multiline: true"),
+            ("a\nb", false, "multiline: true"),
+            (r"\x00", false, "NUL byte"),
+            ("a\0", true, "NUL byte"),
+            (r"\w{100000}", false, "size limit"),
+        ];
+        for (pattern, multiline, part) in cases {
+            let query = GrepQuery {
+                multiline,
+                ..GrepQuery::new(pattern, "/")
+            };
+            let text = build(&query).expect_err(pattern).to_string();
+            assert!(text.contains(part), "{pattern:?} gave {text:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_break_is_fine_in_multiline_mode() {
+        assert!(
+            build(&GrepQuery {
+                multiline: true,
+                ..GrepQuery::new(r"a\nb", "/")
+            })
+            .is_ok()
+        );
+    }
+}

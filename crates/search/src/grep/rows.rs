@@ -1,0 +1,278 @@
+//! Which rows a match gives, by the rules of ripgrep's standard printer.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use grep_matcher::{Match, Matcher};
+use grep_regex::RegexMatcher;
+use grep_searcher::{Searcher, Sink, SinkContext, SinkMatch};
+
+use super::scan::{Finding, Pulse};
+use super::{MAX_COLUMNS, Row, RowKind};
+use crate::skip::SkipReason;
+
+/// How far behind a multi-line match ripgrep lets a look-ahead such as `$` see when it finds the
+/// match again.
+const LOOK_AHEAD: usize = 128;
+
+/// Collects the rows of one file.
+pub(super) struct RowSink<'a> {
+    path: &'a Path,
+    /// Made with the first row, so a file without any costs nothing.
+    shared_path: Option<Arc<Path>>,
+    matcher: &'a RegexMatcher,
+    only_matching: bool,
+    max_rows: usize,
+    pulse: Pulse<'a>,
+    rows: Vec<Row>,
+    matches: u64,
+    binary: Option<u64>,
+    /// The matches inside the lines at hand; kept to reuse its memory.
+    spans: Vec<Match>,
+}
+
+impl<'a> RowSink<'a> {
+    pub(super) fn new(
+        path: &'a Path,
+        matcher: &'a RegexMatcher,
+        only_matching: bool,
+        max_rows: usize,
+        pulse: Pulse<'a>,
+    ) -> Self {
+        Self {
+            path,
+            shared_path: None,
+            matcher,
+            only_matching,
+            max_rows,
+            pulse,
+            rows: Vec::new(),
+            matches: 0,
+            binary: None,
+            spans: Vec::new(),
+        }
+    }
+
+    pub(super) fn into_finding(self) -> Finding {
+        let skipped = self.binary.map(|offset| SkipReason::Binary { offset });
+        Finding {
+            rows: self.rows,
+            matches: self.matches,
+            modified: None,
+            skipped,
+        }
+    }
+
+    fn push(&mut self, kind: RowKind, line: Option<u64>, bytes: &[u8]) {
+        let (text, full_length) = shown(bytes);
+        let path = Arc::clone(self.shared_path.get_or_insert_with(|| Arc::from(self.path)));
+        self.rows.push(Row {
+            path,
+            line,
+            kind,
+            text,
+            full_length,
+        });
+    }
+
+    fn push_lines(&mut self, found: &SinkMatch<'_>) {
+        for (line, number) in found.lines().zip(found.line_number().unwrap_or(1)..) {
+            self.push(RowKind::Match, Some(number), line);
+        }
+    }
+
+    /// One row for every match, or for every line's share of a match that spans lines.
+    fn push_spans(&mut self, found: &SinkMatch<'_>, spans: &[Match], across_lines: bool) {
+        if !across_lines {
+            for span in spans {
+                self.push(RowKind::Match, found.line_number(), &found.bytes()[*span]);
+            }
+            return;
+        }
+        let mut start = 0;
+        let mut remaining = spans;
+        for (line, number) in found.lines().zip(found.line_number().unwrap_or(1)..) {
+            let end = start + line.strip_suffix(b"\n").unwrap_or(line).len();
+            while let [first, rest @ ..] = remaining {
+                let (from, to) = (first.start().max(start), first.end().min(end));
+                if from < to {
+                    self.push(RowKind::Match, Some(number), &found.bytes()[from..to]);
+                }
+                // A match that goes on in the next line is needed there again.
+                if first.end() > end {
+                    break;
+                }
+                remaining = rest;
+            }
+            start += line.len();
+        }
+    }
+
+    /// In a named file, matches behind the first NUL byte are announced but not shown.
+    fn is_past_binary(&self, searcher: &Searcher) -> bool {
+        self.binary.is_some() && searcher.binary_detection().convert_byte().is_some()
+    }
+
+    fn goes_on(&mut self) -> bool {
+        self.rows.len() < self.max_rows && !self.pulse.must_stop()
+    }
+}
+
+impl Sink for RowSink<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, searcher: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        self.matches += 1;
+        if self.is_past_binary(searcher) {
+            return Ok(false);
+        }
+        let mut spans = std::mem::take(&mut self.spans);
+        spans.clear();
+        if self.only_matching {
+            each_match(searcher, self.matcher, found, |span| spans.push(span))?;
+        }
+        if spans.is_empty() {
+            self.push_lines(found);
+        } else {
+            self.push_spans(
+                found,
+                &spans,
+                searcher.multi_line_with_matcher(self.matcher),
+            );
+        }
+        self.spans = spans;
+        Ok(self.goes_on())
+    }
+
+    fn context(&mut self, searcher: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
+        if self.is_past_binary(searcher) {
+            return Ok(false);
+        }
+        self.push(RowKind::Context, context.line_number(), context.bytes());
+        Ok(self.goes_on())
+    }
+
+    fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
+        self.push(RowKind::Break, None, b"");
+        Ok(true)
+    }
+
+    fn binary_data(&mut self, _: &Searcher, offset: u64) -> io::Result<bool> {
+        self.binary = Some(offset);
+        Ok(true)
+    }
+
+    fn finish(&mut self, searcher: &Searcher, _: &grep_searcher::SinkFinish) -> io::Result<()> {
+        if let (Some(offset), true) = (self.binary, self.matches > 0) {
+            let what = match searcher.binary_detection().quit_byte() {
+                Some(_) => "WARNING: stopped searching binary file after match",
+                None => "binary file matches",
+            };
+            let notice = format!("{what} (found \"\\0\" byte around offset {offset})");
+            self.push(RowKind::Notice, None, notice.as_bytes());
+        }
+        Ok(())
+    }
+}
+
+/// Finds the single matches inside the lines the searcher reports, relative to the first of these
+/// lines.
+pub(super) fn each_match(
+    searcher: &Searcher,
+    matcher: &RegexMatcher,
+    found: &SinkMatch<'_>,
+    mut each: impl FnMut(Match),
+) -> io::Result<()> {
+    let lines = found.bytes_range_in_buffer();
+    let buffer = found.buffer();
+    let end = if searcher.multi_line_with_matcher(matcher) {
+        buffer.len().min(lines.end + LOOK_AHEAD)
+    } else {
+        // Within one line the line end must not be seen, or `$` and `\s` would meet it.
+        lines.start
+            + found
+                .bytes()
+                .strip_suffix(b"\n")
+                .unwrap_or(found.bytes())
+                .len()
+    };
+    matcher
+        .find_iter_at(&buffer[..end], lines.start, |span| {
+            let inside = span.start() < lines.end;
+            if inside {
+                each(Match::new(
+                    span.start() - lines.start,
+                    span.end() - lines.start,
+                ));
+            }
+            inside
+        })
+        .map_err(io::Error::other)
+}
+
+/// A line as text, without its end and cut at the display width, and how long it was if it was cut.
+fn shown(bytes: &[u8]) -> (String, Option<usize>) {
+    let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
+    if bytes.len() <= MAX_COLUMNS {
+        return (String::from_utf8_lossy(bytes).into_owned(), None);
+    }
+    let mut text = String::new();
+    let mut length = 0;
+    for chunk in bytes.utf8_chunks() {
+        let replaced = (!chunk.invalid().is_empty()).then_some(char::REPLACEMENT_CHARACTER);
+        if length < MAX_COLUMNS {
+            text.extend(
+                chunk
+                    .valid()
+                    .chars()
+                    .chain(replaced)
+                    .take(MAX_COLUMNS - length),
+            );
+        }
+        length += chunk.valid().chars().count() + usize::from(replaced.is_some());
+    }
+    (text, (length > MAX_COLUMNS).then_some(length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_cut_at_a_character_and_say_how_long_they_were() {
+        let cases: [(&str, Vec<u8>, String, Option<usize>); 7] = [
+            ("empty", b"\n".to_vec(), String::new(), None),
+            ("both line ends", b"a\r\n".to_vec(), "a".into(), None),
+            ("no line end", b"a".to_vec(), "a".into(), None),
+            (
+                "exactly as wide",
+                "é".repeat(500).into_bytes(),
+                "é".repeat(500),
+                None,
+            ),
+            (
+                "one wider",
+                "é".repeat(501).into_bytes(),
+                "é".repeat(500),
+                Some(501),
+            ),
+            (
+                "not UTF-8, short",
+                b"a\xffb".to_vec(),
+                "a\u{fffd}b".into(),
+                None,
+            ),
+            (
+                "not UTF-8, long",
+                [b"\xff".repeat(600), b"z".to_vec()].concat(),
+                "\u{fffd}".repeat(500),
+                Some(601),
+            ),
+        ];
+        for (what, bytes, text, length) in cases {
+            assert_eq!(shown(&bytes), (text, length), "{what}");
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! One file, start to end, with ripgrep's searcher.
+//!
+//! A scanner belongs to one thread: it keeps the buffers and the regex's working memory between
+//! files. Files are read, never mapped: a mapped file that shrinks would end the whole process.
+//!
+//! Whether a match before a NUL byte is seen depends on how much is read at a time, and the
+//! searcher's buffer grows with the longest line it met. So that an answer does not depend on which
+//! thread searched which file before, a searcher whose buffer has grown is replaced before the next
+//! file. (ripgrep keeps it, and so varies.)
+
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::path::Path;
+use std::time::SystemTime;
+
+use grep_regex::RegexMatcher;
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkFinish, SinkMatch};
+
+use super::rows::{RowSink, each_match};
+use super::{GrepMode, GrepQuery, Row};
+use crate::skip::SkipReason;
+use crate::stop::Watch;
+
+/// A stop is looked for once in so many matches, because asking the clock costs more than a short
+/// line.
+const MATCHES_PER_CHECK: u32 = 32;
+
+/// What a new searcher reads at most at once.
+const FRESH_BUFFER: usize = 64 * 1024;
+
+/// The searcher looks at so many bytes for a byte order mark before it reads on.
+const MARK: usize = 3;
+
+/// No search holds more than this of one file: a line, or in multiline mode the file.
+const MAX_HELD: usize = 512 * 1024 * 1024;
+
+/// How a file came to be searched, which decides what happens when it is binary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Naming {
+    /// Found by the walk: a NUL byte ends its search.
+    Walked,
+    /// Named by the caller: searched to its end, because filtering it out would contradict the
+    /// caller.
+    Named,
+}
+
+/// What one file gave.
+#[derive(Debug, Default)]
+pub(super) struct Finding {
+    /// Content mode only.
+    pub(super) rows: Vec<Row>,
+    pub(super) matches: u64,
+    /// Only asked for, and only kept, where it decides the order.
+    pub(super) modified: Option<SystemTime>,
+    /// Why the file was not searched, or not wholly.
+    pub(super) skipped: Option<SkipReason>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Scanner {
+    searcher: Searcher,
+    /// Never used to search, so its buffer stays small.
+    fresh: Searcher,
+    matcher: RegexMatcher,
+    mode: GrepMode,
+    /// More rows than this of one file are never shown.
+    max_rows: usize,
+    watch: Watch,
+}
+
+impl Scanner {
+    pub(super) fn new(
+        matcher: RegexMatcher,
+        query: &GrepQuery,
+        max_rows: usize,
+        watch: &Watch,
+    ) -> Self {
+        let mut builder = SearcherBuilder::new();
+        builder.multi_line(query.multiline).line_number(false);
+        if let GrepMode::Content { before, after, .. } = query.mode {
+            builder
+                .line_number(true)
+                .before_context(before)
+                .after_context(after);
+        }
+        if !query.multiline {
+            // In multiline mode this would change how a file is read, so there its size is checked
+            // instead.
+            builder.heap_limit(Some(MAX_HELD));
+        }
+        let fresh = builder.build();
+        Self {
+            searcher: fresh.clone(),
+            fresh,
+            matcher,
+            mode: query.mode,
+            max_rows,
+            watch: watch.clone(),
+        }
+    }
+
+    /// What was found before an error counts, as it does when ripgrep prints while it reads.
+    pub(super) fn search(&mut self, path: &Path, naming: Naming) -> Finding {
+        let mut finding = Finding::default();
+        if let Err(error) = self.search_into(&mut finding, path, naming) {
+            finding.skipped = Some(SkipReason::Unreadable {
+                message: error.to_string(),
+            });
+        }
+        finding
+    }
+
+    fn search_into(
+        &mut self,
+        finding: &mut Finding,
+        path: &Path,
+        naming: Naming,
+    ) -> io::Result<()> {
+        let mut file = File::open(path)?;
+        if self.searcher.multi_line_with_matcher(&self.matcher) {
+            let bytes = file.metadata()?.len();
+            if bytes > MAX_HELD as u64 {
+                finding.skipped = Some(SkipReason::TooLarge { bytes });
+                return Ok(());
+            }
+        }
+        self.searcher.set_binary_detection(match naming {
+            Naming::Walked => BinaryDetection::quit(b'\0'),
+            Naming::Named => BinaryDetection::convert(b'\0'),
+        });
+        let (mut attempt, mut outcome, buffer) = self.attempt(path, &file);
+        if buffer == Buffer::Grown {
+            let detection = self.searcher.binary_detection().clone();
+            self.searcher = self.fresh.clone();
+            self.searcher.set_binary_detection(detection);
+            file.rewind()?;
+            (attempt, outcome, _) = self.attempt(path, &file);
+        }
+        *finding = attempt;
+        if naming == Naming::Named {
+            // Searched to its end, so nothing was left out.
+            finding.skipped = None;
+        }
+        if self.mode == GrepMode::FilesWithMatches && finding.matches > 0 {
+            finding.modified = file.metadata()?.modified().ok();
+        }
+        // Once stopped, the error is our own.
+        if self.watch.has_stopped() {
+            Ok(())
+        } else {
+            outcome
+        }
+    }
+
+    fn attempt(&mut self, path: &Path, file: &File) -> (Finding, io::Result<()>, Buffer) {
+        let mut reader = Reader {
+            file,
+            watch: &self.watch,
+            read: 0,
+            // A multi-line search holds the whole file, so there a large buffer changes nothing.
+            buffer_matters: !self.searcher.multi_line_with_matcher(&self.matcher),
+            buffer: Buffer::Fresh,
+        };
+        let (finding, outcome) = match self.mode {
+            GrepMode::Content { only_matching, .. } => {
+                let pulse = Pulse::new(&self.watch);
+                let mut sink =
+                    RowSink::new(path, &self.matcher, only_matching, self.max_rows, pulse);
+                let outcome = self
+                    .searcher
+                    .search_reader(&self.matcher, &mut reader, &mut sink);
+                (sink.into_finding(), outcome)
+            }
+            GrepMode::FilesWithMatches | GrepMode::Count => {
+                let first_only = self.mode == GrepMode::FilesWithMatches;
+                let mut sink = CountSink::new(&self.matcher, first_only, Pulse::new(&self.watch));
+                let outcome = self
+                    .searcher
+                    .search_reader(&self.matcher, &mut reader, &mut sink);
+                (sink.into_finding(), outcome)
+            }
+        };
+        (finding, outcome, reader.buffer)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Buffer {
+    Fresh,
+    /// By an earlier file; the attempt ended at once.
+    Grown,
+}
+
+/// Makes a file without any match stoppable, and notices a buffer that has grown.
+struct Reader<'a> {
+    file: &'a File,
+    watch: &'a Watch,
+    read: usize,
+    buffer_matters: bool,
+    buffer: Buffer,
+}
+
+impl Read for Reader<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.watch.must_stop() {
+            return Err(io::Error::other("the search was stopped"));
+        }
+        if self.buffer_matters && self.read <= MARK && into.len() > FRESH_BUFFER {
+            self.buffer = Buffer::Grown;
+            return Err(io::Error::other("the buffer has grown"));
+        }
+        let count = self.file.read(into)?;
+        self.read += count;
+        Ok(count)
+    }
+}
+
+/// Looks for a stop now and then.
+pub(super) struct Pulse<'a> {
+    watch: &'a Watch,
+    matches: u32,
+}
+
+impl<'a> Pulse<'a> {
+    fn new(watch: &'a Watch) -> Self {
+        Self { watch, matches: 0 }
+    }
+
+    pub(super) fn must_stop(&mut self) -> bool {
+        self.matches = self.matches.wrapping_add(1);
+        self.matches.is_multiple_of(MATCHES_PER_CHECK) && self.watch.must_stop()
+    }
+}
+
+/// Counts as `rg --count` and `rg --files-with-matches` do.
+struct CountSink<'a> {
+    matcher: &'a RegexMatcher,
+    first_only: bool,
+    count: u64,
+    binary: Option<u64>,
+    pulse: Pulse<'a>,
+}
+
+impl<'a> CountSink<'a> {
+    fn new(matcher: &'a RegexMatcher, first_only: bool, pulse: Pulse<'a>) -> Self {
+        Self {
+            matcher,
+            first_only,
+            count: 0,
+            binary: None,
+            pulse,
+        }
+    }
+}
+
+impl CountSink<'_> {
+    fn into_finding(self) -> Finding {
+        let skipped = self.binary.map(|offset| SkipReason::Binary { offset });
+        Finding {
+            matches: self.count,
+            skipped,
+            ..Finding::default()
+        }
+    }
+}
+
+impl Sink for CountSink<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, searcher: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        if self.first_only {
+            self.count = 1;
+            return Ok(false);
+        }
+        self.count += if searcher.multi_line_with_matcher(self.matcher) {
+            let mut matches = 0;
+            each_match(searcher, self.matcher, found, |_| matches += 1)?;
+            // Looking again at the lines alone may miss what the whole file matched; it was one
+            // match at least.
+            matches.max(1)
+        } else {
+            1
+        };
+        Ok(!self.pulse.must_stop())
+    }
+
+    fn finish(&mut self, searcher: &Searcher, finish: &SinkFinish) -> io::Result<()> {
+        self.binary = finish.binary_byte_offset();
+        if self.binary.is_some() && searcher.binary_detection().quit_byte().is_some() {
+            // A count up to the NUL byte would look like a count of the whole file.
+            self.count = 0;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::grep::matcher;
+    use crate::stop::Stop;
+
+    #[test]
+    fn a_long_line_in_one_file_does_not_change_what_is_found_in_the_next() {
+        let dir = tempfile::tempdir().unwrap();
+        let (long, binary) = (dir.path().join("long"), dir.path().join("binary"));
+        fs::write(&long, "x".repeat(300_000)).unwrap();
+        fs::write(
+            &binary,
+            ["needle\n", &"filler\n".repeat(15_000), "\0\n"].concat(),
+        )
+        .unwrap();
+        let mode = GrepMode::Content {
+            before: 0,
+            after: 0,
+            only_matching: false,
+        };
+        let query = GrepQuery {
+            mode,
+            ..GrepQuery::new("needle", dir.path())
+        };
+        let watch = Watch::new(&Stop::never());
+        let mut scanner = Scanner::new(matcher::build(&query).unwrap(), &query, usize::MAX, &watch);
+        let before = scanner.search(&binary, Naming::Walked).rows;
+        assert_eq!(before.len(), 2, "the match and a notice");
+        assert_eq!(scanner.search(&long, Naming::Walked).skipped, None);
+        let grown = File::open(&binary).unwrap();
+        assert_eq!(scanner.attempt(&binary, &grown).2, Buffer::Grown);
+        assert_eq!(scanner.search(&binary, Naming::Walked).rows, before);
+        let fresh = File::open(&binary).unwrap();
+        assert_eq!(
+            scanner.attempt(&binary, &fresh).2,
+            Buffer::Fresh,
+            "replaced once, not for every file"
+        );
+    }
+}

@@ -1,0 +1,190 @@
+//! What a search left out, and why: a short list to show, and true counts.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// How many samples a report stores. The counts always cover everything.
+const MAX_SAMPLES: usize = 50;
+
+/// One thing that was not searched, or not wholly.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Skip {
+    /// `None` where the operating system's complaint names no path.
+    pub path: Option<PathBuf>,
+    pub reason: SkipReason,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum SkipReason {
+    /// A NUL byte was met at about this offset; nothing after it was searched.
+    Binary { offset: u64 },
+    /// The operating system's words.
+    Unreadable { message: String },
+    /// A multiline search holds a whole file in memory, and this one is larger than is fit for
+    /// that.
+    TooLarge { bytes: u64 },
+    /// Part of an ignore file was not understood, so its other rules applied without that part.
+    IgnoreFile { message: String },
+}
+
+impl fmt::Display for SkipReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Binary { offset } => write!(f, "binary (NUL byte at about offset {offset})"),
+            Self::Unreadable { message } => write!(f, "unreadable: {message}"),
+            Self::TooLarge { bytes } => {
+                write!(f, "too large for a multiline search ({bytes} bytes)")
+            }
+            Self::IgnoreFile { message } => {
+                write!(f, "ignore file partly not understood: {message}")
+            }
+        }
+    }
+}
+
+/// The report's list, sorted by path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Skipped {
+    pub binary: usize,
+    pub unreadable: usize,
+    pub too_large: usize,
+    pub ignore_files: usize,
+    /// Binary files come last, being the least of a surprise; at most 50 in all.
+    pub samples: Vec<Skip>,
+}
+
+impl Skipped {
+    /// How many there were in all, which may be more than `samples` holds.
+    pub fn total(&self) -> usize {
+        self.binary + self.unreadable + self.too_large + self.ignore_files
+    }
+}
+
+/// Filled by the threads of one search.
+#[derive(Debug, Default)]
+pub(crate) struct SkipLog(Mutex<Vec<Skip>>);
+
+impl SkipLog {
+    pub(crate) fn add(&self, path: Option<&Path>, reason: SkipReason) {
+        let skip = Skip {
+            path: path.map(Path::to_path_buf),
+            reason,
+        };
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(skip);
+    }
+
+    pub(crate) fn add_walk_error(&self, error: &ignore::Error) {
+        let message = bare_message(error);
+        let reason = match error.io_error() {
+            Some(_) => SkipReason::Unreadable { message },
+            None => SkipReason::IgnoreFile { message },
+        };
+        self.add(path_of(error), reason);
+    }
+
+    /// Leaves out what lies behind `last`, so that a search that ended at its limit reports the
+    /// same on every run.
+    pub(crate) fn into_skipped(self, last: Option<&Path>) -> Skipped {
+        let mut skips = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = last {
+            skips.retain(|skip| skip.path.as_deref().is_none_or(|path| path <= last));
+        }
+        let count =
+            |is: fn(&SkipReason) -> bool| skips.iter().filter(|skip| is(&skip.reason)).count();
+        let mut skipped = Skipped {
+            binary: count(|reason| matches!(reason, SkipReason::Binary { .. })),
+            unreadable: count(|reason| matches!(reason, SkipReason::Unreadable { .. })),
+            too_large: count(|reason| matches!(reason, SkipReason::TooLarge { .. })),
+            ignore_files: count(|reason| matches!(reason, SkipReason::IgnoreFile { .. })),
+            samples: Vec::new(),
+        };
+        skips.sort_by(|a, b| {
+            let is_binary = |skip: &Skip| matches!(skip.reason, SkipReason::Binary { .. });
+            is_binary(a).cmp(&is_binary(b)).then_with(|| a.cmp(b))
+        });
+        skips.truncate(MAX_SAMPLES);
+        skipped.samples = skips;
+        skipped
+    }
+}
+
+fn path_of(error: &ignore::Error) -> Option<&Path> {
+    match error {
+        ignore::Error::WithPath { path, .. } => Some(path),
+        ignore::Error::Partial(errors) => errors.first().and_then(path_of),
+        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => {
+            path_of(err)
+        }
+        ignore::Error::Loop { child, .. } => Some(child),
+        _ => None,
+    }
+}
+
+/// The text without the path, which the report gives on its own.
+fn bare_message(error: &ignore::Error) -> String {
+    match error {
+        ignore::Error::WithPath { err, .. } | ignore::Error::WithDepth { err, .. } => {
+            bare_message(err)
+        }
+        ignore::Error::WithLineNumber { line, err } => {
+            format!("line {line}: {}", bare_message(err))
+        }
+        ignore::Error::Partial(errors) => errors
+            .iter()
+            .map(bare_message)
+            .collect::<Vec<_>>()
+            .join("; "),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_true_although_samples_are_bounded() {
+        let log = SkipLog::default();
+        for number in 0..200 {
+            log.add(
+                Some(&PathBuf::from(format!("/b/{number:03}"))),
+                SkipReason::Binary { offset: 1 },
+            );
+        }
+        log.add(
+            Some(Path::new("/z")),
+            SkipReason::Unreadable {
+                message: "denied".into(),
+            },
+        );
+        let skipped = log.into_skipped(None);
+        assert_eq!(
+            (skipped.binary, skipped.unreadable, skipped.total()),
+            (200, 1, 201)
+        );
+        assert_eq!(skipped.samples.len(), MAX_SAMPLES);
+        assert_eq!(
+            skipped.samples[0].path.as_deref(),
+            Some(Path::new("/z")),
+            "trouble first"
+        );
+        assert_eq!(
+            skipped.samples[1].path.as_deref(),
+            Some(Path::new("/b/000"))
+        );
+    }
+
+    #[test]
+    fn what_lies_behind_the_last_row_is_left_out() {
+        let log = SkipLog::default();
+        for name in ["/a/x", "/a/y", "/b"] {
+            log.add(Some(Path::new(name)), SkipReason::Binary { offset: 0 });
+        }
+        assert_eq!(log.into_skipped(Some(Path::new("/a/y"))).binary, 2);
+    }
+}

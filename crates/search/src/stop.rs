@@ -1,0 +1,151 @@
+//! Ending a search early: a deadline, a cancel signal, and the record that one of them was met.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+/// When a search must end although it is not finished.
+#[derive(Clone)]
+pub struct Stop {
+    deadline: Option<Instant>,
+    cancelled: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+}
+
+impl Stop {
+    /// The search runs to its end.
+    pub fn never() -> Self {
+        Self {
+            deadline: None,
+            cancelled: None,
+        }
+    }
+
+    /// Ends the search when `timeout` has passed, counted from now.
+    pub fn after(timeout: Duration) -> Self {
+        // A timeout too long to be an instant is no timeout.
+        Self {
+            deadline: Instant::now().checked_add(timeout),
+            cancelled: None,
+        }
+    }
+
+    /// Also ends the search once `cancelled` answers true. It is asked often and from several
+    /// threads, so it must be cheap; once true it must stay true.
+    #[must_use]
+    pub fn or_when(mut self, cancelled: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.cancelled = Some(Arc::new(cancelled));
+        self
+    }
+
+    fn reason(&self) -> Option<StopReason> {
+        if self.cancelled.as_ref().is_some_and(|cancelled| cancelled()) {
+            return Some(StopReason::Cancelled);
+        }
+        self.deadline
+            .filter(|deadline| Instant::now() >= *deadline)
+            .map(|_| StopReason::Timeout)
+    }
+}
+
+impl fmt::Debug for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stop")
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whether everything the query asked for was searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Completion {
+    Complete,
+    Stopped(StopReason),
+}
+
+/// Why a search ended before it had seen everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopReason {
+    Timeout,
+    Cancelled,
+    /// The asked number of rows was reached; the rows are final, only what follows them is unknown.
+    Limit,
+}
+
+/// A [`Stop`] shared by the threads of one search; remembers the first reason any of them met.
+#[derive(Clone, Debug)]
+pub(crate) struct Watch {
+    stop: Stop,
+    met: Arc<OnceLock<StopReason>>,
+}
+
+impl Watch {
+    pub(crate) fn new(stop: &Stop) -> Self {
+        Self {
+            stop: stop.clone(),
+            met: Arc::default(),
+        }
+    }
+
+    pub(crate) fn must_stop(&self) -> bool {
+        if self.met.get().is_some() {
+            return true;
+        }
+        match self.stop.reason() {
+            Some(reason) => {
+                // Losing the race to another thread is fine: its reason stands.
+                let _ = self.met.set(reason);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Whether a thread met a stop, without looking for one.
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.met.get().is_some()
+    }
+
+    /// Only what a thread acted upon counts: a deadline passing after the last file was read
+    /// changes nothing.
+    pub(crate) fn completion(&self) -> Completion {
+        self.met
+            .get()
+            .map_or(Completion::Complete, |reason| Completion::Stopped(*reason))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn the_first_reason_met_stays() {
+        let flag = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&flag);
+        let watch = Watch::new(&Stop::never().or_when(move || seen.load(Ordering::Relaxed)));
+        assert!(!watch.must_stop());
+        assert_eq!(watch.completion(), Completion::Complete);
+        flag.store(true, Ordering::Relaxed);
+        assert!(watch.must_stop());
+        flag.store(false, Ordering::Relaxed);
+        assert!(watch.clone().must_stop(), "a clone shares what was met");
+        assert_eq!(
+            watch.completion(),
+            Completion::Stopped(StopReason::Cancelled)
+        );
+    }
+
+    #[test]
+    fn a_passed_deadline_is_a_timeout() {
+        let watch = Watch::new(&Stop::after(Duration::ZERO));
+        assert!(watch.must_stop());
+        assert_eq!(watch.completion(), Completion::Stopped(StopReason::Timeout));
+    }
+
+    #[test]
+    fn an_endless_timeout_never_stops() {
+        assert!(!Watch::new(&Stop::after(Duration::MAX)).must_stop());
+    }
+}

@@ -1,0 +1,92 @@
+//! Which files exist for a search: one parallel walk by ripgrep's rules.
+//!
+//! `.gitignore`, `.ignore`, `.rgignore`, `.git/info/exclude` and the user's global excludes apply
+//! as in ripgrep, including those of the directories above the root. Links are not followed, and
+//! version control directories are never entered unless the root itself lies inside one.
+
+use std::path::Path;
+
+use ignore::overrides::Override;
+use ignore::types::Types;
+use ignore::{DirEntry, WalkBuilder, WalkState};
+
+use crate::skip::SkipLog;
+use crate::stop::Watch;
+
+const VERSION_CONTROL: [&str; 5] = [".git", ".svn", ".hg", ".bzr", ".jj"];
+
+/// A tree and the rules that decide what of it is visible.
+pub(crate) struct Tree<'a> {
+    pub(crate) root: &'a Path,
+    /// What ripgrep's current directory would be: the user's global excludes are relative to it.
+    pub(crate) current_dir: &'a Path,
+    pub(crate) respect_ignore: bool,
+    pub(crate) hidden: bool,
+    pub(crate) overrides: Override,
+    pub(crate) types: Types,
+    pub(crate) threads: usize,
+}
+
+/// What one thread does with each entry that is not a directory.
+pub(crate) type Visitor<'s> = Box<dyn FnMut(DirEntry) + Send + 's>;
+
+impl Tree<'_> {
+    /// Calls one visitor per thread until the tree is done or `watch` says stop. `keep` is asked
+    /// once for every entry before anything is read from it, so a directory it refuses costs
+    /// nothing.
+    pub(crate) fn walk<'s>(
+        self,
+        watch: &'s Watch,
+        skips: &'s SkipLog,
+        keep: impl Fn(&DirEntry) -> bool + Send + Sync + 'static,
+        mut visitor: impl FnMut() -> Visitor<'s>,
+    ) {
+        let mut builder = WalkBuilder::new(self.root);
+        builder
+            .threads(self.threads)
+            .hidden(!self.hidden)
+            .parents(self.respect_ignore)
+            .ignore(self.respect_ignore)
+            .git_ignore(self.respect_ignore)
+            .git_global(self.respect_ignore)
+            .git_exclude(self.respect_ignore)
+            .overrides(self.overrides)
+            .types(self.types)
+            .current_dir(self.current_dir);
+        if self.respect_ignore {
+            builder.add_custom_ignore_filename(".rgignore");
+        }
+        let filter_watch = watch.clone();
+        builder.filter_entry(move |entry| {
+            // Asked here too, because a directory of a million entries is listed without a visit in
+            // between.
+            !filter_watch.must_stop() && !is_version_control(entry) && keep(entry)
+        });
+        builder.build_parallel().run(|| {
+            let mut visit = visitor();
+            Box::new(move |entry| {
+                if watch.must_stop() {
+                    return WalkState::Quit;
+                }
+                match entry {
+                    Ok(entry) => {
+                        if let Some(error) = entry.error() {
+                            skips.add_walk_error(error);
+                        }
+                        if !entry.file_type().is_some_and(|kind| kind.is_dir()) {
+                            visit(entry);
+                        }
+                    }
+                    Err(error) => skips.add_walk_error(&error),
+                }
+                WalkState::Continue
+            })
+        });
+    }
+}
+
+fn is_version_control(entry: &DirEntry) -> bool {
+    VERSION_CONTROL
+        .iter()
+        .any(|name| entry.file_name() == *name)
+}

@@ -1,0 +1,12 @@
+//! The engine from outside: on trees in a temporary directory, and side by side with ripgrep.
+
+#[cfg(test)]
+mod against_rg;
+#[cfg(test)]
+mod glob;
+#[cfg(test)]
+mod grep;
+#[cfg(test)]
+mod random;
+#[cfg(test)]
+mod tree;
