@@ -1,1 +1,36 @@
-fn main() {}
+//! The binary `haft`: `run` is its table of contents.
+
+mod approver;
+mod args;
+mod exit;
+mod modes;
+mod show;
+mod wire;
+
+use std::process::ExitCode;
+
+use args::Command;
+use exit::Exit;
+
+/// The level of the common conventions we speak, then our own name and version.
+const VERSION: &str = concat!("2.1.240 (haft ", env!("CARGO_PKG_VERSION"), ")");
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(exit) => exit.into(),
+        Err(error) => exit::report(&error).into(),
+    }
+}
+
+fn run() -> anyhow::Result<Exit> {
+    let Some(args) = args::parse()? else {
+        return Ok(Exit::Success);
+    };
+    wire::log();
+    match args.command {
+        Command::Exec => wire::block_on(modes::exec::run(&args.session)),
+        Command::Call(call) => wire::block_on(modes::call::run(&args.session, call)),
+        Command::Tools(tools) => wire::block_on(modes::tools::run(&args.session, tools)),
+        Command::Completions { shell } => modes::completions::run(shell),
+    }
+}

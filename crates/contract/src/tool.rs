@@ -38,7 +38,10 @@ impl<T: DeserializeOwned + JsonSchema + Send + Sync + 'static> ToolInput for T {
     }
 
     fn parse(input: &Value) -> Result<Self, ToolError> {
-        T::deserialize(input).map_err(|error| ToolError::Input(error.to_string()))
+        serde_path_to_error::deserialize(input).map_err(|error| {
+            let place = error.path().to_string();
+            ToolError::Input(format!("`{place}`: {}", error.into_inner()))
+        })
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a person is shown: parts of a card, without colours or widths. Who draws it decides those.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// A call, or its result, as a person sees it.
@@ -66,6 +68,31 @@ impl Card {
     pub fn with(mut self, piece: Piece) -> Self {
         self.body.push(piece);
         self
+    }
+}
+
+/// Plain text: a heading, then the body. Who draws for a terminal does better.
+impl fmt::Display for Card {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let heading = [&self.title, &self.subject, &self.summary].map(String::as_str);
+        let heading: Vec<&str> = heading
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect();
+        writeln!(f, "{}", heading.join(" · "))?;
+        for piece in &self.body {
+            match piece {
+                Piece::Text(text) | Piece::Muted(text) | Piece::Alarm(text) => {
+                    writeln!(f, "{text}")?
+                }
+                Piece::Diff(hunks) => {
+                    for line in hunks.iter().flat_map(|hunk| &hunk.lines) {
+                        writeln!(f, "{line}")?;
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 }
 

@@ -164,11 +164,17 @@ impl HaftBuilder {
         }
 
         let mut registry = Registry::new();
-        let built_ins = if self.built_ins { haft_tools::all() } else { Vec::new() };
+        let built_ins = if self.built_ins {
+            haft_tools::all()
+        } else {
+            Vec::new()
+        };
         for tool in built_ins.into_iter().chain(self.tools) {
             registry.add_erased(tool)?;
         }
-        let folder = self.folder.unwrap_or_else(|| session_folder(&cwd, self.session));
+        let folder = self
+            .folder
+            .unwrap_or_else(|| session_folder(&cwd, self.session));
         let mut builder = Engine::builder(registry, folder)
             .filters(self.filters)
             .session(self.session)
@@ -189,13 +195,19 @@ impl HaftBuilder {
             builder = builder.model(model);
         }
         let (engine, unknown_tools) = builder.build().await;
-        Ok(Haft { scheduler: engine.scheduler(context), unknown_tools })
+        Ok(Haft {
+            scheduler: engine.scheduler(context),
+            unknown_tools,
+        })
     }
 }
 
 /// An existing directory as an absolute path. Links in it are kept: people know it by that name.
 fn directory(path: &Path) -> Result<PathBuf, BuildError> {
-    let failed = |source| BuildError::Directory { path: path.to_path_buf(), source };
+    let failed = |source| BuildError::Directory {
+        path: path.to_path_buf(),
+        source,
+    };
     let absolute = std::path::absolute(path).map_err(failed)?;
     if std::fs::metadata(&absolute).map_err(failed)?.is_dir() {
         Ok(absolute)

@@ -25,13 +25,18 @@ pub fn session_folder(cwd: &Path, session: SessionId) -> PathBuf {
 }
 
 fn in_config(config: &Path, cwd: &Path, session: SessionId) -> PathBuf {
-    config.join("projects").join(slug(&cwd.to_string_lossy())).join(session.to_string())
+    config
+        .join("projects")
+        .join(slug(&cwd.to_string_lossy()))
+        .join(session.to_string())
 }
 
 /// The path with everything but letters and digits as `-`.
 fn slug(path: &str) -> String {
-    let slug: String =
-        path.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let slug: String = path
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .collect();
     if slug.len() <= LONGEST_SLUG {
         return slug;
     }

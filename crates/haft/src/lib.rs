@@ -39,7 +39,7 @@ pub use haft_engine::{
     Scheduler, SessionContext, pool::Selection,
 };
 pub use haft_tools as tools;
-pub use messages::{Messages, MessageError};
+pub use messages::{MessageError, Messages};
 
 /// A session: its tools, and what its calls inherit from each other.
 pub struct Haft {
@@ -60,7 +60,8 @@ impl Haft {
 
     /// What the model should be sent: the definitions of the tools, in a provider's shape.
     pub fn definitions(&self, format: Format) -> Vec<Value> {
-        self.pool().definitions(format, &self.scheduler.context().activated)
+        self.pool()
+            .definitions(format, &self.scheduler.context().activated)
     }
 
     /// Names that the filters asked for and no tool has.
@@ -98,7 +99,11 @@ impl Haft {
 
     /// Runs one call.
     pub async fn call(&mut self, name: &str, input: Value) -> Finished {
-        let call = ToolUse { id: String::new(), name: name.to_owned(), input };
+        let call = ToolUse {
+            id: String::new(),
+            name: name.to_owned(),
+            input,
+        };
         self.run([call]).await.pop().expect("one call, one result")
     }
 

@@ -30,6 +30,16 @@ impl Engine {
         grep::run(query, stop, self.threads)
     }
 
+    /// Says what is wrong with a query, as [`Self::grep`] would, without searching.
+    pub fn check_grep(&self, query: &GrepQuery) -> Result<(), SearchError> {
+        grep::check(query)
+    }
+
+    /// Says what is wrong with a query, as [`Self::glob`] would, without walking.
+    pub fn check_glob(&self, query: &GlobQuery) -> Result<(), SearchError> {
+        glob::check(query)
+    }
+
     /// Lists files by name. Blocks; run it on a thread that may.
     pub fn glob(&self, query: &GlobQuery, stop: &Stop) -> Result<GlobReport, SearchError> {
         glob::run(query, stop, self.threads)

@@ -32,3 +32,4 @@ pub use grep::{
 };
 pub use skip::{Skip, SkipReason, Skipped};
 pub use stop::{Completion, Stop, StopReason};
+pub use walk::visible_names;

@@ -4,6 +4,8 @@
 //! as in ripgrep, including those of the directories above the root. Links are not followed, and
 //! version control directories are never entered unless the root itself lies inside one.
 
+use std::collections::HashSet;
+use std::ffi::OsString;
 use std::path::Path;
 
 use ignore::overrides::Override;
@@ -31,16 +33,7 @@ pub(crate) struct Tree<'a> {
 pub(crate) type Visitor<'s> = Box<dyn FnMut(DirEntry) + Send + 's>;
 
 impl Tree<'_> {
-    /// Calls one visitor per thread until the tree is done or `watch` says stop. `keep` is asked
-    /// once for every entry before anything is read from it, so a directory it refuses costs
-    /// nothing.
-    pub(crate) fn walk<'s>(
-        self,
-        watch: &'s Watch,
-        skips: &'s SkipLog,
-        keep: impl Fn(&DirEntry) -> bool + Send + Sync + 'static,
-        mut visitor: impl FnMut() -> Visitor<'s>,
-    ) {
+    fn builder(self) -> WalkBuilder {
         let mut builder = WalkBuilder::new(self.root);
         builder
             .threads(self.threads)
@@ -56,6 +49,20 @@ impl Tree<'_> {
         if self.respect_ignore {
             builder.add_custom_ignore_filename(".rgignore");
         }
+        builder
+    }
+
+    /// Calls one visitor per thread until the tree is done or `watch` says stop. `keep` is asked
+    /// once for every entry before anything is read from it, so a directory it refuses costs
+    /// nothing.
+    pub(crate) fn walk<'s>(
+        self,
+        watch: &'s Watch,
+        skips: &'s SkipLog,
+        keep: impl Fn(&DirEntry) -> bool + Send + Sync + 'static,
+        mut visitor: impl FnMut() -> Visitor<'s>,
+    ) {
+        let mut builder = self.builder();
         let filter_watch = watch.clone();
         builder.filter_entry(move |entry| {
             // Asked here too, because a directory of a million entries is listed without a visit in
@@ -83,6 +90,27 @@ impl Tree<'_> {
             })
         });
     }
+}
+
+/// The names in one directory that no ignore file names: what a search that begins there would look
+/// at, version control directories included. `current_dir` is what the user's global excludes are
+/// relative to. Trouble with reading the directory leaves names out.
+pub fn visible_names(directory: &Path, current_dir: &Path) -> HashSet<OsString> {
+    let tree = Tree {
+        root: directory,
+        current_dir,
+        respect_ignore: true,
+        hidden: true,
+        overrides: Override::empty(),
+        types: Types::empty(),
+        threads: 1,
+    };
+    let entries = tree.builder().max_depth(Some(1)).build();
+    entries
+        .flatten()
+        .filter(|entry| entry.depth() == 1)
+        .map(|entry| entry.file_name().to_os_string())
+        .collect()
 }
 
 fn is_version_control(entry: &DirEntry) -> bool {

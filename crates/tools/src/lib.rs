@@ -1,1 +1,97 @@
+//! The built-in tools: one file each, one list.
+//!
+//! A tool is a doc comment the model reads, an input type, and a few methods; what it does to files
+//! is the journal's work, what it finds is the search engine's. Here the call becomes a question to
+//! one of them, and the answer becomes text for the model, a value for programs and a card for people.
+//!
+//! # Layout
+//! - [`all`]: the one list; adding a tool is one file and one line in it
+//! - `fs`: `Read`, `Write`, `Edit`, `LS`, over [`haft_journal::Journal`]
+//! - `search`: `Glob`, `Grep`, over [`haft_search::Engine`]
+//! - `names`: how a path is shown; `blocking`: where the disk may be waited for
 
+#[cfg(any(feature = "fs", feature = "search"))]
+mod blocking;
+#[cfg(feature = "fs")]
+mod fs;
+#[cfg(any(feature = "fs", feature = "search"))]
+mod names;
+#[cfg(feature = "search")]
+mod search;
+
+use std::sync::Arc;
+
+#[cfg(any(feature = "fs", feature = "search"))]
+use haft_contract::erase;
+use haft_contract::{DynTool, Services};
+
+/// Every built-in tool of this build, by name.
+pub fn all() -> Vec<Arc<dyn DynTool>> {
+    Vec::from([
+        #[cfg(feature = "fs")]
+        erase(fs::Edit),
+        #[cfg(feature = "search")]
+        erase(search::Glob),
+        #[cfg(feature = "search")]
+        erase(search::Grep),
+        #[cfg(feature = "fs")]
+        erase(fs::Ls),
+        #[cfg(feature = "fs")]
+        erase(fs::Read),
+        #[cfg(feature = "fs")]
+        erase(fs::Write),
+    ])
+}
+
+/// The same services with those the built-in tools need. One that is already there stays, so that
+/// sessions may share a search engine and a subagent may have a journal of its own.
+pub fn with_services(services: Services) -> Services {
+    #[cfg(feature = "fs")]
+    let services = or_new(services, haft_journal::Journal::default);
+    #[cfg(feature = "search")]
+    let services = or_new(services, haft_search::Engine::new);
+    services
+}
+
+#[cfg(any(feature = "fs", feature = "search"))]
+fn or_new<T: Send + Sync + 'static>(services: Services, make: impl FnOnce() -> T) -> Services {
+    if services.get::<T>().is_ok() {
+        services
+    } else {
+        services.with(Arc::new(make()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, fs, path::Path};
+
+    use super::*;
+
+    #[test]
+    fn the_list_is_sorted_and_names_are_unique() {
+        let names: Vec<String> = all().iter().map(|tool| tool.spec().name.clone()).collect();
+        let sorted: BTreeSet<&String> = names.iter().collect();
+        assert!(names.iter().eq(sorted), "{names:?}");
+    }
+
+    #[test]
+    fn every_file_that_holds_a_tool_is_in_the_list() {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let mut written = BTreeSet::new();
+        for (family, built) in [
+            ("fs", cfg!(feature = "fs")),
+            ("search", cfg!(feature = "search")),
+        ] {
+            for entry in fs::read_dir(source.join(family)).unwrap() {
+                let text = fs::read_to_string(entry.unwrap().path()).unwrap();
+                let name = text.split_once("const NAME: &'static str = \"");
+                if let (Some((_, rest)), true) = (name, built) {
+                    written.insert(rest.split('"').next().unwrap().to_owned());
+                }
+            }
+        }
+        let listed: BTreeSet<String> = all().iter().map(|tool| tool.spec().name.clone()).collect();
+        assert_eq!(written, listed);
+    }
+}

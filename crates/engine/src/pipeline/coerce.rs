@@ -182,6 +182,7 @@ fn describe(before: &Value, after: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -341,6 +342,66 @@ mod tests {
             let mut input = sent;
             coerce(&schema, &mut input);
             assert_eq!(input, taken);
+        }
+    }
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            "[ -~]{0,6}".prop_map(Value::from),
+            "(true|False|-?[0-9]{1,20}(\\.[0-9])?|\\[1, 2\\]|\\{\"a\": null\\})"
+                .prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 32, 4, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                proptest::collection::hash_map("[a-d]", inner, 0..4)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    fn same(a: &Value, b: &Value) -> bool {
+        match (a, b) {
+            (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),
+            (Value::Array(a), Value::Array(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+            }
+            (Value::Object(a), Value::Object(b)) => {
+                a.len() == b.len()
+                    && a.iter()
+                        .all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
+            }
+            (a, b) => a == b,
+        }
+    }
+
+    proptest! {
+        /// Whatever a model sends: what fits already is left alone, and a repair is final.
+        #[test]
+        fn what_fits_is_never_changed_and_repairs_need_no_repair(input in any_json()) {
+            let schema = json!({
+                "type": "object",
+                "properties": {
+                    "a": {"type": "integer"},
+                    "b": {"type": "array", "items": {"type": ["number", "boolean"]}},
+                    "c": {"type": "object", "properties": {"a": {"type": "boolean"}}},
+                    "d": {"anyOf": [{"type": "string"}, {"type": "integer"}]},
+                },
+                "required": ["d"],
+            });
+            let mut repaired = input.clone();
+            coerce(&schema, &mut repaired);
+            if jsonschema::is_valid(&schema, &input) {
+                // 3.0 is a valid integer and read as 3; nothing else may change.
+                prop_assert!(same(&input, &repaired), "{input} became {repaired}");
+            }
+            let mut again = repaired.clone();
+            prop_assert!(coerce(&schema, &mut again).is_empty());
+            prop_assert_eq!(again, repaired);
         }
     }
 }

@@ -60,7 +60,11 @@ fn wording(error: &ValidationError<'_>, schema: &Value, input: &Value) -> Vec<St
             } else {
                 format!("`{path}`")
             };
-            let got = shown(error.instance());
+            let got = format!(
+                "{}{}",
+                shown(error.instance()),
+                broken_json(error.instance())
+            );
             match here {
                 Some(schema) => vec![format!(
                     "{subject}: expected {}, got {got}",
@@ -218,6 +222,19 @@ fn bounds(schema: &Value) -> String {
     }
 }
 
+/// Where a string should have been JSON (arguments cut off, a quote too few): what is wrong with it.
+fn broken_json(value: &Value) -> String {
+    match value {
+        Value::String(text) if text.trim_start().starts_with(['{', '[']) => {
+            match serde_json::from_str::<Value>(text) {
+                Ok(_) => String::new(),
+                Err(error) => format!(", which is not valid JSON: {error}"),
+            }
+        }
+        _ => String::new(),
+    }
+}
+
 /// A value with its kind, shortened.
 fn shown(value: &Value) -> String {
     let kind = match value {
@@ -273,6 +290,7 @@ mod tests {
             json!({"file_path": "a", "edits": [{"old": 1}, {"odl": "x"}], "either": 5}),
             json!({"file_path": "a", "edits": [], "teleport": "x".repeat(100), "offset": "y".repeat(100)}),
             json!(["a"]),
+            json!("{\"file_path\": \"a"),
         ];
         let told: Vec<_> = cases
             .iter()

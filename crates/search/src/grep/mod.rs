@@ -13,8 +13,13 @@ mod report;
 mod rows;
 mod scan;
 
+use std::fs::FileType;
 use std::path::Path;
 use std::sync::Arc;
+
+use grep_regex::RegexMatcher;
+use ignore::overrides::Override;
+use ignore::types::Types;
 
 pub use query::{GrepMode, GrepQuery, split_globs};
 pub use report::{FileCount, Found, GrepReport, MAX_COLUMNS, Row, RowKind, Tally};
@@ -26,15 +31,49 @@ use crate::{SearchError, root};
 use harvest::Harvest;
 use scan::{Naming, Scanner};
 
+/// What a query asks for, built: nothing is wrong with it.
+struct Sound {
+    matcher: RegexMatcher,
+    overrides: Override,
+    types: Types,
+    /// A directory or a regular file.
+    kind: FileType,
+}
+
+impl Sound {
+    fn of(query: &GrepQuery) -> Result<Self, SearchError> {
+        let matcher = matcher::build(query)?;
+        let overrides = filter::overrides(query)?;
+        let types = filter::types(query)?;
+        let kind = root::inspect(&query.path)?;
+        if !kind.is_dir() && !kind.is_file() {
+            let path = query.path.clone();
+            return Err(SearchError::NotSearchable { path });
+        }
+        Ok(Self {
+            matcher,
+            overrides,
+            types,
+            kind,
+        })
+    }
+}
+
+pub(crate) fn check(query: &GrepQuery) -> Result<(), SearchError> {
+    Sound::of(query).map(drop)
+}
+
 pub(crate) fn run(
     query: &GrepQuery,
     stop: &Stop,
     threads: usize,
 ) -> Result<GrepReport, SearchError> {
-    let matcher = matcher::build(query)?;
-    let overrides = filter::overrides(query)?;
-    let types = filter::types(query)?;
-    let kind = root::inspect(&query.path)?;
+    let Sound {
+        matcher,
+        overrides,
+        types,
+        kind,
+    } = Sound::of(query)?;
 
     let watch = Watch::new(stop);
     let skips = SkipLog::default();
@@ -62,7 +101,7 @@ pub(crate) fn run(
                 }
             })
         });
-    } else if kind.is_file() {
+    } else {
         search_file(
             &harvest,
             &skips,
@@ -70,10 +109,6 @@ pub(crate) fn run(
             &query.path,
             Naming::Named,
         );
-    } else {
-        return Err(SearchError::NotSearchable {
-            path: query.path.clone(),
-        });
     }
     Ok(harvest.report(query, skips, watch.completion()))
 }

@@ -1,0 +1,280 @@
+//! The promises that are numbers: `cargo bench`.
+//!
+//! Prints a table. Times are medians; what depends on the machine is a ratio against the peer in the
+//! same run. Dated results are kept in `benches/results`.
+
+#![expect(clippy::print_stdout, reason = "a benchmark reports on stdout")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a benchmark that cannot run should say so and stop"
+)]
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    io::{BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use haft::{CallContext, Effects, Haft, Tool, ToolError, ToolOutput};
+use serde_json::{Value, json};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_haft");
+
+fn main() {
+    // `cargo test` builds benches too and passes this; there is nothing to test here.
+    if std::env::args().any(|arg| arg == "--test") {
+        return;
+    }
+    println!("| promise | measured | bound | |");
+    println!("|---|---|---|---|");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(no_op_call());
+    sequential_reads();
+    version();
+    binary_size();
+    grep();
+}
+
+fn row(promise: &str, measured: &str, bound: &str, kept: bool) {
+    println!(
+        "| {promise} | {measured} | {bound} | {} |",
+        if kept { "kept" } else { "BROKEN" }
+    );
+}
+
+fn median(mut samples: Vec<Duration>) -> Duration {
+    samples.sort();
+    samples[samples.len() / 2]
+}
+
+/// Does nothing.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Nothing {
+    /// Something to validate.
+    #[serde(default)]
+    #[expect(dead_code, reason = "only parsed")]
+    word: String,
+}
+
+struct NoOp;
+
+impl Tool for NoOp {
+    type Input = Nothing;
+    const NAME: &'static str = "NoOp";
+    fn effects(&self, _: &Nothing) -> Effects {
+        Effects::NONE
+    }
+    async fn call(&self, _: &Nothing, _: &CallContext) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::text("done"))
+    }
+}
+
+async fn no_op_call() {
+    let mut haft = Haft::builder(".").tool(NoOp).build().await.unwrap();
+    let mut samples = Vec::new();
+    for round in 0..20_000 {
+        let started = Instant::now();
+        let finished = haft.call("NoOp", json!({"word": "x"})).await;
+        assert!(!finished.is_error);
+        if round >= 1_000 {
+            samples.push(started.elapsed());
+        }
+    }
+    let median = median(samples);
+    let micros = median.as_nanos() as f64 / 1e3;
+    let bound = Duration::from_micros(100);
+    row(
+        "a no-op call through the whole pipeline",
+        &format!("{micros:.1} µs"),
+        "≤ 100 µs",
+        median <= bound,
+    );
+}
+
+fn sequential_reads() {
+    let dir = tempfile::tempdir().unwrap();
+    let text: String = (0..100)
+        .map(|n| format!("line {n} of a file of usual size, more or less\n"))
+        .collect();
+    for n in 0..100 {
+        fs::write(dir.path().join(format!("{n}.txt")), &text).unwrap();
+    }
+    let mut child = Command::new(BINARY)
+        .arg("exec")
+        .current_dir(dir.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut answer = String::new();
+    let mut ask = |n: usize| {
+        // Each answer is awaited before the next call is sent.
+        let call = json!({"name": "Read", "input": {"file_path": format!("{}.txt", n % 100)}});
+        stdin.write_all(format!("{call}\n").as_bytes()).unwrap();
+        answer.clear();
+        stdout.read_line(&mut answer).unwrap();
+        assert!(answer.contains("\"is_error\":false"), "{answer}");
+    };
+    (0..500).for_each(&mut ask);
+    const CALLS: usize = 10_000;
+    let started = Instant::now();
+    (0..CALLS).for_each(&mut ask);
+    let rate = CALLS as f64 / started.elapsed().as_secs_f64();
+    drop(stdin);
+    child.wait().unwrap();
+    row(
+        "sequential Reads through one `haft exec`",
+        &format!("{rate:.0}/s"),
+        "≥ 5,000/s",
+        rate >= 5_000.0,
+    );
+}
+
+fn version() {
+    let run = || {
+        let started = Instant::now();
+        let output = Command::new(BINARY).arg("--version").output().unwrap();
+        assert!(output.status.success());
+        started.elapsed()
+    };
+    run();
+    let median = median((0..50).map(|_| run()).collect());
+    let millis = median.as_micros() as f64 / 1e3;
+    row(
+        "`haft --version`",
+        &format!("{millis:.1} ms"),
+        "≤ 10 ms",
+        median <= Duration::from_millis(10),
+    );
+}
+
+fn binary_size() {
+    let copy = tempfile::NamedTempFile::new().unwrap();
+    fs::copy(BINARY, copy.path()).unwrap();
+    let stripped = Command::new("strip")
+        .arg(copy.path())
+        .status()
+        .is_ok_and(|status| status.success());
+    let megabytes = fs::metadata(copy.path()).unwrap().len() as f64 / 1e6;
+    let what = if stripped {
+        "the binary, stripped"
+    } else {
+        "the binary (no `strip` here)"
+    };
+    row(
+        what,
+        &format!("{megabytes:.1} MB"),
+        "≤ 15 MB",
+        megabytes <= 15.0,
+    );
+}
+
+/// A tree of sources: the crates this workspace is built from, copied until there are enough.
+fn tree(root: &Path, files: usize) -> usize {
+    let cargo_home = std::env::var_os("CARGO_HOME").map_or_else(
+        || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cargo"),
+        PathBuf::from,
+    );
+    let mut sources = Vec::new();
+    let mut folders = vec![cargo_home.join("registry/src")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path
+                .extension()
+                .is_some_and(|ending| ending == "rs" || ending == "md")
+            {
+                sources.push(path);
+            }
+        }
+    }
+    sources.sort();
+    assert!(!sources.is_empty(), "no sources found to search in");
+    for number in 0..files {
+        let folder = root.join(format!("d{:03}", number / 50));
+        fs::create_dir_all(&folder).unwrap();
+        let source = &sources[number % sources.len()];
+        let ending = source.extension().unwrap().to_str().unwrap();
+        fs::copy(source, folder.join(format!("f{number}.{ending}"))).unwrap();
+    }
+    files
+}
+
+fn grep() {
+    let Ok(version) = Command::new("rg").arg("--version").output() else {
+        println!("| Grep against `rg` | no `rg` on this machine | | skipped |");
+        return;
+    };
+    let version = String::from_utf8_lossy(&version.stdout);
+    let version = version.split_whitespace().nth(1).unwrap_or_default();
+    let dir = tempfile::tempdir().unwrap();
+    let files = tree(dir.path(), 6_000);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let mut haft = runtime.block_on(Haft::builder(dir.path()).build()).unwrap();
+
+    for (what, pattern) in [
+        ("rare literal", "UnwindSafe"),
+        ("common word", "return"),
+        ("regex", r"fn \w+_with\("),
+        ("absent", "zqxjkv"),
+    ] {
+        let mut ours = Vec::new();
+        let mut theirs = Vec::new();
+        // In turns, so that both meet the same weather.
+        for _ in 0..11 {
+            let input = json!({"pattern": pattern, "head_limit": 0});
+            let started = Instant::now();
+            let finished = runtime.block_on(haft.call("Grep", input));
+            ours.push(started.elapsed());
+            let started = Instant::now();
+            let output = Command::new("rg")
+                .args(["--no-config", "--hidden", "-l", "-e", pattern, "."])
+                .current_dir(dir.path())
+                .output()
+                .unwrap();
+            theirs.push(started.elapsed());
+            let found: BTreeSet<String> = finished.structured.as_ref().unwrap()["filenames"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter_map(Value::as_str)
+                .map(|path| relative(path, dir.path()))
+                .collect();
+            let expected: BTreeSet<String> = String::from_utf8(output.stdout)
+                .unwrap()
+                .lines()
+                .map(|line| line.trim_start_matches("./").to_owned())
+                .collect();
+            assert_eq!(found, expected, "{pattern}: not the files rg finds");
+        }
+        let (ours, theirs) = (median(ours), median(theirs));
+        let ratio = ours.as_secs_f64() / theirs.as_secs_f64();
+        let measured = format!(
+            "{:.0} ms against {:.0} ms: {ratio:.2}x",
+            ours.as_micros() as f64 / 1e3,
+            theirs.as_micros() as f64 / 1e3
+        );
+        let promise = format!("Grep, {what}, {files} files, against the `rg` {version} process");
+        row(&promise, &measured, "≤ 1.1x", ratio <= 1.1);
+    }
+}
+
+fn relative(path: &str, root: &Path) -> String {
+    Path::new(path)
+        .strip_prefix(root)
+        .map_or_else(|_| path.to_owned(), |p| p.display().to_string())
+}

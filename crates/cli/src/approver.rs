@@ -1,0 +1,58 @@
+//! Asking the person at the terminal.
+
+use std::io::{self, BufRead, IsTerminal};
+
+use haft::{Answer, Approver, BoxFuture, Question};
+use tokio::sync::Mutex;
+
+use crate::show::{self, Style};
+
+/// Asks on stderr, hears on stdin, one question at a time.
+pub(crate) struct Terminal {
+    one_at_a_time: Mutex<()>,
+}
+
+impl Terminal {
+    /// `None`: there is no terminal on both ends, so nobody can be asked.
+    pub(crate) fn of_this_process() -> Option<Self> {
+        let both = io::stdin().is_terminal() && io::stderr().is_terminal();
+        both.then(|| Self {
+            one_at_a_time: Mutex::new(()),
+        })
+    }
+}
+
+impl Approver for Terminal {
+    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+        Box::pin(async move {
+            let _turn = self.one_at_a_time.lock().await;
+            tokio::task::spawn_blocking(move || put(&question))
+                .await
+                .unwrap_or(Answer::Nobody)
+        })
+    }
+}
+
+fn put(question: &Question) -> Answer {
+    let card = show::card(&question.card, false, Style::of_stderr());
+    let reason = show::clean(&question.reason);
+    show::complain(&format!("{card}  needs your permission: {reason}"));
+    loop {
+        show::prompt("  Allow it? [y]es, [n]o, or say what to do instead: ");
+        let mut answer = String::new();
+        match io::stdin().lock().read_line(&mut answer) {
+            Ok(0) | Err(_) => return Answer::Nobody,
+            Ok(_) => {}
+        }
+        match answer.trim() {
+            "" => {}
+            "y" | "Y" | "yes" => return Answer::Allow,
+            "n" | "N" | "no" => return Answer::Deny { reason: None },
+            said => {
+                return Answer::Deny {
+                    reason: Some(said.to_owned()),
+                };
+            }
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The command line, as typed.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use haft::{Format, PermissionMode};
+
+use crate::{VERSION, exit::Exit, show};
+
+const EXAMPLES: &str = "\
+Examples:
+  haft tools                                   which tools there are
+  haft call Grep pattern='fn main' type=rust   one call, shown for people
+  haft call Read '{\"file_path\": \"README.md\"}'  the same with JSON
+  haft exec --permission-mode acceptEdits      calls on stdin, one a line, answers on stdout
+
+Exit codes:
+  0    done
+  1    wrong usage, or the session could not be set up
+  2    `haft call`: the call's result is an error
+  130  interrupted (SIGINT)
+  143  told to end (SIGTERM)
+
+Environment:
+  HAFT_MAX_TOOL_CONCURRENCY  calls at once (also CLAUDE_CODE_MAX_TOOL_USE_CONCURRENCY)
+  HAFT_LOG                   what to log on stderr, such as `debug`
+  CLAUDE_CONFIG_DIR          where sessions are kept (default ~/.claude)
+  NO_COLOR                   no colours";
+
+/// The hands and eyes of an AI agent: carries out a model's tool calls, safely, fast and exactly.
+#[derive(Debug, Parser)]
+#[command(name = "haft", after_help = EXAMPLES, disable_version_flag = true)]
+#[command(arg_required_else_help = true, infer_long_args = false)]
+pub(crate) struct Cli {
+    /// Print the version: the level of the conventions we speak, then our own.
+    #[arg(short = 'v', long)]
+    version: bool,
+
+    #[command(flatten)]
+    session: Session,
+
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+/// What a session is set up with.
+#[derive(Debug, Args)]
+pub(crate) struct Session {
+    /// Work in this directory instead of the current one.
+    #[arg(long, value_name = "DIR", global = true)]
+    pub(crate) cwd: Option<PathBuf>,
+
+    /// One more directory that calls may read and edit; may be given again.
+    #[arg(long, value_name = "DIR", global = true)]
+    pub(crate) add_dir: Vec<PathBuf>,
+
+    /// Offer only these built-in tools: names or aliases set off by commas; `default` is all of
+    /// them, an empty value none.
+    #[arg(long, value_name = "LIST", global = true)]
+    pub(crate) tools: Option<String>,
+
+    /// Do not offer these tools at all.
+    #[arg(long, alias = "disallowedTools", value_name = "LIST", global = true)]
+    pub(crate) disallowed_tools: Vec<String>,
+
+    /// Offer only the few tools an agent cannot do without: Bash, Read, Edit, Write.
+    #[arg(long, global = true)]
+    pub(crate) bare: bool,
+
+    /// How much runs without asking.
+    #[arg(long, value_name = "MODE", default_value = "default", global = true)]
+    pub(crate) permission_mode: Mode,
+
+    /// How many calls run at once.
+    #[arg(long, value_name = "N", global = true)]
+    pub(crate) max_concurrency: Option<std::num::NonZeroUsize>,
+}
+
+/// `PermissionMode`, as flags spell it.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+#[value(rename_all = "camelCase")]
+pub(crate) enum Mode {
+    /// Reads inside the working directories; the rest asks, or is refused when nobody can be asked.
+    #[value(alias = "manual")]
+    Default,
+    /// Also edits inside the working directories.
+    AcceptEdits,
+    /// Reads only; the rest asks.
+    Plan,
+    /// Whatever would ask is refused.
+    DontAsk,
+    /// Everything that is not denied outright.
+    BypassPermissions,
+}
+
+impl From<Mode> for PermissionMode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Default => Self::Default,
+            Mode::AcceptEdits => Self::AcceptEdits,
+            Mode::Plan => Self::Plan,
+            Mode::DontAsk => Self::DontAsk,
+            Mode::BypassPermissions => Self::BypassPermissions,
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Carry out calls from stdin, one JSON line each, one answer line each.
+    ///
+    /// A line is {"id"?, "name", "input"}, answered by {"id", "name", "is_error", "content",
+    /// "structured", "duration_ms"}; or an Anthropic assistant message, answered by the user message
+    /// with its tool results; or an OpenAI assistant message with `tool_calls`, answered by a list of
+    /// its tool messages. The calls of one message run side by side where that is harmless. What was
+    /// read and where we are is kept from line to line. A line that cannot be served gets an error
+    /// answer, and the next one is served. The end of input ends it; SIGINT cancels what runs,
+    /// answers it, and ends.
+    #[command(after_help = "\
+Example:
+  $ echo '{\"name\": \"LS\", \"input\": {\"path\": \".\"}}' | haft exec")]
+    Exec,
+    /// Make one call and show what comes of it.
+    ///
+    /// On a terminal the result is shown for people, in a pipe as the model would read it.
+    Call(Call),
+    /// List the tools, or show one.
+    Tools(Tools),
+    /// Print a completion script for a shell.
+    Completions {
+        /// Which shell.
+        shell: Shell,
+    },
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  haft call Read file_path=src/main.rs offset=10 limit=20
+  haft call Grep pattern=TODO output_mode=count -- -i=true
+  haft call Edit '{\"file_path\": \"a.txt\", \"old_string\": \"x\", \"new_string\": \"y\"}'
+  haft call LS ignore:='[\"*.log\"]'    a value that is JSON and not text")]
+pub(crate) struct Call {
+    /// The tool's name, or an alias.
+    pub(crate) name: String,
+    /// The input: one JSON object, or KEY=VALUE for text and KEY:=VALUE for JSON. Numbers and
+    /// booleans may be written as text; keys that begin with `-` go behind `--`.
+    #[arg(value_name = "INPUT")]
+    pub(crate) input: Vec<String>,
+    /// Print the whole result as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Tools {
+    /// Only this one, with its parameters.
+    pub(crate) name: Option<String>,
+    /// Print the definitions as JSON, in Anthropic's shape.
+    #[arg(long, conflicts_with = "format")]
+    pub(crate) json: bool,
+    /// Print the definitions as this provider wants them.
+    #[arg(long)]
+    pub(crate) format: Option<Provider>,
+}
+
+/// `Format`, as flags spell it.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Provider {
+    Anthropic,
+    Openai,
+    Mcp,
+}
+
+impl From<Provider> for Format {
+    fn from(provider: Provider) -> Self {
+        match provider {
+            Provider::Anthropic => Self::Anthropic,
+            Provider::Openai => Self::OpenAi,
+            Provider::Mcp => Self::Mcp,
+        }
+    }
+}
+
+/// What was asked for.
+pub(crate) struct Asked {
+    pub(crate) session: Session,
+    pub(crate) command: Command,
+}
+
+/// Reads the command line. `None`: it was answered already (help, version).
+pub(crate) fn parse() -> anyhow::Result<Option<Asked>> {
+    let cli = match Cli::try_parse_from(std::env::args_os().collect::<Vec<OsString>>()) {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() => {
+            let _ = error.print();
+            std::process::exit(Exit::Usage as i32);
+        }
+        Err(help) => {
+            show::print(
+                &help.render().ansi().to_string(),
+                &help.render().to_string(),
+            )?;
+            return Ok(None);
+        }
+    };
+    if cli.version {
+        show::line(VERSION)?;
+        return Ok(None);
+    }
+    match cli.command {
+        Some(command) => Ok(Some(Asked {
+            session: cli.session,
+            command,
+        })),
+        None => anyhow::bail!("say what to do: `exec`, `call`, `tools`; `haft --help` tells more"),
+    }
+}

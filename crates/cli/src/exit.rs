@@ -1,0 +1,36 @@
+//! How the process ends, as a number that means something.
+
+use std::{io, process::ExitCode};
+
+use crate::show;
+
+/// The exit codes of `haft`; `haft --help` lists them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// It did what was asked.
+    Success = 0,
+    /// The command line was wrong, or the session could not be set up: nothing ran.
+    Usage = 1,
+    /// The call's result is an error: it failed, was refused, or never fitted its tool.
+    CallFailed = 2,
+    /// Interrupted from the keyboard.
+    Interrupted = 130,
+    /// Told to end.
+    Terminated = 143,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Says what went wrong. A reader that went away is no failure of ours: `haft tools | head` is fine.
+pub(crate) fn report(error: &anyhow::Error) -> Exit {
+    let closed = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+    if error.downcast_ref::<io::Error>().is_some_and(closed) {
+        return Exit::Success;
+    }
+    show::complain(&format!("haft: {error:#}"));
+    Exit::Usage
+}

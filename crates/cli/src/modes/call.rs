@@ -1,0 +1,98 @@
+//! `haft call`: one call, for a person or a script.
+
+use std::io::{self, IsTerminal};
+
+use anyhow::Context;
+use serde_json::{Map, Value};
+
+use super::exec::answer;
+use crate::{
+    args::{Call, Session},
+    exit::Exit,
+    show::{self, Style},
+    wire,
+};
+
+pub(crate) async fn run(session: &Session, call: Call) -> anyhow::Result<Exit> {
+    let input = input(&call.input)?;
+    let mut haft = wire::session(session).await?;
+    let cancel = haft.cancel_token();
+    tokio::spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            cancel.cancel();
+        }
+    });
+    let interrupted = haft.cancel_token();
+    let finished = haft.call(&call.name, input).await;
+    if call.json {
+        show::line(&serde_json::to_string_pretty(&answer::native(
+            &Value::Null,
+            &finished,
+        ))?)?;
+    } else if io::stdout().is_terminal() {
+        let card = show::card(&finished.card, finished.is_error, Style::of_stdout());
+        show::line(card.trim_end())?;
+    } else {
+        show::line(finished.text().trim_end_matches('\n'))?;
+    }
+    Ok(match finished.is_error {
+        _ if interrupted.is_cancelled() => Exit::Interrupted,
+        true => Exit::CallFailed,
+        false => Exit::Success,
+    })
+}
+
+/// One JSON object, or `KEY=VALUE` and `KEY:=JSON`.
+fn input(words: &[String]) -> anyhow::Result<Value> {
+    if let [only] = words
+        && only.trim_start().starts_with('{')
+    {
+        return serde_json::from_str(only).context("the input is not valid JSON");
+    }
+    let mut object = Map::new();
+    for word in words {
+        let (key, value) = word.split_once('=').with_context(|| {
+            format!("{word:?}: expected KEY=VALUE, KEY:=JSON or one JSON object")
+        })?;
+        let (key, value) = match key.strip_suffix(':') {
+            Some(key) => {
+                let value = serde_json::from_str(value)
+                    .with_context(|| format!("{key}: the value is not valid JSON"))?;
+                (key, value)
+            }
+            // Text where the tool takes text; the engine turns "10" into 10 where it takes numbers.
+            None => (key, Value::from(value)),
+        };
+        anyhow::ensure!(
+            object.insert(key.to_owned(), value).is_none(),
+            "{key}: given twice"
+        );
+    }
+    Ok(Value::Object(object))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(words: &[&str]) -> Result<Value, String> {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        input(&words).map_err(|error| format!("{error:#}"))
+    }
+
+    #[test]
+    fn the_input_is_an_object_or_pairs() {
+        assert_eq!(read(&[]), Ok(json!({})));
+        assert_eq!(read(&["{\"a\": 1}"]), Ok(json!({"a": 1})));
+        assert_eq!(
+            read(&["a=1", "-i=true", "b=x=y", "c="]),
+            Ok(json!({"a": "1", "-i": "true", "b": "x=y", "c": ""}))
+        );
+        assert_eq!(read(&["a:=[1, 2]"]), Ok(json!({"a": [1, 2]})));
+        for bad in [&["plain"][..], &["{\"a\": "], &["a:=["], &["a=1", "a=2"]] {
+            assert!(read(bad).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! What a line asks for.
+
+use haft::{Messages, ToolUse};
+use serde_json::{Value, json};
+
+/// A line that can be served.
+#[derive(Debug, PartialEq)]
+pub(super) enum Request {
+    /// `{"id"?, "name", "input"}`.
+    Call { id: Value, call: ToolUse },
+    /// An assistant message of a provider.
+    Message(Messages),
+}
+
+/// A line that cannot, with what is known of it.
+#[derive(Debug, PartialEq)]
+pub(super) struct Problem {
+    pub(super) id: Value,
+    pub(super) name: Value,
+    pub(super) text: String,
+}
+
+const SHAPES: &str =
+    "a line is {\"id\"?, \"name\", \"input\"} or an assistant message with tool calls";
+
+pub(super) fn read(line: &[u8]) -> Result<Request, Problem> {
+    let nameless = |text: String| Problem {
+        id: Value::Null,
+        name: Value::Null,
+        text,
+    };
+    let line = std::str::from_utf8(line).map_err(|error| {
+        nameless(format!(
+            "the line is not UTF-8: bad byte at position {}",
+            error.valid_up_to()
+        ))
+    })?;
+    let request: Value = serde_json::from_str(line)
+        .map_err(|error| nameless(format!("the line is not JSON ({error}); {SHAPES}")))?;
+    let Value::Object(mut object) = request else {
+        return Err(nameless(format!("the line is not a JSON object; {SHAPES}")));
+    };
+    if object.contains_key("role") {
+        let message = Value::Object(object);
+        let messages = Messages::read(&message).map_err(|error| nameless(error.to_string()))?;
+        return Ok(Request::Message(messages));
+    }
+    let id = object.shift_remove("id").unwrap_or(Value::Null);
+    let name = object.shift_remove("name").unwrap_or(Value::Null);
+    let input = object.shift_remove("input").unwrap_or_else(|| json!({}));
+    let Value::String(called) = &name else {
+        let text = format!("`name` must be a string; {SHAPES}");
+        return Err(Problem { id, name, text });
+    };
+    if let Some(odd) = object.keys().next() {
+        let text = format!("`{odd}` is not part of a request; {SHAPES}");
+        return Err(Problem { id, name, text });
+    }
+    let text_id = match &id {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    };
+    Ok(Request::Call {
+        id,
+        call: ToolUse {
+            id: text_id,
+            name: called.clone(),
+            input,
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_cannot_be_served_says_why() {
+        let cases: [&[u8]; 9] = [
+            b"nonsense",
+            b"[1]",
+            b"{\"id\": 7}",
+            b"{\"id\": 7, \"name\": 8}",
+            b"{\"name\": \"Read\", \"arguments\": {}}",
+            b"{\"role\": \"user\", \"content\": \"hi\"}",
+            b"{\"role\": \"assistant\"}",
+            b"{\"role\": \"assistant\", \"tool_calls\": [{}]}",
+            b"{\"name\": \"\xff\"}",
+        ];
+        let told: Vec<String> = cases
+            .iter()
+            .map(|line| {
+                let problem = read(line).unwrap_err();
+                format!(
+                    "{}\n  {} {} {}",
+                    String::from_utf8_lossy(line),
+                    problem.id,
+                    problem.name,
+                    problem.text
+                )
+            })
+            .collect();
+        insta::assert_snapshot!(told.join("\n"));
+    }
+
+    #[test]
+    fn an_id_may_be_anything_and_input_may_be_missing() {
+        let line = b"{\"id\": {\"n\": 1}, \"name\": \"LS\"}";
+        let Ok(Request::Call { id, call }) = read(line) else {
+            panic!()
+        };
+        assert_eq!(id, json!({"n": 1}));
+        assert_eq!(
+            call,
+            ToolUse {
+                id: "{\"n\":1}".into(),
+                name: "LS".into(),
+                input: json!({})
+            }
+        );
+    }
+}

@@ -1,0 +1,6 @@
+//! What `haft` can be asked to do: a file each.
+
+pub(crate) mod call;
+pub(crate) mod completions;
+pub(crate) mod exec;
+pub(crate) mod tools;

@@ -1,0 +1,115 @@
+//! `haft tools`: what there is, for people or as a provider wants it.
+
+use haft::{Access, Format, Pool, engine::pool::PoolTool, engine::pool::definitions};
+use serde_json::Value;
+
+use crate::{
+    args::{Session, Tools},
+    exit::Exit,
+    show::{self, Style},
+    wire,
+};
+
+pub(crate) async fn run(session: &Session, tools: Tools) -> anyhow::Result<Exit> {
+    let haft = wire::session(session).await?;
+    let format = tools
+        .format
+        .map(Format::from)
+        .or(tools.json.then_some(Format::Anthropic));
+    match (&tools.name, format) {
+        (None, None) => show::line(&table(haft.pool()))?,
+        (None, Some(format)) => {
+            show::line(&serde_json::to_string_pretty(&haft.definitions(format))?)?;
+        }
+        (Some(name), format) => {
+            let Some(tool) = haft.pool().find(name) else {
+                let near = haft.pool().near(name);
+                let hint = match near.as_slice() {
+                    [] => "`haft tools` lists them".to_owned(),
+                    near => format!("did you mean {}?", near.join(", ")),
+                };
+                anyhow::bail!("no tool is called {name:?}; {hint}");
+            };
+            let text = match format {
+                Some(format) => {
+                    serde_json::to_string_pretty(&definitions::definition(tool.spec(), format))?
+                }
+                None => page(tool, Style::of_stdout()),
+            };
+            show::line(&text)?;
+        }
+    }
+    Ok(Exit::Success)
+}
+
+fn table(pool: &Pool) -> String {
+    let mut rows = vec![["NAME", "CLASS", "READ-ONLY", "CONCURRENCY", "TOKENS"].map(str::to_owned)];
+    let mut total = 0;
+    for tool in pool.iter() {
+        let spec = tool.spec();
+        let tokens = definitions::estimated_tokens(spec);
+        total += tokens;
+        let read_only = if spec.profile.access == Access::Reads {
+            "yes"
+        } else {
+            "no"
+        };
+        let deferred = if spec.profile.deferred {
+            " (deferred)"
+        } else {
+            ""
+        };
+        rows.push([
+            format!("{}{deferred}", spec.name),
+            spec.profile.family.to_string(),
+            read_only.to_owned(),
+            concurrency(spec.profile.access).to_owned(),
+            tokens.to_string(),
+        ]);
+    }
+    let count = rows.len() - 1;
+    format!(
+        "{}\n{count} tools, about {total} tokens in every request",
+        show::table(&rows)
+    )
+}
+
+/// What may run at the same time as a call of it.
+fn concurrency(access: Access) -> &'static str {
+    match access {
+        Access::Reads => "parallel",
+        Access::Paths => "per file",
+        Access::Anything => "alone",
+    }
+}
+
+fn page(tool: &PoolTool, style: Style) -> String {
+    let spec = tool.spec();
+    let mut page = format!("{}\n", style.bold(&spec.name));
+    if !spec.profile.aliases.is_empty() {
+        page += &format!("also called {}\n", spec.profile.aliases.join(", "));
+    }
+    page += &format!("\n{}\n\nParameters:\n", spec.description);
+    let required = spec.input_schema["required"].as_array();
+    let properties = spec.input_schema["properties"].as_object();
+    for (name, schema) in properties.into_iter().flatten() {
+        let needed = required.is_some_and(|names| names.iter().any(|needed| needed == name));
+        let kind = match &schema["enum"] {
+            Value::Array(options) => {
+                let options: Vec<_> = options.iter().filter_map(Value::as_str).collect();
+                options.join("|")
+            }
+            _ => schema["type"].as_str().unwrap_or("any").to_owned(),
+        };
+        let needed = if needed { ", required" } else { "" };
+        page += &format!(
+            "  {}  {}\n",
+            style.bold(name),
+            style.dim(&format!("{kind}{needed}"))
+        );
+        for line in schema["description"].as_str().unwrap_or_default().lines() {
+            page += &format!("      {line}\n");
+        }
+    }
+    page.trim_end().to_owned()
+}

@@ -1,0 +1,45 @@
+//! Rows in columns.
+
+/// Rows with their columns aligned; a column of numbers to the right. The first row is the head.
+pub(crate) fn table<const N: usize>(rows: &[[String; N]]) -> String {
+    let width = |column: usize| {
+        rows.iter()
+            .map(|row| row[column].chars().count())
+            .max()
+            .unwrap_or_default()
+    };
+    let widths: [usize; N] = std::array::from_fn(width);
+    let numeric: [bool; N] = std::array::from_fn(|column| {
+        rows.len() > 1
+            && rows[1..]
+                .iter()
+                .all(|row| row[column].parse::<u64>().is_ok())
+    });
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            let pad = " ".repeat(widths[column] - cell.chars().count());
+            line += &if numeric[column] {
+                format!("{pad}{cell}")
+            } else {
+                format!("{cell}{pad}")
+            };
+            line += "  ";
+        }
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned_and_numbers_stand_right() {
+        let rows = [["NAME", "N"], ["a", "5"], ["long", "1234"]].map(|row| row.map(str::to_owned));
+        assert_eq!(table(&rows), "NAME     N\na        5\nlong  1234\n");
+    }
+}

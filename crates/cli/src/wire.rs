@@ -1,0 +1,107 @@
+//! The parts, joined: from the command line to a session.
+
+use std::{env, sync::Arc};
+
+use anyhow::Context;
+use haft::{Filters, Haft, Selection};
+use tokio::runtime::Builder;
+use tracing_subscriber::EnvFilter;
+
+use crate::{approver::Terminal, args::Session, exit::Exit, show};
+
+/// Sets the session up that the flags describe.
+pub(crate) async fn session(flags: &Session) -> anyhow::Result<Haft> {
+    let cwd = match &flags.cwd {
+        Some(cwd) => cwd.clone(),
+        None => env::current_dir().context("the current directory cannot be found")?,
+    };
+    let mut builder = Haft::builder(cwd)
+        .permission_mode(flags.permission_mode.into())
+        .filters(filters(flags)?);
+    for directory in &flags.add_dir {
+        builder = builder.directory(directory);
+    }
+    if let Some(most) = concurrency(flags)? {
+        builder = builder.concurrency(most);
+    }
+    if let Some(terminal) = Terminal::of_this_process() {
+        builder = builder.approver(Arc::new(terminal));
+    }
+    let haft = builder.build().await?;
+    for name in haft.unknown_tools() {
+        show::complain(&format!("haft: no tool is called {name:?}; it is left out"));
+    }
+    Ok(haft)
+}
+
+fn filters(flags: &Session) -> anyhow::Result<Filters> {
+    let mut deny = Vec::new();
+    for list in &flags.disallowed_tools {
+        for name in list.split([',', ' ']).filter(|name| !name.is_empty()) {
+            // A rule must never be taken for less than it says.
+            anyhow::ensure!(
+                !name.contains('('),
+                "--disallowed-tools {name}: rules with an argument are not known yet; name a whole tool"
+            );
+            deny.push(name.to_owned());
+        }
+    }
+    Ok(Filters {
+        tools: flags
+            .tools
+            .as_deref()
+            .map_or(Selection::All, Selection::parse),
+        simple: flags.bare,
+        deny,
+        undefer: false,
+    })
+}
+
+/// The flag, our own variable, the one of the common convention, in this order.
+fn concurrency(flags: &Session) -> anyhow::Result<Option<usize>> {
+    if let Some(most) = flags.max_concurrency {
+        return Ok(Some(most.get()));
+    }
+    for name in [
+        "HAFT_MAX_TOOL_CONCURRENCY",
+        "CLAUDE_CODE_MAX_TOOL_USE_CONCURRENCY",
+    ] {
+        if let Ok(value) = env::var(name) {
+            let most: usize = value
+                .parse()
+                .ok()
+                .filter(|most| *most > 0)
+                .with_context(|| format!("{name}={value}: expected a number above 0"))?;
+            return Ok(Some(most));
+        }
+    }
+    Ok(None)
+}
+
+/// Logs to stderr what `HAFT_LOG` asks for; without it nothing is set up at all.
+pub(crate) fn log() {
+    // A panic of a tool is answered as its result; the default report would be noise.
+    std::panic::set_hook(Box::new(|panic| {
+        if env::var_os("HAFT_LOG").is_some() {
+            show::complain(&format!("haft: {panic}"));
+        }
+    }));
+    if let Ok(filter) = env::var("HAFT_LOG") {
+        tracing_subscriber::fmt()
+            .with_env_filter(EnvFilter::new(filter))
+            .with_writer(std::io::stderr)
+            .with_ansi(false)
+            .init();
+    }
+}
+
+/// Runs to the end on a runtime of its own. Threads that wait for input do not hold up the exit.
+pub(crate) fn block_on(work: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
+    let runtime = Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("no runtime")?;
+    let result = runtime.block_on(work);
+    runtime.shutdown_background();
+    result
+}

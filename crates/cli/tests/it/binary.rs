@@ -1,0 +1,59 @@
+//! Runs the built binary, away from the settings of whoever runs the tests.
+
+use std::{
+    io::Write,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use serde_json::Value;
+
+pub(crate) fn haft(cwd: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_haft"));
+    command
+        .current_dir(cwd)
+        .env_clear()
+        .env("HOME", cwd)
+        .env("PATH", "/usr/bin:/bin");
+    command
+}
+
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// Runs to the end with this on stdin.
+pub(crate) fn run(command: &mut Command, stdin: &[u8]) -> Ran {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    let stdin = stdin.to_vec();
+    // The child may answer before it has read everything: feed it from the side.
+    let feeder = std::thread::spawn(move || {
+        let _ = pipe.write_all(&stdin);
+    });
+    let output = child.wait_with_output().unwrap();
+    feeder.join().unwrap();
+    Ran {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// Runs `haft exec` over these lines; every answer as JSON.
+pub(crate) fn exec(cwd: &Path, flags: &[&str], lines: &str) -> Vec<Value> {
+    let ran = run(haft(cwd).args(flags).arg("exec"), lines.as_bytes());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.stderr, "");
+    ran.stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}

@@ -1,0 +1,91 @@
+use std::fs;
+
+use serde_json::Value;
+use tempfile::tempdir;
+
+use crate::binary::{haft, run};
+
+#[test]
+fn in_a_pipe_a_call_prints_what_the_model_reads() {
+    let dir = tempdir().unwrap();
+    fs::write(dir.path().join("a.txt"), "one\ntwo\nthree\n").unwrap();
+    let pairs = run(
+        haft(dir.path()).args(["call", "Read", "file_path=a.txt", "offset=2", "limit=1"]),
+        b"",
+    );
+    assert_eq!((pairs.code, pairs.stderr.as_str()), (0, ""));
+    assert!(
+        pairs.stdout.starts_with("     2\ttwo\n"),
+        "{}",
+        pairs.stdout
+    );
+    let json = run(
+        haft(dir.path()).args(["call", "Read", r#"{"file_path": "a.txt"}"#]),
+        b"",
+    );
+    assert_eq!(json.stdout, "     1\tone\n     2\ttwo\n     3\tthree\n");
+}
+
+#[test]
+fn as_json_everything_is_there() {
+    let dir = tempdir().unwrap();
+    fs::write(dir.path().join("a.txt"), "one\n").unwrap();
+    let ran = run(
+        haft(dir.path()).args(["call", "--json", "Read", "file_path=a.txt"]),
+        b"",
+    );
+    let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(answer["structured"]["file"]["content"], "one");
+    assert_eq!(answer["name"], "Read");
+}
+
+#[test]
+fn the_exit_code_tells_a_failed_call_from_wrong_usage() {
+    let dir = tempdir().unwrap();
+    let cases: [(&[&str], i32); 9] = [
+        (&["call", "LS"], 0),
+        (&["call", "Read", "file_path=missing"], 2),
+        (&["call", "Write", "file_path=n.txt", "content=x"], 2),
+        (&["call", "Nope"], 2),
+        (&["call", "Read", "file_path"], 1),
+        (&["call"], 1),
+        (&["exce"], 1),
+        (&["--no-such-flag", "tools"], 1),
+        (&["--cwd", "/no/such/place", "tools"], 1),
+    ];
+    for (args, code) in cases {
+        let ran = run(haft(dir.path()).args(args), b"");
+        assert_eq!(ran.code, code, "{args:?}: {}{}", ran.stdout, ran.stderr);
+        assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
+    }
+    assert!(!dir.path().join("n.txt").exists());
+}
+
+#[test]
+fn a_misspelt_command_is_answered_with_the_right_one() {
+    let dir = tempdir().unwrap();
+    let ran = run(haft(dir.path()).arg("exce"), b"");
+    assert!(ran.stderr.contains("exec"), "{}", ran.stderr);
+}
+
+#[test]
+fn the_version_is_the_compat_level_then_our_own() {
+    let dir = tempdir().unwrap();
+    for flag in ["--version", "-v"] {
+        let ran = run(haft(dir.path()).arg(flag), b"");
+        assert_eq!(
+            ran.stdout,
+            concat!("2.1.240 (haft ", env!("CARGO_PKG_VERSION"), ")\n")
+        );
+        assert_eq!(ran.code, 0);
+    }
+}
+
+#[test]
+fn completions_name_the_commands() {
+    let dir = tempdir().unwrap();
+    for shell in ["bash", "zsh", "fish"] {
+        let ran = run(haft(dir.path()).args(["completions", shell]), b"");
+        assert!(ran.stdout.contains("permission-mode"), "{shell}");
+    }
+}

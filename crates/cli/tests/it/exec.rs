@@ -1,0 +1,146 @@
+use std::fs;
+
+use serde_json::json;
+use tempfile::tempdir;
+
+use crate::binary::exec;
+
+#[test]
+fn calls_are_answered_in_order_and_what_was_read_is_remembered() {
+    let dir = tempdir().unwrap();
+    fs::write(dir.path().join("a.txt"), "one\ntwo\n").unwrap();
+    let lines = r#"
+{"id": 1, "name": "Edit", "input": {"file_path": "a.txt", "old_string": "two", "new_string": "2"}}
+{"id": "r", "name": "Read", "input": {"file_path": "a.txt"}}
+{"name": "Edit", "input": {"file_path": "a.txt", "old_string": "two", "new_string": "2"}}
+
+{"id": null, "name": "Read", "input": {"file_path": "a.txt", "offset": "2"}}
+"#;
+    let answers = exec(dir.path(), &["--permission-mode", "acceptEdits"], lines);
+    assert_eq!(answers.len(), 4);
+    assert_eq!(answers[0]["id"], 1);
+    assert_eq!(answers[0]["is_error"], true);
+    let refused = answers[0]["content"].as_str().unwrap();
+    assert!(refused.contains("has not been read yet"), "{refused}");
+    assert_eq!(answers[1]["id"], "r");
+    assert_eq!(answers[1]["content"], "     1\tone\n     2\ttwo");
+    assert_eq!(answers[1]["structured"]["file"]["totalLines"], 2);
+    assert!(answers[1]["duration_ms"].as_f64().unwrap() > 0.0);
+    assert_eq!(answers[2]["is_error"], false, "{}", answers[2]);
+    assert_eq!(answers[2]["id"], json!(null));
+    assert_eq!(answers[3]["content"], "     2\t2");
+    assert_eq!(answers[3]["metadata"]["repairs"][0]["parameter"], "offset");
+    assert_eq!(
+        fs::read_to_string(dir.path().join("a.txt")).unwrap(),
+        "one\n2\n"
+    );
+}
+
+#[test]
+fn an_anthropic_message_is_one_batch() {
+    let dir = tempdir().unwrap();
+    let lines = json!({
+        "role": "assistant",
+        "content": [
+            {"type": "text", "text": "Now."},
+            {"type": "tool_use", "id": "t1", "name": "Write", "input": {"file_path": "n.txt", "content": "new\n"}},
+            {"type": "tool_use", "id": "t2", "name": "Read", "input": {"file_path": "n.txt"}},
+            {"type": "tool_use", "id": "t3", "name": "Grep", "input": {"pattern": "new", "output_mode": "content"}},
+        ],
+    });
+    let answers = exec(
+        dir.path(),
+        &["--permission-mode", "acceptEdits"],
+        &format!("{lines}\n"),
+    );
+    let results = answers[0]["content"].as_array().unwrap();
+    assert_eq!(answers[0]["role"], "user");
+    let ids: Vec<_> = results
+        .iter()
+        .map(|result| result["tool_use_id"].as_str().unwrap())
+        .collect();
+    assert_eq!(ids, ["t1", "t2", "t3"]);
+    // The read and the search come after the write of the file they see.
+    assert_eq!(results[1]["content"], "     1\tnew");
+    assert_eq!(results[2]["content"], "n.txt:1:new");
+}
+
+#[test]
+fn an_openai_message_is_answered_in_its_own_shape() {
+    let dir = tempdir().unwrap();
+    fs::write(dir.path().join("a.txt"), "x\n").unwrap();
+    let lines = json!({
+        "role": "assistant",
+        "tool_calls": [
+            {"id": "c1", "type": "function",
+             "function": {"name": "Read", "arguments": "{\"file_path\": \"a.txt\"}"}},
+            {"id": "c2", "type": "function", "function": {"name": "Nope", "arguments": "{}"}},
+        ],
+    });
+    let answers = exec(dir.path(), &[], &format!("{lines}\n"));
+    assert_eq!(
+        answers[0][0],
+        json!({"role": "tool", "tool_call_id": "c1", "content": "     1\tx"})
+    );
+    assert_eq!(answers[0][1]["tool_call_id"], "c2");
+    assert!(
+        answers[0][1]["content"]
+            .as_str()
+            .unwrap()
+            .starts_with("Error: ")
+    );
+}
+
+#[test]
+fn a_long_result_is_kept_and_can_be_read_back() {
+    let dir = tempdir().unwrap();
+    let text: String = (0..5000)
+        .map(|n| format!("a needle in line {n}\n"))
+        .collect();
+    fs::create_dir(dir.path().join("work")).unwrap();
+    fs::write(dir.path().join("work/big.txt"), text).unwrap();
+    let grep = json!({"name": "Grep", "input": {"pattern": "needle", "output_mode": "content", "head_limit": 0}});
+    let flags = ["--cwd", "work"];
+    let answers = exec(dir.path(), &flags, &format!("{grep}\n"));
+    let kept = answers[0]["metadata"]["stored"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let content = answers[0]["content"].as_str().unwrap();
+    assert!(content.len() < 3000 && content.contains(&kept), "{content}");
+    let whole = fs::read_to_string(&kept).unwrap();
+    assert_eq!(
+        whole.lines().filter(|line| line.contains("needle")).count(),
+        5000
+    );
+    // Of a session, its own results are readable without permission; those of others are not.
+    let read = json!({"name": "Read", "input": {"file_path": kept, "limit": 1}});
+    assert_eq!(
+        exec(dir.path(), &flags, &format!("{read}\n"))[0]["is_error"],
+        true
+    );
+    let twice = exec(dir.path(), &flags, &format!("{grep}\n{grep}\n"));
+    assert_eq!(twice[0]["content"], twice[1]["content"]);
+}
+
+#[test]
+fn only_the_tools_asked_for_are_there() {
+    let dir = tempdir().unwrap();
+    let line = "{\"name\": \"LS\", \"input\": {}}\n";
+    assert_eq!(
+        exec(dir.path(), &["--tools", "LS,Read"], line)[0]["is_error"],
+        false
+    );
+    for flags in [
+        &["--tools", "Read"][..],
+        &["--disallowed-tools", "LS"],
+        &["--tools", ""],
+        &["--bare"],
+    ] {
+        assert_eq!(
+            exec(dir.path(), flags, line)[0]["is_error"],
+            true,
+            "{flags:?}"
+        );
+    }
+}

@@ -1,0 +1,18 @@
+//! The binary as people and programs meet it, and the rules the workspace keeps.
+//!
+//! - `binary`: runs it
+//! - `exec`: calls on stdin, answers on stdout
+//! - `bad_input`: whatever comes, an answer and no harm
+//! - `call`, `listing`: for people
+//! - `interrupt`: signals
+//! - `workspace`: dependency graph, licences, duplicates
+//! - `docs`: what the documents say is so
+
+mod bad_input;
+mod binary;
+mod call;
+mod docs;
+mod exec;
+mod interrupt;
+mod listing;
+mod workspace;

@@ -1,0 +1,159 @@
+//! The rules the workspace keeps, read from `cargo metadata`; no network.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    process::Command,
+};
+
+use serde_json::Value;
+use spdx::{Expression, LicenseReq};
+
+/// What each crate may depend on of ours (normal dependencies; tests and examples may use more).
+/// A crate that is not here may depend on none.
+const GRAPH: [(&str, &[&str]); 5] = [
+    (
+        "haft-cli",
+        &["haft", "haft-contract", "haft-engine", "haft-tools"],
+    ),
+    ("haft", &["haft-engine", "haft-tools", "haft-contract"]),
+    ("haft-engine", &["haft-contract"]),
+    (
+        "haft-tools",
+        &["haft-contract", "haft-journal", "haft-search"],
+    ),
+    ("haft-testkit", &["haft-contract"]),
+];
+
+/// Only ever a dev-dependency.
+const DEV_ONLY: &str = "haft-testkit";
+
+/// Licences the product may carry.
+const LICENCES: [&str; 12] = [
+    "MIT",
+    "MIT-0",
+    "Apache-2.0",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "ISC",
+    "Zlib",
+    "Unlicense",
+    "CC0-1.0",
+    "MPL-2.0",
+    "Unicode-3.0",
+    "BSL-1.0",
+];
+
+/// Crates that stand in the tree in two versions, and why nobody can help it.
+const TWICE: [(&str, &str); 2] = [
+    (
+        "syn",
+        "build time only: strum, for jsonschema, is not on 3 yet",
+    ),
+    (
+        "getrandom",
+        "proptest and tempfile, for tests only, are ahead of jsonschema",
+    ),
+];
+
+/// The packages that are built here: those for other systems need not be on this machine.
+fn metadata() -> Value {
+    let rustc = Command::new("rustc").arg("-vV").output().unwrap();
+    let rustc = String::from_utf8(rustc.stdout).unwrap();
+    let host = rustc
+        .lines()
+        .find_map(|line| line.strip_prefix("host: "))
+        .unwrap();
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--offline", "--locked"])
+        .args(["--filter-platform", host])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+#[test]
+fn crates_depend_only_on_what_the_design_allows() {
+    let metadata = metadata();
+    let members = list(&metadata["packages"])
+        .iter()
+        .filter(|package| package["source"].is_null());
+    let ours: BTreeSet<&str> = members
+        .clone()
+        .map(|package| text(package, "name"))
+        .collect();
+    assert!(ours.len() >= 8, "{ours:?}");
+    for package in members {
+        let name = text(package, "name");
+        let allowed = GRAPH
+            .iter()
+            .find(|(of, _)| *of == name)
+            .map_or(&[][..], |(_, may)| may);
+        for dependency in list(&package["dependencies"]) {
+            let on = text(dependency, "name");
+            // `kind` is null for normal dependencies.
+            if !ours.contains(on) || !dependency["kind"].is_null() {
+                continue;
+            }
+            assert_ne!(on, DEV_ONLY, "{name} ships the test kit");
+            assert!(allowed.contains(&on), "{name} may not depend on {on}");
+        }
+    }
+}
+
+#[test]
+fn every_licence_is_one_the_product_may_carry() {
+    let metadata = metadata();
+    let allowed = |requirement: &LicenseReq| {
+        LICENCES
+            .iter()
+            .any(|name| requirement.license.id().is_some_and(|id| id.name == *name))
+    };
+    for package in list(&metadata["packages"]) {
+        let (name, licence) = (text(package, "name"), text(package, "license"));
+        // Old manifests write `MIT/Apache-2.0` for a choice.
+        let expression = Expression::parse(&licence.replace('/', " OR "))
+            .unwrap_or_else(|error| panic!("{name}: {licence:?}: {error}"));
+        assert!(
+            expression.evaluate(allowed),
+            "{name}: {licence} is not allowed"
+        );
+    }
+}
+
+#[test]
+fn no_crate_is_there_twice() {
+    let metadata = metadata();
+    let mut versions: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for package in list(&metadata["packages"]) {
+        let (name, version) = (text(package, "name"), text(package, "version"));
+        versions.entry(name).or_default().insert(version);
+    }
+    let excused = |name: &str| TWICE.iter().any(|(known, _)| *known == name);
+    let twice: Vec<_> = versions
+        .iter()
+        .filter(|(_, versions)| versions.len() > 1)
+        .collect();
+    for (name, versions) in &twice {
+        assert!(excused(name), "{name} is there as {versions:?}");
+    }
+    for (name, _) in TWICE {
+        assert!(
+            twice.iter().any(|(known, _)| **known == name),
+            "{name} needs no excuse any more"
+        );
+    }
+}

@@ -1,0 +1,34 @@
+//! The tools in an agent of your own: offer them to a model, carry out what it asks for, send back
+//! the answer.
+//!
+//! `cargo run --example embed`
+
+use haft::{Format, Haft};
+use serde_json::{Value, json};
+
+/// What a model might say. A real agent sends `definitions` along and gets this from the provider.
+fn reply_of_a_model(_definitions: &[Value]) -> Value {
+    json!({
+        "role": "assistant",
+        "content": [
+            {"type": "text", "text": "Let me look at the manifest and find the sources."},
+            {"type": "tool_use", "id": "toolu_1", "name": "Read",
+             "input": {"file_path": "Cargo.toml", "limit": 3}},
+            {"type": "tool_use", "id": "toolu_2", "name": "Glob", "input": {"pattern": "src/l*.rs"}},
+        ],
+    })
+}
+
+pub(crate) async fn run(dir: &std::path::Path) -> Result<Value, Box<dyn std::error::Error>> {
+    let mut haft = Haft::builder(dir).build().await?;
+    let reply = reply_of_a_model(&haft.definitions(Format::Anthropic));
+    // Both calls only read, so they run side by side; the results come in order.
+    Ok(haft.answer(&reply).await?)
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let answer = run(std::path::Path::new(env!("CARGO_MANIFEST_DIR"))).await?;
+    println!("{}", serde_json::to_string_pretty(&answer)?);
+    Ok(())
+}

@@ -1,0 +1,9 @@
+//! The front door as embedders use it.
+//!
+//! - `examples`: they run, and print what they promise
+//! - `messages`: assistant messages of providers, and their answers
+//! - `session`: what a builder sets up
+
+mod examples;
+mod messages;
+mod session;

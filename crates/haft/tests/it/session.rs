@@ -1,0 +1,100 @@
+use std::time::Duration;
+
+use haft::{
+    Haft, PermissionMode,
+    engine::layers::{LayerSettings, ToolSettings},
+};
+use haft_testkit::{TempProject, toys};
+use serde_json::json;
+
+#[tokio::test]
+async fn a_missing_working_directory_is_named() {
+    let error = Haft::builder("/no/such/place")
+        .build()
+        .await
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(
+        error.starts_with("/no/such/place cannot be a working directory"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_name_that_is_taken_is_an_error_that_names_the_tool() {
+    let error = Haft::builder(".")
+        .tool(toys::Echo)
+        .tool(toys::Echo)
+        .build()
+        .await
+        .err()
+        .unwrap();
+    assert_eq!(
+        error.to_string(),
+        "tool Echo: the name \"Echo\" is already taken by the tool Echo"
+    );
+}
+
+#[tokio::test]
+async fn a_further_directory_is_inside_too() {
+    let project = TempProject::new([("work/a", ""), ("more/b.txt", "beta\n"), ("else/c", "")]);
+    let mut haft = Haft::builder(project.path("work"))
+        .directory(project.path("more"))
+        .permission_mode(PermissionMode::AcceptEdits)
+        .session_folder(project.path("session"))
+        .build()
+        .await
+        .unwrap();
+    assert!(
+        !haft
+            .call("Read", json!({"file_path": "../more/b.txt"}))
+            .await
+            .is_error
+    );
+    assert!(
+        !haft
+            .call("Write", json!({"file_path": "../more/n", "content": "x"}))
+            .await
+            .is_error
+    );
+    for call in ["Read", "Write"] {
+        let input = json!({"file_path": "../else/c", "content": "x"});
+        let input = if call == "Read" {
+            json!({"file_path": "../else/c"})
+        } else {
+            input
+        };
+        assert!(haft.call(call, input).await.is_error, "{call}");
+    }
+    assert_eq!(project.read("else/c"), "");
+}
+
+#[tokio::test]
+async fn settings_reach_the_layers_and_tools_of_ones_own_stand_beside_the_built_ins() {
+    let settings = LayerSettings {
+        tools: [(
+            "Hang".to_owned(),
+            ToolSettings {
+                timeout: Some(Duration::from_millis(1)),
+                ..ToolSettings::default()
+            },
+        )]
+        .into(),
+        ..LayerSettings::default()
+    };
+    let mut haft = Haft::builder(".")
+        .tool(toys::Hang)
+        .layer_settings(settings)
+        .concurrency(2)
+        .model("test")
+        .build()
+        .await
+        .unwrap();
+    assert!(haft.pool().find("Read").is_some());
+    let answer = haft
+        .call("Hang", json!({"polite": true, "reads": true}))
+        .await
+        .text();
+    assert!(answer.starts_with("timed out after 0.001 s"), "{answer}");
+}

@@ -1,0 +1,249 @@
+//! `Edit`: one text of a file replaced by another.
+
+use std::{fmt::Write, path::PathBuf};
+
+use haft_contract::{
+    Access, CallContext, Card, Check, Effects, Hunk, Piece, Profile, Tool, ToolError, ToolOutput,
+};
+use haft_journal::{
+    Edited, Journal,
+    edit::{Change, LineRange},
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{count, explain, patch, profile};
+use crate::{blocking::blocking, names::shown};
+
+/// How many places an answer names.
+const NAMED_PLACES: usize = 10;
+
+/// Replaces a text in a file by another, literally.
+///
+/// - The file must have been read first, and not changed near the place since.
+/// - `old_string` must be copied exactly from the file, with its indentation, but without the line
+///   numbers and tabs that Read puts before each line.
+/// - It must occur exactly once: add lines around it until it does, or set `replace_all` to change
+///   every occurrence.
+/// - Line breaks follow the file (write `\n` also for CRLF files); everything else stays byte for
+///   byte as it is.
+/// - An empty `old_string` creates a missing file with `new_string` as its content.
+/// - Returns the changed lines as a diff. If it fails, nothing was changed and the error says why.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The file to change; best as an absolute path.
+    file_path: PathBuf,
+    /// The text to replace.
+    old_string: String,
+    /// The text to put in its place; empty to delete it.
+    new_string: String,
+    /// Replace every occurrence, not just one.
+    #[serde(default)]
+    replace_all: bool,
+}
+
+impl Input {
+    fn change(&self) -> Change<'_> {
+        Change {
+            old: &self.old_string,
+            new: &self.new_string,
+            replace_all: self.replace_all,
+        }
+    }
+
+    fn is_notebook(&self) -> bool {
+        let extension = self.file_path.extension();
+        extension.is_some_and(|extension| extension.eq_ignore_ascii_case("ipynb"))
+    }
+}
+
+pub(crate) struct Edit;
+
+impl Tool for Edit {
+    type Input = Input;
+    const NAME: &'static str = "Edit";
+
+    fn profile(&self) -> Profile {
+        profile(
+            Access::Paths,
+            &["file_path"],
+            "change modify replace text in a file",
+        )
+    }
+
+    fn effects(&self, input: &Input) -> Effects {
+        Effects::writing([input.file_path.clone()])
+    }
+
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+        if input.old_string == input.new_string {
+            return Err(ToolError::Refused(
+                "old_string and new_string are identical: there is nothing to change.".to_owned(),
+            ));
+        }
+        if input.is_notebook() {
+            return Err(ToolError::Refused(format!(
+                "{} is a notebook: use NotebookEdit, which changes cells and keeps the rest of its \
+                 JSON as it is.",
+                input.file_path.display()
+            )));
+        }
+        let journal = cx.services.get::<Journal>()?;
+        let (path, cwd) = (cx.cwd.join(&input.file_path), cx.cwd.clone());
+        let input = input.clone();
+        blocking(move || {
+            journal
+                .check_edit(&path, &input.change())
+                .map_err(|error| explain(error, &cwd))
+        })
+        .await?
+        .map(|_| Check::Pass)
+        .map_err(ToolError::Refused)
+    }
+
+    async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        if cx.cancel.is_cancelled() {
+            return Err(ToolError::Cancelled);
+        }
+        let journal = cx.services.get::<Journal>()?;
+        let (path, cwd) = (cx.cwd.join(&input.file_path), cx.cwd.clone());
+        let name = shown(&path, &cwd);
+        let structured_path = path.to_string_lossy().into_owned();
+        let owned = input.clone();
+        let edited = blocking(move || {
+            journal
+                .edit(&path, &owned.change())
+                .map_err(|error| explain(error, &cwd))
+        })
+        .await?
+        .map_err(ToolError::Failed)?;
+        Ok(
+            ToolOutput::text(text(&edited, input, &name)).with_structured(json!({
+                "filePath": structured_path,
+                "oldString": input.old_string,
+                "newString": input.new_string,
+                "originalFile": String::from_utf8_lossy(&edited.old),
+                "structuredPatch": patch::hunks(&edited.patch),
+                "userModified": false,
+                "replaceAll": input.replace_all,
+            })),
+        )
+    }
+
+    fn render_use(&self, input: &Input) -> Option<Card> {
+        let card = Card::new(Self::NAME, input.file_path.display().to_string());
+        let card = if input.replace_all {
+            card.with_summary("every occurrence")
+        } else {
+            card
+        };
+        Some(card.with(Piece::Diff(vec![wish(input)])))
+    }
+
+    fn render_result(&self, input: &Input, output: &ToolOutput) -> Option<Card> {
+        let (hunks, summary) = patch::of_output(output);
+        if hunks.is_empty() {
+            return Some(self.render_use(input)?.with_summary("created"));
+        }
+        let card = Card::new(Self::NAME, input.file_path.display().to_string());
+        Some(card.with_summary(summary).with(Piece::Diff(hunks)))
+    }
+}
+
+/// What is asked for, before anyone knows where in the file it is: the lines are counted from 1.
+fn wish(input: &Input) -> Hunk {
+    let old = input.old_string.lines().map(|line| format!("-{line}"));
+    let new = input.new_string.lines().map(|line| format!("+{line}"));
+    Hunk {
+        old_start: 1,
+        old_lines: input.old_string.lines().count(),
+        new_start: 1,
+        new_lines: input.new_string.lines().count(),
+        lines: old.chain(new).collect(),
+    }
+}
+
+fn text(edited: &Edited, input: &Input, name: &str) -> String {
+    // Writing to a string cannot fail.
+    let mut text = String::new();
+    if edited.created {
+        let lines = input.new_string.lines().count() as u64;
+        let _ = write!(text, "Created {name}: {}", count(lines, "line"));
+    } else {
+        let places = edited.places.len() as u64;
+        let ranges: Vec<LineRange> = edited.places.iter().map(|place| place.after).collect();
+        let _ = write!(
+            text,
+            "Edited {name}: {}, {} {}",
+            count(places, "place"),
+            lines(&ranges),
+            patch::summary(&edited.patch)
+        );
+    }
+    let diff = patch::text(&edited.patch);
+    if !diff.is_empty() {
+        let _ = write!(text, "\n{diff}");
+    }
+    if let Some(outside) = &edited.outside {
+        let _ = write!(
+            text,
+            "\nThe file had also been changed by someone else since you read it. These changes are kept:\n{}",
+            patch::text(outside)
+        );
+    }
+    let _ = write!(text, "\n{}", patch::etag(&edited.hash));
+    text
+}
+
+/// `line 3`, `lines 1, 4–5 and 9`.
+fn lines(ranges: &[LineRange]) -> String {
+    let mut names: Vec<String> = ranges
+        .iter()
+        .take(NAMED_PLACES)
+        .map(|range| match range.first == range.last {
+            true => range.first.to_string(),
+            false => format!("{}–{}", range.first, range.last),
+        })
+        .collect();
+    names.dedup();
+    let more = ranges.len().saturating_sub(NAMED_PLACES);
+    let noun = match names.as_slice() {
+        [only] if !only.contains('–') => "line",
+        _ => "lines",
+    };
+    match (names.as_slice(), more) {
+        ([rest @ .., last], 0) if !rest.is_empty() => {
+            format!("{noun} {} and {last}", rest.join(", "))
+        }
+        (_, 0) => format!("{noun} {}", names.concat()),
+        _ => format!("{noun} {} and {more} more", names.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changed_lines_are_named_up_to_ten() {
+        let range = |first, last| LineRange { first, last };
+        let cases = [
+            (vec![range(3, 3)], "line 3"),
+            (vec![range(12, 14)], "lines 12–14"),
+            (vec![range(3, 3), range(3, 3)], "line 3"),
+            (
+                vec![range(1, 1), range(4, 5), range(9, 9)],
+                "lines 1, 4–5 and 9",
+            ),
+            (
+                (1..=12).map(|line| range(line, line)).collect(),
+                "lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more",
+            ),
+        ];
+        for (ranges, expected) in cases {
+            assert_eq!(lines(&ranges), expected);
+        }
+    }
+}

@@ -1,0 +1,404 @@
+//! `LS`: what is in a directory, one level.
+
+use std::{
+    collections::HashSet,
+    ffi::{OsStr, OsString},
+    fmt::Write,
+    fs::{self, DirEntry, FileType},
+    io,
+    os::unix::fs::FileTypeExt,
+    path::{Path, PathBuf},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use globset::{Glob, GlobSet, GlobSetBuilder};
+use haft_contract::{
+    Access, CallContext, Card, Check, Effects, Piece, Profile, Tool, ToolError, ToolOutput,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{missing, profile};
+use crate::{
+    blocking::blocking,
+    names::{escaped, fill_path, shown},
+};
+
+/// More entries than this are only counted.
+const MAX_ENTRIES: usize = 500;
+
+/// Lists one directory: its directories first, then everything else, by name.
+///
+/// - One entry a line: `name/` is a directory, `name@ -> target` a link; then the size in bytes and
+///   when it was last modified (UTC).
+/// - Hidden entries are shown; those that .gitignore or another ignore file names are marked
+///   `(ignored)`: Glob and Grep leave them out.
+/// - Not recursive, and at most 500 entries. To find files by name in a whole tree use Glob.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The directory; the working directory if left out.
+    #[serde(default)]
+    path: Option<PathBuf>,
+    /// Leave out entries whose name fits one of these globs, such as `*.log`.
+    #[serde(default)]
+    ignore: Vec<String>,
+}
+
+impl Input {
+    fn directory(&self, cx: &CallContext) -> PathBuf {
+        match &self.path {
+            Some(path) => cx.cwd.join(path),
+            None => cx.cwd.to_path_buf(),
+        }
+    }
+
+    fn left_out(&self) -> Result<GlobSet, String> {
+        let mut set = GlobSetBuilder::new();
+        for glob in &self.ignore {
+            let invalid = |error: globset::Error| {
+                format!("`ignore`: invalid glob `{glob}`: {}", error.kind())
+            };
+            // `name/` means a directory of that name; at one level the name says enough.
+            set.add(Glob::new(glob.trim_end_matches('/')).map_err(invalid)?);
+        }
+        set.build().map_err(|error| format!("`ignore`: {error}"))
+    }
+}
+
+pub(crate) struct Ls;
+
+impl Tool for Ls {
+    type Input = Input;
+    const NAME: &'static str = "LS";
+
+    fn profile(&self) -> Profile {
+        profile(
+            Access::Reads,
+            &["path"],
+            "list directory folder entries files",
+        )
+    }
+
+    fn backfill(&self, input: &mut Value) {
+        fill_path(input);
+    }
+
+    fn effects(&self, _: &Input) -> Effects {
+        // Ignore files of any directory above decide what is marked.
+        Effects::READS
+    }
+
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+        input.left_out().map_err(ToolError::Refused)?;
+        let (path, cwd) = (input.directory(cx), cx.cwd.clone());
+        let problem = blocking(move || match fs::metadata(&path) {
+            Ok(found) if found.is_dir() => None,
+            Ok(_) => Some(format!(
+                "{} is not a directory: use Read for a file, or name the directory it is in.",
+                path.display()
+            )),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Some(missing(&path, &cwd)),
+            Err(error) => Some(unreadable(&path, &error)),
+        });
+        match problem.await? {
+            Some(problem) => Err(ToolError::Refused(problem)),
+            None => Ok(Check::Pass),
+        }
+    }
+
+    async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        if cx.cancel.is_cancelled() {
+            return Err(ToolError::Cancelled);
+        }
+        let left_out = input.left_out().map_err(ToolError::Failed)?;
+        let (path, cwd) = (input.directory(cx), cx.cwd.clone());
+        let listing = {
+            let (path, cwd) = (path.clone(), cwd.clone());
+            blocking(move || Listing::of(&path, &cwd, &left_out))
+        }
+        .await?
+        .map_err(|error| ToolError::Failed(unreadable(&path, &error)))?;
+        let text = listing.text(&shown(&path, &cwd));
+        Ok(ToolOutput::text(text).with_structured(json!({
+            "path": path.to_string_lossy(),
+            "entries": listing.entries.iter().map(Entry::value).collect::<Vec<_>>(),
+            "truncated": listing.entries.len() < listing.total,
+            "total": listing.total,
+        })))
+    }
+
+    fn render_use(&self, input: &Input) -> Option<Card> {
+        let path = input.path.as_deref().unwrap_or(Path::new("."));
+        Some(Card::new(Self::NAME, path.display().to_string()))
+    }
+
+    fn render_result(&self, input: &Input, output: &ToolOutput) -> Option<Card> {
+        let total = output.structured.as_ref()?["total"].as_u64()?;
+        let card = self
+            .render_use(input)?
+            .with_summary(entries(total as usize));
+        // The heading line is the card's own subject and summary.
+        let text = output.content.first()?.as_text()?;
+        Some(match text.split_once('\n') {
+            Some((_, rows)) => card.with(Piece::Text(rows.to_owned())),
+            None => card,
+        })
+    }
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> String {
+    format!("cannot list {}: {error}", path.display())
+}
+
+fn entries(total: usize) -> String {
+    let noun = if total == 1 { "entry" } else { "entries" };
+    format!("{total} {noun}")
+}
+
+struct Listing {
+    /// Directories first, then by name; at most [`MAX_ENTRIES`].
+    entries: Vec<Entry>,
+    total: usize,
+    left_out: usize,
+}
+
+struct Entry {
+    name: OsString,
+    kind: Kind,
+    size: Option<u64>,
+    target: Option<PathBuf>,
+    modified: Option<SystemTime>,
+    ignored: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Directory,
+    File,
+    Link,
+    Fifo,
+    Socket,
+    Device,
+}
+
+impl Kind {
+    fn of(kind: FileType) -> Self {
+        if kind.is_dir() {
+            Self::Directory
+        } else if kind.is_symlink() {
+            Self::Link
+        } else if kind.is_fifo() {
+            Self::Fifo
+        } else if kind.is_socket() {
+            Self::Socket
+        } else if kind.is_block_device() || kind.is_char_device() {
+            Self::Device
+        } else {
+            Self::File
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Directory => "directory",
+            Self::File => "file",
+            Self::Link => "symlink",
+            Self::Fifo => "fifo",
+            Self::Socket => "socket",
+            Self::Device => "device",
+        }
+    }
+}
+
+impl Listing {
+    fn of(directory: &Path, cwd: &Path, left_out: &GlobSet) -> io::Result<Self> {
+        let mut found: Vec<(bool, String, DirEntry, FileType)> = Vec::new();
+        let mut count_left_out = 0;
+        for entry in fs::read_dir(directory)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if left_out.is_match(&name) {
+                count_left_out += 1;
+                continue;
+            }
+            let kind = entry.file_type()?;
+            found.push((!kind.is_dir(), folded(&name), entry, kind));
+        }
+        let total = found.len();
+        found.sort_by(|a, b| (a.0, &a.1, a.2.file_name()).cmp(&(b.0, &b.1, b.2.file_name())));
+        found.truncate(MAX_ENTRIES);
+        let visible = haft_search::visible_names(directory, cwd);
+        let entries = found
+            .into_iter()
+            .map(|(_, _, entry, kind)| Entry::of(&entry, Kind::of(kind), &visible))
+            .collect();
+        Ok(Self {
+            entries,
+            total,
+            left_out: count_left_out,
+        })
+    }
+
+    fn text(&self, name: &str) -> String {
+        // Writing to a string cannot fail.
+        let mut text = match self.total {
+            0 => format!("{name}: no entries"),
+            total => format!("{name}: {}", entries(total)),
+        };
+        for entry in &self.entries {
+            let _ = write!(text, "\n{}", entry.row());
+        }
+        if self.entries.len() < self.total {
+            let _ = write!(
+                text,
+                "\n({} of {} entries shown; use `ignore` to leave some out, or Glob to find names)",
+                self.entries.len(),
+                self.total
+            );
+        }
+        if self.left_out > 0 {
+            let _ = write!(text, "\n({} left out by `ignore`)", entries(self.left_out));
+        }
+        text
+    }
+}
+
+/// What names are sorted by: byte order after case folding.
+fn folded(name: &OsStr) -> String {
+    name.to_string_lossy().to_lowercase()
+}
+
+impl Entry {
+    fn of(entry: &DirEntry, kind: Kind, visible: &HashSet<OsString>) -> Self {
+        let name = entry.file_name();
+        // The link itself, not what it leads to; an entry that has gone meanwhile has no facts.
+        let metadata = entry.metadata().ok();
+        Self {
+            kind,
+            size: metadata
+                .as_ref()
+                .filter(|_| kind == Kind::File)
+                .map(fs::Metadata::len),
+            target: (kind == Kind::Link)
+                .then(|| fs::read_link(entry.path()).ok())
+                .flatten(),
+            modified: metadata.and_then(|metadata| metadata.modified().ok()),
+            ignored: !visible.contains(&name),
+            name,
+        }
+    }
+
+    fn row(&self) -> String {
+        let mut row = escaped(&self.name);
+        match self.kind {
+            Kind::Directory => row.push('/'),
+            Kind::Link => row.push('@'),
+            Kind::Fifo | Kind::Socket | Kind::Device => {
+                let _ = write!(row, "  ({})", self.kind.name());
+            }
+            Kind::File => {}
+        }
+        if let Some(target) = &self.target {
+            let _ = write!(row, " -> {}", escaped(target.as_os_str()));
+        }
+        if let Some(size) = self.size {
+            let _ = write!(row, "  {size}");
+        }
+        if let Some(modified) = self.modified {
+            let _ = write!(row, "  {}", Moment::of(modified).to_minute());
+        }
+        if self.ignored {
+            row.push_str("  (ignored)");
+        }
+        row
+    }
+
+    fn value(&self) -> Value {
+        let mut value = json!({
+            "name": escaped(&self.name),
+            "type": self.kind.name(),
+            "modified": self.modified.map(|modified| Moment::of(modified).to_second()),
+            "ignored": self.ignored,
+        });
+        if let Some(size) = self.size {
+            value["size"] = json!(size);
+        }
+        if let Some(target) = &self.target {
+            value["target"] = json!(escaped(target.as_os_str()));
+        }
+        value
+    }
+}
+
+/// A time of the calendar, UTC.
+struct Moment {
+    year: i64,
+    month: i64,
+    day: i64,
+    second_of_day: i64,
+}
+
+impl Moment {
+    fn of(time: SystemTime) -> Self {
+        let seconds = match time.duration_since(UNIX_EPOCH) {
+            Ok(after) => after.as_secs() as i64,
+            Err(before) => -(before.duration().as_secs_f64().ceil() as i64),
+        };
+        let days = seconds.div_euclid(86_400);
+        // Counted from 1 March of year 0, so that a leap day is the last day of its year; eras of
+        // 400 years all have the same length. After Howard Hinnant's `civil_from_days`.
+        let days = days + 719_468;
+        let era = days.div_euclid(146_097);
+        let day_of_era = days.rem_euclid(146_097);
+        let year_of_era =
+            (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let month_from_march = (5 * day_of_year + 2) / 153;
+        let month = (month_from_march + 2) % 12 + 1;
+        Self {
+            year: year_of_era + era * 400 + i64::from(month <= 2),
+            month,
+            day: day_of_year - (153 * month_from_march + 2) / 5 + 1,
+            second_of_day: seconds.rem_euclid(86_400),
+        }
+    }
+
+    fn to_minute(&self) -> String {
+        let (hour, minute) = (self.second_of_day / 3_600, self.second_of_day / 60 % 60);
+        let (year, month, day) = (self.year, self.month, self.day);
+        format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}")
+    }
+
+    fn to_second(&self) -> String {
+        let second = self.second_of_day % 60;
+        format!("{}:{second:02}Z", self.to_minute().replace(' ', "T"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn times_are_those_of_the_calendar() {
+        let cases = [
+            (0, "1970-01-01 00:00"),
+            (951_782_399, "2000-02-28 23:59"),
+            (951_782_400, "2000-02-29 00:00"),
+            (951_868_800, "2000-03-01 00:00"),
+            (4_107_542_399, "2100-02-28 23:59"),
+            (4_107_542_400, "2100-03-01 00:00"),
+            (1_788_269_071, "2026-09-01 12:04"),
+        ];
+        for (seconds, expected) in cases {
+            let time = UNIX_EPOCH + Duration::from_secs(seconds);
+            assert_eq!(Moment::of(time).to_minute(), expected);
+        }
+        let before = UNIX_EPOCH - Duration::from_secs(1);
+        assert_eq!(Moment::of(before).to_second(), "1969-12-31T23:59:59Z");
+    }
+}

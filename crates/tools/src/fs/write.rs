@@ -1,0 +1,165 @@
+//! `Write`: the whole content of a file, new or replaced.
+
+use std::{fmt::Write as _, path::PathBuf};
+
+use haft_contract::{
+    Access, CallContext, Card, Check, Effects, Piece, Profile, Tool, ToolError, ToolOutput,
+};
+use haft_journal::{Journal, Outcome, Written};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{count, explain, patch, profile};
+use crate::{blocking::blocking, names::shown};
+
+/// How many lines of the content a person sees before they decide.
+const PREVIEW_LINES: usize = 20;
+
+/// Writes a whole file: creates it, with any missing directories, or replaces all of its content.
+///
+/// - `content` is written literally, all of it: never leave parts out with a remark such as
+///   `... rest unchanged`.
+/// - An existing file must have been read completely first, and not changed since; otherwise
+///   nothing is written.
+/// - A file's byte order mark and CRLF line breaks are kept.
+/// - For a change to part of a file use Edit: it is shorter and cannot lose the rest.
+/// - Returns the size and, when a file was replaced, what changed.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The file to write; best as an absolute path.
+    file_path: PathBuf,
+    /// The complete new content.
+    content: String,
+}
+
+pub(crate) struct Write;
+
+impl Tool for Write {
+    type Input = Input;
+    const NAME: &'static str = "Write";
+
+    fn profile(&self) -> Profile {
+        profile(
+            Access::Paths,
+            &["file_path"],
+            "create save overwrite new file",
+        )
+    }
+
+    fn effects(&self, input: &Input) -> Effects {
+        Effects::writing([input.file_path.clone()])
+    }
+
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+        let journal = cx.services.get::<Journal>()?;
+        let (path, cwd) = (cx.cwd.join(&input.file_path), cx.cwd.clone());
+        blocking(move || {
+            journal
+                .check_write(&path)
+                .map_err(|error| explain(error, &cwd))
+        })
+        .await?
+        .map(|()| Check::Pass)
+        .map_err(ToolError::Refused)
+    }
+
+    async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        if cx.cancel.is_cancelled() {
+            return Err(ToolError::Cancelled);
+        }
+        let journal = cx.services.get::<Journal>()?;
+        let (path, cwd) = (cx.cwd.join(&input.file_path), cx.cwd.clone());
+        let name = shown(&path, &cwd);
+        let structured_path = path.to_string_lossy().into_owned();
+        let content = input.content.clone();
+        let written = blocking(move || {
+            journal
+                .write(&path, &content)
+                .map_err(|error| explain(error, &cwd))
+        })
+        .await?
+        .map_err(ToolError::Failed)?;
+        let kind = match written.outcome {
+            Outcome::Created => "create",
+            Outcome::Overwritten => "update",
+        };
+        let original = written.old.as_deref().map(String::from_utf8_lossy);
+        Ok(
+            ToolOutput::text(text(&written, &name)).with_structured(json!({
+                "type": kind,
+                "filePath": structured_path,
+                "content": input.content,
+                "structuredPatch": patch::hunks(&written.patch),
+                "originalFile": original,
+            })),
+        )
+    }
+
+    fn render_use(&self, input: &Input) -> Option<Card> {
+        let lines: Vec<&str> = input.content.lines().take(PREVIEW_LINES).collect();
+        let total = input.content.lines().count();
+        let card = Card::new(Self::NAME, input.file_path.display().to_string())
+            .with_summary(count(total as u64, "line"))
+            .with(Piece::Text(lines.join("\n")));
+        Some(match total - lines.len() {
+            0 => card,
+            more => card.with(Piece::Muted(format!("… {more} more"))),
+        })
+    }
+
+    fn render_result(&self, input: &Input, output: &ToolOutput) -> Option<Card> {
+        let (hunks, summary) = patch::of_output(output);
+        if output.structured.as_ref()?["type"] == "create" {
+            let summary = format!(
+                "created, {}",
+                count(input.content.lines().count() as u64, "line")
+            );
+            return Some(self.render_use(input)?.with_summary(summary));
+        }
+        let card = Card::new(Self::NAME, input.file_path.display().to_string());
+        Some(card.with_summary(summary).with(Piece::Diff(hunks)))
+    }
+}
+
+fn text(written: &Written, name: &str) -> String {
+    let size = format!(
+        "{}, {}",
+        count(written.lines, "line"),
+        count(written.bytes, "byte")
+    );
+    let mut text = match written.outcome {
+        Outcome::Created => format!("Created {name}: {size}"),
+        Outcome::Overwritten if written.patch.is_empty() => {
+            format!("{name} already has exactly this content ({size}); nothing was written")
+        }
+        Outcome::Overwritten => {
+            format!(
+                "Overwrote {name}: {size} {}",
+                patch::summary(&written.patch)
+            )
+        }
+    };
+    // Writing to a string cannot fail.
+    if written.crlf_kept {
+        text.push_str("\nIts CRLF line breaks were kept.");
+    }
+    if written.bom_kept {
+        text.push_str("\nIts byte order mark was kept.");
+    }
+    if let Some(line) = &written.elision {
+        let _ = write!(
+            text,
+            "\nWARNING: most of the file is gone, and the content has the line `{line}`. It was written \
+             literally. If it stands for text you left out, write the whole file again; the diff below \
+             shows what was lost."
+        );
+    }
+    let diff = patch::text(&written.patch);
+    if !diff.is_empty() {
+        let _ = write!(text, "\n{diff}");
+    }
+    let _ = write!(text, "\n{}", patch::etag(&written.hash));
+    text
+}

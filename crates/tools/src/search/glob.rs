@@ -1,0 +1,265 @@
+//! `Glob`: which files have a name that fits a pattern.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use haft_contract::{
+    CallContext, Card, Check, Effects, Piece, Profile, Tool, ToolError, ToolOutput,
+};
+use haft_search::{Completion, Engine, GlobQuery, GlobReport, split_pattern};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{TIMEOUT, caveats, profile, stop, timed_out};
+use crate::{
+    blocking::blocking,
+    names::{fill_path, shown},
+};
+
+/// Further files are only counted.
+const MAX_FILES: usize = 100;
+/// How long a search may take in the Windows subsystem for Linux, whose file system is slow.
+const WSL_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Finds files by name and returns their paths, the most recently modified first.
+///
+/// - The pattern knows `*`, `?`, `**` (any directories), `[a-z]` and `{a,b}`. Without a `/` it fits
+///   file names at any depth (`*.rs`); with one it is a path from `path` on (`src/**/*.test.ts`).
+/// - Hidden files are included. Files that .gitignore or another ignore file names, and the inside
+///   of `.git`, are not.
+/// - At most 100 paths, relative to the working directory; the last line says if there are more.
+/// - To search what is in the files use Grep; to see one directory with its subdirectories use LS.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Which names to find, such as `*.toml` or `src/**/*.rs`.
+    pattern: String,
+    /// The directory to look in; the working directory if left out.
+    #[serde(default)]
+    path: Option<PathBuf>,
+}
+
+/// What the surroundings say.
+#[derive(Debug, PartialEq, Eq)]
+struct Settings {
+    respect_ignore: bool,
+    hidden: bool,
+    timeout: Duration,
+}
+
+impl Settings {
+    fn of(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let says = |name, word: &str| {
+            variable(name).is_some_and(|value| value.trim().eq_ignore_ascii_case(word))
+        };
+        let seconds = variable("CLAUDE_CODE_GLOB_TIMEOUT_SECONDS")
+            .and_then(|value| value.trim().parse().ok())
+            .filter(|seconds: &f64| *seconds > 0.0)
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let standard = match variable("WSL_DISTRO_NAME") {
+            Some(_) => WSL_TIMEOUT,
+            None => TIMEOUT,
+        };
+        Self {
+            respect_ignore: !says("CLAUDE_CODE_GLOB_NO_IGNORE", "true"),
+            hidden: !says("CLAUDE_CODE_GLOB_HIDDEN", "false"),
+            timeout: seconds.unwrap_or(standard),
+        }
+    }
+}
+
+impl Input {
+    fn query(&self, cx: &CallContext, settings: &Settings) -> GlobQuery {
+        let base = match &self.path {
+            Some(path) => cx.cwd.join(path),
+            None => cx.cwd.to_path_buf(),
+        };
+        GlobQuery {
+            current_dir: cx.cwd.to_path_buf(),
+            respect_ignore: settings.respect_ignore,
+            hidden: settings.hidden,
+            limit: Some(MAX_FILES),
+            ..GlobQuery::new(&self.pattern, base)
+        }
+    }
+}
+
+pub(crate) struct Glob;
+
+impl Tool for Glob {
+    type Input = Input;
+    const NAME: &'static str = "Glob";
+
+    fn profile(&self) -> Profile {
+        Profile {
+            result_cap: None,
+            ..profile("find files by name pattern")
+        }
+    }
+
+    /// Moves what the pattern says of the place to look into `path`, which is what is permitted.
+    fn backfill(&self, input: &mut Value) {
+        fill_path(input);
+        if let (Some(pattern), Some(path)) = (input["pattern"].as_str(), input["path"].as_str())
+            && let Some((path, pattern)) = place_in_path(pattern, path)
+        {
+            input["path"] = Value::from(path);
+            input["pattern"] = Value::from(pattern);
+        }
+    }
+
+    fn effects(&self, _: &Input) -> Effects {
+        // Ignore files of any directory above decide what is found.
+        Effects::READS
+    }
+
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+        let engine = cx.services.get::<Engine>()?;
+        let query = input.query(cx, &Settings::of(|name| env::var(name).ok()));
+        blocking(move || engine.check_glob(&query))
+            .await?
+            .map(|()| Check::Pass)
+            .map_err(|error| ToolError::Refused(error.to_string()))
+    }
+
+    async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let engine = cx.services.get::<Engine>()?;
+        let settings = Settings::of(|name| env::var(name).ok());
+        let query = input.query(cx, &settings);
+        let stop = stop(cx, settings.timeout);
+        let begun = Instant::now();
+        let report = blocking(move || engine.glob(&query, &stop))
+            .await?
+            .map_err(|error| ToolError::Failed(error.to_string()))?;
+        let timed_out = timed_out(report.completion)?;
+        let mut lines = rows(&report, &cx.cwd);
+        lines.extend(caveats(
+            &report.skipped,
+            &cx.cwd,
+            timed_out,
+            settings.timeout,
+        ));
+        let names = report.paths.iter().map(|path| path.to_string_lossy());
+        let mut structured = json!({
+            "durationMs": begun.elapsed().as_millis() as u64,
+            "numFiles": report.paths.len(),
+            "filenames": names.collect::<Vec<_>>(),
+            "truncated": report.truncated,
+            "totalMatches": report.total,
+            "countIsComplete": report.completion == Completion::Complete,
+        });
+        if timed_out {
+            structured["timedOut"] = json!(true);
+        }
+        Ok(ToolOutput::text(lines.join("\n")).with_structured(structured))
+    }
+
+    fn render_use(&self, input: &Input) -> Option<Card> {
+        let subject = match &input.path {
+            Some(path) => format!("{} in {}", input.pattern, path.display()),
+            None => input.pattern.clone(),
+        };
+        Some(Card::new(Self::NAME, subject))
+    }
+
+    fn render_result(&self, input: &Input, output: &ToolOutput) -> Option<Card> {
+        let total = output.structured.as_ref()?["totalMatches"].as_u64()?;
+        let noun = if total == 1 { "file" } else { "files" };
+        let text = output.content.first()?.as_text()?.to_owned();
+        let card = self
+            .render_use(input)?
+            .with_summary(format!("{total} {noun}"));
+        Some(card.with(Piece::Text(text)))
+    }
+}
+
+/// Splits a pattern that is an absolute path or starts with `../` or `~/`. The path may be relative:
+/// `..` is left in it for whoever resolves it.
+fn place_in_path(pattern: &str, path: &str) -> Option<(String, String)> {
+    if let Some(rest) = pattern.strip_prefix("~/") {
+        return Some(("~".to_owned(), format!("./{rest}")));
+    }
+    let (base, rest) = split_pattern(pattern, Path::new("/"));
+    if Path::new(pattern).is_absolute() {
+        return Some((base.to_str()?.to_owned(), rest));
+    }
+    // Below `/` every `../` leads to `/` again; what was taken off the pattern shows how many.
+    let climbs = pattern.len().checked_sub(rest.strip_prefix("./")?.len())?;
+    let up = pattern[..climbs].split('/').filter(|part| *part == "..");
+    let climbed = up.fold(PathBuf::from(path), |path, part| path.join(part));
+    (rest != pattern).then(|| Some((climbed.to_str()?.to_owned(), rest)))?
+}
+
+fn rows(report: &GlobReport, cwd: &Path) -> Vec<String> {
+    if report.paths.is_empty() {
+        return vec!["No files found".to_owned()];
+    }
+    let mut rows: Vec<String> = report.paths.iter().map(|path| shown(path, cwd)).collect();
+    if report.truncated {
+        let total = match report.completion {
+            Completion::Complete => format!("{}", report.total),
+            Completion::Stopped(_) => format!("at least {}", report.total),
+        };
+        rows.push(format!(
+            "(truncated: the newest {} of {total} files; use a narrower pattern or path for the rest)",
+            report.paths.len()
+        ));
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_to_look_moves_from_the_pattern_into_the_path() {
+        let cases = [
+            // (pattern, path, path and pattern after)
+            ("*.rs", ".", None),
+            ("./*.rs", ".", None),
+            ("src/../x", ".", None),
+            ("/etc/*.conf", "src", Some(("/etc/", "./*.conf"))),
+            ("../*.rs", ".", Some(("./..", "./*.rs"))),
+            ("../../a/*.rs", "/w/x", Some(("/w/x/../..", "./a/*.rs"))),
+            ("./../a", "src", Some(("src/..", "./a"))),
+            (".././../a", "src", Some(("src/../..", "./a"))),
+            ("~/notes/*.md", ".", Some(("~", "./notes/*.md"))),
+        ];
+        for (pattern, path, expected) in cases {
+            let expected = expected.map(|(path, rest)| (path.to_owned(), rest.to_owned()));
+            assert_eq!(place_in_path(pattern, path), expected, "{pattern}");
+            if let Some((path, rest)) = expected {
+                assert_eq!(
+                    place_in_path(&rest, &path),
+                    None,
+                    "{pattern}: filled in twice"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_surroundings_may_say_otherwise() {
+        let standard = Settings::of(|_| None);
+        assert!(standard.respect_ignore && standard.hidden);
+        assert_eq!(standard.timeout, Duration::from_secs(20));
+        let settings = Settings::of(|name| {
+            let value = match name {
+                "CLAUDE_CODE_GLOB_NO_IGNORE" => "true",
+                "CLAUDE_CODE_GLOB_HIDDEN" => "False",
+                "CLAUDE_CODE_GLOB_TIMEOUT_SECONDS" => "1.5",
+                _ => return None,
+            };
+            Some(value.to_owned())
+        });
+        assert!(!settings.respect_ignore && !settings.hidden);
+        assert_eq!(settings.timeout, Duration::from_millis(1500));
+        let odd = Settings::of(|_| Some("-3".to_owned()));
+        assert_eq!(odd.timeout, WSL_TIMEOUT);
+    }
+}
