@@ -1,6 +1,9 @@
 //! Asking the person at the terminal.
 
-use std::io::{self, BufRead, IsTerminal};
+use std::{
+    io::{self, BufRead, IsTerminal},
+    path::{Path, PathBuf},
+};
 
 use haft::{Answer, Approver, BoxFuture, Question};
 use tokio::sync::Mutex;
@@ -9,14 +12,16 @@ use crate::show::{self, Style};
 
 /// Asks on stderr, hears on stdin, one question at a time.
 pub(crate) struct Terminal {
+    cwd: PathBuf,
     one_at_a_time: Mutex<()>,
 }
 
 impl Terminal {
     /// `None`: there is no terminal on both ends, so nobody can be asked.
-    pub(crate) fn of_this_process() -> Option<Self> {
+    pub(crate) fn of_this_process(cwd: PathBuf) -> Option<Self> {
         let both = io::stdin().is_terminal() && io::stderr().is_terminal();
         both.then(|| Self {
+            cwd,
             one_at_a_time: Mutex::new(()),
         })
     }
@@ -26,15 +31,16 @@ impl Approver for Terminal {
     fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
         Box::pin(async move {
             let _turn = self.one_at_a_time.lock().await;
-            tokio::task::spawn_blocking(move || put(&question))
+            let cwd = self.cwd.clone();
+            tokio::task::spawn_blocking(move || put(&question, &cwd))
                 .await
                 .unwrap_or(Answer::Nobody)
         })
     }
 }
 
-fn put(question: &Question) -> Answer {
-    let card = show::card(&question.card, false, Style::of_stderr());
+fn put(question: &Question, cwd: &Path) -> Answer {
+    let card = show::card(&question.card, false, cwd, Style::of_stderr());
     let reason = show::clean(&question.reason);
     show::complain(&format!("{card}  needs your permission: {reason}"));
     loop {

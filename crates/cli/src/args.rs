@@ -123,7 +123,8 @@ Example:
     Exec,
     /// Make one call and show what comes of it.
     ///
-    /// On a terminal the result is shown for people, in a pipe as the model would read it.
+    /// On a terminal the result is shown for people, in a pipe as the model would read it. The call
+    /// is a session of its own: a file it names counts as read, so that it can be edited.
     Call(Call),
     /// List the tools, or show one.
     Tools(Tools),

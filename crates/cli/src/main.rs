@@ -28,9 +28,9 @@ fn run() -> anyhow::Result<Exit> {
     };
     wire::log();
     match args.command {
-        Command::Exec => wire::block_on(modes::exec::run(&args.session)),
-        Command::Call(call) => wire::block_on(modes::call::run(&args.session, call)),
-        Command::Tools(tools) => wire::block_on(modes::tools::run(&args.session, tools)),
+        Command::Exec => wire::block_on(modes::exec::run(args.session)),
+        Command::Call(call) => wire::block_on(modes::call::run(args.session, call)),
+        Command::Tools(tools) => wire::block_on(modes::tools::run(args.session, tools)),
         Command::Completions { shell } => modes::completions::run(shell),
     }
 }

@@ -15,7 +15,7 @@ pub(crate) async fn session(flags: &Session) -> anyhow::Result<Haft> {
         Some(cwd) => cwd.clone(),
         None => env::current_dir().context("the current directory cannot be found")?,
     };
-    let mut builder = Haft::builder(cwd)
+    let mut builder = Haft::builder(&cwd)
         .permission_mode(flags.permission_mode.into())
         .filters(filters(flags)?);
     for directory in &flags.add_dir {
@@ -24,7 +24,7 @@ pub(crate) async fn session(flags: &Session) -> anyhow::Result<Haft> {
     if let Some(most) = concurrency(flags)? {
         builder = builder.concurrency(most);
     }
-    if let Some(terminal) = Terminal::of_this_process() {
+    if let Some(terminal) = Terminal::of_this_process(cwd) {
         builder = builder.approver(Arc::new(terminal));
     }
     let haft = builder.build().await?;
@@ -96,12 +96,15 @@ pub(crate) fn log() {
 }
 
 /// Runs to the end on a runtime of its own. Threads that wait for input do not hold up the exit.
-pub(crate) fn block_on(work: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
+pub(crate) fn block_on(
+    work: impl Future<Output = anyhow::Result<Exit>> + Send + 'static,
+) -> anyhow::Result<Exit> {
     let runtime = Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("no runtime")?;
-    let result = runtime.block_on(work);
+    // On a worker: a call it starts then runs on the same thread, without waking another.
+    let result = runtime.block_on(async { tokio::spawn(work).await });
     runtime.shutdown_background();
-    result
+    result?
 }

@@ -118,3 +118,34 @@ fn is_version_control(entry: &DirEntry) -> bool {
         .iter()
         .any(|name| entry.file_name() == *name)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn visible_names_are_those_no_ignore_file_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        fs::create_dir_all(root.join("sub/out")).unwrap();
+        fs::create_dir(root.join(".git")).unwrap();
+        fs::write(root.join(".gitignore"), "*.log\n/sub/out\n").unwrap();
+        fs::write(root.join("sub/.rgignore"), "b\n").unwrap();
+        for name in ["a.log", "sub/a", "sub/b", "sub/c.log"] {
+            fs::write(root.join(name), "").unwrap();
+        }
+        let names = |directory: &str| {
+            let mut names: Vec<_> = visible_names(&root.join(directory), root)
+                .into_iter()
+                .map(|name| name.into_string().unwrap())
+                .collect();
+            names.sort();
+            names
+        };
+        assert_eq!(names(""), [".git", ".gitignore", "sub"]);
+        assert_eq!(names("sub"), [".rgignore", "a"], "rules from above apply");
+        assert_eq!(names("missing"), [""; 0]);
+    }
+}

@@ -8,16 +8,18 @@
 //! - [`all`]: the one list; adding a tool is one file and one line in it
 //! - `fs`: `Read`, `Write`, `Edit`, `LS`, over [`haft_journal::Journal`]
 //! - `search`: `Glob`, `Grep`, over [`haft_search::Engine`]
-//! - `names`: how a path is shown; `blocking`: where the disk may be waited for
+//! - `paths`, `words`: how paths and numbers are put; `blocking`: where the disk may be waited for
 
 #[cfg(any(feature = "fs", feature = "search"))]
 mod blocking;
 #[cfg(feature = "fs")]
 mod fs;
 #[cfg(any(feature = "fs", feature = "search"))]
-mod names;
+mod paths;
 #[cfg(feature = "search")]
 mod search;
+#[cfg(any(feature = "fs", feature = "search"))]
+mod words;
 
 use std::sync::Arc;
 

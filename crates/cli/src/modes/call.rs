@@ -3,7 +3,8 @@
 use std::io::{self, IsTerminal};
 
 use anyhow::Context;
-use serde_json::{Map, Value};
+use haft::Haft;
+use serde_json::{Map, Value, json};
 
 use super::exec::answer;
 use crate::{
@@ -13,9 +14,9 @@ use crate::{
     wire,
 };
 
-pub(crate) async fn run(session: &Session, call: Call) -> anyhow::Result<Exit> {
+pub(crate) async fn run(session: Session, call: Call) -> anyhow::Result<Exit> {
     let input = input(&call.input)?;
-    let mut haft = wire::session(session).await?;
+    let mut haft = wire::session(&session).await?;
     let cancel = haft.cancel_token();
     tokio::spawn(async move {
         if tokio::signal::ctrl_c().await.is_ok() {
@@ -23,6 +24,7 @@ pub(crate) async fn run(session: &Session, call: Call) -> anyhow::Result<Exit> {
         }
     });
     let interrupted = haft.cancel_token();
+    look_first(&mut haft, &input).await;
     let finished = haft.call(&call.name, input).await;
     if call.json {
         show::line(&serde_json::to_string_pretty(&answer::native(
@@ -30,7 +32,12 @@ pub(crate) async fn run(session: &Session, call: Call) -> anyhow::Result<Exit> {
             &finished,
         ))?)?;
     } else if io::stdout().is_terminal() {
-        let card = show::card(&finished.card, finished.is_error, Style::of_stdout());
+        let card = show::card(
+            &finished.card,
+            finished.is_error,
+            &haft.context().cwd,
+            Style::of_stdout(),
+        );
         show::line(card.trim_end())?;
     } else {
         show::line(finished.text().trim_end_matches('\n'))?;
@@ -40,6 +47,15 @@ pub(crate) async fn run(session: &Session, call: Call) -> anyhow::Result<Exit> {
         true => Exit::CallFailed,
         false => Exit::Success,
     })
+}
+
+/// A session of one call has read nothing, so nothing could ever be edited in it. Whoever names a
+/// file in it is taken to know that file as it is now.
+async fn look_first(haft: &mut Haft, input: &Value) {
+    if let Some(path) = input.get("file_path").and_then(Value::as_str) {
+        haft.call("Read", json!({"file_path": path, "limit": u32::MAX}))
+            .await;
+    }
 }
 
 /// One JSON object, or `KEY=VALUE` and `KEY:=JSON`.

@@ -10,8 +10,8 @@ use crate::{
     wire,
 };
 
-pub(crate) async fn run(session: &Session, tools: Tools) -> anyhow::Result<Exit> {
-    let haft = wire::session(session).await?;
+pub(crate) async fn run(session: Session, tools: Tools) -> anyhow::Result<Exit> {
+    let haft = wire::session(&session).await?;
     let format = tools
         .format
         .map(Format::from)

@@ -1,11 +1,13 @@
 //! A card on the terminal.
 
+use std::path::Path;
+
 use haft::{Card, Hunk, Piece};
 
 use super::{Style, clean};
 
-/// Draws a card: a heading line, then its body, indented.
-pub(crate) fn card(card: &Card, is_error: bool, style: Style) -> String {
+/// Draws a card: a heading line, then its body, indented. Paths below `cwd` are shown from there.
+pub(crate) fn card(card: &Card, is_error: bool, cwd: &Path, style: Style) -> String {
     let mark = if is_error {
         style.red("✗")
     } else {
@@ -13,7 +15,7 @@ pub(crate) fn card(card: &Card, is_error: bool, style: Style) -> String {
     };
     let mut text = format!("{mark} {}", style.bold(&clean(&card.title)));
     if !card.subject.is_empty() {
-        text += &format!(" {}", one_line(&card.subject));
+        text += &format!(" {}", one_line(&from_here(&card.subject, cwd)));
     }
     if !card.summary.is_empty() {
         text += &format!("  {}", style.dim(&one_line(&card.summary)));
@@ -22,12 +24,54 @@ pub(crate) fn card(card: &Card, is_error: bool, style: Style) -> String {
     for piece in &card.body {
         match piece {
             Piece::Text(plain) => indented(&mut text, plain, |line| line.to_owned()),
-            Piece::Muted(plain) => indented(&mut text, plain, |line| style.dim(line)),
-            Piece::Alarm(plain) => indented(&mut text, plain, |line| style.red(line)),
+            // Our own words may be wrapped; lines of files and results are left as they are.
+            Piece::Muted(plain) => {
+                indented(&mut text, &wrapped(plain, style.width()), |line| {
+                    style.dim(line)
+                });
+            }
+            Piece::Alarm(plain) => {
+                indented(&mut text, &wrapped(plain, style.width()), |line| {
+                    style.red(line)
+                });
+            }
             Piece::Diff(hunks) => diff(&mut text, hunks, style),
         }
     }
     text
+}
+
+/// `/home/me/project/src/a.rs` is `src/a.rs` to somebody in the project.
+fn from_here(subject: &str, cwd: &Path) -> String {
+    let here = cwd.display().to_string();
+    let at_the_end = format!(" in {here}");
+    let subject = subject.strip_suffix(&at_the_end).unwrap_or(subject);
+    if subject == here {
+        ".".to_owned()
+    } else {
+        subject.replace(&format!("{here}/"), "")
+    }
+}
+
+/// Breaks lines at blanks so that they fit, with the indent of the line kept.
+fn wrapped(text: &str, width: usize) -> String {
+    let width = width.saturating_sub(3).max(20);
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let indent: String = line.chars().take_while(|c| *c == ' ').collect();
+        let mut current = indent.clone();
+        for word in line.split_whitespace() {
+            let blank = usize::from(current.len() > indent.len());
+            if blank == 1 && current.chars().count() + 1 + word.chars().count() > width {
+                lines.push(std::mem::replace(&mut current, indent.clone()));
+            } else if blank == 1 {
+                current.push(' ');
+            }
+            current.push_str(word);
+        }
+        lines.push(current);
+    }
+    lines.join("\n")
 }
 
 fn one_line(text: &str) -> String {
@@ -106,13 +150,16 @@ mod tests {
                 lines: vec!["+new".to_owned()],
             },
         ];
-        let drawn = Card::new("Edit", "src/lib.rs")
+        let here = Path::new("/home/me/project");
+        let drawn = Card::new("Edit", "/home/me/project/src/lib.rs")
             .with_summary("1 place (+2 −1)")
             .with(Piece::Diff(hunks))
             .with(Piece::Muted("a note".into()))
-            .with(Piece::Alarm("two\nlines".into()));
-        let plain = card(&drawn, false, Style::fixed(false));
-        let coloured = card(&drawn, true, Style::fixed(true)).replace('\u{1b}', "ESC");
+            .with(Piece::Alarm(
+                "two lines,\n  one of which is longer than forty columns".into(),
+            ));
+        let plain = card(&drawn, false, here, Style::fixed(false, 40));
+        let coloured = card(&drawn, true, here, Style::fixed(true, 40)).replace('\u{1b}', "ESC");
         insta::assert_snapshot!(format!("{plain}\n{coloured}"));
     }
 }

@@ -1,31 +1,46 @@
-//! Colours, where the reader has them.
+//! Colours and width, where the reader has them.
 
-use std::io;
+use std::{
+    io::{self, IsTerminal},
+    os::fd::AsFd,
+};
 
 use super::wants_colours;
 
-/// With colours or without.
+/// With colours or without, and how wide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Style {
     colours: bool,
+    width: usize,
 }
+
+/// Where nobody says how wide the reader's screen is.
+const USUAL_WIDTH: usize = 80;
 
 impl Style {
     pub(crate) fn of_stdout() -> Self {
-        Self {
-            colours: wants_colours(&io::stdout()),
-        }
+        Self::of(&io::stdout())
     }
 
     pub(crate) fn of_stderr() -> Self {
+        Self::of(&io::stderr())
+    }
+
+    fn of(stream: &(impl IsTerminal + AsFd)) -> Self {
+        let size = terminal_size::terminal_size_of(stream);
         Self {
-            colours: wants_colours(&io::stderr()),
+            colours: wants_colours(stream),
+            width: size.map_or(USUAL_WIDTH, |(width, _)| usize::from(width.0)),
         }
     }
 
     #[cfg(test)]
-    pub(super) fn fixed(colours: bool) -> Self {
-        Self { colours }
+    pub(super) fn fixed(colours: bool, width: usize) -> Self {
+        Self { colours, width }
+    }
+
+    pub(super) fn width(self) -> usize {
+        self.width
     }
 
     pub(crate) fn has_colours(self) -> bool {

@@ -1,9 +1,9 @@
 //! Runs the built binary, away from the settings of whoever runs the tests.
 
 use std::{
-    io::Write,
+    io::{BufRead, BufReader, Write},
     path::Path,
-    process::{Command, Stdio},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
 
 use serde_json::Value;
@@ -56,4 +56,58 @@ pub(crate) fn exec(cwd: &Path, flags: &[&str], lines: &str) -> Vec<Value> {
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
+}
+
+/// A `haft exec` that is talked to line by line.
+pub(crate) struct Conversation {
+    pub(crate) child: Child,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Conversation {
+    pub(crate) fn new(cwd: &Path) -> Self {
+        let mut child = haft(cwd)
+            .arg("exec")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdin = child.stdin.take().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        Self {
+            child,
+            stdin,
+            stdout,
+        }
+    }
+
+    pub(crate) fn say(&mut self, line: &Value) {
+        self.stdin
+            .write_all(format!("{line}\n").as_bytes())
+            .unwrap();
+    }
+
+    pub(crate) fn hear(&mut self) -> Value {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+
+    pub(crate) fn ask(&mut self, line: &Value) -> Value {
+        self.say(line);
+        self.hear()
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &id]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// Closes stdin and waits for the end.
+    pub(crate) fn end(mut self) -> i32 {
+        drop(self.stdin);
+        self.child.wait().unwrap().code().unwrap_or(-1)
+    }
 }

@@ -1,36 +1,45 @@
-use std::{
-    io::{BufRead, BufReader, Write},
-    process::{Command, Stdio},
-};
+use std::fs::{self, File};
 
+use serde_json::json;
 use tempfile::tempdir;
 
-use crate::binary::haft;
+use crate::binary::Conversation;
 
 #[test]
 fn a_signal_ends_it_with_the_code_that_says_so() {
     for (signal, code) in [("INT", 130), ("TERM", 143)] {
         let dir = tempdir().unwrap();
-        let mut child = haft(dir.path())
-            .arg("exec")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut stdin = child.stdin.take().unwrap();
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut talk = Conversation::new(dir.path());
         // Once it has answered it listens to signals; stdin stays open.
-        stdin
-            .write_all(b"{\"name\": \"LS\", \"input\": {}}\n")
-            .unwrap();
-        let mut answer = String::new();
-        stdout.read_line(&mut answer).unwrap();
-        assert!(answer.contains("\"is_error\":false"), "{answer}");
-        let sent = Command::new("kill")
-            .args(["-s", signal, &child.id().to_string()])
-            .status()
-            .unwrap();
-        assert!(sent.success());
-        assert_eq!(child.wait().unwrap().code(), Some(code), "{signal}");
+        let answer = talk.ask(&json!({"name": "LS", "input": {}}));
+        assert_eq!(answer["is_error"], false, "{answer}");
+        talk.signal(signal);
+        assert_eq!(talk.child.wait().unwrap().code(), Some(code), "{signal}");
     }
+}
+
+#[test]
+fn what_runs_is_cancelled_and_answered_before_the_end() {
+    let dir = tempdir().unwrap();
+    // A terabyte of nothing: made at once, and searched for longer than anyone waits.
+    let file = dir.path().join("endless");
+    File::create(&file).unwrap().set_len(1 << 40).unwrap();
+    let mut talk = Conversation::new(dir.path());
+    talk.say(&json!({"id": 1, "name": "Grep", "input": {"pattern": "x", "path": "endless"}}));
+    let fds = format!("/proc/{}/fd", talk.child.id());
+    let searching = || {
+        let mut open = fs::read_dir(&fds).unwrap().flatten();
+        open.any(|fd| fs::read_link(fd.path()).is_ok_and(|target| target == file))
+    };
+    while !searching() {
+        std::thread::yield_now();
+    }
+    talk.signal("INT");
+    let answer = talk.hear();
+    assert_eq!(answer["id"], 1);
+    assert_eq!(
+        answer["content"],
+        "[Request interrupted by user for tool use]"
+    );
+    assert_eq!(talk.end(), 130);
 }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use haft::{
-    Haft, PermissionMode,
+    Format, Haft, PermissionMode,
     engine::layers::{LayerSettings, ToolSettings},
 };
 use haft_testkit::{TempProject, toys};
@@ -97,4 +97,23 @@ async fn settings_reach_the_layers_and_tools_of_ones_own_stand_beside_the_built_
         .await
         .text();
     assert!(answer.starts_with("timed out after 0.001 s"), "{answer}");
+}
+
+#[tokio::test]
+async fn the_definitions_of_the_built_ins_are_pinned_byte_for_byte() {
+    let definitions = async || {
+        let haft = Haft::builder(".").build().await.unwrap();
+        serde_json::to_string_pretty(&haft.definitions(Format::Anthropic)).unwrap()
+    };
+    let (first, second) = (definitions().await, definitions().await);
+    assert_eq!(first, second);
+    insta::assert_snapshot!(first);
+}
+
+#[tokio::test]
+async fn no_built_in_is_ever_answered_from_a_cache() {
+    let haft = Haft::builder(".").build().await.unwrap();
+    for tool in haft.pool().iter() {
+        assert_eq!(tool.spec().profile.cache, None, "{}", tool.spec().name);
+    }
 }

@@ -13,8 +13,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{count, explain, patch, profile};
-use crate::{blocking::blocking, names::shown};
+use super::{explain, patch, profile};
+use crate::{blocking::blocking, paths::shown, words::counted};
 
 /// How many places an answer names.
 const NAMED_PLACES: usize = 10;
@@ -170,14 +170,15 @@ fn text(edited: &Edited, input: &Input, name: &str) -> String {
     let mut text = String::new();
     if edited.created {
         let lines = input.new_string.lines().count() as u64;
-        let _ = write!(text, "Created {name}: {}", count(lines, "line"));
+        let bytes = counted(input.new_string.len() as u64, "byte");
+        let _ = write!(text, "Created {name}: {}, {bytes}", counted(lines, "line"));
     } else {
         let places = edited.places.len() as u64;
         let ranges: Vec<LineRange> = edited.places.iter().map(|place| place.after).collect();
         let _ = write!(
             text,
             "Edited {name}: {}, {} {}",
-            count(places, "place"),
+            counted(places, "place"),
             lines(&ranges),
             patch::summary(&edited.patch)
         );

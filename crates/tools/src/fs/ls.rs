@@ -19,10 +19,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{missing, profile};
+use super::{is_missing, missing, profile};
 use crate::{
     blocking::blocking,
-    names::{escaped, fill_path, shown},
+    paths::{escaped, fill_path, shown},
+    words::counted,
 };
 
 /// More entries than this are only counted.
@@ -99,7 +100,7 @@ impl Tool for Ls {
                 "{} is not a directory: use Read for a file, or name the directory it is in.",
                 path.display()
             )),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Some(missing(&path, &cwd)),
+            Err(error) if is_missing(&error) => Some(missing(&path, &cwd)),
             Err(error) => Some(unreadable(&path, &error)),
         });
         match problem.await? {
@@ -138,7 +139,7 @@ impl Tool for Ls {
         let total = output.structured.as_ref()?["total"].as_u64()?;
         let card = self
             .render_use(input)?
-            .with_summary(entries(total as usize));
+            .with_summary(counted(total, "entry"));
         // The heading line is the card's own subject and summary.
         let text = output.content.first()?.as_text()?;
         Some(match text.split_once('\n') {
@@ -150,11 +151,6 @@ impl Tool for Ls {
 
 fn unreadable(path: &Path, error: &io::Error) -> String {
     format!("cannot list {}: {error}", path.display())
-}
-
-fn entries(total: usize) -> String {
-    let noun = if total == 1 { "entry" } else { "entries" };
-    format!("{total} {noun}")
 }
 
 struct Listing {
@@ -245,7 +241,7 @@ impl Listing {
         // Writing to a string cannot fail.
         let mut text = match self.total {
             0 => format!("{name}: no entries"),
-            total => format!("{name}: {}", entries(total)),
+            total => format!("{name}: {}", counted(total as u64, "entry")),
         };
         for entry in &self.entries {
             let _ = write!(text, "\n{}", entry.row());
@@ -259,7 +255,11 @@ impl Listing {
             );
         }
         if self.left_out > 0 {
-            let _ = write!(text, "\n({} left out by `ignore`)", entries(self.left_out));
+            let _ = write!(
+                text,
+                "\n({} left out by `ignore`)",
+                counted(self.left_out as u64, "entry")
+            );
         }
         text
     }
@@ -392,7 +392,7 @@ mod tests {
             (951_868_800, "2000-03-01 00:00"),
             (4_107_542_399, "2100-02-28 23:59"),
             (4_107_542_400, "2100-03-01 00:00"),
-            (1_788_269_071, "2026-09-01 12:04"),
+            (1_788_269_071, "2026-09-01 13:24"),
         ];
         for (seconds, expected) in cases {
             let time = UNIX_EPOCH + Duration::from_secs(seconds);

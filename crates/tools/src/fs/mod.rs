@@ -8,7 +8,7 @@ mod patch;
 mod read;
 mod write;
 
-use std::path::Path;
+use std::{io, path::Path};
 
 use haft_contract::{Access, Profile};
 use haft_journal::{JournalError, nearby};
@@ -18,7 +18,7 @@ pub(crate) use ls::Ls;
 pub(crate) use read::Read;
 pub(crate) use write::Write;
 
-use crate::names::shown;
+use crate::paths::shown;
 
 /// What the tools of this family have in common.
 fn profile(access: Access, paths: &'static [&'static str], search_hint: &'static str) -> Profile {
@@ -54,6 +54,12 @@ fn explain(error: JournalError, cwd: &Path) -> String {
     }
 }
 
+/// Is nothing there? Below a file there is nothing either.
+fn is_missing(error: &io::Error) -> bool {
+    use io::ErrorKind::{NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory)
+}
+
 /// A missing file, with the names that may have been meant.
 fn missing(path: &Path, cwd: &Path) -> String {
     let near: Vec<String> = nearby(path, Some(cwd))
@@ -70,10 +76,4 @@ fn missing(path: &Path, cwd: &Path) -> String {
         path.display(),
         cwd.display()
     )
-}
-
-/// `1 line`, `2 lines`.
-fn count(number: u64, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {noun}{plural}")
 }

@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{count, explain, patch, profile};
-use crate::{blocking::blocking, names::shown};
+use super::{explain, patch, profile};
+use crate::{blocking::blocking, paths::shown, words::counted};
 
 /// How many lines of the content a person sees before they decide.
 const PREVIEW_LINES: usize = 20;
@@ -101,7 +101,7 @@ impl Tool for Write {
         let lines: Vec<&str> = input.content.lines().take(PREVIEW_LINES).collect();
         let total = input.content.lines().count();
         let card = Card::new(Self::NAME, input.file_path.display().to_string())
-            .with_summary(count(total as u64, "line"))
+            .with_summary(counted(total as u64, "line"))
             .with(Piece::Text(lines.join("\n")));
         Some(match total - lines.len() {
             0 => card,
@@ -114,7 +114,7 @@ impl Tool for Write {
         if output.structured.as_ref()?["type"] == "create" {
             let summary = format!(
                 "created, {}",
-                count(input.content.lines().count() as u64, "line")
+                counted(input.content.lines().count() as u64, "line")
             );
             return Some(self.render_use(input)?.with_summary(summary));
         }
@@ -126,8 +126,8 @@ impl Tool for Write {
 fn text(written: &Written, name: &str) -> String {
     let size = format!(
         "{}, {}",
-        count(written.lines, "line"),
-        count(written.bytes, "byte")
+        counted(written.lines, "line"),
+        counted(written.bytes, "byte")
     );
     let mut text = match written.outcome {
         Outcome::Created => format!("Created {name}: {size}"),

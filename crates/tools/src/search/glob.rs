@@ -14,10 +14,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{TIMEOUT, caveats, profile, stop, timed_out};
+use super::{TIMEOUT, caveats, explain, profile, stop, timed_out};
 use crate::{
     blocking::blocking,
-    names::{fill_path, shown},
+    paths::{fill_path, shown},
+    words::counted,
 };
 
 /// Further files are only counted.
@@ -123,7 +124,7 @@ impl Tool for Glob {
         blocking(move || engine.check_glob(&query))
             .await?
             .map(|()| Check::Pass)
-            .map_err(|error| ToolError::Refused(error.to_string()))
+            .map_err(|error| ToolError::Refused(explain(error, &cx.cwd)))
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
@@ -134,7 +135,7 @@ impl Tool for Glob {
         let begun = Instant::now();
         let report = blocking(move || engine.glob(&query, &stop))
             .await?
-            .map_err(|error| ToolError::Failed(error.to_string()))?;
+            .map_err(|error| ToolError::Failed(explain(error, &cx.cwd)))?;
         let timed_out = timed_out(report.completion)?;
         let mut lines = rows(&report, &cx.cwd);
         lines.extend(caveats(
@@ -168,11 +169,8 @@ impl Tool for Glob {
 
     fn render_result(&self, input: &Input, output: &ToolOutput) -> Option<Card> {
         let total = output.structured.as_ref()?["totalMatches"].as_u64()?;
-        let noun = if total == 1 { "file" } else { "files" };
         let text = output.content.first()?.as_text()?.to_owned();
-        let card = self
-            .render_use(input)?
-            .with_summary(format!("{total} {noun}"));
+        let card = self.render_use(input)?.with_summary(counted(total, "file"));
         Some(card.with(Piece::Text(text)))
     }
 }

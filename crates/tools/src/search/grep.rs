@@ -14,10 +14,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{TIMEOUT, caveats, profile, stop, timed_out};
+use super::{TIMEOUT, caveats, explain, profile, stop, timed_out};
 use crate::{
     blocking::blocking,
-    names::{fill_path, shown},
+    paths::{fill_path, shown},
+    words::counted,
 };
 
 /// How many rows are given unless `head_limit` says otherwise.
@@ -174,7 +175,7 @@ impl Tool for Grep {
         blocking(move || engine.check_grep(&query))
             .await?
             .map(|()| Check::Pass)
-            .map_err(|error| ToolError::Refused(error.to_string()))
+            .map_err(|error| ToolError::Refused(explain(error, &cx.cwd)))
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
@@ -183,7 +184,7 @@ impl Tool for Grep {
         let stop = stop(cx, TIMEOUT);
         let report = blocking(move || engine.grep(&query, &stop))
             .await?
-            .map_err(|error| ToolError::Failed(error.to_string()))?;
+            .map_err(|error| ToolError::Failed(explain(error, &cx.cwd)))?;
         let timed_out = timed_out(report.completion)?;
         let rows = rows(&report.found, input.line_numbers, &cx.cwd);
         let mut structured = structured(input, &report, &rows);
@@ -218,12 +219,6 @@ impl Tool for Grep {
         let card = self.render_use(input)?.with_summary(summary);
         Some(card.with(Piece::Text(text)))
     }
-}
-
-/// `1 file`, `2 files`.
-fn counted(number: u64, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {noun}{plural}")
 }
 
 /// One string for each row of the answer.
@@ -288,12 +283,7 @@ fn page(rows: Vec<String>, input: &Input, report: &GrepReport) -> Vec<String> {
         } else {
             "matching line"
         };
-        let matches = report.tally.matches.unwrap_or_default();
-        let total = match (matches, noun) {
-            (1, noun) => format!("1 {noun}"),
-            (matches, "match") => format!("{matches} matches"),
-            (matches, noun) => counted(matches, noun),
-        };
+        let total = counted(report.tally.matches.unwrap_or_default(), noun);
         let files = counted(report.tally.files as u64, "file");
         lines.push(format!("Total: {total} in {files}"));
     }
@@ -326,10 +316,11 @@ fn structured(input: &Input, report: &GrepReport, rows: &[String]) -> Value {
     if input.output_mode == OutputMode::Content {
         value["numLines"] = json!(rows.len());
     }
-    if let Some(matches) = report.tally.matches {
-        value["numMatches"] = json!(matches);
-    }
+    // What a search that ended at its limit has counted is not the whole.
     if let Some(totals) = report.totals() {
+        if let Some(matches) = totals.matches {
+            value["numMatches"] = json!(matches);
+        }
         value["totalFiles"] = json!(totals.files);
         if input.output_mode == OutputMode::Content {
             value["totalLines"] = json!(totals.rows);

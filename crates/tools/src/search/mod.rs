@@ -5,15 +5,15 @@
 mod glob;
 mod grep;
 
-use std::{fmt::Write, path::Path, time::Duration};
+use std::{path::Path, time::Duration};
 
 use haft_contract::{Access, CallContext, Profile, ToolError};
-use haft_search::{Completion, Skip, SkipReason, Skipped, Stop, StopReason};
+use haft_search::{Completion, SearchError, Skip, SkipReason, Skipped, Stop, StopReason};
 
 pub(crate) use glob::Glob;
 pub(crate) use grep::Grep;
 
-use crate::names::shown;
+use crate::{paths::shown, words::counted};
 
 /// How long one search may take; what was found until then is the answer.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -38,6 +38,16 @@ fn stop(cx: &CallContext, timeout: Duration) -> Stop {
     Stop::after(timeout).or_when(move || cancel.is_cancelled())
 }
 
+/// The text of an error, completed with what only a tool knows.
+fn explain(error: SearchError, cwd: &Path) -> String {
+    match error {
+        SearchError::PathMissing { .. } => {
+            format!("{error}. The working directory is {}.", cwd.display())
+        }
+        error => error.to_string(),
+    }
+}
+
 /// Did the time run out? A cancelled search has no answer at all.
 fn timed_out(completion: Completion) -> Result<bool, ToolError> {
     match completion {
@@ -51,39 +61,34 @@ fn timed_out(completion: Completion) -> Result<bool, ToolError> {
 fn caveats(skipped: &Skipped, cwd: &Path, timed_out: bool, timeout: Duration) -> Vec<String> {
     let mut lines = Vec::new();
     if skipped.binary > 0 {
-        let files = if skipped.binary == 1 { "file" } else { "files" };
-        lines.push(format!("({} binary {files} not searched)", skipped.binary));
+        let files = counted(skipped.binary as u64, "binary file");
+        lines.push(format!("({files} skipped)"));
     }
-    let kinds: [(usize, &str, fn(&SkipReason) -> bool); 3] = [
-        (skipped.unreadable, "not readable", |reason| {
-            matches!(reason, SkipReason::Unreadable { .. })
-        }),
-        (
-            skipped.too_large,
-            "too large for a multiline search",
-            |reason| matches!(reason, SkipReason::TooLarge { .. }),
-        ),
-        (
-            skipped.ignore_files,
-            "ignore file only partly understood",
-            |reason| matches!(reason, SkipReason::IgnoreFile { .. }),
-        ),
-    ];
-    for (count, what, is) in kinds {
-        if count > 0 {
-            let samples = skipped.samples.iter().filter(|skip| is(&skip.reason));
-            let named: Vec<String> = samples
-                .take(NAMED_SKIPS)
-                .map(|skip| sample(skip, cwd))
-                .collect();
-            let mut line = format!("({count} {what}: {}", named.join("; "));
-            if count > named.len() {
-                // Writing to a string cannot fail.
-                let _ = write!(line, "; and {} more", count - named.len());
-            }
-            lines.push(line + ")");
-        }
-    }
+    let trouble = |count: usize, what: &str, is: fn(&SkipReason) -> bool| {
+        let samples = skipped.samples.iter().filter(|skip| is(&skip.reason));
+        let named: Vec<String> = samples
+            .take(NAMED_SKIPS)
+            .map(|skip| sample(skip, cwd))
+            .collect();
+        let more = match count - named.len().min(count) {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
+        (count > 0).then(|| format!("({count} {what}: {}{more})", named.join("; ")))
+    };
+    lines.extend(trouble(skipped.unreadable, "not readable", |reason| {
+        matches!(reason, SkipReason::Unreadable { .. })
+    }));
+    lines.extend(trouble(
+        skipped.too_large,
+        "too large for a multiline search",
+        |reason| matches!(reason, SkipReason::TooLarge { .. }),
+    ));
+    lines.extend(trouble(
+        skipped.ignore_files,
+        "ignore file only partly understood",
+        |reason| matches!(reason, SkipReason::IgnoreFile { .. }),
+    ));
     if timed_out {
         let seconds = timeout.as_secs_f64();
         lines.push(format!(
@@ -102,5 +107,54 @@ fn sample(skip: &Skip, cwd: &Path) -> String {
     match &skip.path {
         Some(path) => format!("{}: {reason}", shown(path, cwd)),
         None => reason,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_answer_does_not_cover_is_said() {
+        let skip = |path: &str, reason| Skip {
+            path: Some(path.into()),
+            reason,
+        };
+        let denied = || SkipReason::Unreadable {
+            message: "Permission denied (os error 13)".to_owned(),
+        };
+        let skipped = Skipped {
+            binary: 2,
+            unreadable: 4,
+            too_large: 1,
+            ignore_files: 1,
+            samples: vec![
+                skip("/w/a", denied()),
+                skip("/w/b", denied()),
+                skip("/w/c", denied()),
+                skip("/w/d", denied()),
+                skip("/w/big", SkipReason::TooLarge { bytes: 9 }),
+                skip(
+                    "/w/.gitignore",
+                    SkipReason::IgnoreFile {
+                        message: "line 3: bad glob".to_owned(),
+                    },
+                ),
+            ],
+        };
+        let lines = caveats(&skipped, Path::new("/w"), true, Duration::from_millis(1500));
+        assert_eq!(
+            lines,
+            [
+                "(2 binary files skipped)",
+                "(4 not readable: a: Permission denied (os error 13); b: Permission denied (os error \
+                 13); c: Permission denied (os error 13); and 1 more)",
+                "(1 too large for a multiline search: big: 9 bytes)",
+                "(1 ignore file only partly understood: .gitignore: line 3: bad glob)",
+                "(stopped after 1.5 s: results are partial; narrow the path or the pattern)",
+            ]
+        );
+        let nothing = caveats(&Skipped::default(), Path::new("/w"), false, TIMEOUT);
+        assert!(nothing.is_empty());
     }
 }

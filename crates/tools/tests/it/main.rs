@@ -1,1 +1,27 @@
-//! placeholder
+//! The built-in tools from outside, as the engine calls them.
+//!
+//! - `session`: a project, services and one call after the other
+//! - `schemas`: the definitions the model is sent
+//! - `texts`: what the model reads of results and errors
+//! - `vectors`: the spec's test vectors that these tools decide
+//! - `cards`: what a person sees
+//! - `structured`: what programs read
+//! - `effects`: what a call touches, and how it ends when cancelled
+//! - `contract`: what every tool must keep to
+//! - `grep`: the same text as ripgrep's
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, like tests"
+)]
+#![expect(clippy::type_complexity, reason = "rows of tables are tuples")]
+
+mod cards;
+mod contract;
+mod effects;
+mod grep;
+mod schemas;
+mod session;
+mod structured;
+mod texts;
+mod vectors;

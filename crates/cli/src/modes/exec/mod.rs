@@ -14,8 +14,8 @@ use self::{
 };
 use crate::{args::Session, exit::Exit, show, wire};
 
-pub(crate) async fn run(session: &Session) -> anyhow::Result<Exit> {
-    let mut haft = wire::session(session).await?;
+pub(crate) async fn run(session: Session) -> anyhow::Result<Exit> {
+    let mut haft = wire::session(&session).await?;
     let cancel = haft.cancel_token();
     let mut ended_by = signals(cancel.clone())?;
     let mut lines = Lines::of_stdin();

@@ -1,4 +1,5 @@
-//! How a path is shown: short where that is clear, and never able to break a line.
+//! How a path that was left out is filled in, and how paths are shown: short where that is clear,
+//! and never able to break a line.
 
 use std::{ffi::OsStr, fmt::Write, os::unix::ffi::OsStrExt, path::Path};
 

@@ -1,0 +1,75 @@
+//! What a person sees: the call before it runs, and how it ended.
+
+use std::fmt::Write;
+
+use haft_contract::{Card, Piece};
+use serde_json::json;
+
+use crate::session::Session;
+
+/// A card as plain text.
+fn drawn(card: &Card) -> String {
+    let mut text = format!("{} | {} | {}", card.title, card.subject, card.summary);
+    for piece in &card.body {
+        let (sign, body) = match piece {
+            Piece::Text(body) => (' ', body.clone()),
+            Piece::Muted(body) => ('.', body.clone()),
+            Piece::Alarm(body) => ('!', body.clone()),
+            Piece::Diff(hunks) => {
+                let hunks: Vec<String> = hunks
+                    .iter()
+                    .map(|hunk| {
+                        let (old, new) = (hunk.old_start, hunk.new_start);
+                        format!("@{old} @{new}\n{}", hunk.lines.join("\n"))
+                    })
+                    .collect();
+                ('±', hunks.join("\n"))
+            }
+        };
+        for line in body.lines() {
+            write!(text, "\n  {sign} {line}").unwrap();
+        }
+    }
+    text
+}
+
+#[tokio::test]
+async fn calls_and_their_results() {
+    let session = Session::new([("a.txt", "one\ntwo\nthree\n"), ("b.txt", "one\n")]);
+    let long: String = (1..=25).map(|line| format!("line {line}\n")).collect();
+    let calls = [
+        ("Read", json!({"file_path": "a.txt"})),
+        (
+            "Read",
+            json!({"file_path": "a.txt", "offset": 2, "limit": 1}),
+        ),
+        (
+            "Edit",
+            json!({"file_path": "a.txt", "old_string": "two", "new_string": "2\n2.5"}),
+        ),
+        (
+            "Edit",
+            json!({"file_path": "new.txt", "old_string": "", "new_string": "x\n"}),
+        ),
+        ("Write", json!({"file_path": "a.txt", "content": "1\n"})),
+        ("Write", json!({"file_path": "long.txt", "content": long})),
+        ("Glob", json!({"pattern": "b.*"})),
+        (
+            "Grep",
+            json!({"pattern": "one", "glob": "*.txt", "output_mode": "content"}),
+        ),
+        ("LS", json!({"path": "missing"})),
+    ];
+    let mut text = String::new();
+    for (name, input) in calls {
+        let bound = session.bind(name, input);
+        writeln!(text, "{}", drawn(&bound.render_use())).unwrap();
+        let cx = session.context();
+        let card = match bound.call(&cx).await {
+            Ok(output) => bound.render_result(&output),
+            Err(error) => bound.render_error(&error),
+        };
+        writeln!(text, "{}\n", drawn(&card)).unwrap();
+    }
+    insta::assert_snapshot!(session.masked(&text));
+}

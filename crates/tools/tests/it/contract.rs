@@ -1,0 +1,38 @@
+use haft_contract::Services;
+use haft_testkit::{TempProject, contract::hold};
+use serde_json::json;
+
+#[tokio::test]
+async fn every_tool_keeps_to_the_contract() {
+    for tool in haft_tools::all() {
+        let project = TempProject::new([("a.txt", "one\ntwo\n"), ("sub/b.rs", "fn b() {}\n")]);
+        let (file, root) = (project.path("a.txt"), project.root().to_path_buf());
+        let inputs = match tool.spec().name.as_str() {
+            "Read" => vec![
+                json!({"file_path": file}),
+                json!({"file_path": file, "offset": 2, "limit": 1}),
+                json!({"file_path": project.path("missing")}),
+            ],
+            "Write" => vec![
+                json!({"file_path": project.path("new.txt"), "content": "x\n"}),
+                json!({"file_path": file, "content": "refused: not read\n"}),
+            ],
+            "Edit" => vec![
+                json!({"file_path": project.path("made"), "old_string": "", "new_string": "x\n"}),
+                json!({"file_path": file, "old_string": "one", "new_string": "1"}),
+            ],
+            "LS" => vec![json!({"path": root}), json!({"path": file})],
+            "Glob" => vec![
+                json!({"pattern": "*.rs", "path": root}),
+                json!({"pattern": "[", "path": root}),
+            ],
+            "Grep" => vec![
+                json!({"pattern": "o", "path": root, "output_mode": "content"}),
+                json!({"pattern": "(", "path": root}),
+            ],
+            other => panic!("{other}: a new tool needs sample inputs here"),
+        };
+        let services = haft_tools::with_services(Services::none());
+        hold(tool, services, &project, &inputs).await;
+    }
+}

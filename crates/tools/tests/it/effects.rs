@@ -1,0 +1,136 @@
+//! What a call touches, what it is filled up to before anyone judges it, and how it ends when it is
+//! cancelled.
+
+use haft_contract::{Access, Effects, ToolError};
+use serde_json::{Value, json};
+
+use crate::session::{Session, tool};
+
+#[test]
+fn effects_name_what_is_touched() {
+    let session = Session::new([("a.txt", "x\n")]);
+    let (file, missing) = (session.project.path("a.txt"), session.project.path("b.txt"));
+    let root = session.project.root();
+    let cases = [
+        (
+            "Read",
+            json!({"file_path": file}),
+            Effects::reading([file.clone()]),
+        ),
+        ("Read", json!({"file_path": missing}), Effects::READS),
+        (
+            "Write",
+            json!({"file_path": missing, "content": ""}),
+            Effects::writing([missing.clone()]),
+        ),
+        (
+            "Edit",
+            json!({"file_path": file, "old_string": "x", "new_string": "y"}),
+            Effects::writing([file.clone()]),
+        ),
+        ("LS", json!({"path": root}), Effects::READS),
+        (
+            "Glob",
+            json!({"pattern": "*", "path": root}),
+            Effects::READS,
+        ),
+        (
+            "Grep",
+            json!({"pattern": "x", "path": root}),
+            Effects::READS,
+        ),
+    ];
+    for (name, input, effects) in cases {
+        assert_eq!(session.bind(name, input).effects(), effects, "{name}");
+    }
+}
+
+/// The permission check judges `path`: it must be there and say where the search begins.
+#[test]
+fn the_place_of_a_search_is_always_in_its_path() {
+    let cases = [
+        // (tool, input, path and pattern after)
+        ("Glob", json!({"pattern": "*.rs"}), (".", "*.rs")),
+        ("Glob", json!({"pattern": "/etc/*"}), ("/etc/", "./*")),
+        (
+            "Glob",
+            json!({"pattern": "../*", "path": "a"}),
+            ("a/..", "./*"),
+        ),
+        ("Grep", json!({"pattern": "x", "path": "null"}), (".", "x")),
+        ("Grep", json!({"pattern": "/etc/x"}), (".", "/etc/x")),
+    ];
+    for (name, mut input, (path, pattern)) in cases {
+        tool(name).backfill(&mut input);
+        assert_eq!(
+            (&input["path"], &input["pattern"]),
+            (&json!(path), &json!(pattern)),
+            "{name}"
+        );
+    }
+    let mut no_object = Value::Null;
+    for name in ["LS", "Glob", "Grep"] {
+        tool(name).backfill(&mut no_object);
+        assert_eq!(no_object, Value::Null, "{name}");
+    }
+}
+
+#[test]
+fn only_write_and_edit_change_anything() {
+    for tool in haft_tools::all() {
+        let spec = tool.spec();
+        let expected = match spec.name.as_str() {
+            "Write" | "Edit" => Access::Paths,
+            _ => Access::Reads,
+        };
+        assert_eq!(spec.profile.access, expected, "{}", spec.name);
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_call_does_nothing() {
+    let session = Session::new([("a.txt", "x\n")]);
+    session
+        .say("Read", json!({"file_path": "a.txt"}))
+        .await
+        .ok();
+    let before = session.project.snapshot();
+    for (name, input) in [
+        ("Read", json!({"file_path": "a.txt"})),
+        ("Write", json!({"file_path": "a.txt", "content": "y\n"})),
+        (
+            "Edit",
+            json!({"file_path": "a.txt", "old_string": "x", "new_string": "y"}),
+        ),
+        ("LS", json!({})),
+        ("Glob", json!({"pattern": "*"})),
+        ("Grep", json!({"pattern": "x"})),
+    ] {
+        let cx = session.context();
+        cx.cancel.cancel();
+        let result = session.bind(name, input).call(&cx).await;
+        assert!(
+            matches!(result, Err(ToolError::Cancelled)),
+            "{name}: {result:?}"
+        );
+    }
+    assert_eq!(session.project.snapshot(), before);
+}
+
+#[tokio::test]
+async fn two_edits_of_one_file_at_once_are_both_made() {
+    let session = Session::new([("a.txt", "one\ntwo\n")]);
+    session
+        .say("Read", json!({"file_path": "a.txt"}))
+        .await
+        .ok();
+    let edit =
+        |old: &str, new: &str| json!({"file_path": "a.txt", "old_string": old, "new_string": new});
+    let (first, second) = tokio::join!(
+        session.say("Edit", edit("one", "1")),
+        session.say("Edit", edit("two", "2")),
+    );
+    first.ok();
+    second.ok();
+    assert_eq!(session.project.read("a.txt"), "1\n2\n");
+}
