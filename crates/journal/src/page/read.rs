@@ -266,7 +266,8 @@ fn finish(
             last,
             total_lines,
         }),
-        partial: !request.is_explicit() && (collected.more || truncated_by_size),
+        // A line that was cut hides text just as a missing line does.
+        partial: !request.is_explicit() && (collected.more || truncated_by_size || !uncut),
         by: SeenBy::Read,
     };
     Ok(Page {

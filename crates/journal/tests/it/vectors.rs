@@ -352,3 +352,12 @@ fn a_miss_names_other_files_that_hold_the_text() {
         &["not found", "other files", "other"],
     );
 }
+
+#[test]
+fn a_read_that_cut_a_line_does_not_allow_an_overwrite() {
+    let desk = Desk::new();
+    desk.put("file", format!("{}\n", "x".repeat(5_000)));
+    desk.read("file").unwrap();
+    assert!(desk.write("file", "new\n").is_err());
+    assert!(desk.edit("file", "x\n", "y\n").is_ok());
+}

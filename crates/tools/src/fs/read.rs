@@ -10,7 +10,7 @@ use std::{
 };
 
 use haft_contract::{
-    Access, CallContext, Card, Check, Effects, Profile, Tool, ToolError, ToolOutput,
+    Access, CallContext, Card, Check, Effects, Profile, Tool, ToolError, ToolOutput, view::plain,
 };
 use haft_journal::{BreakStyle, Encoding, Journal, JournalError, Page, PageRequest};
 use schemars::JsonSchema;
@@ -148,8 +148,8 @@ impl Tool for Read {
             Some(total) if total > shown => format!("{shown} of {}", counted(total, "line")),
             _ => counted(shown, "line"),
         };
-        // The text itself is for the model; a person has the file.
-        Some(self.render_use(input)?.with_summary(summary))
+        let card = self.render_use(input)?.with_summary(summary);
+        Some(plain::result(card, output))
     }
 }
 
