@@ -27,6 +27,7 @@ pub(crate) async fn run(dir: &std::path::Path) -> Result<Value, Box<dyn std::err
 }
 
 #[tokio::main]
+#[expect(clippy::print_stdout, reason = "an example shows what it does")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let answer = run(std::path::Path::new(env!("CARGO_MANIFEST_DIR"))).await?;
     println!("{}", serde_json::to_string_pretty(&answer)?);

@@ -1,18 +1,16 @@
-//! A tool of your own: defined, registered, called, shown.
-//!
-//! `cargo run --example word_count`
+//! A tool of your own: defined, registered, called, shown. `cargo run --example word_count`
+
+use std::{error::Error, fs, path::PathBuf};
 
 use haft::{Access, CallContext, Card, Effects, Haft, Profile, Tool, ToolError, ToolOutput};
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::json;
 
 /// Counts the words of a file. This comment is what the model reads.
-#[derive(Deserialize, JsonSchema)]
+#[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
     /// The file, absolute or relative to the working directory.
-    path: std::path::PathBuf,
+    path: PathBuf,
 }
 
 struct WordCount;
@@ -22,10 +20,9 @@ impl Tool for WordCount {
     const NAME: &'static str = "WordCount";
 
     fn profile(&self) -> Profile {
-        // `paths` makes the engine expand `~` and keep the path inside the working directories.
         Profile {
-            access: Access::Reads,
-            paths: &["path"],
+            access: Access::Reads, // never asks, runs beside other readers
+            paths: &["path"],      // made absolute, kept inside the working directories
             ..Profile::default()
         }
     }
@@ -35,14 +32,10 @@ impl Tool for WordCount {
     }
 
     async fn call(&self, input: &Input, _: &CallContext) -> Result<ToolOutput, ToolError> {
-        let text = std::fs::read_to_string(&input.path).map_err(|source| ToolError::Read {
-            path: input.path.clone(),
-            source,
-        })?;
-        Ok(ToolOutput::text(format!(
-            "{} words",
-            text.split_whitespace().count()
-        )))
+        let path = input.path.clone();
+        let text = fs::read_to_string(&path).map_err(|source| ToolError::Read { path, source })?;
+        let words = text.split_whitespace().count();
+        Ok(ToolOutput::text(format!("{words} words")))
     }
 
     fn render_use(&self, input: &Input) -> Option<Card> {
@@ -50,21 +43,15 @@ impl Tool for WordCount {
     }
 }
 
-pub(crate) async fn run(dir: &std::path::Path) -> Result<String, Box<dyn std::error::Error>> {
-    let mut haft = Haft::builder(dir)
-        .without_built_ins()
-        .tool(WordCount)
-        .build()
-        .await?;
+pub(crate) async fn run(dir: &str) -> Result<String, Box<dyn Error>> {
+    let mut haft = Haft::builder(dir).tool(WordCount).build().await?;
     let finished = haft.call("WordCount", json!({"path": "Cargo.toml"})).await;
     Ok(finished.card.to_string())
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    println!(
-        "{}",
-        run(std::path::Path::new(env!("CARGO_MANIFEST_DIR"))).await?
-    );
+#[expect(clippy::print_stdout, reason = "an example shows what it does")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    print!("{}", run(env!("CARGO_MANIFEST_DIR")).await?);
     Ok(())
 }

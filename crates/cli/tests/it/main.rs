@@ -8,6 +8,11 @@
 //! - `workspace`: dependency graph, licences, duplicates
 //! - `docs`: what the documents say is so
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should stop there"
+)]
+
 mod bad_input;
 mod binary;
 mod call;

@@ -12,7 +12,7 @@ use crate::{
     scheduler::Slot,
 };
 
-/// A call that may run. Only [`admit`] makes one: its field is private to this file.
+/// A call that may run. Only `admit` makes one: its field is private to this file.
 #[derive(Debug)]
 pub struct Admitted {
     prepared: Prepared,
@@ -157,7 +157,7 @@ fn remedy(because: &Because, facts: &Facts) -> String {
 fn rejected(prepared: &Prepared, message: String) -> Settled {
     Settled {
         name: prepared.name().to_owned(),
-        card: prepared.bound.render_rejected(&message),
+        card: Box::new(prepared.bound.render_rejected(&message)),
         message,
         repairs: prepared.repairs.clone(),
     }

@@ -90,7 +90,8 @@ pub struct Repair {
 pub(crate) struct Settled {
     pub(crate) name: String,
     pub(crate) message: String,
-    pub(crate) card: Card,
+    // Boxed, so that the happy path does not carry the size of the unhappy one.
+    pub(crate) card: Box<Card>,
     pub(crate) repairs: Vec<Repair>,
 }
 
@@ -101,7 +102,7 @@ impl Settled {
         Self {
             name: name.to_owned(),
             message,
-            card,
+            card: Box::new(card),
             repairs,
         }
     }
@@ -112,7 +113,7 @@ impl Settled {
         Self {
             name: name.to_owned(),
             message: message.to_owned(),
-            card,
+            card: Box::new(card),
             repairs: Vec::new(),
         }
     }
@@ -131,7 +132,7 @@ impl Settled {
                 repairs: self.repairs,
                 ..Metadata::default()
             },
-            card: self.card,
+            card: *self.card,
         }
     }
 }

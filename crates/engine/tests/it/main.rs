@@ -7,6 +7,11 @@
 //! - `scheduler`: many calls: order, conflicts, patches, interrupts
 //! - `serial`: the guarantee, on random batches: the same as one after the other
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should stop there"
+)]
+
 mod layers;
 mod pipeline;
 mod pool;

@@ -4,6 +4,11 @@
 //! - `messages`: assistant messages of providers, and their answers
 //! - `session`: what a builder sets up
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should stop there"
+)]
+
 mod examples;
 mod messages;
 mod session;

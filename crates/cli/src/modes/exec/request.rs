@@ -23,12 +23,9 @@ pub(super) struct Problem {
 const SHAPES: &str =
     "a line is {\"id\"?, \"name\", \"input\"} or an assistant message with tool calls";
 
-pub(super) fn read(line: &[u8]) -> Result<Request, Problem> {
-    let nameless = |text: String| Problem {
-        id: Value::Null,
-        name: Value::Null,
-        text,
-    };
+pub(super) fn read(line: &[u8]) -> Result<Request, Box<Problem>> {
+    let problem = |id: Value, name: Value, text: String| Box::new(Problem { id, name, text });
+    let nameless = |text: String| problem(Value::Null, Value::Null, text);
     let line = std::str::from_utf8(line).map_err(|error| {
         nameless(format!(
             "the line is not UTF-8: bad byte at position {}",
@@ -50,11 +47,11 @@ pub(super) fn read(line: &[u8]) -> Result<Request, Problem> {
     let input = object.shift_remove("input").unwrap_or_else(|| json!({}));
     let Value::String(called) = &name else {
         let text = format!("`name` must be a string; {SHAPES}");
-        return Err(Problem { id, name, text });
+        return Err(problem(id, name, text));
     };
     if let Some(odd) = object.keys().next() {
         let text = format!("`{odd}` is not part of a request; {SHAPES}");
-        return Err(Problem { id, name, text });
+        return Err(problem(id, name, text));
     }
     let text_id = match &id {
         Value::String(text) => text.clone(),
