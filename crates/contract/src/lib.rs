@@ -1,7 +1,7 @@
 //! What a tool is.
 //!
 //! An author writes a [`Tool`]: a typed input and a few methods, all but one with cautious defaults.
-//! [`erase`] turns it into a [`DynTool`], the one shape a pool holds; [`DynTool::bind`] joins a tool
+//! [`erase`](fn@erase) turns it into a [`DynTool`], the one shape a pool holds; [`DynTool::bind`] joins a tool
 //! with one valid input into a [`BoundCall`], and everything after that is typed again.
 //!
 //! This crate knows nobody: no engine, no file system, no terminal. It changes rarely.
