@@ -37,6 +37,8 @@ pub struct PermissionSnapshot {
     pub mode: PermissionMode,
     /// The working directory and the additional ones; absolute.
     pub directories: Arc<[PathBuf]>,
+    /// Real paths outside of them that this very call was permitted to touch.
+    pub granted: Arc<[PathBuf]>,
 }
 
 impl CallContext {
@@ -54,6 +56,7 @@ impl CallContext {
             permissions: PermissionSnapshot {
                 mode: PermissionMode::BypassPermissions,
                 directories: Arc::from([dir.to_path_buf()]),
+                granted: Arc::from([]),
             },
             model: None,
             services: Services::none(),

@@ -52,6 +52,7 @@ impl SessionContext {
         PermissionSnapshot {
             mode: self.mode,
             directories: Arc::clone(&self.directories),
+            granted: Arc::from([]),
         }
     }
 

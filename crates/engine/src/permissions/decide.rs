@@ -115,19 +115,9 @@ pub fn decide(policy: &Policy, facts: &Facts) -> Decision {
     }
 }
 
-/// The first path that lies outside, judged by where it really leads.
+/// The first path that lies outside, judged by where it really leads; written ones first.
 fn outside(policy: &Policy, facts: &Facts) -> Option<PathBuf> {
-    let inside = |roots: &[PathBuf], path: &Path| roots.iter().any(|root| path.starts_with(root));
-    let written = facts
-        .writes
-        .iter()
-        .find(|touched| !inside(&policy.roots, &touched.real));
-    let read = || {
-        facts.reads.iter().find(|touched| {
-            !inside(&policy.roots, &touched.real) && !inside(&policy.readable, &touched.real)
-        })
-    };
-    written.or_else(read).map(|touched| touched.real.clone())
+    facts.outside(policy).next().map(Path::to_path_buf)
 }
 
 #[cfg(test)]

@@ -96,6 +96,20 @@ impl Facts {
         }
     }
 
+    /// Where it goes beyond the directories of the policy, as real paths; written ones first.
+    pub fn outside<'a>(&'a self, policy: &'a Policy) -> impl Iterator<Item = &'a Path> {
+        let inside =
+            |roots: &[PathBuf], path: &Path| roots.iter().any(|root| path.starts_with(root));
+        let written = self
+            .writes
+            .iter()
+            .filter(move |touched| !inside(&policy.roots, &touched.real));
+        let read = self.reads.iter().filter(move |touched| {
+            !inside(&policy.roots, &touched.real) && !inside(&policy.readable, &touched.real)
+        });
+        written.chain(read).map(|touched| touched.real.as_path())
+    }
+
     /// It changes nothing.
     pub fn is_read_only(&self) -> bool {
         !self.opaque && self.writes.is_empty()

@@ -4,6 +4,11 @@
 //! exception: what lies outside the working directories is not even looked at before it is
 //! permitted.
 
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
 use haft_contract::{Answer, CallContext, Check, PermissionMode, Question};
 
 use super::{Prepared, Settled};
@@ -16,12 +21,18 @@ use crate::{
 #[derive(Debug)]
 pub struct Admitted {
     prepared: Prepared,
+    granted: Arc<[PathBuf]>,
 }
 
 impl Admitted {
     /// The call.
     pub fn call(&self) -> &Prepared {
         &self.prepared
+    }
+
+    /// What it may touch outside the working directories, as real paths.
+    pub(super) fn granted(&self) -> &Arc<[PathBuf]> {
+        &self.granted
     }
 
     pub(super) fn into_call(self) -> Prepared {
@@ -73,7 +84,8 @@ pub(crate) async fn admit(
         }
         ask(&prepared, &facts, &because, cx, slot).await?;
     }
-    Ok(Admitted { prepared })
+    let granted = facts.outside(policy).map(Path::to_path_buf).collect();
+    Ok(Admitted { prepared, granted })
 }
 
 /// Puts the question to a person. Waiting for them holds no slot.

@@ -26,6 +26,10 @@ pub(crate) async fn execute(
     cx: &CallContext,
     layers: &[Arc<dyn Layer>],
 ) -> Outcome {
+    // The tool is told what lies outside and was permitted, so that it can hold itself to it.
+    let mut granting = cx.clone();
+    granting.permissions.granted = Arc::clone(admitted.granted());
+    let cx = &granting;
     let result = {
         let mut running = Next::new(&admitted, layers).run(cx);
         tokio::select! {

@@ -219,3 +219,47 @@ async fn an_interrupted_call_carries_the_marker() {
     assert!(finished.is_error);
     assert_eq!(finished.text(), INTERRUPTED);
 }
+
+/// Tells what it was granted.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Look {
+    /// Where.
+    path: std::path::PathBuf,
+}
+
+struct Granted;
+
+impl haft_contract::Tool for Granted {
+    type Input = Look;
+    const NAME: &'static str = "Granted";
+    fn profile(&self) -> haft_contract::Profile {
+        haft_contract::Profile {
+            paths: &["path"],
+            ..haft_contract::Profile::default()
+        }
+    }
+    fn effects(&self, input: &Look) -> haft_contract::Effects {
+        haft_contract::Effects::writing([input.path.clone()])
+    }
+    async fn call(
+        &self,
+        _: &Look,
+        cx: &haft_contract::CallContext,
+    ) -> Result<haft_contract::ToolOutput, haft_contract::ToolError> {
+        let granted = format!("{:?}", cx.permissions.granted);
+        Ok(haft_contract::ToolOutput::text(granted))
+    }
+}
+
+#[tokio::test]
+async fn a_call_knows_what_it_was_granted_outside() {
+    let mut rig = Rig::with(PermissionMode::BypassPermissions, |builder| {
+        builder.tool(Granted).unwrap()
+    })
+    .await;
+    let inside = rig.answer("Granted", json!({"path": "a.txt"})).await;
+    assert_eq!(inside, "[]");
+    let outside = rig.answer("Granted", json!({"path": "../x.txt"})).await;
+    assert_eq!(outside, "[\"PROJECT/x.txt\"]");
+}
