@@ -5,6 +5,7 @@
 //! permitted.
 
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -84,7 +85,8 @@ pub(crate) async fn admit(
         }
         ask(&prepared, &facts, &because, cx, slot).await?;
     }
-    let granted = facts.outside(policy).map(Path::to_path_buf).collect();
+    let granted: BTreeSet<&Path> = facts.outside(policy).collect();
+    let granted = granted.into_iter().map(Path::to_path_buf).collect();
     Ok(Admitted { prepared, granted })
 }
 
