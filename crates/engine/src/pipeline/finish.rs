@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haft_contract::{Content, ToolError};
+use haft_contract::{Content, ToolError, ToolOutput};
 
 use super::{Finished, INTERRUPTED, Metadata, Outcome, Prepared};
 use crate::results::ResultStore;
@@ -27,57 +27,42 @@ pub(crate) fn finish(outcome: Outcome, results: &ResultStore, duration: Duration
         duration,
         ..Metadata::default()
     };
-    match result {
+    let is_error = result.is_err();
+    let (mut content, card, output) = match result {
         Ok(output) => {
-            let card = bound.render_result(&output);
-            let mut content = bound.to_model(&output);
-            if let Some(cap) = tool.spec().profile.result_cap {
-                metadata.stored = results.shorten(&mut content, cap);
-            }
-            never_empty(&mut content, &name);
-            let patches = if bound.effects().patches {
-                output.patches
-            } else {
-                metadata.dropped_patches = output.patches;
-                Vec::new()
-            };
-            Finished {
-                call,
-                id,
-                name,
-                is_error: false,
-                content,
-                structured: output.structured,
-                messages: output.messages,
-                patches,
-                metadata,
-                card,
-            }
+            let content = bound.to_model(&output);
+            (content, bound.render_result(&output), output)
         }
         Err(error) => {
-            let card = bound.render_error(&error);
             let message = match &error {
                 ToolError::Cancelled => INTERRUPTED.to_owned(),
                 error => error.to_string(),
             };
-            let mut content = vec![Content::text(message)];
-            if let Some(cap) = tool.spec().profile.result_cap {
-                metadata.stored = results.shorten(&mut content, cap);
-            }
-            never_empty(&mut content, &name);
-            Finished {
-                call,
-                id,
-                name,
-                is_error: true,
-                content,
-                structured: None,
-                messages: Vec::new(),
-                patches: Vec::new(),
-                metadata,
-                card,
-            }
+            let content = vec![Content::text(message)];
+            (content, bound.render_error(&error), ToolOutput::default())
         }
+    };
+    if let Some(cap) = tool.spec().profile.result_cap {
+        metadata.stored = results.shorten(&mut content, cap);
+    }
+    never_empty(&mut content, &name);
+    let patches = if bound.effects().patches {
+        output.patches
+    } else {
+        metadata.dropped_patches = output.patches;
+        Vec::new()
+    };
+    Finished {
+        call,
+        id,
+        name,
+        is_error,
+        content,
+        structured: output.structured,
+        messages: output.messages,
+        patches,
+        metadata,
+        card,
     }
 }
 
