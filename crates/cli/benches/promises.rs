@@ -19,6 +19,10 @@ use std::{
 };
 
 use haft::{CallContext, Effects, Haft, Tool, ToolError, ToolOutput};
+use haft_journal::{
+    Journal, PageRequest, Patch,
+    edit::{self, Change},
+};
 use serde_json::{Value, json};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_haft");
@@ -38,6 +42,8 @@ fn main() {
     sequential_reads();
     version();
     binary_size();
+    edit_a_megabyte();
+    large_files();
     grep();
 }
 
@@ -175,6 +181,123 @@ fn binary_size() {
         &format!("{megabytes:.1} MB"),
         "≤ 15 MB",
         megabytes <= 15.0,
+    );
+}
+
+/// Everything an Edit does but waiting for the disk: find the place, splice, make the diff.
+fn edit_a_megabyte() {
+    let text: String = (0..20_000)
+        .map(|n| format!("line {n} of a file that is a megabyte long in all\n"))
+        .collect();
+    let old = "line 15000 of a file that is a megabyte long in all\n";
+    let change = Change {
+        old,
+        new: "another line\n",
+        replace_all: false,
+    };
+    let samples = (0..101).map(|_| {
+        let started = Instant::now();
+        let plan = edit::plan(text.as_bytes(), &change).unwrap();
+        let new = edit::apply(text.as_bytes(), &plan);
+        let patch = Patch::between(text.as_bytes(), &new);
+        assert_eq!(patch.added, 1);
+        started.elapsed()
+    });
+    let median = median(samples.collect());
+    let millis = median.as_micros() as f64 / 1e3;
+    let size = text.len() as f64 / 1e6;
+    row(
+        &format!("Edit on a file of {size:.1} MB, without the disk"),
+        &format!("{millis:.1} ms"),
+        "≤ 5 ms",
+        millis <= 5.0,
+    );
+}
+
+/// The first page of a large file against that of a small one, and a page far inside it.
+fn large_files() {
+    const LINE: &str = "a line of some sixty-three characters, its end of line included\n";
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, lines: usize| {
+        let path = dir.path().join(name);
+        let mut file = std::io::BufWriter::new(fs::File::create(&path).unwrap());
+        let block = LINE.repeat(1_000);
+        for _ in 0..lines / 1_000 {
+            file.write_all(block.as_bytes()).unwrap();
+        }
+        path
+    };
+    let small = write("small", 16_000);
+    let large = write("large", 16_000_000);
+    let read = |path: &Path, offset: Option<u64>| {
+        let request = PageRequest {
+            offset,
+            limit: offset.map(|_| 3),
+            ..PageRequest::default()
+        };
+        let samples = (0..5).map(|_| {
+            let journal = Journal::new(None);
+            let started = Instant::now();
+            journal.read(path, &request).unwrap();
+            started.elapsed()
+        });
+        median(samples.collect())
+    };
+    read(&large, Some(10_000_000)); // warm
+    let (of_small, of_large) = (read(&small, None), read(&large, None));
+    let ratio = of_large.as_secs_f64() / of_small.as_secs_f64();
+    let measured = format!(
+        "{:.2} ms against {:.2} ms: {ratio:.2}x",
+        of_large.as_micros() as f64 / 1e3,
+        of_small.as_micros() as f64 / 1e3
+    );
+    row(
+        "first page of a 1 GB file against that of a 1 MB file",
+        &measured,
+        "≤ 2x",
+        ratio <= 2.0,
+    );
+
+    let far = read(&large, Some(10_000_000));
+    let rate = 10_000_000.0 * LINE.len() as f64 / far.as_secs_f64() / 1e9;
+    row(
+        "line 10,000,000 of a 1 GB file, warm",
+        &format!("{rate:.1} GB/s"),
+        "≥ 1 GB/s",
+        rate >= 1.0,
+    );
+
+    let mut child = Command::new(BINARY)
+        .arg("exec")
+        .current_dir(dir.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut answer = String::new();
+    for input in [
+        json!({"file_path": "large"}),
+        json!({"file_path": "large", "offset": 10_000_000, "limit": 3}),
+    ] {
+        let call = json!({"name": "Read", "input": input});
+        stdin.write_all(format!("{call}\n").as_bytes()).unwrap();
+        stdout.read_line(&mut answer).unwrap();
+    }
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+    let peak = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .unwrap_or("0");
+    let peak: f64 = peak.split_whitespace().next().unwrap().parse().unwrap();
+    drop(stdin);
+    child.wait().unwrap();
+    row(
+        "peak memory of `haft exec` over both",
+        &format!("{:.0} MB", peak / 1e3),
+        "≤ 32 MB",
+        peak <= 32_000.0,
     );
 }
 

@@ -128,6 +128,12 @@ Example:
     Call(Call),
     /// List the tools, or show one.
     Tools(Tools),
+    /// Take back what calls changed in this directory.
+    ///
+    /// Without an id the last change, asked again the one before it. Files get exactly the bytes they
+    /// had; where one was changed since, nothing is touched and you are shown what was, what was made
+    /// and what is now. An undo can be undone.
+    Undo(Undo),
     /// Print a completion script for a shell.
     Completions {
         /// Which shell.
@@ -152,6 +158,28 @@ pub(crate) struct Call {
     /// Print the whole result as JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  haft undo --list          what was changed, the newest first
+  haft undo --preview       what undoing the last change would do
+  haft undo --since 10m     take back the last ten minutes")]
+pub(crate) struct Undo {
+    /// The change to take back: the id of the call that made it, or a clear beginning of it.
+    #[arg(value_name = "CALL_ID")]
+    pub(crate) call_id: Option<String>,
+    /// List the changes, the newest first.
+    #[arg(long, conflicts_with_all = ["call_id", "since", "preview"])]
+    pub(crate) list: bool,
+    /// Take back everything since then: a span such as 10m, 2h, 1d, or a time such as
+    /// 2026-01-31T12:00 (UTC).
+    #[arg(long, value_name = "TIME", conflicts_with = "call_id")]
+    pub(crate) since: Option<String>,
+    /// Only show what would be done.
+    #[arg(long)]
+    pub(crate) preview: bool,
 }
 
 #[derive(Debug, Args)]

@@ -16,6 +16,14 @@ use exit::Exit;
 const VERSION: &str = concat!("2.1.240 (haft ", env!("CARGO_PKG_VERSION"), ")");
 
 fn main() -> ExitCode {
+    // A PDF is read in a process of its own, with limits, so that it can take nobody down.
+    #[cfg(feature = "pdf")]
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|first| first == haft_pdf::child::ARGUMENT)
+    {
+        haft_pdf::child::main();
+    }
     match run() {
         Ok(exit) => exit.into(),
         Err(error) => exit::report(&error).into(),
@@ -31,6 +39,7 @@ fn run() -> anyhow::Result<Exit> {
         Command::Exec => wire::block_on(modes::exec::run(args.session)),
         Command::Call(call) => wire::block_on(modes::call::run(args.session, call)),
         Command::Tools(tools) => wire::block_on(modes::tools::run(args.session, tools)),
+        Command::Undo(undo) => modes::undo::run(&args.session, &undo),
         Command::Completions { shell } => modes::completions::run(shell),
     }
 }

@@ -27,6 +27,10 @@ pub(crate) async fn session(flags: &Session) -> anyhow::Result<Haft> {
     if let Some(terminal) = Terminal::of_this_process(cwd) {
         builder = builder.approver(Arc::new(terminal));
     }
+    #[cfg(feature = "pdf")]
+    if let Ok(program) = env::current_exe() {
+        builder = builder.service(Arc::new(haft::tools::PdfReader::new(program)));
+    }
     let haft = builder.build().await?;
     for name in haft.unknown_tools() {
         show::complain(&format!("haft: no tool is called {name:?}; it is left out"));

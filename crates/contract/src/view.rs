@@ -35,13 +35,13 @@ pub enum Piece {
 #[serde(rename_all = "camelCase")]
 pub struct Hunk {
     /// First line in the old file, from 1.
-    pub old_start: usize,
+    pub old_start: u64,
     /// How many lines of the old file.
-    pub old_lines: usize,
+    pub old_lines: u64,
     /// First line in the new file, from 1.
-    pub new_start: usize,
+    pub new_start: u64,
     /// How many lines of the new file.
-    pub new_lines: usize,
+    pub new_lines: u64,
     /// Each begins with a blank (both), `-` (old) or `+` (new).
     pub lines: Vec<String>,
 }

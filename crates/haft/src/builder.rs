@@ -175,10 +175,11 @@ impl HaftBuilder {
         let folder = self
             .folder
             .unwrap_or_else(|| session_folder(&cwd, self.session));
+        let services = haft_tools::with_services(self.services, &folder, &cwd);
         let mut builder = Engine::builder(registry, folder)
             .filters(self.filters)
             .session(self.session)
-            .services(haft_tools::with_services(self.services));
+            .services(services);
         for layer in self.layers {
             builder = builder.layer(layer);
         }

@@ -4,7 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::edit::EditError;
+use crate::notebook::NotebookError;
 use crate::text::Encoding;
+use crate::undo::UndoError;
 
 /// Why a file was not read or not changed.
 ///
@@ -24,6 +26,10 @@ pub enum JournalError {
     ParentIsFile { path: PathBuf },
     #[error("{}: too many symbolic links (more than 40, or a loop). Name the real file.", .path.display())]
     TooManyLinks { path: PathBuf },
+    #[error("a symbolic link appeared in {} while it was being opened. Nothing was changed; try again.", .path.display())]
+    LinkAppeared { path: PathBuf },
+    #[error("{} leads to {}, which is outside the directories this call may write to. Nothing was changed. Choose a path inside them, or ask the user to allow this one.", .path.display(), .real.display())]
+    Outside { path: PathBuf, real: PathBuf },
     #[error("{} is a binary file ({}, {size} bytes) and cannot be handled as text.", .path.display(), .kind.unwrap_or("type unknown"))]
     Binary {
         path: PathBuf,
@@ -55,16 +61,35 @@ pub enum JournalError {
     PartlyRead { path: PathBuf },
     #[error("{} was modified since it was read (by the user, a command or a formatter). {}", .path.display(), drift_advice(.diff))]
     ModifiedSince { path: PathBuf, diff: Option<String> },
+    #[error("{}: {error}.", .path.display())]
+    Notebook { path: PathBuf, error: NotebookError },
     #[error("{}: {error}", .path.display())]
     Edit { path: PathBuf, error: EditError },
     #[error("{} is {encoding}; writing this content as UTF-8 would silently change its encoding. Convert the file with a shell command first, or delete it and write it anew.", .path.display())]
     EncodingWouldChange { path: PathBuf, encoding: Encoding },
+    #[error("{} is {encoding}, which has no {character} (U+{:04X}). Use only characters of {encoding}, or convert the file to UTF-8 with a shell command first.", .path.display(), u32::from(*.character))]
+    NotInCodePage {
+        path: PathBuf,
+        encoding: Encoding,
+        character: char,
+    },
     #[error("{} is read-only (no write permission in its mode); chmod first if it really is to be changed.", .path.display())]
     ReadOnly { path: PathBuf },
     #[error("{} is locked by another process (waited 5 s). Try again later.", .path.display())]
     Locked { path: PathBuf },
     #[error("{} was modified since the change was prepared, a moment ago; nothing was written. Read it again and retry.", .path.display())]
     Drifted { path: PathBuf },
+    #[error("the undo journal in {} cannot be used ({source}), so nothing was changed. Free some space or mend its permissions, then retry.", .folder.display())]
+    UndoJournal { folder: PathBuf, source: io::Error },
+    #[error("{error} And {} could not be put back: look at {} before going on.", names(.paths), if .paths.len() == 1 { "it" } else { "them" })]
+    NotPutBack {
+        error: Box<JournalError>,
+        paths: Vec<PathBuf>,
+    },
+    #[error("{} drifted since the change was prepared, so nothing was written in any file. Prepare the change again.", names(.paths))]
+    Drift { paths: Vec<PathBuf> },
+    #[error(transparent)]
+    Undo(#[from] UndoError),
     #[error("disk full: {} was not changed. Free some space and retry.", .path.display())]
     DiskFull { path: PathBuf },
     #[error("cannot {doing} {}: {source}", .path.display())]
@@ -106,6 +131,14 @@ fn did_you_mean(near: &[PathBuf]) -> String {
     }
     let names: Vec<String> = near.iter().map(|path| path.display().to_string()).collect();
     format!(" Did you mean {}?", names.join(" or "))
+}
+
+fn names(paths: &[PathBuf]) -> String {
+    let names: Vec<String> = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    names.join(", ")
 }
 
 fn drift_advice(diff: &Option<String>) -> String {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::edit::{self, Change, LineRange, Plan};
+use crate::edit::{self, Change, LineRange, Plan, Tier};
 use crate::ledger::Seen;
 use crate::open::Snapshot;
 use crate::patch::{self, Difference};
@@ -47,14 +47,16 @@ pub(crate) fn judge(seen: Option<Seen>, now: &Snapshot) -> Freshness {
 }
 
 /// May a change planned on the present content go on although the content is
-/// not the seen one? Only if it also applies to the seen content, in as many
-/// places, and nothing changed near any of them.
+/// not the seen one? Only if it matches exactly, also in the seen content, in as
+/// many places, and nothing changed near any of them.
 pub(crate) fn merges_cleanly(seen: &[u8], now: &[u8], change: &Change<'_>, plan: &Plan) -> bool {
     let Ok(earlier) = edit::find(seen, change) else {
         return false;
     };
     let differences = patch::differences(seen, now);
-    earlier.places.len() == plan.places.len()
+    earlier.tier == Tier::Exact
+        && plan.tier == Tier::Exact
+        && earlier.places.len() == plan.places.len()
         && !plan.places.iter().any(|place| {
             differences
                 .iter()

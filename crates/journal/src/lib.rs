@@ -9,14 +9,17 @@
 //! - [`Journal`]: one per session; `read`, `write`, `edit` and their checks.
 //! - `ledger`: what this session has seen of each file; `freshness` judges by it.
 //! - `open`, `lock`, `commit`: the file system, never blocking, never half done.
-//! - `text`, `lines`, `page`: bytes shown as numbered lines.
+//! - [`Ticket`], [`History`]: where a call may write, and how it is taken back.
+//! - `text`, `encoding`, `lines`, `page`: bytes shown as numbered lines.
 //! - [`edit`]: pure functions from bytes and a change to the spliced bytes.
+//! - [`notebook`]: the same for one cell of a notebook.
 //! - `patch`, `nearby`: what changed; which name was meant.
 //!
 //! Synchronous, and knows nothing of tools.
 
 mod commit;
 pub mod edit;
+mod encoding;
 mod error;
 mod freshness;
 mod journal;
@@ -25,14 +28,21 @@ mod lines;
 mod lock;
 mod magic;
 mod nearby;
+pub mod notebook;
 mod open;
 mod page;
 mod patch;
 mod stamp;
 mod text;
+mod ticket;
+mod undo;
 
+pub use encoding::CodePage;
 pub use error::JournalError;
-pub use journal::{Edited, Journal, Outcome, Written};
+pub use journal::{
+    Applied, AppliedFile, Edited, Extent, FileChange, Journal, NOTEBOOK_LIMIT, NotebookEdited,
+    Outcome, Raw, Written,
+};
 pub use ledger::{Ledger, SeenBy, Shown, Sight};
 pub use lines::BreakStyle;
 pub use magic::guess_type;
@@ -41,4 +51,9 @@ pub use open::{Resolved, resolve};
 pub use page::{Page, PageLine, PageRequest, estimate_tokens};
 pub use patch::{Hunk, Patch};
 pub use stamp::{ContentHash, Stamp};
-pub use text::{Encoding, TextFacts};
+pub use text::{Encoding, TextFacts, readable_text};
+pub use ticket::Ticket;
+pub use undo::{
+    ChangeKind, FileSummary, History, Limits, Mode, Recovered, UndoError, Undone, UndoneFile,
+    UnitState, UnitSummary, Verdict, Which,
+};

@@ -4,7 +4,7 @@
 //! stays the same when a rename gives the file a new inode, and the object
 //! itself, which is what hard links share. Other processes see a `flock`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -29,48 +29,86 @@ enum Key {
     Object { device: u64, inode: u64 },
 }
 
+/// How many files of one unit are also locked against other processes, which takes an open file
+/// each; for the rest the re-check before each commit must do.
+const LOCKED_ACROSS: usize = 256;
+
 /// Held around read, check and write; released on drop.
 #[derive(Debug)]
 pub(crate) struct FileLock {
     // Dropped in this order: other processes first, then the threads of this one.
-    _across_processes: Option<File>,
-    _object: Option<Held>,
-    _path: Held,
+    _objects: Objects,
+    _paths: Vec<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Objects {
+    across_processes: Vec<File>,
+    held: Vec<Held>,
 }
 
 impl FileLock {
     /// Waits for the file at a resolved path, which may not exist yet.
     pub(crate) fn hold(real: &Path) -> Result<Self, JournalError> {
-        let path = Held::acquire(Key::Path(real.to_path_buf()));
+        Self::hold_all(&[real])
+    }
+
+    /// Waits for several files. All paths come before all objects, each in order, so that no two
+    /// holders can wait for each other.
+    pub(crate) fn hold_all(reals: &[&Path]) -> Result<Self, JournalError> {
+        let sorted: BTreeSet<&Path> = reals.iter().copied().collect();
+        let paths: Vec<Held> = sorted
+            .iter()
+            .map(|real| Held::acquire(Key::Path(real.to_path_buf())))
+            .collect();
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let opened = match open_regular(real) {
-                Ok(opened) => opened,
-                Err(JournalError::DoesNotExist { .. }) => {
-                    return Ok(Self {
-                        _across_processes: None,
-                        _object: None,
-                        _path: path,
-                    });
-                }
-                Err(error) => return Err(error),
-            };
-            let (device, inode) = (opened.stamp.device, opened.stamp.inode);
-            let object = Held::acquire(Key::Object { device, inode });
-            let across_processes =
-                wait_for_flock(opened.file, deadline).ok_or_else(|| JournalError::Locked {
-                    path: real.to_path_buf(),
-                })?;
-            // The holder before us may have replaced the file; its lock is then a lock on nothing.
-            let current = fs::symlink_metadata(real).ok();
-            if current.is_some_and(|found| (found.dev(), found.ino()) == (device, inode)) {
+            if let Some(objects) = Objects::hold(&sorted, deadline)? {
                 return Ok(Self {
-                    _across_processes: Some(across_processes),
-                    _object: Some(object),
-                    _path: path,
+                    _objects: objects,
+                    _paths: paths,
                 });
             }
         }
+    }
+}
+
+impl Objects {
+    /// `None`: a holder before us has replaced a file; its lock is then a lock on nothing.
+    fn hold(reals: &BTreeSet<&Path>, deadline: Instant) -> Result<Option<Self>, JournalError> {
+        let mut found: BTreeMap<(u64, u64), (&Path, Option<File>)> = BTreeMap::new();
+        for &real in reals {
+            let opened = match open_regular(real) {
+                Ok(opened) => opened,
+                Err(JournalError::DoesNotExist { .. }) => continue,
+                Err(error) => return Err(error),
+            };
+            let file = (found.len() < LOCKED_ACROSS).then_some(opened.file);
+            // Two names of one object are locked once.
+            found
+                .entry((opened.stamp.device, opened.stamp.inode))
+                .or_insert((real, file));
+        }
+        let mut objects = Self::default();
+        for &(device, inode) in found.keys() {
+            objects
+                .held
+                .push(Held::acquire(Key::Object { device, inode }));
+        }
+        for (key, (real, file)) in found {
+            if let Some(file) = file {
+                let locked =
+                    wait_for_flock(file, deadline).ok_or_else(|| JournalError::Locked {
+                        path: real.to_path_buf(),
+                    })?;
+                objects.across_processes.push(locked);
+            }
+            let current = fs::symlink_metadata(real).ok();
+            if current.is_none_or(|found| (found.dev(), found.ino()) != key) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(objects))
     }
 }
 

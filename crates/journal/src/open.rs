@@ -5,14 +5,14 @@
 //! check of the real path and the open. Kinds are judged before the open (an
 //! open of a device may have effects) and once more on the opened file.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, FileType};
 use std::io::{self, Read};
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, FileType as Kind, Mode, OFlags, openat, statat};
 
 use crate::error::JournalError;
 use crate::stamp::Stamp;
@@ -126,6 +126,43 @@ pub(crate) fn open_regular(real: &Path) -> Result<Opened, JournalError> {
     })
 }
 
+/// Opens the regular file `name` of an opened directory; `real` is its path, for messages.
+pub(crate) fn open_regular_in(
+    directory: BorrowedFd<'_>,
+    name: &OsStr,
+    real: &Path,
+) -> Result<Opened, JournalError> {
+    let failed = |error: io::Error| JournalError::io("open", real, error);
+    let found =
+        statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).map_err(|error| failed(error.into()))?;
+    let path = || real.to_path_buf();
+    match Kind::from_raw_mode(found.st_mode) {
+        Kind::RegularFile => {}
+        Kind::Directory => return Err(JournalError::IsDirectory { path: path() }),
+        Kind::Symlink => return Err(JournalError::LinkAppeared { path: path() }),
+        kind => {
+            let kind = match kind {
+                Kind::Fifo => "named pipe (FIFO)",
+                Kind::Socket => "socket",
+                Kind::CharacterDevice => "character device",
+                _ => "block device",
+            };
+            return Err(JournalError::NotRegular { path: path(), kind });
+        }
+    }
+    let flags =
+        OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = File::from(
+        openat(directory, name, flags, Mode::empty()).map_err(|error| failed(error.into()))?,
+    );
+    let metadata = file.metadata().map_err(failed)?;
+    require_regular(real, metadata.file_type())?;
+    Ok(Opened {
+        stamp: Stamp::of(&metadata),
+        file,
+    })
+}
+
 fn require_regular(path: &Path, kind: FileType) -> Result<(), JournalError> {
     let path = path.to_path_buf();
     let kind = match kind {
@@ -147,13 +184,38 @@ pub(crate) fn open_real(real: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     {
         use rustix::fs::{CWD, ResolveFlags, openat2};
         use rustix::io::Errno;
-        match openat2(CWD, real, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
-            // Old kernels, and sandboxes that filter the call: the plain open decides.
+        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        match openat2(CWD, real, flags, Mode::empty(), resolve) {
+            // Old kernels, and sandboxes that filter the call: one component after the other.
             Err(Errno::NOSYS | Errno::PERM) => {}
             result => return Ok(result?),
         }
     }
-    Ok(rustix::fs::open(real, flags, Mode::empty())?)
+    open_stepwise(real, flags)
+}
+
+/// What `openat2` does without links, by hand: each directory is opened in the one before it.
+fn open_stepwise(real: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+    #[cfg(target_os = "linux")]
+    const PASSING: OFlags = OFlags::PATH;
+    #[cfg(not(target_os = "linux"))]
+    const PASSING: OFlags = OFlags::RDONLY;
+    let passing = PASSING | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut names = real.components().filter_map(|part| match part {
+        Component::Normal(name) => Some(Ok(name)),
+        Component::ParentDir => Some(Err(io::Error::from(io::ErrorKind::InvalidInput))),
+        _ => None,
+    });
+    let mut last = match names.next() {
+        Some(name) => name?,
+        None => return Ok(rustix::fs::open("/", flags, Mode::empty())?),
+    };
+    let mut directory = rustix::fs::open("/", passing, Mode::empty())?;
+    for name in names {
+        directory = openat(&directory, last, passing, Mode::empty())?;
+        last = name?;
+    }
+    Ok(openat(&directory, last, flags, Mode::empty())?)
 }
 
 /// The whole content of a file at one moment.
@@ -166,7 +228,16 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     /// Reads all of the file at a resolved path; `None` if there is no such file.
     pub(crate) fn take(real: &Path, limit: u64) -> Result<Option<Self>, JournalError> {
-        let opened = match open_regular(real) {
+        Self::of(open_regular(real), real, limit)
+    }
+
+    /// Reads all of what was opened, or failed to open, at `real`.
+    pub(crate) fn of(
+        opened: Result<Opened, JournalError>,
+        real: &Path,
+        limit: u64,
+    ) -> Result<Option<Self>, JournalError> {
+        let opened = match opened {
             Ok(opened) => opened,
             Err(JournalError::DoesNotExist { .. }) => return Ok(None),
             Err(error) => return Err(error),
@@ -261,8 +332,14 @@ mod tests {
         fs::write(root.join("real/file"), "x").unwrap();
         symlink("real", root.join("link")).unwrap();
         assert!(open_regular(&root.join("real/file")).is_ok());
-        if cfg!(target_os = "linux") {
-            assert!(open_regular(&root.join("link/file")).is_err());
+        assert!(open_regular(&root.join("link/file")).is_err());
+        for (path, opens) in [
+            ("real/file", true),
+            ("link/file", false),
+            ("real/../real/file", false),
+        ] {
+            let opened = open_stepwise(&root.join(path), OFlags::RDONLY | OFlags::NOFOLLOW);
+            assert_eq!(opened.is_ok(), opens, "{path}: {opened:?}");
         }
     }
 }

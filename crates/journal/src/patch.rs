@@ -1,13 +1,16 @@
 //! The difference of two contents, as hunks for programs and as text for readers.
 //!
 //! Lines are compared with their breaks, so a change of line ends is a change;
-//! where that happens the CR is made visible as `␍`.
+//! where that happens the CR is made visible as `␍`. Other encodings than UTF-8 are
+//! decoded first, if they are certain.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use memchr::memchr;
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
+
+use crate::text;
 
 const CONTEXT: usize = 3;
 /// Larger differences are given as one block instead of being searched for the smallest form.
@@ -43,7 +46,8 @@ pub(crate) struct Difference {
 
 impl Patch {
     pub fn between(old: &[u8], new: &[u8]) -> Self {
-        let (old, new) = (real_lines(old, new), real_lines(new, old));
+        let (old, new) = text::readable(old, new);
+        let (old, new) = (real_lines(&old, &new), real_lines(&new, &old));
         let mut patch = Self::default();
         let differences = compare(&old, &new);
         let mut rest = differences.as_slice();
@@ -132,7 +136,8 @@ impl Hunk {
 
 /// All differences of two contents, ascending.
 pub(crate) fn differences(old: &[u8], new: &[u8]) -> Vec<Difference> {
-    compare(&real_lines(old, new), &real_lines(new, old))
+    let (old, new) = text::readable(old, new);
+    compare(&real_lines(&old, &new), &real_lines(&new, &old))
 }
 
 /// Lines with their breaks. CR breaks lines only if neither side has an LF.

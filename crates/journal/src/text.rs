@@ -1,13 +1,20 @@
 //! Bytes seen as text: which encoding, and how to show it.
 //!
-//! Decoding here is for showing only. Nothing that was decoded is ever written
-//! back; edits splice the bytes themselves.
+//! Detection: byte order mark → NUL in the first 8 KiB (binary) → strict UTF-8 →
+//! UTF-8 with stray bytes → a legacy code page, certain or only likely. Decoding is
+//! for finding and showing; edits splice the bytes themselves.
+//!
+//! A file that is UTF-8 but for stray bytes is edited as UTF-8, also with text
+//! outside ASCII: its readers take it for UTF-8, and the stray bytes, which no text
+//! anyone types can match, stay. A file with only some UTF-8 in it (fewer than 8
+//! characters for each broken one) is a legacy file whose page is not known.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use memchr::memchr;
 
+use crate::encoding::{self, CodePage, Guess, View};
 use crate::lines::BreakStyle;
 use crate::magic;
 
@@ -16,26 +23,43 @@ pub(crate) const UTF8_BOM: &[u8] = b"\xef\xbb\xbf";
 /// A NUL this early means binary (unless a BOM said otherwise).
 pub(crate) const BINARY_PROBE: usize = 8 << 10;
 
+/// How the text of a file is written in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
     Utf8,
+    /// UTF-8 but for a few stray bytes, which are kept as they are.
+    BrokenUtf8,
     Utf16Le,
     Utf16Be,
     Utf32Le,
     Utf32Be,
-    /// Some single- or double-byte code page; which one is not known.
-    Legacy,
+    /// This legacy code page, for certain (`encoding::guess` says what that means).
+    CodePage(CodePage),
+    /// Some single- or double-byte code page; which one is not certain. `likely` is
+    /// empty where the file is too large to guess.
+    Legacy {
+        likely: &'static str,
+    },
 }
 
 impl fmt::Display for Encoding {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Utf8 => "UTF-8",
+            Self::BrokenUtf8 => "UTF-8 with some broken bytes",
             Self::Utf16Le => "UTF-16LE",
             Self::Utf16Be => "UTF-16BE",
             Self::Utf32Le => "UTF-32LE",
             Self::Utf32Be => "UTF-32BE",
-            Self::Legacy => "not UTF-8 (a legacy code page)",
+            Self::CodePage(page) => page.name(),
+            // Read in parts only, so nobody looked further.
+            Self::Legacy { likely: "" } => "not UTF-8",
+            Self::Legacy { likely } => {
+                return write!(
+                    formatter,
+                    "not UTF-8 (a legacy code page, likely {likely}, but that is not certain)"
+                );
+            }
         })
     }
 }
@@ -92,7 +116,7 @@ pub(crate) fn detect(content: &[u8]) -> Kind {
         let body = &content[mark_length..];
         // A UTF-8 mark is a claim that can be checked, and edits rely on it.
         let encoding = match encoding {
-            Encoding::Utf8 if std::str::from_utf8(body).is_err() => Encoding::Legacy,
+            Encoding::Utf8 if std::str::from_utf8(body).is_err() => Encoding::BrokenUtf8,
             encoding => encoding,
         };
         return Kind::Text {
@@ -103,9 +127,17 @@ pub(crate) fn detect(content: &[u8]) -> Kind {
     if is_binary(content) {
         return Kind::Binary;
     }
-    let encoding = match std::str::from_utf8(content) {
-        Ok(_) => Encoding::Utf8,
-        Err(_) => Encoding::Legacy,
+    let encoding = if std::str::from_utf8(content).is_ok() {
+        Encoding::Utf8
+    } else if encoding::is_broken_utf8(content) {
+        Encoding::BrokenUtf8
+    } else {
+        match encoding::guess(content) {
+            Guess::Certain(page) => Encoding::CodePage(page),
+            Guess::Unsure(page) => Encoding::Legacy {
+                likely: page.name(),
+            },
+        }
     };
     Kind::Text {
         encoding,
@@ -113,58 +145,41 @@ pub(crate) fn detect(content: &[u8]) -> Kind {
     }
 }
 
-/// Decodes a body without its mark, for showing; the flag says whether it is lossy.
-pub(crate) fn decode(body: &[u8], encoding: Encoding) -> (Cow<'_, [u8]>, bool) {
-    let (unit, little) = match encoding {
-        Encoding::Utf8 => return (Cow::Borrowed(body), false),
-        Encoding::Legacy => return (Cow::Borrowed(body), true),
-        Encoding::Utf16Le => (2, true),
-        Encoding::Utf16Be => (2, false),
-        Encoding::Utf32Le => (4, true),
-        Encoding::Utf32Be => (4, false),
-    };
-    let units = body.chunks_exact(unit);
-    let mut lossy = !units.remainder().is_empty();
-    let values = units.map(|bytes| {
-        let join = |value, byte: &u8| value << 8 | u32::from(*byte);
-        if little {
-            bytes.iter().rev().fold(0, join)
-        } else {
-            bytes.iter().fold(0, join)
+/// The text of two states of one file for comparing and showing, without their
+/// marks; both are read in the encoding of the first (if it is empty, of the second).
+pub(crate) fn readable<'a>(old: &'a [u8], new: &'a [u8]) -> (Cow<'a, [u8]>, Cow<'a, [u8]>) {
+    match detect(if old.is_empty() { new } else { old }) {
+        Kind::Text { encoding, .. } if !is_shown_raw(encoding) => {
+            let read = |content: &'a [u8]| {
+                let mark_length = byte_order_mark(content)
+                    .filter(|(found, _)| *found == encoding)
+                    .map_or(0, |(_, length)| length);
+                let view = View::with(content, encoding, mark_length);
+                match view.text {
+                    Cow::Owned(text) => Cow::Owned(text[view.mark_length..].to_vec()),
+                    raw => raw,
+                }
+            };
+            (read(old), read(new))
         }
-    });
-    let mut replace = |character: Option<char>| {
-        lossy |= character.is_none();
-        character.unwrap_or(char::REPLACEMENT_CHARACTER)
-    };
-    let mut text: String = if unit == 2 {
-        char::decode_utf16(values.map(|value| value as u16))
-            .map(|result| replace(result.ok()))
-            .collect()
-    } else {
-        values.map(|value| replace(char::from_u32(value))).collect()
-    };
-    if lossy && !body.len().is_multiple_of(unit) {
-        text.push(char::REPLACEMENT_CHARACTER);
+        _ => (Cow::Borrowed(old), Cow::Borrowed(new)),
     }
-    (Cow::Owned(text.into_bytes()), lossy)
 }
 
-/// A guess for messages only: single high bytes between ASCII look like a
-/// Western code page, pairs of them like an East Asian one.
-pub(crate) fn likely_code_page(content: &[u8]) -> &'static str {
-    let (mut single, mut paired) = (0_usize, 0_usize);
-    for run in content.split(u8::is_ascii).filter(|run| !run.is_empty()) {
-        if run.len() == 1 {
-            single += 1
-        } else {
-            paired += 1
-        }
-    }
-    if single >= paired {
-        "windows-1252 or ISO-8859-1"
-    } else {
-        "Shift-JIS, GBK or another double-byte code page"
+/// Are the bytes of such a file themselves its text?
+fn is_shown_raw(encoding: Encoding) -> bool {
+    matches!(
+        encoding,
+        Encoding::Utf8 | Encoding::BrokenUtf8 | Encoding::Legacy { .. }
+    )
+}
+
+/// A whole content as text, in its own encoding, without its mark; what cannot be
+/// decoded becomes U+FFFD. For showing only.
+pub fn readable_text(content: &[u8]) -> String {
+    match View::of(content) {
+        Some(view) => String::from_utf8_lossy(&view.text[view.mark_length..]).into_owned(),
+        None => String::from_utf8_lossy(content).into_owned(),
     }
 }
 
@@ -182,35 +197,25 @@ mod tests {
             (b"plain", text(Encoding::Utf8, 0)),
             ("gr\u{fc}n".as_bytes(), text(Encoding::Utf8, 0)),
             (b"\xef\xbb\xbfx", text(Encoding::Utf8, 3)),
-            (b"\xef\xbb\xbfx\xe9", text(Encoding::Legacy, 3)),
+            (b"\xef\xbb\xbfx\xe9", text(Encoding::BrokenUtf8, 3)),
             (b"\xff\xfea\0", text(Encoding::Utf16Le, 2)),
             (b"\xfe\xff\0a", text(Encoding::Utf16Be, 2)),
             (b"\xff\xfe\0\0a\0\0\0", text(Encoding::Utf32Le, 4)),
             (b"\0\0\xfe\xff\0\0\0a", text(Encoding::Utf32Be, 4)),
             (b"a\0b", Kind::Binary),
             (b"%PDF-1.7\n", Kind::Binary),
-            (b"caf\xe9", text(Encoding::Legacy, 0)),
+            (
+                b"caf\xe9",
+                text(
+                    Encoding::Legacy {
+                        likely: "windows-1252",
+                    },
+                    0,
+                ),
+            ),
         ];
         for (content, kind) in cases {
             assert_eq!(detect(content), kind, "{}", content.escape_ascii());
-        }
-    }
-
-    #[test]
-    fn wide_encodings_are_decoded_for_showing() {
-        let cases: [(&[u8], Encoding, &str, bool); 5] = [
-            (b"a\0\xf1\0", Encoding::Utf16Le, "añ", false),
-            (b"\xd8\x3d\xde\x00", Encoding::Utf16Be, "😀", false),
-            (b"\x00\xd8a\0", Encoding::Utf16Le, "\u{fffd}a", true),
-            (b"a\0\0\0", Encoding::Utf32Le, "a", false),
-            (b"\0\0\0ab", Encoding::Utf32Be, "a\u{fffd}", true),
-        ];
-        for (body, encoding, text, lossy) in cases {
-            let (decoded, was_lossy) = decode(body, encoding);
-            assert_eq!(
-                (std::str::from_utf8(&decoded).unwrap(), was_lossy),
-                (text, lossy)
-            );
         }
     }
 }

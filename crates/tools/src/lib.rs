@@ -6,7 +6,7 @@
 //!
 //! # Layout
 //! - [`all`]: the one list; adding a tool is one file and one line in it
-//! - `fs`: `Read`, `Write`, `Edit`, `LS`, over [`haft_journal::Journal`]
+//! - `fs`: `Read`, `Write`, `Edit`, `NotebookEdit`, `LS`, `Undo`, over [`haft_journal::Journal`]
 //! - `search`: `Glob`, `Grep`, over [`haft_search::Engine`]
 //! - `paths`, `words`: how paths and numbers are put; `blocking`: where the disk may be waited for
 
@@ -21,11 +21,14 @@ mod search;
 #[cfg(any(feature = "fs", feature = "search"))]
 mod words;
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 #[cfg(any(feature = "fs", feature = "search"))]
 use haft_contract::erase;
 use haft_contract::{DynTool, Services};
+
+#[cfg(feature = "fs")]
+pub use fs::PdfReader;
 
 /// Every built-in tool of this build, by name.
 pub fn all() -> Vec<Arc<dyn DynTool>> {
@@ -39,7 +42,13 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
         #[cfg(feature = "fs")]
         erase(fs::Ls),
         #[cfg(feature = "fs")]
+        erase(fs::NotebookEdit),
+        #[cfg(feature = "fs")]
         erase(fs::Read),
+        #[cfg(all(feature = "fs", feature = "search"))]
+        erase(fs::ReplaceInFiles::default()),
+        #[cfg(feature = "fs")]
+        erase(fs::Undo),
         #[cfg(feature = "fs")]
         erase(fs::Write),
     ])
@@ -47,9 +56,15 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
 
 /// The same services with those the built-in tools need. One that is already there stays, so that
 /// sessions may share a search engine and a subagent may have a journal of its own.
-pub fn with_services(services: Services) -> Services {
+///
+/// `session_folder` is where the undo journal goes, at the first change; `cwd` is where files whose
+/// path is wrong are looked for by name.
+pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> Services {
     #[cfg(feature = "fs")]
-    let services = or_new(services, haft_journal::Journal::default);
+    let services = or_new(services, || {
+        haft_journal::Journal::new(Some(cwd.to_path_buf())).with_undo(session_folder.join("undo"))
+    });
+    let _ = (session_folder, cwd); // a build without files needs neither
     #[cfg(feature = "search")]
     let services = or_new(services, haft_search::Engine::new);
     services
@@ -66,7 +81,7 @@ fn or_new<T: Send + Sync + 'static>(services: Services, make: impl FnOnce() -> T
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeSet, fs, path::Path};
+    use std::{collections::BTreeSet, fs};
 
     use super::*;
 
@@ -86,7 +101,11 @@ mod tests {
             ("search", cfg!(feature = "search")),
         ] {
             for entry in fs::read_dir(source.join(family)).unwrap() {
-                let text = fs::read_to_string(entry.unwrap().path()).unwrap();
+                let mut path = entry.unwrap().path();
+                if path.is_dir() {
+                    path.push("mod.rs");
+                }
+                let text = fs::read_to_string(path).unwrap();
                 let name = text.split_once("const NAME: &'static str = \"");
                 if let (Some((_, rest)), true) = (name, built) {
                     written.insert(rest.split('"').next().unwrap().to_owned());

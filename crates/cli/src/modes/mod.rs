@@ -4,3 +4,4 @@ pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod exec;
 pub(crate) mod tools;
+pub(crate) mod undo;

@@ -2,6 +2,7 @@
 
 mod card;
 mod clean;
+pub(crate) mod moment;
 mod style;
 mod table;
 

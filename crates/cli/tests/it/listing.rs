@@ -49,7 +49,17 @@ fn the_definitions_a_provider_wants() {
     let anthropic = list(&["--json"]);
     assert_eq!(
         names(&anthropic, "/name"),
-        ["Edit", "Glob", "Grep", "LS", "Read", "Write"]
+        [
+            "Edit",
+            "Glob",
+            "Grep",
+            "LS",
+            "NotebookEdit",
+            "Read",
+            "ReplaceInFiles",
+            "Undo",
+            "Write"
+        ]
     );
     assert_eq!(anthropic, list(&["--format", "anthropic"]));
     assert_eq!(
@@ -57,10 +67,10 @@ fn the_definitions_a_provider_wants() {
         names(&anthropic, "/name")
     );
     let mcp = list(&["--format", "mcp"]);
-    assert_eq!(mcp[4]["annotations"]["readOnlyHint"], true);
-    assert_eq!(mcp[4]["inputSchema"]["type"], "object");
+    assert_eq!(mcp[5]["annotations"]["readOnlyHint"], true);
+    assert_eq!(mcp[5]["inputSchema"]["type"], "object");
     let one: Value = serde_json::from_str(&tools(&["Read", "--json"])).unwrap();
-    assert_eq!(one, anthropic[4]);
+    assert_eq!(one, anthropic[5]);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! - `bad_input`: whatever comes, an answer and no harm
 //! - `call`, `listing`: for people
 //! - `interrupt`: signals
+//! - `undo`: taking changes back
 //! - `workspace`: dependency graph, licences, duplicates
 //! - `docs`: what the documents say is so
 
@@ -20,4 +21,5 @@ mod docs;
 mod exec;
 mod interrupt;
 mod listing;
+mod undo;
 mod workspace;

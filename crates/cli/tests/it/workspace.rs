@@ -13,13 +13,20 @@ use spdx::{Expression, LicenseReq};
 const GRAPH: [(&str, &[&str]); 5] = [
     (
         "haft-cli",
-        &["haft", "haft-contract", "haft-engine", "haft-tools"],
+        &[
+            "haft",
+            "haft-contract",
+            "haft-engine",
+            "haft-journal",
+            "haft-pdf",
+            "haft-tools",
+        ],
     ),
     ("haft", &["haft-engine", "haft-tools", "haft-contract"]),
     ("haft-engine", &["haft-contract"]),
     (
         "haft-tools",
-        &["haft-contract", "haft-journal", "haft-search"],
+        &["haft-contract", "haft-journal", "haft-pdf", "haft-search"],
     ),
     ("haft-testkit", &["haft-contract"]),
 ];
@@ -44,7 +51,10 @@ const LICENCES: [&str; 12] = [
 ];
 
 /// Crates that stand in the tree in two versions, and why nobody can help it.
-const TWICE: [(&str, &str); 2] = [
+const TWICE: [(&str, &str); 5] = [
+    ("bitflags", "pdf_oxide, for PDFs only, is not on 2 yet"),
+    ("fax", "pdf_oxide, for PDFs only, uses two itself"),
+    ("weezl", "pdf_oxide, for PDFs only, is behind image"),
     (
         "syn",
         "build time only: strum, for jsonschema, is not on 3 yet",

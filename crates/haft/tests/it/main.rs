@@ -2,6 +2,7 @@
 //!
 //! - `examples`: they run, and print what they promise
 //! - `messages`: assistant messages of providers, and their answers
+//! - `replace`: one change in many files, and its undo
 //! - `session`: what a builder sets up
 
 #![expect(
@@ -11,4 +12,5 @@
 
 mod examples;
 mod messages;
+mod replace;
 mod session;

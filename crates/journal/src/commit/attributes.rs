@@ -8,6 +8,39 @@ use rustix::io::Errno;
 
 use crate::stamp::Stamp;
 
+/// What a file is given when it is made again after a deletion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Attributes {
+    pub(crate) mode: u32,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    /// Names and values; access control lists are among them.
+    pub(crate) extended: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Attributes {
+    pub(crate) fn of(file: &File, stamp: &Stamp) -> io::Result<Self> {
+        Ok(Self {
+            mode: stamp.mode & 0o7777,
+            uid: stamp.uid,
+            gid: stamp.gid,
+            extended: extended(file)?,
+        })
+    }
+
+    /// Gives a new file what it may be given; what the system refuses stays as it is.
+    pub(super) fn give(&self, to: &File) -> io::Result<()> {
+        let own = Stamp::of(&to.metadata()?);
+        let (owner, group) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
+        let owned = (own.uid, own.gid) == (self.uid, self.gid)
+            || fchown(to, Some(owner), Some(group)).is_ok();
+        set_extended(to, &self.extended)?;
+        // A file that has another owner now must not run as that one.
+        let kept = if owned { 0o7777 } else { 0o777 };
+        Ok(fchmod(to, Mode::from_raw_mode(self.mode & kept))?)
+    }
+}
+
 /// Gives `to` the attributes of `from`; `false` if they cannot all be kept.
 ///
 /// The mode comes last because changing the owner clears set-user-id bits.
@@ -21,7 +54,7 @@ pub(super) fn copy(from: &File, to: &File, stamp: &Stamp) -> io::Result<bool> {
             Err(error) => return Err(error.into()),
         }
     }
-    if !copy_extended(from, to)? {
+    if !set_extended(to, &extended(from)?)? {
         return Ok(false);
     }
     fchmod(to, mode_of(stamp))?;
@@ -42,24 +75,31 @@ fn mode_of(stamp: &Stamp) -> Mode {
     Mode::from_raw_mode(stamp.mode & 0o7777)
 }
 
-/// Access control lists are extended attributes, too.
-fn copy_extended(from: &File, to: &File) -> io::Result<bool> {
+fn extended(from: &File) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
     let names = match read_growing(|buffer| flistxattr(from, buffer)) {
         Ok(names) => names,
-        Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(true),
+        Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(Vec::new()),
         Err(error) => return Err(error.into()),
     };
+    let mut all = Vec::new();
     for name in names
         .split(|&byte| byte == 0)
         .filter(|name| !name.is_empty())
     {
-        let value = match read_growing(|buffer| fgetxattr(from, name, buffer)) {
-            Ok(value) => value,
-            Err(_) if is_of_the_system(name) => continue,
-            Err(Errno::NODATA) => continue, // removed meanwhile
+        match read_growing(|buffer| fgetxattr(from, name, buffer)) {
+            Ok(value) => all.push((name.to_vec(), value)),
+            Err(_) if is_of_the_system(name) => {}
+            Err(Errno::NODATA) => {} // removed meanwhile
             Err(error) => return Err(error.into()),
-        };
-        match fsetxattr(to, name, &value, XattrFlags::empty()) {
+        }
+    }
+    Ok(all)
+}
+
+/// `false`: one of them may not be set.
+fn set_extended(to: &File, all: &[(Vec<u8>, Vec<u8>)]) -> io::Result<bool> {
+    for (name, value) in all {
+        match fsetxattr(to, name.as_slice(), value, XattrFlags::empty()) {
             Ok(()) | Err(Errno::NOTSUP) => {}
             Err(_) if is_of_the_system(name) => {}
             Err(Errno::PERM | Errno::ACCESS | Errno::NOSPC) => return Ok(false),

@@ -1,49 +1,88 @@
 //! The opened directory of a target: every step of a commit happens inside it,
 //! so that renaming or swapping the directory meanwhile cannot misdirect a write.
+//!
+//! It is opened without following any link, so what was judged by its path is
+//! what is written; names below it are single components.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    Access, AtFlags, Mode, OFlags, RenameFlags, linkat, openat, renameat, renameat_with, statat,
-    unlinkat,
+    Access, AtFlags, Mode, OFlags, RenameFlags, accessat, linkat, mkdirat, openat, renameat,
+    renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 
-use crate::open::open_real;
+use crate::error::JournalError;
+use crate::open::{Snapshot, open_real, open_regular_in};
 
-pub(super) struct Directory {
+/// Names of our temporary files begin so.
+const TEMPORARY: &str = ".haft-";
+
+const DIRECTORY: OFlags = OFlags::DIRECTORY
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+#[derive(Debug)]
+pub(crate) struct Directory {
     handle: OwnedFd,
     /// Name of the target inside.
     name: OsString,
+    /// The target, for messages.
+    real: PathBuf,
 }
 
 impl Directory {
-    pub(super) fn of(real: &Path) -> io::Result<Self> {
-        let (Some(parent), Some(name)) = (real.parent(), real.file_name()) else {
-            return Err(io::ErrorKind::IsADirectory.into());
-        };
-        let flags = OFlags::DIRECTORY | OFlags::RDONLY;
-        let handle = match open_real(parent, flags) {
-            // A directory may be enterable but not listable; then it just cannot be synced.
-            #[cfg(target_os = "linux")]
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                open_real(parent, OFlags::DIRECTORY | OFlags::PATH)?
-            }
-            result => result?,
-        };
+    /// The directory of an already resolved path. [`io::ErrorKind::NotFound`] if there is none.
+    pub(crate) fn of(real: &Path) -> io::Result<Self> {
+        let (parent, name) = split(real)?;
         Ok(Self {
-            handle,
-            name: name.to_os_string(),
+            handle: open_directory(parent)?,
+            name,
+            real: real.to_path_buf(),
         })
     }
 
-    pub(super) fn open_target(&self, access: Access) -> io::Result<File> {
+    /// The same, making the directories that are missing.
+    pub(super) fn make(real: &Path) -> io::Result<(Self, MadeParents)> {
+        let (parent, name) = split(real)?;
+        let mut missing = Vec::new();
+        let mut base = parent;
+        let mut handle = loop {
+            match open_directory(base) {
+                Ok(handle) => break handle,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+            let (above, name) = split(base)?;
+            missing.push(name);
+            base = above;
+        };
+        let mut made = MadeParents::default();
+        for name in missing.into_iter().rev() {
+            match mkdirat(&handle, &name, Mode::from_raw_mode(0o777)) {
+                Ok(()) => made.0.push((handle.try_clone()?, name.clone())),
+                Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+            handle = openat(&handle, &name, DIRECTORY | OFlags::RDONLY, Mode::empty())?;
+        }
+        let real = real.to_path_buf();
+        Ok((Self { handle, name, real }, made))
+    }
+
+    /// The target's whole content; `None` if there is no such file.
+    pub(crate) fn snapshot(&self, limit: u64) -> Result<Option<Snapshot>, JournalError> {
+        let opened = open_regular_in(self.handle.as_fd(), &self.name, &self.real);
+        Snapshot::of(opened, &self.real, limit)
+    }
+
+    pub(crate) fn open_target(&self, access: Access) -> io::Result<File> {
         let mode = if access.contains(Access::WRITE_OK) {
             OFlags::RDWR
         } else {
@@ -51,6 +90,10 @@ impl Directory {
         };
         let flags = mode | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         Ok(openat(&self.handle, &self.name, flags, Mode::empty())?.into())
+    }
+
+    pub(super) fn may_write(&self) -> Result<(), Errno> {
+        accessat(&self.handle, &self.name, Access::WRITE_OK, AtFlags::EACCESS)
     }
 
     /// Does the name no longer lead to this opened file?
@@ -62,47 +105,75 @@ impl Directory {
         }
     }
 
+    /// Removes the target's name.
+    pub(super) fn unlink_target(&self) -> Result<(), Errno> {
+        unlinkat(&self.handle, &self.name, AtFlags::empty())
+    }
+
+    /// Removes a temporary file that an interrupted commit left; nothing that is not one of ours.
+    pub(crate) fn remove_leftover(&self, temporary: &OsStr) -> bool {
+        let ours = temporary
+            .to_str()
+            .is_some_and(|name| name.starts_with(TEMPORARY) && !name.contains('/'));
+        ours && unlinkat(&self.handle, temporary, AtFlags::empty()).is_ok()
+    }
+
     /// Makes a rename durable. Not every file system can; the content itself is synced already.
     pub(super) fn sync(&self) {
         let _ = rustix::fs::fsync(&self.handle);
     }
 }
 
+fn split(real: &Path) -> io::Result<(&Path, OsString)> {
+    match (real.parent(), real.file_name()) {
+        (Some(parent), Some(name)) => Ok((parent, name.to_os_string())),
+        _ => Err(io::ErrorKind::IsADirectory.into()),
+    }
+}
+
+fn open_directory(real: &Path) -> io::Result<OwnedFd> {
+    match open_real(real, DIRECTORY | OFlags::RDONLY) {
+        // A directory may be enterable but not listable; then it just cannot be synced.
+        #[cfg(target_os = "linux")]
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            open_real(real, DIRECTORY | OFlags::PATH)
+        }
+        result => result,
+    }
+}
+
+/// A name nobody else uses or can guess.
+pub(crate) fn temporary_name() -> String {
+    // A fresh random state per name: unpredictable, and no dependency.
+    let random = RandomState::new().hash_one(TEMPORARY);
+    format!("{TEMPORARY}{random:016x}.tmp")
+}
+
 /// A file beside the target that removes itself unless it is renamed.
 pub(super) struct Temporary<'d> {
     pub(super) file: File,
     directory: &'d Directory,
-    name: OsString,
+    name: &'d OsStr,
     renamed: bool,
 }
 
 impl<'d> Temporary<'d> {
-    pub(super) fn create(directory: &'d Directory, mode: u32) -> io::Result<Self> {
+    pub(super) fn create(directory: &'d Directory, name: &'d OsStr, mode: u32) -> io::Result<Self> {
         let flags =
             OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        loop {
-            // A fresh random state per name: unpredictable, and no dependency.
-            let random = RandomState::new().hash_one(directory.name.as_os_str());
-            let name = OsString::from(format!(".haft-{random:016x}.tmp"));
-            match openat(&directory.handle, &name, flags, Mode::from_raw_mode(mode)) {
-                Ok(handle) => {
-                    return Ok(Self {
-                        file: handle.into(),
-                        directory,
-                        name,
-                        renamed: false,
-                    });
-                }
-                Err(Errno::EXIST) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+        let handle = openat(&directory.handle, name, flags, Mode::from_raw_mode(mode))?;
+        Ok(Self {
+            file: handle.into(),
+            directory,
+            name,
+            renamed: false,
+        })
     }
 
     /// Takes the place of the target.
     pub(super) fn rename_over(mut self) -> Result<(), Errno> {
         let handle = &self.directory.handle;
-        renameat(handle, &self.name, handle, &self.directory.name)?;
+        renameat(handle, self.name, handle, &self.directory.name)?;
         self.renamed = true;
         Ok(())
     }
@@ -111,10 +182,10 @@ impl<'d> Temporary<'d> {
     pub(super) fn rename_to_new(mut self) -> Result<(), Errno> {
         let handle = &self.directory.handle;
         let target: &OsStr = &self.directory.name;
-        match renameat_with(handle, &self.name, handle, target, RenameFlags::NOREPLACE) {
+        match renameat_with(handle, self.name, handle, target, RenameFlags::NOREPLACE) {
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
                 // A link refuses an existing name, too; the temporary name goes on drop.
-                linkat(handle, &self.name, handle, target, AtFlags::empty())
+                linkat(handle, self.name, handle, target, AtFlags::empty())
             }
             Ok(()) => {
                 self.renamed = true;
@@ -128,33 +199,16 @@ impl<'d> Temporary<'d> {
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
         if !self.renamed {
-            let _ = unlinkat(&self.directory.handle, &self.name, AtFlags::empty());
+            let _ = unlinkat(&self.directory.handle, self.name, AtFlags::empty());
         }
     }
 }
 
 /// Directories made for a new file; removed again unless kept.
 #[derive(Default)]
-pub(super) struct MadeParents(Vec<PathBuf>);
+pub(super) struct MadeParents(Vec<(OwnedFd, OsString)>);
 
 impl MadeParents {
-    pub(super) fn make(real: &Path) -> io::Result<Self> {
-        let missing: Vec<&Path> = real
-            .ancestors()
-            .skip(1)
-            .take_while(|ancestor| !ancestor.exists())
-            .collect();
-        let mut made = Self::default();
-        for directory in missing.into_iter().rev() {
-            match fs::create_dir(directory) {
-                Ok(()) => made.0.push(directory.to_path_buf()),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(made)
-    }
-
     pub(super) fn keep(mut self) {
         self.0.clear();
     }
@@ -162,9 +216,38 @@ impl MadeParents {
 
 impl Drop for MadeParents {
     fn drop(&mut self) {
-        for directory in self.0.iter().rev() {
+        for (handle, name) in self.0.iter().rev() {
             // Fails, rightly, if someone else has put something there.
-            let _ = fs::remove_dir(directory);
+            let _ = unlinkat(handle, name, AtFlags::REMOVEDIR);
+        }
+    }
+}
+
+/// The directories that would have to be made for a file, outermost first.
+pub(crate) fn missing_parents(real: &Path) -> Vec<PathBuf> {
+    let is_missing = |path: &&Path| {
+        std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    };
+    let mut missing: Vec<PathBuf> = real
+        .ancestors()
+        .skip(1)
+        .take_while(is_missing)
+        .map(Path::to_path_buf)
+        .collect();
+    missing.reverse();
+    missing
+}
+
+/// Removes directories that were made for a file, innermost first, as far as they are empty.
+pub(crate) fn remove_made(made: &[PathBuf]) {
+    for path in made.iter().rev() {
+        // One that was never made is no reason to leave those above it.
+        let Ok(above) = Directory::of(path) else {
+            continue;
+        };
+        match unlinkat(&above.handle, &above.name, AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(_) => return,
         }
     }
 }

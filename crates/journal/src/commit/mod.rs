@@ -8,6 +8,7 @@
 mod attributes;
 mod directory;
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
@@ -19,16 +20,30 @@ use rustix::io::Errno;
 use crate::error::JournalError;
 use crate::open::Snapshot;
 use crate::stamp::Stamp;
-use directory::{Directory, MadeParents, Temporary};
+pub(crate) use attributes::Attributes;
+use directory::Temporary;
+pub(crate) use directory::{Directory, missing_parents, remove_made, temporary_name};
+
+/// Called once before a file is overwritten in place; an error stops the commit.
+pub(crate) type BeforeInPlace<'a> = &'a mut dyn FnMut() -> Result<(), JournalError>;
 
 /// Refuses a file that must not or cannot be written, before anything is done.
 pub(crate) fn check_writable(real: &Path, stamp: &Stamp) -> Result<(), JournalError> {
+    let access = accessat(CWD, real, Access::WRITE_OK, AtFlags::EACCESS);
+    judge_writable(real, stamp, access)
+}
+
+fn judge_writable(
+    real: &Path,
+    stamp: &Stamp,
+    access: Result<(), Errno>,
+) -> Result<(), JournalError> {
     if stamp.is_read_only() {
         return Err(JournalError::ReadOnly {
             path: real.to_path_buf(),
         });
     }
-    match accessat(CWD, real, Access::WRITE_OK, AtFlags::EACCESS) {
+    match access {
         Err(error @ (Errno::ACCESS | Errno::ROFS | Errno::PERM)) => {
             Err(JournalError::io("write", real, error))
         }
@@ -37,14 +52,23 @@ pub(crate) fn check_writable(real: &Path, stamp: &Stamp) -> Result<(), JournalEr
     }
 }
 
-/// Creates a file that did not exist, and its parents.
-pub(crate) fn create(real: &Path, content: &[u8]) -> Result<Stamp, JournalError> {
-    let failed = |error: io::Error| JournalError::io("create", real, error);
-    let parents = MadeParents::make(real).map_err(failed)?;
-    let directory = Directory::of(real).map_err(failed)?;
+/// Creates a file that did not exist, and its parents. Without `attributes` it gets the mode any
+/// new file gets.
+pub(crate) fn create(
+    real: &Path,
+    content: &[u8],
+    temporary: &OsStr,
+    attributes: Option<&Attributes>,
+) -> Result<Stamp, JournalError> {
+    let failed = |error: io::Error| open_failed("create", real, error);
+    let (directory, parents) = Directory::make(real).map_err(failed)?;
     // The mode is cut down by the umask, as for any new file.
-    let mut temporary = Temporary::create(&directory, 0o666).map_err(failed)?;
+    let mode = if attributes.is_some() { 0o600 } else { 0o666 };
+    let mut temporary = Temporary::create(&directory, temporary, mode).map_err(failed)?;
     temporary.file.write_all(content).map_err(failed)?;
+    if let Some(attributes) = attributes {
+        attributes.give(&temporary.file).map_err(failed)?;
+    }
     temporary.file.sync_all().map_err(failed)?;
     let file = temporary.file.try_clone().map_err(failed)?;
     match temporary.rename_to_new() {
@@ -62,16 +86,43 @@ pub(crate) fn replace(
     real: &Path,
     before: &Snapshot,
     content: &[u8],
+    temporary: &OsStr,
+    before_in_place: BeforeInPlace<'_>,
 ) -> Result<Stamp, JournalError> {
-    check_writable(real, &before.stamp)?;
-    let failed = |error: io::Error| JournalError::io("write", real, error);
-    let directory = Directory::of(real).map_err(failed)?;
+    let directory = Directory::of(real).map_err(|error| open_failed("write", real, error))?;
+    judge_writable(real, &before.stamp, directory.may_write())?;
     if before.stamp.links == 1
-        && let Some(stamp) = replace_by_rename(real, &directory, before, content)?
+        && let Some(stamp) = replace_by_rename(real, &directory, before, content, temporary)?
     {
         return Ok(stamp);
     }
-    replace_in_place(real, &directory, before, content)
+    replace_in_place(real, &directory, before, content, before_in_place)
+}
+
+/// Removes the name of a file that is still as `before` saw it.
+pub(crate) fn remove(real: &Path, before: &Snapshot) -> Result<(), JournalError> {
+    let failed = |error: io::Error| open_failed("remove", real, error);
+    let directory = Directory::of(real).map_err(failed)?;
+    judge_writable(real, &before.stamp, Ok(()))?;
+    let target = directory.open_target(Access::READ_OK).map_err(failed)?;
+    if !same_content(&target, &before.bytes).map_err(failed)? || directory.target_moved(&target) {
+        return Err(drifted(real));
+    }
+    directory
+        .unlink_target()
+        .map_err(|error| failed(error.into()))?;
+    directory.sync();
+    Ok(())
+}
+
+/// The path was free of links when it was resolved; one that is there now was put there since.
+pub(crate) fn open_failed(doing: &'static str, real: &Path, error: io::Error) -> JournalError {
+    match Errno::from_io_error(&error) {
+        Some(Errno::LOOP) => JournalError::LinkAppeared {
+            path: real.to_path_buf(),
+        },
+        _ => JournalError::io(doing, real, error),
+    }
 }
 
 /// `None`: a rename would not do here, and nothing has happened yet.
@@ -80,9 +131,10 @@ fn replace_by_rename(
     directory: &Directory,
     before: &Snapshot,
     content: &[u8],
+    temporary: &OsStr,
 ) -> Result<Option<Stamp>, JournalError> {
     let failed = |error: io::Error| JournalError::io("write", real, error);
-    let mut temporary = match Temporary::create(directory, 0o600) {
+    let mut temporary = match Temporary::create(directory, temporary, 0o600) {
         Ok(temporary) => temporary,
         Err(error) if is_denied(&error) => return Ok(None),
         Err(error) => return Err(failed(error)),
@@ -111,6 +163,7 @@ fn replace_in_place(
     directory: &Directory,
     before: &Snapshot,
     content: &[u8],
+    before_in_place: BeforeInPlace<'_>,
 ) -> Result<Stamp, JournalError> {
     let failed = |error: io::Error| JournalError::io("write", real, error);
     let target = directory
@@ -121,6 +174,7 @@ fn replace_in_place(
     }
     // A full disk is to be noticed before the first old byte is overwritten.
     reserve(&target, content.len()).map_err(failed)?;
+    before_in_place()?;
     if let Err(error) = overwrite(&target, content) {
         overwrite(&target, &before.bytes).map_err(failed)?;
         return Err(failed(error));
@@ -204,7 +258,13 @@ mod tests {
             let before = Snapshot::take(&path, u64::MAX).unwrap().unwrap();
             for meanwhile in ["else", "", "seen and more"] {
                 fs::write(&path, meanwhile).unwrap();
-                let result = replace(&path, &before, b"new");
+                let result = replace(
+                    &path,
+                    &before,
+                    b"new",
+                    temporary_name().as_ref(),
+                    &mut || Ok(()),
+                );
                 assert!(
                     matches!(result, Err(JournalError::Drifted { .. })),
                     "{result:?}"
@@ -220,7 +280,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         fs::write(root.join("file"), "theirs").unwrap();
-        let result = create(&root.join("file"), b"ours");
+        let result = create(&root.join("file"), b"ours", temporary_name().as_ref(), None);
         assert!(
             matches!(result, Err(JournalError::Drifted { .. })),
             "{result:?}"
@@ -235,7 +295,7 @@ mod tests {
         let root = dir.path().canonicalize().unwrap();
         // Everything works until the rename, which finds the name too long.
         let path = root.join("x/y").join("n".repeat(300));
-        assert!(create(&path, b"content").is_err());
+        assert!(create(&path, b"content", temporary_name().as_ref(), None).is_err());
         assert!(names(&root).is_empty());
     }
 }

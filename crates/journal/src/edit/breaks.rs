@@ -5,9 +5,8 @@
 
 use std::ops::Range;
 
-use similar::{Algorithm, DiffOp, capture_diff_slices};
-
 use super::File;
+use super::line_diff::{blocks, texts};
 use crate::lines::{Break, BreakCounts, BreakStyle, Line, find_break, split_lines};
 
 pub(super) struct Writer<'a> {
@@ -22,7 +21,7 @@ impl<'a> Writer<'a> {
         Self { file, ahead: None }
     }
 
-    /// `new` as bytes for `range`, which matched `old`. Ranges must come ascending.
+    /// `new` as text for `range`, which matched `old`. Ranges must come ascending.
     pub(super) fn write(&mut self, range: &Range<usize>, old: &str, new: &str) -> Vec<u8> {
         let style = self.file.style;
         if find_break(new.as_bytes(), style).is_none()
@@ -30,21 +29,8 @@ impl<'a> Writer<'a> {
         {
             return new.as_bytes().to_vec();
         }
-        let matched = &self.file.bytes[range.clone()];
-        let counts = BreakCounts::of(matched);
-        let extra = match counts.majority() {
-            Some(line_break) if style == BreakStyle::Cr || line_break != Break::Cr => line_break,
-            _ => self
-                .break_after(range.end)
-                .or(self.file.counts.majority())
-                .unwrap_or(Break::Lf),
-        };
         let new_lines = typed_lines(new, style);
-        let breaks = if counts.lf > 0 && counts.crlf > 0 {
-            aligned(matched, style, &typed_lines(old, style), &new_lines, extra)
-        } else {
-            vec![extra; new_lines.len()]
-        };
+        let breaks = self.breaks(range, &typed_lines(old, style), &new_lines);
         let mut text = Vec::with_capacity(new.len() + new_lines.len());
         for (line, line_break) in new_lines.iter().zip(breaks) {
             text.extend_from_slice(line.text);
@@ -55,13 +41,37 @@ impl<'a> Writer<'a> {
         text
     }
 
+    /// The break for each new line. Ranges must come ascending.
+    pub(super) fn breaks(
+        &mut self,
+        range: &Range<usize>,
+        old_lines: &[Line<'_>],
+        new_lines: &[Line<'_>],
+    ) -> Vec<Break> {
+        let style = self.file.style;
+        let matched = &self.file.text()[range.clone()];
+        let counts = BreakCounts::of(matched);
+        let extra = match counts.majority() {
+            Some(line_break) if style == BreakStyle::Cr || line_break != Break::Cr => line_break,
+            _ => self
+                .break_after(range.end)
+                .or(self.file.counts.majority())
+                .unwrap_or(Break::Lf),
+        };
+        if counts.lf > 0 && counts.crlf > 0 {
+            aligned(matched, style, old_lines, new_lines, extra)
+        } else {
+            vec![extra; new_lines.len()]
+        }
+    }
+
     fn break_after(&mut self, position: usize) -> Option<Break> {
         if let Some((at, line_break)) = self.ahead
             && at >= position
         {
             return line_break;
         }
-        let found = find_break(&self.file.bytes[position..], self.file.style);
+        let found = find_break(&self.file.text()[position..], self.file.style);
         self.ahead = Some(match found {
             Some((distance, line_break)) => (position + distance, Some(line_break)),
             None => (usize::MAX, None),
@@ -71,7 +81,7 @@ impl<'a> Writer<'a> {
 }
 
 /// Lines as the model typed them; in a CR file any of its breaks is one.
-fn typed_lines(text: &str, style: BreakStyle) -> Vec<Line<'_>> {
+pub(super) fn typed_lines(text: &str, style: BreakStyle) -> Vec<Line<'_>> {
     if style != BreakStyle::Cr {
         return split_lines(text.as_bytes(), BreakStyle::Mixed).collect();
     }
@@ -105,20 +115,11 @@ fn aligned(
     let file_breaks: Vec<Option<Break>> = split_lines(matched, style)
         .map(|line| line.line_break)
         .collect();
-    let texts = |lines: &[Line<'_>]| {
-        lines
-            .iter()
-            .map(|line| line.text.to_vec())
-            .collect::<Vec<_>>()
-    };
-    let (old_texts, new_texts) = (texts(old_lines), texts(new_lines));
     let mut breaks = vec![extra; new_lines.len()];
-    for operation in capture_diff_slices(Algorithm::Myers, &old_texts, &new_texts) {
-        if let DiffOp::Equal { .. } | DiffOp::Replace { .. } = operation {
-            for (old_index, new_index) in operation.old_range().zip(operation.new_range()) {
-                if let Some(Some(line_break)) = file_breaks.get(old_index) {
-                    breaks[new_index] = *line_break;
-                }
+    for block in blocks(&texts(old_lines), &texts(new_lines)) {
+        for (old_index, new_index) in block.old.zip(block.new) {
+            if let Some(Some(line_break)) = file_breaks.get(old_index) {
+                breaks[new_index] = *line_break;
             }
         }
     }

@@ -1,13 +1,11 @@
 //! Tier 1: all exact occurrences, overlapping ones included, in linear time.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use memchr::memmem;
 
-use super::File;
-use crate::lines::BreakStyle;
-use crate::text::Encoding;
+use super::fold::Folded;
+use super::{File, Match, Search, Tier};
 
 /// Ranges of the file that equal the searched text, ascending.
 pub(super) struct Candidates {
@@ -16,93 +14,52 @@ pub(super) struct Candidates {
     pub(super) first_inside_character: Option<usize>,
 }
 
-/// `literally`: breaks are compared as they are, else CRLF equals LF.
-pub(super) fn candidates(file: &File<'_>, old: &str, literally: bool) -> Candidates {
-    let (view, needle) = if literally {
-        (
-            View {
-                text: Cow::Borrowed(file.bytes),
-                dropped: Vec::new(),
-            },
-            Cow::Borrowed(old.as_bytes()),
-        )
+pub(super) fn find(search: &Search<'_, '_>) -> Option<Match> {
+    let found = if search.conversion {
+        literal_candidates(search.file, search.change.old)
     } else {
-        (
-            View::folded(file.bytes, file.style),
-            View::folded(old.as_bytes(), file.style).text,
-        )
+        candidates(search.file, search.breaks, search.change.old)
     };
-    let mut found = Candidates {
-        ranges: Vec::new(),
-        first_inside_character: None,
+    search.inside_character.set(found.first_inside_character);
+    search.matched(Tier::Exact, found.ranges)
+}
+
+/// CRLF equals LF; `folded` is the file with its breaks folded.
+pub(super) fn candidates(file: &File<'_>, folded: &Folded<'_>, old: &str) -> Candidates {
+    let needle = Folded::breaks(old.as_bytes(), file.style);
+    let occurrences = Occurrences::new(&folded.text, &needle.text);
+    let ranges =
+        occurrences.map(|start| folded.original(start)..folded.original(start + needle.text.len()));
+    whole_characters(file, ranges)
+}
+
+/// Breaks are compared as they are; a match does not begin or end inside a CRLF.
+fn literal_candidates(file: &File<'_>, old: &str) -> Candidates {
+    let splits = |position: usize| {
+        position > 0
+            && file.text()[position - 1] == b'\r'
+            && file.text().get(position) == Some(&b'\n')
     };
-    for start in Occurrences::new(&view.text, &needle) {
-        let range = view.original(start)..view.original(start + needle.len());
-        if literally
-            && (splits_break(file.bytes, range.start) || splits_break(file.bytes, range.end))
-        {
-            continue;
-        }
-        if file.encoding == Encoding::Legacy && may_be_second_half(file.bytes, range.start) {
-            found.first_inside_character.get_or_insert(range.start);
-            continue;
-        }
-        found.ranges.push(range);
-    }
-    found
+    let ranges = Occurrences::new(file.text(), old.as_bytes())
+        .map(|start| start..start + old.len())
+        .filter(|range| !splits(range.start) && !splits(range.end));
+    whole_characters(file, ranges)
 }
 
-fn splits_break(bytes: &[u8], position: usize) -> bool {
-    position > 0 && bytes[position - 1] == b'\r' && bytes.get(position) == Some(&b'\n')
-}
-
-/// In double-byte code pages these bytes also occur as the second of a pair.
-fn may_be_second_half(bytes: &[u8], position: usize) -> bool {
-    position > 0 && bytes[position - 1] >= 0x80 && (0x40..=0x7e).contains(&bytes[position])
-}
-
-/// Bytes with every break as LF, and the way back to the original offsets.
-pub(super) struct View<'a> {
-    pub(super) text: Cow<'a, [u8]>,
-    /// Offsets in `text` of the LFs whose CR was dropped.
-    dropped: Vec<usize>,
-}
-
-impl<'a> View<'a> {
-    pub(super) fn folded(bytes: &'a [u8], style: BreakStyle) -> Self {
-        let unchanged = Self {
-            text: Cow::Borrowed(bytes),
-            dropped: Vec::new(),
-        };
-        if memchr::memchr(b'\r', bytes).is_none() {
-            return unchanged;
-        }
-        let mut text = Vec::with_capacity(bytes.len());
-        let mut dropped = Vec::new();
-        let mut copied = 0;
-        for position in memchr::memchr_iter(b'\r', bytes) {
-            let before_lf = bytes.get(position + 1) == Some(&b'\n');
-            if !before_lf && style != BreakStyle::Cr {
-                continue; // a lone CR is data
+fn whole_characters(file: &File<'_>, ranges: impl Iterator<Item = Range<usize>>) -> Candidates {
+    let mut first_inside_character = None;
+    let ranges = ranges
+        .filter(|range| {
+            let inside = file.may_split_character(range.start);
+            if inside {
+                first_inside_character.get_or_insert(range.start);
             }
-            text.extend_from_slice(&bytes[copied..position]);
-            copied = position + 1;
-            if before_lf {
-                dropped.push(text.len());
-            } else {
-                text.push(b'\n');
-            }
-        }
-        text.extend_from_slice(&bytes[copied..]);
-        Self {
-            text: Cow::Owned(text),
-            dropped,
-        }
-    }
-
-    /// A boundary before an LF maps to before its CR, so no CRLF is ever split.
-    pub(super) fn original(&self, offset: usize) -> usize {
-        offset + self.dropped.partition_point(|&dropped| dropped < offset)
+            !inside
+        })
+        .collect();
+    Candidates {
+        ranges,
+        first_inside_character,
     }
 }
 
@@ -122,11 +79,10 @@ pub(super) struct Occurrences<'t, 'n> {
 }
 
 impl<'t, 'n> Occurrences<'t, 'n> {
-    /// `needle` must not be empty.
+    /// An empty needle occurs nowhere.
     pub(super) fn new(text: &'t [u8], needle: &'n [u8]) -> Self {
-        debug_assert!(!needle.is_empty());
         Self {
-            text,
+            text: if needle.is_empty() { &[] } else { text },
             needle,
             finder: memmem::Finder::new(needle),
             period: None,
@@ -140,6 +96,9 @@ impl Iterator for Occurrences<'_, '_> {
 
     fn next(&mut self) -> Option<usize> {
         let Some(last) = self.last else {
+            if self.text.is_empty() {
+                return None;
+            }
             self.last = self.finder.find(self.text);
             return self.last;
         };

@@ -4,11 +4,14 @@
 //! do not vote, few candidates are judged, and files above 5 MB get only the
 //! hints that are a plain search.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use similar::{Algorithm, ChangeTag, capture_diff_slices};
 
-use super::exact::{Occurrences, candidates};
+use super::breaks::typed_lines;
+use super::exact::candidates;
+use super::fold::Folded;
+use super::indentation;
 use super::similarity::{Histogram, likeness};
 use super::{BOM, File, places};
 use crate::lines::{BreakStyle, split_lines};
@@ -32,8 +35,8 @@ pub fn explain_missing(file: &[u8], old: &str, new: &str) -> String {
     };
     let mut hints = Vec::new();
     let old_text = old.trim_start_matches(BOM);
-    if file.bytes.len() <= COMPARED_SIZE && !old_text.trim().is_empty() {
-        let file_lines = lines_of(&file.bytes[file.mark_length..], file.style);
+    if file.text().len() <= COMPARED_SIZE && !old_text.trim().is_empty() {
+        let file_lines = lines_of(&file.text()[file.mark_length()..], file.style);
         let old_lines = lines_of(old_text.as_bytes(), BreakStyle::Mixed);
         let comparison = Comparison::new(&file_lines, &old_lines);
         hints.extend(
@@ -41,7 +44,7 @@ pub fn explain_missing(file: &[u8], old: &str, new: &str) -> String {
                 .closest()
                 .map(|start| comparison.describe(start, old)),
         );
-        hints.extend(comparison.ignoring_indentation());
+        hints.extend(ignoring_indentation(&file, old_text));
     }
     hints.extend(typed_breaks(&file, old));
     hints.extend(already_there(&file, new));
@@ -61,23 +64,32 @@ fn typed_breaks(file: &File<'_>, old: &str) -> Option<String> {
         return None;
     }
     let meant = old.replace("\\n", "\n");
-    let first = candidates(file, &meant, false).ranges.first()?.start;
+    let first = first_place(file, &meant)?;
     Some(format!(
         "old_string has `\\n` as two characters where the file has a line break (line {}): send real line breaks.",
         places::line_of(file, first)
     ))
 }
 
+fn first_place(file: &File<'_>, text: &str) -> Option<usize> {
+    let folded = Folded::breaks(file.text(), file.style);
+    let found = candidates(file, &folded, text);
+    Some(found.ranges.first()?.start)
+}
+
 fn already_there(file: &File<'_>, new: &str) -> Option<String> {
     if new.trim().len() < TELLING_LENGTH {
         return None;
     }
-    let first = candidates(file, new, false).ranges.first()?.start;
+    let first = first_place(file, new)?;
     Some(format!(
         "new_string is already present at line {}: the edit may have been made.",
         places::line_of(file, first)
     ))
 }
+
+/// Number of a line that the old text does not have.
+const UNKNOWN: u32 = u32::MAX;
 
 /// The lines of both texts, with equal trimmed lines under equal numbers.
 struct Comparison<'a> {
@@ -89,13 +101,27 @@ struct Comparison<'a> {
 
 impl<'a> Comparison<'a> {
     fn new(file: &'a [&'a [u8]], old: &'a [&'a [u8]]) -> Self {
-        let mut known = HashMap::new();
-        let mut identify = |line: &&'a [u8]| {
-            let next = known.len() as u32;
-            *known.entry(line.trim_ascii()).or_insert(next)
+        let mut known: HashMap<&[u8], u32> = HashMap::new();
+        let mut lengths = HashSet::new();
+        let old_ids = old
+            .iter()
+            .map(|line| {
+                let (line, next) = (line.trim_ascii(), known.len() as u32);
+                lengths.insert(line.len());
+                *known.entry(line).or_insert(next)
+            })
+            .collect();
+        let longest = lengths.iter().max().map_or(0, |longest| longest + 1);
+        let lengths: Vec<bool> = (0..longest)
+            .map(|length| lengths.contains(&length))
+            .collect();
+        let identify = |line: &&[u8]| {
+            let line = line.trim_ascii();
+            let may_be_known = lengths.get(line.len()).copied().unwrap_or(false);
+            let id = may_be_known.then(|| known.get(line)).flatten();
+            id.copied().unwrap_or(UNKNOWN)
         };
-        let old_ids = old.iter().map(&mut identify).collect();
-        let file_ids = file.iter().map(&mut identify).collect();
+        let file_ids = file.iter().map(identify).collect();
         Self {
             file,
             old,
@@ -235,33 +261,27 @@ impl<'a> Comparison<'a> {
         }
         text
     }
+}
 
-    fn ignoring_indentation(&self) -> Option<String> {
-        // Numbers as bytes turn a search for lines into a search for text.
-        let as_bytes = |ids: &[u32]| {
-            ids.iter()
-                .flat_map(|id| id.to_le_bytes())
-                .collect::<Vec<u8>>()
-        };
-        let (file, old) = (as_bytes(&self.file_ids), as_bytes(&self.old_ids));
-        let lines: Vec<u64> = Occurrences::new(&file, &old)
-            .filter(|position| position % 4 == 0)
-            .map(|position| position as u64 / 4 + 1)
-            .collect();
-        if lines.is_empty() {
-            return None;
-        }
-        let listed = &lines[..lines.len().min(places::LISTED)];
-        let times = if lines.len() == 1 {
-            "once".to_owned()
-        } else {
-            format!("{} times", lines.len())
-        };
-        Some(format!(
-            "old_string matches {times} if indentation is ignored: {}.",
-            places::list(listed, lines.len())
-        ))
-    }
+fn ignoring_indentation(file: &File<'_>, old: &str) -> Option<String> {
+    let places = indentation::places(file, &typed_lines(old, file.style));
+    let listed: Vec<u64> = places
+        .iter()
+        .take(places::LISTED)
+        .map(|&index| index as u64 + 1)
+        .collect();
+    let (times, advice) = match places.len() {
+        0 => return None,
+        1 => ("once".to_owned(), "Copy the indentation of the file."),
+        count => (
+            format!("{count} times"),
+            "Copy the indentation of the one that is meant.",
+        ),
+    };
+    Some(format!(
+        "old_string matches {times} if indentation is ignored: {}. {advice}",
+        places::list(&listed, places.len())
+    ))
 }
 
 fn shortened(line: &[u8]) -> String {

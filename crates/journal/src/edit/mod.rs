@@ -3,18 +3,39 @@
 //! [`plan`] finds the place or refuses; [`apply`] splices. Both are pure. The
 //! file stays bytes throughout: only matched ranges are ever replaced, so what
 //! lies outside them cannot change, whatever its encoding.
+//!
+//! - `exact`, `typography`, `trailing`, `end_of_file`, `line_numbers`, `indentation`:
+//!   the tiers, from strict to tolerant; each finds all its candidates
+//! - `file`: the text of the file, and from a change of it to one of its bytes
+//! - `fold`: texts made equal, and the way back
+//! - `project`, `line_diff`: what tolerant tiers write; `breaks`: with which breaks
+//! - `explain`, `similarity`: why nothing was found
+//! - `error`, `places`: what is told
 
 mod breaks;
+mod end_of_file;
+mod error;
 mod exact;
 mod explain;
+mod file;
+mod fold;
+mod indentation;
+mod line_diff;
+mod line_numbers;
 mod places;
+mod project;
 mod similarity;
+mod trailing;
+mod typography;
 
+use std::cell::{Cell, OnceCell};
 use std::ops::Range;
 
-use crate::lines::{BreakCounts, BreakStyle, find_break};
-use crate::text::{self, Encoding};
+use crate::text::Encoding;
+pub use error::EditError;
 pub use explain::explain_missing;
+use file::{Draft, File, Piece};
+use fold::Folded;
 pub use places::{LineRange, Place};
 
 const BOM: char = '\u{feff}';
@@ -33,7 +54,43 @@ pub struct Change<'a> {
 pub enum Tier {
     /// Byte for byte, with CRLF and LF taken as equal.
     Exact,
+    /// Quotes, dashes and spaces of every kind taken as equal.
+    Typography,
+    /// As before, and blanks at line ends ignored.
+    TrailingBlanks,
+    /// The file lacks the line break that ends the old text.
+    EndOfFile,
+    /// The old text has the line numbers of Read, and they are right.
+    LineNumbers,
+    /// Whole lines, with another indentation.
+    Indentation,
 }
+
+impl Tier {
+    /// May one change be made in several places?
+    fn allows_all(self) -> bool {
+        matches!(self, Self::Exact | Self::Typography | Self::TrailingBlanks)
+    }
+
+    /// Does the file's own text stay where the old and the new text agree?
+    fn projects(self) -> bool {
+        matches!(self, Self::Typography | Self::TrailingBlanks)
+    }
+}
+
+/// Looks for all candidates of one tier.
+type Find = fn(&Search<'_, '_>) -> Result<Option<Match>, EditError>;
+
+/// The tiers in their order. The next one is asked only when one finds nothing; a
+/// tier that cannot tell what is meant refuses.
+const TIERS: [Find; 6] = [
+    |search| Ok(exact::find(search)),
+    |search| Ok(typography::find(search)),
+    trailing::find,
+    |search| Ok(end_of_file::find(search)),
+    |search| Ok(line_numbers::find(search)),
+    |search| Ok(indentation::find(search)),
+];
 
 /// These bytes of the file are replaced by `text`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,48 +106,6 @@ pub struct Plan {
     pub tier: Tier,
     /// One for each splice.
     pub places: Vec<Place>,
-}
-
-/// Why a change is not made. Worded for the model, which also learns the path.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum EditError {
-    #[error("old_string and new_string are identical: there is nothing to change.")]
-    Identical,
-    #[error(
-        "old_string is empty but the file is not. Use Write to replace the whole file, or put the text to be replaced into old_string."
-    )]
-    OldEmpty,
-    #[error("String to replace not found.{}", help_below(.help))]
-    NotFound { help: String },
-    #[error("Found {count} matches of the string to replace, at {}. Add surrounding lines to old_string so that it names one place, or set replace_all to change all of them.", places::list(.lines, *.count))]
-    Ambiguous { count: usize, lines: Vec<u64> },
-    #[error(
-        "String to replace not found as whole characters: its only match, on line {line}, may begin inside a double-byte character (the file is not UTF-8). Include the text before it in old_string."
-    )]
-    InsideCharacter { line: u64 },
-    #[error(
-        "the edit would leave the file as it is: what is written equals what is there (line breaks and the byte order mark follow the file)."
-    )]
-    NoEffect,
-    #[error("it is a binary file; text cannot be replaced in it.")]
-    Binary,
-    #[error(
-        "the file is {encoding}, which cannot be edited in place. Convert it to UTF-8 with a shell command first, or edit it with one."
-    )]
-    Encoding { encoding: Encoding },
-    #[error(
-        "the file is not UTF-8 (likely {likely}) and new_string has characters outside ASCII whose bytes there are not certain. Use ASCII only, or convert the file to UTF-8 first."
-    )]
-    LegacyEncoding { likely: &'static str },
-}
-
-fn help_below(help: &str) -> String {
-    if help.is_empty() {
-        " Read the file again and copy the text exactly, without line numbers.".to_owned()
-    } else {
-        format!("\n{help}")
-    }
 }
 
 /// Finds the places of a change and what is written there; explains a miss.
@@ -109,69 +124,58 @@ pub(crate) fn find(file: &[u8], change: &Change<'_>) -> Result<Plan, EditError> 
         return Err(EditError::Identical);
     }
     let file = File::of(file)?;
-    if is_blank_old(change.old, file.mark_length) {
+    if is_blank_old(change.old, file.mark_length()) {
         return file.fill(change.new);
     }
-
-    let conversion = differ_only_in_breaks(change.old, change.new);
-    let found = exact::candidates(&file, change.old, conversion);
-    let ranges = match found.ranges.len() {
-        0 => {
-            return Err(match found.first_inside_character {
-                Some(at) => EditError::InsideCharacter {
-                    line: places::line_of(&file, at),
-                },
-                None => EditError::NotFound {
-                    help: String::new(),
-                },
-            });
-        }
-        1 => found.ranges,
-        _ if change.replace_all => without_overlaps(found.ranges),
+    if let Encoding::Legacy { likely } = file.view.encoding
+        && !change.old.is_ascii()
+    {
+        return Err(EditError::LegacyEncoding { likely });
+    }
+    let breaks = Folded::breaks(file.text(), file.style);
+    let search = Search::new(&file, *change, &breaks);
+    let tiers = if search.conversion { 1 } else { TIERS.len() };
+    let mut asked = TIERS[..tiers].iter().map(|tier| tier(&search));
+    let Some(found) = asked.find_map(Result::transpose).transpose()? else {
+        return Err(match search.inside_character.get() {
+            Some(at) => EditError::InsideCharacter {
+                line: places::line_of(&file, at),
+            },
+            None => EditError::NotFound {
+                help: String::new(),
+            },
+        });
+    };
+    let Match {
+        tier,
+        ranges,
+        old,
+        new,
+    } = found;
+    let ranges = match ranges.len() {
+        1 => ranges,
+        _ if change.replace_all && tier.allows_all() => without_overlaps(ranges),
         count => {
-            let starts = found
-                .ranges
-                .iter()
-                .take(places::LISTED)
-                .map(|range| range.start);
+            let listed = ranges.iter().take(places::LISTED);
             return Err(EditError::Ambiguous {
                 count,
-                lines: places::lines_of(&file, starts),
+                lines: places::lines_of(&file, listed.map(|range| range.start)),
+                tier,
             });
         }
     };
-    if file.encoding == Encoding::Legacy && !change.new.is_ascii() {
-        return Err(EditError::LegacyEncoding {
-            likely: text::likely_code_page(file.bytes),
-        });
+    let mut writing = Writing {
+        file: &file,
+        writer: breaks::Writer::new(&file),
+        tier,
+        conversion: search.conversion,
+    };
+    let mut drafts = Vec::with_capacity(ranges.len());
+    for (index, range) in ranges.iter().enumerate() {
+        let next_start = ranges.get(index + 1).map_or(usize::MAX, |next| next.start);
+        drafts.push(writing.draft(range.clone(), next_start, &old, &new)?);
     }
-    let mut writer = breaks::Writer::new(&file);
-    let splices: Vec<Splice> = (0..ranges.len())
-        .map(|index| {
-            let next_start = ranges
-                .get(index + 1)
-                .map_or(usize::MAX, |range| range.start);
-            file.splice(
-                ranges[index].clone(),
-                next_start,
-                change,
-                conversion,
-                &mut writer,
-            )
-        })
-        .collect();
-    if splices
-        .iter()
-        .all(|splice| file.bytes[splice.range.clone()] == splice.text)
-    {
-        return Err(EditError::NoEffect);
-    }
-    let places = places::of(&file, &splices);
-    Ok(Plan {
-        splices,
-        tier: Tier::Exact,
-        places,
-    })
+    file.finish(drafts, tier)
 }
 
 /// Makes the planned change. `file` must be the bytes the plan was made for.
@@ -188,110 +192,100 @@ pub fn apply(file: &[u8], plan: &Plan) -> Vec<u8> {
     result
 }
 
-/// A file that may be edited, with what the rules need to know about it.
-struct File<'a> {
-    bytes: &'a [u8],
-    mark_length: usize,
-    encoding: Encoding,
-    style: BreakStyle,
-    counts: BreakCounts,
+/// What is looked for, and the file in the forms in which it is looked for.
+struct Search<'a, 'f> {
+    file: &'f File<'f>,
+    change: Change<'a>,
+    /// Old and new differ only in breaks, so breaks are compared and written literally.
+    conversion: bool,
+    breaks: &'f Folded<'f>,
+    typography: OnceCell<Folded<'f>>,
+    /// Where the first match lies that was passed over as half a character.
+    inside_character: Cell<Option<usize>>,
 }
 
-impl<'a> File<'a> {
-    fn of(bytes: &'a [u8]) -> Result<Self, EditError> {
-        let text::Kind::Text {
-            encoding,
-            mark_length,
-        } = text::detect(bytes)
-        else {
-            return Err(EditError::Binary);
-        };
-        if !matches!(encoding, Encoding::Utf8 | Encoding::Legacy) {
-            return Err(EditError::Encoding { encoding });
+impl<'a, 'f> Search<'a, 'f> {
+    fn new(file: &'f File<'f>, change: Change<'a>, breaks: &'f Folded<'f>) -> Self {
+        Self {
+            file,
+            change,
+            conversion: differ_only_in_breaks(change.old, change.new),
+            breaks,
+            typography: OnceCell::new(),
+            inside_character: Cell::new(None),
         }
-        let counts = BreakCounts::of(&bytes[mark_length..]);
-        Ok(Self {
-            bytes,
-            mark_length,
-            encoding,
-            style: counts.style(),
-            counts,
-        })
     }
 
-    /// An empty `old_string` fills an empty file and touches no other.
-    fn fill(&self, new: &str) -> Result<Plan, EditError> {
-        if self.bytes.len() > self.mark_length {
-            return Err(EditError::OldEmpty);
-        }
-        let text = self
-            .without_second_mark(self.mark_length, new)
-            .as_bytes()
-            .to_vec();
-        if text.is_empty() {
-            return Err(EditError::NoEffect);
-        }
-        let splices = vec![Splice {
-            range: self.mark_length..self.mark_length,
-            text,
-        }];
-        let places = places::of(self, &splices);
-        Ok(Plan {
-            splices,
-            tier: Tier::Exact,
-            places,
-        })
+    /// The file with breaks and typography folded.
+    fn typography(&self) -> &Folded<'f> {
+        self.typography
+            .get_or_init(|| match self.file.view.encoding {
+                // These bytes may be anything, so none of them is known to be a quote.
+                Encoding::Legacy { .. } => Folded::unchanged(&self.breaks.text),
+                _ => Folded::typography(&self.breaks.text),
+            })
     }
 
-    fn splice(
-        &self,
-        range: Range<usize>,
+    /// From an offset in [`Self::typography`] to one in the file's text.
+    fn original(&self, offset: usize) -> usize {
+        self.breaks.original(self.typography().original(offset))
+    }
+
+    fn matched(&self, tier: Tier, ranges: Vec<Range<usize>>) -> Option<Match> {
+        (!ranges.is_empty()).then(|| Match {
+            tier,
+            ranges,
+            old: self.change.old.to_owned(),
+            new: self.change.new.to_owned(),
+        })
+    }
+}
+
+/// All candidates of a tier, and the change as this tier understands it.
+struct Match {
+    tier: Tier,
+    /// Ascending, and at least one; they may overlap.
+    ranges: Vec<Range<usize>>,
+    old: String,
+    new: String,
+}
+
+/// What is written at the places of one change.
+struct Writing<'f> {
+    file: &'f File<'f>,
+    writer: breaks::Writer<'f>,
+    tier: Tier,
+    conversion: bool,
+}
+
+impl Writing<'_> {
+    fn draft(
+        &mut self,
+        found: Range<usize>,
         next_start: usize,
-        change: &Change<'_>,
-        conversion: bool,
-        writer: &mut breaks::Writer<'_>,
-    ) -> Splice {
+        old: &str,
+        new: &str,
+    ) -> Result<Draft, EditError> {
+        let file = self.file;
         // A mark that `old_string` repeated stays out of the replaced range.
-        let mut range = range.start.max(self.mark_length)..range.end;
-        let new = self.without_second_mark(range.start, change.new);
-        if new.is_empty() && !self.ends_in_break(change.old) {
-            range.end = self.end_of_deletion(&range, next_start);
-        }
-        let text = if conversion {
-            new.as_bytes().to_vec()
+        let mut range = found.start.max(file.mark_length())..found.end;
+        let old = if range.start > found.start {
+            file.without_mark(old)
         } else {
-            writer.write(&range, change.old, new)
+            old
         };
-        Splice { range, text }
-    }
-
-    /// Deleting exactly whole lines takes the break of the last one along.
-    fn end_of_deletion(&self, range: &Range<usize>, next_start: usize) -> usize {
-        let before = &self.bytes[self.mark_length..range.start];
-        let at_line_start = match before.last() {
-            None => true,
-            Some(&byte) => byte == crate::lines::break_byte(self.style),
-        };
-        let after = &self.bytes[range.end..self.bytes.len().min(range.end + 2)];
-        match find_break(after, self.style) {
-            Some((0, line_break)) if at_line_start => {
-                let end = range.end + line_break.bytes().len();
-                if end <= next_start { end } else { range.end }
-            }
-            _ => range.end,
+        let new = file.without_second_mark(range.start, new);
+        if new.is_empty() && !file.ends_in_break(old) {
+            range.end = file.end_of_deletion(&range, next_start);
         }
-    }
-
-    fn ends_in_break(&self, typed: &str) -> bool {
-        typed.ends_with('\n') || (self.style == BreakStyle::Cr && typed.ends_with('\r'))
-    }
-
-    fn without_second_mark<'t>(&self, start: usize, new: &'t str) -> &'t str {
-        if self.mark_length > 0 && start == self.mark_length {
-            new.strip_prefix(BOM).unwrap_or(new)
+        let pieces = if self.conversion {
+            vec![Piece::Typed(new.as_bytes().to_vec())]
+        } else if self.tier.projects() && !new.is_empty() {
+            project::project(file, &range, old, new, &mut self.writer)?
         } else {
-            new
-        }
+            vec![Piece::Typed(self.writer.write(&range, old, new))]
+        };
+        Ok(Draft { range, pieces })
     }
 }
 

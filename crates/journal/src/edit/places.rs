@@ -30,7 +30,7 @@ pub(super) fn of(file: &File<'_>, splices: &[Splice]) -> Vec<Place> {
         .iter()
         .map(|splice| {
             line += count(file, counted..splice.range.start);
-            let removed = &file.bytes[splice.range.clone()];
+            let removed = &file.text()[splice.range.clone()];
             let before = lines_from(line, removed, break_byte(file.style));
             // A CR file may turn into an LF file; its new breaks are then LF.
             let new_break = if splice.text.contains(&b'\n') {
@@ -76,7 +76,7 @@ pub(super) fn line_of(file: &File<'_>, position: usize) -> u64 {
 }
 
 fn count(file: &File<'_>, range: Range<usize>) -> u64 {
-    memchr_iter(break_byte(file.style), &file.bytes[range]).count() as u64
+    memchr_iter(break_byte(file.style), &file.text()[range]).count() as u64
 }
 
 /// `lines 1, 3 and 9`, or `lines 1, 3 and more`.

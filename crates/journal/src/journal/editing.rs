@@ -13,6 +13,8 @@ use crate::open::{Snapshot, resolve};
 use crate::patch::Patch;
 use crate::stamp::ContentHash;
 use crate::text;
+use crate::ticket::Ticket;
+use crate::undo::look;
 
 /// How many other files a miss names.
 const OTHER_FILES: usize = 3;
@@ -31,6 +33,8 @@ pub struct Edited {
     /// What others changed since the last read, if the edit went on nevertheless.
     pub outside: Option<Patch>,
     pub hash: ContentHash,
+    /// The unit it is undone by, if the session keeps an undo journal.
+    pub unit: Option<String>,
 }
 
 /// An edit that may be made: all questions are answered.
@@ -57,14 +61,21 @@ impl Journal {
     /// Would this edit be refused? Gives the change it would make; changes nothing.
     pub fn check_edit(&self, path: &Path, change: &Change<'_>) -> Result<Patch, JournalError> {
         let real = resolve(path)?.real;
-        Ok(self.prepare_edit(path, &real, change)?.patch())
+        let before = Snapshot::take(&real, LOAD_LIMIT)?;
+        Ok(self.prepare_edit(path, &real, before, change)?.patch())
     }
 
     /// Makes the change, if its place is certain and the file is what the session knows.
-    pub fn edit(&self, path: &Path, change: &Change<'_>) -> Result<Edited, JournalError> {
-        let real = resolve(path)?.real;
+    pub fn edit(
+        &self,
+        ticket: &Ticket,
+        path: &Path,
+        change: &Change<'_>,
+    ) -> Result<Edited, JournalError> {
+        let real = ticket.resolve(path)?;
         let _lock = FileLock::hold(&real)?;
-        let prepared = self.prepare_edit(path, &real, change)?;
+        let before = look(&real, LOAD_LIMIT)?;
+        let prepared = self.prepare_edit(path, &real, before, change)?;
         let patch = prepared.patch();
         let Prepared {
             before,
@@ -73,18 +84,16 @@ impl Journal {
             outside,
             partial,
         } = prepared;
-        let stamp = match &before {
-            Some(before) => commit::replace(&real, before, &after)?,
-            None => commit::create(&real, &after)?,
-        };
+        let put = self.put(ticket, path, &real, before, after, &patch)?;
         Ok(Edited {
-            created: before.is_none(),
+            created: put.before.is_none(),
             tier: plan.tier,
             places: plan.places,
             patch,
-            old: before.map(|before| before.bytes).unwrap_or_default(),
+            old: put.before.map(|before| before.bytes).unwrap_or_default(),
             outside,
-            hash: self.record_write(&real, stamp, after, partial),
+            hash: self.record_write(&real, put.stamp, put.after, partial),
+            unit: put.unit,
             real,
         })
     }
@@ -93,6 +102,7 @@ impl Journal {
         &self,
         path: &Path,
         real: &Path,
+        before: Option<Snapshot>,
         change: &Change<'_>,
     ) -> Result<Prepared, JournalError> {
         let refused = |error| JournalError::Edit {
@@ -102,7 +112,7 @@ impl Journal {
         if change.old == change.new {
             return Err(refused(EditError::Identical));
         }
-        let Some(before) = Snapshot::take(real, LOAD_LIMIT)? else {
+        let Some(before) = before else {
             if !change.old.is_empty() {
                 return Err(self.missing(path));
             }

@@ -1,12 +1,19 @@
 //! The door to files for one session: read, write, edit.
 //!
-//! Each mutation is lock → look → judge → commit → record. The checks that are
-//! made before permission is asked run the same look and judge, without the rest.
+//! Each mutation is lock → look → judge → commit → record, on a ticket that says
+//! for which call and where. The checks that are made before permission is asked
+//! run the same look and judge, without the rest.
 
+mod applying;
+mod bytes;
 mod editing;
+mod notebooks;
 mod writing;
 
+pub use applying::{Applied, AppliedFile, FileChange};
+pub use bytes::{Extent, Raw};
 pub use editing::Edited;
+pub use notebooks::{NOTEBOOK_LIMIT, NotebookEdited};
 pub use writing::{Outcome, Written};
 
 use std::path::{Path, PathBuf};
@@ -14,9 +21,12 @@ use std::path::{Path, PathBuf};
 use crate::error::JournalError;
 use crate::ledger::{Ledger, SeenBy, Sight};
 use crate::nearby::nearby;
-use crate::open::resolve;
+use crate::open::{Snapshot, resolve};
 use crate::page::{self, HASH_LIMIT, Page, PageRequest};
+use crate::patch::Patch;
 use crate::stamp::{ContentHash, Stamp};
+use crate::ticket::Ticket;
+use crate::undo::{History, Limits, Recovered, Step, perform};
 
 /// Larger files are not loaded to be written or edited.
 const LOAD_LIMIT: u64 = 512 << 20;
@@ -28,15 +38,44 @@ const DIFF_CHARS: usize = 4_000;
 pub struct Journal {
     ledger: Ledger,
     root: Option<PathBuf>,
+    history: Option<History>,
+    recovered: Vec<Recovered>,
 }
 
 impl Journal {
     /// `root`: where to look for a file whose path is wrong but whose name is right.
     pub fn new(root: Option<PathBuf>) -> Self {
         Self {
-            ledger: Ledger::default(),
             root,
+            ..Self::default()
         }
+    }
+
+    /// The same with an undo journal in `folder` (`SESSION/undo`). Changes that a crash
+    /// interrupted there are settled first; if that is not possible now, it is at the next start.
+    #[must_use]
+    pub fn with_undo(mut self, folder: impl Into<PathBuf>) -> Self {
+        let history = History::open(folder);
+        self.recovered = history.recover().unwrap_or_default();
+        self.history = Some(history);
+        self
+    }
+
+    /// The same with other limits for the undo journal.
+    #[must_use]
+    pub fn with_undo_limits(mut self, limits: Limits) -> Self {
+        self.history = self.history.map(|history| history.with_limits(limits));
+        self
+    }
+
+    /// The undo journal, if there is one.
+    pub fn history(&self) -> Option<&History> {
+        self.history.as_ref()
+    }
+
+    /// What was found interrupted when the journal was opened.
+    pub fn recovered(&self) -> &[Recovered] {
+        &self.recovered
     }
 
     pub fn ledger(&self) -> &Ledger {
@@ -63,6 +102,40 @@ impl Journal {
         }
     }
 
+    /// Puts new content into one file whose lock is held and whose state was judged: pre-image,
+    /// intent, commit, outcome. Whatever changes a single file comes through here.
+    pub(crate) fn put(
+        &self,
+        ticket: &Ticket,
+        given: &Path,
+        real: &Path,
+        before: Option<Snapshot>,
+        after: Vec<u8>,
+        patch: &Patch,
+    ) -> Result<Put, JournalError> {
+        let step = Step {
+            given: given.to_path_buf(),
+            real: real.to_path_buf(),
+            before,
+            after: Some(after),
+            attributes: None,
+            unmake: Vec::new(),
+            added: patch.added,
+            removed: patch.removed,
+        };
+        let steps = std::slice::from_ref(&step);
+        let mut performed = perform(self.history.as_ref(), ticket, steps, Vec::new())?;
+        let stamp = performed.stamps.pop().flatten();
+        Ok(Put {
+            before: step.before,
+            after: step.after.unwrap_or_default(),
+            stamp: stamp.ok_or_else(|| JournalError::Drifted {
+                path: given.to_path_buf(),
+            })?,
+            unit: performed.unit,
+        })
+    }
+
     /// Own writes count as seen, so that the next one needs no read.
     fn record_write(
         &self,
@@ -84,4 +157,13 @@ impl Journal {
         self.ledger.record(real, sight, Some(content));
         hash
     }
+}
+
+/// What [`Journal::put`] did.
+pub(crate) struct Put {
+    pub(crate) before: Option<Snapshot>,
+    pub(crate) after: Vec<u8>,
+    pub(crate) stamp: Stamp,
+    /// The unit it is undone by, if the session keeps an undo journal.
+    pub(crate) unit: Option<String>,
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{DIFF_CHARS, Journal, LOAD_LIMIT};
 use crate::commit;
+use crate::encoding::{self, View};
 use crate::error::JournalError;
 use crate::freshness::{self, Freshness};
 use crate::lines::{BreakCounts, BreakStyle, split_lines};
@@ -13,7 +14,9 @@ use crate::magic;
 use crate::open::{Snapshot, resolve};
 use crate::patch::Patch;
 use crate::stamp::ContentHash;
-use crate::text::{self, Encoding, UTF8_BOM};
+use crate::text::{self, Encoding};
+use crate::ticket::Ticket;
+use crate::undo::look;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
@@ -35,11 +38,15 @@ pub struct Written {
     pub patch: Patch,
     /// The file is CRLF throughout, so the given LF were written as CRLF.
     pub crlf_kept: bool,
-    /// The file has a UTF-8 byte order mark and keeps it.
+    /// The file has a byte order mark and keeps it.
     pub bom_kept: bool,
+    /// The file is not UTF-8 and keeps its encoding.
+    pub encoding_kept: Option<Encoding>,
     /// A line such as `// ... rest unchanged`, if most of the file is gone: a warning.
     pub elision: Option<String>,
     pub hash: ContentHash,
+    /// The unit it is undone by; `None` if nothing was changed or the session keeps no undo journal.
+    pub unit: Option<String>,
 }
 
 impl Journal {
@@ -53,22 +60,33 @@ impl Journal {
     }
 
     /// Creates the file, or replaces all of it if it is what this session last saw.
-    pub fn write(&self, path: &Path, content: &str) -> Result<Written, JournalError> {
-        let real = resolve(path)?.real;
+    pub fn write(
+        &self,
+        ticket: &Ticket,
+        path: &Path,
+        content: &str,
+    ) -> Result<Written, JournalError> {
+        let real = ticket.resolve(path)?;
         let _lock = FileLock::hold(&real)?;
-        let Some(before) = Snapshot::take(&real, LOAD_LIMIT)? else {
+        let Some(before) = look(&real, LOAD_LIMIT)? else {
             let content = content.as_bytes().to_vec();
-            let stamp = commit::create(&real, &content)?;
+            let patch = Patch {
+                added: count_lines(&content),
+                ..Patch::default()
+            };
+            let put = self.put(ticket, path, &real, None, content, &patch)?;
             return Ok(Written {
                 outcome: Outcome::Created,
-                bytes: content.len() as u64,
-                lines: count_lines(&content),
+                bytes: put.after.len() as u64,
+                lines: patch.added,
                 old: None,
                 patch: Patch::default(),
                 crlf_kept: false,
                 bom_kept: false,
+                encoding_kept: None,
                 elision: None,
-                hash: self.record_write(&real, stamp, content, false),
+                hash: self.record_write(&real, put.stamp, put.after, false),
+                unit: put.unit,
                 real,
             });
         };
@@ -77,22 +95,30 @@ impl Journal {
             content: new,
             crlf,
             bom,
+            encoding,
         } = keep_form(path, &before.bytes, content)?;
-        let stamp = if new == before.bytes {
-            before.stamp
+        let bytes = new.len() as u64;
+        let elision = elision(&before.bytes, content);
+        let patch = Patch::between(&before.bytes, &new);
+        let (old, new, stamp, unit) = if new == before.bytes {
+            (before.bytes, new, before.stamp, None)
         } else {
-            commit::replace(&real, &before, &new)?
+            let put = self.put(ticket, path, &real, Some(before), new, &patch)?;
+            let old = put.before.map(|before| before.bytes).unwrap_or_default();
+            (old, put.after, put.stamp, put.unit)
         };
         Ok(Written {
             outcome: Outcome::Overwritten,
-            bytes: new.len() as u64,
-            lines: count_lines(&new),
-            patch: Patch::between(&before.bytes, &new),
+            bytes,
+            lines: count_lines(content.as_bytes()),
+            patch,
             crlf_kept: crlf,
             bom_kept: bom,
-            elision: elision(&before.bytes, content),
-            old: Some(before.bytes),
+            encoding_kept: is_foreign(encoding).then_some(encoding),
+            elision,
+            old: Some(old),
             hash: self.record_write(&real, stamp, new, false),
+            unit,
             real,
         })
     }
@@ -124,15 +150,7 @@ impl Journal {
                 });
             }
         }
-        match text::byte_order_mark(&before.bytes) {
-            Some((encoding, _)) if encoding != Encoding::Utf8 => {
-                Err(JournalError::EncodingWouldChange {
-                    path: given(),
-                    encoding,
-                })
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     }
 }
 
@@ -140,9 +158,10 @@ struct Kept {
     content: Vec<u8>,
     crlf: bool,
     bom: bool,
+    encoding: Encoding,
 }
 
-/// The new content in the form of the old: its byte order mark, its CRLF.
+/// The new content in the form of the old: its encoding, its byte order mark, its CRLF.
 fn keep_form(path: &Path, before: &[u8], content: &str) -> Result<Kept, JournalError> {
     let (encoding, mark_length) = match text::detect(before) {
         text::Kind::Text {
@@ -151,13 +170,8 @@ fn keep_form(path: &Path, before: &[u8], content: &str) -> Result<Kept, JournalE
         } => (encoding, mark_length),
         text::Kind::Binary => (Encoding::Utf8, 0), // our own earlier write
     };
-    if encoding == Encoding::Legacy && mark_length == 0 && !content.is_ascii() {
-        return Err(JournalError::EncodingWouldChange {
-            path: path.to_path_buf(),
-            encoding,
-        });
-    }
-    let body = &before[mark_length..];
+    let view = View::with(before, encoding, mark_length);
+    let body = &view.text[view.mark_length..];
     let bom = mark_length > 0;
     let text = if bom {
         content.strip_prefix('\u{feff}').unwrap_or(content)
@@ -172,12 +186,31 @@ fn keep_form(path: &Path, before: &[u8], content: &str) -> Result<Kept, JournalE
     } else {
         Cow::Borrowed(text)
     };
-    let mark = if bom { UTF8_BOM } else { &[] };
+    let encoded = encoding::encode(&text, encoding).map_err(|character| {
+        let path = path.to_path_buf();
+        match encoding {
+            Encoding::Legacy { .. } => JournalError::EncodingWouldChange { path, encoding },
+            _ => JournalError::NotInCodePage {
+                path,
+                encoding,
+                character,
+            },
+        }
+    })?;
     Ok(Kept {
-        content: [mark, text.as_bytes()].concat(),
+        content: [&before[..mark_length], &encoded].concat(),
         crlf,
         bom,
+        encoding,
     })
+}
+
+/// Not UTF-8, and known: what is written as ASCII into an unknown page needs no remark.
+fn is_foreign(encoding: Encoding) -> bool {
+    !matches!(
+        encoding,
+        Encoding::Utf8 | Encoding::BrokenUtf8 | Encoding::Legacy { .. }
+    )
 }
 
 fn count_lines(content: &[u8]) -> u64 {

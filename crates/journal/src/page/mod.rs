@@ -2,7 +2,8 @@
 //!
 //! Small files are read at once; larger ones are streamed, so memory follows the
 //! answer and not the file. Up to 64 MB the whole file is scanned (total line
-//! count, hash); beyond that only as far as the page needs.
+//! count, hash); beyond that only as far as the page needs. Within 64 MB a file that
+//! is not UTF-8 is read at once and decoded, if its encoding is certain.
 
 mod collect;
 mod read;

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::collect::{Collected, Collector};
 use super::{Page, PageRequest};
+use crate::encoding::View;
 use crate::error::JournalError;
 use crate::ledger::{KEPT_EACH, SeenBy, Shown, Sight};
 use crate::lines::{BreakCounts, BreakStyle, break_byte};
@@ -62,7 +63,14 @@ pub(crate) fn read_page(
         _ if text::is_binary(head) => return Err(binary(real, head, opened.stamp.size)),
         mark => {
             let mark_length = mark.map_or(0, |(_, length)| length);
-            read_stream(&opened, request, head, mark_length).map_err(failed)?
+            let reading = read_stream(&opened, request, head, mark_length).map_err(failed)?;
+            if reading.facts.lossy && reading.hash.is_some() {
+                // Perhaps it can be decoded after all, but that takes all of it.
+                (&opened.file).rewind().map_err(failed)?;
+                read_memory(real, &read_all(&opened).map_err(failed)?, request)?
+            } else {
+                reading
+            }
         }
     };
     Ok((finish(real, request, opened.stamp, reading)?, None))
@@ -81,25 +89,21 @@ fn read_memory(
     content: &[u8],
     request: &PageRequest,
 ) -> Result<Reading, JournalError> {
-    let text::Kind::Text {
-        encoding,
-        mark_length,
-    } = text::detect(content)
-    else {
+    let Some(view) = View::of(content) else {
         return Err(binary(real, content, content.len() as u64));
     };
-    let (body, lossy) = text::decode(&content[mark_length..], encoding);
-    let style = BreakCounts::of(&body).style();
+    let body = &view.text[view.mark_length..];
+    let style = BreakCounts::of(body).style();
     let mut collector = Collector::new(request, break_byte(style));
-    collector.push(&body);
+    collector.push(body);
     Ok(Reading {
         collected: collector.finish(),
         facts: TextFacts {
-            encoding,
-            bom: mark_length > 0,
+            encoding: view.encoding,
+            bom: view.mark_length > 0,
             breaks: style,
             final_newline: Some(body.last() == Some(&break_byte(style))),
-            lossy,
+            lossy: view.encoding != Encoding::Utf8 && std::str::from_utf8(body).is_err(),
         },
         hash: Some(ContentHash::of(content)),
         bytes_read: content.len() as u64,
@@ -183,7 +187,7 @@ fn scan(
             encoding: if valid {
                 Encoding::Utf8
             } else {
-                Encoding::Legacy
+                Encoding::Legacy { likely: "" }
             },
             bom: mark_length > 0,
             breaks: counts.style(),

@@ -1,9 +1,15 @@
 //! The journal through its facade, on real files.
 //!
-//! - `vectors`: the table of file-tools.md §8, as far as it needs a file system
+//! - `edit_vectors`, `edit_refusals`: numbers 1–64 of the table of file-tools.md §8
+//! - `vectors`: the rest of that table, as far as it needs a file system
+//! - `notebooks`: one cell changed, whatever the layout
 //! - `pages`: what Read shows, and of which sizes
 //! - `safety`: links, modes, attributes, pipes, parallel edits, no litter
-//! - `properties`: what must hold for any bytes
+//! - `undo`: taking changes back, confinement, several files at once
+//! - `crash`: kill -9 at any moment; two processes on one file
+//! - `properties`: what must hold for any bytes; `invariants`: that, in one function
+//! - `speed`: no text takes quadratic time
+//! - `replay`: the history of this repository as edits, `damage`d and not
 
 #![expect(
     clippy::unwrap_used,
@@ -11,29 +17,47 @@
 )]
 #![expect(clippy::type_complexity, reason = "rows of tables are tuples")]
 
+mod crash;
+mod damage;
+mod edit_refusals;
+mod edit_vectors;
+mod invariants;
+mod notebooks;
 mod pages;
 mod properties;
+mod replay;
 mod safety;
+mod speed;
+mod undo;
 mod vectors;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use haft_journal::edit::Change;
-use haft_journal::{Edited, Journal, JournalError, Page, PageRequest, Written};
+use haft_journal::{Edited, Journal, JournalError, Page, PageRequest, Ticket, Written};
 use tempfile::TempDir;
 
 /// A journal with a directory of its own.
 struct Desk {
     journal: Journal,
     dir: TempDir,
+    /// The session's folder, with its undo journal.
+    session: TempDir,
 }
 
 impl Desk {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let journal = Journal::new(Some(dir.path().to_path_buf()));
-        Self { journal, dir }
+        let session = tempfile::tempdir().unwrap();
+        let journal =
+            Journal::new(Some(dir.path().to_path_buf())).with_undo(session.path().join("undo"));
+        Self {
+            journal,
+            dir,
+            session,
+        }
     }
 
     /// A desk with one file, `file`, that has been read.
@@ -61,11 +85,12 @@ impl Desk {
     }
 
     fn write(&self, name: &str, content: &str) -> Result<Written, JournalError> {
-        self.journal.write(&self.path(name), content)
+        self.journal.write(&ticket(), &self.path(name), content)
     }
 
     fn edit(&self, name: &str, old: &str, new: &str) -> Result<Edited, JournalError> {
         self.journal.edit(
+            &ticket(),
             &self.path(name),
             &Change {
                 old,
@@ -79,6 +104,13 @@ impl Desk {
     fn names(&self) -> Vec<String> {
         names_in(self.dir.path())
     }
+}
+
+/// May write anywhere; each has a call of its own.
+fn ticket() -> Ticket {
+    static CALLS: AtomicU64 = AtomicU64::new(1);
+    let call = CALLS.fetch_add(1, Ordering::Relaxed);
+    Ticket::unconfined(format!("call-{call:06}"), "Test")
 }
 
 fn names_in(directory: &Path) -> Vec<String> {

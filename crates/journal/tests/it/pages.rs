@@ -116,7 +116,9 @@ fn encodings_are_named_and_shown() {
             "legacy",
             b"caf\xe9\n",
             "caf\u{fffd}",
-            Encoding::Legacy,
+            Encoding::Legacy {
+                likely: "windows-1252",
+            },
             false,
             true,
         ),

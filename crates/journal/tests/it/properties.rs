@@ -1,7 +1,14 @@
 //! What must hold for any bytes and any texts.
 
-use haft_journal::edit::{Change, EditError, apply, plan};
+use std::fs;
+use std::path::Path;
+
+use haft_journal::edit::{Change, EditError, Tier, apply, plan};
+use haft_journal::readable_text;
 use proptest::prelude::*;
+
+use crate::damage::{Damage, Hunk, HunkLine, tolerant_count};
+use crate::invariants::{Case, check, plain};
 
 /// Few different bytes, so that matches, breaks and broken characters are frequent.
 fn file() -> impl Strategy<Value = Vec<u8>> {
@@ -59,12 +66,13 @@ proptest! {
     #[test]
     fn a_match_equals_the_old_text_but_for_breaks(file in file(), old in text(), new in "[ab]{1,3}") {
         if let Ok(plan) = plan(&file, &Change { old: &old, new: &new, replace_all: true })
+            && plan.tier == Tier::Exact
             && file.contains(&b'\n')
         {
             for splice in &plan.splices {
                 let matched = folded(&file[splice.range.clone()]);
                 let wanted = folded(old.as_bytes());
-                let without_mark = folded(old.trim_start_matches('\u{feff}').as_bytes());
+                let without_mark = folded(old.strip_prefix('\u{feff}').unwrap_or(&old).as_bytes());
                 prop_assert!(matched == wanted || matched == without_mark);
                 // Never half of a CRLF.
                 for border in [splice.range.start, splice.range.end] {
@@ -80,7 +88,10 @@ proptest! {
         let change = Change { old: &old, new: "x", replace_all: false };
         let count = (0..file.len()).filter(|&at| file[at..].starts_with(&old)).count();
         match plan(file.as_bytes(), &change) {
-            Ok(plan) => prop_assert_eq!((count, plan.splices.len()), (1, 1)),
+            Ok(plan) if plan.tier == Tier::EndOfFile => {
+                prop_assert!(count == 0 && old.ends_with('\n') && !file.ends_with('\n'));
+            }
+            Ok(plan) => prop_assert_eq!((count, plan.splices.len(), plan.tier), (1, 1, Tier::Exact)),
             Err(EditError::NotFound { .. }) => prop_assert_eq!(count, 0),
             Err(EditError::Ambiguous { count: told, .. }) => prop_assert_eq!(told, count),
             Err(other) => prop_assert!(false, "{}", other),
@@ -90,7 +101,7 @@ proptest! {
     #[test]
     fn replacing_all_agrees_with_the_plain_replacement(file in "[ab\n]{0,30}", old in "[ab\n]{1,3}") {
         let change = Change { old: &old, new: "x", replace_all: true };
-        if let Ok(plan) = plan(file.as_bytes(), &change) {
+        if let Ok(plan) = plan(file.as_bytes(), &change) && plan.tier == Tier::Exact {
             prop_assert_eq!(apply(file.as_bytes(), &plan), file.replace(&old, "x").into_bytes());
         }
     }
@@ -112,4 +123,171 @@ proptest! {
             apply(&file, &plan);
         }
     }
+}
+
+/// A line of source, with signs that are easily miscopied.
+fn line() -> impl Strategy<Value = String> {
+    let indent = prop_oneof![Just(""), Just("  "), Just("    "), Just("\t"), Just("\t\t")];
+    let body = prop_oneof![
+        Just("let name = \"text\";"),
+        Just("say ‘hello’ – it’s “me”"),
+        Just("don't(x - y)"),
+        Just("}"),
+        Just(""),
+        Just("return 1\u{a0}000"),
+        Just("naïve café"),
+    ];
+    let end = prop_oneof![6 => Just(""), 1 => Just("  "), 1 => Just("\t")];
+    (indent, body, 0..40_u8, end).prop_map(|(indent, body, number, end)| match (body, number) {
+        ("" | "}", _) => format!("{indent}{body}{end}"),
+        // Most lines are unlike each other.
+        (_, number) if number > 5 => format!("{indent}{body} // {number}{end}"),
+        _ => format!("{indent}{body}{end}"),
+    })
+}
+
+/// A file, whether it ends in a break, and which lines become which.
+fn hunk() -> impl Strategy<Value = (String, Hunk)> {
+    let lines = prop::collection::vec(line(), 1..14);
+    let changed =
+        prop::collection::vec(prop_oneof![3 => Just(None), 2 => line().prop_map(Some)], 8);
+    (
+        lines,
+        any::<bool>(),
+        any::<prop::sample::Index>(),
+        1..6_usize,
+        changed,
+        prop::option::of(line()),
+    )
+        .prop_map(|(lines, ended, start, length, changed, extra)| {
+            let mut text = lines.join("\n");
+            if ended {
+                text.push('\n');
+            }
+            let lines: Vec<&str> = text.split_inclusive('\n').collect();
+            let start = start.index(lines.len().max(1));
+            let mut hunk = Hunk {
+                first_line: start + 1,
+                lines: Vec::new(),
+            };
+            for (line, change) in lines[start.min(lines.len())..]
+                .iter()
+                .take(length)
+                .zip(changed)
+            {
+                let end = if line.ends_with('\n') { "\n" } else { "" };
+                match change {
+                    None => hunk.lines.push(HunkLine::Kept((*line).to_owned())),
+                    Some(change) => {
+                        hunk.lines.push(HunkLine::Removed((*line).to_owned()));
+                        hunk.lines.push(HunkLine::Added(change + end));
+                    }
+                }
+            }
+            if let Some(extra) = extra
+                && let Some(HunkLine::Kept(last) | HunkLine::Added(last)) = hunk.lines.last()
+                && last.ends_with('\n')
+            {
+                hunk.lines.push(HunkLine::Added(extra + "\n"));
+            }
+            (text, hunk)
+        })
+}
+
+/// Equal, but for lines that are exactly those of the file: to a model that sees no
+/// blanks, a line that is in both its texts was kept, and keeps the blanks of the file.
+fn equal_or_kept(result: &str, expected: &str, file: &str) -> bool {
+    fn bare(line: &str) -> &str {
+        line.trim_end_matches([' ', '\t'])
+    }
+    let lines = |text: &str| {
+        text.replace("\r\n", "\n")
+            .split('\n')
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let (result, expected, file) = (lines(result), lines(expected), lines(file));
+    result.len() == expected.len()
+        && result.iter().zip(&expected).all(|(line, wanted)| {
+            line == wanted || bare(line) == bare(wanted) && file.contains(line)
+        })
+}
+
+fn encoded(text: &str, form: u8) -> Vec<u8> {
+    let marked = format!("\u{feff}{text}");
+    match form {
+        0 => text.as_bytes().to_vec(),
+        1 => text.replace('\n', "\r\n").into_bytes(),
+        2 => marked.into_bytes(),
+        3 => marked.encode_utf16().flat_map(u16::to_le_bytes).collect(),
+        4 => marked.encode_utf16().flat_map(u16::to_be_bytes).collect(),
+        _ => marked
+            .chars()
+            .flat_map(|c| u32::from(c).to_le_bytes())
+            .collect(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_damaged_old_text_is_applied_right_or_refused((file, hunk) in hunk(), form in 0..6_u8) {
+        let expected = encoded(&hunk.applied_to(&file), form);
+        let source = encoded(&file, form);
+        let clean = hunk.sides(Damage::None).0;
+        let unique = tolerant_count(&file, &clean) == 1;
+        for damage in Damage::ALL {
+            let (old, new) = hunk.sides(damage);
+            let change = Change { old: &old, new: &new, replace_all: false };
+            // A text that is damaged into one that is also there names that one.
+            let is_there = plain(&file).contains(&plain(&old)) && plain(&old) != plain(&clean);
+            match plan(&source, &change) {
+                Ok(plan) if unique && !is_there => {
+                    let (result, expected) = (readable_text(&apply(&source, &plan)), readable_text(&expected));
+                    let blind = damage == Damage::BlanksLost;
+                    let same = result == expected || blind && equal_or_kept(&result, &expected, &file);
+                    prop_assert!(same, "{:?} {:?}: {:?} → {:?}\n{}\ninstead of\n{}", damage, plan.tier, old, new, result, expected);
+                }
+                Ok(plan) => prop_assert_eq!(plan.splices.len(), 1),
+                Err(error) => prop_assert!(damage != Damage::None || !unique || old == new || file == hunk.applied_to(&file), "{}", error),
+            }
+        }
+    }
+
+    #[test]
+    fn every_promise_holds_for_texts_full_of_near_matches(
+        form in prop::sample::select(b"ulbwmcULBWMC".to_vec()),
+        file in prop::collection::vec(line(), 0..8), old in prop::collection::vec(line(), 1..3), new in prop::collection::vec(line(), 0..3), final_break: bool
+    ) {
+        let end = if final_break { "\n" } else { "" };
+        let text = format!("{}{}\x1e{}{end}\x1e{}{end}", form as char, file.join("\n"), old.join("\n"), new.join("\n"));
+        check(&Case::parse(text.as_bytes()).unwrap());
+    }
+
+    #[test]
+    fn every_promise_holds_for_any_bytes(bytes in prop::collection::vec(prop_oneof![Just(0x1e), Just(b'\n'), Just(b' '), Just(b'a'), any::<u8>()], 1..60)) {
+        if let Some(case) = Case::parse(&bytes) {
+            check(&case);
+        }
+    }
+
+    #[test]
+    fn every_promise_holds_for_small_texts(
+        form in prop::sample::select(b"uUlCc".to_vec()), file in "[a‘' \t\n2]{0,24}", old in "[a‘' \t\n2]{1,5}", new in "[a‘' \t\nb]{0,5}"
+    ) {
+        check(&Case::parse(format!("{}{file}\x1e{old}\x1e{new}", form as char).as_bytes()).unwrap());
+    }
+}
+
+#[test]
+fn the_seeds_of_the_fuzz_target_keep_every_promise() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/edit");
+    let mut count = 0;
+    for entry in fs::read_dir(directory).unwrap() {
+        let bytes = fs::read(entry.unwrap().path()).unwrap();
+        check(&Case::parse(&bytes).unwrap());
+        count += 1;
+    }
+    assert!(count >= 20, "only {count} seeds");
 }

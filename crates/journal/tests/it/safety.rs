@@ -180,6 +180,7 @@ fn two_sessions_do_not_overwrite_each_other() {
         .unwrap();
     other
         .edit(
+            &crate::ticket(),
             &desk.path("file"),
             &Change {
                 old: "a",

@@ -1,135 +1,12 @@
-//! The vectors of file-tools.md §8, by number.
+//! The vectors of file-tools.md §8 from 65 on (and 12, 14), by number: what a
+//! session knows of a file, and what Write does.
 
 use std::fs::{self, File, FileTimes};
 use std::time::{Duration, SystemTime};
 
-use haft_journal::edit::Change;
 use haft_journal::{Outcome, PageRequest};
 
 use crate::{Desk, assert_says};
-
-#[test]
-fn edits_change_exactly_what_was_asked() {
-    let cases: [(u32, &[u8], &str, &str, &[u8]); 16] = [
-        (1, b"red\nblue\n", "blue", "green", b"red\ngreen\n"),
-        (2, b"a=b\n", "b", "$&$1$$", b"a=$&$1$$\n"),
-        (4, b"(x)+(x)?\ny\n", "(x)+(x)?", "z", b"z\ny\n"),
-        (13, b"", "", "v", b"v"),
-        (16, b"one\ntwo", "two", "2", b"one\n2"),
-        (17, b"one\ntwo", "two", "two\n", b"one\ntwo\n"),
-        (18, b"one\ntwo\n", "two\n", "two", b"one\ntwo"),
-        (19, b"i\nj\nk\n", "j", "", b"i\nk\n"),
-        (20, b"i\nj;\nk\n", ";", "", b"i\nj\nk\n"),
-        (24, b"u\r\nv\r\n", "u\nv", "u\nw\nv", b"u\r\nw\r\nv\r\n"),
-        (28, b"u\r\nv\nw\r\n", "u\nv\nw", "u\nv\nW", b"u\r\nv\nW\r\n"),
-        (29, b"u\r\nv\r\n", "u\r\n", "u\n", b"u\nv\r\n"),
-        (31, b"c\rd\r", "d", "D", b"c\rD\r"),
-        (33, b"\xef\xbb\xbfn\n", "n", "o", b"\xef\xbb\xbfo\n"),
-        (36, b"x=1 \xe9\n", "x=1", "x=2", b"x=2 \xe9\n"),
-        (
-            43,
-            "'k' ‘k’\n".as_bytes(),
-            "'k'",
-            "'j'",
-            "'j' ‘k’\n".as_bytes(),
-        ),
-    ];
-    for (number, file, old, new, expected) in cases {
-        let desk = Desk::with_read(file);
-        let path = desk.path("file");
-        let change = Change {
-            old,
-            new,
-            replace_all: false,
-        };
-        let preview = desk.journal.check_edit(&path, &change).unwrap();
-        assert_eq!(
-            desk.get("file"),
-            file,
-            "vector {number}: a check changes nothing"
-        );
-        let edited = desk.journal.edit(&path, &change).unwrap();
-        assert_eq!(desk.get("file"), expected, "vector {number}");
-        assert_eq!(
-            (edited.patch, edited.old),
-            (preview, file.to_vec()),
-            "vector {number}"
-        );
-        assert_eq!(desk.names(), ["file"], "vector {number}");
-    }
-}
-
-#[test]
-fn refused_edits_change_nothing_and_say_why() {
-    let cases: [(u32, &[u8], &str, &str, &[&str]); 17] = [
-        (
-            5,
-            b"m\nn\nm\n",
-            "m",
-            "k",
-            &["Found 2 matches", "lines 1 and 3"],
-        ),
-        (7, b"ooo\n", "oo", "u", &["Found 2 matches"]),
-        (10, b"w\n", "w", "w", &["identical"]),
-        (11, b"w\n", "", "v", &["Use Write"]),
-        (15, b"Key\n", "key", "x", &["String to replace not found"]),
-        (
-            37,
-            b"x=1 \xe9\n",
-            "x=1",
-            "x=\u{e9}",
-            &["not UTF-8", "windows-1252"],
-        ),
-        (38, b"\x83\x5c\n", "\\", "/", &["not found", "double-byte"]),
-        (39, b"a\0b\n", "b", "c", &["binary file"]),
-        (
-            49,
-            "wait…\n".as_bytes(),
-            "wait...",
-            "go",
-            &["not found", "line 1"],
-        ),
-        (51, b"v  \nw\n", "v\nw", "V\nw", &["not found"]),
-        (52, b"car\n", "ca  ", "x", &["not found"]),
-        (56, b"  k=1\n", "\tk=1", "\tk=2", &["not found", "+··k=1"]),
-        (
-            57,
-            b"a:\n x\n y\nb:\n  x\n  y\n",
-            "   x\n   y",
-            "z",
-            &["2 times", "lines 2 and 5"],
-        ),
-        (59, b"g(a , b)\n", "g(a, b)", "h", &["not found"]),
-        (60, b"a\nb\nc\n", "a\n...\nc", "z", &["not found"]),
-        (61, b"a\nb\n", "a\\nb", "z", &["two characters"]),
-        (62, b"new\n", "old", "new", &["already present at line 1"]),
-    ];
-    for (number, file, old, new, parts) in cases {
-        let desk = Desk::new();
-        desk.put("file", file);
-        let _ = desk.read("file"); // refused for the binary one
-        let path = desk.path("file");
-        let change = Change {
-            old,
-            new,
-            replace_all: false,
-        };
-        let checked = desk
-            .journal
-            .check_edit(&path, &change)
-            .unwrap_err()
-            .to_string();
-        let error = desk.journal.edit(&path, &change).unwrap_err().to_string();
-        assert_eq!(checked, error, "vector {number}: the check says the same");
-        for part in parts {
-            assert!(
-                error.contains(part),
-                "vector {number}: {part:?} missing in: {error}"
-            );
-        }
-        assert_eq!(desk.get("file"), file, "vector {number}");
-    }
-}
 
 #[test]
 fn an_empty_old_string_creates_a_missing_file_and_nothing_else_does() {
@@ -299,11 +176,58 @@ fn overwriting_keeps_the_form_of_the_file() {
 }
 
 #[test]
-fn an_encoding_is_never_changed_silently() {
-    for before in [&b"caf\xe9\n"[..], b"\xff\xfea\0\n\0"] {
-        let desk = Desk::with_read(before);
-        assert_says(desk.write("file", "caf\u{e9}\n"), &["encoding"]);
-        assert_eq!(desk.get("file"), before);
+fn an_encoding_is_kept_or_the_write_refused() {
+    let wide = |text: &str| -> Vec<u8> { text.encode_utf16().flat_map(u16::to_be_bytes).collect() };
+    let russian = "Это простой файл с русским текстом.\nВторая строка тоже здесь.\n";
+    let page = |text: &str| encoding_rs::WINDOWS_1251.encode(text).0.into_owned();
+    let kept: [(&str, Vec<u8>, &str, Vec<u8>, &str); 3] = [
+        (
+            "UTF-16",
+            wide("\u{feff}a\r\n"),
+            "é\n",
+            wide("\u{feff}é\r\n"),
+            "UTF-16BE",
+        ),
+        (
+            "mark not doubled",
+            wide("\u{feff}a\n"),
+            "\u{feff}b\n",
+            wide("\u{feff}b\n"),
+            "UTF-16BE",
+        ),
+        (
+            "certain page",
+            page(russian),
+            "Новый текст\n",
+            page("Новый текст\n"),
+            "windows-1251",
+        ),
+    ];
+    for (what, before, content, after, name) in kept {
+        let desk = Desk::with_read(&before);
+        let written = desk.write("file", content).unwrap();
+        assert_eq!(desk.get("file"), after, "{what}");
+        assert_eq!(written.encoding_kept.unwrap().to_string(), name, "{what}");
+        assert_eq!(written.lines, 1, "{what}");
+    }
+    let refused: [(&str, Vec<u8>, &str, &[&str]); 2] = [
+        (
+            "unsure",
+            b"caf\xe9\n".to_vec(),
+            "caf\u{e9}\n",
+            &["windows-1252", "silently change its encoding", "Convert"],
+        ),
+        (
+            "not in the page",
+            page(russian),
+            "日本\n",
+            &["windows-1251", "日", "convert"],
+        ),
+    ];
+    for (what, before, content, parts) in refused {
+        let desk = Desk::with_read(&before);
+        assert_says(desk.write("file", content), parts);
+        assert_eq!(desk.get("file"), before, "{what}");
     }
 }
 

@@ -7,13 +7,14 @@ use haft_contract::{
 };
 use haft_journal::{
     Edited, Journal,
-    edit::{Change, LineRange},
+    edit::{Change, LineRange, Tier},
+    readable_text,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{explain, patch, profile};
+use super::{explain, patch, profile, ticket};
 use crate::{blocking::blocking, paths::shown, words::counted};
 
 /// How many places an answer names.
@@ -111,10 +112,10 @@ impl Tool for Edit {
         let (path, cwd) = (cx.cwd.join(&input.file_path), cx.cwd.clone());
         let name = shown(&path, &cwd);
         let structured_path = path.to_string_lossy().into_owned();
-        let owned = input.clone();
+        let (owned, ticket) = (input.clone(), ticket(Self::NAME, cx));
         let edited = blocking(move || {
             journal
-                .edit(&path, &owned.change())
+                .edit(&ticket, &path, &owned.change())
                 .map_err(|error| explain(error, &cwd))
         })
         .await?
@@ -124,7 +125,7 @@ impl Tool for Edit {
                 "filePath": structured_path,
                 "oldString": input.old_string,
                 "newString": input.new_string,
-                "originalFile": String::from_utf8_lossy(&edited.old),
+                "originalFile": readable_text(&edited.old),
                 "structuredPatch": patch::hunks(&edited.patch),
                 "userModified": false,
                 "replaceAll": input.replace_all,
@@ -158,9 +159,9 @@ fn wish(input: &Input) -> Hunk {
     let new = input.new_string.lines().map(|line| format!("+{line}"));
     Hunk {
         old_start: 1,
-        old_lines: input.old_string.lines().count(),
+        old_lines: input.old_string.lines().count() as u64,
         new_start: 1,
-        new_lines: input.new_string.lines().count(),
+        new_lines: input.new_string.lines().count() as u64,
         lines: old.chain(new).collect(),
     }
 }
@@ -183,6 +184,9 @@ fn text(edited: &Edited, input: &Input, name: &str) -> String {
             patch::summary(&edited.patch)
         );
     }
+    if let Some(tolerance) = tolerance(edited.tier) {
+        let _ = write!(text, "\n{tolerance}");
+    }
     let diff = patch::text(&edited.patch);
     if !diff.is_empty() {
         let _ = write!(text, "\n{diff}");
@@ -194,8 +198,32 @@ fn text(edited: &Edited, input: &Input, name: &str) -> String {
             patch::text(outside)
         );
     }
-    let _ = write!(text, "\n{}", patch::etag(&edited.hash));
+    let _ = write!(
+        text,
+        "\n{}",
+        patch::footer(&edited.hash, edited.unit.as_deref())
+    );
     text
+}
+
+/// How the place was found, if old_string is not exactly what the file says.
+fn tolerance(tier: Tier) -> Option<&'static str> {
+    Some(match tier {
+        Tier::Typography => {
+            "Matched ignoring typography (kinds of quotes, dashes, spaces); unchanged text kept as in the file."
+        }
+        Tier::TrailingBlanks => {
+            "Matched ignoring blanks at line ends; unchanged text kept as in the file."
+        }
+        Tier::EndOfFile => {
+            "Matched without the line break at the end: the file ends without one, and still does."
+        }
+        Tier::LineNumbers => "Matched without the line numbers, which are not part of the file.",
+        Tier::Indentation => {
+            "Matched ignoring indentation; new_string was written with that of the file. Check the diff."
+        }
+        _ => return None,
+    })
 }
 
 /// `line 3`, `lines 1, 4–5 and 9`.

@@ -1,21 +1,30 @@
-//! Files: `Read`, `Write`, `Edit`, `LS`.
+//! Files: `Read`, `Write`, `Edit`, `NotebookEdit`, `LS`, `Undo`.
 //!
 //! What is done to bytes is the journal's; here are the words around it.
 
 mod edit;
 mod ls;
+mod notebook_edit;
 mod patch;
 mod read;
+#[cfg(feature = "search")]
+mod replace_in_files;
+mod undo;
 mod write;
 
 use std::{io, path::Path};
 
-use haft_contract::{Access, Profile};
-use haft_journal::{JournalError, nearby};
+use haft_contract::{Access, CallContext, PermissionMode, Profile};
+use haft_journal::{JournalError, Ticket, nearby, notebook::NotebookError};
 
 pub(crate) use edit::Edit;
 pub(crate) use ls::Ls;
+pub(crate) use notebook_edit::NotebookEdit;
+pub use read::PdfReader;
 pub(crate) use read::Read;
+#[cfg(feature = "search")]
+pub(crate) use replace_in_files::ReplaceInFiles;
+pub(crate) use undo::Undo;
 pub(crate) use write::Write;
 
 use crate::paths::shown;
@@ -31,6 +40,17 @@ fn profile(access: Access, paths: &'static [&'static str], search_hint: &'static
     }
 }
 
+/// What the journal is shown before it changes a file: whose call it is, and where it may write.
+fn ticket(tool: &str, cx: &CallContext) -> Ticket {
+    let call = cx.call.to_string();
+    if cx.permissions.mode == PermissionMode::BypassPermissions {
+        return Ticket::unconfined(call, tool);
+    }
+    let permissions = &cx.permissions;
+    let within = permissions.directories.iter().chain(&*permissions.granted);
+    Ticket::new(call, tool, within.cloned())
+}
+
 /// The text of a journal's error, completed with what only a tool knows: the working directory, and
 /// which tool to use instead. Looks for near names, so it may wait for the disk.
 fn explain(error: JournalError, cwd: &Path) -> String {
@@ -40,18 +60,24 @@ fn explain(error: JournalError, cwd: &Path) -> String {
             "{} is a directory, not a file: use LS to list it, or name a file in it.",
             path.display()
         ),
-        JournalError::Binary { kind, .. } => {
-            let advice = match kind {
-                Some("PDF document") => {
-                    " PDFs are not read yet: extract the text with a shell command such as pdftotext."
-                }
-                Some(kind) if kind.ends_with("image") => " Images are not shown yet.",
-                _ => " Use a shell command made for this type of file.",
-            };
-            format!("{error}{advice}")
+        JournalError::Notebook {
+            error: NotebookError::Json { .. },
+            ..
+        } => format!(
+            "{error} Nothing was changed. Repair that place with a shell command, or write the \
+             whole file anew with Write."
+        ),
+        JournalError::Binary { .. } => {
+            format!("{error} Use a shell command made for this type of file.")
         }
         error => error.to_string(),
     }
+}
+
+/// A notebook is text as well, so it is known by its name.
+fn is_notebook(path: &Path) -> bool {
+    let extension = path.extension();
+    extension.is_some_and(|extension| extension.eq_ignore_ascii_case("ipynb"))
 }
 
 /// Is nothing there? Below a file there is nothing either.

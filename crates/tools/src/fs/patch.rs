@@ -17,23 +17,31 @@ pub(super) fn text(patch: &Patch) -> String {
 }
 
 /// Names one state of a file; enough of the hash to tell any two states apart.
-pub(super) fn etag(hash: &ContentHash) -> String {
+fn etag(hash: &ContentHash) -> String {
     let mut hash = hash.to_string();
     hash.truncate(16);
     format!("[etag {hash}]")
 }
 
+/// The last line of an answer: what the file is now, and how to take the change back.
+pub(super) fn footer(hash: &ContentHash, unit: Option<&str>) -> String {
+    let etag = etag(hash);
+    match unit {
+        Some(unit) => format!("{etag}\n[undo_id {unit}]"),
+        None => etag,
+    }
+}
+
 /// The hunks in the shape programs read.
 pub(super) fn hunks(patch: &Patch) -> Vec<Hunk> {
-    let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     patch
         .hunks
         .iter()
         .map(|hunk| Hunk {
-            old_start: size(hunk.old_start),
-            old_lines: size(hunk.old_lines),
-            new_start: size(hunk.new_start),
-            new_lines: size(hunk.new_lines),
+            old_start: hunk.old_start,
+            old_lines: hunk.old_lines,
+            new_start: hunk.new_start,
+            new_lines: hunk.new_lines,
             lines: hunk.lines.clone(),
         })
         .collect()

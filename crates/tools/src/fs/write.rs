@@ -5,12 +5,12 @@ use std::{fmt::Write as _, path::PathBuf};
 use haft_contract::{
     Access, CallContext, Card, Check, Effects, Piece, Profile, Tool, ToolError, ToolOutput,
 };
-use haft_journal::{Journal, Outcome, Written};
+use haft_journal::{Journal, Outcome, Written, readable_text};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{explain, patch, profile};
+use super::{explain, patch, profile, ticket};
 use crate::{blocking::blocking, paths::shown, words::counted};
 
 /// How many lines of the content a person sees before they decide.
@@ -73,10 +73,10 @@ impl Tool for Write {
         let (path, cwd) = (cx.cwd.join(&input.file_path), cx.cwd.clone());
         let name = shown(&path, &cwd);
         let structured_path = path.to_string_lossy().into_owned();
-        let content = input.content.clone();
+        let (content, ticket) = (input.content.clone(), ticket(Self::NAME, cx));
         let written = blocking(move || {
             journal
-                .write(&path, &content)
+                .write(&ticket, &path, &content)
                 .map_err(|error| explain(error, &cwd))
         })
         .await?
@@ -85,7 +85,7 @@ impl Tool for Write {
             Outcome::Created => "create",
             Outcome::Overwritten => "update",
         };
-        let original = written.old.as_deref().map(String::from_utf8_lossy);
+        let original = written.old.as_deref().map(readable_text);
         Ok(
             ToolOutput::text(text(&written, &name)).with_structured(json!({
                 "type": kind,
@@ -145,8 +145,12 @@ fn text(written: &Written, name: &str) -> String {
     if written.crlf_kept {
         text.push_str("\nIts CRLF line breaks were kept.");
     }
-    if written.bom_kept {
-        text.push_str("\nIts byte order mark was kept.");
+    match written.encoding_kept {
+        Some(encoding) => {
+            let _ = write!(text, "\nIts encoding was kept: {encoding}.");
+        }
+        None if written.bom_kept => text.push_str("\nIts byte order mark was kept."),
+        None => {}
     }
     if let Some(line) = &written.elision {
         let _ = write!(
@@ -160,6 +164,10 @@ fn text(written: &Written, name: &str) -> String {
     if !diff.is_empty() {
         let _ = write!(text, "\n{diff}");
     }
-    let _ = write!(text, "\n{}", patch::etag(&written.hash));
+    let _ = write!(
+        text,
+        "\n{}",
+        patch::footer(&written.hash, written.unit.as_deref())
+    );
     text
 }

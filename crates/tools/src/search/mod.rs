@@ -33,7 +33,7 @@ fn profile(search_hint: &'static str) -> Profile {
 }
 
 /// Ends a search when its time is over or the call is cancelled.
-fn stop(cx: &CallContext, timeout: Duration) -> Stop {
+pub(crate) fn stop(cx: &CallContext, timeout: Duration) -> Stop {
     let cancel = cx.cancel.clone();
     Stop::after(timeout).or_when(move || cancel.is_cancelled())
 }
@@ -49,7 +49,7 @@ fn explain(error: SearchError, cwd: &Path) -> String {
 }
 
 /// Did the time run out? A cancelled search has no answer at all.
-fn timed_out(completion: Completion) -> Result<bool, ToolError> {
+pub(crate) fn timed_out(completion: Completion) -> Result<bool, ToolError> {
     match completion {
         Completion::Stopped(StopReason::Cancelled) => Err(ToolError::Cancelled),
         Completion::Stopped(StopReason::Timeout) => Ok(true),

@@ -21,6 +21,17 @@ async fn every_tool_keeps_to_the_contract() {
                 json!({"file_path": project.path("made"), "old_string": "", "new_string": "x\n"}),
                 json!({"file_path": file, "old_string": "one", "new_string": "1"}),
             ],
+            "NotebookEdit" => {
+                let path = project.path("n.ipynb");
+                project.write(
+                    "n.ipynb",
+                    r#"{"cells": [], "nbformat": 4, "nbformat_minor": 5}"#,
+                );
+                vec![
+                    json!({"notebook_path": path, "new_source": "x", "cell_type": "code", "edit_mode": "insert"}),
+                    json!({"notebook_path": path, "cell_id": "cell-0", "new_source": ""}),
+                ]
+            }
             "LS" => vec![json!({"path": root}), json!({"path": file})],
             "Glob" => vec![
                 json!({"pattern": "*.rs", "path": root}),
@@ -30,9 +41,20 @@ async fn every_tool_keeps_to_the_contract() {
                 json!({"pattern": "o", "path": root, "output_mode": "content"}),
                 json!({"pattern": "(", "path": root}),
             ],
+            "ReplaceInFiles" => vec![
+                json!({"pattern": "o", "replacement": "0", "path": root}),
+                json!({"pattern": "(", "replacement": "", "regex": true, "path": root}),
+                json!({"pattern": "two", "replacement": "2", "preview": false, "path": root}),
+                json!({"plan_id": "none"}),
+            ],
+            "Undo" => vec![
+                json!({"preview": true}),
+                json!({"undo_id": "0190a1b2-0000-7000-8000-000000000000"}),
+            ],
             other => panic!("{other}: a new tool needs sample inputs here"),
         };
-        let services = haft_tools::with_services(Services::none());
+        let folder = TempProject::new([]);
+        let services = haft_tools::with_services(Services::none(), folder.root(), project.root());
         hold(tool, services, &project, &inputs).await;
     }
 }

@@ -80,7 +80,8 @@ fn only_write_and_edit_change_anything() {
     for tool in haft_tools::all() {
         let spec = tool.spec();
         let expected = match spec.name.as_str() {
-            "Write" | "Edit" => Access::Paths,
+            "Write" | "Edit" | "NotebookEdit" | "ReplaceInFiles" => Access::Paths,
+            "Undo" => Access::Anything,
             _ => Access::Reads,
         };
         assert_eq!(spec.profile.access, expected, "{}", spec.name);

@@ -4,10 +4,12 @@
 //! - `schemas`: the definitions the model is sent
 //! - `texts`: what the model reads of results and errors
 //! - `vectors`: the spec's test vectors that these tools decide
+//! - `undo`: changes taken back, and where calls may write
 //! - `cards`: what a person sees
 //! - `structured`: what programs read
 //! - `effects`: what a call touches, and how it ends when cancelled
 //! - `contract`: what every tool must keep to
+//! - `media`: pictures and notebooks; `pdf`: PDFs
 //! - `grep`: the same text as ripgrep's
 
 #![expect(
@@ -20,8 +22,12 @@ mod cards;
 mod contract;
 mod effects;
 mod grep;
+mod media;
+#[cfg(feature = "pdf")]
+mod pdf;
 mod schemas;
 mod session;
 mod structured;
 mod texts;
+mod undo;
 mod vectors;

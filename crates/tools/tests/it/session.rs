@@ -14,6 +14,8 @@ use serde_json::Value;
 pub(crate) struct Session {
     pub(crate) project: TempProject,
     pub(crate) services: Services,
+    /// Where the session keeps its undo journal.
+    pub(crate) folder: TempProject,
 }
 
 /// How a call ended, as text: what the model reads.
@@ -57,9 +59,12 @@ impl Said {
 
 impl Session {
     pub(crate) fn new<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let (project, folder) = (TempProject::new(files), TempProject::new([]));
+        let services = haft_tools::with_services(Services::none(), folder.root(), project.root());
         Self {
-            project: TempProject::new(files),
-            services: haft_tools::with_services(Services::none()),
+            project,
+            services,
+            folder,
         }
     }
 
@@ -113,9 +118,10 @@ impl Session {
         set_modified(&self.project.path(name), seconds);
     }
 
-    /// The text with the project's folder as `[root]`.
+    /// The text with the project's folder as `[root]` and ids of calls as `[id]`.
     pub(crate) fn masked(&self, text: &str) -> String {
-        text.replace(self.project.root().to_str().unwrap(), "[root]")
+        let text = text.replace(self.project.root().to_str().unwrap(), "[root]");
+        without_ids(&text)
     }
 }
 
@@ -131,6 +137,23 @@ pub(crate) fn text_of(output: &ToolOutput) -> String {
         panic!("one block: {output:?}");
     };
     content.as_text().expect("text").to_owned()
+}
+
+fn without_ids(text: &str) -> String {
+    let is_id = |word: &str| {
+        let dashes: Vec<usize> = word.match_indices('-').map(|(at, _)| at).collect();
+        word.len() == 36 && dashes == [8, 13, 18, 23]
+    };
+    text.split_inclusive(|c: char| !c.is_ascii_hexdigit() && c != '-')
+        .map(|piece| {
+            let word = piece.trim_end_matches(|c: char| !c.is_ascii_hexdigit() && c != '-');
+            if is_id(word) {
+                piece.replace(word, "[id]")
+            } else {
+                piece.to_owned()
+            }
+        })
+        .collect()
 }
 
 fn set_modified(path: &Path, seconds: u64) {

@@ -268,6 +268,66 @@ async fn edit_vectors() {
     }
 }
 
+/// file-tools.md §2.4: an answer says how the place was found, unless it was found exactly.
+#[tokio::test]
+async fn tolerant_matches_and_encodings_are_told() {
+    let cases: [(&str, &[u8], &str, &str, &[u8], &str); 4] = [
+        (
+            "40",
+            "“yes” it is\n".as_bytes(),
+            "\"yes\" it is",
+            "\"yes\" it was",
+            "“yes” it was\n".as_bytes(),
+            "ignoring typography",
+        ),
+        (
+            "50",
+            b"a  \nb\n",
+            "a\nb",
+            "a\nc",
+            b"a  \nc\n",
+            "blanks at line ends",
+        ),
+        ("54", b"m\nn", "n\n", "o\n", b"m\no", "ends without one"),
+        (
+            "63",
+            b"a\nb\n",
+            "     2\tb",
+            "     2\tB",
+            b"a\nB\n",
+            "line numbers",
+        ),
+    ];
+    for (vector, before, old, new, after, words) in cases {
+        let session = Session::new([]);
+        session.project.write("f", before);
+        read(&session, "f").await;
+        let said = session.say("Edit", edit("f", old, new)).await.ok();
+        assert!(said.contains(words), "{vector}: {said}");
+        assert_eq!(
+            fs::read(session.project.path("f")).unwrap(),
+            after,
+            "{vector}"
+        );
+    }
+    let session = Session::new([]);
+    session.project.write("wide", b"\xff\xfen\0\n\0");
+    assert!(
+        read(&session, "wide")
+            .await
+            .contains("the file is UTF-16LE")
+    );
+    let said = session.say("Edit", edit("wide", "n", "ñ")).await.ok();
+    assert!(said.contains("-n\n+ñ"), "35: {said}");
+    let content = json!({"file_path": "wide", "content": "é\n"});
+    let said = session.say("Write", content).await.ok();
+    assert!(said.contains("encoding was kept: UTF-16LE"), "{said}");
+    assert_eq!(
+        fs::read(session.project.path("wide")).unwrap(),
+        b"\xff\xfe\xe9\0\n\0"
+    );
+}
+
 #[tokio::test]
 async fn files_that_are_not_there_or_not_allowed() {
     let session = Session::new([

@@ -1,0 +1,194 @@
+//! `haft undo`: takes back what calls did in this directory, in any of its sessions.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use anyhow::Context;
+use haft::{CallId, Card, Hunk, Piece, SessionId, session_folder};
+use haft_journal::{ChangeKind, History, Mode, Ticket, Undone, UnitState, UnitSummary, Which};
+
+use crate::{
+    args::{Session, Undo},
+    exit::Exit,
+    show::{self, Style, moment},
+};
+
+/// How many changes of a session are looked at.
+const MOST: usize = 1_000;
+
+pub(crate) fn run(session: &Session, undo: &Undo) -> anyhow::Result<Exit> {
+    let cwd = match &session.cwd {
+        Some(cwd) => std::path::absolute(cwd)?,
+        None => env::current_dir().context("the current directory cannot be found")?,
+    };
+    let histories = histories(&cwd)?;
+    if undo.list {
+        return list(&histories, &cwd);
+    }
+    let mode = if undo.preview {
+        Mode::Preview
+    } else {
+        Mode::Apply
+    };
+    let ticket = Ticket::unconfined(CallId::new().to_string(), "haft undo");
+    let mut nothing = true;
+    for (history, which) in chosen(&histories, undo)? {
+        let undone = history.undo(&ticket, &which, mode)?;
+        nothing = false;
+        tell(&undone, &cwd)?;
+        if undone.conflict.is_some() {
+            return Ok(Exit::CallFailed);
+        }
+    }
+    anyhow::ensure!(!nothing, "nothing to undo in {}", cwd.display());
+    Ok(Exit::Success)
+}
+
+/// The undo journals of every session of a directory.
+fn histories(cwd: &Path) -> anyhow::Result<Vec<History>> {
+    let any_session = session_folder(cwd, SessionId::new());
+    let project = any_session
+        .parent()
+        .context("a session folder lies in a project's")?;
+    let mut folders: Vec<PathBuf> = match fs::read_dir(project) {
+        Ok(entries) => entries
+            .flatten()
+            .map(|entry| entry.path().join("undo"))
+            .collect(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(error).context(format!("{} cannot be read", project.display())),
+    };
+    folders.retain(|folder| folder.is_dir());
+    Ok(folders.into_iter().map(History::open).collect())
+}
+
+/// Which changes of which sessions, the newest first.
+fn chosen<'a>(histories: &'a [History], undo: &Undo) -> anyhow::Result<Vec<(&'a History, Which)>> {
+    let mut changes = Vec::new();
+    for history in histories {
+        changes.extend(history.list(MOST)?.into_iter().map(|unit| (history, unit)));
+    }
+    changes.sort_by_key(|(_, unit)| std::cmp::Reverse(unit.time));
+    match (&undo.call_id, &undo.since) {
+        (Some(id), _) => {
+            let known = changes
+                .iter()
+                .find(|(_, unit)| unit.id.starts_with(id.as_str()));
+            let (history, _) = known.with_context(|| {
+                format!("no change has the id {id}; `haft undo --list` shows them")
+            })?;
+            Ok(vec![(history, Which::Unit(id.clone()))])
+        }
+        (None, Some(since)) => {
+            let since = moment::parse(since, SystemTime::now()).with_context(|| {
+                format!("--since {since}: expected a span such as 10m, 2h, 1d, or a time such as 2026-01-31T12:00 (UTC)")
+            })?;
+            let mut since_then: Vec<(&History, Which)> = Vec::new();
+            for (history, unit) in &changes {
+                let known = since_then
+                    .iter()
+                    .any(|(other, _)| other.folder() == history.folder());
+                if stands(unit) && unit.time >= since && !known {
+                    since_then.push((*history, Which::Since(since)));
+                }
+            }
+            Ok(since_then)
+        }
+        (None, None) => {
+            let last = changes
+                .iter()
+                .find(|(_, unit)| stands(unit) && unit.undoes.is_empty());
+            Ok(last
+                .map(|(history, _)| (*history, Which::Last))
+                .into_iter()
+                .collect())
+        }
+    }
+}
+
+fn stands(unit: &UnitSummary) -> bool {
+    unit.state == UnitState::Made
+}
+
+fn list(histories: &[History], cwd: &Path) -> anyhow::Result<Exit> {
+    let mut units = Vec::new();
+    for history in histories {
+        units.extend(history.list(MOST)?);
+    }
+    units.sort_by_key(|unit| std::cmp::Reverse(unit.time));
+    if units.is_empty() {
+        show::line("Nothing was changed here.")?;
+        return Ok(Exit::Success);
+    }
+    let mut rows = vec![["ID", "TIME (UTC)", "TOOL", "FILES", "STATE"].map(str::to_owned)];
+    rows.extend(units.iter().map(|unit| {
+        [
+            unit.id.clone(),
+            moment::show(unit.time),
+            unit.tool.clone(),
+            files(unit, cwd),
+            state(unit),
+        ]
+    }));
+    show::line(show::table(&rows).trim_end())?;
+    Ok(Exit::Success)
+}
+
+fn files(unit: &UnitSummary, cwd: &Path) -> String {
+    let name =
+        |path: &Path| show::clean(&path.strip_prefix(cwd).unwrap_or(path).display().to_string());
+    match unit.files.as_slice() {
+        [file] => format!("{} (+{} −{})", name(&file.given), file.added, file.removed),
+        files => {
+            let added: u64 = files.iter().map(|file| file.added).sum();
+            let removed: u64 = files.iter().map(|file| file.removed).sum();
+            format!("{} files (+{added} −{removed})", files.len())
+        }
+    }
+}
+
+fn state(unit: &UnitSummary) -> String {
+    match (&unit.state, &unit.undoable) {
+        (UnitState::Made, Ok(())) if unit.undoes.is_empty() => "can be undone".to_owned(),
+        (UnitState::Made, Ok(())) => "an undo; can be undone".to_owned(),
+        (_, Err(why)) => show::clean(why),
+        (_, Ok(())) => String::new(),
+    }
+}
+
+fn tell(undone: &Undone, cwd: &Path) -> anyhow::Result<()> {
+    let style = Style::of_stdout();
+    for file in &undone.files {
+        let did = match (undone.unit.is_some(), file.change) {
+            (true, ChangeKind::Created) => "made again",
+            (true, ChangeKind::Changed) => "restored",
+            (true, ChangeKind::Removed) => "removed",
+            (false, ChangeKind::Created) => "would be made again",
+            (false, ChangeKind::Changed) => "would be restored",
+            (false, ChangeKind::Removed) => "would be removed",
+        };
+        let hunks = file.patch.hunks.iter().map(|hunk| Hunk {
+            old_start: hunk.old_start,
+            old_lines: hunk.old_lines,
+            new_start: hunk.new_start,
+            new_lines: hunk.new_lines,
+            lines: hunk.lines.clone(),
+        });
+        let card = Card::new("Undo", file.given.display().to_string())
+            .with_summary(did)
+            .with(Piece::Diff(hunks.collect()));
+        show::line(show::card(&card, false, cwd, style).trim_end())?;
+    }
+    if let Some(conflict) = &undone.conflict {
+        let card = Card::new("Undo", "").with_summary("would be refused");
+        let card = card.with(Piece::Text(conflict.clone()));
+        show::line(show::card(&card, true, cwd, style).trim_end())?;
+    }
+    if let Some(unit) = &undone.unit {
+        show::line(&format!("  taken back; to have it again: haft undo {unit}"))?;
+    }
+    Ok(())
+}

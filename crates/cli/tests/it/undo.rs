@@ -1,0 +1,118 @@
+use std::fs;
+
+use serde_json::json;
+use tempfile::{TempDir, tempdir};
+
+use crate::binary::{Ran, exec, haft, run};
+
+/// A directory in which a session changed two files.
+fn changed() -> TempDir {
+    let dir = tempdir().unwrap();
+    fs::write(dir.path().join("list.txt"), "one\r\ntwo\r\n").unwrap();
+    let lines = [
+        json!({"name": "Read", "input": {"file_path": "list.txt"}}),
+        json!({"name": "Edit", "input": {"file_path": "list.txt", "old_string": "two", "new_string": "2\n3"}}),
+        json!({"name": "Write", "input": {"file_path": "new/x.txt", "content": "hi\n"}}),
+    ];
+    let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let answers = exec(dir.path(), &["--permission-mode", "acceptEdits"], &lines);
+    assert!(
+        answers.iter().all(|answer| answer["is_error"] == false),
+        "{answers:?}"
+    );
+    dir
+}
+
+fn undo(dir: &TempDir, args: &[&str]) -> Ran {
+    run(haft(dir.path()).arg("undo").args(args), b"")
+}
+
+/// What differs from run to run, taken out.
+fn masked(ran: &Ran) -> String {
+    let mut settings = Vec::new();
+    for word in ran.stdout.split_whitespace() {
+        if word.len() == 36 && word.matches('-').count() == 4 {
+            settings.push(word.to_owned());
+        }
+    }
+    let mut text = format!("{}{}", ran.stdout, ran.stderr);
+    for id in settings {
+        text = text.replace(&id, "[id]");
+    }
+    text
+}
+
+#[test]
+fn changes_are_taken_back_one_by_one_and_can_be_had_again() {
+    let dir = changed();
+    let list = dir.path().join("list.txt");
+    assert_eq!(fs::read(&list).unwrap(), b"one\r\n2\r\n3\r\n");
+
+    let preview = undo(&dir, &["--preview"]);
+    assert!(dir.path().join("new/x.txt").exists());
+    let first = undo(&dir, &[]);
+    assert!(
+        !dir.path().join("new").exists(),
+        "a folder made for the file goes with it"
+    );
+    let second = undo(&dir, &[]);
+    assert_eq!(fs::read(&list).unwrap(), b"one\r\ntwo\r\n");
+    insta::assert_snapshot!([&preview, &first, &second].map(masked).join("---\n"));
+
+    let again = second.stdout.split_whitespace().last().unwrap().to_owned();
+    assert_eq!(undo(&dir, &[&again]).code, 0);
+    assert_eq!(fs::read(&list).unwrap(), b"one\r\n2\r\n3\r\n");
+    let nothing = undo(&dir, &["00000000"]);
+    assert_eq!(nothing.code, 1);
+    assert!(
+        nothing.stderr.contains("no change has the id"),
+        "{}",
+        nothing.stderr
+    );
+}
+
+#[test]
+fn everything_since_a_time_is_taken_back_at_once() {
+    let dir = changed();
+    assert_eq!(undo(&dir, &["--since", "1d"]).code, 0);
+    assert_eq!(
+        fs::read(dir.path().join("list.txt")).unwrap(),
+        b"one\r\ntwo\r\n"
+    );
+    assert!(!dir.path().join("new").exists());
+    assert_eq!(undo(&dir, &["--since", "soon"]).code, 1);
+}
+
+#[test]
+fn a_file_that_was_changed_since_is_left_alone_and_shown() {
+    let dir = changed();
+    fs::write(dir.path().join("new/x.txt"), "hi there\n").unwrap();
+    let ran = undo(&dir, &[]);
+    assert_eq!(ran.code, 1);
+    assert_eq!(
+        fs::read(dir.path().join("new/x.txt")).unwrap(),
+        b"hi there\n"
+    );
+    assert!(ran.stderr.contains("hi there"), "{}", ran.stderr);
+    let preview = undo(&dir, &["--preview"]);
+    assert_eq!(preview.code, 2, "{}", preview.stdout);
+}
+
+#[test]
+fn the_list_says_what_can_be_undone() {
+    let dir = changed();
+    let listed = undo(&dir, &["--list"]).stdout;
+    let rows: Vec<Vec<&str>> = listed
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(rows.len(), 3, "{listed}");
+    assert_eq!((rows[1][3], rows[2][3]), ("Write", "Edit"));
+    assert!(listed.contains("can be undone"), "{listed}");
+    let elsewhere = tempdir().unwrap();
+    assert_eq!(
+        undo(&elsewhere, &["--list"]).stdout,
+        "Nothing was changed here.\n"
+    );
+    assert_eq!(undo(&elsewhere, &[]).code, 1);
+}

@@ -1,0 +1,38 @@
+//! Tier 4: `old_string` ends in a line break, the file just ends.
+//!
+//! The final break of `new_string` is then dropped like that of `old_string`, so
+//! that the file goes on ending without one.
+
+use std::iter;
+
+use super::fold::Folded;
+use super::{Match, Search, Tier};
+use crate::lines::BreakStyle;
+
+pub(super) fn find(search: &Search<'_, '_>) -> Option<Match> {
+    let (file, text) = (search.file, &search.breaks.text);
+    let old = Folded::breaks(search.change.old.as_bytes(), file.style);
+    let needle = old.text.strip_suffix(b"\n")?;
+    if needle.is_empty() || text.ends_with(b"\n") || !text.ends_with(needle) {
+        return None;
+    }
+    let start = search.breaks.original(text.len() - needle.len());
+    if file.may_split_character(start) {
+        return None;
+    }
+    let without_break = |text| without_final_break(text, file.style).to_owned();
+    Some(Match {
+        tier: Tier::EndOfFile,
+        ranges: iter::once(start..file.text().len()).collect(),
+        old: without_break(search.change.old),
+        new: without_break(search.change.new),
+    })
+}
+
+fn without_final_break(text: &str, style: BreakStyle) -> &str {
+    match text.strip_suffix('\n') {
+        Some(text) => text.strip_suffix('\r').unwrap_or(text),
+        None if style == BreakStyle::Cr => text.strip_suffix('\r').unwrap_or(text),
+        None => text,
+    }
+}

@@ -1,0 +1,100 @@
+//! Why a change is not made.
+
+use super::{Tier, places};
+use crate::text::Encoding;
+
+/// Why a change is not made. Worded for the model, which also learns the path.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EditError {
+    #[error("old_string and new_string are identical: there is nothing to change.")]
+    Identical,
+    #[error(
+        "old_string is empty but the file is not. Use Write to replace the whole file, or put the text to be replaced into old_string."
+    )]
+    OldEmpty,
+    #[error("String to replace not found.{}", help_below(.help))]
+    NotFound { help: String },
+    #[error("Found {count} matches of the string to replace{}, at {}. Add surrounding lines to old_string so that it names one place, or set replace_all to change all of them.", tolerance(*.tier), places::list(.lines, *.count))]
+    Ambiguous {
+        count: usize,
+        lines: Vec<u64>,
+        tier: Tier,
+    },
+    #[error(
+        "String to replace not found as whole characters: its only match, on line {line}, may begin inside a double-byte character (the file is not UTF-8). Include the text before it in old_string."
+    )]
+    InsideCharacter { line: u64 },
+    #[error(
+        "the edit would leave the file as it is: what is written equals what is there (line breaks and the byte order mark follow the file)."
+    )]
+    NoEffect,
+    #[error("it is a binary file; text cannot be replaced in it.")]
+    Binary,
+    #[error(
+        "line {line} of the file ends in {}, old_string and new_string in {}: it is not known whether the file's blanks are to stay. Copy the end of the line exactly into old_string, and give new_string the end it shall have.", named_blanks(.file), named_blanks(.old)
+    )]
+    BlanksInDoubt {
+        line: u64,
+        file: String,
+        old: String,
+    },
+    #[error(
+        "line {line} of the file has {}, old_string has {} there, and new_string has it too in the part that changes: it is not known which of them is meant. Copy the line exactly into old_string, and give new_string the characters it shall have.", named(*.file), named(*.old)
+    )]
+    SignInDoubt { line: u64, file: char, old: char },
+    #[error(
+        "line {line} of the file is not exactly as in old_string (quotes, dashes or blanks differ), and it is moved, copied, or one of several like it: it is not known which characters it shall have. Copy the lines exactly into old_string and new_string."
+    )]
+    LineInDoubt { line: u64 },
+    #[error(
+        "the file is not UTF-8 (likely {likely}, but that is not certain), so the bytes of characters outside ASCII are not known. Use only ASCII in old_string and new_string, or convert the file to UTF-8 with a shell command first."
+    )]
+    LegacyEncoding { likely: &'static str },
+    #[error(
+        "the file is {encoding}, which has no {}. Use only characters of {encoding} in new_string, or convert the file to UTF-8 with a shell command first.", named(*.character)
+    )]
+    NotInCodePage { character: char, encoding: Encoding },
+}
+
+fn help_below(help: &str) -> String {
+    if help.is_empty() {
+        " Read the file again and copy the text exactly, without line numbers.".to_owned()
+    } else {
+        format!("\n{help}")
+    }
+}
+
+fn tolerance(tier: Tier) -> &'static str {
+    match tier {
+        Tier::Typography => " (none exact; ignoring the kind of quotes, dashes and spaces)",
+        Tier::TrailingBlanks => " (none exact; ignoring blanks at line ends)",
+        _ => "",
+    }
+}
+
+fn named(character: char) -> String {
+    match character {
+        ' ' => "a space".to_owned(),
+        '\t' => "a tab".to_owned(),
+        _ if character.is_whitespace() => format!("U+{:04X}", u32::from(character)),
+        _ => format!("{character} (U+{:04X})", u32::from(character)),
+    }
+}
+
+/// `2 blanks (··)`.
+fn named_blanks(blanks: &str) -> String {
+    let signs: String = blanks
+        .chars()
+        .map(|blank| match blank {
+            ' ' => '·',
+            '\t' => '→',
+            _ => '⍽',
+        })
+        .collect();
+    match blanks.chars().count() {
+        0 => "none".to_owned(),
+        1 => format!("1 blank ({signs})"),
+        count => format!("{count} blanks ({signs})"),
+    }
+}

@@ -1,0 +1,203 @@
+//! A file as the rules of Edit see it: its text, and the way back to its bytes.
+
+use std::ops::Range;
+
+use super::{BOM, EditError, Plan, Splice, Tier, places};
+use crate::encoding::{self, View};
+use crate::lines::{BreakCounts, BreakStyle, break_byte, find_break};
+use crate::text::Encoding;
+
+/// A part of what is written.
+pub(super) enum Piece {
+    /// This range of the file's text, as the bytes it is.
+    Kept(Range<usize>),
+    /// UTF-8.
+    Typed(Vec<u8>),
+}
+
+/// A splice of the file's text, before it becomes one of its bytes.
+pub(super) struct Draft {
+    pub(super) range: Range<usize>,
+    pub(super) pieces: Vec<Piece>,
+}
+
+/// A file that may be edited, with what the rules need to know about it.
+///
+/// The rules work on its text; only `finish` goes back to bytes.
+pub(super) struct File<'a> {
+    pub(super) view: View<'a>,
+    pub(super) style: BreakStyle,
+    pub(super) counts: BreakCounts,
+}
+
+impl<'a> File<'a> {
+    pub(super) fn of(bytes: &'a [u8]) -> Result<Self, EditError> {
+        let view = View::of(bytes).ok_or(EditError::Binary)?;
+        let counts = BreakCounts::of(&view.text[view.mark_length..]);
+        Ok(Self {
+            view,
+            style: counts.style(),
+            counts,
+        })
+    }
+
+    pub(super) fn text(&self) -> &[u8] {
+        &self.view.text
+    }
+
+    pub(super) fn mark_length(&self) -> usize {
+        self.view.mark_length
+    }
+
+    /// In an unknown code page: could this be the second half of a double-byte
+    /// character, or a later part of one of four bytes (GB18030)?
+    pub(super) fn may_split_character(&self, position: usize) -> bool {
+        if !matches!(self.view.encoding, Encoding::Legacy { .. }) {
+            return false;
+        }
+        let text = self.text();
+        let at = |offset: isize| {
+            let index = position.checked_add_signed(offset);
+            index
+                .and_then(|index| text.get(index))
+                .copied()
+                .unwrap_or(0)
+        };
+        let lead = |byte: u8| (0x81..=0xfe).contains(&byte);
+        let four_bytes = |first: isize| {
+            lead(at(first))
+                && at(first + 1).is_ascii_digit()
+                && lead(at(first + 2))
+                && at(first + 3).is_ascii_digit()
+        };
+        at(-1) >= 0x80 && (0x40..=0x7e).contains(&at(0)) || four_bytes(-1) || four_bytes(-3)
+    }
+
+    /// An empty `old_string` fills an empty file and touches no other.
+    pub(super) fn fill(&self, new: &str) -> Result<Plan, EditError> {
+        let end = self.mark_length();
+        if self.text().len() > end {
+            return Err(EditError::OldEmpty);
+        }
+        let typed = self.without_second_mark(end, new).as_bytes().to_vec();
+        let draft = Draft {
+            range: end..end,
+            pieces: vec![Piece::Typed(typed)],
+        };
+        self.finish(vec![draft], Tier::Exact)
+    }
+
+    /// From text to bytes: what is kept keeps its bytes, what is typed is encoded.
+    pub(super) fn finish(&self, drafts: Vec<Draft>, tier: Tier) -> Result<Plan, EditError> {
+        let in_text: Vec<Splice> = drafts
+            .iter()
+            .map(|draft| Splice {
+                range: draft.range.clone(),
+                text: draft
+                    .pieces
+                    .iter()
+                    .flat_map(|piece| self.text_of(piece))
+                    .copied()
+                    .collect(),
+            })
+            .collect();
+        let places = places::of(self, &in_text);
+        let splices = if self.view.is_source() {
+            self.require_known(&drafts)?;
+            in_text
+        } else {
+            let encoded = drafts.iter().map(|draft| self.encoded(draft));
+            encoded.collect::<Result<Vec<_>, _>>()?
+        };
+        let source = self.view.source();
+        if splices
+            .iter()
+            .all(|splice| source[splice.range.clone()] == splice.text)
+        {
+            return Err(EditError::NoEffect);
+        }
+        Ok(Plan {
+            splices,
+            tier,
+            places,
+        })
+    }
+
+    fn text_of<'p>(&'p self, piece: &'p Piece) -> &'p [u8] {
+        match piece {
+            Piece::Kept(range) => &self.text()[range.clone()],
+            Piece::Typed(text) => text,
+        }
+    }
+
+    /// In an unknown code page only ASCII has known bytes.
+    fn require_known(&self, drafts: &[Draft]) -> Result<(), EditError> {
+        let Encoding::Legacy { likely } = self.view.encoding else {
+            return Ok(());
+        };
+        let known =
+            |piece: &Piece| matches!(piece, Piece::Kept(_)) || self.text_of(piece).is_ascii();
+        if drafts.iter().flat_map(|draft| &draft.pieces).all(known) {
+            Ok(())
+        } else {
+            Err(EditError::LegacyEncoding { likely })
+        }
+    }
+
+    fn encoded(&self, draft: &Draft) -> Result<Splice, EditError> {
+        let encoding = self.view.encoding;
+        let mut bytes = Vec::new();
+        for piece in &draft.pieces {
+            match piece {
+                Piece::Kept(range) => {
+                    bytes.extend_from_slice(&self.view.source()[self.view.source_range(range)]);
+                }
+                Piece::Typed(text) => {
+                    let typed = encoding::encode(&String::from_utf8_lossy(text), encoding);
+                    bytes.extend(typed.map_err(|character| EditError::NotInCodePage {
+                        character,
+                        encoding,
+                    })?);
+                }
+            }
+        }
+        Ok(Splice {
+            range: self.view.source_range(&draft.range),
+            text: bytes,
+        })
+    }
+
+    /// Deleting exactly whole lines takes the break of the last one along.
+    pub(super) fn end_of_deletion(&self, range: &Range<usize>, next_start: usize) -> usize {
+        let before = &self.text()[self.mark_length()..range.start];
+        let at_line_start = match before.last() {
+            None => true,
+            Some(&byte) => byte == break_byte(self.style),
+        };
+        let after = &self.text()[range.end..self.text().len().min(range.end + 2)];
+        match find_break(after, self.style) {
+            Some((0, line_break)) if at_line_start => {
+                let end = range.end + line_break.bytes().len();
+                if end <= next_start { end } else { range.end }
+            }
+            _ => range.end,
+        }
+    }
+
+    pub(super) fn ends_in_break(&self, typed: &str) -> bool {
+        typed.ends_with('\n') || (self.style == BreakStyle::Cr && typed.ends_with('\r'))
+    }
+
+    pub(super) fn without_second_mark<'t>(&self, start: usize, new: &'t str) -> &'t str {
+        if self.mark_length() > 0 && start == self.mark_length() {
+            new.strip_prefix(BOM).unwrap_or(new)
+        } else {
+            new
+        }
+    }
+
+    /// A mark that was copied along is no text.
+    pub(super) fn without_mark<'t>(&self, typed: &'t str) -> &'t str {
+        self.without_second_mark(self.mark_length(), typed)
+    }
+}

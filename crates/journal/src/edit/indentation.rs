@@ -1,0 +1,225 @@
+//! Tier 6: whole lines that are equal but for their indentation.
+//!
+//! Applied only where nothing has to be supposed: one place in the whole file;
+//! each indentation of `old_string` stands for one of the file and the other way
+//! round; blanks at line ends and blank lines are equal; and `new_string` shows
+//! which indentation it is written in:
+//!
+//! - that of `old_string`, if they share lines that the file does not have. Then all
+//!   its lines are mapped; one with an indentation that `old_string` does not have
+//!   ends the attempt.
+//! - that of the file, if they share lines that `old_string` does not have. Then it is
+//!   written as it is.
+//!
+//! Both or neither: not applied. Nor is it if the other reading is possible as well,
+//! that is, if all its indentations also occur there: lines may be equal by chance
+//! where one side is the other, moved by a step.
+
+use std::collections::{HashMap, HashSet};
+use std::iter;
+use std::ops::Range;
+
+use memchr::memmem;
+
+use super::breaks::typed_lines;
+use super::exact::Occurrences;
+use super::{File, Match, Search, Tier};
+use crate::lines::{Line, split_lines};
+
+/// A line that is none of the searched ones.
+const OTHER: u32 = u32::MAX;
+
+/// One line of the file, and where its text is.
+struct PlacedLine<'f> {
+    range: Range<usize>,
+    line: Line<'f>,
+}
+
+fn placed_lines<'f>(file: &'f File<'_>) -> impl Iterator<Item = PlacedLine<'f>> {
+    let mut start = file.mark_length();
+    split_lines(&file.text()[start..], file.style).map(move |line| {
+        let range = start..start + line.text.len();
+        start = range.end
+            + line
+                .line_break
+                .map_or(0, |line_break| line_break.bytes().len());
+        PlacedLine { range, line }
+    })
+}
+
+pub(super) fn find(search: &Search<'_, '_>) -> Option<Match> {
+    let file = search.file;
+    let (old, new) = (
+        file.without_mark(search.change.old),
+        file.without_mark(search.change.new),
+    );
+    let old_lines = typed_lines(old, file.style);
+    let [start] = places(file, &old_lines)[..] else {
+        return None;
+    };
+    let matched: Vec<_> = placed_lines(file)
+        .skip(start)
+        .take(old_lines.len())
+        .collect();
+    let (first, last) = (matched.first()?, matched.last()?);
+    let mut end = last.range.end;
+    if old_lines.last()?.line_break.is_some() {
+        end += last.line.line_break?.bytes().len();
+    }
+    let indents = indents(&old_lines, &matched)?;
+    let new_lines = typed_lines(new, file.style);
+    let new = match written_in(&old_lines, &matched, &new_lines)? {
+        Style::File => new.to_owned(),
+        Style::Old => reindented(&new_lines, &indents)?,
+    };
+    Some(Match {
+        tier: Tier::Indentation,
+        ranges: iter::once(first.range.start..end).collect(),
+        old: old.to_owned(),
+        new,
+    })
+}
+
+/// The indexes of all lines at which `old` begins, if lines are trimmed.
+pub(super) fn places(file: &File<'_>, old: &[Line<'_>]) -> Vec<usize> {
+    let longest = old
+        .iter()
+        .map(|line| trim(line.text))
+        .max_by_key(|line| line.len());
+    let longest = longest.unwrap_or_default();
+    // Mostly there is no such line, and a plain search is faster than the count.
+    if longest.is_empty() || memmem::find(file.text(), longest).is_none() {
+        return Vec::new();
+    }
+    let mut known: HashMap<&[u8], u32> = HashMap::new();
+    let mut lengths = vec![false; longest.len() + 1];
+    // Numbers as bytes turn a search for lines into a search for text.
+    let mut needle = Vec::with_capacity(4 * old.len());
+    for line in old {
+        let next = known.len() as u32;
+        let id = *known.entry(trim(line.text)).or_insert(next);
+        lengths[trim(line.text).len()] = true;
+        needle.extend_from_slice(&id.to_le_bytes());
+    }
+    let mut text = Vec::new();
+    for line in split_lines(&file.text()[file.mark_length()..], file.style) {
+        let line = trim(line.text);
+        let id = match lengths.get(line.len()) {
+            Some(true) => known.get(line).copied().unwrap_or(OTHER),
+            _ => OTHER,
+        };
+        text.extend_from_slice(&id.to_le_bytes());
+    }
+    Occurrences::new(&text, &needle)
+        .filter(|position| position % 4 == 0)
+        .map(|position| position / 4)
+        .collect()
+}
+
+fn is_blank(byte: &u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}
+
+fn trim(line: &[u8]) -> &[u8] {
+    let start = line.iter().position(|byte| !is_blank(byte));
+    let end = line.iter().rposition(|byte| !is_blank(byte));
+    match (start, end) {
+        (Some(start), Some(end)) => &line[start..=end],
+        _ => &[],
+    }
+}
+
+fn indent(line: &[u8]) -> &[u8] {
+    let length = line.iter().take_while(|byte| is_blank(byte)).count();
+    &line[..length]
+}
+
+/// Which indentation of the old text stands for which of the file; that of blank
+/// lines (marked `true`) is no evidence for that of others.
+type Indents<'o> = HashMap<(bool, &'o [u8]), Vec<u8>>;
+
+fn indents<'o>(old: &[Line<'o>], matched: &[PlacedLine<'_>]) -> Option<Indents<'o>> {
+    let mut there = Indents::new();
+    let mut back = HashMap::new();
+    for (old, file) in old.iter().zip(matched) {
+        let (old, file) = (old.text, file.line.text);
+        let (old_indent, file_indent) = (indent(old), indent(file));
+        let blank = old_indent.len() == old.len();
+        if blank && (old.is_empty() || file.is_empty()) {
+            // A blank line without blanks says nothing about indentation, but must be equal.
+            if old != file {
+                return None;
+            }
+            continue;
+        }
+        if old[old_indent.len()..] != file[file_indent.len()..] {
+            return None; // blanks at the end differ: may they go, must they come?
+        }
+        if there
+            .entry((blank, old_indent))
+            .or_insert_with(|| file_indent.to_vec())
+            != file_indent
+            || *back.entry((blank, file_indent)).or_insert(old_indent) != old_indent
+        {
+            return None;
+        }
+    }
+    Some(there)
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Style {
+    Old,
+    File,
+}
+
+/// Whose indentation does the new text have? `None`: it does not say.
+fn written_in(old: &[Line<'_>], matched: &[PlacedLine<'_>], new: &[Line<'_>]) -> Option<Style> {
+    let old_lines = || old.iter().map(|line| line.text);
+    let file_lines = || matched.iter().map(|placed| placed.line.text);
+    let (old, file): (HashSet<_>, HashSet<_>) = (old_lines().collect(), file_lines().collect());
+    let kept_old = new
+        .iter()
+        .any(|line| old.contains(line.text) && !file.contains(line.text));
+    let kept_file = new
+        .iter()
+        .any(|line| file.contains(line.text) && !old.contains(line.text));
+    let old_indents: HashSet<_> = old_lines().filter(has_text).map(indent).collect();
+    let file_indents: HashSet<_> = file_lines().filter(has_text).map(indent).collect();
+    let new_indents = || {
+        new.iter()
+            .map(|line| line.text)
+            .filter(has_text)
+            .map(indent)
+    };
+    let all_as_in = |indents: &HashSet<&[u8]>| new_indents().all(|indent| indents.contains(indent));
+    match (kept_old, kept_file) {
+        (true, false) if !all_as_in(&file_indents) => Some(Style::Old),
+        (false, true) if !all_as_in(&old_indents) => {
+            // An indentation that only the old text has contradicts.
+            let contradicts =
+                |indent| old_indents.contains(indent) && !file_indents.contains(indent);
+            (!new_indents().any(contradicts)).then_some(Style::File)
+        }
+        _ => None,
+    }
+}
+
+fn has_text(line: &&[u8]) -> bool {
+    !trim(line).is_empty()
+}
+
+fn reindented(new: &[Line<'_>], indents: &Indents<'_>) -> Option<String> {
+    let mut text = Vec::new();
+    for line in new {
+        let (old_indent, rest) = line.text.split_at(indent(line.text).len());
+        if !line.text.is_empty() {
+            text.extend_from_slice(indents.get(&(rest.is_empty(), old_indent))?);
+            text.extend_from_slice(rest);
+        }
+        if line.line_break.is_some() {
+            text.push(b'\n');
+        }
+    }
+    String::from_utf8(text).ok()
+}

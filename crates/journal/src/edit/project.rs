@@ -1,0 +1,235 @@
+//! What tiers 2 and 3 write: the change from old to new, projected onto the file.
+//!
+//! `old_string` is not what the file says, so `new_string` is not what the file
+//! shall say. Lines that both share keep the file's bytes. Changed lines pair up in
+//! order and keep them for their common beginning and end; only what is between is
+//! typed. So a mis-copied sign never reaches the file, and one really typed is never
+//! prettified. What cannot be known is refused:
+//!
+//! - A line changes, old and new end it in the same blanks, but the file in others:
+//!   do the file's blanks stay?
+//! - The part that changes has a sign that differs from the file's, and the new part
+//!   has that sign too: was it meant, or mis-copied once more?
+//! - A line that is not exactly the file's is moved or copied, or one of several that
+//!   look the same to the model goes: which is which? The same where lines come or go
+//!   within a change, so that it is not certain which old line a new one replaces.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::breaks::{Writer, typed_lines};
+use super::line_diff::{Block, blocks, texts};
+use super::{EditError, File, Piece, fold, places};
+use crate::lines::split_lines;
+
+/// Projects `old` → `new` onto `range`, which matched `old` but for signs and blanks.
+pub(super) fn project(
+    file: &File<'_>,
+    range: &Range<usize>,
+    old: &str,
+    new: &str,
+    writer: &mut Writer<'_>,
+) -> Result<Vec<Piece>, EditError> {
+    let (old_lines, new_lines) = (typed_lines(old, file.style), typed_lines(new, file.style));
+    let file_lines = ranges_of_lines(file, range);
+    if file_lines.len() != old_lines.len() {
+        // Not reached: a match has the breaks of the old text.
+        return Err(EditError::NotFound {
+            help: String::new(),
+        });
+    }
+    let breaks = writer.breaks(range, &old_lines, &new_lines);
+    let (old_texts, new_texts) = (texts(&old_lines), texts(&new_lines));
+    let blocks = blocks(&old_texts, &new_texts);
+    let line_number = |index: usize| places::line_of(file, range.start) + index as u64;
+    let file_texts: Vec<&[u8]> = file_lines
+        .iter()
+        .map(|line| &file.text()[line.clone()])
+        .collect();
+    if let Some(index) = mistakable(&file_texts, &old_texts, &new_texts, &blocks) {
+        return Err(EditError::LineInDoubt {
+            line: line_number(index),
+        });
+    }
+    let mut pieces = Vec::new();
+    for block in blocks {
+        let even = block.old.len() == block.new.len();
+        for (offset, index) in block.new.clone().enumerate() {
+            let old_index = block.old.start + offset;
+            let typed = new_texts[index];
+            if old_index >= block.old.end {
+                pieces.push(Piece::Typed(typed.to_vec()));
+            } else if block.equal {
+                pieces.push(Piece::Kept(file_lines[old_index].clone()));
+            } else {
+                let pair = Pair::of(file, &file_lines[old_index], old_texts[old_index], typed);
+                let projected = pair.project(even, &mut pieces);
+                projected.map_err(|doubt| doubt.on(line_number(old_index)))?;
+            }
+            if new_lines[index].line_break.is_some() {
+                pieces.push(Piece::Typed(breaks[index].bytes().to_vec()));
+            }
+        }
+    }
+    Ok(pieces)
+}
+
+/// An old line that differs from the file's and could be another one: it is there
+/// more often than it is kept, or others that look the same do differ in the file.
+fn mistakable(file: &[&[u8]], old: &[&[u8]], new: &[&[u8]], blocks: &[Block]) -> Option<usize> {
+    #[derive(Default)]
+    struct Group<'f> {
+        /// One that differs from the file's, and the file's.
+        differing: Option<usize>,
+        first: &'f [u8],
+        uniform: bool,
+        old: usize,
+        kept: usize,
+        new: usize,
+    }
+    let mut groups: HashMap<&[u8], Group<'_>> = HashMap::new();
+    for (index, (typed, real)) in old.iter().zip(file).enumerate() {
+        let group = groups.entry(typed).or_insert(Group {
+            first: real,
+            uniform: true,
+            ..Group::default()
+        });
+        group.old += 1;
+        group.uniform &= group.first == *real;
+        if typed != real {
+            group.differing.get_or_insert(index);
+        }
+    }
+    for block in blocks.iter().filter(|block| block.equal) {
+        for index in block.old.clone() {
+            if let Some(group) = groups.get_mut(old[index]) {
+                group.kept += 1;
+            }
+        }
+    }
+    for typed in new {
+        if let Some(group) = groups.get_mut(typed) {
+            group.new += 1;
+        }
+    }
+    let in_doubt = |group: &Group<'_>| {
+        if group.uniform {
+            group.new > group.kept
+        } else {
+            group.new > 0 && !(group.new == group.kept && group.old == group.kept)
+        }
+    };
+    groups
+        .values()
+        .filter(|group| in_doubt(group))
+        .filter_map(|group| group.differing)
+        .min()
+}
+
+fn ranges_of_lines(file: &File<'_>, range: &Range<usize>) -> Vec<Range<usize>> {
+    let mut start = range.start;
+    split_lines(&file.text()[range.clone()], file.style)
+        .map(|line| {
+            let text = start..start + line.text.len();
+            start = text.end
+                + line
+                    .line_break
+                    .map_or(0, |line_break| line_break.bytes().len());
+            text
+        })
+        .collect()
+}
+
+/// What cannot be known about a changed line.
+enum Doubt {
+    Blanks { file: String, old: String },
+    Sign { file: char, old: char },
+    Line,
+}
+
+impl Doubt {
+    fn on(self, line: u64) -> EditError {
+        match self {
+            Self::Blanks { file, old } => EditError::BlanksInDoubt { line, file, old },
+            Self::Sign { file, old } => EditError::SignInDoubt { line, file, old },
+            Self::Line => EditError::LineInDoubt { line },
+        }
+    }
+}
+
+/// A changed line: in the file, as the model took it to be, and as it shall be.
+struct Pair {
+    start: usize,
+    file: Vec<char>,
+    old: Vec<char>,
+    new: Vec<char>,
+}
+
+impl Pair {
+    fn of(file: &File<'_>, range: &Range<usize>, old: &[u8], new: &[u8]) -> Self {
+        // All three are UTF-8: two were typed, and the file's equals one of them when folded.
+        let characters = |bytes: &[u8]| String::from_utf8_lossy(bytes).chars().collect();
+        Self {
+            start: range.start,
+            file: characters(&file.text()[range.clone()]),
+            old: characters(old),
+            new: characters(new),
+        }
+    }
+
+    /// `certain`: it is this old line that the new one replaces.
+    fn project(&self, certain: bool, pieces: &mut Vec<Piece>) -> Result<(), Doubt> {
+        let (file, file_blanks) = split_blanks(&self.file);
+        let (old, old_blanks) = split_blanks(&self.old);
+        let (new, new_blanks) = split_blanks(&self.new);
+        if old_blanks == new_blanks && old_blanks != file_blanks {
+            return Err(Doubt::Blanks {
+                file: file_blanks.iter().collect(),
+                old: old_blanks.iter().collect(),
+            });
+        }
+        let equal = |(left, right): &(&char, &char)| left == right;
+        let head = old.iter().zip(new).take_while(equal).count();
+        let ends = old[head..].iter().rev().zip(new[head..].iter().rev());
+        let tail = ends.take_while(equal).count();
+        let typed = &new[head..new.len() - tail];
+        let replaced = head..old.len() - tail;
+        for (old, file) in old[replaced.clone()].iter().zip(&file[replaced.clone()]) {
+            if old != file && typed.contains(old) {
+                return Err(Doubt::Sign {
+                    file: *file,
+                    old: *old,
+                });
+            }
+        }
+        let as_typed = file[..head] == old[..head] && file[replaced.end..] == old[replaced.end..];
+        if !certain && !as_typed {
+            return Err(Doubt::Line);
+        }
+        let bytes = |characters: &[char]| characters.iter().map(|c| c.len_utf8()).sum::<usize>();
+        let kept_from = self.start + bytes(&file[..replaced.end]);
+        pieces.push(Piece::Kept(self.start..self.start + bytes(&file[..head])));
+        pieces.push(typed_piece(typed));
+        pieces.push(Piece::Kept(kept_from..self.start + bytes(file)));
+        if old_blanks == new_blanks {
+            let end = self.start + bytes(&self.file);
+            pieces.push(Piece::Kept(self.start + bytes(file)..end));
+        } else {
+            pieces.push(typed_piece(new_blanks));
+        }
+        Ok(())
+    }
+}
+
+fn typed_piece(characters: &[char]) -> Piece {
+    Piece::Typed(characters.iter().collect::<String>().into_bytes())
+}
+
+fn split_blanks(line: &[char]) -> (&[char], &[char]) {
+    let blanks = line
+        .iter()
+        .rev()
+        .take_while(|c| fold::is_blank(**c))
+        .count();
+    line.split_at(line.len() - blanks)
+}

@@ -1,0 +1,77 @@
+//! Tier 3: as tier 2, and blanks at the ends of lines do not count.
+//!
+//! All blanks of the file between the text of the match and the next break belong to
+//! it; what becomes of them is for `project` to judge. If `old_string` ends in blanks
+//! itself, the match must end at the end of a line, so that `ca  ` is not found in `car`.
+//!
+//! Blanks at the border of a match need not have been meant. Where that matters (the
+//! match is deleted, or begins with blanks and a break) the edit is refused.
+
+use super::exact::Occurrences;
+use super::fold::{Folded, trailing_blanks};
+use super::{EditError, Match, Search, Tier, places};
+
+pub(super) fn find(search: &Search<'_, '_>) -> Result<Option<Match>, EditError> {
+    let signs = search.typography();
+    let lines = Folded::trailing_blanks(&signs.text);
+    let old_breaks = Folded::breaks(search.change.old.as_bytes(), search.file.style);
+    let old_signs = Folded::typography(&old_breaks.text);
+    let old_lines = Folded::trailing_blanks(&old_signs.text);
+    let last_blanks = trailing_blanks(&old_lines.text);
+    if lines.is_unchanged() && old_lines.is_unchanged() && last_blanks == 0 {
+        return Ok(None); // that was tier 2
+    }
+    let needle = &old_lines.text[..old_lines.text.len() - last_blanks];
+    let begins_with_break = needle.first() == Some(&b'\n');
+    let first_blanks = blanks(&old_signs.text);
+
+    let mut ranges = Vec::new();
+    let mut doubt = None;
+    for place in Occurrences::new(&lines.text, needle) {
+        let start = lines.original(place);
+        let mut end = lines.original(place + needle.len());
+        let behind = match needle.last() {
+            Some(b'\n') => 0,
+            _ => blanks(&signs.text[end..]),
+        };
+        if matches!(signs.text.get(end + behind), None | Some(b'\n')) {
+            end += behind;
+        } else if last_blanks > 0 {
+            continue;
+        }
+        let range = search.original(start)..search.original(end);
+        if search.file.may_split_character(range.start) {
+            continue;
+        }
+        let deleted = search.change.new.is_empty();
+        if deleted && doubt.is_none() && last_blanks != behind {
+            doubt = Some((search.original(end), behind, last_blanks));
+        }
+        if begins_with_break && doubt.is_none() {
+            // Blanks alone before the break: is it a blank line, or the end of any line?
+            let at_line_start =
+                start == search.file.mark_length() || signs.text[start - 1] == b'\n';
+            let there = blanks(&signs.text[start..]);
+            if (first_blanks > 0 && !at_line_start) || (deleted && there != first_blanks) {
+                doubt = Some((range.start, there, first_blanks));
+            }
+        }
+        ranges.push(range);
+    }
+    match doubt {
+        Some((position, there, typed)) if ranges.len() == 1 || search.change.replace_all => {
+            Err(EditError::BlanksInDoubt {
+                line: places::line_of(search.file, position),
+                file: " ".repeat(there),
+                old: " ".repeat(typed),
+            })
+        }
+        _ => Ok(search.matched(Tier::TrailingBlanks, ranges)),
+    }
+}
+
+/// How many blanks it begins with.
+fn blanks(text: &[u8]) -> usize {
+    let is_blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
+    text.iter().take_while(is_blank).count()
+}

@@ -1,0 +1,22 @@
+//! Tier 2: equal but for the look of quotes, dashes and spaces.
+//!
+//! Each of them counts as its twin on the keyboard, one character for one, so
+//! every place in the folded texts is a place in the real ones.
+
+use super::exact::Occurrences;
+use super::fold::Folded;
+use super::{Match, Search, Tier};
+
+pub(super) fn find(search: &Search<'_, '_>) -> Option<Match> {
+    let folded = search.typography();
+    let breaks = Folded::breaks(search.change.old.as_bytes(), search.file.style);
+    let needle = Folded::typography(&breaks.text);
+    if folded.is_unchanged() && needle.is_unchanged() {
+        return None; // that was tier 1
+    }
+    let ranges = Occurrences::new(&folded.text, &needle.text)
+        .map(|start| search.original(start)..search.original(start + needle.text.len()))
+        .filter(|range| !search.file.may_split_character(range.start))
+        .collect();
+    search.matched(Tier::Typography, ranges)
+}

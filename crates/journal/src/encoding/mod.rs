@@ -1,0 +1,36 @@
+//! Encodings other than UTF-8: which one it is, what the text says, and the way back.
+//!
+//! - `guess`: the code page of a legacy file, and whether that is certain
+//! - `view`: the text of a file as UTF-8, with every offset mapped to its bytes
+//! - `write`: text as the bytes of an encoding, or the character it lacks
+//! - `units`: how many bytes a character takes
+//!
+//! Nothing decoded here is ever written back as a whole: a view only tells
+//! which bytes a piece of text is, and only new text is encoded.
+
+mod guess;
+mod units;
+mod view;
+mod write;
+
+pub(crate) use guess::{Guess, guess, is_broken_utf8};
+pub(crate) use view::View;
+pub(crate) use write::encode;
+
+use std::fmt;
+
+/// A legacy code page, under the name of the WHATWG Encoding Standard.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct CodePage(&'static encoding_rs::Encoding);
+
+impl CodePage {
+    pub fn name(self) -> &'static str {
+        self.0.name()
+    }
+}
+
+impl fmt::Debug for CodePage {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}

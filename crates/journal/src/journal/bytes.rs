@@ -1,0 +1,62 @@
+//! A whole file as bytes, for what is not shown as lines: pictures, notebooks, PDFs.
+
+use std::path::{Path, PathBuf};
+
+use super::Journal;
+use crate::error::JournalError;
+use crate::ledger::{SeenBy, Sight};
+use crate::open::{Snapshot, resolve};
+use crate::page::HASH_LIMIT;
+use crate::stamp::ContentHash;
+
+/// The content of a file at one moment. It counts as seen only once [`Journal::saw`] is told.
+#[derive(Debug)]
+pub struct Raw {
+    /// The file, after all links.
+    pub real: PathBuf,
+    pub bytes: Vec<u8>,
+    sight: Sight,
+}
+
+/// How much of a file was shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    Whole,
+    /// Enough for an edit, not for overwriting all of it.
+    Part,
+}
+
+impl Journal {
+    /// Reads a regular file of at most `limit` bytes; never blocks on anything else.
+    pub fn read_bytes(&self, path: &Path, limit: u64) -> Result<Raw, JournalError> {
+        let resolved = resolve(path)?;
+        let snapshot = match resolved.exists {
+            true => Snapshot::take(&resolved.real, limit)?,
+            false => None,
+        };
+        let Some(Snapshot { stamp, bytes }) = snapshot else {
+            return Err(self.missing(path));
+        };
+        let sight = Sight {
+            hash: (stamp.size <= HASH_LIMIT).then(|| ContentHash::of(&bytes)),
+            settled: stamp.is_settled(),
+            stamp,
+            shown: None,
+            partial: false,
+            by: SeenBy::Read,
+        };
+        Ok(Raw {
+            real: resolved.real,
+            bytes,
+            sight,
+        })
+    }
+
+    /// What was read was also shown: from now on the session knows the file.
+    pub fn saw(&self, raw: Raw, extent: Extent) {
+        let Raw { real, bytes, sight } = raw;
+        let partial = extent == Extent::Part;
+        let sight = Sight { partial, ..sight };
+        self.ledger.record(&real, sight, Some(bytes));
+    }
+}

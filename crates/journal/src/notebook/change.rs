@@ -1,0 +1,394 @@
+//! One cell replaced, inserted or deleted.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::NotebookError;
+use super::json::{Member, Node};
+use super::layout::Layout;
+use super::view::{Cell, Notebook};
+
+/// The types a cell can be given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CellType {
+    Code,
+    Markdown,
+}
+
+impl CellType {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Code => "code",
+            Self::Markdown => "markdown",
+        }
+    }
+}
+
+/// What is to be done. A cell is named by its id, by `cell-N` or by N, counted from 0.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CellChange {
+    /// New source for a cell, and perhaps a new type. A code cell loses its outputs.
+    Replace {
+        cell: Option<String>,
+        source: String,
+        kind: Option<CellType>,
+    },
+    /// A new cell after the named one, or before all others.
+    Insert {
+        after: Option<String>,
+        source: String,
+        kind: Option<CellType>,
+    },
+    Delete {
+        cell: Option<String>,
+    },
+}
+
+/// The changed notebook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spliced {
+    pub content: Vec<u8>,
+    /// The cell that was changed, made or removed.
+    pub cell: String,
+    /// Its type; after the change, if it is still there.
+    pub kind: String,
+    /// What it said before; `None` for a new cell.
+    pub old_source: Option<String>,
+    pub language: Option<String>,
+}
+
+/// The bytes after the change. Outside the cell they are the same bytes.
+pub fn splice(bytes: &[u8], change: &CellChange) -> Result<Spliced, NotebookError> {
+    let notebook = Notebook::open(bytes)?;
+    let done = match change {
+        CellChange::Replace { cell, source, kind } => {
+            replace(&notebook, notebook.find(cell.as_deref())?, source, *kind)
+        }
+        CellChange::Insert {
+            after,
+            source,
+            kind,
+        } => {
+            let kind = kind.ok_or(NotebookError::NoType)?;
+            let after = match after.as_deref().filter(|name| !name.trim().is_empty()) {
+                Some(name) => Some(notebook.find(Some(name))?),
+                None => None,
+            };
+            insert(&notebook, after, source, kind)
+        }
+        CellChange::Delete { cell } => delete(&notebook, notebook.find(cell.as_deref())?),
+    };
+    let mut content = bytes[..notebook.mark].to_vec();
+    let mut at = 0;
+    for (range, text) in &done.edits {
+        content.extend_from_slice(&notebook.text.as_bytes()[at..range.start]);
+        content.extend_from_slice(text.as_bytes());
+        at = range.end;
+    }
+    content.extend_from_slice(&notebook.text.as_bytes()[at..]);
+    if content == bytes {
+        return Err(NotebookError::Unchanged);
+    }
+    verify(&notebook, change, &done, &content)?;
+    Ok(Spliced {
+        content,
+        language: notebook.language(),
+        cell: done.cell,
+        kind: done.kind,
+        old_source: done.old_source,
+    })
+}
+
+/// Edits of the text, in order and apart, and what they amount to.
+struct Done {
+    edits: Vec<(Range<usize>, String)>,
+    index: usize,
+    cell: String,
+    kind: String,
+    old_source: Option<String>,
+}
+
+impl<'a> Notebook<'a> {
+    fn cell(&self, index: usize) -> Cell<'a> {
+        Cell::at(self.cells[index], index)
+    }
+
+    /// The index of the cell that is meant; an id goes before a place.
+    fn find(&self, name: Option<&str>) -> Result<usize, NotebookError> {
+        let ids = || self.cells().map(|cell| cell.name()).collect();
+        let Some(name) = name.map(str::trim).filter(|name| !name.is_empty()) else {
+            return Err(NotebookError::NoCellNamed { ids: ids() });
+        };
+        let with_id = self.cells().enumerate();
+        let with_id = with_id.filter(|(_, cell)| cell.id().as_deref() == Some(name));
+        let with_id: Vec<usize> = with_id.map(|(index, _)| index).collect();
+        if let [only] = with_id.as_slice() {
+            return Ok(*only);
+        }
+        if !with_id.is_empty() {
+            let places = with_id.iter().map(|index| format!("cell-{index}"));
+            return Err(NotebookError::AmbiguousCell {
+                asked: name.to_owned(),
+                places: places.collect(),
+            });
+        }
+        let place = name.strip_prefix("cell-").unwrap_or(name).parse();
+        match place {
+            Ok(index) if index < self.len() => Ok(index),
+            _ => Err(NotebookError::UnknownCell {
+                asked: name.to_owned(),
+                ids: ids(),
+            }),
+        }
+    }
+
+    /// An id no cell has; the same for the same notebook and source.
+    fn fresh_id(&self, source: &str) -> String {
+        let taken: Vec<String> = self.cells().filter_map(|cell| cell.id()).collect();
+        let candidates = (0_u64..).map(|attempt| {
+            let mut hasher = blake3::Hasher::new();
+            hasher.update(self.text.as_bytes());
+            hasher.update(source.as_bytes());
+            hasher.update(&attempt.to_le_bytes());
+            hasher.finalize().to_hex()[..8].to_owned()
+        });
+        let mut free = candidates.filter(|id| !taken.contains(id));
+        free.next().unwrap_or_default()
+    }
+}
+
+fn replace(notebook: &Notebook<'_>, index: usize, source: &str, kind: Option<CellType>) -> Done {
+    let (node, cell) = (notebook.cells[index], notebook.cell(index));
+    let layout = Layout::of(notebook, Some(&node));
+    let old_kind = cell.kind();
+    let new_kind = kind.map_or_else(|| old_kind.clone(), |kind| kind.name().to_owned());
+    let members = node.members();
+    let source = match members.iter().rfind(|member| member.is("source")) {
+        Some(member) => Source::like(notebook.text, &layout, &member.value, source),
+        None => Source::list(&layout, source),
+    };
+    let is_kept = new_kind == old_kind && members.iter().any(|member| member.is("source"));
+    let edits = if is_kept {
+        edits_in_place(&members, &new_kind, &source.0)
+    } else {
+        let text = recast(notebook.text, &layout, &members, &new_kind, &source.0);
+        vec![(node.start..node.end, text)]
+    };
+    Done {
+        edits,
+        index,
+        cell: cell.name(),
+        kind: new_kind,
+        old_source: Some(cell.source()),
+    }
+}
+
+/// The values that change, each by itself; the rest of the cell keeps its bytes, too.
+fn edits_in_place(members: &[Member<'_>], kind: &str, source: &str) -> Vec<(Range<usize>, String)> {
+    let mut edits = Vec::new();
+    for member in members {
+        let value = member.value;
+        let new = match () {
+            () if member.is("source") => source,
+            () if kind == "code" && member.is("outputs") && !value.elements().is_empty() => "[]",
+            () if kind == "code" && member.is("execution_count") => "null",
+            () => continue,
+        };
+        edits.push((value.start..value.end, new.to_owned()));
+    }
+    edits
+}
+
+/// The cell with another type: members that type does not have go, those it needs come.
+fn recast(text: &str, layout: &Layout, members: &[Member<'_>], kind: &str, source: &str) -> String {
+    let is_code = kind == "code";
+    let member = |key: &str, value: &str| format!("\"{key}\"{}{value}", layout.colon);
+    let mut kept = vec![member("cell_type", &layout.string(kind))];
+    if is_code {
+        kept.push(member("execution_count", "null"));
+    }
+    let dropped = [
+        "cell_type",
+        "execution_count",
+        "outputs",
+        "source",
+        "attachments",
+    ];
+    let stays = |one: &&Member<'_>| !dropped.iter().any(|key| one.is(key));
+    kept.extend(
+        members
+            .iter()
+            .filter(stays)
+            .map(|one| text[one.key.start..one.value.end].to_owned()),
+    );
+    if is_code {
+        kept.push(member("outputs", "[]"));
+    }
+    kept.push(member("source", source));
+    layout.object_of(&kept)
+}
+
+fn insert(notebook: &Notebook<'_>, after: Option<usize>, source: &str, kind: CellType) -> Done {
+    // A neighbour shows how a cell is written here.
+    let model = notebook.cells.get(after.unwrap_or(0));
+    let layout = Layout::of(notebook, model);
+    let form = model.and_then(|cell| cell.get("source"));
+    let source_text = match form {
+        Some(form) if form.is_string() => Source(layout.string(source)),
+        _ => Source::list(&layout, source),
+    };
+    let id = notebook.has_ids().then(|| notebook.fresh_id(source));
+    let mut members = vec![("cell_type", layout.string(kind.name()))];
+    if kind == CellType::Code {
+        members.push(("execution_count", "null".to_owned()));
+    }
+    if let Some(id) = &id {
+        members.push(("id", layout.string(id)));
+    }
+    members.push(("metadata", "{}".to_owned()));
+    if kind == CellType::Code {
+        members.push(("outputs", "[]".to_owned()));
+    }
+    members.push(("source", source_text.0));
+    let cell = layout.object(&members);
+    let index = after.map_or(0, |after| after + 1);
+    let edit = match (notebook.cells.as_slice(), after) {
+        ([], _) => {
+            let list = notebook.list;
+            (list.start..list.end, layout.list_of_one(&cell))
+        }
+        (cells, Some(after)) => {
+            let end = cells[after].end;
+            (end..end, format!("{}{cell}", separator(notebook, &layout)))
+        }
+        (cells, None) => {
+            let start = cells[0].start;
+            (
+                start..start,
+                format!("{cell}{}", separator(notebook, &layout)),
+            )
+        }
+    };
+    Done {
+        edits: vec![edit],
+        index,
+        cell: id.unwrap_or_else(|| format!("cell-{index}")),
+        kind: kind.name().to_owned(),
+        old_source: None,
+    }
+}
+
+/// What stands between two cells.
+fn separator(notebook: &Notebook<'_>, layout: &Layout) -> String {
+    let text = notebook.text;
+    match notebook.cells.as_slice() {
+        [first, second, ..] => text[first.end..second.start].to_owned(),
+        [only] => match &text[notebook.list.start + 1..only.start] {
+            lead if lead.contains('\n') => format!(",{lead}"),
+            _ => layout.comma.clone(),
+        },
+        [] => String::new(),
+    }
+}
+
+fn delete(notebook: &Notebook<'_>, index: usize) -> Done {
+    let cell = notebook.cell(index);
+    let cells = &notebook.cells;
+    let edit = match (index, cells.get(index + 1)) {
+        (0, None) => (notebook.list.start..notebook.list.end, "[]".to_owned()),
+        (0, Some(next)) => (cells[0].start..next.start, String::new()),
+        _ => (cells[index - 1].end..cells[index].end, String::new()),
+    };
+    Done {
+        edits: vec![edit],
+        index,
+        cell: cell.name(),
+        kind: cell.kind(),
+        old_source: Some(cell.source()),
+    }
+}
+
+/// The JSON of a source.
+struct Source(String);
+
+impl Source {
+    /// In the form and with the blanks of the one it replaces; lines that stay keep their bytes.
+    fn like(text: &str, layout: &Layout, old: &Node<'_>, source: &str) -> Self {
+        if old.is_string() {
+            return Self(match old.text().as_deref() == Some(source) {
+                true => old.raw().to_owned(),
+                false => layout.string(source),
+            });
+        }
+        let elements = old.elements();
+        let known: HashMap<String, &str> = elements
+            .iter()
+            .filter_map(|element| Some((element.text()?, element.raw())))
+            .collect();
+        let items = lines(source).map(|line| match known.get(line) {
+            Some(raw) => (*raw).to_owned(),
+            None => layout.string(line),
+        });
+        let items: Vec<String> = items.collect();
+        let (Some(first), Some(last)) = (elements.first(), elements.last()) else {
+            return Self(layout.list(&items));
+        };
+        if items.is_empty() {
+            return Self("[]".to_owned());
+        }
+        let open = &text[old.start..first.start];
+        let close = &text[last.end..old.end];
+        let between = match elements.as_slice() {
+            [first, second, ..] => text[first.end..second.start].to_owned(),
+            _ if open.contains('\n') => format!(",{}", &open[1..]),
+            _ => layout.comma.clone(),
+        };
+        Self(format!("{open}{}{close}", items.join(&between)))
+    }
+
+    fn list(layout: &Layout, source: &str) -> Self {
+        let items: Vec<String> = lines(source).map(|line| layout.string(line)).collect();
+        Self(layout.list(&items))
+    }
+}
+
+/// The lines with their breaks; none for an empty text.
+fn lines(source: &str) -> impl Iterator<Item = &str> {
+    source.split_inclusive('\n')
+}
+
+/// The result must be a notebook in which only that cell differs, and says what was asked.
+fn verify(
+    before: &Notebook<'_>,
+    change: &CellChange,
+    done: &Done,
+    content: &[u8],
+) -> Result<(), NotebookError> {
+    let damaged = |_| NotebookError::WouldDamage;
+    let after = Notebook::open(content).map_err(damaged)?;
+    let raw = |notebook: &Notebook<'_>, range: Range<usize>| -> Vec<String> {
+        let cells = notebook.cells.get(range).unwrap_or_default();
+        cells.iter().map(|cell| cell.raw().to_owned()).collect()
+    };
+    let (skip_before, skip_after, source) = match change {
+        CellChange::Replace { source, .. } => (1, 1, Some(source)),
+        CellChange::Insert { source, .. } => (0, 1, Some(source)),
+        CellChange::Delete { .. } => (1, 0, None),
+    };
+    let (index, old, new) = (done.index, before.len(), after.len());
+    let same = old + skip_after == new + skip_before
+        && raw(before, 0..index) == raw(&after, 0..index)
+        && raw(before, index + skip_before..old) == raw(&after, index + skip_after..new)
+        && source.is_none_or(|source| after.cell(index).source() == *source)
+        && before.text[..before.list.start] == after.text[..after.list.start]
+        && before.text[before.list.end..] == after.text[after.list.end..];
+    if same {
+        Ok(())
+    } else {
+        Err(NotebookError::WouldDamage)
+    }
+}
+
+#[cfg(test)]
+#[path = "change_tests.rs"]
+mod tests;

@@ -1,0 +1,318 @@
+//! The cells of a notebook and their outputs, decoded for showing.
+
+use super::NotebookError;
+use super::json::{self, Node};
+use crate::text::UTF8_BOM;
+
+/// A notebook whose JSON was checked.
+#[derive(Clone)]
+pub struct Notebook<'a> {
+    /// Without the byte order mark.
+    pub(super) text: &'a str,
+    /// How many bytes of the file stand before `text`.
+    pub(super) mark: usize,
+    pub(super) root: Node<'a>,
+    /// The array.
+    pub(super) list: Node<'a>,
+    pub(super) cells: Vec<Node<'a>>,
+}
+
+/// One cell.
+pub struct Cell<'a> {
+    node: Node<'a>,
+    index: usize,
+}
+
+/// One thing a cell put out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Output {
+    /// Printed, computed or raised.
+    Text { text: String },
+    /// A picture, in base 64 as it stands in the notebook, without line breaks.
+    Image { media_type: String, data: String },
+}
+
+/// Pictures a model can be shown.
+const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+/// Of several forms of one result, the first that is there is shown.
+const TEXTS: [&str; 6] = [
+    "text/plain",
+    "text/markdown",
+    "text/latex",
+    "image/svg+xml",
+    "text/html",
+    "application/json",
+];
+
+impl<'a> Notebook<'a> {
+    /// Checks that these bytes are a notebook with cells.
+    pub fn open(bytes: &'a [u8]) -> Result<Self, NotebookError> {
+        let mark = if bytes.starts_with(UTF8_BOM) {
+            UTF8_BOM.len()
+        } else {
+            0
+        };
+        let body = &bytes[mark..];
+        let text = std::str::from_utf8(body).map_err(|error| NotebookError::Json {
+            fault: json::fault(body, error.valid_up_to(), "bytes that are no UTF-8"),
+        })?;
+        let root = json::parse(text).map_err(|fault| NotebookError::Json { fault })?;
+        let not = |why| Err(NotebookError::NotNotebook { why });
+        if !root.is_object() {
+            return not("its JSON is not an object");
+        }
+        let Some(list) = root.get("cells").filter(Node::is_array) else {
+            return match root.get("worksheets") {
+                Some(_) => not(
+                    "its format is older than nbformat 4; convert it first, with \
+                     `jupyter nbconvert --to notebook --inplace`",
+                ),
+                None => not("it has no list of cells"),
+            };
+        };
+        let cells = list.elements();
+        if !cells.iter().all(Node::is_object) {
+            return not("one of its cells is not an object");
+        }
+        Ok(Self {
+            text,
+            mark,
+            root,
+            list,
+            cells,
+        })
+    }
+
+    pub fn len(&self) -> usize {
+        self.cells.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+
+    /// The cells in order.
+    pub fn cells(&self) -> impl Iterator<Item = Cell<'a>> {
+        let cells = self.cells.iter().enumerate();
+        cells.map(|(index, node)| Cell::at(*node, index))
+    }
+
+    /// The programming language, as far as the notebook says.
+    pub fn language(&self) -> Option<String> {
+        let metadata = self.root.get("metadata")?;
+        let of = |part: &str, key: &str| metadata.get(part)?.get(key)?.text();
+        of("language_info", "name").or_else(|| of("kernelspec", "language"))
+    }
+
+    /// Only since nbformat 4.5 may a cell have an id.
+    pub(super) fn has_ids(&self) -> bool {
+        let number = |key| self.root.get(key).and_then(|node| node.number());
+        (number("nbformat"), number("nbformat_minor")) >= (Some(4), Some(5))
+    }
+}
+
+impl<'a> Cell<'a> {
+    pub(super) fn at(node: Node<'a>, index: usize) -> Self {
+        Self { node, index }
+    }
+
+    /// Its id, or `cell-N` counted from 0.
+    pub fn name(&self) -> String {
+        self.id().unwrap_or_else(|| format!("cell-{}", self.index))
+    }
+
+    pub(super) fn id(&self) -> Option<String> {
+        self.node.get("id")?.text().filter(|id| !id.is_empty())
+    }
+
+    /// `code`, `markdown` or `raw`.
+    pub fn kind(&self) -> String {
+        let kind = self.node.get("cell_type").and_then(|kind| kind.text());
+        kind.unwrap_or_else(|| "raw".to_owned())
+    }
+
+    pub fn source(&self) -> String {
+        let source = self.node.get("source").and_then(|source| source.joined());
+        source.unwrap_or_default()
+    }
+
+    /// What it put out, in order.
+    pub fn outputs(&self) -> Vec<Output> {
+        let outputs = self.node.get("outputs").map(|outputs| outputs.elements());
+        outputs.iter().flatten().flat_map(shown).collect()
+    }
+}
+
+fn shown(output: &Node<'_>) -> Vec<Output> {
+    let text = |key: &str| output.get(key).and_then(|node| node.joined());
+    match text("output_type").as_deref() {
+        Some("stream") => said(text("text").unwrap_or_default()),
+        Some("error") => {
+            let trace: Vec<String> = output
+                .get("traceback")
+                .map(|trace| trace.elements())
+                .iter()
+                .flatten()
+                .filter_map(Node::text)
+                .collect();
+            let name = text("ename").unwrap_or_else(|| "error".to_owned());
+            let value = text("evalue").unwrap_or_default();
+            let last = format!("{name}: {value}");
+            let trace = without_ansi(&trace.join("\n"));
+            if trace.contains(last.trim_end()) {
+                said(trace)
+            } else {
+                said(format!("{trace}\n{last}").trim_start().to_owned())
+            }
+        }
+        _ => output.get("data").map_or(Vec::new(), |data| bundle(&data)),
+    }
+}
+
+/// One result in several forms: the picture, else the best text.
+fn bundle(data: &Node<'_>) -> Vec<Output> {
+    let picture = PICTURES.iter().find_map(|kind| {
+        let mut encoded = data.get(kind)?.joined()?;
+        encoded.retain(|character| !character.is_ascii_whitespace());
+        Some(Output::Image {
+            media_type: (*kind).to_owned(),
+            data: encoded,
+        })
+    });
+    if let Some(picture) = picture {
+        return vec![picture];
+    }
+    for kind in TEXTS {
+        if let Some(form) = data.get(kind) {
+            return said(form.joined().unwrap_or_else(|| form.raw().to_owned()));
+        }
+    }
+    let others = data.members();
+    let others: Vec<String> = others
+        .iter()
+        .filter_map(|member| {
+            let size = member.value.raw().len();
+            Some(format!("{}, {size} bytes", member.key.text()?))
+        })
+        .collect();
+    said(match others.is_empty() {
+        true => String::new(),
+        false => format!("[output that cannot be shown: {}]", others.join("; ")),
+    })
+}
+
+fn said(text: String) -> Vec<Output> {
+    let text = without_ansi(&text);
+    match text.trim().is_empty() {
+        true => Vec::new(),
+        false => vec![Output::Text { text }],
+    }
+}
+
+/// Without the escape sequences that colour a terminal.
+fn without_ansi(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(found) = rest.find('\u{1b}') {
+        plain.push_str(&rest[..found]);
+        rest = &rest[found + 1..];
+        rest = match rest.as_bytes().first() {
+            Some(b'[') => {
+                let end = rest[1..].find(|byte| matches!(byte, '@'..='~'));
+                end.map_or("", |end| &rest[end + 2..])
+            }
+            Some(b']') => {
+                let end = rest.find(['\u{7}', '\u{1b}']);
+                end.map_or("", |end| &rest[end..])
+                    .trim_start_matches('\u{7}')
+            }
+            Some(b'\\') => &rest[1..], // the end of a sequence before it
+            _ => rest,
+        };
+    }
+    plain.push_str(rest);
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_named_and_shown() {
+        let text = r#"{"cells": [
+            {"id": "a1", "cell_type": "code", "source": ["x\n", "y"], "outputs": [
+                {"output_type": "stream", "name": "stdout", "text": ["one\n", "\u001b[31mtwo\u001b[0m"]},
+                {"output_type": "error", "ename": "E", "evalue": "bad", "traceback": ["\u001b[1mline\u001b[0m"]},
+                {"output_type": "execute_result", "data": {"text/plain": ["<Figure>"], "image/png": "iVBO\nRw=="}},
+                {"output_type": "display_data", "data": {"text/html": "<b>", "text/plain": "b"}},
+                {"output_type": "display_data", "data": {"application/vnd.x": {"a": NaN}}},
+                {"output_type": "display_data", "data": {}}
+            ]},
+            {"cell_type": "markdown", "source": "text"},
+            {}
+        ], "metadata": {"kernelspec": {"language": "julia"}}}"#;
+        let notebook = Notebook::open(text.as_bytes()).unwrap();
+        let cells: Vec<_> = notebook
+            .cells()
+            .map(|cell| (cell.name(), cell.kind(), cell.source()))
+            .collect();
+        let expected = [
+            ("a1", "code", "x\ny"),
+            ("cell-1", "markdown", "text"),
+            ("cell-2", "raw", ""),
+        ];
+        assert_eq!(
+            cells,
+            expected.map(|(name, kind, source)| (name.into(), kind.into(), source.into()))
+        );
+        assert_eq!(notebook.language().as_deref(), Some("julia"));
+        let text = |text: &str| Output::Text { text: text.into() };
+        assert_eq!(
+            notebook.cells().next().unwrap().outputs(),
+            [
+                text("one\ntwo"),
+                text("line\nE: bad"),
+                Output::Image {
+                    media_type: "image/png".into(),
+                    data: "iVBORw==".into()
+                },
+                text("b"),
+                text("[output that cannot be shown: application/vnd.x, 10 bytes]"),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_no_notebook_is_refused() {
+        let cases: [(&[u8], &str); 6] = [
+            (b"", "1:1"),
+            (
+                b"{\"cells\": [\xff]}",
+                "1:12 (line:column): bytes that are no UTF-8",
+            ),
+            (b"[]", "not an object"),
+            (b"{}", "no list of cells"),
+            (b"{\"worksheets\": []}", "nbconvert"),
+            (b"{\"cells\": [3]}", "not an object"),
+        ];
+        for (bytes, part) in cases {
+            let error = Notebook::open(bytes).err().unwrap().to_string();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn escape_sequences_are_left_out() {
+        let cases = [
+            ("\u{1b}[0;31mred\u{1b}[0m", "red"),
+            ("\u{1b}]0;title\u{7}x", "x"),
+            ("\u{1b}]8;;url\u{1b}\\link", "link"),
+            ("cut \u{1b}[3", "cut "),
+            ("end \u{1b}", "end "),
+        ];
+        for (text, plain) in cases {
+            assert_eq!(without_ansi(text), plain);
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Why nothing was undone, worded for the model or the person who asked.
+
+use std::path::PathBuf;
+
+/// Why nothing was undone. In every case all files are as they were.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum UndoError {
+    #[error("there is nothing to undo: no change of this session stands.")]
+    Nothing,
+    #[error("nothing was changed since then, or everything has been taken back already.")]
+    NothingSince,
+    #[error("no change has the id {id}. {}", recent_names(.recent))]
+    Unknown { id: String, recent: Vec<String> },
+    #[error(
+        "{id} can no longer be undone: what was there before has been dropped, because undo data is kept for 30 days, 10,000 changes and 512 MB per session. Use version control, or change the files by hand."
+    )]
+    Dropped { id: String },
+    #[error("{id} has been undone already, by {by}. To make its change again, undo {by}.")]
+    AlreadyUndone { id: String, by: String },
+    #[error("{id} changed nothing: {why} There is nothing to undo.")]
+    NeverMade { id: String, why: String },
+    #[error(
+        "{id} was interrupted by a crash, and a file of it was changed by someone else since, so it cannot be undone as a whole. Change the files by hand."
+    )]
+    Unclear { id: String },
+    #[error("what {path} held before {id} is missing or damaged in the undo journal; nothing was undone.", path = .path.display())]
+    Damaged { id: String, path: PathBuf },
+    #[error("{0}")]
+    Conflict(String),
+    #[error("this session keeps no undo journal, so nothing can be undone.")]
+    NoJournal,
+}
+
+fn recent_names(recent: &[String]) -> String {
+    if recent.is_empty() {
+        "No change of this session can be undone.".to_owned()
+    } else {
+        format!("The latest that can be undone: {}.", recent.join(", "))
+    }
+}

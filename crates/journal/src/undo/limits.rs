@@ -1,0 +1,143 @@
+//! The journal stays bounded: by size, age and number of units. The oldest go
+//! first, whole, and their ids are remembered, so that asking for one says why.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use super::History;
+use super::perform::now;
+use super::record::{FileRecord, Record};
+use super::units::Units;
+use crate::error::JournalError;
+
+/// How much is kept per session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    pub bytes: u64,
+    pub age: Duration,
+    pub units: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            bytes: 512 << 20,
+            age: Duration::from_secs(30 * 24 * 60 * 60),
+            units: 10_000,
+        }
+    }
+}
+
+/// How many ids of dropped units are remembered.
+const REMEMBERED: usize = 20_000;
+
+/// What is in the folder, as far as this process knows.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) ids: HashSet<String>,
+    hashes: HashSet<String>,
+    bytes: u64,
+    oldest: Option<u64>,
+}
+
+impl Tally {
+    pub(super) fn of(units: &Units) -> Self {
+        let mut tally = Self::default();
+        for unit in &units.all {
+            tally.ids.insert(unit.id().to_owned());
+            tally.oldest.get_or_insert(unit.intent.time);
+            tally.add(&unit.intent.files);
+        }
+        tally
+    }
+
+    pub(super) fn add(&mut self, files: &[FileRecord]) {
+        for (hash, size) in files.iter().flat_map(contents) {
+            if self.hashes.insert(hash.to_owned()) {
+                self.bytes += size;
+            }
+        }
+    }
+
+    fn exceeds(&self, limits: &Limits) -> bool {
+        let too_old = self.oldest.is_some_and(|oldest| is_too_old(oldest, limits));
+        self.bytes > limits.bytes || self.ids.len() > limits.units || too_old
+    }
+}
+
+fn is_too_old(time: u64, limits: &Limits) -> bool {
+    now().saturating_sub(time) > u64::try_from(limits.age.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The contents a file's record may have kept.
+fn contents(file: &FileRecord) -> impl Iterator<Item = (&str, u64)> {
+    let before = match &file.before {
+        super::record::Before::Absent => None,
+        super::record::Before::Regular { hash, size, .. } => Some((hash.as_str(), *size)),
+    };
+    let after = file.after.as_ref();
+    let after = after.map(|after| (after.hash.as_str(), after.size));
+    before.into_iter().chain(after)
+}
+
+impl History {
+    /// Called after each mutation; costs nothing unless a limit is passed. A failure shows, if it
+    /// matters, at the next mutation.
+    pub(super) fn keep_within_limits(&self) {
+        let exceeds = self
+            .tally()
+            .as_ref()
+            .is_some_and(|tally| tally.exceeds(&self.limits));
+        if exceeds {
+            let _ = self.drop_oldest();
+        }
+    }
+
+    fn drop_oldest(&self) -> Result<(), JournalError> {
+        let Some(log) = self.store().open_alone()? else {
+            return Ok(());
+        };
+        let mut records = self.store().records()?;
+        let units = Units::of(records.clone());
+        let mut dropped = units.dropped.clone();
+        dropped.extend(first_to_go(&units, &self.limits));
+        let gone: HashSet<&String> = dropped.iter().collect();
+        records.retain(|record| match record {
+            Record::Intent(intent) => !gone.contains(&intent.unit),
+            Record::InPlace { unit, .. } | Record::Outcome { unit, .. } => !gone.contains(unit),
+            Record::Dropped { .. } => false,
+        });
+        let forgotten = dropped.len().saturating_sub(REMEMBERED);
+        let remembered = dropped.split_off(forgotten);
+        records.insert(0, Record::Dropped { units: remembered });
+        log.rewrite(&records)
+            .map_err(|error| self.store().failed(error))?;
+        let kept = Units::of(records);
+        self.store().keep_only(&kept.hashes());
+        *self.tally() = Some(Tally::of(&kept));
+        Ok(())
+    }
+}
+
+/// The ids of the oldest units, so many that nine tenths of each limit are kept. The newest stays.
+fn first_to_go(units: &Units, limits: &Limits) -> Vec<String> {
+    let (mut bytes, mut kept) = (0, 0);
+    let mut seen = HashSet::new();
+    let mut go = Vec::new();
+    for (age, unit) in units.all.iter().rev().enumerate() {
+        for (hash, size) in unit.intent.files.iter().flat_map(contents) {
+            if seen.insert(hash) {
+                bytes += size;
+            }
+        }
+        kept += 1;
+        let fits = bytes <= limits.bytes / 10 * 9
+            && kept <= (limits.units / 10 * 9).max(1)
+            && !is_too_old(unit.intent.time, limits);
+        // One without an outcome is recovery's to settle.
+        if age > 0 && (!fits || !go.is_empty()) && unit.ending.is_some() {
+            go.push(unit.id().to_owned());
+        }
+    }
+    go
+}

@@ -1,0 +1,175 @@
+//! What was done, newest first, as plain data.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::History;
+use super::perform::look;
+use super::record::Ending;
+use super::units::Unit;
+use crate::error::JournalError;
+use crate::stamp::ContentHash;
+
+/// One mutation of this session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnitSummary {
+    /// What it is undone by.
+    pub id: String,
+    pub call: String,
+    pub tool: String,
+    pub time: SystemTime,
+    pub files: Vec<FileSummary>,
+    /// What it took back, if it is an undo.
+    pub undoes: Vec<String>,
+    pub state: UnitState,
+    /// Could it be undone now? If not, why.
+    pub undoable: Result<(), String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileSummary {
+    /// As the call named it.
+    pub given: PathBuf,
+    pub real: PathBuf,
+    pub change: ChangeKind,
+    pub added: u64,
+    pub removed: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangeKind {
+    Created,
+    Changed,
+    Removed,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UnitState {
+    /// It stands.
+    Made,
+    Undone {
+        by: String,
+    },
+    /// It failed, or was taken back after a crash.
+    NotMade,
+    /// It is running, or was interrupted and not yet recovered.
+    Open,
+    /// It was interrupted, and someone else changed its files since.
+    Unclear,
+}
+
+impl ChangeKind {
+    pub(super) fn of(before: bool, after: bool) -> Self {
+        match (before, after) {
+            (false, _) => Self::Created,
+            (true, true) => Self::Changed,
+            (true, false) => Self::Removed,
+        }
+    }
+}
+
+impl History {
+    /// The latest `limit` units, newest first. Reads the files to tell what can be undone.
+    pub fn list(&self, limit: usize) -> Result<Vec<UnitSummary>, JournalError> {
+        let units = self.units()?;
+        let mut now = Now::default();
+        let newest_first = units.all.iter().rev().take(limit);
+        Ok(newest_first
+            .map(|unit| summary(unit, &units.all, &mut now))
+            .collect())
+    }
+
+    /// The files of what an undo would take back, without looking at them: what permission is
+    /// asked for.
+    pub fn files_of(&self, which: &super::Which) -> Result<Vec<FileSummary>, JournalError> {
+        let units = self.units()?;
+        let mut files: Vec<FileSummary> = Vec::new();
+        for unit in super::take_back::choose(&units, which)? {
+            for file in files_in(unit) {
+                if !files.iter().any(|known| known.real == file.real) {
+                    files.push(file);
+                }
+            }
+        }
+        Ok(files)
+    }
+}
+
+/// The hashes of files as they are now, each read once.
+#[derive(Default)]
+struct Now<'u>(HashMap<&'u Path, Option<Option<String>>>);
+
+impl<'u> Now<'u> {
+    /// `None`: it cannot be read.
+    fn hash(&mut self, real: &'u Path) -> &Option<Option<String>> {
+        self.0.entry(real).or_insert_with(|| {
+            let now = look(real, u64::MAX).ok()?;
+            Some(now.map(|now| ContentHash::of(&now.bytes).to_string()))
+        })
+    }
+}
+
+fn summary<'u>(unit: &'u Unit, all: &'u [Unit], now: &mut Now<'u>) -> UnitSummary {
+    let state = match (&unit.ending, &unit.undone_by) {
+        (Some(Ending::Made), None) => UnitState::Made,
+        (Some(Ending::Made), Some(by)) => UnitState::Undone { by: by.clone() },
+        (Some(Ending::NotMade), _) => UnitState::NotMade,
+        (Some(Ending::Unclear), _) => UnitState::Unclear,
+        (None, _) => UnitState::Open,
+    };
+    let undoable = match &state {
+        UnitState::Made => unchanged(unit, all, now),
+        UnitState::Undone { by } => Err(format!("undone by {by}")),
+        UnitState::NotMade => Err("it changed nothing".to_owned()),
+        UnitState::Open => Err("it is running, or was interrupted".to_owned()),
+        UnitState::Unclear => {
+            Err("it was interrupted, and its files were changed since".to_owned())
+        }
+    };
+    UnitSummary {
+        id: unit.id().to_owned(),
+        call: unit.intent.call.clone(),
+        tool: unit.intent.tool.clone(),
+        time: UNIX_EPOCH + Duration::from_millis(unit.intent.time),
+        files: files_in(unit).collect(),
+        undoes: unit.intent.undoes.clone(),
+        state,
+        undoable,
+    }
+}
+
+fn unchanged<'u>(unit: &'u Unit, all: &'u [Unit], now: &mut Now<'u>) -> Result<(), String> {
+    for file in &unit.intent.files {
+        let path = file.real.display();
+        match now.hash(&file.real) {
+            None => return Err(format!("{path} cannot be read")),
+            Some(hash) if hash.as_deref() == file.after_hash() => {}
+            Some(_) => {
+                let later = all.iter().rev().take_while(|later| later.id() != unit.id());
+                let ours = later.filter(|later| {
+                    let mut files = later.intent.files.iter();
+                    later.stands() && files.any(|other| other.real == file.real)
+                });
+                return Err(match ours.last() {
+                    Some(later) => format!(
+                        "{path} was changed again by {}: undo that first",
+                        later.id()
+                    ),
+                    None => format!("{path} was changed by someone else since"),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn files_in(unit: &Unit) -> impl Iterator<Item = FileSummary> {
+    unit.intent.files.iter().map(|file| FileSummary {
+        given: file.given.clone(),
+        real: file.real.clone(),
+        change: ChangeKind::of(file.before.hash().is_some(), file.after.is_some()),
+        added: file.added,
+        removed: file.removed,
+    })
+}

@@ -1,0 +1,106 @@
+//! The undo journal: every mutation can be taken back, also after a crash.
+//!
+//! Before a file is touched its content is on the disk under its hash, and a
+//! record says what is about to happen; afterwards another says how it ended.
+//! From that alone follow undo (also of an undo), recovery, and the list of
+//! what was done.
+//!
+//! - `record`, `store`, `units`: lines, files, and what they mean together
+//! - `perform`: one mutation, step by step
+//! - `take_back`, `preview`: undo, and what it would do
+//! - `recover`, `limits`, `list`: crashes, room, what people see
+
+mod error;
+mod limits;
+mod list;
+mod perform;
+mod preview;
+mod record;
+mod recover;
+mod store;
+mod take_back;
+mod units;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+pub use error::UndoError;
+pub use limits::Limits;
+pub use list::{ChangeKind, FileSummary, UnitState, UnitSummary};
+pub(crate) use perform::{Step, look, perform};
+pub use recover::{Recovered, Verdict};
+pub use take_back::{Mode, Undone, UndoneFile, Which};
+
+use crate::error::JournalError;
+use limits::Tally;
+use record::FileRecord;
+use store::Store;
+use units::Units;
+
+/// The undo journal of one session, in a folder of its own. Opening it creates nothing.
+#[derive(Debug)]
+pub struct History {
+    store: Store,
+    limits: Limits,
+    /// Filled at the first mutation.
+    tally: Mutex<Option<Tally>>,
+}
+
+impl History {
+    /// The journal in this folder (`SESSION/undo`), which need not exist.
+    pub fn open(folder: impl Into<PathBuf>) -> Self {
+        Self {
+            store: Store::new(folder.into()),
+            limits: Limits::default(),
+            tally: Mutex::new(None),
+        }
+    }
+
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.store.folder()
+    }
+
+    fn store(&self) -> &Store {
+        &self.store
+    }
+
+    fn tally(&self) -> MutexGuard<'_, Option<Tally>> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn units(&self) -> Result<Units, JournalError> {
+        Ok(Units::of(self.store.records()?))
+    }
+
+    /// An id nobody else has: the call's own, or that with a number if the call has several units.
+    fn new_unit(&self, call: &str) -> Result<String, JournalError> {
+        let mut tally = self.tally();
+        if tally.is_none() {
+            *tally = Some(Tally::of(&self.units()?));
+        }
+        let ids = &mut tally.get_or_insert_default().ids;
+        let mut id = call.to_owned();
+        let mut number = 1;
+        while !ids.insert(id.clone()) {
+            number += 1;
+            id = format!("{call}#{number}");
+        }
+        Ok(id)
+    }
+
+    fn count(&self, files: &[FileRecord]) {
+        if let Some(tally) = self.tally().as_mut() {
+            tally.add(files);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "undo_tests.rs"]
+mod undo_tests;

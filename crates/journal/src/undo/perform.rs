@@ -1,0 +1,313 @@
+//! A mutation, in the only order in which it may happen: pre-image → intent →
+//! commit → outcome. What precedes (locks, checks) is the caller's.
+//!
+//! Several files are one unit: an error in the middle puts back those already
+//! written. If even that fails the unit stays without an outcome, and the next
+//! start tries again.
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::fs::Access;
+
+use super::History;
+use super::record::{After, Before, Ending, FileRecord, Intent, Record, extended};
+use super::store::{Keep, Log, Store};
+use crate::commit::{self, Attributes, Directory};
+use crate::error::JournalError;
+use crate::open::Snapshot;
+use crate::stamp::{ContentHash, Stamp};
+use crate::ticket::Ticket;
+
+/// Contents above this are not kept just to be shown beside a conflict.
+const SHOWN: usize = 1 << 20;
+
+/// One file of a mutation; its lock is held, and `before` was read under it.
+#[derive(Debug)]
+pub(crate) struct Step {
+    pub(crate) given: PathBuf,
+    pub(crate) real: PathBuf,
+    pub(crate) before: Option<Snapshot>,
+    /// `None`: the file is removed.
+    pub(crate) after: Option<Vec<u8>>,
+    /// For a file that is made again, or is removed and may have to be put back.
+    pub(crate) attributes: Option<Attributes>,
+    /// Directories that go with a removed file, if they are empty then.
+    pub(crate) unmake: Vec<PathBuf>,
+    pub(crate) added: u64,
+    pub(crate) removed: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Performed {
+    /// The unit in the undo journal, if there is one.
+    pub(crate) unit: Option<String>,
+    /// One for each step; `None` for a file that was removed.
+    pub(crate) stamps: Vec<Option<Stamp>>,
+}
+
+/// The file at a resolved path; `None` if there is none.
+pub(crate) fn look(real: &Path, limit: u64) -> Result<Option<Snapshot>, JournalError> {
+    match Directory::of(real) {
+        Ok(directory) => directory.snapshot(limit),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(commit::open_failed("open", real, error)),
+    }
+}
+
+/// Makes all steps or none.
+pub(crate) fn perform(
+    history: Option<&History>,
+    ticket: &Ticket,
+    steps: &[Step],
+    undoes: Vec<String>,
+) -> Result<Performed, JournalError> {
+    for step in steps {
+        ticket.admit(&step.given, &step.real)?;
+    }
+    let unit = match history {
+        Some(history) => Some(OpenUnit::begin(history, ticket, steps, undoes)?),
+        None => None,
+    };
+    let temporaries: Vec<String> = match &unit {
+        Some(unit) => unit.temporaries.clone(),
+        None => steps.iter().map(|_| commit::temporary_name()).collect(),
+    };
+    let mut stamps = Vec::new();
+    for (at, step) in steps.iter().enumerate() {
+        let made = make(step, &temporaries[at], &mut || match &unit {
+            Some(unit) => unit.goes_in_place(at, step),
+            None => Ok(()),
+        });
+        match made {
+            Ok(stamp) => stamps.push(stamp),
+            Err(error) => {
+                let failed = put_back(&steps[..at], &stamps, &temporaries);
+                if !failed.is_empty() {
+                    return Err(JournalError::NotPutBack {
+                        error: Box::new(error),
+                        paths: failed,
+                    });
+                }
+                if let Some(unit) = &unit {
+                    unit.end(Ending::NotMade, Some(error.to_string()));
+                }
+                return Err(error);
+            }
+        }
+    }
+    let unit = unit.map(|unit| {
+        unit.end(Ending::Made, None);
+        unit.id
+    });
+    if let Some(history) = history {
+        history.keep_within_limits();
+    }
+    Ok(Performed { unit, stamps })
+}
+
+fn make(
+    step: &Step,
+    temporary: &str,
+    before_in_place: commit::BeforeInPlace<'_>,
+) -> Result<Option<Stamp>, JournalError> {
+    let (real, name) = (step.real.as_path(), temporary.as_ref());
+    match (&step.before, &step.after) {
+        (Some(before), Some(after)) => {
+            commit::replace(real, before, after, name, before_in_place).map(Some)
+        }
+        (None, Some(after)) => {
+            commit::create(real, after, name, step.attributes.as_ref()).map(Some)
+        }
+        (Some(before), None) => {
+            commit::remove(real, before)?;
+            commit::remove_made(&step.unmake);
+            Ok(None)
+        }
+        (None, None) => Ok(None),
+    }
+}
+
+/// Takes back the steps that were made, newest first; gives the files that could not be.
+fn put_back(steps: &[Step], stamps: &[Option<Stamp>], temporaries: &[String]) -> Vec<PathBuf> {
+    let mut failed = Vec::new();
+    for ((step, stamp), temporary) in steps.iter().zip(stamps).zip(temporaries).rev() {
+        let now = match (stamp, &step.after) {
+            (Some(stamp), Some(after)) => Some(Snapshot {
+                stamp: stamp.clone(),
+                bytes: after.clone(),
+            }),
+            _ => None,
+        };
+        let back = Step {
+            given: step.given.clone(),
+            real: step.real.clone(),
+            before: now,
+            after: step.before.as_ref().map(|before| before.bytes.clone()),
+            attributes: step.attributes.clone(),
+            unmake: Vec::new(),
+            added: 0,
+            removed: 0,
+        };
+        // In place is fine: the intent says what to do should this be interrupted, too.
+        if make(&back, temporary, &mut || Ok(())).is_err() {
+            failed.push(step.real.clone());
+        }
+    }
+    failed
+}
+
+/// A unit whose intent is on the disk.
+pub(super) struct OpenUnit<'h> {
+    store: &'h Store,
+    log: Log,
+    id: String,
+    pub(super) temporaries: Vec<String>,
+    in_place: Cell<bool>,
+}
+
+impl<'h> OpenUnit<'h> {
+    pub(super) fn begin(
+        history: &'h History,
+        ticket: &Ticket,
+        steps: &[Step],
+        undoes: Vec<String>,
+    ) -> Result<Self, JournalError> {
+        let store = history.store();
+        let log = store.open()?;
+        let id = history.new_unit(&ticket.call)?;
+        let mut files = Vec::new();
+        for step in steps {
+            files.push(record(store, step)?);
+        }
+        history.count(&files);
+        let temporaries = files.iter().map(|file| file.temporary.clone()).collect();
+        let in_place = files.iter().any(|file| file.in_place);
+        let intent = Record::Intent(Intent {
+            unit: id.clone(),
+            call: ticket.call.clone(),
+            tool: ticket.tool.clone(),
+            time: now(),
+            undoes,
+            files,
+        });
+        log.append(&intent, Keep::Durably)
+            .map_err(|error| store.failed(error))?;
+        Ok(Self {
+            store,
+            log,
+            id,
+            temporaries,
+            in_place: Cell::new(in_place),
+        })
+    }
+
+    /// From now on the file may be found half written: what it becomes must be known, too.
+    fn goes_in_place(&self, file: usize, step: &Step) -> Result<(), JournalError> {
+        if step.is_linked() {
+            return Ok(()); // the intent says so already
+        }
+        self.in_place.set(true);
+        if let Some(after) = &step.after {
+            self.store.put(after, Keep::Durably)?;
+        }
+        let unit = self.id.clone();
+        self.log
+            .append(&Record::InPlace { unit, file }, Keep::Durably)
+            .map_err(|error| self.store.failed(error))
+    }
+
+    /// A lost outcome is found again by the hashes, unless someone else changes a file that was
+    /// written in place: only then must it be on the disk.
+    pub(super) fn end(&self, ending: Ending, note: Option<String>) {
+        let unit = self.id.clone();
+        let keep = if self.in_place.get() {
+            Keep::Durably
+        } else {
+            Keep::Loosely
+        };
+        let _ = self
+            .log
+            .append(&Record::Outcome { unit, ending, note }, keep);
+    }
+}
+
+impl Step {
+    /// Is this the file of the step, by path or by another name of it?
+    pub(crate) fn is_same_object(&self, real: &Path, found: Option<&Snapshot>) -> bool {
+        let linked = match (&self.before, found) {
+            (Some(own), Some(found)) => own.stamp.same_object(&found.stamp),
+            _ => false,
+        };
+        self.real == real || linked
+    }
+
+    /// Other names of the file must see the change: it is overwritten in place.
+    fn is_linked(&self) -> bool {
+        let before = self.before.as_ref();
+        self.after.is_some() && before.is_some_and(|before| before.stamp.links > 1)
+    }
+}
+
+fn record(store: &Store, step: &Step) -> Result<FileRecord, JournalError> {
+    let before = match &step.before {
+        None => Before::Absent,
+        Some(before) => {
+            let failed = |error| commit::open_failed("read", &step.real, error);
+            let target = Directory::of(&step.real)
+                .and_then(|directory| directory.open_target(Access::READ_OK))
+                .map_err(failed)?;
+            let attributes = Attributes::of(&target, &before.stamp).map_err(failed)?;
+            Before::Regular {
+                hash: store.put(&before.bytes, Keep::Durably)?,
+                size: before.bytes.len() as u64,
+                mode: attributes.mode,
+                uid: attributes.uid,
+                gid: attributes.gid,
+                mtime: i64::try_from(before.stamp.mtime_ns).unwrap_or_default(),
+                extended: extended(&attributes.extended),
+            }
+        }
+    };
+    let in_place = step.is_linked();
+    let after = match &step.after {
+        None => None,
+        Some(after) => {
+            let hash = if in_place {
+                store.put(after, Keep::Durably)?
+            } else if after.len() <= SHOWN {
+                store.put(after, Keep::Loosely)?
+            } else {
+                ContentHash::of(after).to_string()
+            };
+            let size = after.len() as u64;
+            Some(After { hash, size })
+        }
+    };
+    Ok(FileRecord {
+        given: step.given.clone(),
+        real: step.real.clone(),
+        made: match (&before, &after) {
+            (Before::Absent, Some(_)) => commit::missing_parents(&step.real),
+            _ => Vec::new(),
+        },
+        unmade: step.unmake.clone(),
+        before,
+        after,
+        temporary: commit::temporary_name(),
+        in_place,
+        added: step.added,
+        removed: step.removed,
+    })
+}
+
+pub(super) fn now() -> u64 {
+    millis(SystemTime::now())
+}
+
+/// Milliseconds after the epoch.
+pub(super) fn millis(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,269 @@
+//! After a crash: what became of the units that have no outcome?
+//!
+//! Decided by hashes. A file is as intended, as before, or half written in
+//! place; anything else was made by someone else since, and is left alone. A
+//! unit that is partly made is taken back whole. The temporary files named in
+//! the intent are removed; never anything else.
+
+use std::path::{Path, PathBuf};
+
+use super::History;
+use super::perform::look;
+use super::record::{Ending, FileRecord, Record};
+use super::store::Keep;
+use super::units::{Unit, Units};
+use crate::commit::{self, Directory};
+use crate::error::JournalError;
+use crate::lock::FileLock;
+use crate::open::Snapshot;
+use crate::stamp::ContentHash;
+
+/// What recovery found and did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recovered {
+    pub unit: String,
+    pub tool: String,
+    pub files: Vec<PathBuf>,
+    pub verdict: Verdict,
+}
+
+/// What became of an interrupted unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// All files are as intended; it can be undone like any other.
+    Completed,
+    /// All files are as they were before: nothing had happened yet.
+    NeverHappened,
+    /// It was partly made, or a file half written, and has been taken back.
+    TakenBack,
+    /// A file is neither as before nor as intended: someone else changed it. Left alone.
+    Unclear,
+}
+
+/// What a file of an interrupted unit is now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    Before,
+    After,
+    /// Part old, part new.
+    Torn,
+    Other,
+}
+
+impl History {
+    /// Settles every unit that was interrupted. Harmless while others work on the same folder: it
+    /// waits for them, and what is still running has its outcome then.
+    pub fn recover(&self) -> Result<Vec<Recovered>, JournalError> {
+        let interrupted = |units: &Units| -> Vec<Unit> {
+            let open = units.all.iter().filter(|unit| unit.ending.is_none());
+            open.cloned().collect()
+        };
+        let mut settled = Vec::new();
+        for unit in interrupted(&Units::of(self.store().records()?)) {
+            // Files before the log, like everyone.
+            let reals: Vec<&Path> = unit.intent.files.iter().map(|file| &*file.real).collect();
+            let lock = FileLock::hold_all(&reals);
+            if matches!(lock, Err(JournalError::Locked { .. })) {
+                continue; // it can wait for the next start
+            }
+            let Some(log) = self.store().open_alone()? else {
+                break;
+            };
+            let current = interrupted(&Units::of(self.store().records()?));
+            let Some(unit) = current.into_iter().find(|found| found.id() == unit.id()) else {
+                continue;
+            };
+            let Ok(verdict) = self.settle(&unit) else {
+                continue; // files that cannot be restored now may be later
+            };
+            let (ending, note) = match verdict {
+                Verdict::Completed => (Ending::Made, "completed before a crash"),
+                Verdict::NeverHappened => (Ending::NotMade, "interrupted before it began"),
+                Verdict::TakenBack => (Ending::NotMade, "interrupted and taken back"),
+                Verdict::Unclear => (
+                    Ending::Unclear,
+                    "interrupted, and a file was changed by someone else since",
+                ),
+            };
+            let record = Record::Outcome {
+                unit: unit.id().to_owned(),
+                ending,
+                note: Some(note.to_owned()),
+            };
+            log.append(&record, Keep::Durably)
+                .map_err(|error| self.store().failed(error))?;
+            settled.push(Recovered {
+                unit: unit.id().to_owned(),
+                tool: unit.intent.tool.clone(),
+                files: reals_of(&unit),
+                verdict,
+            });
+        }
+        Ok(settled)
+    }
+
+    fn settle(&self, unit: &Unit) -> Result<Verdict, JournalError> {
+        for file in &unit.intent.files {
+            if let Ok(directory) = Directory::of(&file.real) {
+                directory.remove_leftover(file.temporary.as_ref());
+            }
+        }
+        let mut states = Vec::new();
+        for file in &unit.intent.files {
+            // What cannot be looked at is not ours any more.
+            states.push(match look(&file.real, u64::MAX) {
+                Ok(now) => (self.compare(file, now.as_ref()), now),
+                Err(_) => (Found::Other, None),
+            });
+        }
+        let found: Vec<Found> = states.iter().map(|(found, _)| *found).collect();
+        let verdict = decide(&found);
+        for (file, (found, now)) in unit.intent.files.iter().zip(states) {
+            let back = match found {
+                Found::Torn => true,
+                Found::After => verdict == Verdict::TakenBack,
+                Found::Before | Found::Other => false,
+            };
+            if back {
+                self.take_back(file, found, now)?;
+            } else if found == Found::Before && file.before.hash().is_none() {
+                commit::remove_made(&file.made);
+            } else if found == Found::After && file.after.is_none() {
+                // The file went; its directories may have been next.
+                commit::remove_made(&file.unmade);
+            }
+        }
+        Ok(verdict)
+    }
+
+    fn compare(&self, file: &FileRecord, now: Option<&Snapshot>) -> Found {
+        let hash = now.map(|now| ContentHash::of(&now.bytes).to_string());
+        if hash.as_deref() == file.after_hash() {
+            return Found::After;
+        }
+        if hash.as_deref() == file.before.hash() {
+            return Found::Before;
+        }
+        let (Some(now), true) = (now, file.in_place) else {
+            return Found::Other;
+        };
+        let kept = |hash: Option<&str>| hash.and_then(|hash| self.store().get(hash));
+        match (kept(file.before.hash()), kept(file.after_hash())) {
+            (Some(before), Some(after)) if is_torn(&now.bytes, &before, &after) => Found::Torn,
+            _ => Found::Other,
+        }
+    }
+
+    fn take_back(
+        &self,
+        file: &FileRecord,
+        found: Found,
+        now: Option<Snapshot>,
+    ) -> Result<(), JournalError> {
+        let real = file.real.as_path();
+        let before = match file.before.hash() {
+            None => None,
+            Some(hash) => Some(self.store().get(hash).ok_or_else(|| {
+                let missing = std::io::Error::other("a kept content is missing");
+                self.store().failed(missing)
+            })?),
+        };
+        let name = file.temporary.as_ref();
+        match (now, before) {
+            (Some(mut now), Some(before)) => {
+                if found == Found::Torn {
+                    now.stamp.links = now.stamp.links.max(2); // in place, as it was begun
+                    let mode = file.before.attributes().map_or(0, |before| before.mode);
+                    now.stamp.mode |= mode & 0o6000; // which writing clears
+                }
+                commit::replace(real, &now, &before, name, &mut || Ok(())).map(drop)
+            }
+            (None, Some(before)) => {
+                let attributes = file.before.attributes();
+                commit::create(real, &before, name, attributes.as_ref()).map(drop)
+            }
+            (Some(now), None) => {
+                commit::remove(real, &now)?;
+                commit::remove_made(&file.made);
+                Ok(())
+            }
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+fn reals_of(unit: &Unit) -> Vec<PathBuf> {
+    let files = unit.intent.files.iter();
+    files.map(|file| file.real.clone()).collect()
+}
+
+fn decide(found: &[Found]) -> Verdict {
+    let all = |wanted| found.iter().all(|&one| one == wanted);
+    if all(Found::Before) {
+        Verdict::NeverHappened
+    } else if all(Found::After) {
+        Verdict::Completed
+    } else if found.contains(&Found::Other) {
+        Verdict::Unclear
+    } else {
+        Verdict::TakenBack
+    }
+}
+
+/// Can an overwriting that was interrupted explain this content? Each byte is old or new; what
+/// grew beyond the old end may also still be zero.
+fn is_torn(now: &[u8], before: &[u8], after: &[u8]) -> bool {
+    let (short, long) = (before.len().min(after.len()), before.len().max(after.len()));
+    (short..=long).contains(&now.len())
+        && now.iter().enumerate().all(|(at, byte)| {
+            before.get(at) == Some(byte)
+                || after.get(at) == Some(byte)
+                || (at >= before.len() && *byte == 0)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_found_decides() {
+        use Found::{After, Before, Other, Torn};
+        let cases: [(&[Found], Verdict); 11] = [
+            (&[Before], Verdict::NeverHappened),
+            (&[After], Verdict::Completed),
+            (&[Torn], Verdict::TakenBack),
+            (&[Other], Verdict::Unclear),
+            (&[Before, Before], Verdict::NeverHappened),
+            (&[After, After], Verdict::Completed),
+            (&[After, Before], Verdict::TakenBack),
+            (&[After, Torn], Verdict::TakenBack),
+            (&[Torn, Before], Verdict::TakenBack),
+            (&[After, Other], Verdict::Unclear),
+            (&[], Verdict::NeverHappened),
+        ];
+        for (found, verdict) in cases {
+            assert_eq!(decide(found), verdict, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_mixture_of_old_and_new_is_torn() {
+        let cases = [
+            // (now, before, after, torn)
+            ("NEold", "oldold", "NEW", false), // too short a mixture: its third byte is from nowhere
+            ("NEdold", "oldold", "NEW", true),
+            ("NEWold", "oldold", "NEW", true),
+            ("NEW", "old", "NEWER", true),
+            ("NEW\0\0", "old", "NEWER", true),
+            ("N\0d", "old", "NEWER", false),
+            ("NEWERS", "old", "NEWER", false),
+            ("ol", "old", "NEWER", false),
+            ("mine", "old", "NEWER", false),
+        ];
+        for (now, before, after, torn) in cases {
+            let found = is_torn(now.as_bytes(), before.as_bytes(), after.as_bytes());
+            assert_eq!(found, torn, "{now}");
+        }
+    }
+}

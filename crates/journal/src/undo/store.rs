@@ -1,0 +1,291 @@
+//! What the undo journal keeps on disk: a folder with `log.jsonl`, one record a
+//! line, and `blobs/`, contents named by their hash.
+//!
+//! - Nothing is created before the first mutation; only the owner can read it.
+//! - Whoever changes files holds a shared lock on the log until the outcome is
+//!   written; recovery and the dropping of old units hold it alone.
+//! - A line that was cut off by a crash is passed over, and never continued.
+
+use std::collections::HashSet;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use super::record::Record;
+use crate::error::JournalError;
+use crate::stamp::ContentHash;
+
+const LOG: &str = "log.jsonl";
+const BLOBS: &str = "blobs";
+const IGNORE: &str = ".ignore";
+/// Blobs that are being written; what a crash leaves of them is removed with old units.
+const UNFINISHED: &str = "unfinished-";
+const PATIENCE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(2);
+
+#[derive(Debug)]
+pub(super) struct Store {
+    folder: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Hashes of blobs that this process knows to be on the disk.
+    durable: HashSet<String>,
+    unfinished: u64,
+}
+
+/// How sure a blob must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keep {
+    /// Survives a power failure: something is overwritten because of it.
+    Durably,
+    /// Nice to have: only shown to readers.
+    Loosely,
+}
+
+/// The log, opened and locked.
+#[derive(Debug)]
+pub(super) struct Log {
+    file: File,
+    path: PathBuf,
+}
+
+impl Store {
+    pub(super) fn new(folder: PathBuf) -> Self {
+        Self {
+            folder,
+            state: Mutex::default(),
+        }
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.folder.join(LOG)
+    }
+
+    fn blob_path(&self, hash: &str) -> PathBuf {
+        self.folder.join(BLOBS).join(hash)
+    }
+
+    pub(super) fn failed(&self, source: io::Error) -> JournalError {
+        JournalError::UndoJournal {
+            folder: self.folder.clone(),
+            source,
+        }
+    }
+
+    /// Opens the log for a mutation, making the folder if it is the first.
+    pub(super) fn open(&self) -> Result<Log, JournalError> {
+        self.open_log(FlockOperation::NonBlockingLockShared)
+            .map_err(|error| self.failed(error))
+    }
+
+    /// Opens the log when nobody is mutating; `None` if there is none.
+    pub(super) fn open_alone(&self) -> Result<Option<Log>, JournalError> {
+        if !self.exists() {
+            return Ok(None);
+        }
+        self.open_log(FlockOperation::NonBlockingLockExclusive)
+            .map(Some)
+            .map_err(|error| self.failed(error))
+    }
+
+    pub(super) fn exists(&self) -> bool {
+        self.log_path().exists()
+    }
+
+    fn open_log(&self, operation: FlockOperation) -> io::Result<Log> {
+        let path = self.log_path();
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let mut options = OpenOptions::new();
+            options.read(true).append(true).mode(0o600);
+            let file = match options.open(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    let blobs = self.folder.join(BLOBS);
+                    DirBuilder::new()
+                        .recursive(true)
+                        .mode(0o700)
+                        .create(&blobs)?;
+                    // Where someone works in the folder above: searches do not look in here.
+                    fs::write(self.folder.join(IGNORE), "*\n")?;
+                    let file = options.create(true).open(&path)?;
+                    sync_directory(&self.folder)?;
+                    file
+                }
+                result => result?,
+            };
+            match flock(&file, operation) {
+                Err(Errno::WOULDBLOCK) if Instant::now() < deadline => {
+                    std::thread::sleep(PAUSE);
+                    continue;
+                }
+                Err(Errno::WOULDBLOCK) => return Err(Errno::WOULDBLOCK.into()),
+                Err(Errno::INTR) => continue,
+                // Some network file systems have no locks.
+                Ok(()) | Err(_) => {}
+            }
+            // It may have been rewritten while we waited.
+            let current = fs::metadata(&path).ok();
+            let own = file.metadata()?;
+            if current.is_some_and(|found| (found.dev(), found.ino()) == (own.dev(), own.ino())) {
+                return Ok(Log { file, path });
+            }
+        }
+    }
+
+    /// All records that can be read, oldest first.
+    pub(super) fn records(&self) -> Result<Vec<Record>, JournalError> {
+        let text = match fs::read(self.log_path()) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(self.failed(error)),
+        };
+        Ok(text
+            .split(|&byte| byte == b'\n')
+            .filter_map(|line| serde_json::from_slice(line).ok())
+            .collect())
+    }
+
+    /// Keeps a content and gives the hash it is found by.
+    pub(super) fn put(&self, content: &[u8], keep: Keep) -> Result<String, JournalError> {
+        let hash = ContentHash::of(content).to_string();
+        if !self.lock().durable.contains(&hash) {
+            self.write_blob(&hash, content, keep)
+                .map_err(|error| self.failed(error))?;
+            if keep == Keep::Durably {
+                self.lock().durable.insert(hash.clone());
+            }
+        }
+        Ok(hash)
+    }
+
+    fn write_blob(&self, hash: &str, content: &[u8], keep: Keep) -> io::Result<()> {
+        let blobs = self.folder.join(BLOBS);
+        match File::open(self.blob_path(hash)) {
+            Ok(file) if file.metadata()?.len() == content.len() as u64 => {
+                if keep == Keep::Durably {
+                    file.sync_all()?;
+                    sync_directory(&blobs)?;
+                }
+                return Ok(());
+            }
+            _ => {}
+        }
+        let number = {
+            let mut state = self.lock();
+            state.unfinished += 1;
+            state.unfinished
+        };
+        let name = format!("{UNFINISHED}{}-{number}", std::process::id());
+        let unfinished = blobs.join(name);
+        let written = (|| {
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&unfinished)?;
+            file.write_all(content)?;
+            if keep == Keep::Durably {
+                file.sync_all()?;
+            }
+            fs::rename(&unfinished, self.blob_path(hash))
+        })();
+        if written.is_err() {
+            let _ = fs::remove_file(&unfinished);
+        }
+        written?;
+        match keep {
+            Keep::Durably => sync_directory(&blobs),
+            Keep::Loosely => Ok(()),
+        }
+    }
+
+    /// A kept content; `None` if it is gone or damaged.
+    pub(super) fn get(&self, hash: &str) -> Option<Vec<u8>> {
+        let content = fs::read(self.blob_path(hash)).ok()?;
+        (ContentHash::of(&content).to_string() == hash).then_some(content)
+    }
+
+    /// Removes every blob that is not named, and what a crash left unfinished.
+    /// Only with the log opened alone.
+    pub(super) fn keep_only(&self, hashes: &HashSet<&str>) {
+        let Ok(entries) = fs::read_dir(self.folder.join(BLOBS)) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            if !name.to_str().is_some_and(|name| hashes.contains(name)) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+        self.lock().durable.clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Log {
+    /// Adds a record with a single write.
+    pub(super) fn append(&self, record: &Record, keep: Keep) -> io::Result<()> {
+        let mut line = Vec::new();
+        let length = self.file.metadata()?.len();
+        let mut last = [b'\n'];
+        if length > 0 {
+            self.file.read_exact_at(&mut last, length - 1)?;
+        }
+        if last != *b"\n" {
+            line.push(b'\n');
+        }
+        serde_json::to_writer(&mut line, record)?;
+        line.push(b'\n');
+        (&self.file).write_all(&line)?;
+        match keep {
+            Keep::Durably => self.file.sync_data(),
+            Keep::Loosely => Ok(()),
+        }
+    }
+
+    /// Puts these records in place of all others. Only if it was opened alone.
+    pub(super) fn rewrite(&self, records: &[Record]) -> io::Result<()> {
+        let mut text = Vec::new();
+        for record in records {
+            serde_json::to_writer(&mut text, record)?;
+            text.push(b'\n');
+        }
+        let new = self.path.with_extension("jsonl.new");
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&new)?;
+        file.write_all(&text)?;
+        file.sync_all()?;
+        fs::rename(&new, &self.path)?;
+        match self.path.parent() {
+            Some(folder) => sync_directory(folder),
+            None => Ok(()),
+        }
+    }
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    // Not every file system can; then there is nothing more to be done.
+    let _ = File::open(path)?.sync_all();
+    Ok(())
+}

@@ -1,0 +1,218 @@
+//! Recovery, on states made by hand: what a crash leaves at each step.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::perform::{OpenUnit, Step, look};
+use super::{History, Verdict};
+use crate::ticket::Ticket;
+
+struct Scene {
+    _dir: tempfile::TempDir,
+    root: PathBuf,
+    history: History,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        fs::create_dir(root.join("work")).unwrap();
+        let history = History::open(root.join("undo"));
+        Self {
+            _dir: dir,
+            root,
+            history,
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.root.join("work").join(name)
+    }
+
+    fn put(&self, name: &str, content: &str) {
+        fs::write(self.path(name), content).unwrap();
+    }
+
+    fn get(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.path(name)).ok()
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.root.join("work")).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// A call that was killed right after its intent; gives the names of its temporary files.
+    fn begin(&self, changes: &[(&str, Option<&str>)]) -> Vec<String> {
+        let step = |(name, after): &(&str, Option<&str>)| Step {
+            given: self.path(name),
+            real: self.path(name),
+            before: look(&self.path(name), u64::MAX).unwrap(),
+            after: after.map(|after| after.as_bytes().to_vec()),
+            attributes: None,
+            unmake: Vec::new(),
+            added: 0,
+            removed: 0,
+        };
+        let steps: Vec<Step> = changes.iter().map(step).collect();
+        let ticket = Ticket::unconfined("call", "Test");
+        let unit = OpenUnit::begin(&self.history, &ticket, &steps, Vec::new()).unwrap();
+        unit.temporaries.clone()
+    }
+
+    fn recover(&self) -> Verdict {
+        // As the next start would: nothing remembered.
+        let settled = History::open(self.root.join("undo")).recover().unwrap();
+        assert_eq!(settled.len(), 1);
+        assert_eq!(self.history.recover().unwrap(), []);
+        settled[0].verdict
+    }
+}
+
+#[test]
+fn one_file_by_rename() {
+    let cases = [
+        // (found after the crash, verdict, content then)
+        ("old", Verdict::NeverHappened, "old"),
+        ("new", Verdict::Completed, "new"),
+        ("neither", Verdict::Unclear, "neither"),
+        ("nld", Verdict::Unclear, "nld"), // a mixture, but a rename makes none
+    ];
+    for (found, verdict, then) in cases {
+        let scene = Scene::new();
+        scene.put("file", "old");
+        let temporaries = scene.begin(&[("file", Some("new"))]);
+        scene.put(&temporaries[0], "half of ne");
+        scene.put(".haft-0000000000000000.tmp", "somebody else's");
+        scene.put("file", found);
+        assert_eq!(scene.recover(), verdict, "{found}");
+        assert_eq!(scene.get("file").as_deref(), Some(then));
+        assert_eq!(scene.names(), [".haft-0000000000000000.tmp", "file"]);
+    }
+}
+
+#[test]
+fn one_file_in_place() {
+    let cases = [
+        ("old old", Verdict::NeverHappened, "old old"),
+        ("new", Verdict::Completed, "new"),
+        ("newdold", Verdict::Unclear, "newdold"),
+        ("nld old", Verdict::TakenBack, "old old"),
+        ("new old", Verdict::TakenBack, "old old"),
+        ("mine", Verdict::Unclear, "mine"),
+    ];
+    for (found, verdict, then) in cases {
+        let scene = Scene::new();
+        scene.put("file", "old old");
+        fs::hard_link(scene.path("file"), scene.path("twin")).unwrap();
+        scene.begin(&[("file", Some("new"))]);
+        scene.put("file", found);
+        assert_eq!(scene.recover(), verdict, "{found}");
+        assert_eq!(scene.get("file").as_deref(), Some(then));
+        assert_eq!(scene.get("twin").as_deref(), Some(then), "still one file");
+    }
+}
+
+#[test]
+fn a_file_to_be_made() {
+    let scene = Scene::new();
+    let temporaries = scene.begin(&[("a/b/file", Some("new"))]);
+    fs::create_dir_all(scene.path("a/b")).unwrap();
+    scene.put(&format!("a/b/{}", temporaries[0]), "ne");
+    assert_eq!(scene.recover(), Verdict::NeverHappened);
+    assert!(scene.names().is_empty(), "its directories are gone, too");
+
+    let scene = Scene::new();
+    scene.begin(&[("a/file", Some("new"))]);
+    fs::create_dir(scene.path("a")).unwrap();
+    scene.put("a/file", "new");
+    assert_eq!(scene.recover(), Verdict::Completed);
+    assert_eq!(scene.get("a/file").as_deref(), Some("new"));
+}
+
+#[test]
+fn a_file_to_be_removed() {
+    let scene = Scene::new();
+    scene.put("file", "old");
+    scene.begin(&[("file", None)]);
+    fs::remove_file(scene.path("file")).unwrap();
+    assert_eq!(scene.recover(), Verdict::Completed);
+    assert_eq!(scene.get("file"), None);
+}
+
+#[test]
+fn several_files_stand_or_fall_together() {
+    let scene = Scene::new();
+    scene.put("a", "old");
+    scene.put("b", "old");
+    scene.put("gone", "old");
+    scene.begin(&[
+        ("a", Some("new")),
+        ("gone", None),
+        ("made", Some("new")),
+        ("b", Some("new")),
+    ]);
+    scene.put("a", "new");
+    fs::remove_file(scene.path("gone")).unwrap();
+    scene.put("made", "new");
+    assert_eq!(scene.recover(), Verdict::TakenBack);
+    let now = ["a", "b", "gone"].map(|name| scene.get(name));
+    assert_eq!(
+        now,
+        [
+            Some("old".to_owned()),
+            Some("old".to_owned()),
+            Some("old".to_owned())
+        ]
+    );
+    assert_eq!(scene.names(), ["a", "b", "gone"]);
+}
+
+#[test]
+fn what_is_not_ours_any_more_is_left_alone() {
+    let scene = Scene::new();
+    scene.put("file", "old");
+    scene.put("other", "old");
+    scene.begin(&[("file", Some("new")), ("other", Some("new"))]);
+    fs::remove_file(scene.path("file")).unwrap();
+    fs::create_dir(scene.path("file")).unwrap();
+    scene.put("other", "new");
+    assert_eq!(scene.recover(), Verdict::Unclear);
+    assert_eq!(scene.get("other").as_deref(), Some("new"));
+    let listed = scene.history.list(1).unwrap();
+    assert!(listed[0].undoable.is_err());
+}
+
+#[test]
+fn a_unit_that_still_runs_is_waited_for() {
+    let scene = Scene::new();
+    scene.put("file", "old");
+    let step = Step {
+        given: scene.path("file"),
+        real: scene.path("file"),
+        before: look(&scene.path("file"), u64::MAX).unwrap(),
+        after: Some(b"new".to_vec()),
+        attributes: None,
+        unmake: Vec::new(),
+        added: 0,
+        removed: 0,
+    };
+    let ticket = Ticket::unconfined("call", "Test");
+    let steps = std::slice::from_ref(&step);
+    let unit = OpenUnit::begin(&scene.history, &ticket, steps, Vec::new()).unwrap();
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| History::open(scene.root.join("undo")).recover().unwrap());
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        assert!(!other.is_finished());
+        fs::write(Path::new(&step.real), "new").unwrap();
+        unit.end(super::record::Ending::Made, None);
+        drop(unit);
+        assert_eq!(other.join().unwrap(), []);
+    });
+    assert_eq!(scene.get("file").as_deref(), Some("new"));
+}

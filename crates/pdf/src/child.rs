@@ -1,0 +1,336 @@
+//! The child process: [`main`] runs in it, [`ask`] and [`draw`] run it.
+//!
+//! On its input the child is sent one line of JSON, the task, and then the bytes of the PDF. It
+//! answers with a line that proves what it is, and one JSON value; or, when it is to draw a page, it
+//! becomes the drawing program, which then runs under the same limits.
+
+use std::{
+    io::{self, Read, Write},
+    os::unix::process::{CommandExt, ExitStatusExt},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio, exit},
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    io::Errno,
+    process::{
+        Pid, Resource, Rlimit, Signal, kill_process_group, set_parent_process_death_signal,
+        setrlimit,
+    },
+    stdio,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{Document, Request, read};
+
+/// The first argument that makes the program a reader of PDFs.
+pub const ARGUMENT: &str = "__pdf";
+/// The line before the answer. Whatever stands before it is not ours.
+const GREETING: &[u8] = b"%haft-pdf 1\n";
+/// Longest line with a task.
+const TASK_LIMIT: usize = 64 << 10;
+/// How often the parent looks up.
+const TICK: Duration = Duration::from_millis(20);
+const STACK: usize = 64 << 20;
+
+/// What a child may use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Wall-clock time.
+    pub time: Duration,
+    pub cpu_seconds: u64,
+    /// Address space, beyond what the file itself needs.
+    pub memory: u64,
+    /// Longest answer.
+    pub output: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            time: Duration::from_secs(30),
+            cpu_seconds: 20,
+            memory: 1 << 30,
+            output: 16 << 20,
+        }
+    }
+}
+
+/// Why there is no answer. Worded to follow the name of the file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AskError {
+    /// The PDF is at fault.
+    #[error("cannot be read: {0}")]
+    Unreadable(String),
+    #[error("took longer than {} s to read, so reading was stopped", .0.as_secs())]
+    TimedOut(Duration),
+    #[error(
+        "made its reader fail ({0}): it is damaged, or it needs more memory or time than is allowed"
+    )]
+    Crashed(String),
+    #[error("gave more than {0} bytes of output, so reading was stopped")]
+    TooMuch(usize),
+    #[error("was not read: cancelled")]
+    Cancelled,
+    /// The surroundings are at fault.
+    #[error("was not read: {} is no reader of PDFs", .0.display())]
+    NotAReader(PathBuf),
+    #[error("was not read: {0}")]
+    Io(#[from] io::Error),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Task {
+    limits: Limits,
+    size: u64,
+    work: Work,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Work {
+    Read(Request),
+    /// Become this program.
+    Become {
+        program: PathBuf,
+        arguments: Vec<String>,
+    },
+}
+
+/// Reads a PDF in a child process: `program` called with [`ARGUMENT`]. Returns within the time limit;
+/// `is_cancelled` is asked often.
+pub fn ask(
+    program: &Path,
+    pdf: &[u8],
+    request: &Request,
+    limits: &Limits,
+    is_cancelled: &dyn Fn() -> bool,
+) -> Result<Document, AskError> {
+    let work = Work::Read(request.clone());
+    let (status, output) = run(program, pdf, work, limits, is_cancelled)?;
+    let start = output
+        .windows(GREETING.len())
+        .position(|window| window == GREETING);
+    let Some(start) = start else {
+        return Err(match status.success() {
+            true => AskError::NotAReader(program.to_path_buf()),
+            false => AskError::Crashed(end_of(status)),
+        });
+    };
+    let answer = &output[start + GREETING.len()..];
+    match serde_json::from_slice(answer) {
+        Ok(answer) => Result::map_err(answer, AskError::Unreadable),
+        Err(_) => Err(AskError::Crashed(end_of(status))),
+    }
+}
+
+/// Draws one page, from 1, as a PNG of at most `pixels` on its longer side, with poppler's
+/// `pdftoppm`, run by `program` under the same limits as a reader.
+pub fn draw(
+    program: &Path,
+    drawer: &Path,
+    pdf: &[u8],
+    page: u32,
+    pixels: u32,
+    limits: &Limits,
+    is_cancelled: &dyn Fn() -> bool,
+) -> Result<Vec<u8>, AskError> {
+    let (page, pixels) = (page.to_string(), pixels.to_string());
+    let arguments = ["-png", "-f", &page, "-l", &page, "-scale-to", &pixels, "-"];
+    let work = Work::Become {
+        program: drawer.to_path_buf(),
+        arguments: arguments.map(str::to_owned).to_vec(),
+    };
+    let (status, output) = run(program, pdf, work, limits, is_cancelled)?;
+    let start = output
+        .windows(8)
+        .position(|window| window == b"\x89PNG\r\n\x1a\n");
+    match start {
+        Some(start) if status.success() => Ok(output[start..].to_vec()),
+        _ => Err(AskError::Crashed(end_of(status))),
+    }
+}
+
+/// Starts the child, feeds it, and waits for its end, which it also brings about.
+fn run(
+    program: &Path,
+    pdf: &[u8],
+    work: Work,
+    limits: &Limits,
+    is_cancelled: &dyn Fn() -> bool,
+) -> Result<(ExitStatus, Vec<u8>), AskError> {
+    let task = Task {
+        limits: limits.clone(),
+        size: pdf.len() as u64,
+        work,
+    };
+    let mut task = serde_json::to_vec(&task).map_err(io::Error::from)?;
+    task.push(b'\n');
+    let limit = limits.output as u64 + 1;
+    thread::scope(|scope| {
+        // Owned in here: on the way out it is ended first, which closes both pipes, so that the
+        // threads end as well.
+        let mut child = Running::start(program)?;
+        let (mut input, output) = (child.child.stdin.take(), child.child.stdout.take());
+        let task = &task;
+        scope.spawn(move || {
+            if let Some(input) = &mut input {
+                // A child that stops listening has its reasons; its answer tells.
+                let _ = input.write_all(task).and_then(|()| input.write_all(pdf));
+            }
+        });
+        let (done, all) = mpsc::channel();
+        scope.spawn(move || {
+            let mut bytes = Vec::new();
+            if let Some(output) = output {
+                let _ = output.take(limit).read_to_end(&mut bytes);
+            }
+            let _ = done.send(bytes);
+        });
+        let deadline = Instant::now() + limits.time;
+        let mut bytes = None;
+        loop {
+            if bytes.is_none() {
+                bytes = all.recv_timeout(TICK).ok();
+            } else {
+                thread::sleep(TICK / 10);
+            }
+            if bytes
+                .as_ref()
+                .is_some_and(|bytes| bytes.len() as u64 == limit)
+            {
+                return Err(AskError::TooMuch(limits.output));
+            }
+            if is_cancelled() {
+                return Err(AskError::Cancelled);
+            }
+            if Instant::now() > deadline {
+                return Err(AskError::TimedOut(limits.time));
+            }
+            if let (true, Some(status)) = (bytes.is_some(), child.poll()?) {
+                return Ok((status, bytes.unwrap_or_default()));
+            }
+        }
+    })
+}
+
+/// A child that does not outlive this.
+struct Running {
+    child: Child,
+    ended: Option<ExitStatus>,
+}
+
+impl Running {
+    fn start(program: &Path) -> io::Result<Self> {
+        let child = Command::new(program)
+            .arg(ARGUMENT)
+            // Nothing in the environment is a PDF reader's business.
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()?;
+        Ok(Self { child, ended: None })
+    }
+
+    fn poll(&mut self) -> io::Result<Option<ExitStatus>> {
+        if self.ended.is_none() {
+            self.ended = self.child.try_wait()?;
+        }
+        Ok(self.ended)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Once it was waited for, its number may be someone else's.
+        if self.ended.is_none() {
+            if let Some(group) = Pid::from_raw(self.child.id().cast_signed()) {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn end_of(status: ExitStatus) -> String {
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => match Signal::from_named_raw(signal) {
+            Some(Signal::XCPU) => "too much computing time".to_owned(),
+            Some(Signal::ABORT) => "aborted, probably for lack of memory".to_owned(),
+            Some(Signal::SEGV) => "memory fault".to_owned(),
+            _ => format!("signal {signal}"),
+        },
+        (None, Some(code)) => format!("exit code {code}"),
+        (None, None) => "no exit code".to_owned(),
+    }
+}
+
+/// The whole life of the child. Never returns.
+pub fn main() -> ! {
+    // Nobody reads what a panic says; the answer, or its absence, says enough.
+    std::panic::set_hook(Box::new(|_| {}));
+    let worker = thread::Builder::new().stack_size(STACK).spawn(serve);
+    let served = worker.map(|worker| worker.join());
+    exit(match served {
+        Ok(Ok(Ok(()))) => 0,
+        _ => 1,
+    })
+}
+
+fn serve() -> io::Result<()> {
+    let task: Task = serde_json::from_slice(&first_line()?)?;
+    confine(&task)?;
+    let request = match task.work {
+        Work::Read(request) => request,
+        Work::Become { program, arguments } => {
+            return Err(Command::new(program).args(arguments).exec());
+        }
+    };
+    let mut bytes = Vec::new();
+    io::stdin().read_to_end(&mut bytes)?;
+    let answer = read::read(bytes, &request);
+    let mut output = io::stdout().lock();
+    output.write_all(GREETING)?;
+    serde_json::to_writer(&mut output, &answer)?;
+    output.flush()
+}
+
+/// Byte by byte: not one byte of what follows the line may be taken from the next reader.
+fn first_line() -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    let mut byte = [0];
+    loop {
+        match rustix::io::read(stdio::stdin(), &mut byte) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) if byte[0] == b'\n' => return Ok(line),
+            Ok(_) if line.len() >= TASK_LIMIT => return Err(io::ErrorKind::InvalidData.into()),
+            Ok(_) => line.push(byte[0]),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// From here on this process can neither use much nor write a file, nor outlive its parent.
+fn confine(task: &Task) -> io::Result<()> {
+    let limit = |resource, most: u64| {
+        let limit = Rlimit {
+            current: Some(most),
+            maximum: Some(most),
+        };
+        setrlimit(resource, limit)
+    };
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    // The file is held more than once, and its streams are unpacked.
+    limit(Resource::As, task.limits.memory + 4 * task.size)?;
+    limit(Resource::Cpu, task.limits.cpu_seconds)?;
+    limit(Resource::Fsize, 0)?;
+    limit(Resource::Core, 0)?;
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! What is found in good files.
+
+use std::{env, fs, os::unix::fs::PermissionsExt};
+
+use haft_pdf::child::{self, AskError, Limits};
+
+use crate::{
+    ask, ask_within,
+    written::{pdf, pdf_with},
+};
+
+#[test]
+fn pages_come_with_their_text() {
+    let document = ask(&pdf(&["Hello (world)\nsecond line", "", "last"]), None).unwrap();
+    assert_eq!(document.page_count, 3);
+    let texts: Vec<_> = document
+        .pages
+        .iter()
+        .map(|page| (page.number, page.text.as_str(), page.failure.as_deref()))
+        .collect();
+    assert_eq!(
+        texts,
+        [
+            (1, "Hello (world)\nsecond line", None),
+            (2, "", None),
+            (3, "last", None)
+        ]
+    );
+}
+
+#[test]
+fn only_the_pages_asked_for_are_read() {
+    let texts: Vec<String> = (1..=12).map(|page| format!("page {page}")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let file = pdf_with(&texts, &[("Start", 1), ("Middle", 7)]);
+    let numbers = |pages: Option<&[u32]>| -> Vec<u32> {
+        let document = ask(&file, pages).unwrap();
+        assert_eq!(document.page_count, 12);
+        document.pages.iter().map(|page| page.number).collect()
+    };
+    assert_eq!(numbers(Some(&[2, 11, 13])), [2, 11]);
+    assert!(numbers(None).is_empty());
+    let outline: Vec<_> = ask(&file, None)
+        .unwrap()
+        .outline
+        .into_iter()
+        .map(|heading| (heading.title, heading.level, heading.page))
+        .collect();
+    assert_eq!(
+        outline,
+        [("Start".into(), 0, Some(1)), ("Middle".into(), 0, Some(7))]
+    );
+}
+
+#[test]
+fn a_long_page_is_cut() {
+    let text = "word ".repeat(20) + "\n";
+    let document = ask(&pdf(&[&text.repeat(35)]), None).unwrap();
+    assert!(
+        !document.pages[0].is_cut,
+        "{}",
+        document.pages[0].text.len()
+    );
+    let limits = Limits::default();
+    let mut request = crate::request(None);
+    request.max_page_bytes = 100;
+    let program = env::current_exe().unwrap();
+    let document = child::ask(
+        &program,
+        &pdf(&[&text.repeat(35)]),
+        &request,
+        &limits,
+        &|| false,
+    )
+    .unwrap();
+    let page = &document.pages[0];
+    assert!(page.is_cut && page.text.len() <= 100 && page.text.starts_with("word word"));
+}
+
+#[test]
+fn a_page_is_drawn_by_another_program_under_the_same_limits() {
+    let dir = env::temp_dir().join(format!("haft-pdf-draw-{}", std::process::id()));
+    fs::create_dir_all(&dir).unwrap();
+    let drawer = dir.join("pdftoppm");
+    // It is given the arguments and the whole file, and may not write any.
+    let script = "#!/bin/sh\nprintf '\\211PNG\\r\\n\\032\\n'\necho \"$@\"\nhead -c 8\n\
+                  (echo x > \"$0.out\")\nulimit -t\n";
+    fs::write(&drawer, script).unwrap();
+    fs::set_permissions(&drawer, fs::Permissions::from_mode(0o755)).unwrap();
+    let program = env::current_exe().unwrap();
+    let limits = Limits {
+        cpu_seconds: 7,
+        ..Limits::default()
+    };
+    let png = child::draw(&program, &drawer, &pdf(&["x"]), 3, 100, &limits, &|| false);
+    let written = fs::read(dir.join("pdftoppm.out")).unwrap_or_default();
+    fs::remove_dir_all(&dir).unwrap();
+    let png = String::from_utf8_lossy(&png.unwrap()).into_owned();
+    assert!(
+        png.contains("-png -f 3 -l 3 -scale-to 100 -\n%PDF-1.4"),
+        "{png}"
+    );
+    assert!(png.ends_with("7\n"), "{png}");
+    assert_eq!(written, b"", "no file can be written");
+}
+
+#[test]
+fn what_is_no_reader_is_said_to_be_none() {
+    let request = crate::request(None);
+    let limits = Limits::default();
+    let error = child::ask("/bin/true".as_ref(), b"", &request, &limits, &|| false).unwrap_err();
+    assert!(matches!(error, AskError::NotAReader(_)), "{error}");
+    let error = child::ask("/no/such".as_ref(), b"", &request, &limits, &|| false).unwrap_err();
+    assert!(matches!(error, AskError::Io(_)), "{error}");
+    let error = ask_within(b"hello", None, &limits).unwrap_err();
+    assert!(matches!(error, AskError::Unreadable(_)), "{error}");
+}

@@ -1,0 +1,236 @@
+//! `NotebookEdit`: one cell of a notebook replaced, inserted or deleted.
+
+use std::{fmt::Write, path::PathBuf};
+
+use haft_contract::{
+    Access, CallContext, Card, Check, Effects, Piece, Profile, Tool, ToolError, ToolOutput,
+};
+use haft_journal::{
+    Journal, NotebookEdited, Patch,
+    notebook::{CellChange, CellType},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{explain, is_notebook, patch, profile, ticket};
+use crate::{blocking::blocking, paths::shown};
+
+/// Changes one cell of a Jupyter notebook (.ipynb).
+///
+/// - The notebook must have been read first, and not changed since; Read shows the ids of its cells.
+/// - `edit_mode` replace (the default) gives the cell `new_source` as its whole source; the outputs
+///   of a code cell are cleared.
+/// - `edit_mode` insert makes a new cell after `cell_id`, or the first one if that is left out; it
+///   needs a `cell_type`.
+/// - `edit_mode` delete removes the cell; `new_source` is ignored.
+/// - Everything else in the file stays byte for byte as it is.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The notebook to change; best as an absolute path.
+    notebook_path: PathBuf,
+    /// The id of the cell, as Read shows it; or its place counted from 0, such as `cell-3`.
+    #[serde(default)]
+    cell_id: Option<String>,
+    /// The whole new source of the cell.
+    new_source: String,
+    /// The type of the cell. Needed for insert; otherwise the cell keeps its type.
+    #[serde(default)]
+    cell_type: Option<Kind>,
+    /// What to do.
+    #[serde(default)]
+    edit_mode: Mode,
+}
+
+/// The types a cell can be given.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum Kind {
+    Code,
+    Markdown,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum Mode {
+    #[default]
+    Replace,
+    Insert,
+    Delete,
+}
+
+impl Mode {
+    fn done(self) -> &'static str {
+        match self {
+            Self::Replace => "Replaced",
+            Self::Insert => "Inserted",
+            Self::Delete => "Deleted",
+        }
+    }
+}
+
+impl Input {
+    fn change(&self) -> CellChange {
+        let kind = self.cell_type.map(|kind| match kind {
+            Kind::Code => CellType::Code,
+            Kind::Markdown => CellType::Markdown,
+        });
+        let (cell, source) = (self.cell_id.clone(), self.new_source.clone());
+        match self.edit_mode {
+            Mode::Replace => CellChange::Replace { cell, source, kind },
+            Mode::Insert => CellChange::Insert {
+                after: cell,
+                source,
+                kind,
+            },
+            Mode::Delete => CellChange::Delete { cell },
+        }
+    }
+}
+
+pub(crate) struct NotebookEdit;
+
+impl Tool for NotebookEdit {
+    type Input = Input;
+    const NAME: &'static str = "NotebookEdit";
+
+    fn profile(&self) -> Profile {
+        profile(
+            Access::Paths,
+            &["notebook_path"],
+            "change modify cell of a jupyter notebook ipynb",
+        )
+    }
+
+    fn effects(&self, input: &Input) -> Effects {
+        Effects::writing([input.notebook_path.clone()])
+    }
+
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+        if !is_notebook(&input.notebook_path) {
+            return Err(ToolError::Refused(format!(
+                "{} is not a notebook: its name does not end in .ipynb. Use Edit for other files.",
+                input.notebook_path.display()
+            )));
+        }
+        if input.edit_mode == Mode::Insert && input.cell_type.is_none() {
+            return Err(ToolError::Refused(
+                "A new cell needs a type: give cell_type, \"code\" or \"markdown\".".to_owned(),
+            ));
+        }
+        let journal = cx.services.get::<Journal>()?;
+        let (path, cwd) = (cx.cwd.join(&input.notebook_path), cx.cwd.clone());
+        let change = input.change();
+        blocking(move || {
+            journal
+                .check_notebook(&path, &change)
+                .map_err(|error| explain(error, &cwd))
+        })
+        .await?
+        .map(|_| Check::Pass)
+        .map_err(ToolError::Refused)
+    }
+
+    async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        if cx.cancel.is_cancelled() {
+            return Err(ToolError::Cancelled);
+        }
+        let journal = cx.services.get::<Journal>()?;
+        let (path, cwd) = (cx.cwd.join(&input.notebook_path), cx.cwd.clone());
+        let name = shown(&path, &cwd);
+        let notebook_path = path.to_string_lossy().into_owned();
+        let (change, ticket) = (input.change(), ticket(Self::NAME, cx));
+        let edited = blocking(move || {
+            journal
+                .edit_notebook(&ticket, &path, &change)
+                .map_err(|error| explain(error, &cwd))
+        })
+        .await?
+        .map_err(ToolError::Failed)?;
+        let spliced = &edited.spliced;
+        let mut structured = json!({
+            "new_source": input.new_source,
+            "cell_id": spliced.cell,
+            "cell_type": spliced.kind,
+            "language": spliced.language.as_deref().unwrap_or("python"),
+            "edit_mode": input.edit_mode,
+            "notebook_path": notebook_path,
+            "original_file": String::from_utf8_lossy(&edited.old),
+            "updated_file": String::from_utf8_lossy(&spliced.content),
+            "structuredPatch": patch::hunks(&edited.patch),
+        });
+        if let Some(old) = &spliced.old_source {
+            structured["old_source"] = json!(old);
+        }
+        let text = text(&edited, input, &name);
+        Ok(ToolOutput::text(text).with_structured(structured))
+    }
+
+    fn render_use(&self, input: &Input) -> Option<Card> {
+        let path = input.notebook_path.display().to_string();
+        let cell = input.cell_id.as_deref().unwrap_or_default();
+        let summary = match (input.edit_mode, cell) {
+            (Mode::Insert, "") => "a new first cell".to_owned(),
+            (Mode::Insert, cell) => format!("a new cell after {cell}"),
+            (Mode::Replace, cell) => format!("cell {cell}"),
+            (Mode::Delete, cell) => format!("delete cell {cell}"),
+        };
+        let card = Card::new(Self::NAME, path).with_summary(summary);
+        Some(match input.edit_mode {
+            Mode::Delete => card,
+            _ => card.with(Piece::Text(input.new_source.clone())),
+        })
+    }
+
+    fn render_result(&self, input: &Input, output: &ToolOutput) -> Option<Card> {
+        let (hunks, summary) = patch::of_output(output);
+        let cell = output.structured.as_ref()?["cell_id"].as_str()?;
+        let path = input.notebook_path.display().to_string();
+        let done = input.edit_mode.done().to_lowercase();
+        let card =
+            Card::new(Self::NAME, path).with_summary(format!("{done} cell {cell} {summary}"));
+        Some(card.with(Piece::Diff(hunks)))
+    }
+}
+
+/// What the model reads: the change of the source, not of the JSON around it.
+fn text(edited: &NotebookEdited, input: &Input, name: &str) -> String {
+    let spliced = &edited.spliced;
+    let old = spliced.old_source.as_deref().unwrap_or_default();
+    let new = match input.edit_mode {
+        Mode::Delete => "",
+        Mode::Replace | Mode::Insert => input.new_source.as_str(),
+    };
+    // A cell seldom ends in a line break; that is no news.
+    let lines = |source: &str| match source.trim_end_matches('\n') {
+        "" => String::new(),
+        source => format!("{source}\n"),
+    };
+    let source = Patch::between(lines(old).as_bytes(), lines(new).as_bytes());
+    let mut text = format!(
+        "{} cell {} ({}) in {name} {}",
+        input.edit_mode.done(),
+        spliced.cell,
+        spliced.kind,
+        patch::summary(&source)
+    );
+    if input.edit_mode == Mode::Replace && spliced.kind == "code" {
+        text.push_str("; its outputs are cleared");
+    }
+    if input.edit_mode != Mode::Replace && spliced.cell.starts_with("cell-") {
+        text.push_str("; the cells after it have other places now (cell-N)");
+    }
+    // What was just sent in full need not be sent back.
+    if input.edit_mode != Mode::Insert && !source.is_empty() {
+        let _ = write!(text, "\n{}", patch::text(&source));
+    }
+    let _ = write!(
+        text,
+        "\n{}",
+        patch::footer(&edited.hash, edited.unit.as_deref())
+    );
+    text
+}

@@ -1,0 +1,307 @@
+//! A picture, in a form a model takes: PNG, JPEG, GIF or WebP, at most 1,568 pixels long.
+//!
+//! A small one goes as it is, byte for byte, once it was found whole. Pictures come from anywhere,
+//! so size is judged by the header before a pixel is decoded, and memory is bounded while it is.
+
+use std::{
+    io::Cursor,
+    path::Path,
+    sync::{Mutex, PoisonError},
+};
+
+use data_encoding::BASE64;
+use haft_contract::{CallContext, Content, ToolError, ToolOutput};
+use haft_journal::{Extent, Journal};
+use image::{
+    AnimationDecoder, DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader, Limits,
+    RgbImage,
+    codecs::{gif::GifDecoder, jpeg::JpegEncoder, webp::WebPDecoder},
+    imageops::FilterType,
+    metadata::Orientation,
+};
+use serde_json::json;
+
+use super::{output, picture};
+use crate::{blocking::blocking, fs::explain, paths::shown};
+
+/// Larger files are not read at all.
+const FILE_LIMIT: u64 = 64 << 20;
+/// Models see no more than this of the longer side.
+const LONG_SIDE: u32 = 1_568;
+/// Above this a picture is sent as JPEG.
+const SENT_BYTES: usize = 500 << 10;
+/// Providers take less than 5 MB of base 64.
+const ENCODED_LIMIT: usize = 5_000_000;
+const PIXELS: u64 = 100_000_000;
+/// Enough for as many pixels of 8 bits and four channels, and for the decoder's own needs.
+const MEMORY: u64 = 512 << 20;
+/// Pictures above this are decoded one at a time, however many calls run.
+const LARGE_PIXELS: u64 = 8_000_000;
+
+static LARGE: Mutex<()> = Mutex::new(());
+
+/// A picture ready to be sent.
+#[derive(Debug)]
+pub(super) struct Picture {
+    pub(super) media_type: &'static str,
+    pub(super) base64: String,
+    original: (u32, u32),
+    sent: (u32, u32),
+    original_bytes: usize,
+    sent_bytes: usize,
+    name: &'static str,
+    is_animated: bool,
+}
+
+/// Is this type, as the journal names it, shown as a picture?
+pub(super) fn is_shown(kind: Option<&str>) -> bool {
+    matches!(
+        kind,
+        Some("PNG image" | "JPEG image" | "GIF image" | "WebP image")
+    )
+}
+
+pub(super) async fn read(path: &Path, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+    let journal = cx.services.get::<Journal>()?;
+    let (path, cwd) = (path.to_path_buf(), cx.cwd.clone());
+    let name = shown(&path, &cwd);
+    let shown = blocking(move || {
+        let raw = journal
+            .read_bytes(&path, FILE_LIMIT)
+            .map_err(|error| explain(error, &cwd))?;
+        let picture = prepare(&raw.bytes)?;
+        journal.saw(raw, Extent::Whole);
+        Ok(picture)
+    })
+    .await?
+    .map_err(|error: String| ToolError::Failed(format!("{name}: {error}")))?;
+    let text = format!("{name}: {}", shown.words());
+    let structured = json!({"type": "image", "file": {
+        "base64": shown.base64,
+        "type": shown.media_type,
+        "originalSize": shown.original_bytes,
+        "dimensions": {
+            "originalWidth": shown.original.0,
+            "originalHeight": shown.original.1,
+            "displayWidth": shown.sent.0,
+            "displayHeight": shown.sent.1,
+        },
+    }});
+    let content = vec![Content::text(text), picture(shown.media_type, shown.base64)];
+    Ok(output(content, structured))
+}
+
+impl Picture {
+    /// What it is, and what was made of it.
+    fn words(&self) -> String {
+        let (width, height) = self.original;
+        let mut text = format!(
+            "{} image, {width}×{height} pixels, {} bytes",
+            self.name, self.original_bytes
+        );
+        if self.is_animated {
+            text.push_str("; animated, only the first frame is shown");
+        }
+        let kind = self.media_type.trim_start_matches("image/").to_uppercase();
+        if self.sent != self.original {
+            let (sent_width, sent_height) = self.sent;
+            let factor = f64::from(width.max(height)) / f64::from(sent_width.max(sent_height));
+            text.push_str(&format!(
+                "; sent as {kind}, {sent_width}×{sent_height} pixels, {} bytes \
+                 (multiply coordinates by {factor:.2} for the original)",
+                self.sent_bytes
+            ));
+        } else if self.sent_bytes != self.original_bytes {
+            text.push_str(&format!(
+                "; sent as {kind}, same pixels, {} bytes",
+                self.sent_bytes
+            ));
+        }
+        text
+    }
+}
+
+/// Decodes, checks and, where needed, shrinks a picture.
+pub(super) fn prepare(bytes: &[u8]) -> Result<Picture, String> {
+    let (format, name, media_type) = match image::guess_format(bytes) {
+        Ok(ImageFormat::Png) => (ImageFormat::Png, "PNG", "image/png"),
+        Ok(ImageFormat::Jpeg) => (ImageFormat::Jpeg, "JPEG", "image/jpeg"),
+        Ok(ImageFormat::Gif) => (ImageFormat::Gif, "GIF", "image/gif"),
+        Ok(ImageFormat::WebP) => (ImageFormat::WebP, "WebP", "image/webp"),
+        _ => return Err("this is no image that can be shown (PNG, JPEG, GIF, WebP).".to_owned()),
+    };
+    let damaged = |error: ImageError| explain_damage(name, &error);
+    let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
+    reader.limits(limits());
+    let mut decoder = reader.into_decoder().map_err(damaged)?;
+    let (width, height) = decoder.dimensions();
+    let pixels = u64::from(width) * u64::from(height);
+    if pixels > PIXELS {
+        return Err(format!(
+            "the {name} image has {width}×{height} pixels, over the limit of {} million. Make a \
+             smaller copy with a shell command and read that.",
+            PIXELS / 1_000_000
+        ));
+    }
+    if pixels == 0 {
+        return Err(format!("the {name} image has no pixels."));
+    }
+    if decoder.total_bytes() > MEMORY {
+        return Err(needs_memory(name));
+    }
+    let _alone =
+        (pixels > LARGE_PIXELS).then(|| LARGE.lock().unwrap_or_else(PoisonError::into_inner));
+    // Broken metadata is no reason not to show the picture.
+    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+    let mut image = DynamicImage::from_decoder(decoder).map_err(damaged)?;
+    if format == ImageFormat::Jpeg && !jpeg_ends(bytes) {
+        return Err(format!(
+            "the {name} image is cut off: its end is missing. {AGAIN}"
+        ));
+    }
+    let is_animated = is_animated(bytes, format);
+    let done = |image: &DynamicImage, media_type, sent: &[u8], original| Picture {
+        media_type,
+        base64: BASE64.encode(sent),
+        original,
+        sent: (image.width(), image.height()),
+        original_bytes: bytes.len(),
+        sent_bytes: sent.len(),
+        name,
+        is_animated,
+    };
+    let as_it_is = width.max(height) <= LONG_SIDE
+        && bytes.len() <= SENT_BYTES
+        && orientation == Orientation::NoTransforms
+        && !is_animated;
+    if as_it_is {
+        return Ok(done(&image, media_type, bytes, (width, height)));
+    }
+    image = shrink(image);
+    image.apply_orientation(orientation);
+    use Orientation::{Rotate90, Rotate90FlipH, Rotate270, Rotate270FlipH};
+    let original = match orientation {
+        Rotate90 | Rotate270 | Rotate90FlipH | Rotate270FlipH => (height, width),
+        _ => (width, height),
+    };
+    let (media_type, sent) = encode(&image, format).map_err(damaged)?;
+    if BASE64.encode_len(sent.len()) >= ENCODED_LIMIT {
+        return Err(format!(
+            "the {name} image stays too large to be sent ({} bytes). Make a smaller copy with a \
+             shell command and read that.",
+            sent.len()
+        ));
+    }
+    Ok(done(&image, media_type, &sent, original))
+}
+
+const AGAIN: &str = "Get the file again, or look at it with a shell command.";
+
+fn explain_damage(name: &str, error: &ImageError) -> String {
+    match error {
+        ImageError::Limits(_) => needs_memory(name),
+        error => format!("the {name} image is damaged or cut off ({error}). {AGAIN}"),
+    }
+}
+
+fn needs_memory(name: &str) -> String {
+    format!(
+        "the {name} image needs more memory than is allowed for decoding. Make a smaller copy \
+         with a shell command and read that."
+    )
+}
+
+fn limits() -> Limits {
+    let mut limits = Limits::default();
+    limits.max_image_width = None; // the pixel limit below says it better
+    limits.max_image_height = None;
+    limits.max_alloc = Some(MEMORY);
+    limits
+}
+
+/// At most [`LONG_SIDE`]. Roughly first, where there is much to lose, then well.
+fn shrink(image: DynamicImage) -> DynamicImage {
+    let long = image.width().max(image.height());
+    if long <= LONG_SIDE {
+        return image;
+    }
+    let side = |pixels: u32| {
+        let scaled = f64::from(pixels) * f64::from(LONG_SIDE) / f64::from(long);
+        (scaled.round() as u32).max(1)
+    };
+    let (width, height) = (side(image.width()), side(image.height()));
+    let image = match long > 2 * LONG_SIDE {
+        true => image.thumbnail_exact(2 * width, 2 * height),
+        false => image,
+    };
+    // Sixteen bits a channel are more than a model sees, and twice the work.
+    let image = match image.color().has_alpha() {
+        true => DynamicImage::from(image.into_rgba8()),
+        false => DynamicImage::from(image.into_rgb8()),
+    };
+    image.resize_exact(width, height, FilterType::CatmullRom)
+}
+
+/// Lossless as far as that stays small; photographs were not lossless before.
+fn encode(
+    image: &DynamicImage,
+    format: ImageFormat,
+) -> Result<(&'static str, Vec<u8>), ImageError> {
+    if format != ImageFormat::Jpeg {
+        let mut png = Cursor::new(Vec::new());
+        image.write_to(&mut png, ImageFormat::Png)?;
+        if png.get_ref().len() <= SENT_BYTES {
+            return Ok(("image/png", png.into_inner()));
+        }
+    }
+    let opaque = on_white(image);
+    let mut jpeg = Vec::new();
+    for quality in [85, 70, 55, 40] {
+        jpeg.clear();
+        JpegEncoder::new_with_quality(&mut jpeg, quality).encode_image(&opaque)?;
+        if jpeg.len() <= SENT_BYTES {
+            break;
+        }
+    }
+    Ok(("image/jpeg", jpeg))
+}
+
+/// JPEG knows no transparency: what shines through is white, as on a page.
+fn on_white(image: &DynamicImage) -> RgbImage {
+    if !image.color().has_alpha() {
+        return image.to_rgb8();
+    }
+    let image = image.to_rgba8();
+    RgbImage::from_fn(image.width(), image.height(), |x, y| {
+        let [red, green, blue, alpha] = image.get_pixel(x, y).0.map(u16::from);
+        let mix = |channel: u16| ((channel * alpha + 255 * (255 - alpha)) / 255) as u8;
+        [mix(red), mix(green), mix(blue)].into()
+    })
+}
+
+/// More than one frame? Only looks as far as it must.
+fn is_animated(bytes: &[u8], format: ImageFormat) -> bool {
+    let input = Cursor::new(bytes);
+    match format {
+        ImageFormat::Gif => GifDecoder::new(input).is_ok_and(|mut decoder| {
+            let within = decoder.set_limits(limits()).is_ok();
+            within && decoder.into_frames().take(2).filter_map(Result::ok).count() > 1
+        }),
+        ImageFormat::WebP => WebPDecoder::new(input).is_ok_and(|decoder| decoder.has_animation()),
+        _ => false,
+    }
+}
+
+/// The decoder fills a picture that is cut off with grey; its end mark tells the difference.
+fn jpeg_ends(bytes: &[u8]) -> bool {
+    // Skip the segments before the picture: a preview inside them has an end mark of its own.
+    let mut at = 2;
+    while let Some([0xff, marker, high, low]) = bytes.get(at..at + 4) {
+        if *marker == 0xda {
+            break;
+        }
+        at += 2 + usize::from(u16::from_be_bytes([*high, *low]));
+    }
+    let rest = bytes.get(at..).unwrap_or_default();
+    rest.windows(2).any(|pair| pair == [0xff, 0xd9])
+}

@@ -1,0 +1,234 @@
+//! `Read`: text as numbered lines, pictures as pictures, notebooks cell by cell, PDFs page by page.
+//!
+//! What a file is, its first bytes decide and not its name; only a notebook, which is text as well,
+//! is known by its extension. What was shown counts as seen: it is what lets Edit and Write go on.
+
+mod image;
+mod notebook;
+mod pdf;
+mod text;
+
+use std::{fmt::Write, fs, path::PathBuf};
+
+use haft_contract::{
+    Access, CallContext, Card, Check, Content, Effects, Profile, Tool, ToolError, ToolOutput,
+    output::Source, view::plain,
+};
+use haft_journal::{Journal, JournalError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+pub use pdf::PdfReader;
+
+use super::{explain, is_missing, is_notebook, missing, profile};
+use crate::{blocking::blocking, paths::shown, words::counted};
+
+/// Files up to this size are read where the call runs: handing them to another thread costs 20 µs,
+/// which is more than reading 1 KiB (16 µs) and a third of reading this much (70 µs).
+const READ_DIRECTLY: u64 = 16 << 10;
+
+/// Reads a file: text, an image, a notebook or a PDF.
+///
+/// - Text comes as lines, each as its number, a tab and the text. Without `offset` and `limit` it
+///   starts at line 1 and returns up to 2000 lines or about 25000 tokens. If that is not all, the
+///   last line says `PARTIAL view` and the `offset` to go on with.
+/// - Lines over 2000 characters are cut; `char_offset` reads on inside such a line.
+/// - Line numbers and the notes in square brackets at the end are not part of the file.
+/// - Images (PNG, JPEG, GIF, WebP) are shown to you, large ones scaled down.
+/// - Notebooks (.ipynb) come cell by cell with ids and outputs; `offset` and `limit` count cells.
+/// - PDFs come page by page; over 10 pages, say which with `pages`.
+/// - Read a file before you change it: Edit, Write and NotebookEdit refuse files that were not read.
+/// - For a directory use LS; to find text in many files use Grep.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The file to read; best as an absolute path.
+    file_path: PathBuf,
+    /// The first line to return, counted from 1.
+    #[serde(default)]
+    offset: Option<u64>,
+    /// How many lines to return.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    limit: Option<u64>,
+    /// Skip this many characters of the first line; only for reading on in a line that was cut.
+    #[serde(default)]
+    char_offset: Option<u64>,
+    /// The pages of a PDF to return, such as "3", "1-5" or "2-5,9"; at most 20 at once.
+    #[serde(default)]
+    pages: Option<String>,
+    /// Return up to four times as much at once. Only when you really need a long text whole.
+    #[serde(default)]
+    allow_large: bool,
+}
+
+impl Input {
+    /// The pages asked for; a blank is what models send for "none".
+    fn pages(&self) -> Option<&str> {
+        let pages = self.pages.as_deref().map(str::trim);
+        pages.filter(|pages| !pages.is_empty())
+    }
+}
+
+pub(crate) struct Read;
+
+impl Tool for Read {
+    type Input = Input;
+    const NAME: &'static str = "Read";
+
+    fn profile(&self) -> Profile {
+        Profile {
+            aliases: vec!["NotebookRead".into()],
+            result_cap: None,
+            ..profile(
+                Access::Reads,
+                &["file_path"],
+                "open view show cat file contents lines image picture notebook ipynb pdf",
+            )
+        }
+    }
+
+    fn effects(&self, input: &Input) -> Effects {
+        if input.file_path.exists() {
+            Effects::reading([input.file_path.clone()])
+        } else {
+            // The error names files that were perhaps meant, so it depends on more than the path.
+            Effects::READS
+        }
+    }
+
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+        if let Some(pages) = input.pages() {
+            pdf::Pages::parse(pages).map_err(ToolError::Refused)?;
+        }
+        let path = cx.cwd.join(&input.file_path);
+        match fs::metadata(&path) {
+            Ok(found) if found.is_dir() => {
+                let error = JournalError::IsDirectory { path };
+                Err(ToolError::Refused(explain(error, &cx.cwd)))
+            }
+            Ok(_) => Ok(Check::Pass),
+            Err(error) if is_missing(&error) => {
+                let cwd = cx.cwd.clone();
+                let text = blocking(move || missing(&path, &cwd)).await?;
+                Err(ToolError::Refused(text))
+            }
+            // Links in a circle, a directory that may not be entered: the read itself says it best.
+            Err(_) => Ok(Check::Pass),
+        }
+    }
+
+    async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        if cx.cancel.is_cancelled() {
+            return Err(ToolError::Cancelled);
+        }
+        let journal = cx.services.get::<Journal>()?;
+        let path = cx.cwd.join(&input.file_path);
+        let name = shown(&path, &cx.cwd);
+        let request = text::request(input);
+        let mut note = None;
+        if is_notebook(&path) {
+            match notebook::read(&path, &request, cx).await? {
+                notebook::Answer::Cells(output) => return Ok(output),
+                notebook::Answer::ShowAsText(why) => note = Some(why),
+            }
+        }
+        // Size 0 may also be a file of /proc, whose reading may take its time.
+        let small = fs::metadata(&path)
+            .is_ok_and(|found| found.is_file() && (1..=READ_DIRECTLY).contains(&found.len()));
+        let read = {
+            let (path, request) = (path.clone(), request.clone());
+            move || journal.read(&path, &request)
+        };
+        let page = if small { read() } else { blocking(read).await? };
+        let page = match page {
+            Err(JournalError::Binary { kind, .. }) if image::is_shown(kind) => {
+                return image::read(&path, cx).await;
+            }
+            Err(JournalError::Binary { kind, .. }) if kind == Some(pdf::KIND) => {
+                let wish = pdf::Wish {
+                    path: &path,
+                    pages: input.pages(),
+                    max_tokens: request.max_tokens,
+                };
+                return pdf::read(&wish, cx).await;
+            }
+            page => page.map_err(|error| ToolError::Failed(explain(error, &cx.cwd)))?,
+        };
+        if input.pages().is_some() {
+            return Err(ToolError::Failed(format!(
+                "{name} is text, and `pages` is only for PDFs: leave it out, or use offset and limit."
+            )));
+        }
+        let mut text = text::answer(&page, &request, &name);
+        if let Some(note) = note.filter(|_| !page.empty) {
+            let _ = write!(text, "\n[{note}]");
+        }
+        Ok(ToolOutput::text(text).with_structured(text::structured(&page, &path)))
+    }
+
+    fn render_use(&self, input: &Input) -> Option<Card> {
+        let mut subject = input.file_path.display().to_string();
+        let noun = if is_notebook(&input.file_path) {
+            "cell"
+        } else {
+            "line"
+        };
+        if let Some(offset) = input.offset {
+            let _ = write!(subject, " from {noun} {offset}");
+        }
+        if let Some(limit) = input.limit {
+            let _ = write!(subject, ", {}", counted(limit, noun));
+        }
+        if let Some(pages) = input.pages() {
+            let _ = write!(subject, ", pages {pages}");
+        }
+        Some(Card::new(Self::NAME, subject))
+    }
+
+    fn render_result(&self, input: &Input, output: &ToolOutput) -> Option<Card> {
+        let structured = output.structured.as_ref()?;
+        let file = &structured["file"];
+        let summary = match structured["type"].as_str()? {
+            "text" => {
+                let (shown, total) = (file["numLines"].as_u64()?, file["totalLines"].as_u64());
+                match total {
+                    Some(total) if total > shown => {
+                        format!("{shown} of {}", counted(total, "line"))
+                    }
+                    _ => counted(shown, "line"),
+                }
+            }
+            "image" => {
+                let size = &file["dimensions"];
+                format!(
+                    "image, {}×{}",
+                    size["originalWidth"], size["originalHeight"]
+                )
+            }
+            "notebook" => counted(file["cells"].as_array()?.len() as u64, "cell"),
+            _ => counted(file["count"].as_u64()?, "page"),
+        };
+        let card = self.render_use(input)?.with_summary(summary);
+        Some(plain::result(card, output))
+    }
+}
+
+/// A picture as content.
+fn picture(media_type: &str, data: String) -> Content {
+    Content::Image {
+        source: Source::Base64 {
+            media_type: media_type.to_owned(),
+            data,
+        },
+    }
+}
+
+fn output(content: Vec<Content>, structured: Value) -> ToolOutput {
+    ToolOutput {
+        content,
+        structured: Some(structured),
+        ..ToolOutput::default()
+    }
+}

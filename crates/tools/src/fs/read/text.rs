@@ -1,0 +1,186 @@
+//! The lines of a text file, numbered.
+
+use std::{env, fmt::Write, path::Path};
+
+use haft_journal::{BreakStyle, Encoding, Page, PageRequest};
+use serde_json::{Value, json};
+
+use super::Input;
+
+/// Lifts the token budget of one call.
+const BUDGET_VARIABLE: &str = "CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS";
+/// What `allow_large` multiplies the limits by.
+const LARGE: u64 = 4;
+
+/// What the call asks for, within the budget of the surroundings.
+pub(super) fn request(input: &Input) -> PageRequest {
+    within(input, env::var(BUDGET_VARIABLE).ok().as_deref())
+}
+
+fn within(input: &Input, budget: Option<&str>) -> PageRequest {
+    let standard = PageRequest::default();
+    let tokens = budget
+        .and_then(|value| value.trim().parse().ok())
+        .filter(|tokens| *tokens > 0)
+        .unwrap_or(standard.max_tokens);
+    let factor = if input.allow_large { LARGE } else { 1 };
+    PageRequest {
+        offset: input.offset,
+        limit: input.limit,
+        char_offset: input.char_offset.unwrap_or(0),
+        max_lines: standard.max_lines * factor,
+        max_tokens: tokens.saturating_mul(factor),
+        ..standard
+    }
+}
+
+/// What the model reads.
+pub(super) fn answer(page: &Page, request: &PageRequest, name: &str) -> String {
+    if page.empty {
+        return format!("<system-reminder>{name} exists, but it is empty.</system-reminder>");
+    }
+    let mut text = String::new();
+    for line in &page.lines {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{:>6}\t{}", line.number, line.text);
+        if let Some(length) = line.cut {
+            let from = if line.number == page.first {
+                request.char_offset
+            } else {
+                0
+            };
+            let next = from + line.text.chars().count() as u64;
+            let _ = write!(
+                text,
+                " [cut: the line has {length} characters; read on with offset {}, char_offset {next}]",
+                line.number
+            );
+        }
+        text.push('\n');
+    }
+    text.pop();
+    for note in [position(page, request), peculiarities(page)]
+        .into_iter()
+        .flatten()
+    {
+        let _ = write!(text, "\n[{note}]");
+    }
+    text
+}
+
+/// Which lines these are, unless they are the whole file.
+fn position(page: &Page, request: &PageRequest) -> Option<String> {
+    let all_lines = page.first <= 1 && page.next_offset.is_none();
+    if all_lines && !page.truncated_by_size && request.char_offset == 0 {
+        return None;
+    }
+    let mut note = String::new();
+    if page.sight.partial {
+        note.push_str("PARTIAL view: ");
+    }
+    let _ = match page.first == page.last {
+        true => write!(note, "line {}", page.first),
+        false => write!(note, "lines {}–{}", page.first, page.last),
+    };
+    if let Some(total) = page.total_lines {
+        let _ = write!(note, " of {total}");
+    }
+    if request.char_offset > 0 {
+        let first = if page.first == page.last {
+            ""
+        } else {
+            ", the first"
+        };
+        let _ = write!(note, "{first} from character {}", request.char_offset + 1);
+    }
+    if page.truncated_by_tokens {
+        let _ = write!(note, ", as many as fit into {} tokens", request.max_tokens);
+    }
+    match page.next_offset {
+        Some(next) => {
+            let _ = write!(note, "; continue with offset {next}");
+        }
+        None if page.truncated_by_size => {
+            note.push_str("; the rest of this special file is not read")
+        }
+        None => note.push_str("; the end of the file"),
+    }
+    Some(note)
+}
+
+/// What a reader would not expect of a text file.
+fn peculiarities(page: &Page) -> Option<String> {
+    let facts = &page.facts;
+    let mut notes = Vec::new();
+    if facts.encoding != Encoding::Utf8 {
+        notes.push(format!("the file is {}", facts.encoding));
+    } else if facts.bom {
+        notes.push("the file begins with a byte order mark".to_owned());
+    }
+    if facts.lossy {
+        notes.push("bytes that could not be decoded are shown as \u{fffd}".to_owned());
+    }
+    match facts.breaks {
+        BreakStyle::CrLf => notes.push("line breaks are CRLF".to_owned()),
+        BreakStyle::Mixed => notes.push("line breaks are mixed, LF and CRLF".to_owned()),
+        BreakStyle::Cr => notes.push("line breaks are CR".to_owned()),
+        BreakStyle::None | BreakStyle::Lf => {}
+    }
+    let shows_the_end = page.next_offset.is_none();
+    if facts.final_newline == Some(false) && shows_the_end && !page.truncated_by_size {
+        notes.push("no line break at the end of the file".to_owned());
+    }
+    let indents = |start: &str| page.lines.iter().any(|line| line.text.starts_with(start));
+    if indents("\t") && indents("  ") {
+        notes.push("some lines are indented with tabs, some with spaces".to_owned());
+    }
+    (!notes.is_empty()).then(|| format!("note: {}", notes.join("; ")))
+}
+
+/// What programs read.
+pub(super) fn structured(page: &Page, path: &Path) -> Value {
+    let lines: Vec<&str> = page.lines.iter().map(|line| line.text.as_str()).collect();
+    let mut file = json!({
+        "filePath": path.to_string_lossy(),
+        "content": lines.join("\n"),
+        "numLines": lines.len(),
+        "startLine": page.first.max(1),
+        "totalLines": page.total_lines,
+    });
+    if page.truncated_by_tokens {
+        file["truncatedByTokenCap"] = json!(true);
+    }
+    json!({"type": "text", "file": file})
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    #[test]
+    fn the_budget_follows_the_surroundings_and_the_call() {
+        let cases = [
+            // (variable, allow_large, tokens, lines)
+            (None, false, 25_000, 2_000),
+            (None, true, 100_000, 8_000),
+            (Some("1000"), false, 1_000, 2_000),
+            (Some("1000"), true, 4_000, 8_000),
+            (Some("0"), false, 25_000, 2_000),
+            (Some("many"), false, 25_000, 2_000),
+        ];
+        for (variable, allow_large, tokens, lines) in cases {
+            let input = Input {
+                file_path: PathBuf::new(),
+                offset: None,
+                limit: None,
+                char_offset: None,
+                pages: None,
+                allow_large,
+            };
+            let request = within(&input, variable);
+            assert_eq!((request.max_tokens, request.max_lines), (tokens, lines));
+        }
+    }
+}

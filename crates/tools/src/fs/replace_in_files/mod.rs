@@ -1,0 +1,351 @@
+//! `ReplaceInFiles`: one change in many files, seen before it is made, made everywhere or nowhere.
+
+mod plans;
+mod preview;
+mod rewrite;
+
+use std::path::{Path, PathBuf};
+
+use haft_contract::{
+    Access, CallContext, Card, Check, Effects, Profile, Tool, ToolError, ToolOutput, Update,
+};
+use haft_journal::{FileChange, Journal};
+use haft_search::{Engine, Found, GrepMode, GrepQuery, split_globs};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use self::{
+    plans::{Plan, Plans},
+    preview::{Preview, Skipped},
+    rewrite::Rewrite,
+};
+use super::{explain, profile, ticket};
+use crate::{
+    blocking::blocking,
+    paths::{fill_path, shown},
+    search::{stop, timed_out},
+    words::counted,
+};
+
+/// Larger files are listed as skipped.
+const LARGEST: u64 = 50 << 20;
+/// How long the search for files may take.
+const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// Replaces a text or a regular expression in many files at once.
+///
+/// - Call it with `pattern` and `replacement` first: it changes nothing, shows every file with its
+///   diff, and returns a `plan_id`. Call it again with only that `plan_id` to carry the plan out.
+/// - If any of the files has changed in between, nothing at all is written.
+/// - The pattern is taken literally unless `regex` is set; then `$1` and `${name}` in the replacement
+///   stand for groups and `$$` for a dollar.
+/// - Ignored, binary, read-only and very large files are left alone and listed.
+/// - What was done is undone as one by Undo. For a single file Edit is simpler.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The text to find, or with `regex` the Rust regular expression.
+    #[serde(default)]
+    pattern: Option<String>,
+    /// What takes its place; may be empty.
+    #[serde(default)]
+    replacement: Option<String>,
+    /// Take the pattern as a regular expression.
+    #[serde(default)]
+    regex: bool,
+    /// With `regex`: let `.` match line breaks too.
+    #[serde(default)]
+    multiline: bool,
+    /// The file or directory to work in; the working directory if left out.
+    #[serde(default)]
+    path: Option<PathBuf>,
+    /// Only files that fit, such as `*.ts` or `src/**/*.rs`; several separated by spaces or commas.
+    #[serde(default)]
+    glob: Option<String>,
+    /// Leave out files that fit; several separated by spaces or commas.
+    #[serde(default)]
+    exclude: Option<String>,
+    /// `false` makes the change at once, without a preview.
+    #[serde(default = "yes")]
+    preview: bool,
+    /// Carries out the plan of an earlier preview; nothing else may be given with it.
+    #[serde(default)]
+    plan_id: Option<String>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// What is asked for.
+enum Wish<'a> {
+    Plan {
+        id: &'a str,
+    },
+    Search {
+        pattern: &'a str,
+        replacement: &'a str,
+    },
+}
+
+impl Input {
+    fn wish(&self) -> Result<Wish<'_>, String> {
+        match (&self.plan_id, &self.pattern, &self.replacement) {
+            (Some(id), None, None) => Ok(Wish::Plan { id }),
+            (Some(_), _, _) => Err(
+                "`plan_id` carries out a plan as it was shown: leave `pattern` and `replacement` out"
+                    .to_owned(),
+            ),
+            (None, Some(pattern), _) if pattern.is_empty() => {
+                Err("`pattern` is empty: name the text to replace".to_owned())
+            }
+            (None, Some(pattern), Some(replacement)) => Ok(Wish::Search { pattern, replacement }),
+            (None, _, _) => {
+                Err("give `pattern` and `replacement`, or the `plan_id` of a preview".to_owned())
+            }
+        }
+    }
+
+    fn rewrite(&self, pattern: &str, replacement: &str) -> Result<Rewrite, String> {
+        if !self.regex {
+            return Ok(Rewrite::literal(pattern, replacement));
+        }
+        Rewrite::regex(pattern, replacement, self.multiline)
+            .map_err(|error| format!("`pattern` is not a regular expression: {error}"))
+    }
+
+    fn base(&self, cwd: &Path) -> PathBuf {
+        self.path
+            .as_ref()
+            .map_or_else(|| cwd.to_path_buf(), |path| cwd.join(path))
+    }
+
+    fn query(&self, rewrite: &Rewrite, cwd: &Path) -> GrepQuery {
+        let mut globs = self.glob.as_deref().map(split_globs).unwrap_or_default();
+        let excluded = self.exclude.as_deref().map(split_globs).unwrap_or_default();
+        globs.extend(excluded.into_iter().map(|glob| format!("!{glob}")));
+        GrepQuery {
+            current_dir: cwd.to_path_buf(),
+            globs,
+            mode: GrepMode::FilesWithMatches,
+            multiline: rewrite.spans_lines(),
+            ..GrepQuery::new(rewrite.search_pattern(), self.base(cwd))
+        }
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct ReplaceInFiles {
+    plans: std::sync::Arc<Plans>,
+}
+
+impl Tool for ReplaceInFiles {
+    type Input = Input;
+    const NAME: &'static str = "ReplaceInFiles";
+
+    fn profile(&self) -> Profile {
+        Profile {
+            aliases: vec!["FileSearch".into()],
+            ..profile(
+                Access::Paths,
+                &["path"],
+                "search and replace rename across many files",
+            )
+        }
+    }
+
+    fn backfill(&self, input: &mut Value) {
+        if input.get("plan_id").is_none_or(Value::is_null) {
+            fill_path(input);
+        }
+    }
+
+    fn effects(&self, input: &Input) -> Effects {
+        match input.wish() {
+            Ok(Wish::Plan { id }) => match self.plans.find(id) {
+                Some(plan) => Effects::writing(plan.files.into_iter().map(|file| file.path)),
+                None => Effects::NONE,
+            },
+            Ok(Wish::Search { .. }) if !input.preview => match &input.path {
+                Some(path) => Effects::writing([path.clone()]),
+                None => Effects::EXCLUSIVE,
+            },
+            _ => Effects::READS,
+        }
+    }
+
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+        match input.wish().map_err(ToolError::Refused)? {
+            Wish::Plan { id } if self.plans.find(id).is_none() => Err(ToolError::Refused(format!(
+                "no plan has the id {id}: it was carried out, or is of another session. Make a new \
+                 preview."
+            ))),
+            Wish::Plan { .. } => Ok(Check::Pass),
+            Wish::Search {
+                pattern,
+                replacement,
+            } => {
+                let rewrite = input
+                    .rewrite(pattern, replacement)
+                    .map_err(ToolError::Refused)?;
+                let engine = cx.services.get::<Engine>()?;
+                engine
+                    .check_grep(&input.query(&rewrite, &cx.cwd))
+                    .map(|()| Check::Pass)
+                    .map_err(|error| ToolError::Refused(error.to_string()))
+            }
+        }
+    }
+
+    async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        match input.wish().map_err(ToolError::Refused)? {
+            Wish::Plan { id } => {
+                let plan = self.plans.find(id).ok_or_else(|| {
+                    ToolError::Failed(format!("no plan has the id {id}: make a new preview"))
+                })?;
+                let applied = self.carry_out(plan, cx).await?;
+                self.plans.forget(id);
+                Ok(applied)
+            }
+            Wish::Search {
+                pattern,
+                replacement,
+            } => {
+                let rewrite = input
+                    .rewrite(pattern, replacement)
+                    .map_err(ToolError::Refused)?;
+                let preview = look(input, &rewrite, cx).await?;
+                let plan = Plan {
+                    id: cx.call.to_string(),
+                    rewrite,
+                    files: preview.planned(),
+                };
+                if input.preview || plan.files.is_empty() {
+                    let shown = preview.output(&plan.id, &cx.cwd);
+                    if !plan.files.is_empty() {
+                        self.plans.keep(plan);
+                    }
+                    return Ok(shown);
+                }
+                self.carry_out(plan, cx).await
+            }
+        }
+    }
+
+    fn render_use(&self, input: &Input) -> Option<Card> {
+        Some(match input.wish() {
+            Ok(Wish::Search {
+                pattern,
+                replacement,
+            }) => Card::new("Replace in files", format!("{pattern} → {replacement}")),
+            Ok(Wish::Plan { id }) => {
+                let files = self.plans.find(id).map_or(0, |plan| plan.files.len());
+                Card::new("Replace in files", format!("plan {id}"))
+                    .with_summary(counted(files as u64, "file"))
+            }
+            Err(_) => Card::new("Replace in files", String::new()),
+        })
+    }
+}
+
+impl ReplaceInFiles {
+    /// Makes the change in every file of the plan, or in none.
+    async fn carry_out(&self, plan: Plan, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        if cx.cancel.is_cancelled() {
+            return Err(ToolError::Cancelled);
+        }
+        let journal = cx.services.get::<Journal>()?;
+        let (ticket, cwd) = (ticket(Self::NAME, cx), cx.cwd.clone());
+        blocking(move || {
+            let mut changes = Vec::new();
+            let mut places = 0;
+            for file in &plan.files {
+                let raw = journal
+                    .read_bytes(&file.path, LARGEST)
+                    .map_err(|error| explain(error, &cwd))?;
+                // Bytes that are no longer those of the preview are refused below, by their hash.
+                if let Ok(Some(new)) = plan.rewrite.apply(&raw.bytes) {
+                    places += new.places;
+                    changes.push(FileChange {
+                        path: file.path.clone(),
+                        expected: file.hash,
+                        content: new.bytes,
+                    });
+                } else {
+                    return Err(format!(
+                        "{} has been modified since the preview: nothing was changed. Make a new \
+                         preview.",
+                        shown(&file.path, &cwd)
+                    ));
+                }
+            }
+            let files = changes.len();
+            journal.apply_all(&ticket, changes).map_err(|error| {
+                format!(
+                    "{}\nNothing was changed. Make a new preview.",
+                    explain(error, &cwd)
+                )
+            })?;
+            Ok(preview::applied(&plan, places, files, &ticket.call, &cwd))
+        })
+        .await?
+        .map_err(ToolError::Failed)
+    }
+}
+
+/// Finds the files and what would become of each.
+async fn look(input: &Input, rewrite: &Rewrite, cx: &CallContext) -> Result<Preview, ToolError> {
+    let engine = cx.services.get::<Engine>()?;
+    let journal = cx.services.get::<Journal>()?;
+    let query = input.query(rewrite, &cx.cwd);
+    let (rewrite, stop, cx) = (rewrite.clone(), stop(cx, TIMEOUT), cx.clone());
+    blocking(move || {
+        let report = engine
+            .grep(&query, &stop)
+            .map_err(|error| ToolError::Failed(error.to_string()))?;
+        if timed_out(report.completion)? {
+            return Err(ToolError::TimedOut(TIMEOUT));
+        }
+        let Found::Files(mut files) = report.found else {
+            return Ok(Preview::default());
+        };
+        files.sort();
+        let mut preview = Preview::default();
+        let total = Some(files.len() as u64);
+        for (done, path) in (1..).zip(files) {
+            if cx.cancel.is_cancelled() {
+                return Err(ToolError::Cancelled);
+            }
+            match one_file(&journal, &rewrite, &path) {
+                Ok(Some(file)) => preview.files.push(file),
+                Ok(None) => {}
+                Err(reason) => preview.skipped.push(Skipped { path, reason }),
+            }
+            cx.progress.report(Update::Step { done, total });
+        }
+        preview.skipped_by_search(&report.skipped);
+        Ok(preview)
+    })
+    .await?
+}
+
+fn one_file(
+    journal: &Journal,
+    rewrite: &Rewrite,
+    path: &Path,
+) -> Result<Option<preview::Change>, String> {
+    use std::os::unix::fs::PermissionsExt;
+
+    let raw = journal
+        .read_bytes(path, LARGEST)
+        .map_err(|error| error.to_string())?;
+    let mode = std::fs::metadata(&raw.real)
+        .map_err(|error| error.to_string())?
+        .permissions();
+    if mode.mode() & 0o222 == 0 {
+        return Err("read-only".to_owned());
+    }
+    let new = rewrite.apply(&raw.bytes)?;
+    Ok(new.map(|new| preview::Change::new(path.to_path_buf(), &raw.bytes, new)))
+}

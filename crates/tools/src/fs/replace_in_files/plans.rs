@@ -1,0 +1,55 @@
+//! Plans between preview and application.
+
+use std::{
+    collections::VecDeque,
+    path::PathBuf,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use haft_journal::ContentHash;
+
+use super::rewrite::Rewrite;
+
+/// How many plans wait at most; the oldest goes first.
+const KEPT: usize = 32;
+
+/// What a preview promised: this rewrite, of these files as they were.
+#[derive(Debug, Clone)]
+pub(super) struct Plan {
+    pub(super) id: String,
+    pub(super) rewrite: Rewrite,
+    pub(super) files: Vec<PlannedFile>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct PlannedFile {
+    pub(super) path: PathBuf,
+    pub(super) hash: ContentHash,
+}
+
+/// The plans of a session.
+#[derive(Debug, Default)]
+pub(super) struct Plans(Mutex<VecDeque<Plan>>);
+
+impl Plans {
+    fn plans(&self) -> MutexGuard<'_, VecDeque<Plan>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn keep(&self, plan: Plan) {
+        let mut plans = self.plans();
+        plans.push_back(plan);
+        while plans.len() > KEPT {
+            plans.pop_front();
+        }
+    }
+
+    pub(super) fn find(&self, id: &str) -> Option<Plan> {
+        self.plans().iter().find(|plan| plan.id == id).cloned()
+    }
+
+    /// A plan that was carried out, or can never be again.
+    pub(super) fn forget(&self, id: &str) {
+        self.plans().retain(|plan| plan.id != id);
+    }
+}

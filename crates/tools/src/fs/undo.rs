@@ -1,0 +1,264 @@
+//! `Undo`: a change of this session taken back.
+
+use std::{fmt::Write, path::Path};
+
+use haft_contract::{
+    CallContext, Card, Check, Effects, Permission, PermissionMode, Piece, Profile, Repeat, Tool,
+    ToolError, ToolOutput,
+};
+use haft_journal::{ChangeKind, Journal, Mode, Ticket, Undone, Which};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{explain, patch, profile, ticket};
+use crate::{blocking::blocking, paths::shown, words::counted};
+
+/// How many files a question and an answer name.
+const NAMED_FILES: usize = 10;
+
+/// Takes back a change that a file tool made in this session.
+///
+/// - `undo_id` is in the answer of the Edit, Write, NotebookEdit or ReplaceInFiles call. Without it
+///   the last change that stands is undone; called again, the one before it.
+/// - All files of the call become what they were, byte for byte: a file it created is deleted. All
+///   or nothing: if any of them was changed since, nothing is touched and the answer shows both
+///   changes.
+/// - An undo can be undone by its own `undo_id`.
+/// - `preview` only shows what would change.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Which change to undo; the last one if left out.
+    undo_id: Option<String>,
+    /// Only show what would be done.
+    #[serde(default)]
+    preview: bool,
+}
+
+impl Input {
+    fn which(&self) -> Which {
+        match &self.undo_id {
+            Some(id) => Which::Unit(id.trim().to_owned()),
+            None => Which::Last,
+        }
+    }
+
+    fn mode(&self) -> Mode {
+        if self.preview {
+            Mode::Preview
+        } else {
+            Mode::Apply
+        }
+    }
+}
+
+pub(crate) struct Undo;
+
+impl Tool for Undo {
+    type Input = Input;
+    const NAME: &'static str = "Undo";
+
+    fn profile(&self) -> Profile {
+        profile(
+            haft_contract::Access::Anything,
+            &[],
+            "undo revert restore take back a change",
+        )
+    }
+
+    fn effects(&self, input: &Input) -> Effects {
+        if input.preview {
+            return Effects::READS;
+        }
+        // Which files it is about only the journal knows.
+        Effects {
+            patches: false,
+            repeat: Repeat::Never,
+            ..Effects::EXCLUSIVE
+        }
+    }
+
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+        let journal = cx.services.get::<Journal>()?;
+        let (which, cwd) = (input.which(), cx.cwd.clone());
+        let anywhere = Ticket::unconfined(cx.call.to_string(), Self::NAME);
+        let undone = blocking(move || {
+            journal
+                .undo(&anywhere, &which, Mode::Preview)
+                .map_err(|error| explain(error, &cwd))
+        })
+        .await?
+        .map_err(ToolError::Refused)?;
+        if input.preview {
+            return Ok(Check::Pass);
+        }
+        if let Some(conflict) = undone.conflict {
+            return Err(ToolError::Refused(conflict));
+        }
+        // These modes ask anyway: then with the names of the files.
+        match cx.permissions.mode {
+            PermissionMode::BypassPermissions | PermissionMode::DontAsk => Ok(Check::Pass),
+            PermissionMode::AcceptEdits if self.stays_inside(input, cx) => Ok(Check::Pass),
+            PermissionMode::Default | PermissionMode::AcceptEdits | PermissionMode::Plan => {
+                Ok(Check::Ask(question(&undone, &cx.cwd)))
+            }
+        }
+    }
+
+    fn permission(&self, input: &Input, cx: &CallContext) -> Permission {
+        // Where edits are accepted an undo is one more, of files only the journal can name.
+        let accepted = cx.permissions.mode == PermissionMode::AcceptEdits;
+        if accepted && self.stays_inside(input, cx) {
+            Permission::Allow
+        } else {
+            Permission::ByEffects
+        }
+    }
+
+    async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        if cx.cancel.is_cancelled() {
+            return Err(ToolError::Cancelled);
+        }
+        let journal = cx.services.get::<Journal>()?;
+        let (which, mode, cwd) = (input.which(), input.mode(), cx.cwd.clone());
+        let mut ticket = ticket(Self::NAME, cx);
+        // A person was shown these very files and agreed; "the last" may have become another.
+        let shown = input.undo_id.is_some() && cx.permissions.mode != PermissionMode::DontAsk;
+        let undone = blocking(move || {
+            if mode == Mode::Preview {
+                ticket = Ticket::unconfined(ticket.call, ticket.tool);
+            } else if shown
+                && let Ok(files) = journal
+                    .required_history()
+                    .and_then(|history| history.files_of(&which))
+            {
+                ticket = ticket.and(files.into_iter().map(|file| file.real));
+            }
+            journal
+                .undo(&ticket, &which, mode)
+                .map_err(|error| explain(error, &cwd))
+        })
+        .await?
+        .map_err(ToolError::Failed)?;
+        Ok(ToolOutput::text(text(&undone, &cx.cwd)).with_structured(structured(&undone)))
+    }
+
+    fn render_use(&self, input: &Input) -> Option<Card> {
+        let subject = input.undo_id.as_deref().unwrap_or("the last change");
+        let card = Card::new(Self::NAME, subject);
+        Some(if input.preview {
+            card.with_summary("preview")
+        } else {
+            card
+        })
+    }
+
+    fn render_result(&self, input: &Input, output: &ToolOutput) -> Option<Card> {
+        let files = output.structured.as_ref()?["files"].as_array()?.clone();
+        let mut card = self.render_use(input)?;
+        if !input.preview {
+            card = card.with_summary(counted(files.len() as u64, "file"));
+        }
+        for file in files {
+            let path = file["filePath"].as_str().unwrap_or_default().to_owned();
+            let hunks = Deserialize::deserialize(&file["structuredPatch"]).unwrap_or_default();
+            card = card.with(Piece::Text(path)).with(Piece::Diff(hunks));
+        }
+        Some(card)
+    }
+}
+
+impl Undo {
+    /// Does it touch only files in the working directories?
+    fn stays_inside(&self, input: &Input, cx: &CallContext) -> bool {
+        let ticket = ticket(Self::NAME, cx);
+        cx.services.get::<Journal>().is_ok_and(|journal| {
+            let files = journal
+                .required_history()
+                .and_then(|history| history.files_of(&input.which()));
+            files.is_ok_and(|files| files.iter().all(|file| ticket.covers(&file.real)))
+        })
+    }
+}
+
+fn question(undone: &Undone, cwd: &Path) -> String {
+    let names: Vec<String> = undone
+        .files
+        .iter()
+        .take(NAMED_FILES)
+        .map(|file| shown(&file.real, cwd))
+        .collect();
+    let more = match undone.files.len().saturating_sub(NAMED_FILES) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("it undoes {} in {}{more}", calls(undone), names.join(", "))
+}
+
+/// `Edit 0190…`, `Edit 0190… and Write 0190…`.
+fn calls(undone: &Undone) -> String {
+    let names: Vec<String> = undone
+        .undid
+        .iter()
+        .map(|(id, tool)| format!("{tool} {id}"))
+        .collect();
+    names.join(" and ")
+}
+
+fn text(undone: &Undone, cwd: &Path) -> String {
+    let verb = if undone.unit.is_some() {
+        "Undid"
+    } else {
+        "Would undo"
+    };
+    let count = counted(undone.files.len() as u64, "file");
+    let mut text = match &undone.conflict {
+        Some(conflict) => format!("{} cannot be undone now.\n{conflict}", calls(undone)),
+        None => format!("{verb} {}: {count}", calls(undone)),
+    };
+    // Writing to a string cannot fail.
+    for file in &undone.files {
+        let done = match file.change {
+            ChangeKind::Created => "restored",
+            ChangeKind::Changed => "changed back",
+            ChangeKind::Removed => "deleted",
+        };
+        let summary = patch::summary(&file.patch);
+        let _ = write!(text, "\n{}: {done} {summary}", shown(&file.real, cwd));
+        let diff = patch::text(&file.patch);
+        if file.change == ChangeKind::Changed && !diff.is_empty() {
+            let _ = write!(text, "\n{diff}");
+        }
+    }
+    if let Some(unit) = &undone.unit {
+        let _ = write!(text, "\n[undo_id {unit}]");
+    }
+    text
+}
+
+fn structured(undone: &Undone) -> Value {
+    let files: Vec<Value> = undone
+        .files
+        .iter()
+        .map(|file| {
+            json!({
+                "filePath": file.real.to_string_lossy(),
+                "change": match file.change {
+                    ChangeKind::Created => "restored",
+                    ChangeKind::Changed => "changed",
+                    ChangeKind::Removed => "deleted",
+                },
+                "structuredPatch": patch::hunks(&file.patch),
+            })
+        })
+        .collect();
+    let undid: Vec<&String> = undone.undid.iter().map(|(id, _)| id).collect();
+    json!({
+        "undid": undid,
+        "undoId": undone.unit,
+        "preview": undone.unit.is_none(),
+        "conflict": undone.conflict,
+        "files": files,
+    })
+}
