@@ -143,7 +143,8 @@ fn the_history_of_this_repository_can_be_replayed() {
         return;
     }
     let mut total = 0;
-    let mut applied = [0_usize; Damage::ALL.len()];
+    // Of the hunks that a damage really changes: how many there are, how many were applied.
+    let mut counts = [(0_usize, 0_usize); Damage::ALL.len()];
     for revision in &revisions {
         let hunks = hunks(revision);
         if total + hunks.len() > HUNKS {
@@ -154,9 +155,13 @@ fn the_history_of_this_repository_can_be_replayed() {
         let mut file = revision.before.clone();
         for hunk in &hunks {
             let expected = hunk.applied_to(&file);
-            for (damage, applied) in Damage::ALL.into_iter().zip(&mut applied) {
+            let clean = hunk.sides(Damage::None).0;
+            for (damage, (damaged, applied)) in Damage::ALL.into_iter().zip(&mut counts) {
                 let done = try_edit(revision, &file, hunk, damage, &expected);
-                *applied += usize::from(done);
+                if damage == Damage::None || hunk.sides(damage).0 != clean {
+                    *damaged += 1;
+                    *applied += usize::from(done);
+                }
                 assert!(
                     done || damage != Damage::None,
                     "{}: {hunk:?}",
@@ -171,9 +176,11 @@ fn the_history_of_this_repository_can_be_replayed() {
         "{total} hunks of {} files replayed; applied:",
         revisions.len()
     ));
-    for (damage, applied) in Damage::ALL.into_iter().zip(applied) {
-        let share = 100.0 * applied as f64 / total.max(1) as f64;
-        say(&format!("{share:>6.1} %  {damage:?}"));
+    for (damage, (damaged, applied)) in Damage::ALL.into_iter().zip(counts) {
+        let share = 100.0 * applied as f64 / damaged.max(1) as f64;
+        say(&format!(
+            "{share:>6.1} %  {applied} of {damaged}  {damage:?}"
+        ));
     }
 }
 
