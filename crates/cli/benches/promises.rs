@@ -14,7 +14,7 @@ use std::{
     fs,
     io::{BufRead, BufReader, Write},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -104,6 +104,70 @@ async fn no_op_call() {
     );
 }
 
+/// A `haft exec` that is asked one call after the other.
+struct Exec {
+    child: Child,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+    answer: String,
+}
+
+impl Exec {
+    fn new(cwd: &Path) -> Self {
+        let mut child = Command::new(BINARY)
+            .arg("exec")
+            .current_dir(cwd)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdin = child.stdin.take().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        Self {
+            child,
+            stdin,
+            stdout,
+            answer: String::new(),
+        }
+    }
+
+    /// Sends a call and waits for its answer, which must not be an error.
+    fn read(&mut self, input: &Value) {
+        let call = json!({"name": "Read", "input": input});
+        self.stdin
+            .write_all(format!("{call}\n").as_bytes())
+            .unwrap();
+        self.answer.clear();
+        self.stdout.read_line(&mut self.answer).unwrap();
+        assert!(
+            self.answer.contains("\"is_error\":false"),
+            "{}",
+            self.answer
+        );
+    }
+
+    /// Most memory it ever had, in megabytes.
+    fn peak(&self) -> f64 {
+        let status =
+            fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
+        let peak = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:"))
+            .unwrap_or("0");
+        peak.split_whitespace()
+            .next()
+            .unwrap()
+            .parse::<f64>()
+            .unwrap()
+            / 1e3
+    }
+
+    fn end(mut self) {
+        drop(self.stdin);
+        self.child.wait().unwrap();
+    }
+}
+
 fn sequential_reads() {
     let dir = tempfile::tempdir().unwrap();
     let text: String = (0..100)
@@ -112,31 +176,14 @@ fn sequential_reads() {
     for n in 0..100 {
         fs::write(dir.path().join(format!("{n}.txt")), &text).unwrap();
     }
-    let mut child = Command::new(BINARY)
-        .arg("exec")
-        .current_dir(dir.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let mut stdout = BufReader::new(child.stdout.take().unwrap());
-    let mut answer = String::new();
-    let mut ask = |n: usize| {
-        // Each answer is awaited before the next call is sent.
-        let call = json!({"name": "Read", "input": {"file_path": format!("{}.txt", n % 100)}});
-        stdin.write_all(format!("{call}\n").as_bytes()).unwrap();
-        answer.clear();
-        stdout.read_line(&mut answer).unwrap();
-        assert!(answer.contains("\"is_error\":false"), "{answer}");
-    };
+    let mut exec = Exec::new(dir.path());
+    let mut ask = |n: usize| exec.read(&json!({"file_path": format!("{}.txt", n % 100)}));
     (0..500).for_each(&mut ask);
     const CALLS: usize = 10_000;
     let started = Instant::now();
     (0..CALLS).for_each(&mut ask);
     let rate = CALLS as f64 / started.elapsed().as_secs_f64();
-    drop(stdin);
-    child.wait().unwrap();
+    exec.end();
     row(
         "sequential Reads through one `haft exec`",
         &format!("{rate:.0}/s"),
@@ -267,37 +314,16 @@ fn large_files() {
         rate >= 1.0,
     );
 
-    let mut child = Command::new(BINARY)
-        .arg("exec")
-        .current_dir(dir.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let mut stdout = BufReader::new(child.stdout.take().unwrap());
-    let mut answer = String::new();
-    for input in [
-        json!({"file_path": "large"}),
-        json!({"file_path": "large", "offset": 10_000_000, "limit": 3}),
-    ] {
-        let call = json!({"name": "Read", "input": input});
-        stdin.write_all(format!("{call}\n").as_bytes()).unwrap();
-        stdout.read_line(&mut answer).unwrap();
-    }
-    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
-    let peak = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))
-        .unwrap_or("0");
-    let peak: f64 = peak.split_whitespace().next().unwrap().parse().unwrap();
-    drop(stdin);
-    child.wait().unwrap();
+    let mut exec = Exec::new(dir.path());
+    exec.read(&json!({"file_path": "large"}));
+    exec.read(&json!({"file_path": "large", "offset": 10_000_000, "limit": 3}));
+    let peak = exec.peak();
+    exec.end();
     row(
         "peak memory of `haft exec` over both",
-        &format!("{:.0} MB", peak / 1e3),
+        &format!("{peak:.0} MB"),
         "≤ 32 MB",
-        peak <= 32_000.0,
+        peak <= 32.0,
     );
 }
 
