@@ -15,9 +15,9 @@ pub(crate) use table::table;
 
 /// A line on stdout, at once.
 pub(crate) fn line(text: &str) -> io::Result<()> {
+    // In one piece: whoever waits for the line is woken once.
     let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    stdout.write_all(b"\n")?;
+    stdout.write_all(format!("{text}\n").as_bytes())?;
     stdout.flush()
 }
 

@@ -19,7 +19,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// The policy of a call's context.
+    /// The policy of a call's context. `readable` must be a real path.
     pub fn of(cx: &CallContext, readable: &Path) -> Self {
         Self {
             mode: cx.permissions.mode,
@@ -29,7 +29,7 @@ impl Policy {
                 .iter()
                 .map(|dir| resolve::real(dir))
                 .collect(),
-            readable: vec![resolve::real(readable)],
+            readable: vec![readable.to_path_buf()],
         }
     }
 }

@@ -6,12 +6,13 @@ use std::{
     io::{self, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
-    sync::Mutex,
+    sync::{Mutex, OnceLock},
 };
 
 use haft_contract::Content;
 
 use super::preview::preview;
+use crate::resolve;
 
 /// How much is kept; the oldest goes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +36,8 @@ impl Default for Budget {
 #[derive(Debug)]
 pub struct ResultStore {
     folder: PathBuf,
+    /// Where it really is; looked up once, since every call is judged by it.
+    real: OnceLock<PathBuf>,
     budget: Budget,
     kept: Mutex<VecDeque<(PathBuf, u64)>>,
 }
@@ -44,6 +47,7 @@ impl ResultStore {
     pub fn new(folder: PathBuf, budget: Budget) -> Self {
         Self {
             folder,
+            real: OnceLock::new(),
             budget,
             kept: Mutex::default(),
         }
@@ -52,6 +56,11 @@ impl ResultStore {
     /// Where it keeps them.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// The same after all links.
+    pub(crate) fn real_folder(&self) -> &Path {
+        self.real.get_or_init(|| resolve::real(&self.folder))
     }
 
     /// Where the texts together are longer than `cap` characters, keeps them whole and puts size,

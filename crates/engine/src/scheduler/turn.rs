@@ -275,7 +275,7 @@ impl Inner {
         let engine = &self.shared.engine;
         let started = Instant::now();
         let mut slot = Slot::take(&self.shared.slots).await;
-        let policy = Policy::of(cx, engine.results.folder());
+        let policy = Policy::of(cx, engine.results.real_folder());
         let (call, id) = prepared.ids();
         match admit(prepared, cx, &policy, &mut slot).await {
             Ok(admitted) => {
