@@ -24,7 +24,7 @@ pub(crate) async fn run(session: Session, call: Call) -> anyhow::Result<Exit> {
         }
     });
     let interrupted = haft.cancel_token();
-    look_first(&mut haft, &input).await;
+    look_first(&mut haft, &call.name, &input).await;
     let finished = haft.call(&call.name, input).await;
     if call.json {
         show::line(&serde_json::to_string_pretty(&answer::native(
@@ -51,10 +51,15 @@ pub(crate) async fn run(session: Session, call: Call) -> anyhow::Result<Exit> {
 
 /// A session of one call has read nothing, so nothing could ever be edited in it. Whoever names a
 /// file in it is taken to know that file as it is now.
-async fn look_first(haft: &mut Haft, input: &Value) {
-    if let Some(path) = input.get("file_path").and_then(Value::as_str) {
-        haft.call("Read", json!({"file_path": path, "limit": u32::MAX}))
-            .await;
+async fn look_first(haft: &mut Haft, name: &str, input: &Value) {
+    if name == "Read" {
+        return;
+    }
+    for parameter in ["file_path", "notebook_path"] {
+        if let Some(path) = input.get(parameter).and_then(Value::as_str) {
+            let look = json!({"file_path": path, "limit": u32::MAX});
+            haft.call("Read", look).await;
+        }
     }
 }
 

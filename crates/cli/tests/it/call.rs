@@ -89,3 +89,31 @@ fn completions_name_the_commands() {
         assert!(ran.stdout.contains("permission-mode"), "{shell}");
     }
 }
+
+#[test]
+fn a_file_that_is_named_counts_as_read() {
+    let dir = tempdir().unwrap();
+    fs::write(dir.path().join("a.txt"), "one\n").unwrap();
+    let notebook = r#"{"cells": [{"cell_type": "markdown", "id": "x", "metadata": {}, "source": "a"}], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}"#;
+    fs::write(dir.path().join("n.ipynb"), notebook).unwrap();
+    let calls: [&[&str]; 2] = [
+        &["Edit", "file_path=a.txt", "old_string=one", "new_string=1"],
+        &[
+            "NotebookEdit",
+            "notebook_path=n.ipynb",
+            "cell_id=x",
+            "new_source=b",
+        ],
+    ];
+    for call in calls {
+        let accept = ["call", "--permission-mode", "acceptEdits"];
+        let ran = run(haft(dir.path()).args(accept).args(call), b"");
+        assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    }
+    assert_eq!(fs::read_to_string(dir.path().join("a.txt")).unwrap(), "1\n");
+    let changed = notebook.replace("\"a\"", "\"b\"");
+    assert_eq!(
+        fs::read_to_string(dir.path().join("n.ipynb")).unwrap(),
+        changed
+    );
+}
