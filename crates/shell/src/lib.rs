@@ -5,8 +5,10 @@
 //! file, no process, no clock. What cannot be read with certainty is unknown, never harmless.
 //!
 //! # Layout
-//! - [`ast`]: a command line as bash reads it; `syntax` parses it
+//! - [`ast`]: a command line as bash reads it
+//! - [`syntax`]: reads it
 
 #![warn(missing_docs)]
 
 pub mod ast;
+pub mod syntax;
