@@ -5,7 +5,7 @@
 //! file, no process, no clock. What cannot be read with certainty is unknown, never harmless.
 //!
 //! # Layout
-//! - [`ast`]: a command line as bash reads it; `syntax` parses it
+//! - [`ast`]: a command line as bash reads it; [`syntax`] parses it
 //! - [`arg`]: a word as a program would get it
 //! - [`commands`]: what is known of each command, as tables; [`effect`] is what they say
 
@@ -15,3 +15,4 @@ pub mod arg;
 pub mod ast;
 pub mod commands;
 pub mod effect;
+pub mod syntax;
