@@ -5,6 +5,8 @@
 
 pub mod options;
 pub mod spec;
+#[cfg(test)]
+mod testing;
 
 use std::{collections::HashMap, sync::LazyLock};
 
