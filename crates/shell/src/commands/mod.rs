@@ -4,6 +4,7 @@
 //! makes the command unknown: a new option of a new version must never be taken for a harmless one.
 
 pub mod options;
+mod reading;
 pub mod spec;
 #[cfg(test)]
 mod testing;
@@ -14,7 +15,7 @@ use crate::{arg::Arg, effect::Finding};
 use spec::Entry;
 
 /// Every family.
-const FAMILIES: &[&[Entry]] = &[];
+const FAMILIES: &[&[Entry]] = &[reading::ENTRIES];
 
 static BY_NAME: LazyLock<HashMap<&'static str, Entry>> = LazyLock::new(|| {
     let mut by_name = HashMap::new();
@@ -41,5 +42,25 @@ pub fn look(name: &str, argv: &[Arg]) -> Finding {
         Some(Entry::Spec(spec)) => options::judge(spec, argv),
         Some(Entry::Own(_, own)) => own(argv),
         None => Finding::unknown(format!("what {name} does is not known")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{spec::Spec, *};
+
+    #[test]
+    fn every_name_is_listed_once() {
+        let mut seen = HashMap::new();
+        for (family, entries) in FAMILIES.iter().enumerate() {
+            for entry in *entries {
+                let (Entry::Spec(Spec { names, .. }) | Entry::Own(names, _)) = entry;
+                for name in names.split(' ') {
+                    assert!(!name.is_empty(), "a blank too much in {names:?}");
+                    let first = seen.insert(name, family);
+                    assert_eq!(first, None, "{name} is in family {family} too");
+                }
+            }
+        }
     }
 }

@@ -512,7 +512,10 @@ fn words(
             && name.len() > 2
             && name != "-#";
         debug_assert!(
-            arity == Arity::Flag || style == Style::Words || name.starts_with("--") || name.len() == 2,
+            arity == Arity::Flag
+                || style == Style::Words
+                || name.starts_with("--")
+                || name.len() == 2,
             "{word}: only one letter takes a value"
         );
         let letters: &'static str = if bundle { &name[1..] } else { "" };

@@ -46,6 +46,11 @@ pub(super) fn argv(line: &str) -> Vec<Arg> {
     words
 }
 
+/// Lines set off by `;`.
+pub(super) fn each(lines: &str) -> Vec<&str> {
+    lines.split(';').map(str::trim).collect()
+}
+
 /// What is found about a simple line.
 pub(super) fn find(line: &str) -> Finding {
     let argv = argv(line);
