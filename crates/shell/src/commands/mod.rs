@@ -3,11 +3,15 @@
 //! A table lists the options that keep a command harmless, each with its arity. What is not listed
 //! makes the command unknown: a new option of a new version must never be taken for a harmless one.
 
+mod listing;
 pub mod options;
 mod reading;
+mod shells;
 pub mod spec;
 #[cfg(test)]
 mod testing;
+pub mod variables;
+mod wrappers;
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -15,7 +19,12 @@ use crate::{arg::Arg, effect::Finding};
 use spec::Entry;
 
 /// Every family.
-const FAMILIES: &[&[Entry]] = &[reading::ENTRIES];
+const FAMILIES: &[&[Entry]] = &[
+    listing::ENTRIES,
+    reading::ENTRIES,
+    shells::ENTRIES,
+    wrappers::ENTRIES,
+];
 
 static BY_NAME: LazyLock<HashMap<&'static str, Entry>> = LazyLock::new(|| {
     let mut by_name = HashMap::new();

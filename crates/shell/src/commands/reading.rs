@@ -255,51 +255,62 @@ fn ptx(parsed: &Parsed<'_>) -> Finding {
     }
 }
 
-/// `xxd` knows an option by its first letter alone, and its second operand is written.
+/// `xxd` knows an option by its first letter alone, reads none behind its first operand, and writes
+/// its second.
 fn xxd(argv: &[Arg]) -> Finding {
-    static XXD: Spec = Spec::reads("xxd", "")
+    static OPERANDS: Spec = Spec::reads("xxd", "")
         .strict()
         .judged(|parsed| second_is_written(parsed, "its second operand is written"));
     let mut rest = argv.iter();
     let mut words: Vec<Arg> = rest.next().cloned().into_iter().collect();
-    while let Some(arg) = rest.next() {
+    while let Some(arg) = rest.as_slice().first() {
         let Some(option) = arg
             .text()
             .filter(|text| text.len() > 1 && text.starts_with('-'))
         else {
-            words.push(arg.clone());
-            continue;
+            break;
         };
+        rest.next();
         if option == "--" {
-            words.push(arg.clone());
-            words.extend(rest.cloned());
             break;
         }
-        let option = option.trim_start_matches('-');
-        let whole = [
-            "cols",
-            "groupsize",
-            "group",
-            "len",
-            "offset",
-            "name",
-            "seek",
-            "skip",
-            "R",
-        ];
-        let attached = option.len() > 1 && !whole.contains(&option);
-        match option.chars().next() {
-            Some('a' | 'b' | 'C' | 'd' | 'e' | 'E' | 'h' | 'i' | 'p' | 'r' | 't' | 'u' | 'v') => {}
-            Some('c') if option == "capitalize" => {}
-            Some('c' | 'g' | 'l' | 'o' | 's' | 'n' | 'R') => {
-                if !attached && rest.next().is_none_or(|value| value.text().is_none()) {
-                    return Finding::unknown("the value of an option is not certain").at(arg.span);
-                }
+        let option = option.strip_prefix("--").unwrap_or(&option[1..]);
+        let takes_next = matches!(
+            option,
+            "c" | "cols"
+                | "g"
+                | "l"
+                | "len"
+                | "n"
+                | "name"
+                | "o"
+                | "offset"
+                | "R"
+                | "s"
+                | "seek"
+                | "skip"
+        );
+        let (letter, behind) = option.split_at_checked(1).unwrap_or_default();
+        let number =
+            behind.starts_with(|first: char| first.is_ascii_digit() || "+-".contains(first));
+        if takes_next {
+            if rest.next().is_none_or(|value| value.text().is_none()) {
+                return Finding::unknown("the value of an option is not certain").at(arg.span);
             }
-            _ => words.push(arg.clone()),
+        } else if letter.is_empty()
+            || !"abCdeEhiprtuv".contains(letter) && !(number && "cglos".contains(letter))
+        {
+            let reason = format!("its option -{option} is not known to be harmless");
+            return Finding::unknown(reason).at(arg.span);
         }
     }
-    judge(&XXD, &words)
+    let first = rest
+        .as_slice()
+        .first()
+        .map(|arg| Arg::literal("--", arg.span));
+    words.extend(first);
+    words.extend(rest.cloned());
+    judge(&OPERANDS, &words)
 }
 
 #[cfg(test)]
@@ -356,7 +367,7 @@ mod tests {
         ));
         assert_not_read_only(&each(
             "xxd a out; xxd -r hex out; xxd -p -l 16 a out; xxd - out; xxd *; xxd -l $x a; xxd \
-             $x; xxd -Z a; xxd -l 16 -- a out; xxd -cols 8 a out; xxd -capitalize a out",
+             $x; xxd -Z a; xxd -l 16 -- a out; xxd a -p; xxd -group 2 out; xxd -capitalize a; xxd -cols 8 a out; xxd -capitalize a out",
         ));
         assert_eq!(effects("xxd -l 16 a out"), ["read a", "Twist out"]);
     }

@@ -4,7 +4,7 @@ use super::look;
 use crate::{
     arg::{Arg, Value},
     ast::Span,
-    effect::{Effect, Finding, Verdict},
+    effect::{Effect, Finding, Start, Verdict},
 };
 
 /// The words of a simple line: blanks set them off, `'…'` quotes, `$x` is an expansion, `"$x"`
@@ -91,11 +91,24 @@ pub(super) fn effects(line: &str) -> Vec<String> {
     find(line).effects.iter().map(effect).collect()
 }
 
+/// What is started, as lines; `…` stands for more words.
+pub(super) fn starts(line: &str) -> Vec<String> {
+    let start = |start: &Start| match start {
+        Start::Script(text) => format!("script {}", path(text)),
+        Start::Command { argv, more } => {
+            let words: Vec<String> = argv.iter().map(path).collect();
+            format!("{}{}", words.join(" "), if *more { " …" } else { "" })
+        }
+    };
+    find(line).starts.iter().map(start).collect()
+}
+
 fn effect(effect: &Effect) -> String {
     match effect {
         Effect::Read(read) => {
             let what = match (read.content, read.walks) {
-                (false, _) => "names",
+                (false, false) => "names",
+                (false, true) => "names below",
                 (true, false) => "read",
                 (true, true) => "tree",
             };
