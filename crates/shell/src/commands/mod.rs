@@ -5,6 +5,7 @@
 
 mod listing;
 pub mod options;
+mod privileges;
 mod reading;
 mod shells;
 pub mod spec;
@@ -21,6 +22,7 @@ use spec::Entry;
 /// Every family.
 const FAMILIES: &[&[Entry]] = &[
     listing::ENTRIES,
+    privileges::ENTRIES,
     reading::ENTRIES,
     shells::ENTRIES,
     wrappers::ENTRIES,
