@@ -3,8 +3,12 @@
 //! A table lists the options that keep a command harmless, each with its arity. What is not listed
 //! makes the command unknown: a new option of a new version must never be taken for a harmless one.
 
+mod assignments;
+mod builtins;
+mod conditions;
 mod listing;
 pub mod options;
+mod printing;
 mod privileges;
 mod reading;
 mod shells;
@@ -21,7 +25,11 @@ use spec::Entry;
 
 /// Every family.
 const FAMILIES: &[&[Entry]] = &[
+    assignments::ENTRIES,
+    builtins::ENTRIES,
+    conditions::ENTRIES,
     listing::ENTRIES,
+    printing::ENTRIES,
     privileges::ENTRIES,
     reading::ENTRIES,
     shells::ENTRIES,
