@@ -13,6 +13,7 @@ mod privileges;
 mod reading;
 mod shells;
 pub mod spec;
+mod system;
 #[cfg(test)]
 mod testing;
 pub mod variables;
@@ -33,6 +34,7 @@ const FAMILIES: &[&[Entry]] = &[
     privileges::ENTRIES,
     reading::ENTRIES,
     shells::ENTRIES,
+    system::ENTRIES,
     wrappers::ENTRIES,
 ];
 
