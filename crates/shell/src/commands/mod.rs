@@ -3,8 +3,21 @@
 //! A table lists the options that keep a command harmless, each with its arity. What is not listed
 //! makes the command unknown: a new option of a new version must never be taken for a harmless one.
 
+mod assignments;
+mod builtins;
+mod conditions;
+mod listing;
 pub mod options;
+mod printing;
+mod privileges;
+mod reading;
+mod shells;
 pub mod spec;
+mod system;
+#[cfg(test)]
+mod testing;
+pub mod variables;
+mod wrappers;
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -12,7 +25,18 @@ use crate::{arg::Arg, effect::Finding};
 use spec::Entry;
 
 /// Every family.
-const FAMILIES: &[&[Entry]] = &[];
+const FAMILIES: &[&[Entry]] = &[
+    assignments::ENTRIES,
+    builtins::ENTRIES,
+    conditions::ENTRIES,
+    listing::ENTRIES,
+    printing::ENTRIES,
+    privileges::ENTRIES,
+    reading::ENTRIES,
+    shells::ENTRIES,
+    system::ENTRIES,
+    wrappers::ENTRIES,
+];
 
 static BY_NAME: LazyLock<HashMap<&'static str, Entry>> = LazyLock::new(|| {
     let mut by_name = HashMap::new();
@@ -39,5 +63,25 @@ pub fn look(name: &str, argv: &[Arg]) -> Finding {
         Some(Entry::Spec(spec)) => options::judge(spec, argv),
         Some(Entry::Own(_, own)) => own(argv),
         None => Finding::unknown(format!("what {name} does is not known")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{spec::Spec, *};
+
+    #[test]
+    fn every_name_is_listed_once() {
+        let mut seen = HashMap::new();
+        for (family, entries) in FAMILIES.iter().enumerate() {
+            for entry in *entries {
+                let (Entry::Spec(Spec { names, .. }) | Entry::Own(names, _)) = entry;
+                for name in names.split(' ') {
+                    assert!(!name.is_empty(), "a blank too much in {names:?}");
+                    let first = seen.insert(name, family);
+                    assert_eq!(first, None, "{name} is in family {family} too");
+                }
+            }
+        }
     }
 }
