@@ -3,8 +3,12 @@
 //! A table lists the options that keep a command harmless, each with its arity. What is not listed
 //! makes the command unknown: a new option of a new version must never be taken for a harmless one.
 
+mod git;
+mod hosts;
 pub mod options;
 pub mod spec;
+#[cfg(test)]
+mod testing;
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -12,7 +16,7 @@ use crate::{arg::Arg, effect::Finding};
 use spec::Entry;
 
 /// Every family.
-const FAMILIES: &[&[Entry]] = &[];
+const FAMILIES: &[&[Entry]] = &[git::ENTRIES];
 
 static BY_NAME: LazyLock<HashMap<&'static str, Entry>> = LazyLock::new(|| {
     let mut by_name = HashMap::new();
