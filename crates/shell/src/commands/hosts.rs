@@ -30,8 +30,8 @@ pub(super) fn of_remote_path(text: &str) -> Option<String> {
     if text.contains("://") {
         return of_url(text);
     }
-    let (host, _) = match text.find("[") {
-        Some(_) => text.split_once(']').map(|(host, rest)| (host, rest))?,
+    let (host, _) = match text.find('[') {
+        Some(_) => text.split_once(']')?,
         None => text.split_once(':')?,
     };
     if host.contains('/') {

@@ -10,10 +10,11 @@ use crate::{
 };
 
 pub(super) const SUBCOMMANDS: &[Spec] = &[
+    // Even a dry run of --intent-to-add writes the empty object.
     Spec::prints(
         "add stage",
-        "-nvfuNA --dry-run --verbose --force --update --renormalize --intent-to-add --all --no-all \
-         --ignore-removal --refresh --ignore-errors --ignore-missing --sparse --chmod=",
+        "-nvfuA --dry-run --verbose --force --update --all --no-all \
+         --ignore-removal --ignore-errors --ignore-missing --sparse",
     )
     .strict()
     .judged(add),

@@ -160,14 +160,12 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     .judged(listing),
     walk(
         "blame annotate",
-        concat!(
-            " -bfnpctlsew -C? -M? -L: -S< --incremental --root --show-stats --progress --no-progress \
+        "-bfnpctlsew -C? -M? -L: -S< --incremental --root --show-stats --progress --no-progress \
              --score-debug --show-name --show-number --porcelain --line-porcelain --show-email \
              --no-show-email --ignore-rev= --ignore-revs-file< --no-ignore-revs-file --color-lines \
              --color-by-age --minimal --contents< --abbrev=? --no-abbrev --since= --after= --until= \
              --before= --reverse --first-parent --date= --encoding= --diff-algorithm= \
-             --no-textconv --no-ext-diff "
-        ),
+             --no-textconv --no-ext-diff",
     )
     .judged(blaming),
     walk(
@@ -248,9 +246,18 @@ fn listing(parsed: &Parsed<'_>) -> Finding {
     finding
 }
 
-/// Prints content whatever the options say: an operand may be a blob.
+/// Prints content whatever the options say: an operand may be a blob, also behind the name of a path.
 fn showing(parsed: &Parsed<'_>) -> Finding {
-    judge(parsed, Shows::Content)
+    let mut finding = judge(parsed, Shows::Content);
+    let everything = paths::everything(parsed);
+    let by_hash = parsed.operands.iter().any(|arg| {
+        let text = arg.text().unwrap_or_default();
+        text.len() > 3 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+    });
+    if by_hash && !finding.effects.contains(&everything) {
+        finding.effects.push(everything);
+    }
+    finding
 }
 
 fn comparing(parsed: &Parsed<'_>) -> Finding {
@@ -288,25 +295,12 @@ fn blaming(parsed: &Parsed<'_>) -> Finding {
 fn judge(parsed: &Parsed<'_>, shows: Shows) -> Finding {
     let finding = parsed
         .verdict()
-        .or_else(|| read_twice(parsed))
         .or_else(|| signature(parsed))
         .or_else(|| remerge(parsed))
         .unwrap_or_else(|| Finding::read_only("it only reads"));
     let mut finding = parsed.with_effects(finding, Operands::Text);
     finding.effects.extend(paths::reads(parsed, shows, 0));
     finding
-}
-
-/// git reads these lines twice, with a different table each time. A value that looks like an option
-/// may be taken away by the first reading, and what follows it becomes an option in the second.
-fn read_twice(parsed: &Parsed<'_>) -> Option<Finding> {
-    let given = parsed.options.iter().find(|given| {
-        given.value.as_ref().is_some_and(|value| {
-            value.span != given.span && value.text().is_none_or(|text| text.starts_with('-'))
-        })
-    })?;
-    let why = format!("git may read the value of {} as an option", given.name);
-    Some(Finding::unknown(why).at(given.span))
 }
 
 /// `%G?` and its like check signatures.

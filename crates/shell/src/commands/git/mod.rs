@@ -15,7 +15,7 @@ mod remotes;
 mod subcommand_tests;
 
 use super::{
-    options,
+    options::{self, Parsed},
     spec::{Does, Entry, Spec},
 };
 use crate::{
@@ -154,8 +154,29 @@ fn subcommand(argv: &[Arg]) -> Finding {
             span: None,
             ..finding
         },
+        _ if finding.verdict == Verdict::ReadOnly && name != "grep" => {
+            match read_twice(&options::parse(spec, words)) {
+                Some(doubt) => Finding {
+                    effects: finding.effects,
+                    ..doubt
+                },
+                None => finding,
+            }
+        }
         _ => finding,
     }
+}
+
+/// git reads many lines twice, with a different table each time. A value that looks like an option
+/// may be taken away by the first reading, and what follows it becomes an option in the second.
+fn read_twice(parsed: &Parsed<'_>) -> Option<Finding> {
+    let given = parsed.options.iter().find(|given| {
+        given.value.as_ref().is_some_and(|value| {
+            value.span != given.span && value.text().is_none_or(|text| text.starts_with('-'))
+        })
+    })?;
+    let why = format!("git may read the value of {} as an option", given.name);
+    Some(Finding::unknown(why).at(given.span))
 }
 
 #[cfg(test)]

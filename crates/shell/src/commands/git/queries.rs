@@ -5,7 +5,7 @@ use super::paths::{self, Shows};
 use crate::{
     commands::{
         options::Parsed,
-        spec::{Operands, Spec, runs, writes},
+        spec::{Operands, Spec, Style, runs, writes},
     },
     effect::{Effect, Finding, How, Start, Write},
 };
@@ -117,6 +117,8 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         ),
         runs("-e --edit", "starts an editor"),
     ])
+    // `git config a.b --list` sets a.b.
+    .style(Style::Posix)
     .judged(config),
     ask("var", "-l"),
     ask("version", "--build-options"),
