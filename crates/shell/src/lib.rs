@@ -7,6 +7,7 @@
 //! # Layout
 //! - [`ast`]: a command line as bash reads it; [`syntax`] parses it
 //! - [`arg`]: a word as a program would get it
+//! - [`git_config`]: whether a git repository starts programs by its configuration
 //! - [`commands`]: what is known of each command, as tables; [`effect`] is what they say
 
 #![warn(missing_docs)]
@@ -15,4 +16,5 @@ pub mod arg;
 pub mod ast;
 pub mod commands;
 pub mod effect;
+pub mod git_config;
 pub mod syntax;

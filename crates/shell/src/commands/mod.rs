@@ -6,6 +6,8 @@
 mod assignments;
 mod builtins;
 mod conditions;
+mod git;
+mod hosts;
 mod listing;
 pub mod options;
 mod printing;
@@ -29,6 +31,7 @@ const FAMILIES: &[&[Entry]] = &[
     assignments::ENTRIES,
     builtins::ENTRIES,
     conditions::ENTRIES,
+    git::ENTRIES,
     listing::ENTRIES,
     printing::ENTRIES,
     privileges::ENTRIES,
