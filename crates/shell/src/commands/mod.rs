@@ -3,8 +3,18 @@
 //! A table lists the options that keep a command harmless, each with its arity. What is not listed
 //! makes the command unknown: a new option of a new version must never be taken for a harmless one.
 
+mod awk;
+mod fd;
+mod find;
+mod jq;
 pub mod options;
+mod program;
+mod searching;
+mod sed;
 pub mod spec;
+#[cfg(test)]
+mod testing;
+mod xml;
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -12,7 +22,15 @@ use crate::{arg::Arg, effect::Finding};
 use spec::Entry;
 
 /// Every family.
-const FAMILIES: &[&[Entry]] = &[];
+const FAMILIES: &[&[Entry]] = &[
+    awk::ENTRIES,
+    fd::ENTRIES,
+    find::ENTRIES,
+    jq::ENTRIES,
+    searching::ENTRIES,
+    sed::ENTRIES,
+    xml::ENTRIES,
+];
 
 static BY_NAME: LazyLock<HashMap<&'static str, Entry>> = LazyLock::new(|| {
     let mut by_name = HashMap::new();

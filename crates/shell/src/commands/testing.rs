@@ -1,0 +1,110 @@
+//! Looking at lines as tests write them.
+
+use super::look;
+use crate::{
+    arg::{Arg, Value},
+    ast::Span,
+    effect::{Effect, Finding, Verdict},
+};
+
+/// The words of a simple line: blanks set them off, `'…'` quotes, `$x` is an expansion, `*` a glob.
+pub(super) fn argv(line: &str) -> Vec<Arg> {
+    let mut words = Vec::new();
+    let mut letters = line.char_indices().peekable();
+    while let Some(&(start, letter)) = letters.peek() {
+        if letter == ' ' {
+            letters.next();
+            continue;
+        }
+        let (mut text, mut quoted, mut end) = (String::new(), false, start);
+        let (mut glob, mut prefix) = (false, None);
+        while let Some(&(at, letter)) = letters.peek() {
+            match letter {
+                ' ' if !quoted => break,
+                '\'' => quoted = !quoted,
+                '$' if !quoted => {
+                    prefix.get_or_insert_with(|| text.clone());
+                }
+                letter => {
+                    glob |= !quoted && matches!(letter, '*' | '?');
+                    text.push(letter);
+                }
+            }
+            end = at + letter.len_utf8();
+            letters.next();
+        }
+        let value = match prefix {
+            Some(prefix) => Value::Unknown { prefix, one: false },
+            None if glob => Value::Glob(text),
+            None => Value::Literal(text),
+        };
+        let span = Span { start, end };
+        words.push(Arg { span, value });
+    }
+    words
+}
+
+/// What is found about a simple line.
+pub(super) fn find(line: &str) -> Finding {
+    let argv = argv(line);
+    let name = argv.first().and_then(Arg::text).unwrap_or_default();
+    look(name, &argv)
+}
+
+/// Each line is harmless.
+pub(super) fn assert_read_only(lines: &[&str]) {
+    let wrong: Vec<String> = lines
+        .iter()
+        .filter_map(|line| {
+            let finding = find(line);
+            (finding.verdict != Verdict::ReadOnly)
+                .then(|| format!("{line}: {} {}", finding.verdict.name(), finding.reason))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "not read-only:\n{}", wrong.join("\n"));
+}
+
+/// Each line is not harmless.
+pub(super) fn assert_not_read_only(lines: &[&str]) {
+    let wrong: Vec<&&str> = lines
+        .iter()
+        .filter(|line| find(line).verdict == Verdict::ReadOnly)
+        .collect();
+    assert!(wrong.is_empty(), "read-only: {wrong:?}");
+}
+
+/// Verdict and reason, as a line.
+pub(super) fn verdict(line: &str) -> String {
+    let finding = find(line);
+    format!("{}: {}", finding.verdict.name(), finding.reason)
+}
+
+/// The effects, a word or two each.
+pub(super) fn effects(line: &str) -> Vec<String> {
+    find(line).effects.iter().map(effect).collect()
+}
+
+fn effect(effect: &Effect) -> String {
+    match effect {
+        Effect::Read(read) => {
+            let what = match (read.content, read.walks) {
+                (false, _) => "names",
+                (true, false) => "read",
+                (true, true) => "tree",
+            };
+            format!("{what} {}", path(&read.path))
+        }
+        Effect::Write(write) => format!("{:?} {}", write.how, path(&write.path)),
+        Effect::Net(host) => format!("net {}", host.as_deref().unwrap_or("?")),
+        Effect::Env(name) => format!("env {name}"),
+        Effect::Opaque(why) => format!("opaque {why}"),
+    }
+}
+
+fn path(arg: &Arg) -> String {
+    match &arg.value {
+        Value::Literal(text) | Value::Braced(text) => text.clone(),
+        Value::Glob(text) => format!("glob({text})"),
+        Value::Unknown { prefix, .. } => format!("{prefix}$"),
+    }
+}
