@@ -4,15 +4,22 @@
 //! makes the command unknown: a new option of a new version must never be taken for a harmless one.
 
 mod assignments;
+mod awk;
 mod builtins;
 mod conditions;
+mod fd;
+mod find;
 mod git;
 mod hosts;
+mod jq;
 mod listing;
 pub mod options;
 mod printing;
 mod privileges;
+mod program;
 mod reading;
+mod searching;
+mod sed;
 mod shells;
 pub mod spec;
 mod system;
@@ -20,6 +27,7 @@ mod system;
 mod testing;
 pub mod variables;
 mod wrappers;
+mod xml;
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -29,16 +37,23 @@ use spec::Entry;
 /// Every family.
 const FAMILIES: &[&[Entry]] = &[
     assignments::ENTRIES,
+    awk::ENTRIES,
     builtins::ENTRIES,
     conditions::ENTRIES,
+    fd::ENTRIES,
+    find::ENTRIES,
     git::ENTRIES,
+    jq::ENTRIES,
     listing::ENTRIES,
     printing::ENTRIES,
     privileges::ENTRIES,
     reading::ENTRIES,
+    searching::ENTRIES,
+    sed::ENTRIES,
     shells::ENTRIES,
     system::ENTRIES,
     wrappers::ENTRIES,
+    xml::ENTRIES,
 ];
 
 static BY_NAME: LazyLock<HashMap<&'static str, Entry>> = LazyLock::new(|| {
