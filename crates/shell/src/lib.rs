@@ -6,7 +6,12 @@
 //!
 //! # Layout
 //! - [`ast`]: a command line as bash reads it; `syntax` parses it
+//! - [`arg`]: a word as a program would get it
+//! - [`commands`]: what is known of each command, as tables; [`effect`] is what they say
 
 #![warn(missing_docs)]
 
+pub mod arg;
 pub mod ast;
+pub mod commands;
+pub mod effect;

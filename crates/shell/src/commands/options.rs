@@ -1,0 +1,560 @@
+//! Reading the arguments of a command as its table says.
+
+use std::borrow::Cow;
+
+use super::spec::{Does, Operands, Refused, Spec, Style};
+use crate::{
+    arg::{Arg, Value},
+    ast::Span,
+    effect::{Effect, Finding, How, Read, Verdict, Write},
+};
+
+/// Arguments, read.
+#[derive(Debug)]
+pub struct Parsed<'a> {
+    /// The table they were read by.
+    pub spec: &'static Spec,
+    /// All words, the name first.
+    pub argv: &'a [Arg],
+    /// The options, in the order they are given.
+    pub options: Vec<Given>,
+    /// What is no option.
+    pub operands: Vec<&'a Arg>,
+    /// The first thing that is not known to be harmless: why, and where.
+    pub problem: Option<(Cow<'static, str>, Span)>,
+}
+
+/// An option, as given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Given {
+    /// As the table lists it, with its dashes: also where it was abbreviated.
+    pub name: &'static str,
+    /// Its value, if it takes one.
+    pub value: Option<Arg>,
+    /// Where it is written.
+    pub span: Span,
+    role: Role,
+    refused: Option<&'static Refused>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Arity {
+    Flag,
+    Required,
+    /// Only in the same word.
+    Attached,
+}
+
+/// What the value of an option is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Text,
+    Read,
+    Written,
+}
+
+/// An option as a table lists it.
+#[derive(Debug, Clone, Copy)]
+struct Listed {
+    name: &'static str,
+    arity: Arity,
+    role: Role,
+    refused: Option<&'static Refused>,
+}
+
+impl Parsed<'_> {
+    /// Is this option given? By its name in the table.
+    pub fn has(&self, name: &str) -> bool {
+        self.options.iter().any(|given| given.name == name)
+    }
+
+    /// The last value of this option.
+    pub fn value(&self, name: &str) -> Option<&Arg> {
+        let given = self.options.iter().rev().find(|given| given.name == name);
+        given.and_then(|given| given.value.as_ref())
+    }
+
+    /// Judges as the table says, with `operands` read in this way.
+    pub fn finding(&self, operands: Operands) -> Finding {
+        let finding = match self.verdict() {
+            Some(finding) => finding,
+            None => match self.spec.does {
+                Does::Read | Does::Own(_) => Finding::read_only("it only reads"),
+                Does::Change(what) => Finding::mutating(what),
+                Does::Unsure(why) => Finding::unknown(why),
+            },
+        };
+        self.with_effects(finding, operands)
+    }
+
+    /// The finding of a refused or unknown option, if there is one.
+    pub fn verdict(&self) -> Option<Finding> {
+        let refused = self
+            .options
+            .iter()
+            .find_map(|given| Some((given, given.refused?)));
+        if let Some((given, refused)) = refused {
+            let reason = format!("{} {}", given.name, refused.why);
+            let finding = match refused.verdict {
+                Verdict::Mutating => Finding::mutating(reason),
+                Verdict::Unknown | Verdict::ReadOnly => Finding::unknown(reason),
+            };
+            let finding = finding.at(given.span);
+            return Some(if refused.exact {
+                finding.exact()
+            } else {
+                finding
+            });
+        }
+        let (why, span) = self.problem.as_ref()?;
+        Some(Finding::unknown(why.clone()).at(*span))
+    }
+
+    /// Adds what the options' values and the operands are to a finding.
+    pub fn with_effects(&self, mut finding: Finding, operands: Operands) -> Finding {
+        let work = matches!(self.spec.does, Does::Change(_) | Does::Unsure(_));
+        for given in &self.options {
+            let Some(value) = &given.value else { continue };
+            match given.role {
+                Role::Text => {}
+                Role::Read => finding.effects.push(content(value)),
+                Role::Written => finding.effects.push(Effect::Write(Write {
+                    path: value.clone(),
+                    how: if work { How::Work } else { How::Twist },
+                })),
+            }
+        }
+        finding
+            .effects
+            .extend(operand_effects(&self.operands, operands, self.argv));
+        finding
+    }
+}
+
+/// The effects of operands of a kind.
+fn operand_effects(operands: &[&Arg], kind: Operands, argv: &[Arg]) -> Vec<Effect> {
+    let write = |arg: &&Arg, how| {
+        Effect::Write(Write {
+            path: (*arg).clone(),
+            how,
+        })
+    };
+    match kind {
+        Operands::None | Operands::Text => Vec::new(),
+        Operands::Files => operands.iter().filter_map(|arg| file(arg)).collect(),
+        Operands::Names if operands.is_empty() => {
+            let span = argv
+                .first()
+                .map_or(Span { start: 0, end: 0 }, |arg| arg.span);
+            vec![names(&Arg::literal(".", span))]
+        }
+        Operands::Names => operands.iter().map(|arg| names(arg)).collect(),
+        Operands::TextThenFiles => operands
+            .iter()
+            .skip(1)
+            .filter_map(|arg| file(arg))
+            .collect(),
+        Operands::Written => operands.iter().map(|arg| write(arg, How::Work)).collect(),
+        Operands::Removed => operands
+            .iter()
+            .map(|arg| write(arg, How::Removal))
+            .collect(),
+        Operands::ReadThenWritten => match operands.split_last() {
+            Some((last, others)) => others
+                .iter()
+                .map(|arg| content(arg))
+                .chain([write(last, How::Work)])
+                .collect(),
+            None => Vec::new(),
+        },
+    }
+}
+
+/// The content of a file is read, unless it is standard input.
+fn file(arg: &Arg) -> Option<Effect> {
+    (!arg.is("-")).then(|| content(arg))
+}
+
+/// The content of a file is read.
+pub fn content(arg: &Arg) -> Effect {
+    Effect::Read(Read {
+        path: arg.clone(),
+        content: true,
+        walks: false,
+    })
+}
+
+/// Names and dates are looked at.
+pub fn names(arg: &Arg) -> Effect {
+    Effect::Read(Read {
+        path: arg.clone(),
+        content: false,
+        walks: false,
+    })
+}
+
+/// The content of everything below is read.
+pub fn tree(arg: &Arg) -> Effect {
+    Effect::Read(Read {
+        path: arg.clone(),
+        content: true,
+        walks: true,
+    })
+}
+
+/// Judges by a table.
+pub fn judge(spec: &'static Spec, argv: &[Arg]) -> Finding {
+    let parsed = parse(spec, argv);
+    match spec.does {
+        Does::Own(own) => own(&parsed),
+        Does::Read | Does::Change(_) | Does::Unsure(_) => parsed.finding(spec.operands),
+    }
+}
+
+/// Reads the arguments. Never fails: what is not in the table is noted as a problem, and what
+/// follows is still read, so that a path behind it is not overlooked.
+pub fn parse<'a>(spec: &'static Spec, argv: &'a [Arg]) -> Parsed<'a> {
+    let mut parsed = Parsed {
+        spec,
+        argv,
+        options: Vec::new(),
+        operands: Vec::new(),
+        problem: None,
+    };
+    let mut rest = argv.get(1..).unwrap_or_default().iter();
+    while let Some(arg) = rest.next() {
+        let Some(text) = arg.text() else {
+            if spec.strict {
+                parsed.doubt(
+                    "what an expansion gives may be an option that does harm",
+                    arg.span,
+                );
+            } else if let Value::Unknown { prefix, .. } = &arg.value
+                && prefix.starts_with('-')
+            {
+                parsed.doubt("an option holds an expansion", arg.span);
+            }
+            parsed.operands.push(arg);
+            if spec.style == Style::Posix {
+                parsed.operands.extend(rest);
+                break;
+            }
+            continue;
+        };
+        if text == "--" {
+            parsed.rest_are_operands(rest.as_slice());
+            break;
+        }
+        let is_option = text.len() > 1 && text.starts_with('-');
+        if !is_option {
+            parsed.operands.push(arg);
+            if spec.style == Style::Posix {
+                parsed.rest_are_operands(rest.as_slice());
+                break;
+            }
+        } else if text.starts_with("--") || spec.style == Style::Words {
+            parsed.long(text, arg, &mut rest);
+        } else {
+            parsed.bundle(text, arg, &mut rest);
+        }
+    }
+    parsed
+}
+
+impl<'a> Parsed<'a> {
+    fn doubt(&mut self, why: impl Into<Cow<'static, str>>, span: Span) {
+        self.problem.get_or_insert_with(|| (why.into(), span));
+    }
+
+    fn rest_are_operands(&mut self, rest: &'a [Arg]) {
+        for arg in rest {
+            if self.spec.strict && self.spec.style != Style::Posix && arg.text().is_none() {
+                self.doubt("an operand is not certain", arg.span);
+            }
+            self.operands.push(arg);
+        }
+    }
+
+    fn give(&mut self, listed: Listed, value: Option<Arg>, span: Span) {
+        self.options.push(Given {
+            name: listed.name,
+            value,
+            span,
+            role: listed.role,
+            refused: listed.refused,
+        });
+    }
+
+    /// The value of an option that takes the next word.
+    fn next_value(&mut self, listed: Listed, arg: &Arg, rest: &mut std::slice::Iter<'a, Arg>) {
+        let value = rest.next();
+        match value {
+            None => self.doubt(format!("{} lacks its value", listed.name), arg.span),
+            // More than one word would be left over, and become who knows what.
+            Some(value)
+                if value.text().is_none()
+                    && self.spec.strict
+                    && !matches!(value.value, Value::Unknown { one: true, .. }) =>
+            {
+                self.doubt(
+                    format!("the value of {} is not certain", listed.name),
+                    value.span,
+                );
+            }
+            Some(_) => {}
+        }
+        self.give(listed, value.cloned(), arg.span);
+    }
+
+    fn long(&mut self, text: &str, arg: &'a Arg, rest: &mut std::slice::Iter<'a, Arg>) {
+        let (name, attached) = match text.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (text, None),
+        };
+        let Some(listed) = find_long(self.spec, name) else {
+            let number = listed(self.spec).any(|listed| listed.name == "-#")
+                && name.len() > 1
+                && name[1..].bytes().all(|byte| byte.is_ascii_digit());
+            if !number {
+                self.doubt(
+                    format!("its option {name} is not known to be harmless"),
+                    arg.span,
+                );
+            }
+            return;
+        };
+        match (listed.arity, attached) {
+            (Arity::Required, None) => self.next_value(listed, arg, rest),
+            (Arity::Required | Arity::Attached, Some(value)) => {
+                self.give(listed, Some(Arg::literal(value, arg.span)), arg.span);
+            }
+            (Arity::Flag | Arity::Attached, None) => self.give(listed, None, arg.span),
+            (Arity::Flag, Some(_)) => {
+                self.doubt(format!("its option {name} takes no value"), arg.span);
+            }
+        }
+    }
+
+    /// `-abc`, `-n5`, `-n 5`.
+    fn bundle(&mut self, text: &str, arg: &'a Arg, rest: &mut std::slice::Iter<'a, Arg>) {
+        let number = text[1..].bytes().all(|byte| byte.is_ascii_digit());
+        if number && listed(self.spec).any(|listed| listed.name == "-#") {
+            return;
+        }
+        for (at, letter) in text.char_indices().skip(1) {
+            let Some(listed) = find_short(self.spec, letter) else {
+                self.doubt(
+                    format!("its option -{letter} is not known to be harmless"),
+                    arg.span,
+                );
+                return;
+            };
+            let attached = &text[at + letter.len_utf8()..];
+            match listed.arity {
+                Arity::Flag => self.give(listed, None, arg.span),
+                Arity::Required if attached.is_empty() => {
+                    self.next_value(listed, arg, rest);
+                    return;
+                }
+                Arity::Attached if attached.is_empty() => {
+                    self.give(listed, None, arg.span);
+                    return;
+                }
+                Arity::Required | Arity::Attached => {
+                    self.give(listed, Some(Arg::literal(attached, arg.span)), arg.span);
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// A long option by its whole name, or by the only one it abbreviates. An abbreviation that fits an
+/// option the table lacks as well is ambiguous to the program too, which then does nothing.
+fn find_long(spec: &'static Spec, name: &str) -> Option<Listed> {
+    if let Some(exact) = listed(spec).find(|listed| listed.name == name) {
+        return Some(exact);
+    }
+    if spec.style == Style::Words || name.len() < 3 {
+        return None;
+    }
+    let mut fitting = listed(spec).filter(|listed| listed.name.starts_with(name));
+    let first = fitting.next()?;
+    match fitting.next() {
+        None => Some(first),
+        Some(_) => None,
+    }
+}
+
+fn find_short(spec: &'static Spec, letter: char) -> Option<Listed> {
+    let mut buffer = [0; 4];
+    let letter: &str = letter.encode_utf8(&mut buffer);
+    listed(spec).find(|listed| listed.name.strip_prefix('-') == Some(letter))
+}
+
+/// Every option of a table. Short flags that are listed as one word come one by one.
+fn listed(spec: &'static Spec) -> impl Iterator<Item = Listed> {
+    let refused = spec
+        .refused
+        .iter()
+        .flat_map(|refused| words(refused.options, Some(refused), spec.style));
+    words(spec.options, None, spec.style).chain(refused)
+}
+
+fn words(
+    options: &'static str,
+    refused: Option<&'static Refused>,
+    style: Style,
+) -> impl Iterator<Item = Listed> {
+    options.split_ascii_whitespace().flat_map(move |word| {
+        let (name, arity, role) = if let Some(name) = word.strip_suffix("=?") {
+            (name, Arity::Attached, Role::Text)
+        } else if let Some(name) = word.strip_suffix('?') {
+            (name, Arity::Attached, Role::Text)
+        } else if let Some(name) = word.strip_suffix([':', '=']) {
+            (name, Arity::Required, Role::Text)
+        } else if let Some(name) = word.strip_suffix('<') {
+            (name, Arity::Required, Role::Read)
+        } else if let Some(name) = word.strip_suffix('>') {
+            (name, Arity::Required, Role::Written)
+        } else {
+            (word, Arity::Flag, Role::Text)
+        };
+        let bundle = arity == Arity::Flag
+            && style != Style::Words
+            && !name.starts_with("--")
+            && name.len() > 2
+            && name != "-#";
+        let letters: &'static str = if bundle { &name[1..] } else { "" };
+        let one = (!bundle).then_some(Listed {
+            name,
+            arity,
+            role,
+            refused,
+        });
+        let several = letters.char_indices().map(move |(at, letter)| Listed {
+            name: short(&letters[at..at + letter.len_utf8()]),
+            arity,
+            role,
+            refused,
+        });
+        one.into_iter().chain(several)
+    })
+}
+
+/// `-x` for a letter of a bundle: the table holds the letters side by side, and a name needs its dash.
+fn short(letter: &'static str) -> &'static str {
+    const NAMES: &str = "-0-1-2-3-4-5-6-7-8-9-A-B-C-D-E-F-G-H-I-J-K-L-M-N-O-P-Q-R-S-T-U-V-W-X-Y-Z\
+                         -a-b-c-d-e-f-g-h-i-j-k-l-m-n-o-p-q-r-s-t-u-v-w-x-y-z-@-?-+-%-.-,-_-/-=-:";
+    let bytes = NAMES.as_bytes();
+    let at = (0..bytes.len() / 2).find(|at| bytes[at * 2 + 1] == letter.as_bytes()[0]);
+    at.map_or("", |at| &NAMES[at * 2..at * 2 + 2])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::spec::{runs, writes};
+
+    static SORT: Spec = Spec::reads(
+        "sort",
+        "-bdfgiMhnRrVcCmsuz -k: -t: -S: --key= --field-separator= --reverse --unique --check=? --parallel= -#",
+    )
+    .refusing(&[
+        writes("-o> --output>", "writes its result into a file"),
+        runs("--compress-program=", "starts a program"),
+    ])
+    .strict();
+
+    fn argv(words: &[&str]) -> Vec<Arg> {
+        let mut start = 0;
+        words
+            .iter()
+            .map(|word| {
+                let span = Span {
+                    start,
+                    end: start + word.len(),
+                };
+                start = span.end + 1;
+                match word.strip_prefix('$') {
+                    Some(_) => Arg {
+                        span,
+                        value: Value::Unknown {
+                            prefix: String::new(),
+                            one: false,
+                        },
+                    },
+                    None => Arg::literal(*word, span),
+                }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn options_are_read_as_the_program_reads_them() {
+        let cases: [(&[&str], &str); 16] = [
+            (&["sort"], "readonly: it only reads"),
+            (&["sort", "-rn", "f"], "readonly: it only reads"),
+            (&["sort", "-k2,3", "-t", ":"], "readonly: it only reads"),
+            (&["sort", "-t", "-o", "f"], "readonly: it only reads"),
+            (&["sort", "--rev"], "readonly: it only reads"),
+            (&["sort", "--", "--output=x"], "readonly: it only reads"),
+            (
+                &["sort", "-o", "x"],
+                "mutating: -o writes its result into a file",
+            ),
+            (
+                &["sort", "-uox"],
+                "mutating: -o writes its result into a file",
+            ),
+            (
+                &["sort", "--outp=x"],
+                "mutating: --output writes its result into a file",
+            ),
+            (
+                &["sort", "f", "-o", "x"],
+                "mutating: -o writes its result into a file",
+            ),
+            (
+                &["sort", "--comp", "sh"],
+                "unknown: --compress-program starts a program",
+            ),
+            (
+                &["sort", "-Z"],
+                "unknown: its option -Z is not known to be harmless",
+            ),
+            (
+                &["sort", "--re=x"],
+                "unknown: its option --re takes no value",
+            ),
+            (&["sort", "-k"], "unknown: -k lacks its value"),
+            (
+                &["sort", "$x"],
+                "unknown: what an expansion gives may be an option that does harm",
+            ),
+            (&["sort", "-5"], "readonly: it only reads"),
+        ];
+        for (words, expected) in cases {
+            let finding = judge(&SORT, &argv(words));
+            let got = format!("{}: {}", finding.verdict.name(), finding.reason);
+            assert_eq!(got, expected, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn effects_name_the_paths_also_behind_an_unknown_option() {
+        let finding = judge(&SORT, &argv(&["sort", "--odd", "-o", "out", "in"]));
+        let paths: Vec<String> = finding
+            .effects
+            .iter()
+            .map(|effect| match effect {
+                Effect::Read(read) => format!("read {}", read.path.text().unwrap()),
+                Effect::Write(write) => {
+                    format!("write {} {:?}", write.path.text().unwrap(), write.how)
+                }
+                other => format!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(paths, ["write out Twist", "read in"]);
+    }
+}

@@ -1,0 +1,175 @@
+//! What a command does to the world.
+
+use std::borrow::Cow;
+
+use crate::{arg::Arg, ast::Span};
+
+/// Is it harmless?
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verdict {
+    /// It changes no file, process, setting or remote state, starts no program that the line's data
+    /// or the workspace chooses, and contacts no host that the line chooses.
+    ReadOnly,
+    /// It cannot be said.
+    Unknown,
+    /// It changes something.
+    Mutating,
+}
+
+impl Verdict {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ReadOnly => "readonly",
+            Self::Unknown => "unknown",
+            Self::Mutating => "mutating",
+        }
+    }
+}
+
+/// One thing a command does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Reads a file or directory.
+    Read(Read),
+    /// Creates, changes or removes a file or directory.
+    Write(Write),
+    /// Contacts a host; `None` where the line does not name it plainly.
+    Net(Option<String>),
+    /// Sets a variable that later commands inherit.
+    Env(String),
+    /// Runs something that cannot be read from the line: why.
+    Opaque(Cow<'static, str>),
+}
+
+/// A read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Read {
+    /// The path as the command gets it, relative to the command's directory.
+    pub path: Arg,
+    /// The content, not only names and dates.
+    pub content: bool,
+    /// Everything below it too.
+    pub walks: bool,
+}
+
+/// A write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Write {
+    /// The path as the command gets it, relative to the command's directory.
+    pub path: Arg,
+    /// What kind of write it is.
+    pub how: How,
+}
+
+/// Kinds of write, by who has to answer for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// The command's plain work on its operands: `mkdir d`, `cp a b`.
+    Work,
+    /// The same, by removing: `rm f`, `rmdir d`.
+    Removal,
+    /// An option or a script makes a reading command write: `sort -o f`, `sed -i`.
+    Twist,
+    /// A redirection of the shell.
+    Redirect,
+}
+
+/// Which allow rule may let a command through that is not harmless by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cover {
+    /// A rule by prefix or wildcard.
+    Prefix,
+    /// Only a rule that says exactly this: it starts a program, deletes or injects configuration by
+    /// an option that the name of the command does not let one expect.
+    Exact,
+    /// None: it does nothing of its own, what it starts needs to be let through.
+    Transparent,
+}
+
+/// Something a command starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Start {
+    /// Another command, by its words.
+    Command {
+        /// Name and arguments.
+        argv: Vec<Arg>,
+        /// More arguments follow that the line does not show (`xargs`, `find -exec … {}`).
+        more: bool,
+    },
+    /// A text that a shell runs (`sh -c`, `eval`, `trap`).
+    Script(Arg),
+}
+
+/// What one command does by itself; what it starts is looked at on its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Is it harmless?
+    pub verdict: Verdict,
+    /// Why, in words that fit behind "because".
+    pub reason: Cow<'static, str>,
+    /// What in the line says so; `None` for the command as a whole.
+    pub span: Option<Span>,
+    /// What it does.
+    pub effects: Vec<Effect>,
+    /// What it starts.
+    pub starts: Vec<Start>,
+    /// What could let it through.
+    pub cover: Cover,
+}
+
+impl Finding {
+    /// Harmless.
+    pub fn read_only(reason: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Verdict::ReadOnly, reason)
+    }
+
+    /// Not known to be harmless.
+    pub fn unknown(reason: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Verdict::Unknown, reason)
+    }
+
+    /// It changes something.
+    pub fn mutating(reason: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Verdict::Mutating, reason)
+    }
+
+    fn new(verdict: Verdict, reason: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            verdict,
+            reason: reason.into(),
+            span: None,
+            effects: Vec::new(),
+            starts: Vec::new(),
+            cover: Cover::Prefix,
+        }
+    }
+
+    /// The same, pointing at a part of the line.
+    #[must_use]
+    pub fn at(mut self, span: Span) -> Self {
+        self.span = Some(span);
+        self
+    }
+
+    /// The same, let through by an exact rule alone.
+    #[must_use]
+    pub fn exact(mut self) -> Self {
+        self.cover = Cover::Exact;
+        self
+    }
+
+    /// The same with one more effect.
+    #[must_use]
+    pub fn with(mut self, effect: Effect) -> Self {
+        self.effects.push(effect);
+        self
+    }
+
+    /// The same, starting something.
+    #[must_use]
+    pub fn starting(mut self, start: Start) -> Self {
+        self.starts.push(start);
+        self
+    }
+}
