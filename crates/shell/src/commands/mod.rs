@@ -3,6 +3,7 @@
 //! A table lists the options that keep a command harmless, each with its arity. What is not listed
 //! makes the command unknown: a new option of a new version must never be taken for a harmless one.
 
+mod administration;
 mod assignments;
 mod builtins;
 mod conditions;
@@ -10,6 +11,7 @@ mod listing;
 pub mod options;
 mod printing;
 mod privileges;
+mod processes;
 mod reading;
 mod shells;
 pub mod spec;
@@ -26,12 +28,14 @@ use spec::Entry;
 
 /// Every family.
 const FAMILIES: &[&[Entry]] = &[
+    administration::ENTRIES,
     assignments::ENTRIES,
     builtins::ENTRIES,
     conditions::ENTRIES,
     listing::ENTRIES,
     printing::ENTRIES,
     privileges::ENTRIES,
+    processes::ENTRIES,
     reading::ENTRIES,
     shells::ENTRIES,
     system::ENTRIES,
