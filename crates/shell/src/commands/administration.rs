@@ -11,17 +11,17 @@ pub(super) const ENTRIES: &[Entry] = &[
         Finding::mutating("it stops the machine or changes what runs on it")
     }),
     Entry::Own(
-        "useradd usermod userdel adduser deluser groupadd groupmod groupdel addgroup delgroup gpasswd passwd chpasswd newusers \
-         chsh chfn chage vipw vigr visudo newgrp pwconv pwunconv",
+        "useradd usermod userdel adduser deluser groupadd groupmod groupdel addgroup delgroup \
+         gpasswd passwd chpasswd newusers chsh chfn chage vipw vigr visudo newgrp pwconv pwunconv",
         |_| Finding::mutating("it changes accounts"),
     ),
     Entry::Own("umount swapoff fusermount fusermount3", |_| {
         Finding::mutating("it unmounts a file system")
     }),
     Entry::Own(
-        "mkfs mkfs.ext2 mkfs.ext3 mkfs.ext4 mkfs.xfs mkfs.btrfs mkfs.vfat mkfs.fat mke2fs mkswap wipefs parted gdisk cfdisk sgdisk \
-         fsck fsck.ext4 e2fsck tune2fs resize2fs blkdiscard hdparm dmsetup cryptsetup mdadm lvcreate lvremove lvextend pvcreate \
-         vgcreate",
+        "mkfs mkfs.ext2 mkfs.ext3 mkfs.ext4 mkfs.xfs mkfs.btrfs mkfs.vfat mkfs.fat mke2fs mkswap \
+         wipefs parted gdisk cfdisk sgdisk fsck fsck.ext4 e2fsck tune2fs resize2fs blkdiscard \
+         hdparm dmsetup cryptsetup mdadm lvcreate lvremove lvextend pvcreate vgcreate",
         devices,
     ),
     Entry::Own("insmod rmmod modprobe depmod kexec", |_| {
@@ -35,7 +35,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         |_| Finding::mutating("it changes the system's settings"),
     ),
     Entry::Own(
-        "iptables ip6tables iptables-restore nft ufw firewall-cmd tc brctl ethtool iw iwconfig dhclient nmcli",
+        "iptables ip6tables iptables-restore nft ufw firewall-cmd tc brctl ethtool iw iwconfig \
+         dhclient nmcli",
         |_| Finding::unknown("it may change the network"),
     ),
     Entry::Own("logger wall write mesg", |_| {
@@ -66,8 +67,8 @@ mod tests {
     #[test]
     fn changing_the_machine_is_not_harmless() {
         assert_not_read_only(&each(
-            "reboot; shutdown -h now; useradd x; passwd; umount /mnt; mkfs.ext4 /dev/sda1; modprobe x; hwclock -w; ldd /bin/ls; \
-             iptables -F; logger x; wall x; locale-gen",
+            "reboot; shutdown -h now; useradd x; passwd; umount /mnt; mkfs.ext4 /dev/sda1; \
+             modprobe x; hwclock -w; ldd /bin/ls; iptables -F; logger x; wall x; locale-gen",
         ));
         assert_eq!(
             effects("mkfs -t ext4 /dev/sda1"),

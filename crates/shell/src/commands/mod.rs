@@ -7,8 +7,11 @@ mod administration;
 mod assignments;
 mod builtins;
 mod conditions;
+mod files;
+mod hosts;
 mod listing;
 pub mod options;
+mod places;
 mod printing;
 mod privileges;
 mod processes;
@@ -32,6 +35,7 @@ const FAMILIES: &[&[Entry]] = &[
     assignments::ENTRIES,
     builtins::ENTRIES,
     conditions::ENTRIES,
+    files::ENTRIES,
     listing::ENTRIES,
     printing::ENTRIES,
     privileges::ENTRIES,

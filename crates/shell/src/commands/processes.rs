@@ -15,45 +15,66 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::Spec(
         &Spec::prints(
             "top",
-            "-bciHSsO1hV -w? -n: -d: -o: -p: -u: -U: -E: -e: --batch-mode --cmdline-toggle --delay= --scale-summary-mem= \
-             --scale-task-mem= --threads-show --idle-toggle --iterations= --list-fields --sort-override= --pid= \
-             --accum-time-toggle --secure-mode --filter-any-user= --filter-only-euser= --width=? --single-cpu-toggle \
+            "-bciHSsO1hV -w? -n: -d: -o: -p: -u: -U: -E: -e: --batch-mode --cmdline-toggle \
+             --delay= --scale-summary-mem= --scale-task-mem= --threads-show --idle-toggle \
+             --iterations= --list-fields --sort-override= --pid= --accum-time-toggle \
+             --secure-mode --filter-any-user= --filter-only-euser= --width=? --single-cpu-toggle \
              --help --version",
         )
         .strict()
         .judged(|parsed| {
-            let ends = ["-b", "-h", "-V", "-O", "--batch-mode", "--help", "--version", "--list-fields"];
+            let ends = [
+                "-b",
+                "-h",
+                "-V",
+                "-O",
+                "--batch-mode",
+                "--help",
+                "--version",
+                "--list-fields",
+            ];
             match ends.iter().any(|option| parsed.has(option)) {
                 true => parsed.finding(Operands::Text),
-                false => worse(parsed.finding(Operands::Text), "its keys can signal processes"),
+                false => worse(
+                    parsed.finding(Operands::Text),
+                    "its keys can signal processes",
+                ),
             }
         }),
     ),
     Entry::Spec(&Spec::prints(
         "pgrep",
-        "-lavwcfinoxLAhVH -d: -g: -G: -O: -P: -s: -t: -u: -U: -F< -r: --delimiter= --list-name --list-full --inverse \
-         --lightweight --count --full --pgroup= --group= --ignore-case --newest --oldest --older= --parent= --session= \
-         --terminal= --euid= --uid= --exact --pidfile< --logpidfile --runstates= --ignore-ancestors --cgroup= --env= \
-         --ns= --nslist= --quiet --help --version",
+        "-lavwcfinoxLAhVH -d: -g: -G: -O: -P: -s: -t: -u: -U: -F< -r: --delimiter= --list-name \
+         --list-full --inverse --lightweight --count --full --pgroup= --group= --ignore-case \
+         --newest --oldest --older= --parent= --session= --terminal= --euid= --uid= --exact \
+         --pidfile< --logpidfile --runstates= --ignore-ancestors --cgroup= --env= --ns= --nslist= \
+         --quiet --help --version",
     )),
     Entry::Spec(&Spec::prints("pidof", "-scnqxzhVtw -d: -o: -S:")),
     Entry::Spec(&Spec::prints(
         "pstree",
-        "-aAcgGhlnpsStTuUVZ -C: -H: -N: --arguments --ascii --compact-not --color= --show-pgids --vt100 --highlight-all \
-         --highlight-pid= --long --numeric-sort --ns-sort= --show-pids --show-parents --ns-changes --thread-names \
-         --hide-threads --uid-changes --unicode --version --security-context --help",
+        "-aAcgGhlnpsStTuUVZ -C: -H: -N: --arguments --ascii --compact-not --color= --show-pgids \
+         --vt100 --highlight-all --highlight-pid= --long --numeric-sort --ns-sort= --show-pids \
+         --show-parents --ns-changes --thread-names --hide-threads --uid-changes --unicode \
+         --version --security-context --help",
     )),
     Entry::Spec(&Spec::prints("pwdx", "-hV --help --version")),
     Entry::Spec(
-        &Spec::prints("pmap", "-xXdqphV -A: --extended --device --quiet --show-path --range= --help --version")
-            .refusing(&[writes("-n -N> --create-rc --create-rc-to>", "writes a configuration")])
-            .strict(),
+        &Spec::prints(
+            "pmap",
+            "-xXdqphV -A: --extended --device --quiet --show-path --range= --help --version",
+        )
+        .refusing(&[writes(
+            "-n -N> --create-rc --create-rc-to>",
+            "writes a configuration",
+        )])
+        .strict(),
     ),
     Entry::Spec(
         &Spec::reads(
             "fuser",
-            "-acfIlmMsuvwV46 -n: --all --inode --list-signals --mount --ismountpoint --namespace= --silent --user --verbose \
-             --writeonly --version --ipv4 --ipv6",
+            "-acfIlmMsuvwV46 -n: --all --inode --list-signals --mount --ismountpoint --namespace= \
+             --silent --user --verbose --writeonly --version --ipv4 --ipv6",
         )
         .refusing(&[writes("-k --kill", "kills processes")])
         .operands(Operands::Names)
@@ -61,8 +82,12 @@ pub(super) const ENTRIES: &[Entry] = &[
     ),
     Entry::Own("lsof", lsof),
     Entry::Own("kill", kill),
-    Entry::Own("pkill killall killall5 skill xkill", |_| Finding::mutating("it signals processes")),
-    Entry::Own("renice snice", |_| Finding::mutating("it changes how processes are scheduled")),
+    Entry::Own("pkill killall killall5 skill xkill", |_| {
+        Finding::mutating("it signals processes")
+    }),
+    Entry::Own("renice snice", |_| {
+        Finding::mutating("it changes how processes are scheduled")
+    }),
 ];
 
 /// `ps` reads its words in three ways, and one letter shows what other processes have in their
@@ -70,10 +95,10 @@ pub(super) const ENTRIES: &[Entry] = &[
 fn ps(argv: &[Arg]) -> Finding {
     const UNIX: &str = "AaNTdejflFycMLmHwVPZ";
     const BSD: &str = "acfghjlmnrsuvwxSTXZHLV";
-    const FLAGS: &str = "--forest --headers --no-headers --heading --no-heading --noheadings --cumulative --deselect \
-                         --context --info --version --help --threads";
-    const VALUES: &str = "--sort --format --pid --ppid --quick-pid --sid --tty --user --User --group --Group --cols \
-                          --columns --width --rows --lines";
+    const FLAGS: &str = "--forest --headers --no-headers --heading --no-heading --noheadings \
+                         --cumulative --deselect --context --info --version --help --threads";
+    const VALUES: &str = "--sort --format --pid --ppid --quick-pid --sid --tty --user --User --group --Group \
+             --cols --columns --width --rows --lines";
     let secret = |arg: &Arg| {
         Finding::unknown("it may show what others have in their environment").at(arg.span)
     };
@@ -296,26 +321,32 @@ mod tests {
     #[test]
     fn processes_may_be_looked_at() {
         assert_read_only(&each(
-            "ps; ps aux; ps -ef; ps aux --sort=-%mem; ps -p 1 -o pid,comm; ps -eo pid,ppid,cmd; ps auxww; ps -u root -o pid=; \
-             ps axo pid,etime,args; ps --forest -e; ps -p \"$x\"; ps -aux; ps -fp 12; ps 12 13; ps -C bash; ps --ppid 2 -o pid; \
-             ps ax -o pid,user; ps -T -p 1; top -b -n 1; top -bn1 -o %CPU; pgrep -f cargo; pgrep -la $x; pidof init; pstree -p; \
-             pwdx 1; pmap -x 1; fuser 8080/tcp; fuser -v .; kill -l; kill -l 9; kill -0 12; kill -0 \"$x\"; kill -s 0 12",
+            "ps; ps aux; ps -ef; ps aux --sort=-%mem; ps -p 1 -o pid,comm; ps -eo pid,ppid,cmd; \
+             ps auxww; ps -u root -o pid=; ps axo pid,etime,args; ps --forest -e; ps -p \"$x\"; \
+             ps -aux; ps -fp 12; ps 12 13; ps -C bash; ps --ppid 2 -o pid; ps ax -o pid,user; ps \
+             -T -p 1; top -b -n 1; top -bn1 -o %CPU; pgrep -f cargo; pgrep -la $x; pidof init; \
+             pstree -p; pwdx 1; pmap -x 1; fuser 8080/tcp; fuser -v .; kill -l; kill -l 9; kill \
+             -0 12; kill -0 \"$x\"; kill -s 0 12",
         ));
         assert_not_read_only(&each(
-            "ps e; ps auxe; ps eww; ps -p 1 e; ps -o environ; ps axo pid,env; ps $x; ps -p $x; ps --odd; ps -auxe; ps -e -aux; \
-             ps -o \"$x\"; ps -E; top; top -n 1; pmap -N f 1; fuser -k 8080/tcp; fuser -9 x; kill 12; kill -9 12; kill %1; kill -0 $x; \
-             kill -0 \"$x\" \"$y\"; kill -l $x; kill -s 9 12; kill -0 -9 12; pkill x; killall x; renice 5 1; kill $x; top -b $x",
+            "ps e; ps auxe; ps eww; ps -p 1 e; ps -o environ; ps axo pid,env; ps $x; ps -p $x; ps \
+             --odd; ps -auxe; ps -e -aux; ps -o \"$x\"; ps -E; top; top -n 1; pmap -N f 1; fuser \
+             -k 8080/tcp; fuser -9 x; kill 12; kill -9 12; kill %1; kill -0 $x; kill -0 \"$x\" \
+             \"$y\"; kill -l $x; kill -s 9 12; kill -0 -9 12; pkill x; killall x; renice 5 1; \
+             kill $x; top -b $x",
         ));
     }
 
     #[test]
     fn open_files_may_be_looked_at() {
         assert_read_only(&each(
-            "lsof; lsof -p 1; lsof -nP -iTCP -sTCP:LISTEN; lsof README.md; lsof -t -nP -i:8080; lsof -i :8080; lsof +D src; \
-             lsof -u root; lsof -c bash -a -d cwd; lsof -i TCP:80; lsof -i4; lsof $x; lsof -Fn -p 1; lsof -i @127.0.0.1:80; lsof -i tcp",
+            "lsof; lsof -p 1; lsof -nP -iTCP -sTCP:LISTEN; lsof README.md; lsof -t -nP -i:8080; \
+             lsof -i :8080; lsof +D src; lsof -u root; lsof -c bash -a -d cwd; lsof -i TCP:80; \
+             lsof -i4; lsof $x; lsof -Fn -p 1; lsof -i @127.0.0.1:80; lsof -i tcp",
         ));
         assert_not_read_only(&each(
-            "lsof -i @example.com; lsof -i@example.com:80; lsof -D b; lsof -k f; lsof -Z x; lsof -iTCP@host",
+            "lsof -i @example.com; lsof -i@example.com:80; lsof -D b; lsof -k f; lsof -Z x; lsof \
+             -iTCP@host",
         ));
         assert_eq!(effects("lsof -i TCP@example.com:80"), ["net example.com"]);
         assert_eq!(effects("lsof -p 1 f"), ["names f"]);

@@ -13,25 +13,34 @@ use crate::{
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::Spec(
-        &wrapper("timeout", "-k: -s: -vfp --kill-after= --signal= --foreground --preserve-status --verbose")
-            .judged(|parsed| transparent(parsed, 1)),
+        &wrapper(
+            "timeout",
+            "-k: -s: -vfp --kill-after= --signal= --foreground --preserve-status --verbose",
+        )
+        .judged(|parsed| transparent(parsed, 1)),
     ),
     Entry::Spec(&wrapper("nice", "-n: --adjustment= -#").judged(|parsed| transparent(parsed, 0))),
     Entry::Spec(&wrapper("nohup", "").judged(|parsed| transparent(parsed, 0))),
     Entry::Spec(
-        &wrapper("stdbuf", "-i: -o: -e: --input= --output= --error=").judged(|parsed| transparent(parsed, 0)),
-    ),
-    Entry::Spec(
-        &wrapper("time", "-apvqV -f: --append --portability --verbose --quiet --format=")
-            .refusing(&[writes("-o> --output>", "writes the times into a file")])
+        &wrapper("stdbuf", "-i: -o: -e: --input= --output= --error=")
             .judged(|parsed| transparent(parsed, 0)),
     ),
-    Entry::Spec(&Spec::reads("command", "-pvV").style(Style::Posix).judged(|parsed| {
-        match parsed.has("-v") || parsed.has("-V") {
-            true => parsed.finding(Operands::Text),
-            false => transparent(parsed, 0),
-        }
-    })),
+    Entry::Spec(
+        &wrapper(
+            "time",
+            "-apvqV -f: --append --portability --verbose --quiet --format=",
+        )
+        .refusing(&[writes("-o> --output>", "writes the times into a file")])
+        .judged(|parsed| transparent(parsed, 0)),
+    ),
+    Entry::Spec(
+        &Spec::reads("command", "-pvV")
+            .style(Style::Posix)
+            .judged(|parsed| match parsed.has("-v") || parsed.has("-V") {
+                true => parsed.finding(Operands::Text),
+                false => transparent(parsed, 0),
+            }),
+    ),
     Entry::Spec(&wrapper("builtin", "").judged(|parsed| transparent(parsed, 0))),
     Entry::Spec(&wrapper("noglob", "").judged(|parsed| Finding {
         cover: Cover::Transparent,
@@ -46,14 +55,18 @@ pub(super) const ENTRIES: &[Entry] = &[
             .judged(|parsed| starting(parsed.finding(Operands::None), &parsed.operands)),
     ),
     Entry::Spec(
-        &wrapper("env", "-0v --null --debug --list-signal-handling --block-signal=? --default-signal=? --ignore-signal=?")
-            .refusing(&[
-                doubts("-i --ignore-environment", "takes the environment away"),
-                doubts("-u: --unset=", "takes a variable away"),
-                doubts("-C: --chdir=", "runs it in another directory"),
-                runs("-S: --split-string=", "makes words of a text"),
-            ])
-            .judged(env),
+        &wrapper(
+            "env",
+            "-0v --null --debug --list-signal-handling --block-signal=? --default-signal=? \
+             --ignore-signal=?",
+        )
+        .refusing(&[
+            doubts("-i --ignore-environment", "takes the environment away"),
+            doubts("-u: --unset=", "takes a variable away"),
+            doubts("-C: --chdir=", "runs it in another directory"),
+            runs("-S: --split-string=", "makes words of a text"),
+        ])
+        .judged(env),
     ),
     Entry::Spec(&XARGS),
     // Nobody expects these to start something: an exact rule is needed.
@@ -62,29 +75,45 @@ pub(super) const ENTRIES: &[Entry] = &[
             .judged(|parsed| starting(only_exact(parsed), &parsed.operands)),
     ),
     Entry::Spec(
-        &wrapper("ionice", "-c: -n: -p: -t --class= --classdata= --pid= --ignore")
-            .refusing(&[doubts("-P: -u: --pgid= --uid=", "is for processes that already run")])
-            .judged(|parsed| {
-                let sets = ["-c", "-n", "--class", "--classdata"].iter().any(|option| parsed.has(option));
-                match parsed.has("-p") || parsed.has("--pid") || parsed.operands.is_empty() {
-                    true => running(parsed, sets),
-                    false => starting(only_exact(parsed), &parsed.operands),
-                }
-            }),
+        &wrapper(
+            "ionice",
+            "-c: -n: -p: -t --class= --classdata= --pid= --ignore",
+        )
+        .refusing(&[doubts(
+            "-P: -u: --pgid= --uid=",
+            "is for processes that already run",
+        )])
+        .judged(|parsed| {
+            let sets = ["-c", "-n", "--class", "--classdata"]
+                .iter()
+                .any(|option| parsed.has(option));
+            match parsed.has("-p") || parsed.has("--pid") || parsed.operands.is_empty() {
+                true => running(parsed, sets),
+                false => starting(only_exact(parsed), &parsed.operands),
+            }
+        }),
     ),
     Entry::Spec(
-        &wrapper("flock", "-sexunoF -w: -E: --shared --exclusive --unlock --nonblock --nb --timeout= --wait= --conflict-exit-code= --close --no-fork --verbose")
-            .judged(flock),
+        &wrapper(
+            "flock",
+            "-sexunoF -w: -E: --shared --exclusive --unlock --nonblock --nb --timeout= --wait= \
+             --conflict-exit-code= --close --no-fork --verbose",
+        )
+        .judged(flock),
     ),
     Entry::Spec(
-        &wrapper("watch", "-bcCdegprtwx -n: -q: --beep --color --no-color --differences=? --errexit --chgexit --equexit= --interval= --precise --no-rerun --no-title --no-wrap --exec")
-            .judged(|parsed| {
-                let exec = parsed.has("-x") || parsed.has("--exec");
-                match exec {
-                    true => starting(only_exact(parsed), &parsed.operands),
-                    false => runs_words(only_exact(parsed), &parsed.operands),
-                }
-            }),
+        &wrapper(
+            "watch",
+            "-bcCdegprtwx -n: -q: --beep --color --no-color --differences=? --errexit --chgexit \
+             --equexit= --interval= --precise --no-rerun --no-title --no-wrap --exec",
+        )
+        .judged(|parsed| {
+            let exec = parsed.has("-x") || parsed.has("--exec");
+            match exec {
+                true => starting(only_exact(parsed), &parsed.operands),
+                false => runs_words(only_exact(parsed), &parsed.operands),
+            }
+        }),
     ),
     Entry::Spec(
         &wrapper("taskset", "-acp --all-tasks --cpu-list --pid").judged(|parsed| {
@@ -95,31 +124,55 @@ pub(super) const ENTRIES: &[Entry] = &[
         }),
     ),
     Entry::Spec(
-        &wrapper("chrt", "-bdfiorRavpm -T: -P: -D: --batch --deadline --fifo --idle --other --rr --reset-on-fork --all-tasks --pid --max --verbose")
-            .judged(|parsed| {
-                if parsed.has("-p") || parsed.has("--pid") || parsed.has("-m") || parsed.has("--max") {
-                    return running(parsed, parsed.operands.len() > 1);
-                }
-                let finding = worse(parsed.finding(Operands::None), "it changes how a command is scheduled");
-                starting(finding, behind(parsed, 1))
-            }),
+        &wrapper(
+            "chrt",
+            "-bdfiorRavpm -T: -P: -D: --batch --deadline --fifo --idle --other --rr \
+             --reset-on-fork --all-tasks --pid --max --verbose",
+        )
+        .judged(|parsed| {
+            if parsed.has("-p") || parsed.has("--pid") || parsed.has("-m") || parsed.has("--max") {
+                return running(parsed, parsed.operands.len() > 1);
+            }
+            let finding = worse(
+                parsed.finding(Operands::None),
+                "it changes how a command is scheduled",
+            );
+            starting(finding, behind(parsed, 1))
+        }),
     ),
     Entry::Spec(
-        &wrapper("strace ltrace", "-ACcDdfhikLlnqrtTvVwxYyzZ -a: -b: -e: -E: -I: -O: -p: -P: -s: -S: -u: -U: -X: --trace= --follow-forks --summary --summary-only --no-abbrev --seccomp-bpf --string-limit=")
-            .refusing(&[writes("-o> --output>", "writes what it sees into a file")])
-            .judged(|parsed| {
-                starting(worse(parsed.finding(Operands::None), "it takes a command apart while it runs"), &parsed.operands)
-            }),
+        &wrapper(
+            "strace ltrace",
+            "-ACcDdfhikLlnqrtTvVwxYyzZ -a: -b: -e: -E: -I: -O: -p: -P: -s: -S: -u: -U: -X: \
+             --trace= --follow-forks --summary --summary-only --no-abbrev --seccomp-bpf \
+             --string-limit=",
+        )
+        .refusing(&[writes("-o> --output>", "writes what it sees into a file")])
+        .judged(|parsed| {
+            starting(
+                worse(
+                    parsed.finding(Operands::None),
+                    "it takes a command apart while it runs",
+                ),
+                &parsed.operands,
+            )
+        }),
     ),
     Entry::Spec(
-        &wrapper("script", "-aefq -B: -E: -I: -O: -T: -m: -o: -t? -c: --append --return --flush --quiet --command= --log-in= --log-out= --log-io= --log-timing= --timing=? --force --echo= --output-limit= --logging-format=")
-            .style(Style::Gnu)
-            .judged(script),
+        &wrapper(
+            "script",
+            "-aefq -B: -E: -I: -O: -T: -m: -o: -t? -c: --append --return --flush --quiet \
+             --command= --log-in= --log-out= --log-io= --log-timing= --timing=? --force --echo= \
+             --output-limit= --logging-format=",
+        )
+        .style(Style::Gnu)
+        .judged(script),
     ),
     Entry::Own(
-        "parallel sem fakeroot faketime unbuffer rlwrap dbus-run-session xvfb-run valgrind gdb lldb perf numactl cpulimit \
-         torsocks proxychains proxychains4 firejail bwrap systemd-run start-stop-daemon daemonize expect at batch \
-         cgexec catchsegv trickle eatmydata proot fakechroot dtach tmux screen entr",
+        "parallel sem fakeroot faketime unbuffer rlwrap dbus-run-session xvfb-run valgrind gdb \
+         lldb perf numactl cpulimit torsocks proxychains proxychains4 firejail bwrap systemd-run \
+         start-stop-daemon daemonize expect at batch cgexec catchsegv trickle eatmydata proot \
+         fakechroot dtach tmux screen entr",
         |_| opaque(Finding::read_only(""), "it runs other programs"),
     ),
 ];
@@ -219,9 +272,9 @@ fn env(parsed: &Parsed<'_>) -> Finding {
 
 static XARGS: Spec = wrapper(
     "xargs",
-    "-0rtx -a< -d: -E: -e? -I: -i? -L: -l? -n: -P: -s: --null --no-run-if-empty --verbose --exit --arg-file< \
-     --delimiter= --eof=? --replace=? --max-lines=? --max-args= --max-procs= --max-chars= --show-limits --help \
-     --version",
+    "-0rtx -a< -d: -E: -e? -I: -i? -L: -l? -n: -P: -s: --null --no-run-if-empty --verbose --exit \
+     --arg-file< --delimiter= --eof=? --replace=? --max-lines=? --max-args= --max-procs= \
+     --max-chars= --show-limits --help --version",
 )
 .refusing(XARGS_REFUSED)
 .judged(xargs);
@@ -403,18 +456,22 @@ mod tests {
     #[test]
     fn harmless_wrappers_are_harmless() {
         assert_read_only(&each(
-            "timeout 5 ls; nice -n 5 ls; nice; nohup ls; stdbuf -oL ls; time -v ls; command ls; command -v $x; \
-             command -V ls; builtin echo; exec; exec ls; env; env -0; env ls; env LC_ALL=C TZ=UTC ls; env FOO; \
-             xargs; xargs -0 grep x; xargs -n 1 -P 2 head; xargs -I{} echo {}; xargs -a list cat; xargs -r ls; \
-             xargs -d ' ' -n1 echo; xargs -L1 echo; xargs -t cat; taskset -p 1; ionice -p 1; ionice; chrt -p 1; timeout 5",
+            "timeout 5 ls; nice -n 5 ls; nice; nohup ls; stdbuf -oL ls; time -v ls; command ls; \
+             command -v $x; command -V ls; builtin echo; exec; exec ls; env; env -0; env ls; env \
+             LC_ALL=C TZ=UTC ls; env FOO; xargs; xargs -0 grep x; xargs -n 1 -P 2 head; xargs \
+             -I{} echo {}; xargs -a list cat; xargs -r ls; xargs -d ' ' -n1 echo; xargs -L1 echo; \
+             xargs -t cat; taskset -p 1; ionice -p 1; ionice; chrt -p 1; timeout 5",
         ));
         assert_not_read_only(&each(
-            "timeout $x ls; timeout 5 $x; timeout * ls; timeout --odd 5 ls; nice $x ls; nice * ls; time -o out ls; time -ao out ls; \
-             command $x; command *; builtin $x; exec -a ls x; exec -c ls; exec $x; env FOO=1 ls; env -i ls; env - ls; \
-             env -u PATH ls; env -S 'ls'; env --split=ls; env $x; env \"$x\" ls; env *; env LC_ALL=C PATH=. ls; env -C d ls; \
-             env LC_ALL=$x ls; xargs -p cat; xargs -o vi; xargs $x; xargs -I{} {}; xargs --process-slot-var=PATH ls; \
-             xargs *; setsid ls; ionice ls; ionice -c 3 -p 1; flock lock ls; watch ls; taskset -p 1 2; chrt -p 1 2; strace ls; \
-             strace -o out ls; parallel ls; script out; script -c ls out; noglob ls; timeout -k $x 5 ls; exec \"$x\"",
+            "timeout $x ls; timeout 5 $x; timeout * ls; timeout --odd 5 ls; nice $x ls; nice * \
+             ls; time -o out ls; time -ao out ls; command $x; command *; builtin $x; exec -a ls \
+             x; exec -c ls; exec $x; env FOO=1 ls; env -i ls; env - ls; env -u PATH ls; env -S \
+             'ls'; env --split=ls; env $x; env \"$x\" ls; env *; env LC_ALL=C PATH=. ls; env -C d \
+             ls; env LC_ALL=$x ls; xargs -p cat; xargs -o vi; xargs $x; xargs -I{} {}; xargs \
+             --process-slot-var=PATH ls; xargs *; setsid ls; ionice ls; ionice -c 3 -p 1; flock \
+             lock ls; watch ls; taskset -p 1 2; chrt -p 1 2; strace ls; strace -o out ls; \
+             parallel ls; script out; script -c ls out; noglob ls; timeout -k $x 5 ls; exec \
+             \"$x\"",
         ));
     }
 
