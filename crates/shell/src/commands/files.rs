@@ -6,40 +6,37 @@ use super::{
     spec::{Entry, Operands, Spec, runs},
 };
 use crate::{
-    arg::{Arg, Value},
+    arg::Arg,
     effect::{Effect, Finding, How},
 };
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::Spec(&COPY),
     Entry::Spec(
-        &Spec::changes(
+        &Spec::reads(
             "mv",
             "-bfinuvZ -S: -t: -T --backup=? --force --interactive --no-clobber \
              --strip-trailing-slashes --suffix= --target-directory= --no-target-directory \
              --update=? --verbose --context --exchange --no-copy --debug --help --version",
-            "it moves files",
         )
         .judged(moves),
     ),
     Entry::Spec(
-        &Spec::changes(
+        &Spec::reads(
             "ln link",
             "-bdFfiLnPrsv -S: -t: -T --backup=? --directory --force --interactive --logical \
              --no-dereference --physical --relative --symbolic --suffix= --target-directory= \
              --no-target-directory --verbose --help --version",
-            "it makes links",
         )
         .judged(links),
     ),
     Entry::Spec(
-        &Spec::changes(
+        &Spec::reads(
             "install",
             "-bcCDdpsvZ -g: -m: -o: -S: -t: -T --backup=? --compare --directory --group= --mode= \
              --owner= --preserve-timestamps --strip --suffix= --target-directory= \
              --no-target-directory --verbose --preserve-context --context=? --debug --help \
              --version",
-            "it copies files and sets their modes",
         )
         .refusing(&[runs("--strip-program=", "starts a program")])
         .judged(
@@ -51,11 +48,10 @@ pub(super) const ENTRIES: &[Entry] = &[
         ),
     ),
     Entry::Spec(
-        &Spec::changes(
+        &Spec::reads(
             "rm",
             "-fiIrRdvx --force --interactive=? --one-file-system --no-preserve-root \
              --preserve-root=? --recursive --dir --verbose --help --version",
-            "it removes files",
         )
         .judged(|parsed| {
             done(parsed, "it removes files")
@@ -67,10 +63,9 @@ pub(super) const ENTRIES: &[Entry] = &[
             .operands(Operands::Removed),
     ),
     Entry::Spec(
-        &Spec::changes(
+        &Spec::reads(
             "rmdir",
             "-pv --ignore-fail-on-non-empty --parents --verbose --help --version",
-            "it removes directories",
         )
         .judged(|parsed| {
             let deep = parsed.has("-p") || parsed.has("--parents");
@@ -114,22 +109,16 @@ pub(super) const ENTRIES: &[Entry] = &[
         .operands(Operands::Written),
     ),
     Entry::Spec(
-        &Spec::changes(
-            "mknod",
-            "-Z -m: --mode= --context=? --help --version",
-            "it makes a special file",
-        )
-        .judged(|parsed| {
+        &Spec::reads("mknod", "-Z -m: --mode= --context=? --help --version").judged(|parsed| {
             done(parsed, "it makes a special file")
                 .with_all(parsed.operands.iter().take(1).map(|file| work(file)))
         }),
     ),
     Entry::Spec(
-        &Spec::changes(
+        &Spec::reads(
             "touch",
             "-acfhm -d: -r: -t: --no-create --date= --no-dereference --reference= --time= --help \
              --version",
-            "it creates files or sets their dates",
         )
         .judged(|parsed| {
             let like = parsed.value("-r").or_else(|| parsed.value("--reference"));
@@ -139,21 +128,12 @@ pub(super) const ENTRIES: &[Entry] = &[
                 .with_all(parsed.operands.iter().map(|file| work(file)))
         }),
     ),
-    Entry::Spec(
-        &Spec::changes(
-            "truncate",
-            "-co -r: -s: --no-create --io-blocks --reference= --size= --help --version",
-            "it changes the size of files",
-        )
-        .operands(Operands::Written),
-    ),
     Entry::Own("chmod", chmod),
     Entry::Spec(
-        &Spec::changes(
+        &Spec::reads(
             "chown chgrp",
             "-cfvhRHLP --changes --silent --quiet --verbose --dereference --no-dereference \
              --from= --no-preserve-root --preserve-root --reference= --recursive --help --version",
-            "it changes who owns files",
         )
         .judged(|parsed| {
             let own = usize::from(!parsed.has("--reference"));
@@ -168,38 +148,6 @@ pub(super) const ENTRIES: &[Entry] = &[
             .filter(|word| word.text().is_none_or(|text| !text.starts_with(['-', '+'])));
         Finding::mutating("it changes the attributes of files").with_all(files.map(work))
     }),
-    Entry::Spec(
-        &Spec::changes(
-            "tee",
-            "-aip --append --ignore-interrupts --output-error=? --help --version",
-            "it writes what it reads into files",
-        )
-        .judged(|parsed| {
-            let files = parsed
-                .operands
-                .iter()
-                .filter(|file| !is_no_file(file))
-                .map(|file| work(file));
-            let effects: Vec<Effect> = files.collect();
-            match (parsed.verdict(), effects.is_empty()) {
-                (None, true) => Finding::read_only("it writes into no file"),
-                _ => done(parsed, "it writes what it reads into files").with_all(effects),
-            }
-        }),
-    ),
-    Entry::Spec(
-        &Spec::changes("sponge", "-a", "it writes what it reads into a file")
-            .operands(Operands::Written),
-    ),
-    Entry::Own("dd", dd),
-    Entry::Spec(
-        &Spec::changes(
-            "mktemp",
-            "-duqt -p: --directory --dry-run --quiet --suffix= --tmpdir=? --help --version",
-            "it creates a file",
-        )
-        .judged(mktemp),
-    ),
     Entry::Spec(
         &Spec::changes(
             "dos2unix unix2dos mac2unix unix2mac",
@@ -219,7 +167,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     }),
 ];
 
-static COPY: Spec = Spec::changes(
+static COPY: Spec = Spec::reads(
     "cp",
     "-abdfiHlLnPpRrsuvxZ -S: -t: -T --archive --attributes-only --backup=? --copy-contents \
      --force --interactive --link --dereference --no-clobber --no-dereference --preserve=? \
@@ -227,11 +175,10 @@ static COPY: Spec = Spec::changes(
      --strip-trailing-slashes --symbolic-link --suffix= --target-directory= --no-target-directory \
      --update=? --verbose --one-file-system --context=? --keep-directory-symlink --debug --help \
      --version",
-    "it copies files",
 )
 .judged(copies);
 
-fn work(file: &Arg) -> Effect {
+pub(super) fn work(file: &Arg) -> Effect {
     written(file, How::Work)
 }
 
@@ -388,11 +335,10 @@ fn links(parsed: &Parsed<'_>) -> Finding {
 
 /// A mode may begin with a dash.
 fn chmod(argv: &[Arg]) -> Finding {
-    static CHMOD: Spec = Spec::changes(
+    static CHMOD: Spec = Spec::reads(
         "chmod",
         "-cfvRhHLP --changes --silent --quiet --verbose --no-preserve-root --preserve-root \
          --reference= --recursive --dereference --no-dereference --help --version",
-        "it changes the modes of files",
     )
     .judged(|parsed| done(parsed, "it changes the modes of files"));
     let is_mode = |arg: &Arg| {
@@ -403,82 +349,6 @@ fn chmod(argv: &[Arg]) -> Finding {
     let parsed = super::options::parse(&CHMOD, &words);
     let own = usize::from(words.len() == argv.len() && !parsed.has("--reference"));
     judge(&CHMOD, &words).with_all(parsed.operands.iter().skip(own).map(|file| work(file)))
-}
-
-fn dd(argv: &[Arg]) -> Finding {
-    const HARMLESS: &[&str] = &[
-        "bs", "ibs", "obs", "cbs", "count", "skip", "seek", "iseek", "oseek", "conv", "status",
-        "iflag", "oflag",
-    ];
-    let mut effects = Vec::new();
-    let (mut writes, mut doubt) = (false, None);
-    for word in argv.iter().skip(1) {
-        let text = match &word.value {
-            Value::Literal(text) | Value::Braced(text) => text,
-            Value::Unknown { prefix, .. } | Value::Glob(prefix) => prefix,
-        };
-        let value = |value: &str| Arg {
-            span: word.span,
-            value: match &word.value {
-                Value::Unknown { one, .. } => Value::Unknown {
-                    prefix: value.to_owned(),
-                    one: *one,
-                },
-                Value::Glob(_) => Value::Glob(value.to_owned()),
-                Value::Literal(_) | Value::Braced(_) => Value::Literal(value.to_owned()),
-            },
-        };
-        let sure = matches!(
-            word.value,
-            Value::Literal(_) | Value::Braced(_) | Value::Unknown { one: true, .. }
-        );
-        match text.split_once('=') {
-            Some(("if", file)) if sure => effects.push(content(&value(file))),
-            Some(("of", file)) => {
-                let file = value(file);
-                if !is_no_file(&file) {
-                    writes = true;
-                    effects.push(work(&file));
-                }
-            }
-            Some((key, _)) if sure && HARMLESS.contains(&key) => {}
-            None if word.is("--help") || word.is("--version") => {}
-            _ => doubt = doubt.or(Some(word.span)),
-        }
-    }
-    let finding = match (writes, doubt) {
-        (true, _) => Finding::mutating("it writes into a file"),
-        (false, Some(span)) => {
-            Finding::unknown("what an expansion gives may be a file to write").at(span)
-        }
-        (false, None) => Finding::read_only("it writes into no file"),
-    };
-    finding.with_all(effects)
-}
-
-fn mktemp(parsed: &Parsed<'_>) -> Finding {
-    let finding = done(parsed, "it creates a file");
-    if parsed.has("-u") || parsed.has("--dry-run") {
-        return parsed
-            .verdict()
-            .unwrap_or_else(|| Finding::read_only("it only prints a name"));
-    }
-    let folder = parsed
-        .value("-p")
-        .or_else(|| parsed.value("--tmpdir"))
-        .cloned();
-    let temporary = |span| Arg::literal("/tmp", span);
-    let file = match (parsed.operands.first(), folder, parsed.argv.first()) {
-        (Some(template), None, _) if !parsed.has("-t") && !parsed.has("--tmpdir") => {
-            (*template).clone()
-        }
-        (Some(template), Some(folder), _) => joined(&folder, template),
-        (Some(template), None, _) => joined(&temporary(template.span), template),
-        (None, Some(folder), _) => folder,
-        (None, None, Some(name)) => temporary(name.span),
-        (None, None, None) => return finding,
-    };
-    finding.with(work(&file))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod builtins;
 mod conditions;
 mod files;
 mod hosts;
+mod launchers;
 mod listing;
 pub mod options;
 mod places;
@@ -23,6 +24,7 @@ mod system;
 mod testing;
 pub mod variables;
 mod wrappers;
+mod writing;
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -36,6 +38,7 @@ const FAMILIES: &[&[Entry]] = &[
     builtins::ENTRIES,
     conditions::ENTRIES,
     files::ENTRIES,
+    launchers::ENTRIES,
     listing::ENTRIES,
     printing::ENTRIES,
     privileges::ENTRIES,
@@ -44,6 +47,7 @@ const FAMILIES: &[&[Entry]] = &[
     shells::ENTRIES,
     system::ENTRIES,
     wrappers::ENTRIES,
+    writing::ENTRIES,
 ];
 
 static BY_NAME: LazyLock<HashMap<&'static str, Entry>> = LazyLock::new(|| {
