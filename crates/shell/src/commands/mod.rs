@@ -4,6 +4,7 @@
 //! makes the command unknown: a new option of a new version must never be taken for a harmless one.
 
 mod administration;
+mod archives;
 mod assignments;
 mod builtins;
 mod conditions;
@@ -20,6 +21,7 @@ mod reading;
 mod shells;
 pub mod spec;
 mod system;
+mod tar;
 #[cfg(test)]
 mod testing;
 pub mod variables;
@@ -34,6 +36,7 @@ use spec::Entry;
 /// Every family.
 const FAMILIES: &[&[Entry]] = &[
     administration::ENTRIES,
+    archives::ENTRIES,
     assignments::ENTRIES,
     builtins::ENTRIES,
     conditions::ENTRIES,
@@ -46,6 +49,7 @@ const FAMILIES: &[&[Entry]] = &[
     reading::ENTRIES,
     shells::ENTRIES,
     system::ENTRIES,
+    tar::ENTRIES,
     wrappers::ENTRIES,
     writing::ENTRIES,
 ];
