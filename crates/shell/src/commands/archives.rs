@@ -28,11 +28,12 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::Spec(
         &Spec::reads(
             "cpio",
-            "-itovVBcnfbsSdmu -C: -H: -I: -F: -D: -W: -E< -M: --extract --list --create --block-size= --io-size= --directory= \
-             --force-local --format= --quiet --verbose --dot --warning= --file= --nonmatching --numeric-uid-gid --swap \
-             --swap-bytes --swap-halfwords --to-stdout --pattern-file< --only-verify-crc --make-directories \
-             --preserve-modification-time --no-preserve-owner --sparse --unconditional --absolute-filenames \
-             --no-absolute-filenames --help --usage --version",
+            "-itovVBcnfbsSdmu -C: -H: -I: -F: -D: -W: -E< -M: --extract --list --create \
+             --block-size= --io-size= --directory= --force-local --format= --quiet --verbose \
+             --dot --warning= --file= --nonmatching --numeric-uid-gid --swap --swap-bytes \
+             --swap-halfwords --to-stdout --pattern-file< --only-verify-crc --make-directories \
+             --preserve-modification-time --no-preserve-owner --sparse --unconditional \
+             --absolute-filenames --no-absolute-filenames --help --usage --version",
         )
         .refusing(&[
             runs("--rsh-command=", "starts a program"),
@@ -305,16 +306,19 @@ mod tests {
     #[test]
     fn listing_and_streaming_are_harmless() {
         assert_read_only(&each(
-            "unzip -l a.zip; unzip -p a.zip f; unzip -t a.zip; unzip -Z1 a.zip; unzip -qql a.zip; unzip -v; unzip -c a.zip f; \
-             unzip -l a.zip -d x; zipinfo -1 a.zip; 7z l a.7z; 7z l -slt a.7z; 7z t a; 7z x -so a.7z f; unrar l a.rar; ar t lib.a; \
-             ar -t lib.a; ar tv lib.a; ar p lib.a x.o; cpio -t; cpio -itv; cpio -t -I a; cpio -i --to-stdout",
+            "unzip -l a.zip; unzip -p a.zip f; unzip -t a.zip; unzip -Z1 a.zip; unzip -qql a.zip; \
+             unzip -v; unzip -c a.zip f; unzip -l a.zip -d x; zipinfo -1 a.zip; 7z l a.7z; 7z l \
+             -slt a.7z; 7z t a; 7z x -so a.7z f; unrar l a.rar; ar t lib.a; ar -t lib.a; ar tv \
+             lib.a; ar p lib.a x.o; cpio -t; cpio -itv; cpio -t -I a; cpio -i --to-stdout",
         ));
         assert_not_read_only(&each(
-            "unzip a.zip; unzip -o a.zip; unzip -qo a.zip -d out; unzip a.zip f; unzip a.zip -l; unzip -T a.zip; unzip -lu a.zip; \
-             unzip -l-l a.zip; unzip -l $x; unzip -d out a.zip; unzip *; zip out.zip a; zip -r out src; zip -T -TT x a.zip f; 7z x a.7z; \
-             7z a a.7z f; 7z l -seml a; 7z l @list; 7z $x; 7z d a f; unrar x a; ar x lib.a; ar rcs lib.a a.o; ar ts lib.a; ar d lib.a a; \
-             ar --plugin x t lib.a; ar t --plugin x lib.a; ar $x; ar t @f; cpio -i; cpio -o; cpio -id; cpio -t -I host:a; cpio -O out; \
-             cpio -p d; cpio --rsh-command=x -t; cpio -t $x",
+            "unzip a.zip; unzip -o a.zip; unzip -qo a.zip -d out; unzip a.zip f; unzip a.zip -l; \
+             unzip -T a.zip; unzip -lu a.zip; unzip -l-l a.zip; unzip -l $x; unzip -d out a.zip; \
+             unzip *; zip out.zip a; zip -r out src; zip -T -TT x a.zip f; 7z x a.7z; 7z a a.7z \
+             f; 7z l -seml a; 7z l @list; 7z $x; 7z d a f; unrar x a; ar x lib.a; ar rcs lib.a \
+             a.o; ar ts lib.a; ar d lib.a a; ar --plugin x t lib.a; ar t --plugin x lib.a; ar $x; \
+             ar t @f; cpio -i; cpio -o; cpio -id; cpio -t -I host:a; cpio -O out; cpio -p d; cpio \
+             --rsh-command=x -t; cpio -t $x",
         ));
     }
 

@@ -7,11 +7,13 @@ mod administration;
 mod archives;
 mod assignments;
 mod builtins;
+mod compression;
 mod conditions;
 mod files;
 mod hosts;
 mod launchers;
 mod listing;
+mod objects;
 pub mod options;
 mod places;
 mod printing;
@@ -24,6 +26,7 @@ mod system;
 mod tar;
 #[cfg(test)]
 mod testing;
+mod transfers;
 pub mod variables;
 mod wrappers;
 mod writing;
@@ -39,10 +42,12 @@ const FAMILIES: &[&[Entry]] = &[
     archives::ENTRIES,
     assignments::ENTRIES,
     builtins::ENTRIES,
+    compression::ENTRIES,
     conditions::ENTRIES,
     files::ENTRIES,
     launchers::ENTRIES,
     listing::ENTRIES,
+    objects::ENTRIES,
     printing::ENTRIES,
     privileges::ENTRIES,
     processes::ENTRIES,
@@ -50,6 +55,7 @@ const FAMILIES: &[&[Entry]] = &[
     shells::ENTRIES,
     system::ENTRIES,
     tar::ENTRIES,
+    transfers::ENTRIES,
     wrappers::ENTRIES,
     writing::ENTRIES,
 ];

@@ -18,26 +18,33 @@ pub(super) const ENTRIES: &[Entry] = &[Entry::Own("tar gtar", tar)];
 
 static TAR: Spec = Spec::reads(
     "tar",
-    "-AcdrtuxGnSkUWOmpsBiajJzZhPlRvo -C: -X< -f: -b: -H: -V: -K: -N: -L: --catenate --concatenate --create --delete --diff \
-     --compare --append --test-label --list --update --extract --get --check-device --incremental --hole-detection= \
-     --ignore-failed-read --level= --no-check-device --no-seek --seek --occurrence=? --sparse-version= --sparse --add-file= \
-     --directory= --exclude= --exclude-backups --exclude-caches --exclude-caches-all --exclude-caches-under \
-     --exclude-ignore= --exclude-ignore-recursive= --exclude-tag= --exclude-tag-all= --exclude-tag-under= --exclude-vcs \
-     --exclude-vcs-ignores --no-null --no-recursion --no-unquote --no-verbatim-files-from --null --recursion --unquote \
-     --verbatim-files-from --exclude-from< --anchored --ignore-case --no-anchored --no-ignore-case --no-wildcards \
-     --no-wildcards-match-slash --wildcards --wildcards-match-slash --keep-directory-symlink --keep-newer-files \
-     --keep-old-files --no-overwrite-dir --one-top-level=? --overwrite --overwrite-dir --recursive-unlink --skip-old-files \
-     --unlink-first --verify --ignore-command-error --no-ignore-command-error --to-stdout --atime-preserve=? --clamp-mtime \
-     --delay-directory-restore --group= --group-map< --mode= --mtime= --touch --no-delay-directory-restore --no-same-owner \
-     --no-same-permissions --numeric-owner --owner= --owner-map< --preserve-permissions --same-permissions --same-owner \
-     --sort= --preserve-order --same-order --acls --no-acls --no-selinux --no-xattrs --selinux --xattrs --xattrs-exclude= \
-     --xattrs-include= --force-local --file= --tape-length= --blocking-factor= --read-full-records --ignore-zeros \
-     --record-size= --format= --old-archive --portability --pax-option= --posix --label= --auto-compress --bzip2 --xz --lzip \
-     --lzma --lzop --no-auto-compress --zstd --gzip --gunzip --ungzip --compress --uncompress --backup=? --hard-dereference \
-     --dereference --starting-file= --newer-mtime= --newer= --after-date= --one-file-system --absolute-names --suffix= \
-     --strip-components= --transform= --xform= --checkpoint=? --full-time --check-links --no-quote-chars= --quote-chars= \
-     --quoting-style= --block-number --show-defaults --show-omitted-dirs --show-snapshot-field-ranges \
-     --show-transformed-names --show-stored-names --totals=? --utc --verbose --warning= --help --restrict --usage --version",
+    "-AcdrtuxGnSkUWOmpsBiajJzZhPlRvo -C: -X< -f: -b: -H: -V: -K: -N: -L: --catenate --concatenate \
+     --create --delete --diff --compare --append --test-label --list --update --extract --get \
+     --check-device --incremental --hole-detection= --ignore-failed-read --level= \
+     --no-check-device --no-seek --seek --occurrence=? --sparse-version= --sparse --add-file= \
+     --directory= --exclude= --exclude-backups --exclude-caches --exclude-caches-all \
+     --exclude-caches-under --exclude-ignore= --exclude-ignore-recursive= --exclude-tag= \
+     --exclude-tag-all= --exclude-tag-under= --exclude-vcs --exclude-vcs-ignores --no-null \
+     --no-recursion --no-unquote --no-verbatim-files-from --null --recursion --unquote \
+     --verbatim-files-from --exclude-from< --anchored --ignore-case --no-anchored \
+     --no-ignore-case --no-wildcards --no-wildcards-match-slash --wildcards \
+     --wildcards-match-slash --keep-directory-symlink --keep-newer-files --keep-old-files \
+     --no-overwrite-dir --one-top-level=? --overwrite --overwrite-dir --recursive-unlink \
+     --skip-old-files --unlink-first --verify --ignore-command-error --no-ignore-command-error \
+     --to-stdout --atime-preserve=? --clamp-mtime --delay-directory-restore --group= --group-map< \
+     --mode= --mtime= --touch --no-delay-directory-restore --no-same-owner --no-same-permissions \
+     --numeric-owner --owner= --owner-map< --preserve-permissions --same-permissions --same-owner \
+     --sort= --preserve-order --same-order --acls --no-acls --no-selinux --no-xattrs --selinux \
+     --xattrs --xattrs-exclude= --xattrs-include= --force-local --file= --tape-length= \
+     --blocking-factor= --read-full-records --ignore-zeros --record-size= --format= --old-archive \
+     --portability --pax-option= --posix --label= --auto-compress --bzip2 --xz --lzip --lzma \
+     --lzop --no-auto-compress --zstd --gzip --gunzip --ungzip --compress --uncompress --backup=? \
+     --hard-dereference --dereference --starting-file= --newer-mtime= --newer= --after-date= \
+     --one-file-system --absolute-names --suffix= --strip-components= --transform= --xform= \
+     --checkpoint=? --full-time --check-links --no-quote-chars= --quote-chars= --quoting-style= \
+     --block-number --show-defaults --show-omitted-dirs --show-snapshot-field-ranges \
+     --show-transformed-names --show-stored-names --totals=? --utc --verbose --warning= --help \
+     --restrict --usage --version",
 )
 .refusing(REFUSED)
 .strict()
@@ -234,16 +241,19 @@ mod tests {
     #[test]
     fn listing_and_streaming_are_harmless() {
         assert_read_only(&each(
-            "tar -tf a.tar; tar tf a.tar; tar -tzf a.tgz; tar tvf a.tar; tar -tvf a.tar --wildcards '*.md'; tar -xOf a.tar f; \
-             tar xzOf a.tgz f; tar --list --file=a.tar; tar -df a.tar; tar -cf - src; tar czf - src; tar -cf /dev/null src; \
-             tar --version; tar -tf a.tar -C d; tar tf -; tar --zstd -tf a; tar -t --file a.tar; tar -tf ./x:y",
+            "tar -tf a.tar; tar tf a.tar; tar -tzf a.tgz; tar tvf a.tar; tar -tvf a.tar \
+             --wildcards '*.md'; tar -xOf a.tar f; tar xzOf a.tgz f; tar --list --file=a.tar; tar \
+             -df a.tar; tar -cf - src; tar czf - src; tar -cf /dev/null src; tar --version; tar \
+             -tf a.tar -C d; tar tf -; tar --zstd -tf a; tar -t --file a.tar; tar -tf ./x:y",
         ));
         assert_not_read_only(&each(
-            "tar -xf a.tar; tar xf a.tar; tar xzvf a.tgz; tar -cf a.tar src; tar czf a.tgz src; tar --extr --file=a.tar; tar -rf a.tar b; \
-             tar --delete -f a.tar b; tar -uf a.tar b; tar -tf a.tar --index-file=out -v; tar -tf a -I x; tar -tI'./x' -f a; \
-             tar --use-comp=x -tf a; tar -xf a --to-command=x; tar -xOf a --to-command=x; tar -tf a --checkpoint=1 --checkpoint-action=exec=x; \
-             tar -tf a -F x -M; tar -tf host:a; tar -tf host:a --rsh-command=x; tar tf *; tar tf $x; tar -cf - -T list; \
-             tar -cf - --remove-files a; tar -cg snap -f - a; tar c src; tar -tcf a; tar -f a; tar tIf x a",
+            "tar -xf a.tar; tar xf a.tar; tar xzvf a.tgz; tar -cf a.tar src; tar czf a.tgz src; \
+             tar --extr --file=a.tar; tar -rf a.tar b; tar --delete -f a.tar b; tar -uf a.tar b; \
+             tar -tf a.tar --index-file=out -v; tar -tf a -I x; tar -tI'./x' -f a; tar \
+             --use-comp=x -tf a; tar -xf a --to-command=x; tar -xOf a --to-command=x; tar -tf a \
+             --checkpoint=1 --checkpoint-action=exec=x; tar -tf a -F x -M; tar -tf host:a; tar \
+             -tf host:a --rsh-command=x; tar tf *; tar tf $x; tar -cf - -T list; tar -cf - \
+             --remove-files a; tar -cg snap -f - a; tar c src; tar -tcf a; tar -f a; tar tIf x a",
         ));
         assert_eq!(verdict("tar tIf x a"), "unknown: -I starts a program");
         assert_eq!(find("tar -tf a -I x").cover, Cover::Exact);
