@@ -217,14 +217,12 @@ fn lsof(argv: &[Arg]) -> Finding {
         };
         while let Some(letter) = letters.next() {
             let attached = letters.as_str();
-            if "?abChKlnNoOPQRtUvVXEwMH".contains(letter)
-                && !(letter == 'o' && !attached.is_empty())
-            {
+            if "?abChKlnNoOPQRtUvVXEwMH".contains(letter) {
                 continue;
             }
             let value = match letter {
                 // The value may be left out; another word may be a file.
-                'F' | 'T' | 'x' | 'S' | 'L' | 'r' | 'g' | 's' | 'o' | 'f' | 'm' => None,
+                'F' | 'T' | 'x' | 'S' | 'L' | 'r' | 'g' | 's' | 'f' | 'm' => None,
                 'i' if attached.is_empty() => {
                     words.as_slice().first().and_then(Arg::text).filter(|next| {
                         let begins =

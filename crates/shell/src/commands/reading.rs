@@ -334,7 +334,7 @@ fn xxd(argv: &[Arg]) -> Finding {
                 return Finding::unknown("the value of an option is not certain").at(arg.span);
             }
         } else if letter.is_empty()
-            || !"abCdeEhiprtuv".contains(letter) && !(number && "cglos".contains(letter))
+            || !("abCdeEhiprtuv".contains(letter) || (number && "cglos".contains(letter)))
         {
             let reason = format!("its option -{option} is not known to be harmless");
             return Finding::unknown(reason).at(arg.span);
