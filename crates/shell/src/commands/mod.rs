@@ -6,11 +6,16 @@
 mod administration;
 mod archives;
 mod assignments;
+mod awk;
 mod builtins;
 mod compression;
 mod conditions;
+mod fd;
 mod files;
+mod find;
+mod git;
 mod hosts;
+mod jq;
 mod launchers;
 mod listing;
 mod objects;
@@ -19,7 +24,10 @@ mod places;
 mod printing;
 mod privileges;
 mod processes;
+mod program;
 mod reading;
+mod searching;
+mod sed;
 mod shells;
 pub mod spec;
 mod system;
@@ -30,6 +38,7 @@ mod transfers;
 pub mod variables;
 mod wrappers;
 mod writing;
+mod xml;
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -41,23 +50,31 @@ const FAMILIES: &[&[Entry]] = &[
     administration::ENTRIES,
     archives::ENTRIES,
     assignments::ENTRIES,
+    awk::ENTRIES,
     builtins::ENTRIES,
     compression::ENTRIES,
     conditions::ENTRIES,
     files::ENTRIES,
     launchers::ENTRIES,
+    fd::ENTRIES,
+    find::ENTRIES,
+    git::ENTRIES,
+    jq::ENTRIES,
     listing::ENTRIES,
     objects::ENTRIES,
     printing::ENTRIES,
     privileges::ENTRIES,
     processes::ENTRIES,
     reading::ENTRIES,
+    searching::ENTRIES,
+    sed::ENTRIES,
     shells::ENTRIES,
     system::ENTRIES,
     tar::ENTRIES,
     transfers::ENTRIES,
     wrappers::ENTRIES,
     writing::ENTRIES,
+    xml::ENTRIES,
 ];
 
 static BY_NAME: LazyLock<HashMap<&'static str, Entry>> = LazyLock::new(|| {

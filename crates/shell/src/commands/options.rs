@@ -20,6 +20,8 @@ pub struct Parsed<'a> {
     pub options: Vec<Given>,
     /// What is no option.
     pub operands: Vec<&'a Arg>,
+    /// How many of the operands stand before a `--`, if there is one.
+    pub before_dashes: Option<usize>,
     /// The first thing that is not known to be harmless: why, and where.
     pub problem: Option<(Cow<'static, str>, Span)>,
 }
@@ -247,6 +249,7 @@ pub fn parse<'a>(spec: &'static Spec, argv: &'a [Arg]) -> Parsed<'a> {
         argv,
         options: Vec::new(),
         operands: Vec::new(),
+        before_dashes: None,
         problem: None,
     };
     let mut rest = argv.get(1..).unwrap_or_default().iter();
@@ -278,6 +281,7 @@ pub fn parse<'a>(spec: &'static Spec, argv: &'a [Arg]) -> Parsed<'a> {
             continue;
         };
         if text == "--" {
+            parsed.before_dashes = Some(parsed.operands.len());
             parsed.rest_are_operands(rest.as_slice());
             break;
         }
@@ -461,7 +465,7 @@ fn find_long(spec: &'static Spec, name: &str) -> Option<Listed> {
     if let Some(exact) = listed(spec).find(|listed| listed.name == name) {
         return Some(exact);
     }
-    if spec.style == Style::Words || name.len() < 3 {
+    if matches!(spec.style, Style::Words | Style::Whole) || name.len() < 3 {
         return None;
     }
     let mut fitting = listed(spec).filter(|listed| listed.name.starts_with(name));

@@ -47,6 +47,9 @@ pub enum Style {
     Gnu,
     /// The same, but the first operand ends them.
     Posix,
+    /// Options anywhere, short ones bundled, long ones never abbreviated: an option that the table
+    /// lacks must not be taken for a longer one that it has (programs in Go, and many others).
+    Whole,
     /// Each word behind one dash is an option of its own: `-name`, `-version`.
     Words,
 }

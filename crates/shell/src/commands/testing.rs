@@ -1,6 +1,9 @@
 //! Looking at lines as tests write them.
 
-use super::look;
+use super::{
+    look,
+    spec::{Spec, Style},
+};
 use crate::{
     arg::{Arg, Value},
     ast::Span,
@@ -127,4 +130,42 @@ fn path(arg: &Arg) -> String {
         Value::Glob(text) => format!("glob({text})"),
         Value::Unknown { prefix, .. } => format!("{prefix}$"),
     }
+}
+
+/// A table is written as its reader reads it: `-ab:` would be neither `-a` nor `-b:`, and an option
+/// that is listed as harmless too would never be refused.
+pub(super) fn assert_well_formed(specs: &[Spec]) {
+    for spec in specs {
+        let harmless = spec.options.split_ascii_whitespace();
+        let refused = spec.refused.iter();
+        let refused = refused.flat_map(|refused| refused.options.split_ascii_whitespace());
+        for word in harmless.clone().chain(refused.clone()) {
+            let name = word.trim_end_matches(['?', ':', '=', '<', '>']);
+            let short = !name.starts_with("--") && spec.style != Style::Words;
+            let valued = name.len() != word.len();
+            assert!(name.starts_with('-'), "{}: {word}", spec.names);
+            assert!(
+                !(short && valued && name.len() != 2),
+                "{}: {word}",
+                spec.names
+            );
+            assert!(!short || !word.ends_with('='), "{}: {word}", spec.names);
+            assert!(short || !word.ends_with(':'), "{}: {word}", spec.names);
+        }
+        let harmless: Vec<String> = harmless.flat_map(|word| names(word, spec.style)).collect();
+        for name in refused.flat_map(|word| names(word, spec.style)) {
+            assert!(!harmless.contains(&name), "{}: {name}", spec.names);
+        }
+    }
+}
+
+fn names(word: &str, style: Style) -> Vec<String> {
+    let name = word.trim_end_matches(['?', ':', '=', '<', '>']);
+    if name.starts_with("--") || style == Style::Words || name == "-#" {
+        return vec![name.to_owned()];
+    }
+    name[1..]
+        .chars()
+        .map(|letter| format!("-{letter}"))
+        .collect()
 }
