@@ -24,7 +24,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::Own("zip", zip),
     Entry::Own("7z 7za 7zr 7zz p7zip", seven_zip),
     Entry::Own("unrar rar", rar),
-    Entry::Own("ar gcc-ar llvm-ar", ar),
+    Entry::Own("ar gcc-ar", ar),
     Entry::Spec(
         &Spec::reads(
             "cpio",

@@ -288,8 +288,7 @@ fn list_tree(argv: &[Arg]) -> Finding {
         "-adlfxqNQpugshDFvtcUrnACiSXJ -L: -P: -I: -H: -T: --gitignore --gitfile< --ignore-case \
          --matchdirs --metafirst --prune --info --infofile< --noreport --charset= --filelimit= \
          --si --du --timefmt= --inodes --device --dirsfirst --filesfirst --sort= --nolinks \
-         --hintro< --houtro< --fromfile --fromtabfile --fflinks --opt-toggle --hyperlink \
-         --scheme= --authority= --compress= --condense --help --version",
+         --hintro< --houtro< --fromfile --fromtabfile --fflinks --help --version",
     )
     .refusing(&[
         writes("-o>", "writes the listing into a file"),

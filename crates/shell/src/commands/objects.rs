@@ -11,7 +11,7 @@ use crate::effect::Finding;
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::Spec(
         &Spec::reads(
-            "nm gcc-nm llvm-nm",
+            "nm gcc-nm",
             "-aABCDegjlnopPrSsuUWhV -f: -t: -X: --debug-syms --print-file-name --demangle=? \
              --no-demangle --recurse-limit --no-recurse-limit --dynamic --format= --extern-only \
              --ifunc-chars= --just-symbols --line-numbers --numeric-sort --no-sort --portability \
@@ -25,7 +25,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     ),
     Entry::Spec(
         &Spec::reads(
-            "objdump llvm-objdump",
+            "objdump",
             "-afphxdDSsgeGLtTrRviHlFCwz -P: -W? -b: -m: -j: -M: -E: -I: -U? --archive-headers \
              --file-headers --private-headers --private= --section-headers --headers \
              --all-headers --disassemble=? --disassemble-all --source --source-comment=? \
@@ -44,7 +44,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     ),
     Entry::Spec(
         &Spec::reads(
-            "readelf llvm-readelf",
+            "readelf",
             "-ahlSgtesCnrudVAcDLzPIWTHv -U: -x: -p: -R: -w? --all --file-header --program-headers \
              --segments --section-headers --sections --section-groups --section-details --headers \
              --syms --symbols --dyn-syms --lto-syms --sym-base= --demangle=? --no-demangle \

@@ -198,13 +198,22 @@ pub(super) const ENTRIES: &[Entry] = &[
         }),
     ),
     Entry::Spec(&SS),
-    Entry::Spec(&Spec::prints(
-        "netstat",
+    Entry::Spec(
+        &Spec::prints(
+            "netstat",
         "-rigsMvWnNepocClaFZtuwxSU46 -A: --route --interfaces --groups --statistics --masquerade \
          --verbose --wide --numeric --numeric-hosts --numeric-ports --numeric-users --symbolic \
          --extend --programs --program --timers --continuous --listening --all --fib --cache \
          --context --tcp --udp --raw --unix --inet --inet6 --protocol= --version --help",
-    )),
+        )
+        .judged(|parsed| {
+            let local = ["-s", "-i", "-x", "--statistics", "--interfaces", "--unix", "--version", "--help"];
+            match local.iter().any(|option| parsed.has(option)) {
+                true => parsed.finding(Operands::Text),
+                false => by_number(parsed, parsed.finding(Operands::Text)),
+            }
+        }),
+    ),
     Entry::Spec(&Spec::prints("ifconfig", "-asv").strict().judged(|parsed| {
         lists(
             parsed,
@@ -215,17 +224,17 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::Spec(
         &Spec::prints("route", "-nNveFC46")
             .strict()
-            .judged(|parsed| lists(parsed, parsed.operands.is_empty(), "it changes the routes")),
+            .judged(|parsed| {
+                let asked = parsed.operands.is_empty();
+                by_number(parsed, lists(parsed, asked, "it changes the routes"))
+            }),
     ),
     Entry::Spec(
         &Spec::prints("arp", "-vnae -i: --verbose --numeric --device=")
             .strict()
             .judged(|parsed| {
-                lists(
-                    parsed,
-                    parsed.operands.is_empty(),
-                    "it asks about or changes an address",
-                )
+                let asked = parsed.operands.is_empty();
+                by_number(parsed, lists(parsed, asked, "it asks about or changes an address"))
             }),
     ),
     Entry::Own("ip", ip),
@@ -243,6 +252,17 @@ fn lists(parsed: &Parsed<'_>, asked: bool, otherwise: &'static str) -> Finding {
                 .map(|target| written(target, How::Work));
             targets.fold(Finding::mutating(otherwise), Finding::with)
         }
+    }
+}
+
+/// Without `-n` the names of hosts are asked for.
+fn by_number(parsed: &Parsed<'_>, finding: Finding) -> Finding {
+    match ["-n", "--numeric", "--numeric-hosts"]
+        .iter()
+        .any(|option| parsed.has(option))
+    {
+        true => finding,
+        false => worse(finding, "it asks a name server"),
     }
 }
 
@@ -352,10 +372,11 @@ mod tests {
     fn the_kernel_and_the_network_may_be_asked() {
         assert_read_only(&each(
             "sysctl -a; sysctl kernel.ostype; sysctl -n kernel.hostname; ss -tlnp; ss -s; ss -tan \
-             state established; ss -tn dst 10.0.0.1; ss -x; netstat -tlnp; netstat -an; ifconfig; \
-             ifconfig -a; ifconfig eth0; route -n; arp -n; ip addr; ip a; ip a show lo; ip -br \
-             link; ip route; ip route show default; ip -4 addr show; ip r; ip a s lo; ip route \
-             get 1.1.1.1; ip -s link show eth0; ip -j addr; ip neigh; ip netns; ip netns list",
+             state established; ss -tn dst 10.0.0.1; ss -x; netstat -tlnp; netstat -an; netstat \
+             -s; netstat -i; ifconfig; ifconfig -a; ifconfig eth0; route -n; arp -n; ip addr; ip \
+             a; ip a show lo; ip -br link; ip route; ip route show default; ip -4 addr show; ip \
+             r; ip a s lo; ip route get 1.1.1.1; ip -s link show eth0; ip -j addr; ip neigh; ip \
+             netns; ip netns list",
         ));
         assert_not_read_only(&each(
             "sysctl -w a=1; sysctl a=1; sysctl -p; sysctl --system; sysctl $x; ss -K dst \
@@ -363,7 +384,7 @@ mod tests {
              ifconfig eth0 down; route add default x; arp -d x; arp example.com; ip link set eth0 \
              down; ip link s eth0 down; ip addr add 10.0.0.1/8 dev lo; ip addr flush dev eth0; ip \
              -batch f; ip -b f; ip netns exec x ls; ip -n x addr; ip $x; ip link add dummy0; ip \
-             route del default; ip xfrm state; ip link $x",
+             route del default; ip xfrm state; ip link $x; arp -a; netstat -t; netstat -r; route",
         ));
         assert_eq!(effects("ss -tn dst example.com"), ["net example.com"]);
         assert_eq!(effects("ss -D out"), ["Twist out"]);
