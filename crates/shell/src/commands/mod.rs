@@ -3,19 +3,27 @@
 //! A table lists the options that keep a command harmless, each with its arity. What is not listed
 //! makes the command unknown: a new option of a new version must never be taken for a harmless one.
 
+mod administration;
+mod archives;
 mod assignments;
 mod awk;
 mod builtins;
+mod compression;
 mod conditions;
 mod fd;
+mod files;
 mod find;
 mod git;
 mod hosts;
 mod jq;
+mod launchers;
 mod listing;
+mod objects;
 pub mod options;
+mod places;
 mod printing;
 mod privileges;
+mod processes;
 mod program;
 mod reading;
 mod searching;
@@ -23,10 +31,13 @@ mod sed;
 mod shells;
 pub mod spec;
 mod system;
+mod tar;
 #[cfg(test)]
 mod testing;
+mod transfers;
 pub mod variables;
 mod wrappers;
+mod writing;
 mod xml;
 
 use std::{collections::HashMap, sync::LazyLock};
@@ -36,23 +47,33 @@ use spec::Entry;
 
 /// Every family.
 const FAMILIES: &[&[Entry]] = &[
+    administration::ENTRIES,
+    archives::ENTRIES,
     assignments::ENTRIES,
     awk::ENTRIES,
     builtins::ENTRIES,
+    compression::ENTRIES,
     conditions::ENTRIES,
+    files::ENTRIES,
+    launchers::ENTRIES,
     fd::ENTRIES,
     find::ENTRIES,
     git::ENTRIES,
     jq::ENTRIES,
     listing::ENTRIES,
+    objects::ENTRIES,
     printing::ENTRIES,
     privileges::ENTRIES,
+    processes::ENTRIES,
     reading::ENTRIES,
     searching::ENTRIES,
     sed::ENTRIES,
     shells::ENTRIES,
     system::ENTRIES,
+    tar::ENTRIES,
+    transfers::ENTRIES,
     wrappers::ENTRIES,
+    writing::ENTRIES,
     xml::ENTRIES,
 ];
 
