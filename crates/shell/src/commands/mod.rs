@@ -6,9 +6,12 @@
 mod git;
 mod hosts;
 pub mod options;
+mod services;
 pub mod spec;
 #[cfg(test)]
 mod testing;
+mod toolchains;
+mod verbs;
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -16,7 +19,19 @@ use crate::{arg::Arg, effect::Finding};
 use spec::Entry;
 
 /// Every family.
-const FAMILIES: &[&[Entry]] = &[git::ENTRIES];
+const FAMILIES: &[&[Entry]] = &[
+    git::ENTRIES,
+    services::cluster::ENTRIES,
+    services::code_host::ENTRIES,
+    services::containers::ENTRIES,
+    services::init::ENTRIES,
+    services::interfaces::ENTRIES,
+    toolchains::javascript::ENTRIES,
+    toolchains::prints::ENTRIES,
+    toolchains::python::ENTRIES,
+    toolchains::rust::ENTRIES,
+    toolchains::system::ENTRIES,
+];
 
 static BY_NAME: LazyLock<HashMap<&'static str, Entry>> = LazyLock::new(|| {
     let mut by_name = HashMap::new();
