@@ -3,8 +3,10 @@
 //! A table lists the options that keep a command harmless, each with its arity. What is not listed
 //! makes the command unknown: a new option of a new version must never be taken for a harmless one.
 
+mod editors;
 mod git;
 mod hosts;
+mod network;
 pub mod options;
 mod services;
 pub mod spec;
@@ -20,7 +22,14 @@ use spec::Entry;
 
 /// Every family.
 const FAMILIES: &[&[Entry]] = &[
+    editors::ENTRIES,
     git::ENTRIES,
+    network::curl::ENTRIES,
+    network::openssl::ENTRIES,
+    network::probes::ENTRIES,
+    network::remote_shell::ENTRIES,
+    network::rsync::ENTRIES,
+    network::wget::ENTRIES,
     services::cluster::ENTRIES,
     services::code_host::ENTRIES,
     services::containers::ENTRIES,
