@@ -7,7 +7,9 @@ use haft_contract::{Progress, Services, SessionId};
 use crate::{
     DefinitionError, Filters, Pool, Registry, ResultStore, Scheduler, SessionContext,
     layers::{self, Layer, LayerSettings},
+    permissions::KeepRules,
     results::Budget,
+    settings::Watch,
 };
 
 /// How long a call may run where its tool does not say: longer than anything useful, so that only
@@ -27,6 +29,8 @@ pub struct Engine {
     pub(crate) progress: Option<Progress>,
     pub(crate) model: Option<Arc<str>>,
     pub(crate) concurrency: usize,
+    pub(crate) keeper: Option<Arc<dyn KeepRules>>,
+    pub(crate) watch: Option<Watch>,
 }
 
 impl Engine {
@@ -47,6 +51,8 @@ impl Engine {
             progress: None,
             model: None,
             concurrency: DEFAULT_CONCURRENCY,
+            keeper: None,
+            watch: None,
         }
     }
 
@@ -74,6 +80,8 @@ pub struct EngineBuilder {
     progress: Option<Progress>,
     model: Option<Arc<str>>,
     concurrency: usize,
+    keeper: Option<Arc<dyn KeepRules>>,
+    watch: Option<Watch>,
 }
 
 impl EngineBuilder {
@@ -146,6 +154,20 @@ impl EngineBuilder {
         self
     }
 
+    /// Where rules are kept that a person agreed to, beyond the session.
+    #[must_use]
+    pub fn keeper(mut self, keeper: Arc<dyn KeepRules>) -> Self {
+        self.keeper = Some(keeper);
+        self
+    }
+
+    /// Settings files that may tighten the rules while the session runs.
+    #[must_use]
+    pub fn watch(mut self, watch: Watch) -> Self {
+        self.watch = Some(watch);
+        self
+    }
+
     /// The engine, and the names its filters asked for that no tool has.
     pub async fn build(self) -> (Arc<Engine>, Vec<String>) {
         let (pool, unknown) = self.registry.pool(&self.filters).await;
@@ -160,6 +182,8 @@ impl EngineBuilder {
             progress: self.progress,
             model: self.model,
             concurrency: self.concurrency,
+            keeper: self.keeper,
+            watch: self.watch,
         };
         (Arc::new(engine), unknown)
     }

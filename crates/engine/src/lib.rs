@@ -25,6 +25,7 @@ mod resolve;
 pub mod results;
 pub mod scheduler;
 pub mod session;
+pub mod settings;
 
 pub use engine::{Engine, EngineBuilder};
 pub use pipeline::{Finished, Metadata, Repair};

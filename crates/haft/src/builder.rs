@@ -12,6 +12,8 @@ use haft_contract::{
 use haft_engine::{
     DefinitionError, Engine, Filters, Registry, SessionContext,
     layers::{Layer, LayerSettings},
+    permissions::{KeepRules, Rules},
+    settings::Watch,
 };
 
 use crate::{Haft, session_folder};
@@ -50,6 +52,10 @@ pub struct HaftBuilder {
     folder: Option<PathBuf>,
     progress: Option<Progress>,
     model: Option<String>,
+    rules: Rules,
+    home: Option<PathBuf>,
+    keeper: Option<Arc<dyn KeepRules>>,
+    watch: Option<Watch>,
 }
 
 impl HaftBuilder {
@@ -69,6 +75,10 @@ impl HaftBuilder {
             folder: None,
             progress: None,
             model: None,
+            rules: Rules::default(),
+            home: std::env::var_os("HOME").map(PathBuf::from),
+            keeper: None,
+            watch: None,
         }
     }
 
@@ -81,6 +91,30 @@ impl HaftBuilder {
     /// How much runs without asking. Default: only what reads inside the working directories.
     pub fn permission_mode(mut self, mode: PermissionMode) -> Self {
         self.mode = mode;
+        self
+    }
+
+    /// Permission rules. Those that deny a tool as a whole also keep it from being offered.
+    pub fn rules(mut self, rules: Rules) -> Self {
+        self.rules = rules;
+        self
+    }
+
+    /// The home directory, for rules and command lines. Default: `$HOME`.
+    pub fn home(mut self, home: impl Into<PathBuf>) -> Self {
+        self.home = Some(home.into());
+        self
+    }
+
+    /// Where rules are kept that a person agreed to, beyond the session.
+    pub fn keeper(mut self, keeper: Arc<dyn KeepRules>) -> Self {
+        self.keeper = Some(keeper);
+        self
+    }
+
+    /// Settings files that may tighten the rules while the session runs.
+    pub fn watch(mut self, watch: Watch) -> Self {
+        self.watch = Some(watch);
         self
     }
 
@@ -158,7 +192,14 @@ impl HaftBuilder {
     /// The session.
     pub async fn build(self) -> Result<Haft, BuildError> {
         let cwd = directory(&self.cwd)?;
-        let mut context = SessionContext::new(&cwd).with_mode(self.mode);
+        let filters = Filters {
+            rules: Arc::new(self.rules.clone()),
+            ..self.filters
+        };
+        let mut context = SessionContext::new(&cwd)
+            .with_mode(self.mode)
+            .with_rules(self.rules)
+            .with_home(self.home);
         for path in &self.directories {
             context = context.with_directory(directory(path)?);
         }
@@ -177,7 +218,7 @@ impl HaftBuilder {
             .unwrap_or_else(|| session_folder(&cwd, self.session));
         let services = haft_tools::with_services(self.services, &folder, &cwd);
         let mut builder = Engine::builder(registry, folder)
-            .filters(self.filters)
+            .filters(filters)
             .session(self.session)
             .services(services);
         for layer in self.layers {
@@ -194,6 +235,12 @@ impl HaftBuilder {
         }
         if let Some(model) = self.model {
             builder = builder.model(model);
+        }
+        if let Some(keeper) = self.keeper {
+            builder = builder.keeper(keeper);
+        }
+        if let Some(watch) = self.watch {
+            builder = builder.watch(watch);
         }
         let (engine, unknown_tools) = builder.build().await;
         Ok(Haft {

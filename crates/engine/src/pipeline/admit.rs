@@ -10,11 +10,12 @@ use std::{
     sync::Arc,
 };
 
-use haft_contract::{Answer, CallContext, Check, PermissionMode, Question};
+use haft_contract::{Answer, CallContext, Check, PermissionMode, Question, RuleList};
 
 use super::{Prepared, Settled};
 use crate::{
-    permissions::{Because, Behavior, Facts, Policy, decide},
+    SessionContext,
+    permissions::{Because, Behavior, Facts, Policy, Setting, decide, suggest},
     scheduler::Slot,
 };
 
@@ -23,6 +24,7 @@ use crate::{
 pub struct Admitted {
     prepared: Prepared,
     granted: Arc<[PathBuf]>,
+    rules: Vec<String>,
 }
 
 impl Admitted {
@@ -36,6 +38,11 @@ impl Admitted {
         &self.granted
     }
 
+    /// Rules that a person wants kept from now on.
+    pub(crate) fn rules(&self) -> &[String] {
+        &self.rules
+    }
+
     pub(super) fn into_call(self) -> Prepared {
         self.prepared
     }
@@ -45,11 +52,17 @@ impl Admitted {
 pub(crate) async fn admit(
     prepared: Prepared,
     cx: &CallContext,
+    context: &SessionContext,
     policy: &Policy,
     slot: &mut Slot,
 ) -> Result<Admitted, Settled> {
-    let facts = Facts::of(&*prepared.bound, cx);
+    let setting = Setting {
+        cwd: cx.cwd.to_path_buf(),
+        home: context.home.clone(),
+    };
+    let facts = Facts::of(&*prepared.bound, cx, &setting);
     let decision = decide(policy, &facts);
+    let mut rules = Vec::new();
     tracing::debug!(call = %cx.call, tool = prepared.name(), ?decision.behavior, because = %decision.because);
     let outside = matches!(decision.because, Because::Outside(_));
     if decision.behavior == Behavior::Deny {
@@ -59,7 +72,18 @@ pub(crate) async fn admit(
         ));
     }
     if decision.behavior == Behavior::Ask && outside {
-        ask(&prepared, &facts, &decision.because, cx, slot).await?;
+        rules.extend(
+            ask(
+                &prepared,
+                &facts,
+                &decision.because,
+                context,
+                policy,
+                cx,
+                slot,
+            )
+            .await?,
+        );
     }
     let checked = tokio::select! {
         checked = prepared.bound.check(cx) => checked,
@@ -83,21 +107,28 @@ pub(crate) async fn admit(
         if policy.mode == PermissionMode::DontAsk {
             return Err(rejected(&prepared, denial(&prepared, &because, policy)));
         }
-        ask(&prepared, &facts, &because, cx, slot).await?;
+        rules.extend(ask(&prepared, &facts, &because, context, policy, cx, slot).await?);
     }
     let granted: BTreeSet<&Path> = facts.outside(policy).collect();
     let granted = granted.into_iter().map(Path::to_path_buf).collect();
-    Ok(Admitted { prepared, granted })
+    Ok(Admitted {
+        prepared,
+        granted,
+        rules,
+    })
 }
 
-/// Puts the question to a person. Waiting for them holds no slot.
+/// Puts the question to a person; the rules they want kept come back. Waiting for them holds no slot.
 async fn ask(
     prepared: &Prepared,
     facts: &Facts,
     because: &Because,
+    context: &SessionContext,
+    policy: &Policy,
     cx: &CallContext,
     slot: &mut Slot,
-) -> Result<(), Settled> {
+) -> Result<Vec<String>, Settled> {
+    let rules = suggest(policy, facts, &context.bases());
     let reason = match &facts.command {
         Some(command) => format!("{because}: {command}"),
         None => because.to_string(),
@@ -107,6 +138,7 @@ async fn ask(
         tool: prepared.name().to_owned(),
         card: prepared.card(),
         reason,
+        rules: rules.clone(),
     };
     let answer = slot
         .without(async {
@@ -118,7 +150,8 @@ async fn ask(
         .await;
     let name = prepared.name();
     let message = match answer {
-        Some(Answer::Allow) => return Ok(()),
+        Some(Answer::Allow) => return Ok(Vec::new()),
+        Some(Answer::Always) => return Ok(rules),
         Some(Answer::Deny { reason: None }) => format!(
             "The user did not permit this call to {name}. Do not try it again; ask what they want \
              instead."
@@ -131,7 +164,7 @@ async fn ask(
         Some(Answer::Nobody) => format!(
             "Permission to use {name} was not granted: this session cannot prompt. It needs \
              permission because {because}.\n{}",
-            remedy(because, facts)
+            remedy(because, facts, &rules)
         ),
         None => super::INTERRUPTED.to_owned(),
     };
@@ -141,6 +174,11 @@ async fn ask(
 fn denial(prepared: &Prepared, because: &Because, policy: &Policy) -> String {
     let name = prepared.name();
     match because {
+        Because::Rule {
+            rule,
+            list: RuleList::Deny,
+            ..
+        } => format!("Permission to use {name} has been denied by rule {rule}."),
         Because::Tool(reason) if policy.mode != PermissionMode::DontAsk => {
             format!("Permission to use {name} has been denied: {reason}")
         }
@@ -153,7 +191,10 @@ fn denial(prepared: &Prepared, because: &Because, policy: &Policy) -> String {
 }
 
 /// What would have allowed it, for whoever set the session up.
-fn remedy(because: &Because, facts: &Facts) -> String {
+fn remedy(because: &Because, facts: &Facts, rules: &[String]) -> String {
+    if !rules.is_empty() {
+        return format!("What would allow it: the allow rule {}", rules.join(", "));
+    }
     match because {
         Because::Outside(_) => {
             "What would allow it: --add-dir DIR, for a directory DIR that holds it".to_owned()
@@ -161,10 +202,22 @@ fn remedy(because: &Because, facts: &Facts) -> String {
         Because::Changes | Because::Mode(_) if !facts.opaque => {
             "What would allow it: --permission-mode acceptEdits".to_owned()
         }
-        Because::Changes | Because::Mode(_) | Because::Protected(_) => {
+        Because::Changes
+        | Because::Mode(_)
+        | Because::Protected(_)
+        | Because::Sensitive(_)
+        | Because::Command { .. }
+        | Because::Address(_) => {
             "What would allow it: --permission-mode bypassPermissions, or someone to ask".to_owned()
         }
-        Because::Tool(_) | Because::ReadOnly => "Only a person can allow it.".to_owned(),
+        Because::Tool(_)
+        | Because::ReadOnly
+        | Because::Rule { .. }
+        | Because::Undecidable(_)
+        | Because::Critical(_)
+        | Because::Interactive
+        | Because::Hook
+        | Because::Sandboxed => "Only a person can allow it.".to_owned(),
     }
 }
 

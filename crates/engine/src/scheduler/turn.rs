@@ -10,7 +10,9 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use haft_contract::{CallContext, CallId, CancellationToken, Effects, Progress, ToolUse};
+use haft_contract::{
+    CallContext, CallId, CancellationToken, ContextPatch, Effects, Progress, RuleList, ToolUse,
+};
 use tokio::sync::Notify;
 
 use super::{Scheduler, Shared, claims::Claims, slots::Slot};
@@ -275,10 +277,12 @@ impl Inner {
         let engine = &self.shared.engine;
         let started = Instant::now();
         let mut slot = Slot::take(&self.shared.slots).await;
-        let policy = Policy::of(cx, engine.results.real_folder());
+        let context = self.shared.context().context.clone();
+        let policy = Policy::of(&context, engine.results.real_folder());
         let (call, id) = prepared.ids();
-        match admit(prepared, cx, &policy, &mut slot).await {
+        match admit(prepared, cx, &context, &policy, &mut slot).await {
             Ok(admitted) => {
+                self.keep(admitted.rules());
                 let outcome = execute(admitted, cx, &engine.layers).await;
                 finish(outcome, &engine.results, started.elapsed())
             }
@@ -287,6 +291,24 @@ impl Inner {
                 finished.metadata.duration = started.elapsed();
                 finished
             }
+        }
+    }
+
+    /// Keeps rules that a person agreed to: for the session at once, and where the session says.
+    fn keep(&self, rules: &[String]) {
+        if rules.is_empty() {
+            return;
+        }
+        let mut context = self.shared.context();
+        for rule in rules {
+            context.context.apply(&ContextPatch::AddRule {
+                list: RuleList::Allow,
+                rule: rule.clone(),
+            });
+        }
+        drop(context);
+        if let Some(keeper) = &self.shared.engine.keeper {
+            keeper.keep(rules);
         }
     }
 

@@ -13,6 +13,7 @@
 )]
 
 mod layers;
+mod permission_vectors;
 mod pipeline;
 mod pool;
 mod rig;

@@ -3,17 +3,36 @@
 //! A table lists the options that keep a command harmless, each with its arity. What is not listed
 //! makes the command unknown: a new option of a new version must never be taken for a harmless one.
 
+mod assignments;
+mod awk;
+mod builtins;
+mod conditions;
 mod editors;
+mod fd;
+mod find;
 mod git;
 mod hosts;
+mod jq;
+mod listing;
 mod network;
 pub mod options;
+mod printing;
+mod privileges;
+mod program;
+mod reading;
+mod searching;
+mod sed;
 mod services;
+mod shells;
 pub mod spec;
+mod system;
 #[cfg(test)]
 mod testing;
 mod toolchains;
+pub mod variables;
 mod verbs;
+mod wrappers;
+mod xml;
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -22,24 +41,39 @@ use spec::Entry;
 
 /// Every family.
 const FAMILIES: &[&[Entry]] = &[
+    assignments::ENTRIES,
+    awk::ENTRIES,
+    builtins::ENTRIES,
+    conditions::ENTRIES,
     editors::ENTRIES,
+    fd::ENTRIES,
+    find::ENTRIES,
     git::ENTRIES,
+    jq::ENTRIES,
+    listing::ENTRIES,
     network::curl::ENTRIES,
     network::openssl::ENTRIES,
     network::probes::ENTRIES,
     network::remote_shell::ENTRIES,
-    network::rsync::ENTRIES,
     network::wget::ENTRIES,
+    printing::ENTRIES,
+    privileges::ENTRIES,
+    reading::ENTRIES,
+    searching::ENTRIES,
+    sed::ENTRIES,
     services::cluster::ENTRIES,
     services::code_host::ENTRIES,
     services::containers::ENTRIES,
     services::init::ENTRIES,
-    services::interfaces::ENTRIES,
+    shells::ENTRIES,
+    system::ENTRIES,
     toolchains::javascript::ENTRIES,
     toolchains::prints::ENTRIES,
     toolchains::python::ENTRIES,
     toolchains::rust::ENTRIES,
     toolchains::system::ENTRIES,
+    wrappers::ENTRIES,
+    xml::ENTRIES,
 ];
 
 static BY_NAME: LazyLock<HashMap<&'static str, Entry>> = LazyLock::new(|| {
@@ -67,5 +101,25 @@ pub fn look(name: &str, argv: &[Arg]) -> Finding {
         Some(Entry::Spec(spec)) => options::judge(spec, argv),
         Some(Entry::Own(_, own)) => own(argv),
         None => Finding::unknown(format!("what {name} does is not known")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{spec::Spec, *};
+
+    #[test]
+    fn every_name_is_listed_once() {
+        let mut seen = HashMap::new();
+        for (family, entries) in FAMILIES.iter().enumerate() {
+            for entry in *entries {
+                let (Entry::Spec(Spec { names, .. }) | Entry::Own(names, _)) = entry;
+                for name in names.split(' ') {
+                    assert!(!name.is_empty(), "a blank too much in {names:?}");
+                    let first = seen.insert(name, family);
+                    assert_eq!(first, None, "{name} is in family {family} too");
+                }
+            }
+        }
     }
 }

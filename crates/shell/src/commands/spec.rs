@@ -180,6 +180,16 @@ pub const fn runs(options: &'static str, why: &'static str) -> Refused {
     }
 }
 
+/// An option that makes a command nobody can vouch for.
+pub const fn doubts(options: &'static str, why: &'static str) -> Refused {
+    Refused {
+        options,
+        verdict: Verdict::Unknown,
+        why,
+        exact: false,
+    }
+}
+
 /// How a command is judged.
 #[derive(Debug, Clone, Copy)]
 pub enum Entry {

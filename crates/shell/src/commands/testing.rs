@@ -7,10 +7,11 @@ use super::{
 use crate::{
     arg::{Arg, Value},
     ast::Span,
-    effect::{Effect, Finding, Verdict},
+    effect::{Effect, Finding, Start, Verdict},
 };
 
-/// The words of a simple line: blanks set them off, `'…'` quotes, `$x` is an expansion, `*` a glob.
+/// The words of a simple line: blanks set them off, `'…'` quotes, `$x` is an expansion, `"$x"`
+/// one that stays one word, `*` a glob.
 pub(super) fn argv(line: &str) -> Vec<Arg> {
     let mut words = Vec::new();
     let mut letters = line.char_indices().peekable();
@@ -20,11 +21,12 @@ pub(super) fn argv(line: &str) -> Vec<Arg> {
             continue;
         }
         let (mut text, mut quoted, mut end) = (String::new(), false, start);
-        let (mut glob, mut prefix) = (false, None);
+        let (mut glob, mut prefix, mut one) = (false, None, false);
         while let Some(&(at, letter)) = letters.peek() {
             match letter {
                 ' ' if !quoted => break,
                 '\'' => quoted = !quoted,
+                '"' if !quoted => one = true,
                 '$' if !quoted => {
                     prefix.get_or_insert_with(|| text.clone());
                 }
@@ -37,7 +39,7 @@ pub(super) fn argv(line: &str) -> Vec<Arg> {
             letters.next();
         }
         let value = match prefix {
-            Some(prefix) => Value::Unknown { prefix, one: false },
+            Some(prefix) => Value::Unknown { prefix, one },
             None if glob => Value::Glob(text),
             None => Value::Literal(text),
         };
@@ -45,6 +47,11 @@ pub(super) fn argv(line: &str) -> Vec<Arg> {
         words.push(Arg { span, value });
     }
     words
+}
+
+/// Lines set off by `;`.
+pub(super) fn each(lines: &str) -> Vec<&str> {
+    lines.split(';').map(str::trim).collect()
 }
 
 /// What is found about a simple line.
@@ -87,11 +94,24 @@ pub(super) fn effects(line: &str) -> Vec<String> {
     find(line).effects.iter().map(effect).collect()
 }
 
+/// What is started, as lines; `…` stands for more words.
+pub(super) fn starts(line: &str) -> Vec<String> {
+    let start = |start: &Start| match start {
+        Start::Script(text) => format!("script {}", path(text)),
+        Start::Command { argv, more } => {
+            let words: Vec<String> = argv.iter().map(path).collect();
+            format!("{}{}", words.join(" "), if *more { " …" } else { "" })
+        }
+    };
+    find(line).starts.iter().map(start).collect()
+}
+
 fn effect(effect: &Effect) -> String {
     match effect {
         Effect::Read(read) => {
             let what = match (read.content, read.walks) {
-                (false, _) => "names",
+                (false, false) => "names",
+                (false, true) => "names below",
                 (true, false) => "read",
                 (true, true) => "tree",
             };

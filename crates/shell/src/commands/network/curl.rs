@@ -16,7 +16,7 @@ pub(in crate::commands) const ENTRIES: &[Entry] = &[Entry::Spec(&CURL)];
 /// The whole list, because a value that is taken for an operand would be taken for a host.
 static CURL: Spec = Spec::prints(
     "curl",
-    "-aqfGgI0ik46jlLMnNZ#pJORSs231BvV -E: -C: -b: -c: -d: -D: -F: -P: -H: -h: -m: -o: -U: -Q: -r: -e: \
+    "-aqfGgI0ik46jlLMnNZpJORSs231BvV -E: -C: -b: -c: -d: -D: -F: -P: -H: -h: -m: -o: -U: -Q: -r: -e: \
      -X: -Y: -y: -t: -z: -T: -u: -A: -w: -x: --anyauth --append --basic --cert-status --compressed \
      --compressed-ssh --create-dirs --crlf --digest --disable --disable-eprt --disable-epsv \
      --disallow-username-in-url --doh-cert-status --doh-insecure --fail --fail-early --fail-with-body \

@@ -4,7 +4,6 @@ pub(super) mod curl;
 pub(super) mod openssl;
 pub(super) mod probes;
 pub(super) mod remote_shell;
-pub(super) mod rsync;
 pub(super) mod wget;
 
 use super::{hosts, options::Parsed};

@@ -7,4 +7,3 @@ pub(super) mod cluster;
 pub(super) mod code_host;
 pub(super) mod containers;
 pub(super) mod init;
-pub(super) mod interfaces;

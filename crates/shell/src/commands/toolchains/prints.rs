@@ -24,11 +24,7 @@ const TABLE: &[(&str, &str, &str)] = &[
         "--version -v -V --help --verbose",
         "it links",
     ),
-    (
-        "as ar ranlib",
-        "--version -V --help",
-        "it writes object files",
-    ),
+    ("as", "--version -V --help", "it writes object files"),
     (
         "make gmake",
         "--version -v --help -h",

@@ -1,0 +1,347 @@
+//! The words of an awk program, as gawk, mawk and the one true awk all see them.
+//!
+//! Whether a slash divides or starts a pattern depends on what stands before it, and a pattern can
+//! hide a quote. Where one awk could see a pattern and another a division, the program is not read.
+
+/// One word of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Token<'a> {
+    pub(super) kind: Kind<'a>,
+    /// How many parentheses and brackets are open around it.
+    pub(super) depth: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind<'a> {
+    /// A keyword or name.
+    Word(&'a str),
+    Number,
+    /// A string, as written between its quotes.
+    Text(&'a str),
+    Pattern,
+    Sign(&'static str),
+    /// The end of a line, where it is not escaped.
+    Newline,
+}
+
+/// Longer ones first.
+const SIGNS: [&str; 41] = [
+    "**=", "**", "||", "|&", "|", "&&", ">>", ">=", ">", "<=", "<", "==", "=", "!=", "!~", "!",
+    "++", "+=", "+", "--", "-=", "-", "*=", "*", "%=", "%", "^=", "^", "~", "?", ":", ",", ";",
+    "(", ")", "[", "]", "{", "}", "$", "@",
+];
+
+/// All words, or why they cannot be told apart.
+pub(super) fn tokens(program: &str) -> Result<Vec<Token<'_>>, &'static str> {
+    let mut lexer = Lexer {
+        program,
+        bytes: program.as_bytes(),
+        at: 0,
+        tokens: Vec::new(),
+        open: Vec::new(),
+        after_condition: false,
+    };
+    while lexer.at < program.len() {
+        lexer.step()?;
+    }
+    match lexer.open.is_empty() {
+        true => Ok(lexer.tokens),
+        false => Err("its program leaves a parenthesis open"),
+    }
+}
+
+struct Lexer<'a> {
+    program: &'a str,
+    bytes: &'a [u8],
+    at: usize,
+    tokens: Vec<Token<'a>>,
+    /// The open parentheses and brackets; whether each holds the condition of an `if` or loop.
+    open: Vec<Open>,
+    /// The last word closed such a condition.
+    after_condition: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Open {
+    Condition,
+    Parenthesis,
+    Bracket,
+}
+
+/// What a slash is.
+enum Slash {
+    Divides,
+    StartsPattern,
+    Unclear,
+}
+
+impl<'a> Lexer<'a> {
+    fn step(&mut self) -> Result<(), &'static str> {
+        let start = self.at;
+        match self.bytes[start] {
+            b' ' | b'\t' => self.at += 1,
+            b'\n' => {
+                self.at += 1;
+                self.push(Kind::Newline);
+            }
+            b'\\' if self.bytes.get(start + 1) == Some(&b'\n') => self.at += 2,
+            b'#' => {
+                self.run(|byte| byte != b'\n');
+                if self.bytes[self.at - 1] == b'\\' {
+                    return Err("its program has a comment that may go on in the next line");
+                }
+            }
+            b'"' => self.text()?,
+            b'/' => match self.slash() {
+                Slash::Divides => {
+                    self.at += 1;
+                    let assigns = self.bytes.get(self.at) == Some(&b'=');
+                    self.at += usize::from(assigns);
+                    self.push(Kind::Sign(if assigns { "/=" } else { "/" }));
+                }
+                Slash::StartsPattern => self.pattern()?,
+                Slash::Unclear => {
+                    return Err("a slash in its program may divide or start a pattern");
+                }
+            },
+            b'0'..=b'9' => self.number()?,
+            b'.' if self.bytes.get(start + 1).is_some_and(u8::is_ascii_digit) => self.number()?,
+            byte if byte.is_ascii_alphabetic() || byte == b'_' => {
+                self.run(is_name);
+                self.push(Kind::Word(&self.program[start..self.at]));
+            }
+            _ => self.sign()?,
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, belongs: impl Fn(u8) -> bool) {
+        while self.bytes.get(self.at).is_some_and(|byte| belongs(*byte)) {
+            self.at += 1;
+        }
+    }
+
+    fn push(&mut self, kind: Kind<'a>) {
+        self.after_condition = false;
+        let depth = self.open.len();
+        self.tokens.push(Token { kind, depth });
+    }
+
+    fn last(&self) -> Option<Kind<'a>> {
+        self.tokens.last().map(|token| token.kind)
+    }
+
+    /// A number. One that runs into a name is read in several ways.
+    fn number(&mut self) -> Result<(), &'static str> {
+        self.run(|byte| byte.is_ascii_digit());
+        if self.bytes.get(self.at) == Some(&b'.') {
+            self.at += 1;
+            self.run(|byte| byte.is_ascii_digit());
+        }
+        if matches!(self.bytes.get(self.at), Some(b'e' | b'E')) {
+            let sign = matches!(self.bytes.get(self.at + 1), Some(b'+' | b'-'));
+            let digits = self.at + 1 + usize::from(sign);
+            if self.bytes.get(digits).is_some_and(u8::is_ascii_digit) {
+                self.at = digits;
+                self.run(|byte| byte.is_ascii_digit());
+            }
+        }
+        match self.bytes.get(self.at) {
+            Some(byte) if is_name(*byte) || *byte == b'.' => {
+                Err("a number in its program runs into a name")
+            }
+            _ => {
+                self.push(Kind::Number);
+                Ok(())
+            }
+        }
+    }
+
+    fn text(&mut self) -> Result<(), &'static str> {
+        let start = self.at + 1;
+        self.at = start;
+        loop {
+            match self.bytes.get(self.at) {
+                Some(b'"') => break,
+                Some(b'\\')
+                    if self
+                        .bytes
+                        .get(self.at + 1)
+                        .is_some_and(|byte| *byte != b'\n') =>
+                {
+                    self.at += 2;
+                }
+                None | Some(b'\n' | b'\\') => return Err("a string in its program does not end"),
+                Some(_) => self.at += 1,
+            }
+        }
+        self.push(Kind::Text(
+            self.program.get(start..self.at).unwrap_or_default(),
+        ));
+        self.at += 1;
+        Ok(())
+    }
+
+    fn slash(&self) -> Slash {
+        match self.last() {
+            None | Some(Kind::Newline) => Slash::StartsPattern,
+            Some(Kind::Number | Kind::Text(_)) => Slash::Divides,
+            Some(Kind::Pattern) => Slash::Unclear,
+            Some(Kind::Word(word)) => match word {
+                "print" | "printf" | "return" | "exit" | "else" | "do" => Slash::StartsPattern,
+                "BEGIN" | "END" | "BEGINFILE" | "ENDFILE" | "break" | "case" | "continue"
+                | "default" | "delete" | "for" | "func" | "function" | "getline" | "if" | "in"
+                | "length" | "next" | "nextfile" | "switch" | "while" => Slash::Unclear,
+                _ => Slash::Divides,
+            },
+            Some(Kind::Sign(sign)) => match sign {
+                ")" if self.after_condition => Slash::Unclear,
+                ")" | "]" => Slash::Divides,
+                "++" | "--" | "$" | "@" => Slash::Unclear,
+                _ => Slash::StartsPattern,
+            },
+        }
+    }
+
+    /// A pattern, to the first slash that is not escaped. Some take a slash in brackets as part of the
+    /// pattern, so that no bracket may be open there, whichever way one counts.
+    fn pattern(&mut self) -> Result<(), &'static str> {
+        let start = self.at + 1;
+        self.at = start;
+        loop {
+            match self.bytes.get(self.at) {
+                Some(b'/') => break,
+                Some(b'\\')
+                    if self
+                        .bytes
+                        .get(self.at + 1)
+                        .is_some_and(|byte| *byte != b'\n') =>
+                {
+                    self.at += 2;
+                }
+                None | Some(b'\n' | b'\\') => return Err("a pattern in its program does not end"),
+                Some(_) => self.at += 1,
+            }
+        }
+        let pattern = &self.bytes[start..self.at];
+        if !(closed_as_sets(pattern) && closed_plainly(pattern) && closed_by_count(pattern)) {
+            return Err("a pattern in its program has a slash in brackets");
+        }
+        self.at += 1;
+        self.push(Kind::Pattern);
+        Ok(())
+    }
+
+    fn sign(&mut self) -> Result<(), &'static str> {
+        let rest = &self.bytes[self.at..];
+        let found = SIGNS
+            .into_iter()
+            .find(|sign| rest.starts_with(sign.as_bytes()));
+        let Some(sign) = found else {
+            return Err("its program has a sign that is not known");
+        };
+        self.at += sign.len();
+        match sign {
+            "(" => {
+                let condition = matches!(
+                    self.last(),
+                    Some(Kind::Word("if" | "while" | "for" | "switch"))
+                );
+                self.push(Kind::Sign(sign));
+                self.open.push(match condition {
+                    true => Open::Condition,
+                    false => Open::Parenthesis,
+                });
+            }
+            "[" => {
+                self.push(Kind::Sign(sign));
+                self.open.push(Open::Bracket);
+            }
+            ")" | "]" => {
+                let open = self.open.pop();
+                if (sign == "]") != (open == Some(Open::Bracket)) || open.is_none() {
+                    return Err("its program closes a parenthesis that was not opened");
+                }
+                self.push(Kind::Sign(sign));
+                self.after_condition = open == Some(Open::Condition);
+            }
+            _ => self.push(Kind::Sign(sign)),
+        }
+        Ok(())
+    }
+}
+
+fn is_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// Sets as POSIX has them: a `]` in the first place is itself, classes are skipped, escapes hold.
+fn closed_as_sets(pattern: &[u8]) -> bool {
+    let mut at = 0;
+    while let Some(byte) = pattern.get(at) {
+        match byte {
+            b'\\' => at += 2,
+            b'[' => {
+                at += 1 + usize::from(pattern.get(at + 1) == Some(&b'^'));
+                at += usize::from(pattern.get(at) == Some(&b']'));
+                loop {
+                    match (pattern.get(at), pattern.get(at + 1)) {
+                        (None, _) | (Some(b'['), Some(b'.' | b'=')) => return false,
+                        (Some(b']'), _) => break,
+                        (Some(b'\\'), _) => at += 2,
+                        (Some(b'['), Some(b':')) => {
+                            at += 2;
+                            while pattern.get(at).is_some_and(u8::is_ascii_lowercase) {
+                                at += 1;
+                            }
+                            if pattern.get(at..at + 2) != Some(b":]") {
+                                return false;
+                            }
+                            at += 2;
+                        }
+                        (Some(_), _) => at += 1,
+                    }
+                }
+                at += 1;
+            }
+            _ => at += 1,
+        }
+    }
+    true
+}
+
+/// The first `]` behind a `[` closes it, whatever stands around.
+fn closed_plainly(pattern: &[u8]) -> bool {
+    let mut open = false;
+    let mut at = 0;
+    while let Some(byte) = pattern.get(at) {
+        match byte {
+            b'\\' if !open => at += 1,
+            b'[' => open = true,
+            b']' => open = false,
+            _ => {}
+        }
+        at += 1;
+    }
+    !open
+}
+
+/// Brackets counted, a class as one more, and a `]` in the first place as none.
+fn closed_by_count(pattern: &[u8]) -> bool {
+    let (mut open, mut first, mut at) = (0_usize, None, 0);
+    while let Some(byte) = pattern.get(at) {
+        match byte {
+            b'\\' => at += 1,
+            b'[' if open == 0 || pattern.get(at + 1) == Some(&b':') => {
+                if open == 0 {
+                    first = Some(at + 1 + usize::from(pattern.get(at + 1) == Some(&b'^')));
+                }
+                open += 1;
+            }
+            b']' if open > 0 && first != Some(at) => open -= 1,
+            _ => {}
+        }
+        at += 1;
+    }
+    open == 0
+}

@@ -1,0 +1,440 @@
+//! find: its expression decides.
+
+use std::borrow::Cow;
+
+use super::{
+    options::{content, names},
+    spec::Entry,
+};
+use crate::{
+    arg::{Arg, Value},
+    ast::Span,
+    effect::{Effect, Finding, How, Read, Start, Verdict, Write},
+};
+
+pub(super) const ENTRIES: &[Entry] = &[Entry::Own("find", find)];
+
+/// Tests, operators and actions that only look and print.
+const ALONE: &str = "! ( ) , --help --version -a -and -d -daystart -depth -empty -executable -false \
+     -follow -help -ignore_readdir_race -ls -mount -nogroup -noignore_readdir_race -noleaf -not \
+     -nouser -nowarn -o -or -print -print0 -prune -quit -readable -true -version -warn -writable -xdev";
+
+/// The same, taking a word.
+const WITH_VALUE: &str = "-amin -atime -cmin -context -ctime -fstype -gid -group -ilname -iname -inum \
+     -ipath -iregex -iwholename -links -lname -maxdepth -mindepth -mmin -mtime -name -path -perm \
+     -printf -regex -regextype -size -type -uid -used -user -wholename -xtype";
+
+/// The same, taking a file whose dates are looked at.
+const WITH_FILE: &str = "-anewer -cnewer -newer -samefile";
+
+fn find(argv: &[Arg]) -> Finding {
+    let mut expression = Expression {
+        argv,
+        at: 1,
+        roots: Vec::new(),
+        refusal: None,
+        exact: false,
+        effects: Vec::new(),
+        starts: Vec::new(),
+    };
+    expression.options();
+    expression.roots();
+    while expression.at < argv.len() {
+        expression.term();
+    }
+    expression.finding()
+}
+
+/// The names of everything below are looked at.
+pub(super) fn names_below(arg: &Arg) -> Effect {
+    Effect::Read(Read {
+        path: arg.clone(),
+        content: false,
+        walks: true,
+    })
+}
+
+/// The directory the command runs in.
+pub(super) fn here(argv: &[Arg]) -> Arg {
+    let span = argv
+        .first()
+        .map_or(Span { start: 0, end: 0 }, |arg| arg.span);
+    Arg::literal(".", span)
+}
+
+struct Expression<'a> {
+    argv: &'a [Arg],
+    at: usize,
+    roots: Vec<Arg>,
+    /// The worst thing that is not harmless.
+    refusal: Option<(Verdict, Cow<'static, str>, Span)>,
+    exact: bool,
+    effects: Vec<Effect>,
+    starts: Vec<Start>,
+}
+
+impl<'a> Expression<'a> {
+    fn refuse(&mut self, verdict: Verdict, why: impl Into<Cow<'static, str>>, span: Span) {
+        if self
+            .refusal
+            .as_ref()
+            .is_none_or(|(worst, ..)| verdict > *worst)
+        {
+            self.refusal = Some((verdict, why.into(), span));
+        }
+    }
+
+    fn doubt(&mut self, why: impl Into<Cow<'static, str>>, span: Span) {
+        self.refuse(Verdict::Unknown, why, span);
+    }
+
+    /// `-H`, `-L`, `-P`, `-D …`, `-O…`: only before everything else.
+    fn options(&mut self) {
+        while let Some(text) = self.argv.get(self.at).and_then(Arg::text) {
+            match text {
+                "-H" | "-L" | "-P" => self.at += 1,
+                "-D" => {
+                    let name = &self.argv[self.at];
+                    self.at += 1;
+                    self.value(name);
+                }
+                "--" => {
+                    self.at += 1;
+                    return;
+                }
+                _ if text.starts_with("-O") => self.at += 1,
+                _ => return,
+            }
+        }
+    }
+
+    /// Where it starts: everything before the expression.
+    fn roots(&mut self) {
+        while let Some(arg) = self.argv.get(self.at) {
+            match arg.text() {
+                Some(text) if begins_expression(text) => break,
+                Some(_) => {}
+                None => self.doubt("what an expansion gives may be an action", arg.span),
+            }
+            self.roots.push(arg.clone());
+            self.at += 1;
+        }
+        if self.roots.is_empty() {
+            self.roots.push(here(self.argv));
+        }
+    }
+
+    fn term(&mut self) {
+        let arg = &self.argv[self.at];
+        self.at += 1;
+        let Some(text) = arg.text() else {
+            self.doubt("what an expansion gives may be an action", arg.span);
+            return;
+        };
+        match text {
+            _ if lists(ALONE, text) => {}
+            _ if lists(WITH_VALUE, text) => {
+                self.value(arg);
+            }
+            _ if lists(WITH_FILE, text) => self.file(arg, names),
+            "-files0-from" => {
+                self.doubt(
+                    "-files0-from takes its starting points from a file",
+                    arg.span,
+                );
+                self.file(arg, content);
+            }
+            "-exec" | "-execdir" | "-ok" | "-okdir" => self.command(arg, text),
+            "-delete" => {
+                self.exact = true;
+                self.refuse(Verdict::Mutating, "-delete removes what it finds", arg.span);
+                for root in &self.roots {
+                    self.effects.push(written(root));
+                }
+            }
+            "-fprint" | "-fprint0" | "-fls" | "-fprintf" => {
+                self.exact = true;
+                self.refuse(Verdict::Mutating, format!("{text} writes a file"), arg.span);
+                self.file(arg, written);
+                if text == "-fprintf" {
+                    self.value(arg);
+                }
+            }
+            _ => match text.strip_prefix("-newer").map(str::as_bytes) {
+                Some([b'a' | b'B' | b'c' | b'm', b't']) => {
+                    self.value(arg);
+                }
+                Some([b'a' | b'B' | b'c' | b'm', b'a' | b'B' | b'c' | b'm']) => {
+                    self.file(arg, names);
+                }
+                _ => self.doubt(format!("its {text} is not known to be harmless"), arg.span),
+            },
+        }
+    }
+
+    /// The word that a test takes.
+    fn value(&mut self, name: &Arg) -> Option<&'a Arg> {
+        let Some(value) = self.argv.get(self.at) else {
+            self.doubt("its expression lacks a word", name.span);
+            return None;
+        };
+        self.at += 1;
+        // More than one word would be left over, and become who knows what.
+        let one = matches!(value.value, Value::Unknown { one: true, .. });
+        if value.text().is_none() && !one {
+            self.doubt("what an expansion gives may be an action", value.span);
+        }
+        Some(value)
+    }
+
+    fn file(&mut self, name: &Arg, effect: fn(&Arg) -> Effect) {
+        if let Some(file) = self.value(name) {
+            self.effects.push(effect(file));
+        }
+    }
+
+    /// `-exec … ;` or `-exec … {} +`.
+    fn command(&mut self, action: &Arg, name: &str) {
+        self.exact = true;
+        let below = matches!(name, "-execdir" | "-okdir");
+        if below {
+            let why = format!("{name} runs its command in every directory it comes to");
+            self.doubt(why, action.span);
+        }
+        // `-ok` knows no `+`.
+        let ends_with_all = name.starts_with("-exec");
+        let mut argv: Vec<Arg> = Vec::new();
+        let mut all = false;
+        loop {
+            let Some(arg) = self.argv.get(self.at) else {
+                self.doubt(format!("the end of {name} is missing"), action.span);
+                break;
+            };
+            self.at += 1;
+            if arg.text().is_none() {
+                self.doubt("what an expansion gives may end the command", arg.span);
+            }
+            if arg.is(";") {
+                break;
+            }
+            let previous = self.argv.get(self.at - 2);
+            if ends_with_all && arg.is("+") && previous.is_some_and(|previous| previous.is("{}")) {
+                all = true;
+                break;
+            }
+            argv.push(arg.clone());
+        }
+        let prefix = match self.roots.as_slice() {
+            _ if below => "./",
+            [root] => root.text().unwrap_or_default(),
+            _ => "",
+        };
+        for arg in &mut argv {
+            fill(arg, prefix, !all);
+        }
+        self.starts.push(Start::Command { argv, more: true });
+    }
+
+    fn finding(self) -> Finding {
+        let mut finding = match self.refusal {
+            Some((Verdict::Mutating, why, span)) => Finding::mutating(why).at(span),
+            Some((_, why, span)) => Finding::unknown(why).at(span),
+            None => Finding::read_only("it only looks at names and dates"),
+        };
+        if self.exact {
+            finding = finding.exact();
+        }
+        finding.effects = self.roots.iter().map(names_below).collect();
+        finding.effects.extend(self.effects);
+        finding.starts = self.starts;
+        finding
+    }
+}
+
+/// Puts what was found in the place of `{}`: a path that begins as the starting point does.
+fn fill(arg: &mut Arg, found: &str, one: bool) {
+    let (before, one) = match arg.text().and_then(|text| text.split_once("{}")) {
+        Some(("", "")) => ("", one),
+        Some((before, _)) => (before, true),
+        None => return,
+    };
+    arg.value = Value::Unknown {
+        prefix: format!("{before}{found}"),
+        one,
+    };
+}
+
+/// Does the expression begin with this word? Everything before it is a starting point.
+fn begins_expression(text: &str) -> bool {
+    matches!(text, "(" | "!") || (text.starts_with('-') && text != "-")
+}
+
+fn lists(words: &str, text: &str) -> bool {
+    words.split_ascii_whitespace().any(|word| word == text)
+}
+
+fn written(path: &Arg) -> Effect {
+    Effect::Write(Write {
+        path: path.clone(),
+        how: How::Twist,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::arg::{Arg, Value};
+    use crate::commands::testing::{
+        assert_not_read_only, assert_read_only, effects, find, verdict,
+    };
+    use crate::effect::{Cover, Start};
+
+    #[test]
+    fn looking_is_harmless() {
+        assert_read_only(&[
+            "find",
+            "find .",
+            "find . -name '*.rs'",
+            "find src tests -type f",
+            "find . -type f -name '*.rs' -not -path './target/*'",
+            "find . ( -name a -o -name b ) -a ! -empty -print",
+            "find . -path ./target -prune -o -name '*.rs' -print",
+            "find . -maxdepth 2 -mindepth 1 -type d",
+            "find . -mtime -7 -size +10k -ls",
+            "find . -newer Cargo.toml -newermt 2024-01-01 -neweraB f",
+            "find . -printf '%p %s\\n'",
+            "find . -print0",
+            "find -L . -xtype l",
+            "find -H -O3 -D tree . -name x",
+            "find . -regextype posix-extended -regex '.*\\.(c|h)'",
+            "find . -perm -u+x -user root -group root",
+            "find . -empty -quit",
+            "find . -name -delete",
+            "find . -iname -exec -size 1",
+            "find -- . -name x",
+            "find . -samefile a , -inum 5",
+            "find --version",
+            "find . -daystart -mmin -60 -o -cmin 5 -links 2",
+            "find . -exec cat {} ;",
+            "find . -name '*.rs' -exec grep -l x {} +",
+            "find . -ok cat {} ;",
+        ]);
+    }
+
+    #[test]
+    fn actions_are_not() {
+        assert_not_read_only(&[
+            "find . -delete",
+            "find . -name x -delete",
+            "find . -fprint out",
+            "find . -fprint0 out",
+            "find . -fls out",
+            "find . -fprintf out %p",
+            "find . -execdir cat {} ;",
+            "find . -okdir cat {} ;",
+            "find . -exec cat {}",
+            "find . -files0-from list",
+            "find . -odd",
+            "find . -newerxy f",
+            "find . -name",
+            "find . -name x foo",
+            "find $dir -name x",
+            "find . $test",
+            "find . -name $x",
+            "find . -name *.rs",
+            "find *",
+            "find . -exec $command ;",
+            "find . -exec echo $x -delete {} +",
+        ]);
+    }
+
+    #[test]
+    fn reasons_and_effects_say_what_happens() {
+        let cases = [
+            (
+                "find . -delete -odd",
+                "mutating: -delete removes what it finds",
+            ),
+            ("find . -odd -fls out", "mutating: -fls writes a file"),
+            (
+                "find . -odd",
+                "unknown: its -odd is not known to be harmless",
+            ),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(verdict(line), expected, "{line}");
+        }
+        let cases: [(&str, &[&str]); 5] = [
+            ("find", &["names ."]),
+            ("find a b -newer c", &["names a", "names b", "names c"]),
+            ("find a -fprintf o %p", &["names a", "Twist o"]),
+            (
+                "find a b -delete",
+                &["names a", "names b", "Twist a", "Twist b"],
+            ),
+            ("find $d -name x", &["names $"]),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(effects(line), expected, "{line}");
+        }
+        for line in ["find . -delete", "find . -fls o", "find . -exec cat {} ;"] {
+            assert_eq!(find(line).cover, Cover::Exact, "{line}");
+        }
+        assert_eq!(find("find . -odd").cover, Cover::Prefix);
+    }
+
+    fn started(line: &str) -> Vec<(Vec<String>, bool)> {
+        let word = |arg: &Arg| match &arg.value {
+            Value::Unknown { prefix, one } => format!("{prefix}…{}", if *one { "" } else { "s" }),
+            _ => arg.text().unwrap_or("?").to_owned(),
+        };
+        let starts = find(line).starts;
+        starts
+            .iter()
+            .map(|start| match start {
+                Start::Command { argv, more } => (argv.iter().map(word).collect(), *more),
+                Start::Script(_) => panic!("{line} starts a script"),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn commands_that_it_starts_are_looked_at_on_their_own() {
+        let cases: [(&str, &[&[&str]]); 6] = [
+            ("find . -exec rm {} ;", &[&["rm", ".…"]]),
+            ("find src -exec wc -l {} +", &[&["wc", "-l", "src…s"]]),
+            ("find a b -exec cp {} {}.bak ;", &[&["cp", "…", "…"]]),
+            ("find . -execdir sh -c x{}y ;", &[&["sh", "-c", "x./…"]]),
+            (
+                "find . -exec a ; -ok b {} + ;",
+                &[&["a"], &["b", ".…", "+"]],
+            ),
+            ("find . -exec {} ;", &[&[".…"]]),
+        ];
+        for (line, expected) in cases {
+            let got = started(line);
+            let words: Vec<&Vec<String>> = got.iter().map(|(words, _)| words).collect();
+            assert_eq!(words, expected, "{line}");
+            assert!(got.iter().all(|(_, more)| *more), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_quoted_expansion_may_be_the_value_of_a_test_but_not_a_term() {
+        let argv = |last: &str| {
+            let mut argv = crate::commands::testing::argv(last);
+            let span = argv[0].span;
+            argv.push(Arg {
+                span,
+                value: Value::Unknown {
+                    prefix: String::new(),
+                    one: true,
+                },
+            });
+            argv
+        };
+        let look = |line| crate::commands::look("find", &argv(line)).verdict.name();
+        assert_eq!(look("find . -name"), "readonly");
+        assert_eq!(look("find . -name x"), "unknown");
+        assert_eq!(look("find"), "unknown");
+    }
+}

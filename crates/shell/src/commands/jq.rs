@@ -1,0 +1,337 @@
+//! jq and yq. A jq program can do nothing but read and print; what it reads may come from elsewhere.
+
+use std::borrow::Cow;
+
+use super::{
+    options::{Parsed, content},
+    spec::{Entry, Operands, Refused, Spec, runs, writes},
+};
+use crate::{
+    arg::{Arg, Value},
+    ast::Span,
+    effect::{Effect, Finding, How, Verdict, Write},
+};
+
+pub(super) const ENTRIES: &[Entry] = &[Entry::Own("jq", jq), Entry::Spec(&YQ)];
+
+/// Letters that may be bundled behind a dash.
+const LETTERS: &str = "nrRjascCMSehVb";
+
+const FLAGS: &str = "--null-input --raw-output --raw-output0 --raw-input --join-output --ascii-output \
+     --slurp --compact-output --color-output --monochrome-output --sort-keys --exit-status --tab \
+     --unbuffered --stream --stream-errors --seq --binary --help --version --build-configuration";
+
+struct Jq<'a> {
+    argv: &'a [Arg],
+    at: usize,
+    doubt: Option<(Cow<'static, str>, Span)>,
+    effects: Vec<Effect>,
+    program: Option<&'a Arg>,
+    program_is_file: bool,
+    /// Behind `--args` operands are texts.
+    texts: bool,
+}
+
+/// Options of jq take up to two words, which a table cannot say.
+fn jq(argv: &[Arg]) -> Finding {
+    let mut jq = Jq {
+        argv,
+        at: 1,
+        doubt: None,
+        effects: Vec::new(),
+        program: None,
+        program_is_file: false,
+        texts: false,
+    };
+    let mut options = true;
+    while let Some(arg) = argv.get(jq.at) {
+        jq.at += 1;
+        match arg.text() {
+            None => {
+                jq.doubt("what an expansion gives may be an option", arg.span);
+                jq.operand(arg);
+            }
+            Some("--") if options => options = false,
+            Some(text) if options && text.starts_with("--") => jq.long(text, arg),
+            Some(text) if options && text.starts_with('-') && text != "-" => jq.short(text, arg),
+            Some(_) => jq.operand(arg),
+        }
+    }
+    jq.finding()
+}
+
+impl<'a> Jq<'a> {
+    fn doubt(&mut self, why: impl Into<Cow<'static, str>>, span: Span) {
+        self.doubt.get_or_insert_with(|| (why.into(), span));
+    }
+
+    fn long(&mut self, text: &str, arg: &Arg) {
+        match text {
+            "--arg" | "--argjson" => {
+                self.value(arg);
+                self.value(arg);
+            }
+            "--slurpfile" | "--rawfile" | "--argfile" => {
+                self.value(arg);
+                if let Some(file) = self.value(arg) {
+                    self.effects.push(content(file));
+                }
+            }
+            "--indent" => {
+                self.value(arg);
+            }
+            "--args" | "--jsonargs" => self.texts = true,
+            "--from-file" => self.program_is_file = true,
+            _ if FLAGS.split_ascii_whitespace().any(|flag| flag == text) => {}
+            _ => self.doubt(
+                format!("its option {text} is not known to be harmless"),
+                arg.span,
+            ),
+        }
+    }
+
+    fn short(&mut self, text: &str, arg: &Arg) {
+        for letter in text.chars().skip(1) {
+            if letter == 'f' {
+                self.program_is_file = true;
+            } else if !LETTERS.contains(letter) {
+                self.doubt(
+                    format!("its option -{letter} is not known to be harmless"),
+                    arg.span,
+                );
+            }
+        }
+    }
+
+    fn value(&mut self, name: &Arg) -> Option<&'a Arg> {
+        let Some(value) = self.argv.get(self.at) else {
+            self.doubt("an option lacks its value", name.span);
+            return None;
+        };
+        self.at += 1;
+        // More than one word would be left over, and become who knows what.
+        let one = matches!(value.value, Value::Unknown { one: true, .. });
+        if value.text().is_none() && !one {
+            self.doubt("the value of an option is not certain", value.span);
+        }
+        Some(value)
+    }
+
+    fn operand(&mut self, arg: &'a Arg) {
+        if self.program.is_none() {
+            self.program = Some(arg);
+        } else if !self.texts && !arg.is("-") {
+            self.effects.push(content(arg));
+        }
+    }
+
+    fn finding(mut self) -> Finding {
+        if let Some(program) = self.program {
+            if self.program_is_file {
+                self.doubt("its program comes from a file", program.span);
+                self.effects.push(content(program));
+            } else if program.text().is_some_and(imports) {
+                self.doubt("its program takes definitions from a file", program.span);
+            }
+        }
+        let mut finding = match self.doubt {
+            Some((why, span)) => Finding::unknown(why).at(span),
+            None => Finding::read_only("it only reads"),
+        };
+        finding.effects = self.effects;
+        finding
+    }
+}
+
+/// Does a program take definitions from files? Only its beginning can say so.
+fn imports(program: &str) -> bool {
+    let mut rest = program.trim_start();
+    while let Some(comment) = rest.strip_prefix('#') {
+        let line = comment.split('\n').next().unwrap_or_default();
+        // In newer versions a backslash makes the comment go on.
+        if line.contains(['\\', '\r']) {
+            return true;
+        }
+        rest = comment[line.len()..].trim_start();
+    }
+    ["import", "include", "module"]
+        .iter()
+        .any(|word| rest.starts_with(word))
+}
+
+/// Two programs have this name: one in Go, one that wraps jq. Only what both take for harmless is.
+static YQ: Spec = Spec::reads(
+    "yq",
+    "-rRnePCMNjyYSchVv -o: -p: -I: -w: --null-input --raw-output --raw-input --exit-status --prettyPrint \
+     --colors --no-colors --no-doc --tojson --yaml-output --yml-output --yaml-roundtrip --yml-roundtrip \
+     --compact-output --sort-keys --width= --indent= --output-format= --input-format= --front-matter= \
+     --unwrapScalar=? --unwrapScalar --indentless-lists --verbose --version --help",
+)
+.refusing(&[
+    writes("-i --in-place --inplace", "changes the files in place"),
+    writes("-s --split-exp=", "may split its output into files"),
+    runs("--from-file<", "takes its program from a file"),
+    ENABLES,
+])
+.strict()
+.judged(yq);
+
+const ENABLES: Refused = Refused {
+    options: "--security-enable-system-operator",
+    verdict: Verdict::Unknown,
+    why: "lets its program start commands",
+    exact: true,
+};
+
+fn yq(parsed: &Parsed<'_>) -> Finding {
+    let mut operands = parsed.operands.as_slice();
+    let verbs = ["e", "eval", "ea", "eval-all"];
+    if let Some((first, rest)) = operands.split_first()
+        && verbs.iter().any(|verb| first.is(verb))
+    {
+        operands = rest;
+    }
+    let program = operands.first().and_then(|program| program.text());
+    let doubt = if program.is_some_and(|program| imports(program) || loads(program)) {
+        Some("its program may read other files or start commands")
+    } else if parsed.options.iter().any(swallowed) {
+        // The other program of this name may not give this option a value.
+        Some("the value of an option looks like an option")
+    } else {
+        None
+    };
+    let mut finding = match (parsed.verdict(), doubt) {
+        (None, Some(doubt)) => parsed.with_effects(Finding::unknown(doubt), Operands::None),
+        _ => parsed.finding(Operands::None),
+    };
+    // A single operand may be a file to print.
+    let files = match operands {
+        [only] => std::slice::from_ref(only),
+        [_, files @ ..] => files,
+        [] => &[],
+    };
+    let in_place = ["-i", "--in-place", "--inplace"]
+        .iter()
+        .any(|name| parsed.has(name));
+    for file in files.iter().filter(|file| !file.is("-")) {
+        finding.effects.push(content(file));
+        if in_place {
+            finding.effects.push(Effect::Write(Write {
+                path: (*file).clone(),
+                how: How::Twist,
+            }));
+        }
+    }
+    finding
+}
+
+fn swallowed(given: &super::options::Given) -> bool {
+    let value = given.value.as_ref().and_then(Arg::text);
+    value.is_some_and(|value| value.starts_with('-'))
+}
+
+/// Does a program of the Go version name an operator that reads files or starts commands? A key of the same
+/// name stands behind a dot.
+fn loads(program: &str) -> bool {
+    let mut before = ' ';
+    program
+        .split_inclusive(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
+        .any(|piece| {
+            let word = piece
+                .trim_end_matches(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+            let key = before == '.' && !word.is_empty();
+            before = piece.chars().last().unwrap_or(' ');
+            !key && (word.contains("load") || word.contains("eval") || word == "system")
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::commands::testing::{assert_not_read_only, assert_read_only, effects, verdict};
+
+    #[test]
+    fn reading_json_and_yaml_is_harmless() {
+        assert_read_only(&[
+            "jq",
+            "jq . f",
+            "jq -r .name package.json",
+            "jq '.a[] | select(.b > 1)' f",
+            "jq -cS . f g",
+            "jq -n --arg a 1 --argjson b 2 '$a'",
+            "jq --slurpfile a f --rawfile b g '$a' h",
+            "jq -rn --args '$ARGS' a b",
+            "jq --indent 2 --tab . f",
+            "jq -e '.include' tsconfig.json",
+            "jq '# a comment\n.a' f",
+            "jq env.HOME -n",
+            "jq -- .a f",
+            "jq .a -",
+            "yq .a f.yml",
+            "yq -r .metadata.name f",
+            "yq eval '.a.b' f",
+            "yq e -o json . f",
+            "yq -o=json -I2 . f",
+            "yq -P f",
+            "yq -y .a f",
+            "yq '.payload.load' f",
+            "yq --version",
+        ]);
+    }
+
+    #[test]
+    fn programs_from_elsewhere_and_changes_are_not() {
+        assert_not_read_only(&[
+            "jq -f prog f",
+            "jq -rf prog f",
+            "jq --from-file prog f",
+            "jq 'import \"a\" as a; .' f",
+            "jq ' include \"a\"; .' f",
+            "jq '# x\ninclude \"a\"; .' f",
+            "jq '# x\\\ny\ninclude \"a\"; .' f",
+            "jq -L lib . f",
+            "jq --odd . f",
+            "jq -k . f",
+            "jq $program f",
+            "jq . $file",
+            "jq . *.json",
+            "jq --arg a $x . f",
+            "jq --arg a",
+            "yq -i .a f",
+            "yq -yi .a f",
+            "yq --in-place .a f",
+            "yq --inplace .a f",
+            "yq -o -i .a f",
+            "yq -s .a f",
+            "yq 'load(\"x\")' f",
+            "yq '.a = load_str(\"x\")' f",
+            "yq 'eval(.a)' f",
+            "yq --security-enable-system-operator . f",
+            "yq 'system(\"id\")' f",
+            "yq $x f",
+        ]);
+    }
+
+    #[test]
+    fn reasons_and_effects_say_what_happens() {
+        assert_eq!(
+            verdict("yq -i .a f"),
+            "mutating: -i changes the files in place"
+        );
+        assert_eq!(
+            verdict("jq -f p f"),
+            "unknown: its program comes from a file"
+        );
+        let cases: [(&str, &[&str]); 7] = [
+            ("jq . a - b", &["read a", "read b"]),
+            ("jq --rawfile x a . b", &["read a", "read b"]),
+            ("jq . --args a b", &[]),
+            ("jq -f p a", &["read a", "read p"]),
+            ("yq .a f", &["read f"]),
+            ("yq e f", &["read f"]),
+            ("yq -i .a f", &["read f", "Twist f"]),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(effects(line), expected, "{line}");
+        }
+    }
+}
