@@ -10,6 +10,7 @@ mod awk;
 mod builtins;
 mod compression;
 mod conditions;
+mod editors;
 mod fd;
 mod files;
 mod find;
@@ -18,6 +19,7 @@ mod hosts;
 mod jq;
 mod launchers;
 mod listing;
+mod network;
 mod objects;
 pub mod options;
 mod places;
@@ -28,14 +30,17 @@ mod program;
 mod reading;
 mod searching;
 mod sed;
+mod services;
 mod shells;
 pub mod spec;
 mod system;
 mod tar;
 #[cfg(test)]
 mod testing;
+mod toolchains;
 mod transfers;
 pub mod variables;
+mod verbs;
 mod wrappers;
 mod writing;
 mod xml;
@@ -54,6 +59,7 @@ const FAMILIES: &[&[Entry]] = &[
     builtins::ENTRIES,
     compression::ENTRIES,
     conditions::ENTRIES,
+    editors::ENTRIES,
     files::ENTRIES,
     launchers::ENTRIES,
     fd::ENTRIES,
@@ -61,14 +67,28 @@ const FAMILIES: &[&[Entry]] = &[
     git::ENTRIES,
     jq::ENTRIES,
     listing::ENTRIES,
+    curl::ENTRIES,
     objects::ENTRIES,
+    openssl::ENTRIES,
+    probes::ENTRIES,
+    remote_shell::ENTRIES,
+    wget::ENTRIES,
     printing::ENTRIES,
     privileges::ENTRIES,
     processes::ENTRIES,
     reading::ENTRIES,
     searching::ENTRIES,
     sed::ENTRIES,
+    services::cluster::ENTRIES,
+    services::code_host::ENTRIES,
+    services::containers::ENTRIES,
+    services::init::ENTRIES,
     shells::ENTRIES,
+    system::ENTRIES,
+    javascript::ENTRIES,
+    prints::ENTRIES,
+    python::ENTRIES,
+    rust::ENTRIES,
     system::ENTRIES,
     tar::ENTRIES,
     transfers::ENTRIES,
