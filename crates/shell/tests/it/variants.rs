@@ -148,70 +148,16 @@ fn glued_before(start: &str, line: &str) -> Option<String> {
 /// Is it one program with plain words behind it, so that another program can start it?
 fn is_simple(line: &str) -> bool {
     // Words that the shell itself acts on: no program of that name would do the same.
-    const BUILT_IN: &[&str] = &[
-        ".",
-        ":",
-        "alias",
-        "bg",
-        "bind",
-        "break",
-        "builtin",
-        "caller",
-        "case",
-        "cd",
-        "command",
-        "compgen",
-        "complete",
-        "compopt",
-        "coproc",
-        "declare",
-        "dirs",
-        "disown",
-        "enable",
-        "eval",
-        "exec",
-        "exit",
-        "export",
-        "fc",
-        "fg",
-        "getopts",
-        "hash",
-        "help",
-        "history",
-        "jobs",
-        "let",
-        "local",
-        "logout",
-        "mapfile",
-        "popd",
-        "printf",
-        "pushd",
-        "read",
-        "readarray",
-        "readonly",
-        "return",
-        "select",
-        "set",
-        "shift",
-        "shopt",
-        "source",
-        "suspend",
-        "test",
-        "time",
-        "times",
-        "trap",
-        "type",
-        "typeset",
-        "ulimit",
-        "umask",
-        "unalias",
-        "unset",
-        "wait",
-    ];
+    const BUILT_IN: &str = "\
+        . : alias bg bind break builtin caller case cd command compgen complete compopt coproc \
+        declare dirs disown enable eval exec exit export fc fg getopts hash help history jobs \
+        let local logout mapfile popd printf pushd read readarray readonly return select set \
+        shift shopt source suspend test time times trap type typeset ulimit umask unalias unset \
+        wait";
     let first = line.split(' ').next().unwrap_or_default();
     line.starts_with(|first: char| first.is_ascii_alphabetic() || first == '/')
         && !first.contains('=')
-        && !BUILT_IN.contains(&first)
+        && !BUILT_IN.split(' ').any(|word| word == first)
         && !line.contains(['|', '&', ';', '<', '>', '(', ')', '`', '#', '!', '\n', '\r'])
 }
 
