@@ -40,11 +40,13 @@ pub struct PermissionSnapshot {
     pub directories: Arc<[PathBuf]>,
     /// Real paths outside of them that this very call was permitted to touch.
     pub granted: Arc<[PathBuf]>,
-    /// Files that a search leaves out.
+    /// Files that may not be read, so that a search leaves them out.
     pub hidden: Hidden,
+    /// Files that may not be changed, so that a change of many leaves them out; the hidden ones too.
+    pub locked: Hidden,
 }
 
-/// Files that may not be read, and that a search therefore leaves out.
+/// Files that a call which finds its files by itself must leave out.
 #[derive(Clone, Default)]
 pub struct Hidden(Option<Arc<dyn Fn(&Path) -> bool + Send + Sync>>);
 
@@ -88,6 +90,7 @@ impl CallContext {
                 directories: Arc::from([dir.to_path_buf()]),
                 granted: Arc::from([]),
                 hidden: Hidden::default(),
+                locked: Hidden::default(),
             },
             model: None,
             services: Services::none(),

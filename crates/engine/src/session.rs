@@ -85,7 +85,8 @@ impl SessionContext {
             mode: self.mode,
             directories: Arc::clone(&self.directories),
             granted: Arc::from([]),
-            hidden: self.rules.hidden(),
+            hidden: self.rules.keep_from(&["Read"]),
+            locked: self.rules.keep_from(&["Read", "Edit"]),
         }
     }
 

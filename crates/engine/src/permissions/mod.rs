@@ -8,6 +8,7 @@ pub mod because;
 mod cover;
 pub mod decide;
 pub mod facts;
+mod git_audit;
 mod matching;
 pub mod policy;
 pub mod protected;

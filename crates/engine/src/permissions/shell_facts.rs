@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 
 use haft_shell::{Analysis, Arg, Effect, How, Part, Place, Value, Verdict, analyze, is_free};
 
-use super::facts::{Setting, Touched};
+use super::{
+    facts::{Setting, Touched},
+    git_audit,
+};
 
 /// A line longer than this is never let through by a wildcard or as harmless.
 pub const LONGEST: usize = 10_000;
@@ -57,7 +60,8 @@ pub enum Where {
 }
 
 impl ShellFacts {
-    /// Reads a line and resolves its paths. Follows links, reads nothing else.
+    /// Reads a line and resolves its paths. Follows links and looks at git's configuration, reads
+    /// nothing else.
     pub fn of(line: &str, setting: &Setting) -> Self {
         let place = Place {
             cwd: setting.cwd.clone(),
@@ -69,11 +73,12 @@ impl ShellFacts {
             .iter()
             .map(|part| paths_of(part, line))
             .collect();
+        let git = git_audit::problem(&analysis.parts);
         Self {
             line: line.to_owned(),
             analysis,
             paths,
-            git: None,
+            git,
         }
     }
 

@@ -151,9 +151,10 @@ impl Rules {
         self.rules.is_empty()
     }
 
-    /// Files that a deny rule keeps from being read.
-    pub fn hidden(self: &Arc<Self>) -> Hidden {
-        let denies = |rule: &Rule| rule.list == List::Deny && rule.tool.is("Read");
+    /// Files that deny rules for these tools name.
+    pub fn keep_from(self: &Arc<Self>, tools: &'static [&'static str]) -> Hidden {
+        let denies =
+            |rule: &Rule| rule.list == List::Deny && tools.iter().any(|tool| rule.tool.is(tool));
         let paths = |rule: &Rule| matches!(rule.content, Content::Path(_));
         if !self.iter().any(|rule| denies(rule) && paths(rule)) {
             return Hidden::default();

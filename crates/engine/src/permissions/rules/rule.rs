@@ -217,6 +217,13 @@ fn tool_name(name: &str, list: List) -> Result<ToolName, String> {
 }
 
 fn parse_content(tool: &str, content: &str, list: List, bases: &Bases) -> Result<Content, String> {
+    if let Some((name, _)) = parameter(content)
+        && PRIMARY.contains(&name)
+    {
+        return Err(format!(
+            "{name} is what the call is about; write the pattern without its name"
+        ));
+    }
     match tool {
         "Bash" | "Monitor" => {
             if let Some((name, value)) = parameter(content)
@@ -266,11 +273,6 @@ fn parameter(content: &str) -> Option<(&str, &str)> {
 }
 
 fn parameter_rule(name: &str, value: &str, list: List) -> Result<Content, String> {
-    if PRIMARY.contains(&name) {
-        return Err(format!(
-            "{name} is what the call is about; write the pattern without its name"
-        ));
-    }
     if list == List::Allow {
         return Err("a parameter can be denied or asked for, not allowed".to_owned());
     }
