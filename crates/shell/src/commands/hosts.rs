@@ -2,7 +2,7 @@
 
 use crate::{
     arg::{Arg, Value},
-    effect::Effect,
+    effect::{Effect, Finding},
 };
 
 /// The host of `scheme://user@host:port/path`, as it is written but in small letters.
@@ -75,6 +75,12 @@ pub(super) fn contacts(arg: &Arg, host: fn(&str) -> Option<String>) -> Vec<Effec
         Some(named) if more => vec![Effect::Net(Some(named)), Effect::Net(None)],
         named => vec![Effect::Net(named)],
     }
+}
+
+/// The finding with the host that a word such as `host:path` names.
+pub(super) fn with_remote(mut finding: Finding, place: &Arg) -> Finding {
+    finding.effects.extend(contacts(place, of_remote_path));
+    finding
 }
 
 #[cfg(test)]
