@@ -260,9 +260,9 @@ fn api(parsed: &Parsed<'_>) -> Finding {
     }
     match parsed.operands[..] {
         [path]
-            if path
-                .text()
-                .is_some_and(|text| text != "graphql" && !text.contains("://")) =>
+            if path.text().is_some_and(|text| {
+                text.trim_matches('/') != "graphql" && !text.contains("://")
+            }) =>
         {
             Finding::read_only("it only reads")
         }

@@ -123,7 +123,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     (
         "terraform tofu terragrunt pulumi packer vagrant helm helmfile kustomize skaffold minikube kind \
          k3d k9s argocd flux istioctl eksctl",
-        "version --version -version -v --help",
+        "version --version -version -v --help --short --client -json",
         INFRASTRUCTURE,
     ),
     (
