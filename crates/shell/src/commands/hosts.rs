@@ -115,4 +115,14 @@ mod tests {
             assert_eq!(of_remote_path(path).as_deref(), host, "{path}");
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn a_host_holds_nothing_that_two_readers_could_read_differently(text in "\\PC{0,40}") {
+            for host in [of_url(&text), of_authority(&text), of_remote_path(&text)].into_iter().flatten() {
+                let fits = |letter: char| letter.is_ascii_alphanumeric() || ".-:_".contains(letter);
+                proptest::prop_assert!(!host.is_empty() && host.chars().all(fits), "{host:?}");
+            }
+        }
+    }
 }

@@ -86,9 +86,11 @@ const FAMILIES: &[&[Entry]] = &[
     shells::ENTRIES,
     system::ENTRIES,
     tar::ENTRIES,
+    toolchains::go::ENTRIES,
     toolchains::javascript::ENTRIES,
     toolchains::prints::ENTRIES,
     toolchains::python::ENTRIES,
+    toolchains::ruby::ENTRIES,
     toolchains::rust::ENTRIES,
     toolchains::system::ENTRIES,
     transfers::ENTRIES,
@@ -140,6 +142,25 @@ mod tests {
                     let first = seen.insert(name, family);
                     assert_eq!(first, None, "{name} is in family {family} too");
                 }
+            }
+        }
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config::with_cases(64))]
+
+        #[test]
+        fn no_words_make_a_table_panic(
+            words in proptest::collection::vec("(--?)?[a-zA-Z@:/.=*%$ -]{0,8}", 0..6),
+        ) {
+            for name in BY_NAME.keys() {
+                let literal = |(at, text): (usize, &String)| {
+                    let span = crate::ast::Span { start: at, end: at + 1 };
+                    Arg::literal(text.clone(), span)
+                };
+                let all = [(*name).to_owned()];
+                let argv: Vec<Arg> = all.iter().chain(&words).enumerate().map(literal).collect();
+                look(name, &argv);
             }
         }
     }
