@@ -10,6 +10,8 @@ mod jq;
 pub mod options;
 mod program;
 mod searching;
+#[cfg(test)]
+mod second_languages;
 mod sed;
 pub mod spec;
 #[cfg(test)]
