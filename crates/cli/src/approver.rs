@@ -43,8 +43,20 @@ fn put(question: &Question, cwd: &Path) -> Answer {
     let card = show::card(&question.card, false, cwd, Style::of_stderr());
     let reason = show::clean(&question.reason);
     show::complain(&format!("{card}  needs your permission: {reason}"));
+    let always = !question.rules.is_empty();
+    if always {
+        let rules = show::clean(&question.rules.join(", "));
+        show::complain(&format!("  [a]lways would add the rule {rules}"));
+    }
+    let choices = if always {
+        "[y]es, [a]lways, [n]o"
+    } else {
+        "[y]es, [n]o"
+    };
     loop {
-        show::prompt("  Allow it? [y]es, [n]o, or say what to do instead: ");
+        show::prompt(&format!(
+            "  Allow it? {choices}, or say what to do instead: "
+        ));
         let mut answer = String::new();
         match io::stdin().lock().read_line(&mut answer) {
             Ok(0) | Err(_) => return Answer::Nobody,
@@ -53,6 +65,7 @@ fn put(question: &Question, cwd: &Path) -> Answer {
         match answer.trim() {
             "" => {}
             "y" | "Y" | "yes" => return Answer::Allow,
+            "a" | "A" | "always" if always => return Answer::Always,
             "n" | "N" | "no" => return Answer::Deny { reason: None },
             said => {
                 return Answer::Deny {

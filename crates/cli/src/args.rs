@@ -60,17 +60,35 @@ pub(crate) struct Session {
     #[arg(long, value_name = "LIST", global = true)]
     pub(crate) tools: Option<String>,
 
-    /// Do not offer these tools at all.
-    #[arg(long, alias = "disallowedTools", value_name = "LIST", global = true)]
+    /// Rules that let calls through without asking, such as `Bash(npm test *)`; set off by commas or
+    /// blanks, or given again.
+    #[arg(long, alias = "allowedTools", value_name = "RULE", global = true, num_args = 1..)]
+    pub(crate) allowed_tools: Vec<String>,
+
+    /// Rules that refuse calls, such as `Read(./.env)`; a tool without more is not offered at all.
+    #[arg(long, alias = "disallowedTools", value_name = "RULE", global = true, num_args = 1..)]
     pub(crate) disallowed_tools: Vec<String>,
+
+    /// Further settings: a file, or JSON itself.
+    #[arg(long, value_name = "FILE-OR-JSON", global = true)]
+    pub(crate) settings: Option<String>,
+
+    /// Which settings files count: of `user`, `project`, `local`, set off by commas; an empty value
+    /// none of them. Naming `project` or `local` lets their hooks and variables act.
+    #[arg(long, value_name = "LIST", global = true)]
+    pub(crate) setting_sources: Option<String>,
 
     /// Offer only the few tools an agent cannot do without: Bash, Read, Edit, Write.
     #[arg(long, global = true)]
     pub(crate) bare: bool,
 
-    /// How much runs without asking.
-    #[arg(long, value_name = "MODE", default_value = "default", global = true)]
-    pub(crate) permission_mode: Mode,
+    /// How much runs without asking. Default: what the settings say, else `default`.
+    #[arg(long, value_name = "MODE", global = true)]
+    pub(crate) permission_mode: Option<Mode>,
+
+    /// The same as `--permission-mode bypassPermissions`.
+    #[arg(long, global = true, conflicts_with = "permission_mode")]
+    pub(crate) dangerously_skip_permissions: bool,
 
     /// How many calls run at once.
     #[arg(long, value_name = "N", global = true)]
@@ -134,10 +152,68 @@ Example:
     /// had; where one was changed since, nothing is touched and you are shown what was, what was made
     /// and what is now. An undo can be undone.
     Undo(Undo),
+    /// What may run here, and why.
+    #[command(subcommand)]
+    Permissions(Permissions),
     /// Print a completion script for a shell.
     Completions {
         /// Which shell.
         shell: Shell,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Permissions {
+    /// Explain what would happen to a call: its parts, what they do, and the rule that decides.
+    #[command(after_help = "\
+Examples:
+  haft permissions explain --bash 'git status && git push'
+  haft permissions explain Edit file_path=src/main.rs
+  haft permissions explain --json --bash 'rg TODO | sort | uniq -c'")]
+    Explain {
+        /// A command line, as the Bash tool would get it.
+        #[arg(long, value_name = "COMMAND", conflicts_with = "call")]
+        bash: Option<String>,
+        /// The tool's name, then its input as for `haft call`.
+        #[arg(value_name = "CALL", required_unless_present = "bash")]
+        call: Vec<String>,
+        /// Print it as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Judge command lines: `readonly`, `mutating` or `unknown`, a tab, and why.
+    ///
+    /// Each line of stdin is {\"cmd\", \"cwd\"?}; each is answered by one line, in order. No rule, no
+    /// setting and no file is looked at.
+    Classify {
+        /// Lines of JSON on stdin; the only way there is.
+        #[arg(long, required = true)]
+        jsonl: bool,
+    },
+    /// Decide calls by the rules that come with them: `allow`, `ask` or `deny`, a tab, and why.
+    ///
+    /// Each line of stdin is {\"rules\": {\"allow\": [], \"ask\": [], \"deny\": []}, \"tool\", \"input\", \"cwd\",
+    /// \"home\"?, \"mode\"?, \"simulate\"?}; each is answered by one line, in order. `cwd` is the workspace, and
+    /// trusted. `simulate` may name where a WebFetch is sent on to (\"redirect\") or what its host
+    /// resolves to (\"address\").
+    Check {
+        /// Lines of JSON on stdin; the only way there is.
+        #[arg(long, required = true)]
+        jsonl: bool,
+    },
+    /// List the rules in force, with where they come from.
+    List {
+        /// Print them as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Trust this directory: its allow rules, hooks and variables count from now on.
+    ///
+    /// Shows what would run. If any of it changes later, it is left out until you trust it again.
+    Trust {
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
     },
 }
 

@@ -4,6 +4,7 @@ mod approver;
 mod args;
 mod exit;
 mod modes;
+mod settings;
 mod show;
 mod wire;
 
@@ -40,6 +41,7 @@ fn run() -> anyhow::Result<Exit> {
         Command::Call(call) => wire::block_on(modes::call::run(args.session, call)),
         Command::Tools(tools) => wire::block_on(modes::tools::run(args.session, tools)),
         Command::Undo(undo) => modes::undo::run(&args.session, &undo),
+        Command::Permissions(asked) => modes::permissions::run(&args.session, asked),
         Command::Completions { shell } => modes::completions::run(shell),
     }
 }

@@ -3,22 +3,38 @@
 use std::{env, sync::Arc};
 
 use anyhow::Context;
-use haft::{Filters, Haft, Selection};
+use haft::{
+    Filters, Haft, Selection,
+    engine::settings::{Watch, trust::LocalRules},
+};
 use tokio::runtime::Builder;
 use tracing_subscriber::EnvFilter;
 
-use crate::{approver::Terminal, args::Session, exit::Exit, show};
+use crate::{
+    approver::Terminal,
+    args::Session,
+    exit::Exit,
+    settings::{self, Keeper},
+    show,
+};
 
 /// Sets the session up that the flags describe.
 pub(crate) async fn session(flags: &Session) -> anyhow::Result<Haft> {
-    let cwd = match &flags.cwd {
-        Some(cwd) => cwd.clone(),
-        None => env::current_dir().context("the current directory cannot be found")?,
+    let cwd = settings::cwd(flags)?;
+    let permitted = settings::load(flags, &cwd)?;
+    settings::report(&permitted.settings);
+    let local = LocalRules {
+        file: permitted.settings.local_file(),
     };
     let mut builder = Haft::builder(&cwd)
-        .permission_mode(flags.permission_mode.into())
-        .filters(filters(flags)?);
-    for directory in &flags.add_dir {
+        .permission_mode(permitted.mode)
+        .rules(permitted.rules)
+        .hooks(permitted.hooks)
+        .home(&permitted.settings.places.home)
+        .keeper(Arc::new(Keeper(local)))
+        .watch(Watch::new(permitted.settings.places, permitted.flags))
+        .filters(filters(flags));
+    for directory in flags.add_dir.iter().chain(&permitted.directories) {
         builder = builder.directory(directory);
     }
     if let Some(most) = concurrency(flags)? {
@@ -38,27 +54,15 @@ pub(crate) async fn session(flags: &Session) -> anyhow::Result<Haft> {
     Ok(haft)
 }
 
-fn filters(flags: &Session) -> anyhow::Result<Filters> {
-    let mut deny = Vec::new();
-    for list in &flags.disallowed_tools {
-        for name in list.split([',', ' ']).filter(|name| !name.is_empty()) {
-            // A rule must never be taken for less than it says.
-            anyhow::ensure!(
-                !name.contains('('),
-                "--disallowed-tools {name}: rules with an argument are not known yet; name a whole tool"
-            );
-            deny.push(name.to_owned());
-        }
-    }
-    Ok(Filters {
+fn filters(flags: &Session) -> Filters {
+    Filters {
         tools: flags
             .tools
             .as_deref()
             .map_or(Selection::All, Selection::parse),
         simple: flags.bare,
-        deny,
-        undefer: false,
-    })
+        ..Filters::default()
+    }
 }
 
 /// The flag, our own variable, the one of the common convention, in this order.

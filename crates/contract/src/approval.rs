@@ -68,6 +68,9 @@ pub struct Question {
     pub card: Card,
     /// Why it needs their word.
     pub reason: String,
+    /// Rules that would let calls like this one through from now on, the narrowest that do; empty
+    /// where no rule can.
+    pub rules: Vec<String>,
 }
 
 /// What they answered.
@@ -75,6 +78,8 @@ pub struct Question {
 pub enum Answer {
     /// Go on, this once.
     Allow,
+    /// Go on, and keep the rules that were offered.
+    Always,
     /// No; the model is told why, if they said.
     Deny {
         /// What they said.

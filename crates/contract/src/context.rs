@@ -1,6 +1,7 @@
 //! What a running call is given.
 
 use std::{
+    fmt,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -39,6 +40,37 @@ pub struct PermissionSnapshot {
     pub directories: Arc<[PathBuf]>,
     /// Real paths outside of them that this very call was permitted to touch.
     pub granted: Arc<[PathBuf]>,
+    /// Files that may not be read, so that a search leaves them out.
+    pub hidden: Hidden,
+    /// Files that may not be changed, so that a change of many leaves them out; the hidden ones too.
+    pub locked: Hidden,
+}
+
+/// Files that a call which finds its files by itself must leave out.
+#[derive(Clone, Default)]
+pub struct Hidden(Option<Arc<dyn Fn(&Path) -> bool + Send + Sync>>);
+
+impl Hidden {
+    /// Those for which this says so; it is asked with absolute paths.
+    pub fn when(is_hidden: impl Fn(&Path) -> bool + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(is_hidden)))
+    }
+
+    /// There are none, so that nobody need ask.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Is this one?
+    pub fn hides(&self, path: &Path) -> bool {
+        self.0.as_ref().is_some_and(|is_hidden| is_hidden(path))
+    }
+}
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Hidden").field(&!self.is_empty()).finish()
+    }
 }
 
 impl CallContext {
@@ -57,6 +89,8 @@ impl CallContext {
                 mode: PermissionMode::BypassPermissions,
                 directories: Arc::from([dir.to_path_buf()]),
                 granted: Arc::from([]),
+                hidden: Hidden::default(),
+                locked: Hidden::default(),
             },
             model: None,
             services: Services::none(),

@@ -33,13 +33,13 @@ pub mod tool;
 pub mod view;
 
 pub use approval::{Answer, Approver, Check, Permission, PermissionMode, Question};
-pub use context::{CallContext, PermissionSnapshot};
+pub use context::{CallContext, Hidden, PermissionSnapshot};
 pub use dyn_tool::{BoundCall, BoxFuture, DynTool, ToolSpec};
 pub use effects::{Effects, Reach, Repeat};
 pub use erase::erase;
 pub use error::ToolError;
 pub use ids::{CallId, SessionId};
-pub use output::{Content, ContextPatch, Message, Role, ToolOutput, ToolUse};
+pub use output::{Content, ContextPatch, Message, Role, RuleList, ToolOutput, ToolUse};
 pub use progress::{Progress, Update, Updates};
 pub use services::Services;
 pub use tool::{Access, Profile, Rate, Tool, ToolInput};

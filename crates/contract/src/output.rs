@@ -123,6 +123,29 @@ pub enum Role {
     Assistant,
 }
 
+/// The lists of permission rules. Deny beats ask beats allow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleList {
+    /// Never runs.
+    Deny,
+    /// A person decides.
+    Ask,
+    /// Runs.
+    Allow,
+}
+
+impl RuleList {
+    /// Its key in settings files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Deny => "deny",
+            Self::Ask => "ask",
+            Self::Allow => "allow",
+        }
+    }
+}
+
 /// A change of the session, as a value: it can be logged, compared and replayed.
 ///
 /// The scheduler alone applies patches, in the order of the calls.
@@ -144,6 +167,13 @@ pub enum ContextPatch {
     AddDirectory {
         /// An absolute directory.
         path: PathBuf,
+    },
+    /// One more permission rule, for this session.
+    AddRule {
+        /// Which list it joins.
+        list: RuleList,
+        /// The rule, as settings files write it.
+        rule: String,
     },
     /// These deferred tools are offered in full from now on.
     ActivateTools {

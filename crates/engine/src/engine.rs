@@ -6,8 +6,11 @@ use haft_contract::{Progress, Services, SessionId};
 
 use crate::{
     DefinitionError, Filters, Pool, Registry, ResultStore, Scheduler, SessionContext,
+    hooks::{Common, Hooks},
     layers::{self, Layer, LayerSettings},
+    permissions::KeepRules,
     results::Budget,
+    settings::Watch,
 };
 
 /// How long a call may run where its tool does not say: longer than anything useful, so that only
@@ -27,6 +30,10 @@ pub struct Engine {
     pub(crate) progress: Option<Progress>,
     pub(crate) model: Option<Arc<str>>,
     pub(crate) concurrency: usize,
+    pub(crate) keeper: Option<Arc<dyn KeepRules>>,
+    pub(crate) watch: Option<Watch>,
+    pub(crate) hooks: Hooks,
+    transcript: PathBuf,
 }
 
 impl Engine {
@@ -47,6 +54,18 @@ impl Engine {
             progress: None,
             model: None,
             concurrency: DEFAULT_CONCURRENCY,
+            keeper: None,
+            watch: None,
+            hooks: Hooks::default(),
+        }
+    }
+
+    /// What hooks are told of every event.
+    pub(crate) fn common(&self) -> Common {
+        Common {
+            session_id: self.session.to_string(),
+            transcript_path: self.transcript.clone(),
+            permission_mode: None,
         }
     }
 
@@ -74,6 +93,9 @@ pub struct EngineBuilder {
     progress: Option<Progress>,
     model: Option<Arc<str>>,
     concurrency: usize,
+    keeper: Option<Arc<dyn KeepRules>>,
+    watch: Option<Watch>,
+    hooks: Hooks,
 }
 
 impl EngineBuilder {
@@ -146,11 +168,33 @@ impl EngineBuilder {
         self
     }
 
+    /// Where rules are kept that a person agreed to, beyond the session.
+    #[must_use]
+    pub fn keeper(mut self, keeper: Arc<dyn KeepRules>) -> Self {
+        self.keeper = Some(keeper);
+        self
+    }
+
+    /// Settings files that may tighten the rules while the session runs.
+    #[must_use]
+    pub fn watch(mut self, watch: Watch) -> Self {
+        self.watch = Some(watch);
+        self
+    }
+
+    /// Programs of the user's that have a say.
+    #[must_use]
+    pub fn hooks(mut self, hooks: Hooks) -> Self {
+        self.hooks = hooks;
+        self
+    }
+
     /// The engine, and the names its filters asked for that no tool has.
     pub async fn build(self) -> (Arc<Engine>, Vec<String>) {
         let (pool, unknown) = self.registry.pool(&self.filters).await;
         let mut layers = layers::standard(&Arc::new(self.settings));
         layers.extend(self.more_layers);
+        let transcript = self.session_folder.with_extension("jsonl");
         let engine = Engine {
             session: self.session,
             pool,
@@ -160,6 +204,10 @@ impl EngineBuilder {
             progress: self.progress,
             model: self.model,
             concurrency: self.concurrency,
+            keeper: self.keeper,
+            watch: self.watch,
+            hooks: self.hooks,
+            transcript,
         };
         (Arc::new(engine), unknown)
     }

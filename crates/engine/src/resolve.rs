@@ -16,6 +16,21 @@ pub(crate) fn real(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| walk(path))
 }
 
+/// The path without `.` and `..`, by its text alone.
+pub(crate) fn lexical(path: &Path) -> PathBuf {
+    let mut clean = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                clean.pop();
+            }
+            Component::CurDir => {}
+            other => clean.push(other),
+        }
+    }
+    clean
+}
+
 fn walk(path: &Path) -> PathBuf {
     let mut real = PathBuf::from("/");
     let mut rest: VecDeque<OsString> = parts(path);

@@ -8,6 +8,8 @@ use std::{
 
 use haft_contract::{ContextPatch, PermissionMode, PermissionSnapshot};
 
+use crate::permissions::{Bases, Rules, Scope, Source};
+
 /// The context of a session. Only the scheduler changes it, by [`ContextPatch`]es in call order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionContext {
@@ -19,6 +21,10 @@ pub struct SessionContext {
     pub directories: Arc<[PathBuf]>,
     /// Deferred tools that are offered in full.
     pub activated: BTreeSet<String>,
+    /// The permission rules in force.
+    pub rules: Arc<Rules>,
+    /// The home directory, where there is one.
+    pub home: Option<PathBuf>,
 }
 
 impl SessionContext {
@@ -30,6 +36,32 @@ impl SessionContext {
             mode: PermissionMode::Default,
             directories: Arc::from([cwd]),
             activated: BTreeSet::new(),
+            rules: Arc::default(),
+            home: None,
+        }
+    }
+
+    /// The same with these rules.
+    #[must_use]
+    pub fn with_rules(mut self, rules: Rules) -> Self {
+        self.rules = Arc::new(rules);
+        self
+    }
+
+    /// The same with a home directory.
+    #[must_use]
+    pub fn with_home(mut self, home: Option<PathBuf>) -> Self {
+        self.home = home;
+        self
+    }
+
+    /// Where the patterns of rules start that are made in this session.
+    pub fn bases(&self) -> Bases {
+        let start = self.directories.first().cloned().unwrap_or_default();
+        Bases {
+            home: self.home.clone().unwrap_or_else(|| start.clone()),
+            slash: start.clone(),
+            cwd: start,
         }
     }
 
@@ -53,6 +85,8 @@ impl SessionContext {
             mode: self.mode,
             directories: Arc::clone(&self.directories),
             granted: Arc::from([]),
+            hidden: self.rules.keep_from(&["Read"]),
+            locked: self.rules.keep_from(&["Read", "Edit"]),
         }
     }
 
@@ -68,6 +102,14 @@ impl SessionContext {
                         .cloned()
                         .chain([path.clone()])
                         .collect();
+                }
+            }
+            ContextPatch::AddRule { list, rule } => {
+                let source = Source::of(Scope::Session);
+                let bases = self.bases();
+                let added = Arc::make_mut(&mut self.rules).add(*list, rule, source, &bases);
+                if let Err(problem) = added {
+                    tracing::warn!(%problem, "rule left out");
                 }
             }
             ContextPatch::ActivateTools { names } => self.activated.extend(names.iter().cloned()),

@@ -11,7 +11,10 @@ use haft_contract::{
 };
 use haft_engine::{
     DefinitionError, Engine, Filters, Registry, SessionContext,
+    hooks::Hooks,
     layers::{Layer, LayerSettings},
+    permissions::{KeepRules, Rules},
+    settings::Watch,
 };
 
 use crate::{Haft, session_folder};
@@ -50,6 +53,11 @@ pub struct HaftBuilder {
     folder: Option<PathBuf>,
     progress: Option<Progress>,
     model: Option<String>,
+    rules: Rules,
+    home: Option<PathBuf>,
+    keeper: Option<Arc<dyn KeepRules>>,
+    watch: Option<Watch>,
+    hooks: Hooks,
 }
 
 impl HaftBuilder {
@@ -69,6 +77,11 @@ impl HaftBuilder {
             folder: None,
             progress: None,
             model: None,
+            rules: Rules::default(),
+            home: std::env::var_os("HOME").map(PathBuf::from),
+            keeper: None,
+            watch: None,
+            hooks: Hooks::default(),
         }
     }
 
@@ -81,6 +94,36 @@ impl HaftBuilder {
     /// How much runs without asking. Default: only what reads inside the working directories.
     pub fn permission_mode(mut self, mode: PermissionMode) -> Self {
         self.mode = mode;
+        self
+    }
+
+    /// Permission rules. Those that deny a tool as a whole also keep it from being offered.
+    pub fn rules(mut self, rules: Rules) -> Self {
+        self.rules = rules;
+        self
+    }
+
+    /// The home directory, for rules and command lines. Default: `$HOME`.
+    pub fn home(mut self, home: impl Into<PathBuf>) -> Self {
+        self.home = Some(home.into());
+        self
+    }
+
+    /// Where rules are kept that a person agreed to, beyond the session.
+    pub fn keeper(mut self, keeper: Arc<dyn KeepRules>) -> Self {
+        self.keeper = Some(keeper);
+        self
+    }
+
+    /// Settings files that may tighten the rules while the session runs.
+    pub fn watch(mut self, watch: Watch) -> Self {
+        self.watch = Some(watch);
+        self
+    }
+
+    /// Programs of the user's that have a say in calls.
+    pub fn hooks(mut self, hooks: Hooks) -> Self {
+        self.hooks = hooks;
         self
     }
 
@@ -158,7 +201,14 @@ impl HaftBuilder {
     /// The session.
     pub async fn build(self) -> Result<Haft, BuildError> {
         let cwd = directory(&self.cwd)?;
-        let mut context = SessionContext::new(&cwd).with_mode(self.mode);
+        let filters = Filters {
+            rules: Arc::new(self.rules.clone()),
+            ..self.filters
+        };
+        let mut context = SessionContext::new(&cwd)
+            .with_mode(self.mode)
+            .with_rules(self.rules)
+            .with_home(self.home);
         for path in &self.directories {
             context = context.with_directory(directory(path)?);
         }
@@ -177,8 +227,9 @@ impl HaftBuilder {
             .unwrap_or_else(|| session_folder(&cwd, self.session));
         let services = haft_tools::with_services(self.services, &folder, &cwd);
         let mut builder = Engine::builder(registry, folder)
-            .filters(self.filters)
+            .filters(filters)
             .session(self.session)
+            .hooks(self.hooks)
             .services(services);
         for layer in self.layers {
             builder = builder.layer(layer);
@@ -194,6 +245,12 @@ impl HaftBuilder {
         }
         if let Some(model) = self.model {
             builder = builder.model(model);
+        }
+        if let Some(keeper) = self.keeper {
+            builder = builder.keeper(keeper);
+        }
+        if let Some(watch) = self.watch {
+            builder = builder.watch(watch);
         }
         let (engine, unknown_tools) = builder.build().await;
         Ok(Haft {

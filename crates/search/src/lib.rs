@@ -12,12 +12,14 @@
 //! - `grep`: query, regex, one file's search, and what is kept of it.
 //! - `glob`: pattern, and the list of files it names.
 //! - `root` and `walk`: where a search begins, and which files exist for it by ripgrep's rules.
+//! - `leave_out`: what must not be looked at.
 //! - `stop`, `skip`, `error`: ending early, what was left out, what was wrong.
 
 mod engine;
 mod error;
 mod glob;
 mod grep;
+mod leave_out;
 mod root;
 mod skip;
 mod stop;
@@ -30,6 +32,7 @@ pub use grep::{
     FileCount, Found, GrepMode, GrepQuery, GrepReport, MAX_COLUMNS, Row, RowKind, Tally,
     split_globs,
 };
+pub use leave_out::LeaveOut;
 pub use skip::{Skip, SkipReason, Skipped};
 pub use stop::{Completion, Stop, StopReason};
 pub use walk::visible_names;

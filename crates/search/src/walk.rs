@@ -12,6 +12,7 @@ use ignore::overrides::Override;
 use ignore::types::Types;
 use ignore::{DirEntry, WalkBuilder, WalkState};
 
+use crate::leave_out::LeaveOut;
 use crate::skip::SkipLog;
 use crate::stop::Watch;
 
@@ -27,6 +28,7 @@ pub(crate) struct Tree<'a> {
     pub(crate) overrides: Override,
     pub(crate) types: Types,
     pub(crate) threads: usize,
+    pub(crate) leave_out: LeaveOut,
 }
 
 /// What one thread does with each entry that is not a directory.
@@ -62,12 +64,16 @@ impl Tree<'_> {
         keep: impl Fn(&DirEntry) -> bool + Send + Sync + 'static,
         mut visitor: impl FnMut() -> Visitor<'s>,
     ) {
+        let leave_out = self.leave_out.clone();
         let mut builder = self.builder();
         let filter_watch = watch.clone();
         builder.filter_entry(move |entry| {
             // Asked here too, because a directory of a million entries is listed without a visit in
             // between.
-            !filter_watch.must_stop() && !is_version_control(entry) && keep(entry)
+            !filter_watch.must_stop()
+                && !is_version_control(entry)
+                && keep(entry)
+                && !leave_out.holds(entry.path())
         });
         builder.build_parallel().run(|| {
             let mut visit = visitor();
@@ -104,6 +110,7 @@ pub fn visible_names(directory: &Path, current_dir: &Path) -> HashSet<OsString> 
         overrides: Override::empty(),
         types: Types::empty(),
         threads: 1,
+        leave_out: LeaveOut::default(),
     };
     let entries = tree.builder().max_depth(Some(1)).build();
     entries

@@ -250,8 +250,10 @@ pub enum PartKind {
     Glob(String),
     /// An unquoted brace expansion, `{a,b}` or `{1..9}`: every text it may become, expanded only
     /// within this part. `None` where an alternative is not plain text, or there are very many.
+    /// If there are expansions inside, they are parts of their own between such parts with `None`.
     Brace(Option<Vec<String>>),
-    /// An unquoted `~` or `~name` at the start of the word (or behind `=` and `:` of an assignment).
+    /// An unquoted `~` or `~name` at the start of the word (or behind `=` and `:` of an assignment),
+    /// as written, with the `~`.
     Tilde(String),
     /// `$name`, `${…}`, `$1`, `$@`.
     Parameter(Parameter),
@@ -261,6 +263,8 @@ pub enum PartKind {
     Process(Script),
     /// `$(( … ))`, `$[ … ]`.
     Arithmetic(Arithmetic),
+    /// `( … )` behind `name=` in the arguments of `declare` and its like: the elements.
+    Array(Vec<Word>),
 }
 
 /// A parameter expansion.

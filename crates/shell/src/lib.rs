@@ -5,13 +5,27 @@
 //! file, no process, no clock. What cannot be read with certainty is unknown, never harmless.
 //!
 //! # Layout
-//! - [`ast`]: a command line as bash reads it; `syntax` parses it
+//! - [`ast`]: a command line as bash reads it; [`syntax`] parses it
 //! - [`arg`]: a word as a program would get it
+//! - [`git_config`]: whether a git repository starts programs by its configuration
 //! - [`commands`]: what is known of each command, as tables; [`effect`] is what they say
+//! - `walk`: every command of a line, one after the other; [`analysis`] is what comes of it
 
 #![warn(missing_docs)]
 
+pub mod analysis;
 pub mod arg;
+mod arithmetic;
 pub mod ast;
 pub mod commands;
+mod decode;
 pub mod effect;
+pub mod git_config;
+pub mod syntax;
+mod walk;
+
+pub use analysis::{Analysis, Assigned, Part, Place};
+pub use arg::{Arg, Value};
+pub use ast::Span;
+pub use effect::{Cover, Effect, Finding, How, Start, Verdict};
+pub use walk::{analyze, is_free, is_safe_variable};

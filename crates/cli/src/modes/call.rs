@@ -64,7 +64,7 @@ async fn look_first(haft: &mut Haft, name: &str, input: &Value) {
 }
 
 /// One JSON object, or `KEY=VALUE` and `KEY:=JSON`.
-fn input(words: &[String]) -> anyhow::Result<Value> {
+pub(super) fn input(words: &[String]) -> anyhow::Result<Value> {
     if let [only] = words
         && only.trim_start().starts_with('{')
     {

@@ -3,5 +3,6 @@
 pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod exec;
+pub(crate) mod permissions;
 pub(crate) mod tools;
 pub(crate) mod undo;

@@ -19,11 +19,12 @@ const GRAPH: [(&str, &[&str]); 5] = [
             "haft-engine",
             "haft-journal",
             "haft-pdf",
+            "haft-shell",
             "haft-tools",
         ],
     ),
     ("haft", &["haft-engine", "haft-tools", "haft-contract"]),
-    ("haft-engine", &["haft-contract"]),
+    ("haft-engine", &["haft-contract", "haft-shell"]),
     (
         "haft-tools",
         &["haft-contract", "haft-journal", "haft-pdf", "haft-search"],

@@ -1,123 +1,365 @@
 //! The decision, as one pure function.
 //!
-//! The order is fixed: what the tool forbids, protected files, the boundary of the working
-//! directories, what asks in any mode, then what the mode lets through. Rules of settings files will
-//! stand in the same function.
+//! The order is fixed: deny rules, what cannot be told while something is denied, protected objects,
+//! the boundary of the working directories, ask rules, then what allows: a hook, the mode, being
+//! harmless, a rule. Deny beats ask beats allow, wherever a rule is written.
 
 use std::{
-    fmt,
+    net::{IpAddr, Ipv4Addr},
     path::{Path, PathBuf},
 };
 
 use haft_contract::{Permission, PermissionMode};
+use haft_shell::How;
 
-use super::{Facts, Policy, Touched, protected::is_protected};
-
-/// A decision and its reason.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decision {
-    /// What happens.
-    pub behavior: Behavior,
-    /// Why.
-    pub because: Because,
-}
-
-/// What happens to a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Behavior {
-    /// It runs.
-    Allow,
-    /// A person decides.
-    Ask,
-    /// It does not run.
-    Deny,
-}
-
-/// Why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Because {
-    /// It changes nothing.
-    ReadOnly,
-    /// The tool said so.
-    Tool(String),
-    /// A file that decides what other programs run.
-    Protected(PathBuf),
-    /// A path outside the working directories.
-    Outside(PathBuf),
-    /// The mode lets it through, or holds it up.
-    Mode(PermissionMode),
-    /// It changes something and nothing lets it through.
-    Changes,
-}
-
-impl fmt::Display for Because {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ReadOnly => f.write_str("it only reads"),
-            Self::Tool(reason) => f.write_str(reason),
-            Self::Protected(path) => write!(
-                f,
-                "{} is a control file: what it says is run by other programs",
-                path.display()
-            ),
-            Self::Outside(path) => {
-                write!(f, "{} is outside the working directories", path.display())
-            }
-            Self::Mode(mode) => write!(f, "permission mode is {}", mode.name()),
-            Self::Changes => f.write_str("it changes something"),
-        }
-    }
-}
+use super::{
+    Because, Behavior, Decision, Facts, Policy, Touched,
+    cover::{self, Covered},
+    matching,
+    protected::{is_protected, is_sensitive},
+    rules::{Content, List},
+    shell_facts::{Access, PathUse, ShellFacts, Where},
+};
 
 /// Decides. Total, without side effects, the same answer for the same arguments.
 pub fn decide(policy: &Policy, facts: &Facts) -> Decision {
-    use PermissionMode as Mode;
-    let answer = |behavior, because| Decision { behavior, because };
+    let decision = in_any_mode(policy, facts);
     // Where nobody may be asked, what would ask is refused.
-    let ask = |because| {
-        let behavior = if policy.mode == Mode::DontAsk {
-            Behavior::Deny
-        } else {
-            Behavior::Ask
+    if decision.behavior == Behavior::Ask && policy.mode == PermissionMode::DontAsk {
+        return Decision {
+            behavior: Behavior::Deny,
+            ..decision
         };
-        Decision { behavior, because }
-    };
-    let bypass = policy.mode == Mode::BypassPermissions;
+    }
+    decision
+}
 
-    if let Permission::Deny(reason) = &facts.opinion {
-        return answer(Behavior::Deny, Because::Tool(reason.clone()));
+fn in_any_mode(policy: &Policy, facts: &Facts) -> Decision {
+    let answer = |behavior, because| Decision { behavior, because };
+    if let Some(because) = denied(policy, facts) {
+        return answer(Behavior::Deny, because);
     }
-    if !bypass {
-        let protected =
-            |touched: &&Touched| is_protected(&touched.given) || is_protected(&touched.real);
-        if let Some(touched) = facts.writes.iter().find(protected) {
-            return ask(Because::Protected(touched.real.clone()));
-        }
-        if let Some(path) = outside(policy, facts) {
-            return ask(Because::Outside(path));
-        }
+    if let Some(because) = held_up(policy, facts) {
+        return answer(Behavior::Ask, because);
     }
-    if let Permission::Ask(reason) = &facts.opinion {
-        return ask(Because::Tool(reason.clone()));
-    }
-    if facts.is_read_only() {
-        return answer(Behavior::Allow, Because::ReadOnly);
-    }
-    match policy.mode {
-        Mode::BypassPermissions => answer(Behavior::Allow, Because::Mode(policy.mode)),
-        Mode::Plan => ask(Because::Mode(policy.mode)),
-        Mode::AcceptEdits if !facts.opaque => answer(Behavior::Allow, Because::Mode(policy.mode)),
-        _ if facts.opinion == Permission::Allow => answer(
-            Behavior::Allow,
-            Because::Tool("the tool needs no permission".to_owned()),
-        ),
-        Mode::Default | Mode::AcceptEdits | Mode::DontAsk => ask(Because::Changes),
+    match let_through(policy, facts) {
+        Ok(because) => answer(Behavior::Allow, because),
+        Err(because) => answer(Behavior::Ask, because),
     }
 }
 
+fn denied(policy: &Policy, facts: &Facts) -> Option<Because> {
+    if let Permission::Deny(reason) = &facts.opinion {
+        return Some(Because::Tool(reason.clone()));
+    }
+    policy.rules.of(List::Deny).find_map(|rule| {
+        let hit = matching::hit(rule, facts)?;
+        Some(Because::rule(rule, hit.what))
+    })
+}
+
+/// What asks, whatever would allow it.
+fn held_up(policy: &Policy, facts: &Facts) -> Option<Because> {
+    if let Some(shell) = &facts.shell {
+        if let Some((_, why)) = matching::undecidable(policy, shell) {
+            return Some(Because::Undecidable(why));
+        }
+        if let Some(path) = critical(policy, shell) {
+            return Some(Because::Critical(path));
+        }
+    }
+    if policy.mode != PermissionMode::BypassPermissions
+        && let Some(because) = protected(policy, facts).or_else(|| outside(policy, facts))
+    {
+        return Some(because);
+    }
+    if policy.mode != PermissionMode::BypassPermissions
+        && let Some(address) = facts.resolved.iter().find(|address| is_private(address))
+    {
+        let why = format!("its host is at {address}, which is not on the public network");
+        return Some(Because::Address(why));
+    }
+    let asked = policy.rules.of(List::Ask).find_map(|rule| {
+        // A command in the sandbox needs no question that is put to all of them.
+        let skipped = rule.is_bare() && policy.sandboxed && facts.shell.is_some();
+        let hit = matching::hit(rule, facts).filter(|_| !skipped)?;
+        Some(Because::rule(rule, hit.what))
+    });
+    if asked.is_some() {
+        return asked;
+    }
+    if facts.interactive {
+        return Some(Because::Interactive);
+    }
+    if let Permission::Ask(reason) = &facts.opinion {
+        return Some(Because::Tool(reason.clone()));
+    }
+    (facts.hook == super::HookWord::Ask).then_some(Because::Hook)
+}
+
+/// What allows it; or why nothing does.
+fn let_through(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
+    use PermissionMode as Mode;
+    if facts.hook == super::HookWord::Allow {
+        return Ok(Because::Hook);
+    }
+    let harmless = match &facts.shell {
+        Some(shell) => cover::is_harmless(shell),
+        None => facts.is_read_only(),
+    };
+    if policy.mode == Mode::BypassPermissions {
+        return Ok(Because::Mode(policy.mode));
+    }
+    if harmless && (facts.subject.is_none() || facts.internal) {
+        return Ok(Because::ReadOnly);
+    }
+    if policy.mode == Mode::Plan && !facts.internal {
+        return Err(Because::Mode(policy.mode));
+    }
+    if let Some(shell) = &facts.shell {
+        if policy.sandboxed {
+            return Ok(Because::Sandboxed);
+        }
+        return cover::line(policy, facts, shell).map_err(|uncovered| Because::Command {
+            part: uncovered.part,
+            why: uncovered.why,
+        });
+    }
+    if let Some(because) = cover::call(policy, facts) {
+        return Ok(because);
+    }
+    if policy.mode == Mode::AcceptEdits && !facts.opaque {
+        return Ok(Because::Mode(policy.mode));
+    }
+    if facts.internal {
+        return Ok(Because::Tool(
+            "it touches nothing but the session".to_owned(),
+        ));
+    }
+    if facts.opinion == Permission::Allow {
+        return Ok(Because::Tool("the tool needs no permission".to_owned()));
+    }
+    match facts.fetches.iter().find_map(|target| target.odd) {
+        Some(odd) => Err(Because::Address(odd.to_owned())),
+        None => Err(Because::Changes),
+    }
+}
+
+/// Is it an address of this machine, of a private network, or none at all?
+fn is_private(address: &str) -> bool {
+    match address.trim().trim_matches(['[', ']']).parse::<IpAddr>() {
+        Ok(IpAddr::V4(v4)) => is_private_v4(v4),
+        Ok(IpAddr::V6(v6)) => match v6.to_ipv4_mapped() {
+            Some(v4) => is_private_v4(v4),
+            None => {
+                v6.is_loopback()
+                    || v6.is_unspecified()
+                    || v6.is_unique_local()
+                    || v6.is_unicast_link_local()
+                    || v6.is_multicast()
+            }
+        },
+        Err(_) => true,
+    }
+}
+
+fn is_private_v4(v4: Ipv4Addr) -> bool {
+    let [first, second, ..] = v4.octets();
+    v4.is_private()
+        || v4.is_loopback()
+        || v4.is_link_local()
+        || v4.is_unspecified()
+        || v4.is_broadcast()
+        || v4.is_multicast()
+        || first == 0
+        // Shared by carriers, not public either.
+        || (first == 100 && (64..128).contains(&second))
+}
+
+/// A removal that no rule lets through.
+fn critical(policy: &Policy, shell: &ShellFacts) -> Option<String> {
+    shell.parts().find_map(|(_, _, paths)| {
+        let removed = matching::written(paths).filter(|(_, how)| *how == How::Removal);
+        removed
+            .map(|(path, _)| path)
+            .find(|path| is_critical(policy, path))
+            .map(|path| path.text.clone())
+    })
+}
+
+fn is_critical(policy: &Policy, path: &PathUse) -> bool {
+    let home = policy.home.as_deref();
+    let start = policy.roots.first();
+    let root = |path: &Path| path.parent().is_none_or(|parent| parent == Path::new("/"));
+    let itself = |path: &Path| {
+        root(path) || Some(path) == home || start.is_some_and(|start| start.starts_with(path))
+    };
+    let all_below = |path: &Path| {
+        path.parent().is_none()
+            || Some(path) == home
+            || start.is_some_and(|start| start != path && start.starts_with(path))
+            || policy.roots.iter().skip(1).any(|root| root == path)
+    };
+    match &path.place {
+        Where::Known(places) => places
+            .iter()
+            .any(|touched| touched.both().into_iter().any(itself)),
+        // `*` right behind a directory that matters.
+        Where::Below(Some(places)) => {
+            let whole =
+                path.text.trim_matches(['"', '\'']).ends_with("/*") || path.text.starts_with('*');
+            whole
+                && places
+                    .iter()
+                    .any(|touched| touched.both().into_iter().any(all_below))
+        }
+        Where::Below(None) => is_below_a_variable(&path.text),
+    }
+}
+
+/// `"$DIR"/*`, `$DIR/`: everything, should the variable be empty.
+fn is_below_a_variable(text: &str) -> bool {
+    let plain = text.replace(['"', '\''], "");
+    let before = plain.trim_end_matches(['*', '.']);
+    let Some(variable) = before.strip_suffix('/') else {
+        // Where the text is not known at all, the worst is assumed.
+        return plain.is_empty();
+    };
+    variable.starts_with('$') && !variable.contains('/')
+}
+
+/// Files that decide what other programs run; keys, devices, processes.
+fn protected(policy: &Policy, facts: &Facts) -> Option<Because> {
+    for touched in &facts.writes {
+        if touched.both().into_iter().any(is_protected) && !is_named(policy, touched, true) {
+            return Some(Because::Protected(touched.real.clone()));
+        }
+    }
+    for touched in facts.writes.iter().chain(&facts.reads) {
+        if is_sensitive_here(policy, touched) && !is_named(policy, touched, false) {
+            return Some(Because::Sensitive(touched.real.clone()));
+        }
+    }
+    let shell = facts.shell.iter().flat_map(ShellFacts::parts);
+    for (_, _, paths) in shell {
+        for path in paths {
+            let places = match &path.place {
+                Where::Known(places) | Where::Below(Some(places)) => places.as_slice(),
+                Where::Below(None) => &[],
+            };
+            let written = matches!(path.access, Access::Write(_));
+            for touched in places {
+                if written
+                    && touched.both().into_iter().any(is_protected)
+                    && !is_named(policy, touched, true)
+                {
+                    return Some(Because::Protected(touched.real.clone()));
+                }
+                if is_sensitive_here(policy, touched) && !is_named(policy, touched, written) {
+                    return Some(Because::Sensitive(touched.real.clone()));
+                }
+            }
+        }
+    }
+    None
+}
+
+fn is_sensitive_here(policy: &Policy, touched: &Touched) -> bool {
+    touched
+        .both()
+        .into_iter()
+        .any(|path| is_sensitive(path, policy.home.as_deref()))
+}
+
+/// A rule of the user's own names exactly this path.
+fn is_named(policy: &Policy, touched: &Touched, written: bool) -> bool {
+    policy.rules.of(List::Allow).any(|rule| {
+        let fits = rule.tool.is("Edit") || (!written && rule.tool.is("Read"));
+        match &rule.content {
+            Content::Path(pattern) => {
+                fits && rule.source.scope.is_users()
+                    && touched.both().into_iter().all(|path| pattern.names(path))
+            }
+            _ => false,
+        }
+    })
+}
+
 /// The first path that lies outside, judged by where it really leads; written ones first.
-fn outside(policy: &Policy, facts: &Facts) -> Option<PathBuf> {
-    facts.outside(policy).next().map(Path::to_path_buf)
+fn outside(policy: &Policy, facts: &Facts) -> Option<Because> {
+    let found = |touched: &Touched| Because::Outside(touched.real.clone());
+    let reaches = |touched: &Touched, written: bool| reaches_outside(policy, touched, written);
+    for touched in &facts.writes {
+        if !policy.is_inside(&touched.real) && !reaches(touched, true) {
+            return Some(found(touched));
+        }
+    }
+    for touched in &facts.reads {
+        if !policy.may_read(&touched.real) && !reaches(touched, false) {
+            return Some(found(touched));
+        }
+    }
+    let shell = facts.shell.iter().flat_map(ShellFacts::parts);
+    for (_, part, paths) in shell {
+        for path in paths {
+            let (places, written) = match (&path.place, path.access) {
+                (Where::Known(places) | Where::Below(Some(places)), Access::Write(_)) => {
+                    (places, true)
+                }
+                (Where::Known(places) | Where::Below(Some(places)), Access::Read { .. }) => {
+                    (places, false)
+                }
+                // Where a `cd` leads must be known; what a reader reads need not.
+                (Where::Below(None), Access::Read { .. })
+                    if matches!(part.base_name(), Some("cd" | "pushd")) =>
+                {
+                    return Some(Because::Outside(PathBuf::from(&path.text)));
+                }
+                (Where::Below(None), Access::Write(How::Redirect)) => {
+                    return Some(Because::Command {
+                        part: path.text.clone(),
+                        why: "where it writes is not written in the line".to_owned(),
+                    });
+                }
+                (Where::Below(None), _) => continue,
+            };
+            for touched in places {
+                let inside = if written {
+                    policy.is_inside(&touched.real)
+                } else {
+                    policy.may_read(&touched.real)
+                };
+                if !inside && !reaches(touched, written) {
+                    return Some(found(touched));
+                }
+            }
+        }
+    }
+    None
+}
+
+/// A rule of the user's own, written as an absolute path, covers it.
+fn reaches_outside(policy: &Policy, touched: &Touched, written: bool) -> bool {
+    policy.rules.of(List::Allow).any(|rule| {
+        let fits = rule.tool.is("Edit") || (!written && rule.tool.is("Read"));
+        match &rule.content {
+            Content::Path(pattern) => {
+                fits && rule.source.scope.is_users()
+                    && pattern.is_absolute()
+                    && touched.both().into_iter().all(|path| pattern.covers(path))
+            }
+            _ => false,
+        }
+    })
+}
+
+/// Which parts of a line nothing lets through, for whoever wants to know all of them.
+pub fn uncovered(policy: &Policy, facts: &Facts) -> Vec<(usize, Covered)> {
+    facts
+        .shell
+        .as_ref()
+        .map(|shell| cover::parts(policy, facts, shell))
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -135,13 +377,13 @@ mod tests {
     #[test]
     fn the_whole_table() {
         use PermissionMode as Mode;
+        let setting = super::super::Setting {
+            cwd: "/p".into(),
+            home: None,
+        };
         let nothing = Facts {
-            tool: "T".into(),
-            reads: vec![],
-            writes: vec![],
             opaque: false,
-            command: None,
-            opinion: Permission::ByEffects,
+            ..Facts::named("T", &serde_json::Value::Null, &setting)
         };
         let calls = [
             ("touches nothing", nothing.clone()),
@@ -253,9 +495,8 @@ mod tests {
             table += &format!("{what:22}");
             for mode in modes {
                 let policy = Policy {
-                    mode,
-                    roots: vec!["/p".into()],
                     readable: vec!["/s".into()],
+                    ..Policy::new(mode, vec!["/p".into()])
                 };
                 let Decision { behavior, .. } = decide(&policy, facts);
                 table += &format!("{:7}", format!("{behavior:?}"));

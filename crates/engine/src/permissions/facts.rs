@@ -1,76 +1,121 @@
-//! What a decision is made from.
+//! What a decision is made from: gathered here, where the world may be looked at.
 
 use std::path::{Path, PathBuf};
 
-use haft_contract::{BoundCall, CallContext, Permission, PermissionMode, Reach};
+use haft_contract::{BoundCall, CallContext, Permission, Reach};
 use serde_json::Value;
 
+use super::{
+    rules::{Target, canonical, target},
+    shell_facts::ShellFacts,
+};
 use crate::resolve;
-
-/// What a session permits.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Policy {
-    /// How much runs without asking.
-    pub mode: PermissionMode,
-    /// The working directories, as real paths: reads and writes inside are the session's business.
-    pub roots: Vec<PathBuf>,
-    /// Further directories that may be read freely, as real paths: our own stored results.
-    pub readable: Vec<PathBuf>,
-}
-
-impl Policy {
-    /// The policy of a call's context. `readable` must be a real path.
-    pub fn of(cx: &CallContext, readable: &Path) -> Self {
-        Self {
-            mode: cx.permissions.mode,
-            roots: cx
-                .permissions
-                .directories
-                .iter()
-                .map(|dir| resolve::real(dir))
-                .collect(),
-            readable: vec![readable.to_path_buf()],
-        }
-    }
-}
 
 /// A path a call touches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Touched {
-    /// As the call names it.
+    /// As the call names it; absolute, without `..`.
     pub given: PathBuf,
     /// Where it really leads.
     pub real: PathBuf,
 }
 
 impl Touched {
-    fn new(given: &Path) -> Self {
+    pub(super) fn new(given: &Path) -> Self {
         Self {
-            given: given.to_path_buf(),
+            given: resolve::lexical(given),
             real: resolve::real(given),
         }
     }
+
+    /// Both, the given first.
+    pub fn both(&self) -> [&Path; 2] {
+        [&self.given, &self.real]
+    }
+}
+
+/// Where a call is made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// The directory relative paths start from; absolute.
+    pub cwd: PathBuf,
+    /// The home directory, where there is one.
+    pub home: Option<PathBuf>,
+}
+
+/// What hooks said of a call, all of them taken together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum HookWord {
+    /// Nothing.
+    #[default]
+    Silent,
+    /// It may run.
+    Allow,
+    /// A person should decide.
+    Ask,
 }
 
 /// What is known of a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Facts {
-    /// Which tool.
+    /// Which tool, by its own name.
     pub tool: String,
+    /// The call's input, for rules about a parameter.
+    pub input: Value,
     /// Paths it reads.
     pub reads: Vec<Touched>,
     /// Paths it writes.
     pub writes: Vec<Touched>,
+    /// It looks at everything below what it reads, leaving out what is denied.
+    pub searches: bool,
     /// It may write more than these paths, or do something else altogether.
     pub opaque: bool,
+    /// It only speaks to the session or to the person; nothing outside is touched.
+    pub internal: bool,
+    /// It needs a person by its nature: no rule stands in for one.
+    pub interactive: bool,
+    /// A command line, read.
+    pub shell: Option<ShellFacts>,
+    /// Addresses it fetches: the one asked for, then where it is sent on to.
+    pub fetches: Vec<Target>,
+    /// What the host of the first address resolves to, where that was asked.
+    pub resolved: Vec<String>,
+    /// What a rule's text is compared with: the kind of agent, the skill with its arguments.
+    pub subject: Option<String>,
     /// The text in which danger would hide.
     pub command: Option<String>,
     /// The tool's own word.
     pub opinion: Permission,
+    /// What hooks said.
+    pub hook: HookWord,
 }
 
+/// Tools that touch nothing outside the session.
+const INTERNAL: [&str; 19] = [
+    "Agent",
+    "CronList",
+    "EnterPlanMode",
+    "ListMcpResourcesTool",
+    "MemoryRead",
+    "SendMessage",
+    "Sleep",
+    "StructuredOutput",
+    "TaskCreate",
+    "TaskGet",
+    "TaskList",
+    "TaskOutput",
+    "TaskStop",
+    "TaskUpdate",
+    "Think",
+    "TodoRead",
+    "TodoWrite",
+    "ToolSearch",
+    "ReadMcpResourceTool",
+];
+
 impl Facts {
-    /// Gathers what is known of a call. Follows links, reads nothing else.
+    /// Gathers what is known of a call that is about to run, but for its command line
+    /// ([`Self::read_command`]). Follows links, reads nothing else.
     pub fn of(bound: &dyn BoundCall, cx: &CallContext) -> Self {
         let effects = bound.effects();
         let paths = |reach: &Reach| match reach {
@@ -86,33 +131,128 @@ impl Facts {
                 reads.push(Touched::new(&path));
             }
         }
+        let mut facts = Self::bare(&bound.spec().name, bound.input().clone());
+        facts.special();
+        facts.reads = reads;
+        facts.writes = writes;
+        facts.opaque = effects.exclusive || effects.writes == Reach::Anything;
+        facts.command = bound.classifier_input();
+        facts.opinion = bound.permission(cx);
+        facts.internal = false;
+        facts
+    }
+
+    /// The same from a tool's name and an input, for any tool of the convention, built in or not.
+    pub fn named(tool: &str, input: &Value, setting: &Setting) -> Self {
+        let mut facts = Self::bare(canonical(tool), input.clone());
+        facts.special();
+        facts.read_command(setting);
+        let path = |name: &str| {
+            let given = input.get(name)?.as_str()?;
+            Some(Touched::new(&absolute(given, setting)))
+        };
+        let here = || Touched::new(&setting.cwd);
+        match facts.tool.as_str() {
+            "Read" | "LSP" => facts.reads.extend(path("file_path")),
+            "LS" | "Glob" | "Grep" => {
+                facts.reads.push(path("path").unwrap_or_else(here));
+            }
+            "Edit" | "Write" | "MultiEdit" => facts.writes.extend(path("file_path")),
+            "NotebookEdit" => facts.writes.extend(path("notebook_path")),
+            "ReplaceInFiles" | "Undo" => {
+                facts.writes.push(path("path").unwrap_or_else(here));
+            }
+            "AskUserQuestion" | "ExitPlanMode" => {}
+            _ => facts.opaque = !facts.internal,
+        }
+        facts
+    }
+
+    fn bare(tool: &str, input: Value) -> Self {
         Self {
-            tool: bound.spec().name.clone(),
-            reads,
-            writes,
-            opaque: effects.exclusive || effects.writes == Reach::Anything,
-            command: bound.classifier_input(),
-            opinion: bound.permission(cx),
+            tool: tool.to_owned(),
+            input,
+            reads: Vec::new(),
+            writes: Vec::new(),
+            searches: ["Grep", "Glob"].contains(&tool),
+            opaque: false,
+            internal: INTERNAL.contains(&tool),
+            interactive: ["AskUserQuestion", "ExitPlanMode"].contains(&tool),
+            shell: None,
+            fetches: Vec::new(),
+            resolved: Vec::new(),
+            subject: None,
+            command: None,
+            opinion: Permission::ByEffects,
+            hook: HookWord::Silent,
+        }
+    }
+
+    /// Is there a command line to read?
+    pub fn has_command(&self) -> bool {
+        ["Bash", "Monitor"].contains(&self.tool.as_str())
+    }
+
+    /// Reads the command line of a call that has one.
+    pub fn read_command(&mut self, setting: &Setting) {
+        if self.has_command() {
+            let line = self.input.get("command").and_then(Value::as_str);
+            self.shell = Some(ShellFacts::of(line.unwrap_or_default(), setting));
+        }
+    }
+
+    /// What the rules of the convention look at in particular tools.
+    fn special(&mut self) {
+        let text = |name: &str| self.input.get(name).and_then(Value::as_str);
+        match self.tool.as_str() {
+            "WebFetch" => {
+                // What has no host leads nowhere a rule could allow.
+                let none = Target {
+                    host: String::new(),
+                    odd: Some("it is no web address"),
+                };
+                let url = text("url").unwrap_or_default();
+                self.fetches = vec![target(url).unwrap_or(none)];
+            }
+            "Agent" => {
+                let kind = text("subagent_type").filter(|kind| !kind.is_empty());
+                self.subject = Some(kind.unwrap_or("general-purpose").to_owned());
+            }
+            "Skill" => {
+                let name = text("skill").or(text("name")).unwrap_or_default();
+                let with = text("args").filter(|args| !args.is_empty());
+                self.subject = Some(match with {
+                    Some(args) => format!("{name} {args}"),
+                    None => name.to_owned(),
+                });
+            }
+            _ => {}
         }
     }
 
     /// Where it goes beyond the directories of the policy, as real paths; written ones first.
-    pub fn outside<'a>(&'a self, policy: &'a Policy) -> impl Iterator<Item = &'a Path> {
-        let inside =
-            |roots: &[PathBuf], path: &Path| roots.iter().any(|root| path.starts_with(root));
+    pub fn outside<'a>(&'a self, policy: &'a super::Policy) -> impl Iterator<Item = &'a Path> {
         let written = self
             .writes
             .iter()
-            .filter(move |touched| !inside(&policy.roots, &touched.real));
-        let read = self.reads.iter().filter(move |touched| {
-            !inside(&policy.roots, &touched.real) && !inside(&policy.readable, &touched.real)
-        });
+            .filter(move |touched| !policy.is_inside(&touched.real));
+        let read = self
+            .reads
+            .iter()
+            .filter(move |touched| !policy.may_read(&touched.real));
         written.chain(read).map(|touched| touched.real.as_path())
+    }
+
+    /// Does this rule speak of it, whatever list the rule stands in?
+    pub fn is_hit_by(&self, rule: &super::rules::Rule) -> bool {
+        super::matching::hit(rule, self).is_some()
     }
 
     /// It changes nothing.
     pub fn is_read_only(&self) -> bool {
-        !self.opaque && self.writes.is_empty()
+        let command = self.shell.as_ref().is_none_or(ShellFacts::is_read_only);
+        let more = self.opaque && self.shell.is_none();
+        !more && self.writes.is_empty() && self.fetches.is_empty() && command
     }
 }
 
@@ -128,4 +268,13 @@ fn path_parameters(bound: &dyn BoundCall) -> Vec<PathBuf> {
         }
     }
     paths
+}
+
+/// A path as a call writes it, made absolute.
+fn absolute(given: &str, setting: &Setting) -> PathBuf {
+    match (given.strip_prefix("~/"), &setting.home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ if given == "~" => setting.home.clone().unwrap_or_else(|| setting.cwd.clone()),
+        _ => setting.cwd.join(given),
+    }
 }

@@ -1,12 +1,25 @@
 //! May this call run?
 //!
-//! [`facts`] looks at the world (where does this path really lead?); [`decide`](mod@decide) is a
-//! pure and total function of policy and facts, so that every decision can be explained and tabled.
-//! Whatever cannot be proved harmless asks.
+//! [`facts`] looks at the world (where does this path really lead? what does this line do?);
+//! [`decide`](mod@decide) is a pure and total function of policy and facts, so that every decision
+//! can be explained and tabled. Whatever cannot be proved harmless asks.
 
+pub mod because;
+mod cover;
 pub mod decide;
 pub mod facts;
+mod git_audit;
+mod matching;
+pub mod policy;
 pub mod protected;
+pub mod rules;
+pub mod shell_facts;
+pub mod suggest;
 
-pub use decide::{Because, Behavior, Decision, decide};
-pub use facts::{Facts, Policy, Touched};
+pub use because::{Because, Behavior, Decision};
+pub use cover::Covered;
+pub use decide::{decide, uncovered};
+pub use facts::{Facts, HookWord, Setting, Touched};
+pub use policy::Policy;
+pub use rules::{Bases, List, Rules, Scope, Source};
+pub use suggest::{KeepRules, suggest};

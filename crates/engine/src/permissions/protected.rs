@@ -80,6 +80,51 @@ pub fn is_protected(path: &Path) -> bool {
     })
 }
 
+/// Below the home directory: where keys and tokens are kept.
+const CREDENTIALS: [&str; 20] = [
+    ".aws",
+    ".azure",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".claude/.credentials.json",
+    ".config/gcloud",
+    ".config/gh",
+    ".docker/config.json",
+    ".git-credentials",
+    ".gnupg",
+    ".kube",
+    ".local/share/keyrings",
+    ".m2/settings.xml",
+    ".netrc",
+    ".npmrc",
+    ".password-store",
+    ".pgpass",
+    ".pypirc",
+    ".ssh",
+    ".terraform.d",
+];
+
+/// Is this a store of keys, a device, or the view into another process? Any use of it is asked for.
+pub fn is_sensitive(path: &Path, home: Option<&Path>) -> bool {
+    let key = home.is_some_and(|home| {
+        CREDENTIALS
+            .iter()
+            .any(|store| path.starts_with(home.join(store)))
+    });
+    key || path.starts_with("/proc")
+        || path.starts_with("/dev")
+        || path.starts_with("/sys")
+        || [
+            "/etc/shadow",
+            "/etc/gshadow",
+            "/etc/sudoers",
+            "/run",
+            "/var/run",
+        ]
+        .iter()
+        .any(|store| path.starts_with(store))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,9 +1,12 @@
 //! The run-time layer: which of the tools that exist this session offers.
 
+use std::sync::Arc;
+
 use futures_util::future::join_all;
 use haft_contract::ToolSpec;
 
 use super::registry::{Registry, own_names};
+use crate::permissions::Rules;
 
 /// What is left of the built-ins in simple mode.
 pub const SIMPLE: [&str; 4] = ["Bash", "Read", "Edit", "Write"];
@@ -19,6 +22,8 @@ pub struct Filters {
     pub deny: Vec<String>,
     /// Offer deferred tools in full from the start.
     pub undefer: bool,
+    /// Permission rules: those that deny a tool as a whole keep it out.
+    pub rules: Arc<Rules>,
 }
 
 /// Which built-ins.
@@ -69,7 +74,8 @@ pub(super) async fn apply(registry: Registry, filters: &Filters) -> (Registry, V
                 Selection::All => true,
                 Selection::Only(names) => names.iter().any(|name| answers_to(spec, name)),
             } && (!filters.simple || SIMPLE.contains(&spec.name.as_str())));
-        let denied = filters.deny.iter().any(|name| answers_to(spec, name));
+        let denied = filters.deny.iter().any(|name| answers_to(spec, name))
+            || filters.rules.bans(&spec.name).is_some();
         enabled.next().unwrap_or(false) && selected && !denied
     };
     let Registry {

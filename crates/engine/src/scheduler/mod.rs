@@ -23,7 +23,7 @@ use tokio_util::task::TaskTracker;
 pub(crate) use slots::Slot;
 pub use turn::Turn;
 
-use crate::{Engine, SessionContext};
+use crate::{Engine, SessionContext, settings::Watch};
 
 /// Runs the calls of one session.
 pub struct Scheduler {
@@ -83,7 +83,20 @@ impl Scheduler {
         self.shared.tasks.close();
         self.shared.tasks.wait().await;
         self.shared.tasks.reopen();
+        self.tighten();
         Turn::new(self)
+    }
+}
+
+impl Scheduler {
+    /// Takes over rules that deny or ask from settings files that have changed.
+    fn tighten(&self) {
+        let watch = self.shared.engine.watch.as_ref();
+        if let Some(stricter) = watch.and_then(Watch::tightened) {
+            let mut context = self.shared.context();
+            Arc::make_mut(&mut context.context.rules).extend(stricter);
+            context.version += 1;
+        }
     }
 }
 

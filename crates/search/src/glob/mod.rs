@@ -18,6 +18,7 @@ use ignore::types::Types;
 
 pub use pattern::split_pattern;
 
+use crate::leave_out::LeaveOut;
 use crate::skip::{SkipLog, SkipReason, Skipped};
 use crate::stop::{Completion, Stop, Watch};
 use crate::walk::{Tree, Visitor};
@@ -41,6 +42,8 @@ pub struct GlobQuery {
     pub hidden: bool,
     /// How many paths to give; `None` is all.
     pub limit: Option<usize>,
+    /// What must not be looked at.
+    pub leave_out: LeaveOut,
 }
 
 impl GlobQuery {
@@ -54,6 +57,7 @@ impl GlobQuery {
             respect_ignore: true,
             hidden: true,
             limit: None,
+            leave_out: LeaveOut::default(),
         }
     }
 }
@@ -105,6 +109,7 @@ pub(crate) fn run(
         overrides: Override::empty(),
         types: Types::empty(),
         threads,
+        leave_out: query.leave_out.clone(),
     };
     let pruning = pattern.clone();
     tree.walk(

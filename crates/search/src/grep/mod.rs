@@ -89,6 +89,7 @@ pub(crate) fn run(
             overrides,
             types,
             threads,
+            leave_out: query.leave_out.clone(),
         };
         let pruning = Arc::clone(&harvest);
         let keep = move |entry: &ignore::DirEntry| !pruning.is_beyond(entry.path());

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::LeaveOut;
+
 /// One search. [`GrepQuery::new`] asks for the matching files; set the fields for anything else.
 #[derive(Clone, Debug)]
 pub struct GrepQuery {
@@ -26,6 +28,8 @@ pub struct GrepQuery {
     pub head_limit: Option<usize>,
     /// How many rows to leave out first.
     pub offset: usize,
+    /// What must not be looked at.
+    pub leave_out: LeaveOut,
 }
 
 /// What a row of the answer is.
@@ -58,6 +62,7 @@ impl GrepQuery {
             multiline: false,
             head_limit: None,
             offset: 0,
+            leave_out: LeaveOut::default(),
         }
     }
 

@@ -3,19 +3,48 @@
 //! A table lists the options that keep a command harmless, each with its arity. What is not listed
 //! makes the command unknown: a new option of a new version must never be taken for a harmless one.
 
+mod administration;
+mod archives;
+mod assignments;
 mod awk;
+mod builtins;
+mod compression;
+mod conditions;
+mod editors;
 mod fd;
+mod files;
 mod find;
+mod git;
+mod hosts;
 mod jq;
+mod launchers;
+mod listing;
+mod network;
+mod objects;
 pub mod options;
+mod places;
+mod printing;
+mod privileges;
+mod processes;
 mod program;
+mod reading;
 mod searching;
 #[cfg(test)]
 mod second_languages;
 mod sed;
+mod services;
+mod shells;
 pub mod spec;
+mod system;
+mod tar;
 #[cfg(test)]
 mod testing;
+mod toolchains;
+mod transfers;
+pub mod variables;
+mod verbs;
+mod wrappers;
+mod writing;
 mod xml;
 
 use std::{collections::HashMap, sync::LazyLock};
@@ -25,12 +54,48 @@ use spec::Entry;
 
 /// Every family.
 const FAMILIES: &[&[Entry]] = &[
+    administration::ENTRIES,
+    archives::ENTRIES,
+    assignments::ENTRIES,
     awk::ENTRIES,
+    builtins::ENTRIES,
+    compression::ENTRIES,
+    conditions::ENTRIES,
+    editors::ENTRIES,
+    files::ENTRIES,
+    launchers::ENTRIES,
     fd::ENTRIES,
     find::ENTRIES,
+    git::ENTRIES,
     jq::ENTRIES,
+    listing::ENTRIES,
+    curl::ENTRIES,
+    objects::ENTRIES,
+    openssl::ENTRIES,
+    probes::ENTRIES,
+    remote_shell::ENTRIES,
+    wget::ENTRIES,
+    printing::ENTRIES,
+    privileges::ENTRIES,
+    processes::ENTRIES,
+    reading::ENTRIES,
     searching::ENTRIES,
     sed::ENTRIES,
+    services::cluster::ENTRIES,
+    services::code_host::ENTRIES,
+    services::containers::ENTRIES,
+    services::init::ENTRIES,
+    shells::ENTRIES,
+    system::ENTRIES,
+    javascript::ENTRIES,
+    prints::ENTRIES,
+    python::ENTRIES,
+    rust::ENTRIES,
+    system::ENTRIES,
+    tar::ENTRIES,
+    transfers::ENTRIES,
+    wrappers::ENTRIES,
+    writing::ENTRIES,
     xml::ENTRIES,
 ];
 
@@ -59,5 +124,25 @@ pub fn look(name: &str, argv: &[Arg]) -> Finding {
         Some(Entry::Spec(spec)) => options::judge(spec, argv),
         Some(Entry::Own(_, own)) => own(argv),
         None => Finding::unknown(format!("what {name} does is not known")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{spec::Spec, *};
+
+    #[test]
+    fn every_name_is_listed_once() {
+        let mut seen = HashMap::new();
+        for (family, entries) in FAMILIES.iter().enumerate() {
+            for entry in *entries {
+                let (Entry::Spec(Spec { names, .. }) | Entry::Own(names, _)) = entry;
+                for name in names.split(' ') {
+                    assert!(!name.is_empty(), "a blank too much in {names:?}");
+                    let first = seen.insert(name, family);
+                    assert_eq!(first, None, "{name} is in family {family} too");
+                }
+            }
+        }
     }
 }

@@ -20,6 +20,8 @@ pub struct Parsed<'a> {
     pub options: Vec<Given>,
     /// What is no option.
     pub operands: Vec<&'a Arg>,
+    /// How many of the operands stand before a `--`, if there is one.
+    pub before_dashes: Option<usize>,
     /// The first thing that is not known to be harmless: why, and where.
     pub problem: Option<(Cow<'static, str>, Span)>,
 }
@@ -62,6 +64,13 @@ struct Listed {
     refused: Option<&'static Refused>,
 }
 
+impl Given {
+    /// Is it a file to write, and the file is no file?
+    fn is_discarded(&self) -> bool {
+        self.role == Role::Written && self.value.as_ref().is_some_and(is_no_file)
+    }
+}
+
 impl Parsed<'_> {
     /// Is this option given? By its name in the table.
     pub fn has(&self, name: &str) -> bool {
@@ -92,6 +101,7 @@ impl Parsed<'_> {
         let refused = self
             .options
             .iter()
+            .filter(|given| !given.is_discarded())
             .find_map(|given| Some((given, given.refused?)));
         if let Some((given, refused)) = refused {
             let reason = format!("{} {}", given.name, refused.why);
@@ -113,7 +123,7 @@ impl Parsed<'_> {
     /// Adds what the options' values and the operands are to a finding.
     pub fn with_effects(&self, mut finding: Finding, operands: Operands) -> Finding {
         let work = matches!(self.spec.does, Does::Change(_) | Does::Unsure(_));
-        for given in &self.options {
+        for given in self.options.iter().filter(|given| !given.is_discarded()) {
             let Some(value) = &given.value else { continue };
             match given.role {
                 Role::Text => {}
@@ -133,12 +143,7 @@ impl Parsed<'_> {
 
 /// The effects of operands of a kind.
 fn operand_effects(operands: &[&Arg], kind: Operands, argv: &[Arg]) -> Vec<Effect> {
-    let write = |arg: &&Arg, how| {
-        Effect::Write(Write {
-            path: (*arg).clone(),
-            how,
-        })
-    };
+    let write = |arg: &&Arg, how| written(arg, how);
     match kind {
         Operands::None | Operands::Text => Vec::new(),
         Operands::Files => operands.iter().filter_map(|arg| file(arg)).collect(),
@@ -202,6 +207,31 @@ pub fn tree(arg: &Arg) -> Effect {
     })
 }
 
+/// The names of everything below are looked at.
+pub fn names_below(arg: &Arg) -> Effect {
+    Effect::Read(Read {
+        path: arg.clone(),
+        content: false,
+        walks: true,
+    })
+}
+
+/// A file is written in this way.
+pub fn written(arg: &Arg, how: How) -> Effect {
+    Effect::Write(Write {
+        path: arg.clone(),
+        how,
+    })
+}
+
+/// Is this the name of a place where writing changes no file?
+pub fn is_no_file(arg: &Arg) -> bool {
+    matches!(
+        arg.text(),
+        Some("/dev/null" | "/dev/stdout" | "/dev/stderr")
+    )
+}
+
 /// Judges by a table.
 pub fn judge(spec: &'static Spec, argv: &[Arg]) -> Finding {
     let parsed = parse(spec, argv);
@@ -219,11 +249,20 @@ pub fn parse<'a>(spec: &'static Spec, argv: &'a [Arg]) -> Parsed<'a> {
         argv,
         options: Vec::new(),
         operands: Vec::new(),
+        before_dashes: None,
         problem: None,
     };
     let mut rest = argv.get(1..).unwrap_or_default().iter();
     while let Some(arg) = rest.next() {
-        let Some(text) = arg.text() else {
+        if parsed.holds_value(arg) {
+            continue;
+        }
+        // A pattern that begins with a dash matches no file in practice, and then it is an option.
+        let dashed = match &arg.value {
+            Value::Glob(text) if !spec.strict && text.starts_with('-') => Some(text.as_str()),
+            _ => None,
+        };
+        let Some(text) = arg.text().or(dashed) else {
             if spec.strict {
                 parsed.doubt(
                     "what an expansion gives may be an option that does harm",
@@ -242,6 +281,7 @@ pub fn parse<'a>(spec: &'static Spec, argv: &'a [Arg]) -> Parsed<'a> {
             continue;
         };
         if text == "--" {
+            parsed.before_dashes = Some(parsed.operands.len());
             parsed.rest_are_operands(rest.as_slice());
             break;
         }
@@ -283,6 +323,56 @@ impl<'a> Parsed<'a> {
             role: listed.role,
             refused: listed.refused,
         });
+    }
+
+    /// Reads a word such as `-n$count` or `--lines=$count`, where the expansion is only the value of an
+    /// option. `false`: it is not such a word.
+    fn holds_value(&mut self, arg: &Arg) -> bool {
+        let Value::Unknown { prefix, one } = &arg.value else {
+            return false;
+        };
+        if !prefix.starts_with('-') || (self.spec.strict && !one) {
+            return false;
+        }
+        let (mut flags, mut found) = (Vec::new(), None);
+        if prefix.starts_with("--") || self.spec.style == Style::Words {
+            found = prefix
+                .split_once('=')
+                .and_then(|(name, value)| Some((find_long(self.spec, name)?, value)));
+        } else {
+            for (at, letter) in prefix.char_indices().skip(1) {
+                match find_short(self.spec, letter) {
+                    None => return false,
+                    Some(listed) if listed.arity == Arity::Flag => flags.push(listed),
+                    Some(listed) => {
+                        found = Some((listed, &prefix[at + letter.len_utf8()..]));
+                        break;
+                    }
+                }
+            }
+        }
+        let Some((listed, value)) = found.filter(|(listed, _)| listed.arity != Arity::Flag) else {
+            return false;
+        };
+        // An empty expansion would make the next word the value.
+        let may_take_next =
+            !prefix.starts_with("--") && listed.arity == Arity::Required && value.is_empty();
+        if self.spec.strict && may_take_next {
+            return false;
+        }
+        for flag in flags {
+            self.give(flag, None, arg.span);
+        }
+        let value = Value::Unknown {
+            prefix: value.to_owned(),
+            one: *one,
+        };
+        let value = Arg {
+            span: arg.span,
+            value,
+        };
+        self.give(listed, Some(value), arg.span);
+        true
     }
 
     /// The value of an option that takes the next word.
@@ -375,7 +465,7 @@ fn find_long(spec: &'static Spec, name: &str) -> Option<Listed> {
     if let Some(exact) = listed(spec).find(|listed| listed.name == name) {
         return Some(exact);
     }
-    if spec.style == Style::Words || name.len() < 3 {
+    if matches!(spec.style, Style::Words | Style::Whole) || name.len() < 3 {
         return None;
     }
     let mut fitting = listed(spec).filter(|listed| listed.name.starts_with(name));
@@ -425,6 +515,13 @@ fn words(
             && !name.starts_with("--")
             && name.len() > 2
             && name != "-#";
+        debug_assert!(
+            arity == Arity::Flag
+                || style == Style::Words
+                || name.starts_with("--")
+                || name.len() == 2,
+            "{word}: only one letter takes a value"
+        );
         let letters: &'static str = if bundle { &name[1..] } else { "" };
         let one = (!bundle).then_some(Listed {
             name,
@@ -448,6 +545,7 @@ fn short(letter: &'static str) -> &'static str {
                          -a-b-c-d-e-f-g-h-i-j-k-l-m-n-o-p-q-r-s-t-u-v-w-x-y-z-@-?-+-%-.-,-_-/-=-:";
     let bytes = NAMES.as_bytes();
     let at = (0..bytes.len() / 2).find(|at| bytes[at * 2 + 1] == letter.as_bytes()[0]);
+    debug_assert!(at.is_some(), "{letter} is no letter of an option");
     at.map_or("", |at| &NAMES[at * 2..at * 2 + 2])
 }
 
@@ -538,6 +636,54 @@ mod tests {
             let finding = judge(&SORT, &argv(words));
             let got = format!("{}: {}", finding.verdict.name(), finding.reason);
             assert_eq!(got, expected, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn an_expansion_may_be_the_value_of_an_option() {
+        static HEAD: Spec = Spec::reads("head", "-q -n: --lines=");
+        let unknown = |prefix: &str, one| Arg {
+            span: Span { start: 0, end: 1 },
+            value: Value::Unknown {
+                prefix: prefix.to_owned(),
+                one,
+            },
+        };
+        let cases = [
+            // (the table, how the word begins, it stays one word, is it read-only)
+            (&HEAD, "-n", false, true),
+            (&HEAD, "-qn", false, true),
+            (&HEAD, "--lines=", false, true),
+            (&HEAD, "-q", true, false),
+            (&HEAD, "-", true, false),
+            (&HEAD, "-Z", true, false),
+            (&SORT, "-k", true, false),
+            (&SORT, "-k1", true, true),
+            (&SORT, "-k1", false, false),
+            (&SORT, "--key=", true, true),
+            (&SORT, "--key=", false, false),
+            (&SORT, "--output=", true, false),
+            (&SORT, "-o", true, false),
+        ];
+        for (spec, prefix, one, read_only) in cases {
+            let name = argv(&["name"]);
+            let finding = judge(spec, &[name[0].clone(), unknown(prefix, one)]);
+            let got = finding.verdict == Verdict::ReadOnly;
+            assert_eq!(got, read_only, "{prefix} {one}: {}", finding.reason);
+        }
+    }
+
+    #[test]
+    fn writing_to_no_file_is_no_write() {
+        for (target, verdict) in [
+            ("/dev/null", Verdict::ReadOnly),
+            ("/dev/stdout", Verdict::ReadOnly),
+            ("/dev/null/../x", Verdict::Mutating),
+            ("/dev/sda", Verdict::Mutating),
+        ] {
+            let finding = judge(&SORT, &argv(&["sort", "-o", target]));
+            assert_eq!(finding.verdict, verdict, "{target}");
+            assert_eq!(finding.effects.is_empty(), verdict == Verdict::ReadOnly);
         }
     }
 

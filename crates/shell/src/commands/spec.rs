@@ -47,6 +47,9 @@ pub enum Style {
     Gnu,
     /// The same, but the first operand ends them.
     Posix,
+    /// Options anywhere, short ones bundled, long ones never abbreviated: an option that the table
+    /// lacks must not be taken for a longer one that it has (programs in Go, and many others).
+    Whole,
     /// Each word behind one dash is an option of its own: `-name`, `-version`.
     Words,
 }
@@ -174,6 +177,16 @@ pub const fn runs(options: &'static str, why: &'static str) -> Refused {
         verdict: Verdict::Unknown,
         why,
         exact: true,
+    }
+}
+
+/// An option that makes a command nobody can vouch for.
+pub const fn doubts(options: &'static str, why: &'static str) -> Refused {
+    Refused {
+        options,
+        verdict: Verdict::Unknown,
+        why,
+        exact: false,
     }
 }
 

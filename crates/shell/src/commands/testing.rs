@@ -1,13 +1,17 @@
 //! Looking at lines as tests write them.
 
-use super::look;
+use super::{
+    look,
+    spec::{Spec, Style},
+};
 use crate::{
     arg::{Arg, Value},
     ast::Span,
-    effect::{Effect, Finding, Verdict},
+    effect::{Effect, Finding, Start, Verdict},
 };
 
-/// The words of a simple line: blanks set them off, `'…'` quotes, `$x` is an expansion, `*` a glob.
+/// The words of a simple line: blanks set them off, `'…'` quotes, `$x` is an expansion, `"$x"`
+/// one that stays one word, `*` a glob.
 pub(super) fn argv(line: &str) -> Vec<Arg> {
     let mut words = Vec::new();
     let mut letters = line.char_indices().peekable();
@@ -17,11 +21,12 @@ pub(super) fn argv(line: &str) -> Vec<Arg> {
             continue;
         }
         let (mut text, mut quoted, mut end) = (String::new(), false, start);
-        let (mut glob, mut prefix) = (false, None);
+        let (mut glob, mut prefix, mut one) = (false, None, false);
         while let Some(&(at, letter)) = letters.peek() {
             match letter {
                 ' ' if !quoted => break,
                 '\'' => quoted = !quoted,
+                '"' if !quoted => one = true,
                 '$' if !quoted => {
                     prefix.get_or_insert_with(|| text.clone());
                 }
@@ -34,7 +39,7 @@ pub(super) fn argv(line: &str) -> Vec<Arg> {
             letters.next();
         }
         let value = match prefix {
-            Some(prefix) => Value::Unknown { prefix, one: false },
+            Some(prefix) => Value::Unknown { prefix, one },
             None if glob => Value::Glob(text),
             None => Value::Literal(text),
         };
@@ -42,6 +47,11 @@ pub(super) fn argv(line: &str) -> Vec<Arg> {
         words.push(Arg { span, value });
     }
     words
+}
+
+/// Lines set off by `;`.
+pub(super) fn each(lines: &str) -> Vec<&str> {
+    lines.split(';').map(str::trim).collect()
 }
 
 /// What is found about a simple line.
@@ -84,11 +94,24 @@ pub(super) fn effects(line: &str) -> Vec<String> {
     find(line).effects.iter().map(effect).collect()
 }
 
+/// What is started, as lines; `…` stands for more words.
+pub(super) fn starts(line: &str) -> Vec<String> {
+    let start = |start: &Start| match start {
+        Start::Script(text) => format!("script {}", path(text)),
+        Start::Command { argv, more } => {
+            let words: Vec<String> = argv.iter().map(path).collect();
+            format!("{}{}", words.join(" "), if *more { " …" } else { "" })
+        }
+    };
+    find(line).starts.iter().map(start).collect()
+}
+
 fn effect(effect: &Effect) -> String {
     match effect {
         Effect::Read(read) => {
             let what = match (read.content, read.walks) {
-                (false, _) => "names",
+                (false, false) => "names",
+                (false, true) => "names below",
                 (true, false) => "read",
                 (true, true) => "tree",
             };
@@ -107,4 +130,43 @@ fn path(arg: &Arg) -> String {
         Value::Glob(text) => format!("glob({text})"),
         Value::Unknown { prefix, .. } => format!("{prefix}$"),
     }
+}
+
+/// A table is written as its reader reads it: `-ab:` would be neither `-a` nor `-b:`, and an option
+/// that is listed as harmless too would never be refused.
+pub(super) fn assert_well_formed(specs: &[Spec]) {
+    for spec in specs {
+        let harmless = spec.options.split_ascii_whitespace();
+        let refused = spec.refused.iter();
+        let refused = refused.flat_map(|refused| refused.options.split_ascii_whitespace());
+        for word in harmless.clone().chain(refused.clone()) {
+            let name = word.trim_end_matches(['?', ':', '=', '<', '>']);
+            let short = !name.starts_with("--") && spec.style != Style::Words;
+            let valued = name.len() != word.len();
+            assert!(name.starts_with('-'), "{}: {word}", spec.names);
+            assert!(
+                !(short && valued && name.len() != 2),
+                "{}: {word}",
+                spec.names
+            );
+            assert!(!short || !word.ends_with('='), "{}: {word}", spec.names);
+            let colon = word.ends_with(':') && spec.style != Style::Words;
+            assert!(short || !colon, "{}: {word}", spec.names);
+        }
+        let harmless: Vec<String> = harmless.flat_map(|word| names(word, spec.style)).collect();
+        for name in refused.flat_map(|word| names(word, spec.style)) {
+            assert!(!harmless.contains(&name), "{}: {name}", spec.names);
+        }
+    }
+}
+
+fn names(word: &str, style: Style) -> Vec<String> {
+    let name = word.trim_end_matches(['?', ':', '=', '<', '>']);
+    if name.starts_with("--") || style == Style::Words || name == "-#" {
+        return vec![name.to_owned()];
+    }
+    name[1..]
+        .chars()
+        .map(|letter| format!("-{letter}"))
+        .collect()
 }

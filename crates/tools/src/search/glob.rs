@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{TIMEOUT, caveats, explain, profile, stop, timed_out};
+use super::{TIMEOUT, caveats, explain, leave_out, profile, stop, timed_out};
 use crate::{
     blocking::blocking,
     paths::{fill_path, shown},
@@ -84,6 +84,7 @@ impl Input {
             respect_ignore: settings.respect_ignore,
             hidden: settings.hidden,
             limit: Some(MAX_FILES),
+            leave_out: leave_out(&cx.permissions.hidden, &base),
             ..GlobQuery::new(&self.pattern, base)
         }
     }

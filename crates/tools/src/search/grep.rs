@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{TIMEOUT, caveats, explain, profile, stop, timed_out};
+use super::{TIMEOUT, caveats, explain, leave_out, profile, stop, timed_out};
 use crate::{
     blocking::blocking,
     paths::{fill_path, shown},
@@ -142,6 +142,7 @@ impl Input {
             multiline: self.multiline,
             head_limit: (self.head_limit > 0).then(|| size(self.head_limit)),
             offset: size(self.offset),
+            leave_out: leave_out(&cx.permissions.hidden, &path),
             ..GrepQuery::new(&self.pattern, path)
         }
     }

@@ -7,8 +7,8 @@ mod grep;
 
 use std::{path::Path, time::Duration};
 
-use haft_contract::{Access, CallContext, Profile, ToolError};
-use haft_search::{Completion, SearchError, Skip, SkipReason, Skipped, Stop, StopReason};
+use haft_contract::{Access, CallContext, Hidden, Profile, ToolError};
+use haft_search::{Completion, LeaveOut, SearchError, Skip, SkipReason, Skipped, Stop, StopReason};
 
 pub(crate) use glob::Glob;
 pub(crate) use grep::Grep;
@@ -36,6 +36,23 @@ fn profile(search_hint: &'static str) -> Profile {
 pub(crate) fn stop(cx: &CallContext, timeout: Duration) -> Stop {
     let cancel = cx.cancel.clone();
     Stop::after(timeout).or_when(move || cancel.is_cancelled())
+}
+
+/// What a search below `root` must not look at, by the name it is found under and by its real one.
+pub(crate) fn leave_out(hidden: &Hidden, root: &Path) -> LeaveOut {
+    if hidden.is_empty() {
+        return LeaveOut::default();
+    }
+    let hidden = hidden.clone();
+    let real = root.canonicalize().ok().filter(|real| real != root);
+    let root = root.to_path_buf();
+    LeaveOut::when(move |path| {
+        let elsewhere = || {
+            let below = path.strip_prefix(&root).ok()?;
+            Some(hidden.hides(&real.as_ref()?.join(below)))
+        };
+        hidden.hides(path) || elsewhere().unwrap_or(false)
+    })
 }
 
 /// The text of an error, completed with what only a tool knows.

@@ -24,7 +24,7 @@ use super::{explain, profile, ticket};
 use crate::{
     blocking::blocking,
     paths::{fill_path, shown},
-    search::{stop, timed_out},
+    search::{leave_out, stop, timed_out},
     words::counted,
 };
 
@@ -121,7 +121,9 @@ impl Input {
             .map_or_else(|| cwd.to_path_buf(), |path| cwd.join(path))
     }
 
-    fn query(&self, rewrite: &Rewrite, cwd: &Path) -> GrepQuery {
+    fn query(&self, rewrite: &Rewrite, cx: &CallContext) -> GrepQuery {
+        let cwd: &Path = &cx.cwd;
+        let base = self.base(cwd);
         let mut globs = self.glob.as_deref().map(split_globs).unwrap_or_default();
         let excluded = self.exclude.as_deref().map(split_globs).unwrap_or_default();
         globs.extend(excluded.into_iter().map(|glob| format!("!{glob}")));
@@ -130,7 +132,8 @@ impl Input {
             globs,
             mode: GrepMode::FilesWithMatches,
             multiline: rewrite.spans_lines(),
-            ..GrepQuery::new(rewrite.search_pattern(), self.base(cwd))
+            leave_out: leave_out(&cx.permissions.locked, &base),
+            ..GrepQuery::new(rewrite.search_pattern(), base)
         }
     }
 }
@@ -191,7 +194,7 @@ impl Tool for ReplaceInFiles {
                     .map_err(ToolError::Refused)?;
                 let engine = cx.services.get::<Engine>()?;
                 engine
-                    .check_grep(&input.query(&rewrite, &cx.cwd))
+                    .check_grep(&input.query(&rewrite, cx))
                     .map(|()| Check::Pass)
                     .map_err(|error| ToolError::Refused(error.to_string()))
             }
@@ -298,7 +301,7 @@ impl ReplaceInFiles {
 async fn look(input: &Input, rewrite: &Rewrite, cx: &CallContext) -> Result<Preview, ToolError> {
     let engine = cx.services.get::<Engine>()?;
     let journal = cx.services.get::<Journal>()?;
-    let query = input.query(rewrite, &cx.cwd);
+    let query = input.query(rewrite, cx);
     let (rewrite, stop, cx) = (rewrite.clone(), stop(cx, TIMEOUT), cx.clone());
     blocking(move || {
         let report = engine

@@ -1,0 +1,198 @@
+//! A decision as a tree: the parts of the call, what they do, and what decided.
+
+use haft::engine::permissions::{
+    Behavior, Covered, Decision, Facts, Policy, Setting, decide, suggest, uncovered,
+};
+use haft_shell::{Arg, Effect, How, Part, Value as ArgValue};
+use serde_json::{Value, json};
+
+use crate::{
+    args::Session,
+    exit::Exit,
+    modes::call,
+    settings,
+    show::{self, Style},
+};
+
+pub(super) fn run(
+    session: &Session,
+    bash: Option<String>,
+    words: &[String],
+    as_json: bool,
+) -> anyhow::Result<Exit> {
+    let cwd = settings::cwd(session)?;
+    let permitted = settings::load(session, &cwd)?;
+    settings::report(&permitted.settings);
+    let policy = super::policy(&permitted);
+    let setting = Setting {
+        cwd: cwd.clone(),
+        home: policy.home.clone(),
+    };
+    let (tool, input) = match (bash, words) {
+        (Some(command), _) => ("Bash".to_owned(), json!({ "command": command })),
+        (None, [tool, input @ ..]) => (tool.clone(), call::input(input)?),
+        (None, []) => anyhow::bail!("say which call, or --bash 'COMMAND'"),
+    };
+    let facts = Facts::named(&tool, &input, &setting);
+    let explained = Explained {
+        decision: decide(&policy, &facts),
+        rules: suggestions(&policy, &facts, &cwd),
+        parts: uncovered(&policy, &facts),
+        facts: &facts,
+    };
+    let text = if as_json {
+        serde_json::to_string_pretty(&explained.json())?
+    } else {
+        explained.tree(Style::of_stdout())
+    };
+    show::line(&text)?;
+    Ok(Exit::Success)
+}
+
+fn suggestions(policy: &Policy, facts: &Facts, cwd: &std::path::Path) -> Vec<String> {
+    let bases = haft::engine::permissions::Bases {
+        cwd: cwd.to_path_buf(),
+        home: policy.home.clone().unwrap_or_default(),
+        slash: cwd.to_path_buf(),
+    };
+    match decide(policy, facts).behavior {
+        Behavior::Ask => suggest(policy, facts, &bases),
+        Behavior::Allow | Behavior::Deny => Vec::new(),
+    }
+}
+
+struct Explained<'a> {
+    decision: Decision,
+    rules: Vec<String>,
+    parts: Vec<(usize, Covered)>,
+    facts: &'a Facts,
+}
+
+impl Explained<'_> {
+    fn tree(&self, style: Style) -> String {
+        let Decision { behavior, because } = &self.decision;
+        let because = show::clean(&because.to_string());
+        let mut text = format!("{}: {because}\n", style.bold(behavior.name()));
+        if let Some(shell) = &self.facts.shell {
+            for (at, covered) in &self.parts {
+                let part = &shell.analysis.parts[*at];
+                let depth = depth(&shell.analysis.parts, part);
+                let indent = "  ".repeat(depth + 1);
+                let name = if part.text.is_empty() {
+                    let line = shell.line.get(part.span.start..part.span.end);
+                    line.unwrap_or_default()
+                } else {
+                    &part.text
+                };
+                let (word, why) = words(covered);
+                text += &format!(
+                    "{indent}{}  {}\n",
+                    style.bold(&show::clean(name).replace('\n', " ")),
+                    style.dim(&format!("{word}: {}", show::clean(&why)))
+                );
+                for effect in &part.finding.effects {
+                    text += &format!("{indent}    {}\n", show::clean(&effect_text(effect)));
+                }
+            }
+        } else {
+            for touched in &self.facts.reads {
+                text += &format!("  reads {}\n", touched.real.display());
+            }
+            for touched in &self.facts.writes {
+                text += &format!("  writes {}\n", touched.real.display());
+            }
+            for target in &self.facts.fetches {
+                text += &format!("  contacts {}\n", show::clean(&target.host));
+            }
+        }
+        if !self.rules.is_empty() {
+            text += &format!("would be allowed by: {}\n", self.rules.join(", "));
+        }
+        text.trim_end().to_owned()
+    }
+
+    fn json(&self) -> Value {
+        let parts: Vec<Value> = match &self.facts.shell {
+            None => Vec::new(),
+            Some(shell) => self
+                .parts
+                .iter()
+                .map(|(at, covered)| {
+                    let part = &shell.analysis.parts[*at];
+                    let (word, why) = words(covered);
+                    json!({
+                        "text": part.text,
+                        "span": [part.span.start, part.span.end],
+                        "argv": part.argv.iter().map(arg_text).collect::<Vec<_>>(),
+                        "verdict": part.finding.verdict.name(),
+                        "reason": part.finding.reason,
+                        "effects": part.finding.effects.iter().map(effect_text).collect::<Vec<_>>(),
+                        "covered": word,
+                        "because": why,
+                        "started_by": part.outer,
+                    })
+                })
+                .collect(),
+        };
+        let paths = |touched: &[haft::engine::permissions::Touched]| -> Vec<String> {
+            let real = touched.iter().map(|path| path.real.display().to_string());
+            real.collect()
+        };
+        json!({
+            "decision": self.decision.behavior.name(),
+            "because": self.decision.because.to_string(),
+            "tool": self.facts.tool,
+            "verdict": self.facts.shell.as_ref().map(|shell| shell.analysis.verdict.name()),
+            "reason": self.facts.shell.as_ref().map(|shell| shell.analysis.reason.clone()),
+            "reads": paths(&self.facts.reads),
+            "writes": paths(&self.facts.writes),
+            "parts": parts,
+            "rules_that_would_allow": self.rules,
+        })
+    }
+}
+
+fn words(covered: &Covered) -> (&'static str, String) {
+    match covered {
+        Covered::Harmless => ("allowed", "it is harmless".to_owned()),
+        Covered::By(because) => ("allowed", because.to_string()),
+        Covered::Nothing(why) => ("asks", why.clone()),
+    }
+}
+
+fn depth(parts: &[Part], part: &Part) -> usize {
+    let mut depth = 0;
+    let mut outer = part.outer;
+    while let Some(at) = outer {
+        depth += 1;
+        outer = parts[at].outer;
+    }
+    depth
+}
+
+fn effect_text(effect: &Effect) -> String {
+    match effect {
+        Effect::Read(read) if read.walks => {
+            format!("reads everything below {}", arg_text(&read.path))
+        }
+        Effect::Read(read) if read.content => format!("reads {}", arg_text(&read.path)),
+        Effect::Read(read) => format!("looks at {}", arg_text(&read.path)),
+        Effect::Write(write) => match write.how {
+            How::Removal => format!("removes {}", arg_text(&write.path)),
+            How::Work | How::Twist | How::Redirect => {
+                format!("writes {}", arg_text(&write.path))
+            }
+        },
+        Effect::Net(Some(host)) => format!("contacts {host}"),
+        Effect::Net(None) => "contacts a host".to_owned(),
+        Effect::Env(name) => format!("sets {name}"),
+        Effect::Opaque(why) => format!("runs something unseen: {why}"),
+    }
+}
+
+fn arg_text(arg: &Arg) -> String {
+    match &arg.value {
+        ArgValue::Literal(text) | ArgValue::Braced(text) | ArgValue::Glob(text) => text.clone(),
+        ArgValue::Unknown { prefix, .. } => format!("{prefix}…"),
+    }
+}

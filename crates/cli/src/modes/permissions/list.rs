@@ -1,0 +1,52 @@
+//! The rules in force.
+
+use serde_json::json;
+
+use crate::{args::Session, exit::Exit, settings, show};
+
+pub(super) fn run(session: &Session, json: bool) -> anyhow::Result<Exit> {
+    let cwd = settings::cwd(session)?;
+    let permitted = settings::load(session, &cwd)?;
+    settings::report(&permitted.settings);
+    if json {
+        let rules: Vec<_> = permitted
+            .rules
+            .iter()
+            .map(|rule| {
+                json!({
+                    "list": rule.list.name(),
+                    "rule": rule.text,
+                    "scope": rule.source.scope.name(),
+                    "file": rule.source.file.as_deref(),
+                    "line": rule.source.line,
+                })
+            })
+            .collect();
+        let all = json!({
+            "mode": permitted.mode.name(),
+            "directories": permitted.directories,
+            "rules": rules,
+        });
+        show::line(&serde_json::to_string_pretty(&all)?)?;
+        return Ok(Exit::Success);
+    }
+    show::line(&format!("mode {}", permitted.mode.name()))?;
+    if permitted.rules.is_empty() {
+        show::line(
+            "no rules: reads inside the working directories and harmless commands run, the rest asks",
+        )?;
+        return Ok(Exit::Success);
+    }
+    let mut rows = vec![["LIST", "RULE", "FROM"].map(str::to_owned)];
+    let mut rules: Vec<_> = permitted.rules.iter().collect();
+    rules.sort_by_key(|rule| rule.list);
+    for rule in rules {
+        rows.push([
+            rule.list.name().to_owned(),
+            show::clean(&rule.text),
+            rule.source.to_string(),
+        ]);
+    }
+    show::line(&show::table(&rows))?;
+    Ok(Exit::Success)
+}

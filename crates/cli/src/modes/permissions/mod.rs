@@ -1,0 +1,74 @@
+//! `haft permissions`: what may run here, and why.
+
+mod explain;
+mod jsonl;
+mod list;
+
+use std::io::{self, IsTerminal};
+
+use haft::engine::{permissions::Policy, settings::TrustFile};
+
+use crate::{
+    args::{Permissions, Session},
+    exit::Exit,
+    settings, show,
+};
+
+pub(crate) fn run(session: &Session, asked: Permissions) -> anyhow::Result<Exit> {
+    match asked {
+        Permissions::Explain { bash, call, json } => explain::run(session, bash, &call, json),
+        Permissions::Classify { .. } => jsonl::run(jsonl::classify),
+        Permissions::Check { .. } => jsonl::run(jsonl::check),
+        Permissions::List { json } => list::run(session, json),
+        Permissions::Trust { yes } => trust(session, yes),
+    }
+}
+
+/// The policy that a session here would have.
+fn policy(permitted: &settings::Permitted) -> Policy {
+    let places = &permitted.settings.places;
+    let mut roots = vec![places.cwd.clone()];
+    roots.extend(permitted.directories.iter().cloned());
+    Policy {
+        home: Some(places.home.clone()),
+        rules: permitted.rules.clone().into(),
+        ..Policy::of_directories(permitted.mode, &roots)
+    }
+}
+
+fn trust(session: &Session, yes: bool) -> anyhow::Result<Exit> {
+    let cwd = settings::cwd(session)?;
+    let permitted = settings::load(session, &cwd)?;
+    let places = &permitted.settings.places;
+    let things = permitted.settings.running_things();
+    let directory = haft::engine::settings::trust::directory(places);
+    show::line(&format!("Trusting {} lets these act:", directory.display()))?;
+    show::line("  allow rules and additional directories of its settings")?;
+    for (name, value) in &things {
+        show::line(&format!("  {name}:"))?;
+        for line in serde_json::to_string_pretty(value)?.lines() {
+            show::line(&format!("    {}", show::clean(line)))?;
+        }
+    }
+    if let Some(changed) = TrustFile::read(places).changes(places, &things) {
+        for change in changed {
+            show::line(&format!("  since you trusted it last, {change}"))?;
+        }
+    }
+    if !yes {
+        anyhow::ensure!(
+            io::stdin().is_terminal(),
+            "nobody can be asked here; say --yes if you have looked at it"
+        );
+        show::prompt("Trust it? [y]es, [n]o: ");
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer)?;
+        if !["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
+            show::line("Not trusted.")?;
+            return Ok(Exit::Success);
+        }
+    }
+    let directory = TrustFile::add(places, &things)?;
+    show::line(&format!("{} is trusted.", directory.display()))?;
+    Ok(Exit::Success)
+}

@@ -1,0 +1,141 @@
+//! What flags and settings files say together.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context;
+use haft::{
+    PermissionMode,
+    engine::{
+        hooks::Hooks,
+        permissions::{Bases, KeepRules, Rules, Scope},
+        settings::{Flags, Places, Settings, Trust, trust::LocalRules},
+    },
+};
+
+use crate::{args::Session, show};
+
+/// What a session is permitted.
+pub(crate) struct Permitted {
+    pub(crate) settings: Settings,
+    pub(crate) flags: Flags,
+    pub(crate) rules: Rules,
+    pub(crate) directories: Vec<PathBuf>,
+    pub(crate) mode: PermissionMode,
+    pub(crate) hooks: Hooks,
+}
+
+/// The directory to work in.
+pub(crate) fn cwd(session: &Session) -> anyhow::Result<PathBuf> {
+    match &session.cwd {
+        Some(cwd) => std::path::absolute(cwd).context("the directory cannot be found"),
+        None => env::current_dir().context("the current directory cannot be found"),
+    }
+}
+
+/// Loads what counts.
+pub(crate) fn load(session: &Session, cwd: &Path) -> anyhow::Result<Permitted> {
+    let flags = Flags {
+        settings: session.settings.clone(),
+        sources: session
+            .setting_sources
+            .as_deref()
+            .map(sources)
+            .transpose()?,
+    };
+    let places = Places::of_process(cwd);
+    let mut settings = Settings::load(places, &flags, Trust::default());
+    settings.trust = Trust::of(&settings.places, &flags, &settings.running_things());
+    let rules = settings.rules(&session.allowed_tools, &session.disallowed_tools);
+    let directories = settings.directories();
+    let hooks = hooks(&mut settings);
+    let from_files = settings.default_mode();
+    let mode = if session.dangerously_skip_permissions {
+        PermissionMode::BypassPermissions
+    } else {
+        match session.permission_mode {
+            Some(mode) => mode.into(),
+            None => from_files.unwrap_or_default(),
+        }
+    };
+    if mode == PermissionMode::BypassPermissions {
+        anyhow::ensure!(
+            !settings.bypass_is_disabled(),
+            "bypassPermissions is switched off by the settings (disableBypassPermissionsMode)"
+        );
+        anyhow::ensure!(
+            !is_root() || env::var_os("IS_SANDBOX").is_some_and(|value| value == "1"),
+            "bypassPermissions is refused for root; run as another user, or set IS_SANDBOX=1 where \
+             the whole machine is a sandbox"
+        );
+    }
+    Ok(Permitted {
+        settings,
+        flags,
+        rules,
+        directories,
+        mode,
+        hooks,
+    })
+}
+
+fn hooks(settings: &mut Settings) -> Hooks {
+    let bases = Bases {
+        cwd: settings.places.cwd.clone(),
+        home: settings.places.home.clone(),
+        slash: settings.places.cwd.clone(),
+    };
+    let mut handlers = Vec::new();
+    for (scope, file, value) in settings.hooks() {
+        let (read, problems) = haft::engine::hooks::read(scope, file.as_ref(), &value, &bases);
+        handlers.extend(read);
+        settings.problems.extend(problems);
+    }
+    Hooks::new(handlers, &settings.places.cwd)
+}
+
+/// Tells a person what was wrong with the settings, and what was left out.
+pub(crate) fn report(settings: &Settings) {
+    for problem in &settings.problems {
+        show::complain(&format!("haft: {problem}"));
+    }
+    if let Some(untrusted) = settings.untrusted() {
+        show::complain(&format!("haft: {untrusted}"));
+    }
+}
+
+fn sources(list: &str) -> anyhow::Result<Vec<Scope>> {
+    let names = list
+        .split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty());
+    names
+        .map(|name| match name {
+            "user" => Ok(Scope::User),
+            "project" => Ok(Scope::Project),
+            "local" => Ok(Scope::Local),
+            other => anyhow::bail!("--setting-sources {other}: expected user, project or local"),
+        })
+        .collect()
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Writes rules that a person agreed to into the local settings file.
+pub(crate) struct Keeper(pub(crate) LocalRules);
+
+impl KeepRules for Keeper {
+    fn keep(&self, rules: &[String]) {
+        let file = self.0.file.display();
+        match self.0.add(rules) {
+            Ok(()) => show::complain(&format!("  kept in {file}")),
+            Err(problem) => show::complain(&format!(
+                "haft: {file}: the rule could not be written ({problem}); it counts for this session"
+            )),
+        }
+    }
+}

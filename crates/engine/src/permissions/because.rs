@@ -1,0 +1,145 @@
+//! A decision and its reason.
+
+use std::{fmt, path::PathBuf};
+
+use haft_contract::PermissionMode;
+
+use super::rules::{List, Rule};
+
+/// A decision and its reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// What happens.
+    pub behavior: Behavior,
+    /// Why.
+    pub because: Because,
+}
+
+/// What happens to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Behavior {
+    /// It runs.
+    Allow,
+    /// A person decides.
+    Ask,
+    /// It does not run.
+    Deny,
+}
+
+impl Behavior {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+/// Why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Because {
+    /// It changes nothing.
+    ReadOnly,
+    /// The tool said so.
+    Tool(String),
+    /// A rule says so.
+    Rule {
+        /// As written.
+        rule: String,
+        /// In which list.
+        list: List,
+        /// Where it stands.
+        source: String,
+        /// What of the call it fitted; empty for the call as a whole.
+        on: String,
+    },
+    /// Something is denied, and whether this touches it cannot be told.
+    Undecidable(String),
+    /// A directory whose removal nobody survives.
+    Critical(String),
+    /// A file that decides what other programs run.
+    Protected(PathBuf),
+    /// Keys, devices, other processes.
+    Sensitive(PathBuf),
+    /// A path outside the working directories.
+    Outside(PathBuf),
+    /// An address that no rule may allow.
+    Address(String),
+    /// It needs a person by its nature.
+    Interactive,
+    /// A hook said so.
+    Hook,
+    /// It runs in the sandbox.
+    Sandboxed,
+    /// The mode lets it through, or holds it up.
+    Mode(PermissionMode),
+    /// A part of a command line that nothing lets through: what, and why it is not harmless.
+    Command {
+        /// The part as written.
+        part: String,
+        /// Why it is not harmless.
+        why: String,
+    },
+    /// It changes something and nothing lets it through.
+    Changes,
+}
+
+impl Because {
+    pub(super) fn rule(rule: &Rule, on: String) -> Self {
+        Self::Rule {
+            rule: rule.text.clone(),
+            list: rule.list,
+            source: rule.source.to_string(),
+            on,
+        }
+    }
+}
+
+impl fmt::Display for Because {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ReadOnly => f.write_str("it only reads"),
+            Self::Tool(reason) => f.write_str(reason),
+            Self::Rule {
+                rule,
+                list,
+                source,
+                on,
+            } => {
+                write!(f, "{} rule {rule} ({source})", list.name())?;
+                if on.is_empty() {
+                    Ok(())
+                } else {
+                    write!(f, " fits {on}")
+                }
+            }
+            Self::Undecidable(why) => write!(f, "{why}, and something is denied here"),
+            Self::Critical(path) => write!(f, "it would remove {path}"),
+            Self::Protected(path) => write!(
+                f,
+                "{} is a control file: what it says is run by other programs",
+                path.display()
+            ),
+            Self::Sensitive(path) => {
+                write!(
+                    f,
+                    "{} holds keys, or is a device or process",
+                    path.display()
+                )
+            }
+            Self::Outside(path) => {
+                write!(f, "{} is outside the working directories", path.display())
+            }
+            Self::Address(why) => f.write_str(why),
+            Self::Interactive => f.write_str("it puts a question to a person"),
+            Self::Hook => f.write_str("a hook decided so"),
+            Self::Sandboxed => f.write_str("it runs in the sandbox"),
+            Self::Mode(mode) => write!(f, "permission mode is {}", mode.name()),
+            Self::Command { part, why } if part.is_empty() => f.write_str(why),
+            Self::Command { part, why } => write!(f, "`{part}`: {why}"),
+            Self::Changes => f.write_str("it changes something"),
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! What lets a call through: every effect must be covered by something.
+
+use haft_contract::PermissionMode;
+use haft_shell::{Cover, Effect, How, Part, Verdict, is_safe_variable};
+
+use super::{
+    Because, Facts, Policy, Touched, matching,
+    rules::{Content, List, Rule, collapse},
+    shell_facts::{LONGEST, PathUse, ShellFacts, Where},
+};
+
+/// Tools that `Edit` rules speak of.
+const EDITORS: [&str; 6] = [
+    "Edit",
+    "MultiEdit",
+    "NotebookEdit",
+    "ReplaceInFiles",
+    "Undo",
+    "Write",
+];
+
+/// Commands that edit files, which go where edits go.
+const EDITING_COMMANDS: [&str; 7] = ["mkdir", "touch", "rm", "rmdir", "mv", "cp", "sed"];
+
+/// What covers a part of a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Covered {
+    /// It is harmless by itself.
+    Harmless,
+    /// A rule.
+    By(Because),
+    /// Nothing: why it is not harmless.
+    Nothing(String),
+}
+
+/// A part that nothing covers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Uncovered {
+    pub(super) part: String,
+    pub(super) why: String,
+}
+
+/// Is the line harmless as a whole, here?
+pub(super) fn is_harmless(shell: &ShellFacts) -> bool {
+    shell.is_read_only()
+        && shell
+            .parts()
+            .all(|(at, part, _)| harmless(shell, at, part).is_none())
+}
+
+/// Why a part is not harmless here, if so.
+fn harmless(shell: &ShellFacts, at: usize, part: &Part) -> Option<String> {
+    if part.finding.verdict != Verdict::ReadOnly {
+        return Some(part.finding.reason.to_string());
+    }
+    if part.base_name() == Some("git") {
+        if part.moved {
+            return Some(
+                "git in another directory runs what that directory's settings say".to_owned(),
+            );
+        }
+        if let Some(problem) = &shell.git {
+            return Some(problem.clone());
+        }
+    }
+    let wrapper = part.finding.cover != Cover::Transparent && !part.finding.starts.is_empty();
+    if wrapper && !shell.starts_only_harmless(at) {
+        return Some("it starts a command that is not harmless".to_owned());
+    }
+    None
+}
+
+/// What lets a whole line through.
+pub(super) fn line(
+    policy: &Policy,
+    facts: &Facts,
+    shell: &ShellFacts,
+) -> Result<Because, Uncovered> {
+    if let Some(because) = whole(policy, facts, shell) {
+        return Ok(because);
+    }
+    let refuse = |why: String| {
+        Err(Uncovered {
+            part: String::new(),
+            why,
+        })
+    };
+    if shell.analysis.unreadable.is_some() {
+        return refuse(shell.analysis.reason.clone());
+    }
+    if shell.line.len() > LONGEST {
+        return refuse(format!("it is longer than {LONGEST} bytes"));
+    }
+    let mut last = Because::ReadOnly;
+    for (at, covered) in parts(policy, facts, shell) {
+        match covered {
+            Covered::Harmless => {}
+            Covered::By(because) => last = because,
+            Covered::Nothing(why) => {
+                let part = shell.analysis.parts[at].text.clone();
+                return Err(Uncovered { part, why });
+            }
+        }
+    }
+    Ok(last)
+}
+
+/// A rule for the line as a whole: the tool without more, or exactly this text.
+fn whole(policy: &Policy, facts: &Facts, shell: &ShellFacts) -> Option<Because> {
+    let line = shell.line.trim();
+    let collapsed = collapse(line);
+    let rule = allowing(policy, facts).find(|rule| match &rule.content {
+        Content::All => true,
+        Content::Command { pattern, text } => {
+            pattern.is_exact() && (pattern.matches(line) || *text == collapsed)
+        }
+        _ => false,
+    })?;
+    Some(Because::rule(rule, String::new()))
+}
+
+/// Allow rules for this tool.
+fn allowing<'a>(policy: &'a Policy, facts: &'a Facts) -> impl Iterator<Item = &'a Rule> {
+    policy.rules.of(List::Allow).filter(|rule| {
+        rule.tool.is(&facts.tool) || (facts.tool == "Monitor" && rule.tool.is("Bash"))
+    })
+}
+
+/// What covers each part, in order.
+pub(super) fn parts(policy: &Policy, facts: &Facts, shell: &ShellFacts) -> Vec<(usize, Covered)> {
+    let mut exactly: Vec<bool> = Vec::new();
+    let mut all = Vec::new();
+    for (at, part, paths) in shell.parts() {
+        let by_outer = part.outer.is_some_and(|outer| exactly[outer]);
+        let (covered, exact) = if by_outer {
+            (
+                Covered::By(Because::Tool(
+                    "the command that starts it is allowed as written".to_owned(),
+                )),
+                true,
+            )
+        } else {
+            one(policy, facts, shell, at, part, paths)
+        };
+        exactly.push(exact);
+        all.push((at, covered));
+    }
+    all
+}
+
+/// What covers one part; and whether it is a rule that says exactly this.
+fn one(
+    policy: &Policy,
+    facts: &Facts,
+    shell: &ShellFacts,
+    at: usize,
+    part: &Part,
+    paths: &[PathUse],
+) -> (Covered, bool) {
+    let Some(why) = harmless(shell, at, part) else {
+        return (Covered::Harmless, false);
+    };
+    if part.argv.is_empty() {
+        return (by_edit_rules(policy, part, paths, why), false);
+    }
+    for rule in allowing(policy, facts) {
+        let Content::Command { pattern, .. } = &rule.content else {
+            continue;
+        };
+        let fits = |text: &str| pattern.matches(&collapse(text));
+        if pattern.is_exact() && (fits(&part.text) || fits(&part.words)) {
+            return (Covered::By(Because::rule(rule, part.text.clone())), true);
+        }
+        let texts = loosely(policy, part);
+        if texts.iter().any(|text| fits(text)) && fits_a_prefix(policy, part, paths) {
+            return (Covered::By(Because::rule(rule, part.text.clone())), false);
+        }
+    }
+    if policy.mode == PermissionMode::AcceptEdits && edits_inside(policy, part, paths) {
+        return (Covered::By(Because::Mode(policy.mode)), false);
+    }
+    (Covered::Nothing(why), false)
+}
+
+/// The texts that a rule by prefix is compared with. None if something in front of the command may
+/// change what it does.
+fn loosely(policy: &Policy, part: &Part) -> Vec<String> {
+    let safe = |name: &str| is_safe_variable(name);
+    let fine = |one: &haft_shell::Assigned| one.plain && safe(&one.name);
+    if !part.assignments.iter().all(fine) {
+        return Vec::new();
+    }
+    let mut texts = vec![part.words.clone()];
+    if let Some(text) = git_without_harmless_options(policy, part) {
+        texts.push(text);
+    }
+    texts
+}
+
+/// `git -C inside log` is `git log`, also to a rule that allows it.
+fn git_without_harmless_options(policy: &Policy, part: &Part) -> Option<String> {
+    if part.called() != Some("git") {
+        return None;
+    }
+    let mut rest = part.argv.get(1..)?.iter();
+    let mut words = vec!["git"];
+    while let Some(arg) = rest.next() {
+        match arg.text()? {
+            "--no-pager" | "-P" => {}
+            "-C" => {
+                let directory = rest.next()?.text()?;
+                for place in part.cwd.as_deref()? {
+                    if !policy.is_inside(&crate::resolve::lexical(&place.join(directory))) {
+                        return None;
+                    }
+                }
+            }
+            word => {
+                words.push(word);
+                words.extend(rest.map(matching::shown));
+                break;
+            }
+        }
+    }
+    Some(words.join(" "))
+}
+
+/// May a rule by prefix or wildcard answer for this part? Not for what its words do not let expect.
+fn fits_a_prefix(policy: &Policy, part: &Part, paths: &[PathUse]) -> bool {
+    let certain = part.called().is_some() && part.finding.cover != Cover::Exact;
+    let hidden = part.finding.starts.iter().any(|start| match start {
+        haft_shell::Start::Script(text) => text.text().is_none(),
+        haft_shell::Start::Command { .. } => false,
+    });
+    let git_elsewhere = part.base_name() == Some("git") && part.moved;
+    certain
+        && !hidden
+        && !git_elsewhere
+        && matching::written(paths).all(|(path, how)| match how {
+            How::Work | How::Removal => is_inside(policy, path),
+            How::Twist | How::Redirect => may_edit(policy, path),
+        })
+}
+
+fn is_inside(policy: &Policy, path: &PathUse) -> bool {
+    match &path.place {
+        // What is outside has been asked about already, or a rule of the user's own covers it.
+        Where::Known(_) | Where::Below(Some(_)) => true,
+        Where::Below(None) => policy.roots.is_empty(),
+    }
+}
+
+/// An Edit rule covers every place this may be.
+fn may_edit(policy: &Policy, path: &PathUse) -> bool {
+    match &path.place {
+        Where::Known(places) => places
+            .iter()
+            .all(|touched| edit_rule(policy, touched).is_some()),
+        Where::Below(_) => false,
+    }
+}
+
+fn edit_rule<'a>(policy: &'a Policy, touched: &Touched) -> Option<&'a Rule> {
+    policy.rules.of(List::Allow).find(|rule| {
+        rule.tool.is("Edit")
+            && match &rule.content {
+                Content::All => true,
+                Content::Path(pattern) => {
+                    touched.both().into_iter().all(|path| pattern.covers(path))
+                }
+                _ => false,
+            }
+    })
+}
+
+/// Redirections, which only a rule for the file covers.
+fn by_edit_rules(policy: &Policy, part: &Part, paths: &[PathUse], why: String) -> Covered {
+    let only_writes = part
+        .finding
+        .effects
+        .iter()
+        .all(|effect| matches!(effect, Effect::Write(_)));
+    if !only_writes || part.finding.effects.is_empty() || part.moved {
+        return Covered::Nothing(why);
+    }
+    let mut because = None;
+    for path in paths {
+        let Where::Known(places) = &path.place else {
+            return Covered::Nothing(why);
+        };
+        for touched in places {
+            match edit_rule(policy, touched) {
+                Some(rule) => because = Some(Because::rule(rule, path.text.clone())),
+                None => return Covered::Nothing(why),
+            }
+        }
+    }
+    because.map_or(Covered::Nothing(why), Covered::By)
+}
+
+/// One of the few commands that edit files, at its plain work inside the working directories.
+fn edits_inside(policy: &Policy, part: &Part, paths: &[PathUse]) -> bool {
+    let named = part
+        .base_name()
+        .is_some_and(|name| EDITING_COMMANDS.contains(&name));
+    named
+        && part.finding.verdict == Verdict::Mutating
+        && part.finding.cover == Cover::Prefix
+        && part
+            .assignments
+            .iter()
+            .all(|one| one.plain && is_safe_variable(&one.name))
+        && matching::written(paths).next().is_some()
+        && matching::written(paths).all(|(path, _)| match &path.place {
+            Where::Known(places) | Where::Below(Some(places)) => {
+                places.iter().all(|touched| policy.is_inside(&touched.real))
+            }
+            Where::Below(None) => false,
+        })
+}
+
+/// What lets a call of another tool through.
+pub(super) fn call(policy: &Policy, facts: &Facts) -> Option<Because> {
+    let found = allowing(policy, facts).find_map(|rule| {
+        let fits = match &rule.content {
+            Content::All => true,
+            Content::Text(pattern) => {
+                let subject = facts.subject.as_deref()?;
+                pattern.matches(subject)
+            }
+            // What it is sent on to needs a rule as well: looked at below.
+            Content::Domain(_) | Content::Path(_) => false,
+            Content::Command { .. } | Content::Parameter { .. } => false,
+        };
+        fits.then(|| Because::rule(rule, facts.subject.clone().unwrap_or_default()))
+    });
+    found
+        .or_else(|| fetched(policy, facts))
+        .or_else(|| edited(policy, facts))
+}
+
+fn fetched(policy: &Policy, facts: &Facts) -> Option<Because> {
+    let mut because = None;
+    for target in &facts.fetches {
+        let rule = policy
+            .rules
+            .of(List::Allow)
+            .find(|rule| match &rule.content {
+                Content::Domain(domain) => {
+                    rule.tool.is(&facts.tool)
+                        && target.odd.is_none()
+                        && domain.matches(&target.host)
+                }
+                _ => false,
+            })?;
+        because = Some(Because::rule(rule, target.host.clone()));
+    }
+    because
+}
+
+fn edited(policy: &Policy, facts: &Facts) -> Option<Because> {
+    if !EDITORS.contains(&facts.tool.as_str()) || facts.opaque || facts.writes.is_empty() {
+        return None;
+    }
+    let mut because = None;
+    for touched in &facts.writes {
+        let rule = edit_rule(policy, touched)?;
+        because = Some(Because::rule(rule, touched.given.display().to_string()));
+    }
+    because
+}

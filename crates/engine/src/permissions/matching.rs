@@ -1,0 +1,305 @@
+//! Does a rule speak of this call? For the lists that hold a call up: a rule fits if it fits any
+//! spelling of any part.
+
+use std::{borrow::Cow, path::Path};
+
+use haft_shell::{Arg, Effect, How, Part};
+use serde_json::Value;
+
+use super::{
+    Facts, Touched,
+    rules::{Content, Domain, PathPattern, Rule, Target, Wildcard},
+    shell_facts::{Access, PathUse, ShellFacts, Where},
+};
+
+/// What a rule hit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Hit {
+    /// The part of a command line, by its index.
+    pub(super) part: Option<usize>,
+    /// What it fitted, in the words of the call.
+    pub(super) what: String,
+}
+
+impl Hit {
+    fn call() -> Self {
+        Self {
+            part: None,
+            what: String::new(),
+        }
+    }
+
+    fn on(what: impl Into<String>) -> Self {
+        Self {
+            part: None,
+            what: what.into(),
+        }
+    }
+}
+
+/// What of the call a deny or ask rule speaks of, if anything.
+pub(super) fn hit(rule: &Rule, facts: &Facts) -> Option<Hit> {
+    match &rule.content {
+        Content::All => rule.tool.is(&facts.tool).then(Hit::call),
+        Content::Command { pattern, .. } => {
+            // Monitor runs commands by the rules of Bash.
+            let speaks =
+                rule.tool.is(&facts.tool) || (facts.tool == "Monitor" && rule.tool.is("Bash"));
+            let shell = facts.shell.as_ref().filter(|_| speaks)?;
+            command_hit(pattern, shell)
+        }
+        Content::Path(pattern) => path_hit(rule, pattern, facts),
+        Content::Domain(domain) => domain_hit(domain, facts),
+        Content::Text(pattern) => {
+            let subject = facts.subject.as_deref()?;
+            let fits = rule.tool.is(&facts.tool) && pattern.matches(subject);
+            fits.then(|| Hit::on(subject))
+        }
+        Content::Parameter { name, value } => {
+            if !rule.tool.is(&facts.tool) {
+                return None;
+            }
+            let given = scalar(facts.input.get(name)?)?;
+            value
+                .matches(&given)
+                .then(|| Hit::on(format!("{name}: {given}")))
+        }
+    }
+}
+
+fn scalar(value: &Value) -> Option<Cow<'_, str>> {
+    match value {
+        Value::String(text) => Some(text.into()),
+        Value::Bool(_) | Value::Number(_) => Some(value.to_string().into()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// Tries a pattern on every part, in every spelling.
+fn command_hit(pattern: &Wildcard, shell: &ShellFacts) -> Option<Hit> {
+    let line = shell.line.trim();
+    if pattern.matches(line) {
+        return Some(Hit::on(line));
+    }
+    if shell.analysis.unreadable.is_some() {
+        return lenient(line)
+            .find_map(|text| pattern.matches(&text).then(|| Hit::on(text.clone())));
+    }
+    shell.parts().find_map(|(at, part, _)| {
+        let text = spellings(part)
+            .into_iter()
+            .find(|text| pattern.matches(text))?;
+        Some(Hit {
+            part: Some(at),
+            what: text.into_owned(),
+        })
+    })
+}
+
+/// Every way a part may be written that means the same.
+fn spellings(part: &Part) -> Vec<Cow<'_, str>> {
+    let mut all: Vec<Cow<'_, str>> = vec![part.text.as_str().into(), part.words.as_str().into()];
+    if part.argv.is_empty() {
+        return all;
+    }
+    let decoded: Vec<&str> = part.argv.iter().map(shown).collect();
+    let name = part.base_name().unwrap_or_default();
+    let rest = decoded.get(1..).unwrap_or_default();
+    all.push(joined(name, rest).into());
+    if name == "git" {
+        all.push(joined(name, without_global_options(rest)).into());
+    }
+    all
+}
+
+fn joined(name: &str, rest: &[&str]) -> String {
+    let mut text = name.to_owned();
+    for word in rest {
+        text.push(' ');
+        text.push_str(word);
+    }
+    text
+}
+
+/// An argument as text, as far as it is known.
+pub(super) fn shown(arg: &Arg) -> &str {
+    match &arg.value {
+        haft_shell::Value::Literal(text)
+        | haft_shell::Value::Braced(text)
+        | haft_shell::Value::Glob(text) => text,
+        haft_shell::Value::Unknown { prefix, .. } => prefix,
+    }
+}
+
+/// git's words behind its global options.
+pub(super) fn without_global_options<'a, 'b>(words: &'a [&'b str]) -> &'a [&'b str] {
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        at += match *word {
+            "-C" | "-c" | "--git-dir" | "--work-tree" | "--namespace" | "--exec-path"
+            | "--config-env" | "--super-prefix" => 2,
+            word if word.starts_with('-') => 1,
+            _ => break,
+        };
+    }
+    words.get(at..).unwrap_or_default()
+}
+
+/// What could be commands in a line that bash would refuse, or that we cannot read: the text behind
+/// anything that might begin one, quotes taken away.
+fn lenient(line: &str) -> impl Iterator<Item = String> {
+    let pieces = line.split([';', '|', '&', '\n', '(', ')', '{', '}', '`', '<', '>', '$']);
+    pieces.flat_map(|piece| {
+        let plain = piece.replace(['\'', '"', '\\'], "");
+        let words: Vec<String> = plain.split_whitespace().map(str::to_owned).collect();
+        // Behind each word another command may begin: `sudo rm`, `A=1 rm`.
+        (0..words.len()).map(move |from| {
+            let name = words[from]
+                .rsplit('/')
+                .next()
+                .unwrap_or_default()
+                .to_owned();
+            let rest: Vec<&str> = words[from + 1..].iter().map(String::as_str).collect();
+            joined(&name, &rest)
+        })
+    })
+}
+
+/// A path rule against the paths of any tool, also of a command line.
+fn path_hit(rule: &Rule, pattern: &PathPattern, facts: &Facts) -> Option<Hit> {
+    let reading = rule.tool.is("Read");
+    let covers = |touched: &Touched| covers(pattern, touched);
+    let shell = facts.shell.iter().flat_map(ShellFacts::parts);
+    for (at, _, paths) in shell {
+        for path in paths {
+            let concerns = match path.access {
+                // What may not be read may not be overwritten either.
+                Access::Write(_) => true,
+                Access::Read { .. } => reading,
+            };
+            let Where::Known(places) = &path.place else {
+                continue;
+            };
+            let below = matches!(path.access, Access::Read { walks: true, .. });
+            let found = places
+                .iter()
+                .find(|touched| covers(touched) || (below && covers_below(pattern, touched)));
+            if concerns && let Some(touched) = found {
+                return Some(Hit {
+                    part: Some(at),
+                    what: touched.given.display().to_string(),
+                });
+            }
+        }
+    }
+    // Each path rule speaks of a family of tools.
+    let read = reading.then_some(&facts.reads).into_iter().flatten();
+    let write = (!reading || facts.tool != "NotebookEdit")
+        .then_some(&facts.writes)
+        .into_iter()
+        .flatten();
+    read.chain(write)
+        .find(|touched| covers(touched) || (facts.searches && covers_below(pattern, touched)))
+        .map(|touched| Hit::on(touched.given.display().to_string()))
+}
+
+fn covers(pattern: &PathPattern, touched: &Touched) -> bool {
+    touched.both().into_iter().any(|path| pattern.covers(path))
+}
+
+fn covers_below(pattern: &PathPattern, touched: &Touched) -> bool {
+    let below = |path: &Path| pattern.covers_all_below(path);
+    touched.both().into_iter().any(below)
+}
+
+fn domain_hit(domain: &Domain, facts: &Facts) -> Option<Hit> {
+    let fetched = |target: &&Target| domain.matches(&target.host);
+    if let Some(target) = facts.fetches.iter().find(fetched) {
+        return Some(Hit::on(target.host.clone()));
+    }
+    let shell = facts.shell.as_ref()?;
+    shell.parts().find_map(|(at, part, _)| {
+        part.finding.effects.iter().find_map(|effect| match effect {
+            Effect::Net(Some(host)) if domain.matches(host) => Some(Hit {
+                part: Some(at),
+                what: host.clone(),
+            }),
+            _ => None,
+        })
+    })
+}
+
+/// Why a command line must not pass by itself while something is denied: it cannot be told whether
+/// it touches that.
+pub(super) fn undecidable(
+    policy: &super::Policy,
+    shell: &ShellFacts,
+) -> Option<(Option<usize>, String)> {
+    if !policy.has_denials() {
+        return None;
+    }
+    if let Some(problem) = &shell.analysis.unreadable {
+        return Some((None, format!("it cannot be read: {problem}")));
+    }
+    let opaque = shell
+        .parts()
+        .find_map(|(at, part, _)| Some((at, part.opaque()?.to_owned())));
+    if let Some((at, why)) = opaque {
+        return Some((Some(at), why));
+    }
+    if !policy.has_read_denials() {
+        return None;
+    }
+    let denied: Vec<&PathPattern> = policy
+        .rules
+        .of(super::rules::List::Deny)
+        .filter(|rule| rule.tool.is("Read"))
+        .filter_map(|rule| match &rule.content {
+            Content::Path(pattern) => Some(&**pattern),
+            _ => None,
+        })
+        .collect();
+    shell.parts().find_map(|(at, _, paths)| {
+        let unsure = paths.iter().find(|path| may_reach(&denied, path))?;
+        let why = format!(
+            "{} may stand for a file that may not be read",
+            if unsure.text.is_empty() {
+                "a path"
+            } else {
+                &unsure.text
+            }
+        );
+        Some((Some(at), why))
+    })
+}
+
+fn may_reach(denied: &[&PathPattern], path: &PathUse) -> bool {
+    let Access::Read {
+        content: true,
+        walks,
+    } = path.access
+    else {
+        return false;
+    };
+    let reaches = |touched: &Touched| {
+        denied.iter().any(|pattern| {
+            touched
+                .both()
+                .into_iter()
+                .any(|path| pattern.reaches_below(path))
+        })
+    };
+    match &path.place {
+        Where::Known(places) => walks && places.iter().any(reaches),
+        Where::Below(Some(places)) => places.iter().any(reaches),
+        Where::Below(None) => true,
+    }
+}
+
+/// Writes that change a file in place, create it or remove it: the paths.
+pub(super) fn written(paths: &[PathUse]) -> impl Iterator<Item = (&PathUse, How)> {
+    paths.iter().filter_map(|path| match path.access {
+        Access::Write(how) => Some((path, how)),
+        Access::Read { .. } => None,
+    })
+}

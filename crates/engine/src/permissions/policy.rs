@@ -1,0 +1,83 @@
+//! What a session permits.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use haft_contract::PermissionMode;
+
+use super::rules::{Content, List, Rules};
+use crate::{SessionContext, resolve};
+
+/// What a session permits.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    /// How much runs without asking.
+    pub mode: PermissionMode,
+    /// The working directories, as real paths: reads and writes inside are the session's business.
+    /// The first is the one the session started in.
+    pub roots: Vec<PathBuf>,
+    /// Further directories that may be read freely, as real paths: our own stored results.
+    pub readable: Vec<PathBuf>,
+    /// The home directory.
+    pub home: Option<PathBuf>,
+    /// The rules in force.
+    pub rules: Arc<Rules>,
+    /// Commands run in a sandbox, and that is enough to let them through.
+    pub sandboxed: bool,
+}
+
+impl Policy {
+    /// A policy without rules.
+    pub fn new(mode: PermissionMode, roots: Vec<PathBuf>) -> Self {
+        Self {
+            mode,
+            roots,
+            readable: Vec::new(),
+            home: None,
+            rules: Arc::default(),
+            sandboxed: false,
+        }
+    }
+
+    /// A policy without rules for these directories, whose links are followed.
+    pub fn of_directories(mode: PermissionMode, directories: &[PathBuf]) -> Self {
+        let real = directories.iter().map(|dir| resolve::real(dir));
+        Self::new(mode, real.collect())
+    }
+
+    /// The policy of a session. `readable` must be a real path.
+    pub fn of(context: &SessionContext, readable: &Path) -> Self {
+        Self {
+            readable: vec![readable.to_path_buf()],
+            home: context.home.clone(),
+            rules: Arc::clone(&context.rules),
+            ..Self::of_directories(context.mode, &context.directories)
+        }
+    }
+
+    /// Is it inside the working directories? By whole components of a real path.
+    pub fn is_inside(&self, path: &Path) -> bool {
+        self.roots.iter().any(|root| path.starts_with(root))
+    }
+
+    /// May it be read without a word?
+    pub fn may_read(&self, path: &Path) -> bool {
+        self.is_inside(path) || self.readable.iter().any(|root| path.starts_with(root))
+    }
+
+    /// A deny rule for commands or paths is in force, so that what cannot be read must not pass.
+    pub(super) fn has_denials(&self) -> bool {
+        self.rules
+            .of(List::Deny)
+            .any(|rule| matches!(rule.content, Content::Command { .. } | Content::Path(_)))
+    }
+
+    /// A deny rule for reading is in force.
+    pub(super) fn has_read_denials(&self) -> bool {
+        self.rules
+            .of(List::Deny)
+            .any(|rule| matches!(rule.content, Content::Path(_)) && rule.tool.is("Read"))
+    }
+}

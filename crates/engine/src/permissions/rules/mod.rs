@@ -1,0 +1,195 @@
+//! Permission rules: `Tool`, `Tool(content)`, in three lists.
+
+mod domain;
+mod names;
+mod path;
+mod rule;
+mod wildcard;
+
+use haft_contract::Hidden;
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+pub use domain::{Domain, Target, target};
+pub use haft_contract::RuleList as List;
+pub use names::{canonical, is_known};
+pub use path::{Anchor, PathPattern};
+pub(crate) use rule::collapse;
+pub use rule::{Content, Rule, RuleProblem, ToolName, split_list};
+pub use wildcard::Wildcard;
+
+/// Who wrote a rule. Between rules this never decides; only what a person wrote for themselves
+/// reaches protected files and paths outside the working directories.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// The administrator of the machine.
+    Managed,
+    /// The command line.
+    CommandLine,
+    /// This person in this project; the file lies in the project.
+    Local,
+    /// The project.
+    Project,
+    /// This person.
+    User,
+    /// An answer given in this session.
+    Session,
+}
+
+impl Scope {
+    /// It is not from a file of the workspace.
+    pub fn is_users(self) -> bool {
+        !matches!(self, Self::Local | Self::Project)
+    }
+
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Managed => "managed settings",
+            Self::CommandLine => "command line",
+            Self::Local => "local settings",
+            Self::Project => "project settings",
+            Self::User => "user settings",
+            Self::Session => "this session",
+        }
+    }
+}
+
+/// Where a rule comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// Who wrote it.
+    pub scope: Scope,
+    /// In which file.
+    pub file: Option<Arc<Path>>,
+    /// On which line, from 1.
+    pub line: Option<usize>,
+}
+
+impl Source {
+    /// One without a file.
+    pub fn of(scope: Scope) -> Self {
+        Self {
+            scope,
+            file: None,
+            line: None,
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => write!(f, "{}:{line}", file.display()),
+            (Some(file), None) => write!(f, "{}", file.display()),
+            (None, _) => f.write_str(self.scope.name()),
+        }
+    }
+}
+
+/// Where the path patterns of a source start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bases {
+    /// `./p` and `p`: the directory the session started in.
+    pub cwd: PathBuf,
+    /// `~/p`.
+    pub home: PathBuf,
+    /// `/p`: depends on the source.
+    pub slash: PathBuf,
+}
+
+/// The rules in force.
+#[derive(Debug, Clone, Default)]
+pub struct Rules {
+    rules: Vec<Rule>,
+}
+
+impl PartialEq for Rules {
+    fn eq(&self, other: &Self) -> bool {
+        let key = |rule: &Rule| (rule.list, rule.text.clone(), rule.source.clone());
+        self.iter().map(key).eq(other.iter().map(key))
+    }
+}
+
+impl Eq for Rules {}
+
+impl Rules {
+    /// Adds a rule from its text. `Err`: it was left out, and why; `Ok(Some(…))`: it counts, but
+    /// something about it is worth a word.
+    pub fn add(
+        &mut self,
+        list: List,
+        text: &str,
+        source: Source,
+        bases: &Bases,
+    ) -> Result<Option<RuleProblem>, RuleProblem> {
+        let (rule, warning) = Rule::parse(list, text, source, bases)?;
+        if !self.rules.iter().any(|known| {
+            known.list == list && known.text == rule.text && known.source.scope == rule.source.scope
+        }) {
+            self.rules.push(rule);
+        }
+        Ok(warning)
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.iter()
+    }
+
+    /// Those of one list.
+    pub fn of(&self, list: List) -> impl Iterator<Item = &Rule> {
+        self.rules.iter().filter(move |rule| rule.list == list)
+    }
+
+    /// There are none.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// Files that deny rules for these tools name.
+    pub fn keep_from(self: &Arc<Self>, tools: &'static [&'static str]) -> Hidden {
+        let denies =
+            |rule: &Rule| rule.list == List::Deny && tools.iter().any(|tool| rule.tool.is(tool));
+        let paths = |rule: &Rule| matches!(rule.content, Content::Path(_));
+        if !self.iter().any(|rule| denies(rule) && paths(rule)) {
+            return Hidden::default();
+        }
+        let rules = Arc::clone(self);
+        Hidden::when(move |path| {
+            rules.iter().any(|rule| match &rule.content {
+                Content::Path(pattern) => denies(rule) && pattern.covers(path),
+                _ => false,
+            })
+        })
+    }
+
+    /// Leaves out what does not pass.
+    pub fn retain(&mut self, keep: impl FnMut(&Rule) -> bool) {
+        self.rules.retain(keep);
+    }
+
+    /// Adds the rules of another set that are not there yet.
+    pub fn extend(&mut self, other: Self) {
+        for rule in other.rules {
+            let known = |one: &Rule| {
+                one.list == rule.list
+                    && one.text == rule.text
+                    && one.source.file == rule.source.file
+            };
+            if !self.rules.iter().any(known) {
+                self.rules.push(rule);
+            }
+        }
+    }
+
+    /// The rule that bans a tool as a whole, if there is one: such a tool is not even offered.
+    pub fn bans(&self, tool: &str) -> Option<&Rule> {
+        self.of(List::Deny)
+            .find(|rule| rule.is_bare() && rule.tool.is(tool))
+    }
+}

@@ -1,0 +1,152 @@
+//! Texts with `*` in them.
+
+/// A pattern in which `*` stands for any text, blanks and line breaks too; `\*` is a star.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wildcard {
+    /// The literal texts between the stars: one more than there are stars.
+    pieces: Vec<String>,
+    /// It ends in ` *`, which also stands for nothing at all: `ls *` is `ls` too.
+    ends_in_words: bool,
+}
+
+impl Wildcard {
+    /// Reads a pattern.
+    pub fn new(pattern: &str) -> Self {
+        let mut pieces = vec![String::new()];
+        let mut rest = pattern.chars();
+        while let Some(next) = rest.next() {
+            let last = pieces.len() - 1;
+            match next {
+                '*' => pieces.push(String::new()),
+                '\\' if rest.as_str().starts_with('*') => {
+                    rest.next();
+                    pieces[last].push('*');
+                }
+                other => pieces[last].push(other),
+            }
+        }
+        let ends_in_words = match pieces.as_mut_slice() {
+            [.., before, last] if last.is_empty() && before.ends_with(' ') && before.len() > 1 => {
+                before.pop();
+                true
+            }
+            _ => false,
+        };
+        Self {
+            pieces,
+            ends_in_words,
+        }
+    }
+
+    /// Reads a pattern for commands: `npm run test:*` is `npm run test *`.
+    pub fn of_command(pattern: &str) -> Self {
+        match pattern.strip_suffix(":*") {
+            Some(prefix) => Self::new(&format!("{prefix} *")),
+            None => Self::new(pattern),
+        }
+    }
+
+    /// It stands for one text only.
+    pub fn is_exact(&self) -> bool {
+        self.pieces.len() == 1
+    }
+
+    /// Does the text fit? Linear: each piece is looked for once, from the left.
+    pub fn matches(&self, text: &str) -> bool {
+        match self.pieces.as_slice() {
+            [only] => only == text,
+            [first, middle @ .., last] => {
+                let Some(mut rest) = text.strip_prefix(first.as_str()) else {
+                    return false;
+                };
+                if self.ends_in_words {
+                    return Self::words_follow(middle, first, text);
+                }
+                for piece in middle {
+                    match rest.find(piece.as_str()) {
+                        Some(at) => rest = &rest[at + piece.len()..],
+                        None => return false,
+                    }
+                }
+                rest.len() >= last.len() && rest.ends_with(last.as_str())
+            }
+            [] => false,
+        }
+    }
+
+    /// `first * middle *`, where behind the last piece comes the end or a blank.
+    fn words_follow(middle: &[String], first: &str, text: &str) -> bool {
+        let ends = |rest: &str| rest.is_empty() || rest.starts_with([' ', '\t', '\n']);
+        let mut rest = &text[first.len()..];
+        let Some((last, before)) = middle.split_last() else {
+            return ends(rest);
+        };
+        for piece in before {
+            match rest.find(piece.as_str()) {
+                Some(at) => rest = &rest[at + piece.len()..],
+                None => return false,
+            }
+        }
+        rest.match_indices(last.as_str())
+            .any(|(at, piece)| ends(&rest[at + piece.len()..]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn stars_stand_for_texts_and_words() {
+        let cases = [
+            ("npm run build", "npm run build", true),
+            ("npm run build", "npm run build --prod", false),
+            ("npm run test:*", "npm run test", true),
+            ("npm run test:*", "npm run test unit -- -v", true),
+            ("npm run test:*", "npm run testing", false),
+            ("npm run test*", "npm run testing", true),
+            ("ls *", "ls", true),
+            ("ls *", "ls -la", true),
+            ("ls *", "lsof", false),
+            ("ls*", "lsof", true),
+            ("* install", "npm install", true),
+            ("* install", "install", false),
+            ("git * main", "git push origin main", true),
+            ("git * main", "git push origin maint", false),
+            ("git * push *", "git -C d push", true),
+            ("git * push *", "git x pushy", false),
+            ("git * push *", "git x pushy push y", true),
+            ("git:* push", "git x push", false),
+            ("a\\*b", "a*b", true),
+            ("a\\*b", "axb", false),
+            ("*", "", true),
+            ("* *", "x", false),
+            ("ab*ba", "aba", false),
+        ];
+        for (pattern, text, expected) in cases {
+            let wildcard = Wildcard::of_command(pattern);
+            assert_eq!(wildcard.matches(text), expected, "{pattern} | {text}");
+        }
+    }
+
+    proptest! {
+        /// The same answer as the plain definition by recursion.
+        #[test]
+        fn agrees_with_the_definition(pattern in "[ab *]{0,8}", text in "[ab ]{0,10}") {
+            fn fits(pattern: &[u8], text: &[u8]) -> bool {
+                match pattern {
+                    [] => text.is_empty(),
+                    [b'*', rest @ ..] => (0..=text.len()).any(|at| fits(rest, &text[at..])),
+                    [byte, rest @ ..] => text.first() == Some(byte) && fits(rest, &text[1..]),
+                }
+            }
+            let plain = fits(pattern.as_bytes(), text.as_bytes());
+            let words = pattern
+                .strip_suffix(" *")
+                .is_some_and(|before| !before.is_empty() && fits(before.as_bytes(), text.as_bytes()));
+            prop_assert_eq!(Wildcard::new(&pattern).matches(&text), plain || words);
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! A settings file: JSON in which comments and trailing commas are fine.
+
+use std::path::Path;
+
+use jsonc_parser::{
+    CollectOptions, ParseOptions, ast, common::Ranged, cst::CstRootNode, parse_to_ast,
+};
+use serde_json::{Map, Number, Value};
+
+/// Files above this are no settings.
+pub const LARGEST: u64 = 2 * 1024 * 1024;
+
+/// What is wrong with a settings file, or with one entry of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Where: the file with its line, or the flag.
+    pub place: String,
+    /// What, and what was done about it.
+    pub what: String,
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.place, self.what)
+    }
+}
+
+/// A file, parsed, with the lines of its values.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Document {
+    /// What it says; always an object.
+    pub value: Value,
+    lines: Vec<(String, usize)>,
+}
+
+impl Document {
+    /// Parses a text. The error says on which line it fails.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        if text.trim().is_empty() {
+            return Ok(Self {
+                value: Value::Object(Map::new()),
+                lines: Vec::new(),
+            });
+        }
+        let parsed = parse_to_ast(text, &CollectOptions::default(), &options())
+            .map_err(|error| error.to_string())?;
+        let Some(ast::Value::Object(object)) = parsed.value else {
+            return Err("a settings file is one JSON object".to_owned());
+        };
+        let mut lines = Vec::new();
+        let root = ast::Value::Object(object);
+        let value = convert(&root, "", text, &mut lines);
+        Ok(Self { value, lines })
+    }
+
+    /// A value from elsewhere.
+    pub fn of(value: Value) -> Self {
+        Self {
+            value,
+            lines: Vec::new(),
+        }
+    }
+
+    /// The line of a value, by its JSON pointer; from 1.
+    pub fn line(&self, pointer: &str) -> Option<usize> {
+        let found = self.lines.iter().find(|(known, _)| known == pointer);
+        found.map(|(_, line)| *line)
+    }
+}
+
+/// Comments and trailing commas; everything else as JSON has it.
+fn options() -> ParseOptions {
+    ParseOptions {
+        allow_comments: true,
+        allow_trailing_commas: true,
+        allow_loose_object_property_names: false,
+        allow_missing_commas: false,
+        allow_single_quoted_strings: false,
+        allow_hexadecimal_numbers: false,
+        allow_unary_plus_numbers: false,
+        allow_bare_decimal_point_numbers: false,
+        allow_non_finite_numbers: false,
+        allow_extended_string_escapes: false,
+    }
+}
+
+fn convert(
+    value: &ast::Value<'_>,
+    pointer: &str,
+    text: &str,
+    lines: &mut Vec<(String, usize)>,
+) -> Value {
+    let line = text[..value.start()].matches('\n').count() + 1;
+    lines.push((pointer.to_owned(), line));
+    match value {
+        ast::Value::StringLit(string) => Value::String(string.value.to_string()),
+        ast::Value::NumberLit(number) => number
+            .value
+            .parse::<Number>()
+            .map_or(Value::Null, Value::Number),
+        ast::Value::BooleanLit(boolean) => Value::Bool(boolean.value),
+        ast::Value::NullKeyword(_) => Value::Null,
+        ast::Value::Array(array) => {
+            let elements = array.elements.iter().enumerate();
+            let elements = elements
+                .map(|(at, element)| convert(element, &format!("{pointer}/{at}"), text, lines));
+            Value::Array(elements.collect())
+        }
+        ast::Value::Object(object) => {
+            let mut map = Map::new();
+            for property in &object.properties {
+                let name = property.name.as_str();
+                let escaped = name.replace('~', "~0").replace('/', "~1");
+                let inner = format!("{pointer}/{escaped}");
+                map.insert(
+                    name.to_owned(),
+                    convert(&property.value, &inner, text, lines),
+                );
+            }
+            Value::Object(map)
+        }
+    }
+}
+
+/// The text of a settings file with rules added to a list of `permissions`; comments, order and
+/// indentation stay.
+pub fn with_rules(text: &str, list: &str, rules: &[String]) -> Result<String, String> {
+    let text = if text.trim().is_empty() { "{}\n" } else { text };
+    let root = CstRootNode::parse(text, &options()).map_err(|error| error.to_string())?;
+    let object = root
+        .object_value()
+        .ok_or("a settings file is one JSON object")?;
+    let permissions = object
+        .object_value_or_create("permissions")
+        .ok_or("its permissions are no object")?;
+    let array = permissions
+        .array_value_or_create(list)
+        .ok_or_else(|| format!("its permissions.{list} is no list"))?;
+    let known: Vec<Value> = array
+        .elements()
+        .iter()
+        .filter_map(|element| element.to_serde_value())
+        .collect();
+    for rule in rules {
+        if !known.iter().any(|value| value == rule) {
+            array.ensure_multiline();
+            array.append(rule.as_str().into());
+        }
+    }
+    Ok(root.to_string())
+}
+
+/// Reads a settings file: `None` where there is none. Only a regular file of sensible size.
+pub fn read(path: &Path) -> Result<Option<String>, String> {
+    let metadata = match std::fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    };
+    if !metadata.is_file() {
+        return Err("it is not a regular file".to_owned());
+    }
+    if metadata.len() > LARGEST {
+        return Err(format!("it is larger than {} MiB", LARGEST >> 20));
+    }
+    match std::fs::read(path) {
+        Ok(bytes) => String::from_utf8(bytes)
+            .map(Some)
+            .map_err(|_| "it is not UTF-8".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "\u{feff}{
+  // what may run
+  \"permissions\": {
+    \"allow\": [
+      \"Bash(npm test *)\", // the tests
+    ],
+  },
+}
+";
+
+    #[test]
+    fn comments_are_fine_and_lines_are_known() {
+        let document = Document::parse(FILE).unwrap();
+        assert_eq!(
+            document.value["permissions"]["allow"][0],
+            "Bash(npm test *)"
+        );
+        assert_eq!(document.line("/permissions/allow/0"), Some(5));
+        let error = Document::parse("{\n  \"a\": }").unwrap_err();
+        assert!(error.contains("line 2"), "{error}");
+        assert!(Document::parse("[1]").is_err());
+        assert!(Document::parse("{'a': 1}").is_err());
+    }
+
+    #[test]
+    fn an_edit_keeps_everything_else() {
+        let plain = FILE.trim_start_matches('\u{feff}');
+        let edited = with_rules(plain, "allow", &["Bash(make)".to_owned()]).unwrap();
+        insta::assert_snapshot!(edited);
+        let again = with_rules(&edited, "allow", &["Bash(make)".to_owned()]).unwrap();
+        assert_eq!(again, edited);
+        insta::assert_snapshot!(with_rules("", "allow", &["Bash(make)".to_owned()]).unwrap());
+    }
+}

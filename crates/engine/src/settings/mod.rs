@@ -1,0 +1,18 @@
+//! Settings files: where they are, what they say together, and what waits for trust.
+//!
+//! Ranks, the highest first: managed, command line, local, project, user. Rules of all ranks form
+//! one pool; of other values the highest rank wins. A broken file is left out and reported, a broken
+//! entry likewise. What comes with the workspace may tighten at once; what loosens or runs code
+//! waits until the directory is trusted.
+
+pub mod document;
+pub mod files;
+mod load;
+pub mod trust;
+pub mod watch;
+
+pub use document::{Document, Problem};
+pub use files::{Flags, Layer, Places};
+pub use load::Settings;
+pub use trust::{Trust, TrustFile};
+pub use watch::Watch;

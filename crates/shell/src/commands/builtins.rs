@@ -1,0 +1,378 @@
+//! Bash's own commands, apart from those that set variables or test conditions.
+
+use super::{
+    options::{Parsed, names, written},
+    shells::{opaque, runs_text, worse},
+    spec::{Entry, Operands, Spec, Style, doubts, runs, writes},
+};
+use crate::{
+    arg::{Arg, Value},
+    effect::{Finding, How},
+};
+
+pub(super) const ENTRIES: &[Entry] = &[
+    Entry::Own(
+        "echo true false : exit return break continue shift logout times caller",
+        |_| Finding::read_only("it only prints or steers the shell"),
+    ),
+    Entry::Spec(&Spec::prints(
+        "pwd",
+        "-LP --logical --physical --help --version",
+    )),
+    Entry::Spec(
+        &Spec::prints("cd", "-LPe@")
+            .style(Style::Posix)
+            .judged(enters),
+    ),
+    Entry::Spec(
+        &Spec::prints("pushd", "-n -#")
+            .style(Style::Posix)
+            .judged(|parsed| {
+                let turns = parsed
+                    .operands
+                    .first()
+                    .is_none_or(|to| to.text().is_some_and(|text| text.starts_with('+')));
+                match turns {
+                    true => parsed.finding(Operands::Text),
+                    false => enters(parsed),
+                }
+            }),
+    ),
+    Entry::Spec(&Spec::prints("popd", "-n -#")),
+    Entry::Spec(&Spec::prints("dirs", "-clpv -#")),
+    Entry::Spec(&Spec::prints("type", "-afptP")),
+    Entry::Spec(&Spec::prints("help", "-dms")),
+    Entry::Spec(
+        &Spec::prints("hash", "-lrdt")
+            .refusing(&[runs("-p:", "says which program a name stands for")])
+            .strict(),
+    ),
+    Entry::Spec(
+        &Spec::prints("jobs", "-lnprs")
+            .refusing(&[runs("-x", "starts a command")])
+            .style(Style::Posix)
+            .strict(),
+    ),
+    Entry::Spec(
+        &Spec::prints("wait", "-nf")
+            .refusing(&[doubts("-p:", "sets a variable")])
+            .strict(),
+    ),
+    Entry::Spec(
+        &Spec::prints("ulimit", "-SHabcdefiklmnpqrstuvxPRT")
+            .strict()
+            .judged(|parsed| asks(parsed, "it changes the limits of the shell")),
+    ),
+    Entry::Spec(
+        &Spec::prints("umask", "-pS")
+            .strict()
+            .judged(|parsed| asks(parsed, "it changes the mode of new files")),
+    ),
+    Entry::Spec(
+        &Spec::prints("history", "")
+            .refusing(&[
+                writes("-c -d:", "forgets commands"),
+                writes("-a -w", "writes the list of commands into a file"),
+                doubts("-r -n -s -p", "changes the list of commands"),
+            ])
+            .strict()
+            .judged(|parsed| match parsed.has("-a") || parsed.has("-w") {
+                true => {
+                    let files = parsed.operands.iter();
+                    let finding = parsed.finding(Operands::Text);
+                    files.fold(finding, |finding, file| {
+                        finding.with(written(file, How::Twist))
+                    })
+                }
+                false => parsed.finding(Operands::Text),
+            }),
+    ),
+    Entry::Spec(
+        &Spec::prints("fc", "-lnr -e:")
+            .refusing(&[runs("-s", "runs an earlier command")])
+            .strict()
+            .judged(|parsed| match parsed.has("-l") {
+                true => parsed.finding(Operands::Text),
+                false => opaque(parsed.finding(Operands::Text), "it runs an earlier command"),
+            }),
+    ),
+    Entry::Spec(
+        &Spec::prints("compgen", "-abcdefgjksuv -A: -G: -P: -S: -X: -o:")
+            .refusing(&[
+                runs("-W:", "expands its words"),
+                runs("-C: -F:", "runs a command"),
+            ])
+            .strict(),
+    ),
+    Entry::Spec(&Spec::prints("complete", "-p").strict().judged(|parsed| {
+        match parsed.has("-p") || parsed.argv.len() < 2 {
+            true => parsed.finding(Operands::Text),
+            false => worse(
+                parsed.finding(Operands::Text),
+                "it says what is run to complete a command",
+            ),
+        }
+    })),
+    Entry::Spec(
+        &Spec::prints("bind", "-lpPsSvVX -q: -m:")
+            .refusing(&[runs("-x: -f< -r: -u:", "says what keys do")])
+            .strict()
+            .judged(|parsed| asks(parsed, "it says what keys do")),
+    ),
+    Entry::Spec(
+        &Spec::prints("enable", "-aps")
+            .refusing(&[
+                runs("-f:", "loads a library"),
+                doubts("-n -d", "takes a command away"),
+            ])
+            .strict()
+            .judged(|parsed| asks(parsed, "it says which commands are the shell's own")),
+    ),
+    Entry::Spec(&Spec::prints("alias", "-p").strict().judged(|parsed| {
+        let defines = parsed
+            .operands
+            .iter()
+            .find(|word| word.text().is_none_or(|text| text.contains('=')));
+        match defines {
+            Some(word) => worse(
+                parsed.finding(Operands::Text),
+                "it gives a command another meaning",
+            )
+            .at(word.span),
+            None => parsed.finding(Operands::Text),
+        }
+    })),
+    Entry::Spec(
+        &Spec::unsure("unalias", "it gives a command another meaning").operands(Operands::Text),
+    ),
+    Entry::Spec(
+        &Spec::unsure("bg fg disown suspend", "it changes a job of the shell")
+            .operands(Operands::Text),
+    ),
+    Entry::Spec(
+        &Spec::unsure("compopt", "it says what is run to complete a command")
+            .operands(Operands::Text),
+    ),
+    Entry::Own("set", set),
+    Entry::Spec(&Spec::prints("shopt", "-pqosu").strict().judged(shopt)),
+    Entry::Spec(
+        &Spec::prints("trap", "-lpP")
+            .style(Style::Posix)
+            .judged(trap),
+    ),
+    Entry::Own("printf", printf),
+    Entry::Own("let", arithmetic),
+];
+
+/// Without an operand it asks, with one it sets.
+fn asks(parsed: &Parsed<'_>, sets: &'static str) -> Finding {
+    let finding = parsed.finding(Operands::Text);
+    match parsed.operands.first() {
+        Some(_) => worse(finding, sets),
+        None => finding,
+    }
+}
+
+/// Another directory becomes the current one.
+fn enters(parsed: &Parsed<'_>) -> Finding {
+    let finding = parsed.finding(Operands::Text);
+    let plain = parsed
+        .operands
+        .first()
+        .copied()
+        .filter(|target| !target.is("-"));
+    let target = plain.cloned().or_else(|| {
+        // Home, or the directory before: the line does not say which.
+        let value = Value::Unknown {
+            prefix: String::new(),
+            one: true,
+        };
+        parsed.argv.first().map(|name| Arg {
+            span: name.span,
+            value,
+        })
+    });
+    match target {
+        Some(target) => finding.with(names(&target)),
+        None => finding,
+    }
+}
+
+/// Modes that change what the shell tells or when it stops, not how it reads a line.
+const MODES: &[&str] = &[
+    "errexit",
+    "nounset",
+    "pipefail",
+    "xtrace",
+    "verbose",
+    "noglob",
+    "noexec",
+    "noclobber",
+    "errtrace",
+    "functrace",
+];
+
+fn set(argv: &[Arg]) -> Finding {
+    let fine = Finding::read_only("it only steers the shell");
+    let doubt =
+        |arg: &Arg| Finding::unknown("it changes how the shell reads what follows").at(arg.span);
+    let mut words = argv.iter().skip(1);
+    while let Some(word) = words.next() {
+        let Some(text) = word.text() else {
+            return doubt(word);
+        };
+        let Some(letters) = text
+            .strip_prefix(['-', '+'])
+            .filter(|rest| !rest.is_empty())
+        else {
+            return fine;
+        };
+        if text == "--" {
+            return fine;
+        }
+        for letter in letters.chars() {
+            let known = match letter {
+                'o' => match words.next() {
+                    Some(mode) => mode.text().is_some_and(|mode| MODES.contains(&mode)),
+                    None => true,
+                },
+                letter => "euxvfnETCh".contains(letter),
+            };
+            if !known {
+                return doubt(word);
+            }
+        }
+    }
+    fine
+}
+
+fn shopt(parsed: &Parsed<'_>) -> Finding {
+    const GLOBS: &[&str] = &[
+        "nullglob",
+        "globstar",
+        "dotglob",
+        "nocaseglob",
+        "failglob",
+        "nocasematch",
+        "extglob",
+        "inherit_errexit",
+        "lastpipe",
+        "checkwinsize",
+        "huponexit",
+    ];
+    let finding = parsed.finding(Operands::Text);
+    let sets = parsed.has("-s") || parsed.has("-u");
+    let known = |name: &&Arg| name.text().is_some_and(|name| GLOBS.contains(&name));
+    match sets && !parsed.operands.iter().all(known) {
+        true => worse(finding, "it changes how the shell reads what follows"),
+        false => finding,
+    }
+}
+
+fn trap(parsed: &Parsed<'_>) -> Finding {
+    let finding = parsed.finding(Operands::Text);
+    let prints = ["-l", "-p", "-P"].iter().any(|option| parsed.has(option));
+    match parsed.operands.as_slice() {
+        [action, _, ..] if !prints && !action.is("-") && !action.is("") => {
+            runs_text(finding, action)
+        }
+        _ => finding,
+    }
+}
+
+/// `-v` and `%n` set a variable, so the format must be certain unless nothing follows it.
+fn printf(argv: &[Arg]) -> Finding {
+    let fine = Finding::read_only("it only prints");
+    let doubt = |why: &'static str, arg: &Arg| Finding::unknown(why).at(arg.span);
+    let mut words = argv.get(1..).unwrap_or_default().iter();
+    let Some(mut format) = words.next() else {
+        return fine;
+    };
+    if format.is("--") {
+        match words.next() {
+            Some(next) => format = next,
+            None => return fine,
+        }
+    } else if format.text().is_some_and(|text| text.starts_with("-v")) {
+        return doubt("-v sets a variable", format);
+    }
+    let alone = words.as_slice().is_empty();
+    match &format.value {
+        Value::Literal(text) | Value::Braced(text) if counts(text) && !alone => {
+            doubt("%n sets a variable", format)
+        }
+        Value::Literal(_) | Value::Braced(_) => fine,
+        Value::Unknown { one: true, .. } if alone => fine,
+        Value::Unknown { .. } | Value::Glob(_) => doubt("its format is an expansion", format),
+    }
+}
+
+/// Does a format hold `%n`, with or without flags and width?
+fn counts(format: &str) -> bool {
+    let format = format.replace("%%", "");
+    format.split('%').skip(1).any(|spec| {
+        let conversion = spec.trim_start_matches(|letter: char| {
+            letter.is_ascii_digit() || "-+ #'.*hlLqjzt".contains(letter)
+        });
+        conversion.starts_with('n')
+    })
+}
+
+/// Names in arithmetic are evaluated again and again, whatever they hold.
+fn arithmetic(argv: &[Arg]) -> Finding {
+    let certain = |arg: &Arg| {
+        arg.text().is_some_and(|text| {
+            text.bytes()
+                .all(|byte| byte.is_ascii_digit() || b"+-*/%() ".contains(&byte))
+        })
+    };
+    match argv.iter().skip(1).find(|arg| !certain(arg)) {
+        Some(arg) => Finding::unknown("arithmetic evaluates what a variable holds").at(arg.span),
+        None => Finding::read_only("it only calculates"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::commands::testing::{assert_not_read_only, assert_read_only, each, effects, starts};
+
+    #[test]
+    fn questions_to_the_shell_are_harmless() {
+        assert_read_only(&each(
+            "echo a; echo $x *; true; false; : x; exit 1; return; break; continue 2; pwd; pwd -P; \
+             cd src; cd; cd -; cd $x; pushd src; pushd; pushd +1; popd; dirs -v; type ls; type -a \
+             $x; help cd; hash; hash -r; hash -t ls; jobs -l; wait; wait 12; wait -n; ulimit -a; \
+             ulimit -n; umask; umask -S; times; history; history 5; fc -l; compgen -c; compgen -A \
+             function; complete -p; complete; bind -p; enable; enable -a; alias; alias ls; alias \
+             -p; trap; trap -p; trap -l; trap - EXIT; trap '' INT; trap 2; caller; shopt; shopt \
+             -p globstar; shopt -q extglob; shopt -s nullglob; set; set -e; set -euo pipefail; \
+             set +x; set -o; set -- a $x; set -x; let 1+2; exit $x",
+        ));
+        assert_not_read_only(&each(
+            "hash -p ./x ls; jobs -x ls; wait -p x; ulimit -n 10; ulimit $x; umask 000; umask \
+             u=rwx; history -c; history -w out; history -r f; fc -s; fc; fc -e vi 1; compgen -W \
+             x; compgen -C x; compgen -F f; complete -C x ls; complete -F f ls; bind -x x; bind \
+             -f f; bind x; enable -f x.so x; enable -n echo; enable echo; alias x=y; alias $x; \
+             unalias ls; bg; fg; disown -a; suspend; shopt -s expand_aliases; shopt -u extdebug; \
+             shopt -s $x; set -k; set -a; set -o posix; set $x; set -m; set -b; set -o allexport; \
+             set -eB; let x=1; let i++; let $x; trap $x EXIT; cd -Z; type --odd",
+        ));
+        assert_eq!(effects("cd src"), ["names src"]);
+        assert_eq!(effects("cd"), ["names $"]);
+        assert_eq!(effects("history -w out"), ["Twist out"]);
+        assert_eq!(starts("trap 'rm x' EXIT"), ["script rm x"]);
+        assert_eq!(starts("trap -- 'rm x' 0"), ["script rm x"]);
+    }
+
+    #[test]
+    fn printf_may_set_a_variable() {
+        assert_read_only(&each(
+            "printf 'a\\n'; printf '%s\\n' a $x *; printf -- '- %s\\n' one; printf \"total: $x\"; printf \"$x\"; \
+             printf '%d%%n\\n' 5; printf '%5.2f|%-10s' 1 a; printf '%(%F)T\\n' -1; printf",
+        ));
+        assert_not_read_only(&each(
+            "printf -v x hi; printf -vx hi; printf '%n' x; printf 'a%-5n' x; printf $x; printf \
+             \"$x\" a; printf $x a; printf * a; printf -v $x hi; printf -- $x a",
+        ));
+    }
+}

@@ -1,0 +1,231 @@
+//! Subcommands that change the repository or the working tree.
+
+use super::paths;
+use crate::{
+    commands::{
+        options::Parsed,
+        spec::{Operands, Spec, runs},
+    },
+    effect::{Finding, Start, Verdict},
+};
+
+pub(super) const SUBCOMMANDS: &[Spec] = &[
+    // Even a dry run of --intent-to-add writes the empty object.
+    Spec::prints(
+        "add stage",
+        "-nvfuA --dry-run --verbose --force --update --all --no-all \
+         --ignore-removal --ignore-errors --ignore-missing --sparse",
+    )
+    .strict()
+    .judged(add),
+    // A dry run of it writes objects too.
+    Spec::changes("commit", "-F< -t< --file< --template<", "it records a commit")
+        .operands(Operands::Text),
+    Spec::prints(
+        "rm",
+        "-nqfr --dry-run --quiet --cached --force --ignore-unmatch --sparse",
+    )
+    .strict()
+    .judged(rm),
+    Spec::prints("mv", "-vnfk --dry-run --verbose --force --sparse")
+        .strict()
+        .judged(mv),
+    Spec::prints(
+        "clean",
+        "-qnfdxX -e: --quiet --dry-run --force --exclude=",
+    )
+    .strict()
+    .judged(clean),
+    Spec::prints(
+        "checkout",
+        "-b: -B: -lqmdtf -23 --guess --no-guess --overlay --no-overlay --quiet --recurse-submodules=? \
+         --progress --no-progress --merge --conflict= --detach --track=? --no-track --force --orphan= \
+         --ours --theirs --ignore-skip-worktree-bits --overwrite-ignore --ignore-other-worktrees -p \
+         --patch",
+    )
+    .judged(checkout),
+    Spec::prints(
+        "restore",
+        "-s: -SWqmp -23 --source= --staged --worktree --ignore-unmerged --overlay --no-overlay --quiet \
+         --recurse-submodules=? --progress --merge --conflict= --ours --theirs --patch",
+    )
+    .judged(restore),
+    Spec::prints(
+        "apply",
+        "-p: -C: -zRvqN3 --exclude= --include= --no-add --stat --numstat --summary --check --index \
+         --cached --3way --whitespace= --ignore-space-change --ignore-whitespace --reverse \
+         --unidiff-zero --allow-overlap --verbose --quiet --inaccurate-eof --recount --directory= \
+         --allow-empty",
+    )
+    .strict()
+    .judged(apply),
+    Spec::changes(
+        "am mailinfo mailsplit",
+        "",
+        "it applies patches",
+    ),
+    Spec::changes("init", "-q -b: --quiet --bare --template= --separate-git-dir> --object-format= \
+         --ref-format= --initial-branch= --shared=?", "it makes a repository")
+        .operands(Operands::Written),
+    Spec::changes(
+        "worktree/add",
+        "-fdq -b: -B: --force --detach --checkout --no-checkout --lock --reason= --orphan --quiet \
+         --track --guess-remote --relative-paths",
+        "it makes a worktree",
+    )
+    .judged(worktree_add),
+    Spec::changes("worktree/remove", "-f --force", "it removes a worktree")
+        .operands(Operands::Removed),
+    Spec::changes("worktree", "", "it changes worktrees"),
+    Spec::changes("bundle/create", "-q --quiet --progress --version=", "it writes a bundle")
+        .judged(bundle),
+    Spec::changes("bundle", "", "it writes into the repository"),
+    Spec::changes("switch", "", "it switches branches"),
+    Spec::changes("reset", "", "it moves the branch and may discard changes"),
+    Spec::changes("merge", "", "it merges into the branch"),
+    Spec::changes("rebase", "", "it rewrites commits").refusing(&[
+        runs("-x: --exec=", "runs a command after each commit"),
+    ]).judged(rebase),
+    Spec::changes("cherry-pick revert", "", "it makes commits"),
+    Spec::changes("stash", "", "it changes the stash or the working tree"),
+    Spec::changes("reflog/expire reflog/delete reflog/drop", "", "it deletes entries of the log"),
+    Spec::changes("bisect/run", "", "it runs a command for each step").judged(bisect_run),
+    Spec::unsure("bisect/view bisect/visualize", "it may open a viewer"),
+    Spec::changes("bisect", "", "it checks out commits to search"),
+    Spec::changes(
+        "gc repack prune prune-packed pack-objects pack-refs maintenance multi-pack-index commit-graph \
+         unpack-objects index-pack",
+        "",
+        "it rewrites the object store",
+    ),
+    Spec::changes("rerere", "", "it records or forgets resolutions"),
+    Spec::changes("sparse-checkout", "", "it changes what is checked out"),
+    Spec::changes(
+        "update-index update-ref read-tree checkout-index write-tree commit-tree mktree mktag replace \
+         update-server-info refs unpack-file pack-redundant",
+        "",
+        "it writes into the repository",
+    ),
+    Spec::changes("fast-import filter-branch", "", "it rewrites history"),
+    Spec::unsure(
+        "filter-repo difftool mergetool gui citool gitk instaweb web--browse daemon http-backend shell \
+         for-each-repo bugreport diagnose fast-export svn p4 cvsimport quiltimport request-pull",
+        "it starts programs or writes files of its own",
+    ),
+];
+
+/// What changes, unless the line asks for a dry run of it.
+fn unless_dry(parsed: &Parsed<'_>, what: &'static str) -> Finding {
+    let dry = parsed.has("-n") || parsed.has("--dry-run");
+    match parsed.verdict() {
+        None if dry => Finding::read_only("it only says what it would do"),
+        Some(finding) if finding.verdict == Verdict::Mutating => finding,
+        _ => Finding::mutating(what),
+    }
+}
+
+fn add(parsed: &Parsed<'_>) -> Finding {
+    unless_dry(parsed, "it changes the index")
+}
+
+fn rm(parsed: &Parsed<'_>) -> Finding {
+    let mut finding = unless_dry(parsed, "it removes files");
+    if !parsed.has("--cached") {
+        let removals = parsed.operands.iter();
+        let removals = removals.map(|arg| paths::removed(&paths::pattern(arg)));
+        finding.effects.extend(removals);
+    }
+    finding
+}
+
+fn mv(parsed: &Parsed<'_>) -> Finding {
+    let mut finding = unless_dry(parsed, "it moves files");
+    if let Some((target, sources)) = parsed.operands.split_last() {
+        let removals = sources.iter().map(|arg| paths::removed(arg));
+        finding.effects.extend(removals);
+        finding.effects.push(paths::worked(target));
+    }
+    finding
+}
+
+fn clean(parsed: &Parsed<'_>) -> Finding {
+    let mut finding = unless_dry(parsed, "it deletes untracked files");
+    if parsed.operands.is_empty() {
+        finding.effects.push(paths::removed(&paths::here(parsed)));
+    }
+    let removals = parsed.operands.iter();
+    let removals = removals.map(|arg| paths::removed(&paths::pattern(arg)));
+    finding.effects.extend(removals);
+    finding
+}
+
+fn checkout(parsed: &Parsed<'_>) -> Finding {
+    let mut finding = Finding::mutating("it changes what is checked out");
+    finding.effects = paths::written(parsed);
+    finding
+}
+
+fn restore(parsed: &Parsed<'_>) -> Finding {
+    let mut finding = Finding::mutating("it discards changes");
+    let index_only = (parsed.has("-S") || parsed.has("--staged"))
+        && !parsed.has("-W")
+        && !parsed.has("--worktree");
+    if !index_only {
+        let writes = parsed.operands.iter();
+        let writes = writes.map(|arg| paths::worked(&paths::pattern(arg)));
+        finding.effects.extend(writes);
+    }
+    finding
+}
+
+fn apply(parsed: &Parsed<'_>) -> Finding {
+    let only_looks = ["--stat", "--numstat", "--summary", "--check"]
+        .iter()
+        .any(|name| parsed.has(name));
+    let finding = if only_looks && parsed.verdict().is_none() {
+        Finding::read_only("it only looks at the patch")
+    } else {
+        Finding::mutating("it applies a patch")
+    };
+    parsed.with_effects(finding, Operands::Files)
+}
+
+fn worktree_add(parsed: &Parsed<'_>) -> Finding {
+    let mut finding = Finding::mutating("it makes a worktree");
+    let directory = parsed.operands.first();
+    finding
+        .effects
+        .extend(directory.map(|arg| paths::worked(arg)));
+    finding
+}
+
+fn bundle(parsed: &Parsed<'_>) -> Finding {
+    let mut finding = Finding::mutating("it writes a bundle");
+    let file = parsed.operands.first();
+    finding.effects.extend(file.map(|arg| paths::worked(arg)));
+    finding
+}
+
+fn rebase(parsed: &Parsed<'_>) -> Finding {
+    let mut finding = Finding::mutating("it rewrites commits");
+    let scripts = parsed.options.iter();
+    let scripts = scripts.filter(|given| matches!(given.name, "-x" | "--exec"));
+    for given in scripts {
+        let script = given.value.clone();
+        finding = finding.at(given.span).exact();
+        finding.starts.extend(script.map(Start::Script));
+        finding.reason = "--exec runs a command after each commit".into();
+    }
+    finding
+}
+
+fn bisect_run(parsed: &Parsed<'_>) -> Finding {
+    let finding = Finding::mutating("it runs a command for each step");
+    match parsed.argv.get(1..) {
+        Some(argv) if !argv.is_empty() => finding.starting(Start::Command {
+            argv: argv.to_vec(),
+            more: false,
+        }),
+        _ => finding,
+    }
+}

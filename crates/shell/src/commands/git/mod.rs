@@ -1,0 +1,253 @@
+//! git: its options before the subcommand, and which table judges the subcommand.
+//!
+//! A read-only verdict holds only if the configuration git reads starts no program; who asks has to
+//! audit that ([`crate::git_config`]).
+
+mod changes;
+#[cfg(test)]
+mod differential_tests;
+mod history;
+mod objects;
+mod paths;
+mod queries;
+mod remotes;
+#[cfg(test)]
+mod subcommand_tests;
+
+use super::{
+    options::{self, Parsed},
+    spec::{Does, Entry, Spec},
+};
+use crate::{
+    arg::Arg,
+    ast::Span,
+    effect::{Cover, Effect, Finding, Verdict},
+};
+
+pub(super) const ENTRIES: &[Entry] = &[Entry::Own("git", git)];
+
+/// The tables of subcommands. One of two words is written `stash/list`.
+const TABLES: &[&[Spec]] = &[
+    history::SUBCOMMANDS,
+    objects::SUBCOMMANDS,
+    queries::SUBCOMMANDS,
+    changes::SUBCOMMANDS,
+    remotes::SUBCOMMANDS,
+];
+
+/// Options before the subcommand that change neither what runs nor where git looks.
+const HARMLESS: &str = "--no-pager -P --literal-pathspecs --glob-pathspecs --noglob-pathspecs \
+                        --icase-pathspecs --no-optional-locks --no-replace-objects --no-lazy-fetch \
+                        --no-advice";
+
+/// Options that print something and end.
+const PRINTING: &str = "--version -v -h --html-path --man-path --info-path";
+
+/// Options before the subcommand that take the next word.
+const WITH_VALUE: &str = "-c --config-env --git-dir --work-tree --namespace --super-prefix \
+                          --shallow-file --attr-source";
+
+fn git(argv: &[Arg]) -> Finding {
+    let mut at = 1;
+    let mut directory: Option<Arg> = None;
+    let mut refusal: Option<(String, Span)> = None;
+    while let Some(arg) = argv.get(at) {
+        let Some(text) = arg.text() else {
+            return Finding::unknown("its subcommand is an expansion").at(arg.span);
+        };
+        at += 1;
+        if text == "-C" {
+            let Some(value) = argv.get(at) else {
+                return Finding::unknown("-C lacks its value").at(arg.span);
+            };
+            directory = Some(match directory {
+                Some(before) => paths::below(&before, value),
+                None => value.clone(),
+            });
+            at += 1;
+        } else if listed(PRINTING, text) {
+            return Finding::read_only("it only prints");
+        } else if !text.starts_with('-') {
+            at -= 1;
+            break;
+        } else if !listed(HARMLESS, text) {
+            let name = text.split('=').next().unwrap_or(text);
+            let why = format!("{name} changes what git runs or where it looks");
+            refusal.get_or_insert((why, arg.span));
+            if listed(WITH_VALUE, text) {
+                at += 1;
+            }
+        }
+    }
+    let mut finding = match argv.get(at) {
+        Some(_) => subcommand(&argv[at..]),
+        None => Finding::read_only("it only prints how it is used"),
+    };
+    if let Some(directory) = directory {
+        let uncertain = directory.text().is_none().then_some(directory.span);
+        finding = inside(finding, &directory);
+        if let Some(span) = uncertain {
+            refusal.get_or_insert(("the directory behind -C is an expansion".into(), span));
+        }
+    }
+    match refusal {
+        Some((why, span)) => refused(finding, why, span),
+        None => finding,
+    }
+}
+
+fn listed(options: &str, text: &str) -> bool {
+    options
+        .split_ascii_whitespace()
+        .any(|option| option == text)
+}
+
+/// What the subcommand does stays true of its effects; only an exact rule may let it through.
+fn refused(mut finding: Finding, why: String, span: Span) -> Finding {
+    finding.verdict = finding.verdict.max(Verdict::Unknown);
+    finding.reason = why.into();
+    finding.span = Some(span);
+    finding.cover = Cover::Exact;
+    finding
+}
+
+/// `-C`: every path counts from there.
+fn inside(mut finding: Finding, directory: &Arg) -> Finding {
+    for effect in &mut finding.effects {
+        match effect {
+            Effect::Read(read) => read.path = paths::below(directory, &read.path),
+            Effect::Write(write) => write.path = paths::below(directory, &write.path),
+            Effect::Net(_) | Effect::Env(_) | Effect::Opaque(_) => {}
+        }
+    }
+    finding.effects.insert(0, options::names(directory));
+    finding
+}
+
+fn subcommand(argv: &[Arg]) -> Finding {
+    let Some(name) = argv.first().and_then(Arg::text) else {
+        return Finding::unknown("its subcommand is an expansion");
+    };
+    let second = argv.get(1).and_then(Arg::text).unwrap_or_default();
+    let find = |wanted: &str| {
+        let mut all = TABLES.iter().copied().flatten();
+        all.find(|spec| spec.is_called(wanted))
+    };
+    let both = format!("{name}/{second}");
+    let (spec, words) = match (find(&both), find(name)) {
+        (Some(spec), _) => (spec, &argv[1..]),
+        (None, Some(spec)) => (spec, argv),
+        (None, None) => {
+            let why = format!("git {name} is not known, or an alias");
+            return Finding::unknown(why).at(argv[0].span);
+        }
+    };
+    if words.len() == 2 && words[1].is("-h") && name != "grep" {
+        return Finding::read_only("it only prints how it is used");
+    }
+    let finding = options::judge(spec, words);
+    match spec.does {
+        // What an option adds matters less than that it changes something.
+        Does::Change(what) if finding.verdict == Verdict::Unknown => Finding {
+            verdict: Verdict::Mutating,
+            reason: what.into(),
+            span: None,
+            ..finding
+        },
+        _ if finding.verdict == Verdict::ReadOnly && name != "grep" => {
+            match read_twice(&options::parse(spec, words)) {
+                Some(doubt) => Finding {
+                    effects: finding.effects,
+                    ..doubt
+                },
+                None => finding,
+            }
+        }
+        _ => finding,
+    }
+}
+
+/// git reads many lines twice, with a different table each time. A value that looks like an option
+/// may be taken away by the first reading, and what follows it becomes an option in the second.
+fn read_twice(parsed: &Parsed<'_>) -> Option<Finding> {
+    let given = parsed.options.iter().find(|given| {
+        given.value.as_ref().is_some_and(|value| {
+            value.span != given.span && value.text().is_none_or(|text| text.starts_with('-'))
+        })
+    })?;
+    let why = format!("git may read the value of {} as an option", given.name);
+    Some(Finding::unknown(why).at(given.span))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::testing::*;
+
+    #[test]
+    fn harmless_options_before_the_subcommand_change_nothing() {
+        assert_read_only(&[
+            "git",
+            "git --version",
+            "git -h",
+            "git --no-pager log -1",
+            "git -P diff",
+            "git -C sub status",
+            "git -C sub -C deeper log --oneline",
+            "git --no-optional-locks status",
+            "git --literal-pathspecs ls-files",
+            "git --man-path",
+            "git commit -h",
+        ]);
+    }
+
+    #[test]
+    fn other_options_before_the_subcommand_need_an_exact_rule() {
+        let lines = [
+            "git -c core.pager=x log",
+            "git --config-env=core.pager=X log",
+            "git --exec-path=/tmp log",
+            "git --git-dir=x.git log",
+            "git --git-dir x.git log",
+            "git --work-tree=/ status",
+            "git -p log",
+            "git --paginate log",
+            "git --namespace=x log",
+            "git --bare log",
+            "git --new-option log",
+            "git -Csub log",
+            "git -C $x log",
+        ];
+        for line in lines {
+            let finding = find(line);
+            assert_eq!(finding.verdict, Verdict::Unknown, "{line}");
+            assert_eq!(finding.cover, Cover::Exact, "{line}");
+        }
+        assert_eq!(
+            find("git -c user.name=x commit -m x").verdict,
+            Verdict::Mutating
+        );
+    }
+
+    #[test]
+    fn what_is_no_subcommand_may_be_an_alias() {
+        assert_eq!(
+            verdict("git st"),
+            "unknown: git st is not known, or an alias"
+        );
+        assert_not_read_only(&["git $x", "git -C", "git lg --all", "git lfs ls-files"]);
+    }
+
+    #[test]
+    fn paths_count_from_the_directory() {
+        assert_eq!(
+            effects("git -C sub diff -- a /b"),
+            ["names sub", "tree sub/a", "tree /b"]
+        );
+        assert_eq!(
+            effects("git -C a -C b show HEAD:c"),
+            ["names a/b", "read a/b/c"]
+        );
+        assert_eq!(effects("git -C $x rm f"), ["names $", "Removal $"]);
+    }
+}

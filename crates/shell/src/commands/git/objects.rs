@@ -1,0 +1,205 @@
+//! Subcommands that look at objects, the index or the working tree.
+
+use super::paths::{self, Shows};
+use crate::{
+    commands::{
+        options::{self, Parsed},
+        spec::{Operands, Spec, runs, writes},
+    },
+    effect::Finding,
+};
+
+pub(super) const SUBCOMMANDS: &[Spec] = &[
+    look(
+        "status",
+        "-vsbz -u? -M? --verbose --short --branch --show-stash --no-show-stash --ahead-behind \
+         --no-ahead-behind --porcelain=? --long --null --untracked-files=? --no-untracked-files \
+         --ignored=? --no-ignored --ignore-submodules=? --column=? --no-column --no-renames --renames \
+         --find-renames=? --no-branch --no-short",
+    )
+    .judged(names),
+    look(
+        "ls-files",
+        "-ztvfcdmoisku -x: -X< --cached --deleted --modified --others --ignored --stage --killed \
+         --directory --no-directory --eol --empty-directory --no-empty-directory --unmerged \
+         --resolve-undo --exclude= --exclude-from< --exclude-per-directory= --exclude-standard \
+         --full-name --recurse-submodules --error-unmatch --with-tree= --abbrev=? --debug \
+         --deduplicate --sparse --format=",
+    )
+    .judged(names),
+    look(
+        "ls-tree",
+        "-drtzl --long --name-only --name-status --object-only --full-name --no-full-name \
+         --full-tree --format= --abbrev=? --no-abbrev",
+    )
+    .judged(names),
+    look(
+        "check-ignore",
+        "-qvzn --quiet --verbose --stdin --non-matching --no-index",
+    )
+    .judged(names),
+    look("check-attr", "-az --all --cached --stdin --source=").judged(names),
+    look(
+        "cat-file",
+        "-eptsZ --allow-unknown-type --use-mailmap --mailmap --no-use-mailmap --batch=? \
+         --batch-check=? --batch-command=? --batch-all-objects --buffer --follow-symlinks --unordered",
+    )
+    .refusing(&[
+        runs("--textconv", "starts the converter that the configuration names"),
+        runs("--filters", "starts the filter that the configuration names"),
+    ])
+    .judged(cat_file),
+    look(
+        "grep",
+        "-viwaIrEGFPnhHlLzocpWq -C: -B: -A: -f< -e: -m: -# --cached --no-index --index --untracked \
+         --exclude-standard --no-exclude-standard --recurse-submodules --invert-match --ignore-case \
+         --word-regexp --text --no-textconv --recursive --no-recursive --max-depth= \
+         --extended-regexp --basic-regexp --fixed-strings --perl-regexp --line-number \
+         --no-line-number --column --no-column --full-name --files-with-matches --name-only \
+         --files-without-match --null --only-matching --count --color=? --no-color --break \
+         --no-break --heading --no-heading --context= --before-context= --after-context= --threads= \
+         --show-function --function-context --and --or --not --quiet --all-match --max-count=",
+    )
+    .refusing(&[
+        runs("-O? --open-files-in-pager=?", "opens the files in a program"),
+        runs("--textconv", "starts the converter that the configuration names"),
+        runs("--ext-grep", "starts another grep"),
+    ])
+    .judged(grep),
+    look(
+        "archive",
+        "-vl -# --format= --prefix= --add-file< --add-virtual-file= --worktree-attributes --verbose \
+         --list --mtime=",
+    )
+    .refusing(&[
+        writes("-o> --output>", "writes the archive into a file"),
+        runs("--remote= --exec=", "contacts a host"),
+    ])
+    .judged(archive),
+    look(
+        "hash-object",
+        "-t: --stdin --stdin-paths --no-filters --literally --path=",
+    )
+    .refusing(&[writes("-w", "writes the object into the repository")])
+    .operands(Operands::Files),
+    look("describe",
+        "--contains --debug --all --tags --long --first-parent --abbrev=? --no-abbrev --exact-match \
+         --no-exact-match --candidates= --match= --no-match --exclude= --no-exclude --always --dirty=? \
+         --broken=?"),
+    look(
+        "name-rev",
+        "--name-only --tags --refs= --no-refs --exclude= --all --stdin --annotate-stdin --undefined \
+         --no-undefined --always --peel-tag",
+    ),
+    look("merge-base", "-a --all --octopus --independent --is-ancestor --fork-point"),
+    look("cherry", "-v --abbrev=? --no-abbrev --verbose"),
+    look("count-objects", "-vH --verbose --human-readable"),
+    look(
+        "fsck",
+        "-v --verbose --unreachable --dangling --no-dangling --tags --root --cache --reflogs \
+         --no-reflogs --full --no-full --connectivity-only --strict --progress --no-progress \
+         --name-objects",
+    )
+    .refusing(&[writes("--lost-found", "writes lost objects into the repository")]),
+    look("verify-pack", "-vs --verbose --stat-only --object-format=").judged(names),
+    look("show-index", "--object-format="),
+    look("get-tar-commit-id", ""),
+    look("patch-id", "--stable --unstable --verbatim"),
+    look("bundle/verify", "-q --quiet").operands(Operands::Files),
+    look("bundle/list-heads", "").judged(first_file),
+    look(
+        "merge-file",
+        "-pq -L: --stdout --object-id --diff3 --zdiff3 --ours --theirs --union --diff-algorithm= \
+         --marker-size= --quiet",
+    )
+    .judged(merge_file),
+    look(
+        "merge-tree",
+        "-z -X: --write-tree --trivial-merge --messages --no-messages --name-only \
+         --allow-unrelated-histories --stdin --merge-base= --strategy-option=",
+    )
+    .judged(merge_tree),
+];
+
+const fn look(names: &'static str, options: &'static str) -> Spec {
+    Spec::prints(names, options).strict()
+}
+
+fn finding(parsed: &Parsed<'_>) -> Finding {
+    parsed.finding(Operands::Text)
+}
+
+/// Names of files.
+fn names(parsed: &Parsed<'_>) -> Finding {
+    let mut finding = finding(parsed);
+    finding
+        .effects
+        .extend(paths::reads(parsed, Shows::Names, 0));
+    finding
+}
+
+fn cat_file(parsed: &Parsed<'_>) -> Finding {
+    let shows = if ["-e", "-t", "-s", "--batch-check"]
+        .iter()
+        .any(|name| parsed.has(name))
+    {
+        Shows::Names
+    } else {
+        Shows::Content
+    };
+    // `git cat-file blob HEAD:f`: the first word is a type.
+    let types = usize::from(parsed.operands.len() > 1);
+    let mut finding = finding(parsed);
+    finding.effects.extend(paths::reads(parsed, shows, types));
+    finding
+}
+
+fn grep(parsed: &Parsed<'_>) -> Finding {
+    let patterns = usize::from(!parsed.has("-e") && !parsed.has("-f"));
+    let mut finding = finding(parsed);
+    let reads = paths::reads(parsed, Shows::Content, patterns);
+    finding.effects.extend(reads);
+    finding
+}
+
+fn archive(parsed: &Parsed<'_>) -> Finding {
+    let mut finding = finding(parsed);
+    finding
+        .effects
+        .extend(paths::reads(parsed, Shows::Content, 0));
+    finding
+}
+
+fn first_file(parsed: &Parsed<'_>) -> Finding {
+    let mut finding = finding(parsed);
+    let file = parsed.operands.first().map(|arg| options::content(arg));
+    finding.effects.extend(file);
+    finding
+}
+
+/// Merges three files into the first, or prints the result.
+fn merge_file(parsed: &Parsed<'_>) -> Finding {
+    let mut finding = if parsed.has("-p") || parsed.has("--stdout") || parsed.verdict().is_some() {
+        finding(parsed)
+    } else {
+        let written = parsed.operands.first().map(|arg| paths::worked(arg));
+        let mut finding = Finding::mutating("it merges into the first file");
+        finding.effects.extend(written);
+        finding
+    };
+    let files = parsed.operands.iter().map(|arg| options::content(arg));
+    finding.effects.extend(files);
+    finding
+}
+
+fn merge_tree(parsed: &Parsed<'_>) -> Finding {
+    // Only the old form, with three trees, writes no objects.
+    let trivial = parsed.has("--trivial-merge") || parsed.operands.len() == 3;
+    let mut finding = if !trivial || parsed.has("--write-tree") {
+        Finding::mutating("it writes the merged tree into the repository")
+    } else {
+        finding(parsed)
+    };
+    finding.effects.push(paths::everything(parsed));
+    finding
+}

@@ -1,0 +1,225 @@
+//! What git's operands read: `rev:path` and pathspecs.
+
+use crate::{
+    arg::{Arg, Value},
+    ast::Span,
+    commands::options::{self, Parsed},
+    effect::{Effect, How, Write},
+};
+
+/// What of the paths it names a subcommand shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shows {
+    /// Names, dates, hashes.
+    Names,
+    /// What is in them, and in everything if no path is given.
+    Content,
+}
+
+/// The reads of operands that are revisions, objects and pathspecs; the first `texts` are neither.
+pub(super) fn reads(parsed: &Parsed<'_>, shows: Shows, texts: usize) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    let mut limited = false;
+    let mut objects = 0;
+    for (at, arg) in parsed.operands.iter().enumerate().skip(texts) {
+        let behind_dashes = parsed.before_dashes.is_some_and(|before| at >= before);
+        if behind_dashes {
+            limited |= pathspec(arg, shows, &mut effects);
+        } else if let Some(path) = object_path(arg) {
+            objects += 1;
+            effects.push(match shows {
+                Shows::Names => options::names(&path),
+                Shows::Content => options::content(&path),
+            });
+        } else if parsed.before_dashes.is_none() {
+            match nature(arg) {
+                Nature::Revision => {}
+                Nature::Either => {
+                    pathspec(arg, shows, &mut effects);
+                }
+                Nature::Path => limited |= pathspec(arg, shows, &mut effects),
+            }
+        }
+    }
+    let named = parsed.operands.len().saturating_sub(texts);
+    let only_objects = named > 0 && objects == named;
+    if shows == Shows::Content && !limited && !only_objects {
+        effects.push(everything(parsed));
+    }
+    effects
+}
+
+/// Everything below the current directory is shown.
+pub(super) fn everything(parsed: &Parsed<'_>) -> Effect {
+    options::tree(&here(parsed))
+}
+
+/// The current directory.
+pub(super) fn here(parsed: &Parsed<'_>) -> Arg {
+    let nowhere = Span { start: 0, end: 0 };
+    let span = parsed.argv.first().map_or(nowhere, |arg| arg.span);
+    Arg::literal(".", span)
+}
+
+/// The files that a checkout overwrites.
+pub(super) fn written(parsed: &Parsed<'_>) -> Vec<Effect> {
+    let operands = parsed.operands.iter().enumerate();
+    let paths = operands.filter(|(at, arg)| match parsed.before_dashes {
+        Some(before) => *at >= before,
+        None => !matches!(nature(arg), Nature::Revision),
+    });
+    paths.map(|(_, arg)| worked(&pattern(arg))).collect()
+}
+
+/// Adds the read of a pathspec. Does it limit what is shown?
+fn pathspec(arg: &Arg, shows: Shows, effects: &mut Vec<Effect>) -> bool {
+    // `:(magic)`, `:!exclude`, `:/from the top`: what they name cannot be told from here.
+    if arg.text().is_some_and(|text| text.starts_with(':')) {
+        return false;
+    }
+    let path = pattern(arg);
+    effects.push(match shows {
+        Shows::Names => options::names(&path),
+        Shows::Content => options::tree(&path),
+    });
+    true
+}
+
+/// A pathspec is a pattern to git also where it was none to the shell.
+pub(super) fn pattern(arg: &Arg) -> Arg {
+    match arg.text() {
+        Some(text) if text.contains(['*', '?', '[']) => Arg {
+            span: arg.span,
+            value: Value::Glob(text.to_owned()),
+        },
+        _ => arg.clone(),
+    }
+}
+
+/// The path of `rev:path`, `:path` and `:2:path`.
+fn object_path(arg: &Arg) -> Option<Arg> {
+    let text = match &arg.value {
+        Value::Literal(text) | Value::Braced(text) | Value::Glob(text) => text,
+        Value::Unknown { prefix, .. } => prefix,
+    };
+    if [":(", ":/", ":!", ":^"]
+        .iter()
+        .any(|magic| text.starts_with(magic))
+    {
+        return None;
+    }
+    let mut depth = 0_usize;
+    let colon = text.char_indices().find(|(_, letter)| {
+        match letter {
+            // `HEAD@{10:30}` has a colon of its own.
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        *letter == ':' && depth == 0
+    });
+    let (at, _) = colon?;
+    let mut path = &text[at + 1..];
+    if at == 0
+        && let Some(staged) = ["0:", "1:", "2:", "3:"]
+            .iter()
+            .find_map(|stage| path.strip_prefix(stage))
+    {
+        path = staged;
+    }
+    let path = if path.is_empty() { "." } else { path };
+    let value = match &arg.value {
+        Value::Unknown { one, .. } => Value::Unknown {
+            prefix: path.to_owned(),
+            one: *one,
+        },
+        Value::Glob(_) => Value::Glob(path.to_owned()),
+        Value::Literal(_) | Value::Braced(_) => Value::Literal(path.to_owned()),
+    };
+    Some(Arg {
+        span: arg.span,
+        value,
+    })
+}
+
+enum Nature {
+    Revision,
+    Path,
+    Either,
+}
+
+/// What an operand is, as far as its text tells.
+fn nature(arg: &Arg) -> Nature {
+    let Some(text) = arg.text() else {
+        return Nature::Either;
+    };
+    let dotted = text.starts_with('.') && !text.starts_with("..");
+    let path = dotted
+        || text == ".."
+        || text.starts_with("../")
+        || text.starts_with('/')
+        || text.ends_with('/');
+    if path {
+        Nature::Path
+    } else if text.split('/').any(|part| part == "..") {
+        Nature::Either
+    } else if text == "HEAD"
+        || ["..", "^", "~", "@{"]
+            .iter()
+            .any(|mark| text.contains(mark))
+    {
+        Nature::Revision
+    } else {
+        Nature::Either
+    }
+}
+
+/// A path as seen from outside of a directory.
+pub(super) fn below(directory: &Arg, path: &Arg) -> Arg {
+    let absolute = |text: &str| text.starts_with('/');
+    let join = |text: &str| match directory.text() {
+        Some("" | ".") => text.to_owned(),
+        Some(directory) if text == "." => directory.to_owned(),
+        Some(directory) => format!("{}/{text}", directory.trim_end_matches('/')),
+        None => String::new(),
+    };
+    let value = match &path.value {
+        Value::Literal(text) | Value::Braced(text) | Value::Glob(text) if absolute(text) => {
+            path.value.clone()
+        }
+        Value::Unknown { prefix, .. } if absolute(prefix) => path.value.clone(),
+        _ if directory.text().is_none() => directory.value.clone(),
+        Value::Literal(text) | Value::Braced(text) => Value::Literal(join(text)),
+        Value::Glob(text) => Value::Glob(join(text)),
+        // What the expansion gives may be absolute.
+        Value::Unknown { prefix, one } => Value::Unknown {
+            prefix: if prefix.is_empty() {
+                String::new()
+            } else {
+                join(prefix)
+            },
+            one: *one,
+        },
+    };
+    Arg {
+        span: path.span,
+        value,
+    }
+}
+
+/// The command's work on a path.
+pub(super) fn worked(path: &Arg) -> Effect {
+    write(path, How::Work)
+}
+
+/// The removal of a path.
+pub(super) fn removed(path: &Arg) -> Effect {
+    write(path, How::Removal)
+}
+
+fn write(path: &Arg, how: How) -> Effect {
+    Effect::Write(Write {
+        path: path.clone(),
+        how,
+    })
+}

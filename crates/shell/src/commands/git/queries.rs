@@ -1,0 +1,333 @@
+//! Subcommands that answer a question about references, configuration or settings, and change
+//! something when they are asked in another way.
+
+use super::paths::{self, Shows};
+use crate::{
+    commands::{
+        options::Parsed,
+        spec::{Operands, Spec, Style, runs, writes},
+    },
+    effect::{Effect, Finding, How, Start, Write},
+};
+
+/// Which references, and how they are listed. Those of `--contains` and its like are listed as flags
+/// because their commit may be left out; a word behind them is an operand then.
+macro_rules! references {
+    () => {
+        " --contains=? --no-contains=? --with=? --without=? --merged=? --no-merged=? --points-at=? \
+         --sort= --no-sort --format= --color=? --no-color --ignore-case --omit-empty "
+    };
+}
+
+pub(super) const SUBCOMMANDS: &[Spec] = &[
+    ask(
+        "branch",
+        concat!(
+            " -vraliq --verbose --no-verbose --remotes --all --list --show-current --abbrev=? \
+             --no-abbrev --column=? --no-column --quiet ",
+            references!()
+        ),
+    )
+    .refusing(&[
+        writes("-dD --delete", "deletes branches"),
+        writes("-mM --move", "renames a branch"),
+        writes("-cC --copy", "copies a branch"),
+        writes(
+            "-t? -u: -f --track=? --set-upstream --set-upstream-to= --unset-upstream --force \
+             --create-reflog --edit-description --recurse-submodules",
+            "changes a branch",
+        ),
+    ])
+    .judged(branch),
+    ask(
+        "tag",
+        concat!(" -li -n? --list --column=? --no-column ", references!()),
+    )
+    .refusing(&[
+        writes("-d --delete", "deletes tags"),
+        writes(
+            "-aesf -m: -F< -u: --annotate --message= --file< --trailer= --edit --sign --cleanup= \
+             --local-user= --force --create-reflog",
+            "makes a tag",
+        ),
+        runs("-v --verify", "starts gpg"),
+    ])
+    .judged(tag),
+    ask(
+        "for-each-ref",
+        concat!(
+            " -sp --shell --perl --python --tcl --count= --exclude= --stdin --include-root-refs ",
+            references!()
+        ),
+    )
+    .judged(list_references),
+    ask(
+        "show-ref",
+        "-dq -s? --tags --heads --branches --exists --verify --head --dereference --hash=? --abbrev=? \
+         --quiet --exclude-existing=?",
+    ),
+    ask("symbolic-ref", "-q --quiet --short --no-recurse --recurse")
+        .refusing(&[
+            writes("-d --delete", "deletes a reference"),
+            writes("-m:", "changes a reference"),
+        ])
+        .judged(symbolic_ref),
+    ask(
+        "show-branch",
+        "-ar -g? --all --remotes --color=? --no-color --more=? --list --no-name --current --sha1-name \
+         --merge-base --independent --topo-order --topics --sparse --date-order --reflog=?",
+    ),
+    ask(
+        "rev-parse",
+        "-q --parseopt --sq-quote --sq --keep-dashdash --stop-at-non-option --stuck-long --revs-only \
+         --no-revs --flags --no-flags --default= --prefix= --verify --quiet --short=? --not \
+         --abbrev-ref=? --symbolic --symbolic-full-name --path-format=? --git-dir --git-common-dir \
+         --absolute-git-dir --resolve-git-dir= --git-path= --show-toplevel \
+         --show-superproject-working-tree --show-prefix --show-cdup --shared-index-path \
+         --is-inside-git-dir --is-inside-work-tree --is-bare-repository --is-shallow-repository \
+         --local-env-vars --disambiguate=? --all --branches=? --tags=? --remotes=? --glob=? \
+         --exclude=? --exclude-hidden=? --since=? --after=? --until=? --before=? \
+         --show-object-format=? --show-ref-format --bisect",
+    ),
+    ask("remote", "-v --verbose --push --all").judged(remote),
+    ask("reflog/exists reflog/list", ""),
+    ask("worktree/list", "-vz --porcelain --verbose --expire="),
+    ask("notes", "--ref=").judged(notes),
+    ask("sparse-checkout/list", ""),
+    ask("submodule", "-q --quiet --cached --recursive").judged(submodule),
+    ask("rerere/status rerere/diff rerere/remaining", ""),
+    ask("bisect/log", ""),
+    ask(
+        "bisect/terms",
+        "--term-good --term-old --term-bad --term-new",
+    ),
+    ask(
+        "config",
+        "-lz -t: -f< --get --get-all --get-regexp --get-urlmatch --get-color --get-colorbool --list \
+         --null --name-only --show-origin --show-scope --show-names --global --system --local \
+         --worktree --file< --blob= --type= --bool --int --bool-or-int --bool-or-str --path \
+         --expiry-date --includes --no-includes --default= --fixed-value --no-type --all --regexp \
+         --value= --url=",
+    )
+    .refusing(&[
+        writes(
+            "--add --append --replace-all --unset --unset-all --rename-section --remove-section \
+             --comment=",
+            "changes the configuration",
+        ),
+        runs("-e --edit", "starts an editor"),
+    ])
+    // `git config a.b --list` sets a.b.
+    .style(Style::Posix)
+    .judged(config),
+    ask("var", "-l"),
+    ask("version", "--build-options"),
+    ask(
+        "help",
+        "-agcv --all --guides --config --no-external-commands --no-aliases --verbose",
+    )
+    .judged(help),
+    ask(
+        "column",
+        "--command= --mode=? --raw-mode= --width= --indent= --nl= --padding=",
+    ),
+    ask("stripspace", "-sc --strip-comments --comment-lines"),
+    ask("check-mailmap", "--stdin --mailmap-file< --mailmap-blob="),
+    ask(
+        "check-ref-format",
+        "--normalize --print --allow-onelevel --no-allow-onelevel --refspec-pattern --branch=",
+    ),
+    ask(
+        "fmt-merge-msg",
+        "-m: -F< --log=? --no-log --message= --into-name= --file<",
+    ),
+    ask(
+        "interpret-trailers",
+        "--trim-empty --where= --if-exists= --if-missing= --only-trailers --only-input --unfold \
+         --parse --no-divider --trailer=",
+    )
+    .refusing(&[writes("--in-place", "changes the files in place")])
+    .judged(trailers),
+    Spec::unsure("verify-commit verify-tag", "it starts gpg"),
+    Spec::unsure(
+        "credential credential-store credential-cache",
+        "it prints or stores credentials",
+    ),
+];
+
+const fn ask(names: &'static str, options: &'static str) -> Spec {
+    Spec::prints(names, options).strict()
+}
+
+fn finding(parsed: &Parsed<'_>) -> Finding {
+    parsed.finding(Operands::Text)
+}
+
+/// Options that make git list whatever the operands are.
+const LISTS: &[&str] = &[
+    "--contains",
+    "--no-contains",
+    "--with",
+    "--without",
+    "--merged",
+    "--no-merged",
+    "--points-at",
+    "--list",
+    "-l",
+];
+
+fn branch(parsed: &Parsed<'_>) -> Finding {
+    let lists = LISTS.iter().any(|name| parsed.has(name)) || parsed.has("--show-current");
+    if parsed.verdict().is_none() && !parsed.operands.is_empty() && !lists {
+        return Finding::mutating("it makes a branch");
+    }
+    list_references(parsed)
+}
+
+fn tag(parsed: &Parsed<'_>) -> Finding {
+    let lists = LISTS.iter().any(|name| parsed.has(name)) || parsed.has("-n");
+    if parsed.verdict().is_none() && !parsed.operands.is_empty() && !lists {
+        return Finding::mutating("it makes a tag");
+    }
+    list_references(parsed)
+}
+
+fn list_references(parsed: &Parsed<'_>) -> Finding {
+    let signature = parsed.options.iter().find(|given| {
+        let text = given.value.as_ref().and_then(|value| value.text());
+        matches!(given.name, "--format" | "--sort")
+            && text.is_none_or(|text| text.contains("signature"))
+    });
+    if let (None, Some(given)) = (parsed.verdict(), signature) {
+        return Finding::unknown("a signature in the format starts gpg").at(given.span);
+    }
+    // git takes the word behind these as their value even if it looks like an option.
+    let swallowed = parsed.argv.windows(2).find(|pair| {
+        let takes = pair[0].text().is_some_and(|text| {
+            !text.contains('=')
+                && text.starts_with("--")
+                && LISTS.iter().any(|name| {
+                    name.starts_with("--") && *name != "--list" && name.starts_with(text)
+                })
+        });
+        takes && pair[1].text().is_none_or(|text| text.starts_with('-'))
+    });
+    if let (None, Some(pair)) = (parsed.verdict(), swallowed) {
+        return Finding::unknown("an option may be the value of another").at(pair[1].span);
+    }
+    finding(parsed)
+}
+
+fn symbolic_ref(parsed: &Parsed<'_>) -> Finding {
+    if parsed.verdict().is_none() && parsed.operands.len() > 1 {
+        return Finding::mutating("it changes a reference");
+    }
+    finding(parsed)
+}
+
+fn remote(parsed: &Parsed<'_>) -> Finding {
+    match verb(parsed) {
+        None | Some("get-url") => finding(parsed),
+        Some("show" | "prune" | "update")
+            if parsed.operands.len() > 1 || verb(parsed) != Some("show") =>
+        {
+            Finding::unknown("it contacts the remote").with(Effect::Net(None))
+        }
+        Some("show") => finding(parsed),
+        Some(_) => Finding::mutating("it changes the list of remotes"),
+    }
+}
+
+fn notes(parsed: &Parsed<'_>) -> Finding {
+    match verb(parsed) {
+        None | Some("list" | "show" | "get-ref") => finding(parsed),
+        Some(_) => Finding::mutating("it changes notes"),
+    }
+}
+
+fn submodule(parsed: &Parsed<'_>) -> Finding {
+    match verb(parsed) {
+        None | Some("status") => {
+            let mut finding = finding(parsed);
+            finding
+                .effects
+                .extend(paths::reads(parsed, Shows::Names, 1));
+            finding
+        }
+        Some("summary") => Finding::unknown("what it does is not known"),
+        Some("foreach") => {
+            let words = &parsed.operands[1..];
+            let starts = match words {
+                [] => None,
+                [script] => Some(Start::Script((*script).clone())),
+                words => Some(Start::Command {
+                    argv: words.iter().map(|arg| (*arg).clone()).collect(),
+                    more: false,
+                }),
+            };
+            let mut finding = Finding::unknown("it runs a command in each submodule");
+            finding.starts.extend(starts);
+            finding
+        }
+        Some("add" | "update") => {
+            Finding::mutating("it fetches submodules").with(Effect::Net(None))
+        }
+        Some(_) => Finding::mutating("it changes submodules"),
+    }
+}
+
+fn config(parsed: &Parsed<'_>) -> Finding {
+    let asks = [
+        "--get",
+        "--get-all",
+        "--get-regexp",
+        "--get-urlmatch",
+        "--get-color",
+        "--get-colorbool",
+        "--list",
+        "-l",
+    ];
+    let asked = asks.iter().any(|name| parsed.has(name));
+    let reads = asked
+        || match verb(parsed) {
+            Some("list" | "get") => true,
+            Some("set" | "unset" | "rename-section" | "remove-section" | "edit") => false,
+            // `git config user.name` asks, with a value behind it sets.
+            _ => parsed.operands.len() <= 1,
+        };
+    if parsed.verdict().is_none() && !reads {
+        return parsed.with_effects(
+            Finding::mutating("it changes the configuration"),
+            Operands::Text,
+        );
+    }
+    finding(parsed)
+}
+
+fn help(parsed: &Parsed<'_>) -> Finding {
+    if parsed.operands.is_empty() {
+        finding(parsed)
+    } else {
+        Finding::unknown("it opens a manual in a viewer")
+    }
+}
+
+fn trailers(parsed: &Parsed<'_>) -> Finding {
+    if !parsed.has("--in-place") {
+        return parsed.finding(Operands::Files);
+    }
+    let mut finding = finding(parsed);
+    let writes = parsed.operands.iter().map(|arg| {
+        Effect::Write(Write {
+            path: (*arg).clone(),
+            how: How::Twist,
+        })
+    });
+    finding.effects.extend(writes);
+    finding
+}
+
+/// The first operand; none is certain to be none.
+fn verb<'a>(parsed: &'a Parsed<'_>) -> Option<&'a str> {
+    parsed.operands.first().map(|arg| arg.text().unwrap_or(""))
+}

@@ -1,0 +1,136 @@
+//! Subcommands that talk to a remote.
+
+use super::paths;
+use crate::{
+    arg::Arg,
+    commands::{
+        hosts,
+        options::{self, Parsed},
+        spec::{Operands, Refused, Spec, runs},
+    },
+    effect::{Cover, Effect, Finding},
+};
+
+const REFUSED: &[Refused] = &[
+    runs(
+        "--upload-pack= --receive-pack= --exec=",
+        "chooses the program that runs on the other side",
+    ),
+    runs("--config=", "injects configuration"),
+];
+
+pub(super) const SUBCOMMANDS: &[Spec] = &[
+    talk(
+        "push",
+        "-vqdnfu -o: -46 --repo= --push-option= --force-with-lease=? --recurse-submodules= \
+         --signed=?",
+    )
+    .judged(push),
+    talk("send-pack http-push", "").judged(push),
+    talk(
+        "pull",
+        "-vqnfrapk -s: -X: -j: -o: -46 --cleanup= --strategy= --strategy-option= --depth= --jobs= \
+         --shallow-since= --shallow-exclude= --deepen= --refmap= --server-option= --negotiation-tip= \
+         --rebase=? --filter=",
+    )
+    .judged(pull),
+    talk(
+        "fetch",
+        "-vqafmtnpPku -j: -o: -46 --depth= --jobs= --shallow-since= --shallow-exclude= --deepen= \
+         --refmap= --server-option= --negotiation-tip= --filter=",
+    )
+    .judged(fetch),
+    talk("fetch-pack http-fetch remote-http remote-https", "").judged(fetch),
+    talk("ls-remote", "-qthb -o: --sort= --server-option=").judged(ls_remote),
+    talk("send-email imap-send", "").judged(mail),
+    talk(
+        "clone",
+        "-vqnls -j: -o: -b: -46 --template< --reference< --reference-if-able< --jobs= --origin= \
+         --branch= --depth= --shallow-since= --shallow-exclude= --separate-git-dir= --server-option= \
+         --filter= --bundle-uri= --ref-format= --recurse-submodules=? --recursive=? --revision=",
+    )
+    .refusing(&[
+        runs("-u: --upload-pack=", "chooses the program that runs on the other side"),
+        runs("-c: --config=", "injects configuration"),
+    ])
+    .judged(clone),
+];
+
+const fn talk(names: &'static str, options: &'static str) -> Spec {
+    Spec::prints(names, options).refusing(REFUSED)
+}
+
+fn push(parsed: &Parsed<'_>) -> Finding {
+    judge(parsed, Finding::mutating("it sends commits to a remote"))
+}
+
+fn pull(parsed: &Parsed<'_>) -> Finding {
+    judge(
+        parsed,
+        Finding::mutating("it fetches from a remote and merges"),
+    )
+}
+
+fn fetch(parsed: &Parsed<'_>) -> Finding {
+    judge(parsed, Finding::mutating("it fetches from a remote"))
+}
+
+fn ls_remote(parsed: &Parsed<'_>) -> Finding {
+    judge(parsed, Finding::unknown("it contacts a remote"))
+}
+
+fn mail(parsed: &Parsed<'_>) -> Finding {
+    judge(parsed, Finding::mutating("it sends mail"))
+}
+
+/// A refused option says more than the subcommand; an unlisted one does not.
+fn judge(parsed: &Parsed<'_>, usual: Finding) -> Finding {
+    let finding = match parsed.verdict() {
+        Some(refused) if refused.cover == Cover::Exact => Finding {
+            verdict: usual.verdict,
+            ..refused
+        },
+        _ => usual,
+    };
+    let source = parsed.operands.first().copied();
+    contacting(finding, source)
+}
+
+fn contacting(finding: Finding, source: Option<&Arg>) -> Finding {
+    let Some(source) = source else {
+        return finding.with(Effect::Net(None));
+    };
+    if source.text().is_some_and(|text| text.starts_with("ext::")) {
+        let why = "an ext:: address runs a command";
+        return Finding::unknown(why).at(source.span).exact();
+    }
+    let local = source
+        .text()
+        .is_some_and(|text| text.starts_with(['/', '.']) || text.starts_with("file://"));
+    if local {
+        return finding.with(options::tree(source));
+    }
+    let mut finding = finding;
+    finding
+        .effects
+        .extend(hosts::contacts(source, hosts::of_remote_path));
+    finding
+}
+
+fn clone(parsed: &Parsed<'_>) -> Finding {
+    let mut finding = judge(parsed, Finding::mutating("it copies a repository"));
+    finding = parsed.with_effects(finding, Operands::Text);
+    let target = match (parsed.operands.get(1), parsed.operands.first()) {
+        (Some(target), _) => Some((*target).clone()),
+        (None, Some(source)) => source.text().map(|text| {
+            let name = text.trim_end_matches('/').trim_end_matches(".git");
+            let name = name.rsplit(['/', ':']).next().unwrap_or(name);
+            Arg::literal(name, source.span)
+        }),
+        (None, None) => None,
+    };
+    finding
+        .effects
+        .extend(target.map(|target| paths::worked(&target)));
+    finding
+}

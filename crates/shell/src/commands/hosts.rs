@@ -1,0 +1,112 @@
+//! The host in a URL or an address.
+
+use crate::{
+    arg::{Arg, Value},
+    effect::Effect,
+};
+
+/// The host of `scheme://user@host:port/path`, as it is written but in small letters.
+pub(super) fn of_url(text: &str) -> Option<String> {
+    let (scheme, rest) = text.split_once("://")?;
+    let named = !scheme.is_empty()
+        && scheme
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+    if !named {
+        return None;
+    }
+    of_authority(rest.split(['/', '?', '#', '\\']).next().unwrap_or_default())
+}
+
+/// The host of `user@host:port`.
+pub(super) fn of_authority(text: &str) -> Option<String> {
+    let host = text.rsplit_once('@').map_or(text, |(_, host)| host);
+    let host = match host.strip_prefix('[') {
+        Some(bracketed) => bracketed.split_once(']')?.0,
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    plain(host)
+}
+
+/// The host of `user@host:path`, which is a local path without its colon, or with a slash before it.
+pub(super) fn of_remote_path(text: &str) -> Option<String> {
+    if text.contains("://") {
+        return of_url(text);
+    }
+    let (host, _) = match text.find('[') {
+        Some(_) => text.split_once(']')?,
+        None => text.split_once(':')?,
+    };
+    if host.contains('/') {
+        return None;
+    }
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    plain(host.trim_start_matches('['))
+}
+
+/// A name that can be compared with a rule: nothing but letters, digits, dots, hyphens (and the colons
+/// of an address).
+fn plain(host: &str) -> Option<String> {
+    let host = host.trim_end_matches('.');
+    let fits = host
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b".-:_".contains(&byte));
+    (fits && !host.is_empty()).then(|| host.to_ascii_lowercase())
+}
+
+/// Contacting the host that a word names; `None` among them where the word does not say.
+///
+/// `https://host/$x` names its host before the expansion begins. If the expansion may become more words,
+/// those may name other hosts.
+pub(super) fn contacts(arg: &Arg, host: fn(&str) -> Option<String>) -> Vec<Effect> {
+    let (certain, more) = match &arg.value {
+        Value::Literal(text) | Value::Braced(text) => return vec![Effect::Net(host(text))],
+        Value::Glob(text) => (
+            text.split(['*', '?', '[']).next().unwrap_or_default(),
+            false,
+        ),
+        Value::Unknown { prefix, one } => (prefix.as_str(), !one),
+    };
+    let complete = certain
+        .split_once("://")
+        .is_some_and(|(_, rest)| rest.contains('/'));
+    let named = if complete { host(certain) } else { None };
+    match named {
+        Some(named) if more => vec![Effect::Net(Some(named)), Effect::Net(None)],
+        named => vec![Effect::Net(named)],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_read_as_the_programs_read_them() {
+        let urls = [
+            ("https://example.com/x", Some("example.com")),
+            ("HTTP://User:p@Example.COM:8080", Some("example.com")),
+            ("https://a@b@c.de?x=@d.ef", Some("c.de")),
+            ("https://[::1]:80/", Some("::1")),
+            ("https://ok.com\\@evil.com/", Some("ok.com")),
+            ("https://ex ample.com", None),
+            ("example.com/x", None),
+            ("://x", None),
+            ("https://", None),
+        ];
+        for (url, host) in urls {
+            assert_eq!(of_url(url).as_deref(), host, "{url}");
+        }
+        let paths = [
+            ("me@example.com:x/y", Some("example.com")),
+            ("example.com:", Some("example.com")),
+            ("ssh://git@example.com/x", Some("example.com")),
+            ("[::1]:x", Some("::1")),
+            ("./a:b", None),
+            ("plain", None),
+        ];
+        for (path, host) in paths {
+            assert_eq!(of_remote_path(path).as_deref(), host, "{path}");
+        }
+    }
+}

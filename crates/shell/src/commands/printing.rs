@@ -1,0 +1,324 @@
+//! Commands that print what their words or the machine's settings say, and read no file of the line.
+
+use super::{
+    options::{Parsed, judge, names},
+    shells::worse,
+    spec::{Entry, Operands, Spec, doubts, runs, writes},
+};
+use crate::{
+    arg::{Arg, Value},
+    effect::{Effect, Finding},
+};
+
+pub(super) const ENTRIES: &[Entry] = &[
+    Entry::Own("expr yes sleep factor", |_| {
+        Finding::read_only("it only prints")
+    }),
+    Entry::Spec(&Spec::prints(
+        "seq",
+        "-f: -s: -t: -w --format= --separator= --terminator= --equal-width --help --version -#",
+    )),
+    Entry::Spec(&Spec::prints(
+        "numfmt",
+        "-d: -z --debug --delimiter= --field= --format= --from= --from-unit= --grouping \
+         --header=? --invalid= --padding= --round= --suffix= --to= --to-unit= --unit-separator= \
+         --zero-terminated --help --version -#",
+    )),
+    Entry::Spec(&Spec::prints("jot", "-cnr -b: -w: -s: -p:")),
+    Entry::Spec(&Spec::prints(
+        "cal ncal",
+        "-31hjyJeopwSMCNbsYvV -A: -B: -d: -m: -n: -H: -W: -# --one --three --year --months= \
+         --monday --sunday --julian --week=? --color=? --help --version",
+    )),
+    Entry::Own("date", date),
+    Entry::Spec(&Spec::prints(
+        "uname",
+        "-asnrvmpio --all --kernel-name --nodename --kernel-release --kernel-version --machine \
+         --processor --hardware-platform --operating-system --help --version",
+    )),
+    Entry::Spec(&Spec::prints(
+        "arch whoami groups logname hostid users clear uuidgen mcookie runlevel",
+        "-hVrtx --help --version --random --time",
+    )),
+    Entry::Spec(&Spec::prints("nproc", "--all --ignore= --help --version")),
+    Entry::Spec(&Spec::prints("tty", "-s --silent --quiet --help --version")),
+    Entry::Spec(&Spec::prints(
+        "id",
+        "-aZgGnruzpPF --context --group --groups --name --real --user --zero --help --version",
+    )),
+    Entry::Spec(&Spec::reads(
+        "who",
+        "-abdHlmpqrstTuw --all --boot --count --dead --heading --ips --login --message --mesg \
+         --process --runlevel --short --time --users --writable --help --version",
+    )),
+    Entry::Spec(&Spec::prints(
+        "w",
+        "-husfoicpV --no-header --no-current --short --from --old-style --ip-addr --pids \
+         --container --terminal --help --version",
+    )),
+    Entry::Spec(&Spec::prints(
+        "last lastb",
+        "-aFiRwxhV -f< -n: -s: -t: -p: --hostlast --file< --fulltimes --ip --limit= --nohostname \
+         --since= --until= --present= --fullnames --system --time-format= --tab-separated --help \
+         --version -#",
+    )),
+    Entry::Spec(
+        &Spec::prints("lastlog", "-b: -h -t: -u: --before= --time= --user= --help")
+            .refusing(&[writes("-C -S --clear --set", "changes the log")])
+            .strict(),
+    ),
+    Entry::Spec(&Spec::prints("pinky", "-lbhpfwiqs --help --version")),
+    Entry::Spec(&Spec::prints("printenv", "-0 --null --help --version")),
+    Entry::Spec(&Spec::prints(
+        "locale",
+        "-amckvV --all-locales --charmaps --category-name --keyword-name --verbose --help --usage \
+         --version",
+    )),
+    Entry::Spec(&Spec::prints("getconf", "-a --help --version").strict()),
+    Entry::Spec(&Spec::reads(
+        "dircolors",
+        "-bcp --sh --bourne-shell --csh --c-shell --print-database --print-ls-colors --help \
+         --version",
+    )),
+    Entry::Spec(&Spec::prints(
+        "lsb_release",
+        "-vidrcash --version --id --description --release --codename --all --short --help",
+    )),
+    Entry::Spec(&Spec::prints("sensors", "-uAjfhvn --help --version").strict()),
+    Entry::Spec(&HOSTNAME),
+    Entry::Spec(
+        &Spec::prints("dnsdomainname domainname nisdomainname ypdomainname", "")
+            .strict()
+            .judged(|parsed| sets(parsed, "it sets a name of the machine")),
+    ),
+    Entry::Spec(
+        &Spec::prints(
+            "getent",
+            "-Ai -s: --no-addrconfig --no-idn --service= --help --usage --version -V",
+        )
+        .strict()
+        .judged(getent),
+    ),
+    Entry::Spec(&Spec::prints("tput", "-T: -Vx").strict().judged(tput)),
+    Entry::Spec(
+        &Spec::prints("stty", "-ag --all --save -F< --file< --help --version")
+            .strict()
+            .judged(stty),
+    ),
+    Entry::Spec(&MAN),
+    Entry::Spec(
+        &Spec::prints(
+            "apropos whatis",
+            "-dvrwealV -s: -m: -L: --debug --verbose --regex --wildcard --exact --and --long \
+             --sections= --section= --systems= --locale= --help --usage --version",
+        )
+        .strict(),
+    ),
+    Entry::Spec(
+        &Spec::prints("resize tset reset setterm", "")
+            .strict()
+            .judged(|parsed| {
+                worse(
+                    parsed.finding(Operands::Text),
+                    "it sets up the terminal, with a program if the terminal has one",
+                )
+            }),
+    ),
+];
+
+static HOSTNAME: Spec = Spec::prints(
+    "hostname",
+    "-adfiIsvV --alias --domain --fqdn --long --ip-address --all-ip-addresses --short --verbose \
+     --help --version",
+)
+.refusing(&[
+    writes("-F< --file<", "sets the name of the machine"),
+    writes("-b --boot", "sets the name of the machine"),
+    doubts("-A --all-fqdns", "asks a name server"),
+])
+.strict()
+.judged(|parsed| sets(parsed, "it sets the name of the machine"));
+
+static MAN: Spec = Spec::prints(
+    "man",
+    "-fkKwWaiIdDV7 -s: -S: -e: -L: -E: -R: --whatis --apropos --global-apropos --where --path \
+     --location --where-cat --location-cat --all --ignore-case --match-case --regex --wildcard \
+     --names-only --no-subpages --sections= --extension= --locale= --encoding= --recode= --ascii \
+     --no-hyphenation --nh --no-justification --nj --debug --default --warnings=? --help --usage \
+     --version",
+)
+.refusing(&[
+    runs("-P: --pager=", "starts a program"),
+    runs("-H? --html=?", "starts a browser"),
+    runs("-X? --gxditview=?", "starts a program"),
+    runs("-C< --config-file<", "reads another configuration"),
+    doubts("-M: --manpath=", "reads pages from another place"),
+    doubts("-l --local-file", "formats a file"),
+    doubts("-p: --preprocessor=", "starts programs"),
+    doubts(
+        "-t -Z -T? --troff --ditroff --troff-device=?",
+        "formats for a printer",
+    ),
+    doubts("-r: --prompt=", "is for a pager"),
+    writes("-u -c --update --catman", "updates the stored pages"),
+])
+.strict()
+.judged(|parsed| {
+    let finding = parsed.finding(Operands::Text);
+    match parsed
+        .operands
+        .iter()
+        .find(|page| page.text().is_some_and(|text| text.contains('/')))
+    {
+        Some(page) => worse(finding, "it formats a file").at(page.span),
+        None => finding,
+    }
+});
+
+/// Without an operand it prints, with one it sets.
+fn sets(parsed: &Parsed<'_>, what: &'static str) -> Finding {
+    match (parsed.verdict(), parsed.operands.first()) {
+        (None, Some(operand)) => Finding::mutating(what).at(operand.span),
+        _ => parsed.finding(Operands::Text),
+    }
+}
+
+/// An operand that is no format sets the clock; what a format holds cannot.
+fn date(argv: &[Arg]) -> Finding {
+    static DATE: Spec = Spec::prints(
+        "date",
+        "-d: -f< -I? -R -u -r: --date= --debug --file< --iso-8601=? --resolution --rfc-email \
+         --rfc-822 --rfc-2822 --rfc-3339= --reference= --utc --universal --uct --help --version",
+    )
+    .refusing(&[writes("-s: --set=", "sets the clock")])
+    .strict()
+    .judged(|parsed| {
+        let reference = parsed.value("-r").or_else(|| parsed.value("--reference"));
+        let stray = parsed
+            .operands
+            .iter()
+            .find(|word| word.text().is_some_and(|text| !text.starts_with('+')));
+        let finding = match (parsed.verdict(), stray) {
+            (None, Some(word)) => Finding::mutating("it sets the clock").at(word.span),
+            _ => parsed.finding(Operands::Text),
+        };
+        reference
+            .into_iter()
+            .fold(finding, |finding, file| finding.with(names(file)))
+    });
+    let words: Vec<Arg> = argv
+        .iter()
+        .map(|arg| match &arg.value {
+            Value::Unknown { prefix, one: true } if prefix.starts_with('+') => {
+                Arg::literal("+", arg.span)
+            }
+            _ => arg.clone(),
+        })
+        .collect();
+    judge(&DATE, &words)
+}
+
+/// The databases that are files; the others ask a name server, or hold secrets.
+fn getent(parsed: &Parsed<'_>) -> Finding {
+    const FILES: &[&str] = &[
+        "passwd",
+        "group",
+        "services",
+        "protocols",
+        "rpc",
+        "shells",
+        "aliases",
+        "initgroups",
+    ];
+    let finding = parsed.finding(Operands::Text);
+    match parsed.operands.split_first() {
+        None => finding,
+        Some((database, _)) if database.text().is_some_and(|name| FILES.contains(&name)) => finding,
+        Some((database, keys))
+            if database
+                .text()
+                .is_some_and(|name| name.contains("hosts") || name == "networks") =>
+        {
+            let hosts = keys
+                .iter()
+                .map(|key| Effect::Net(key.text().map(str::to_owned)));
+            let finding = worse(finding, "it asks a name server").at(database.span);
+            hosts.fold(finding, Finding::with)
+        }
+        Some((database, _)) => worse(finding, "what it prints may be secret").at(database.span),
+    }
+}
+
+/// Some capabilities hold the name of a program that sets the terminal up.
+fn tput(parsed: &Parsed<'_>) -> Finding {
+    let finding = parsed.finding(Operands::Text);
+    match parsed
+        .operands
+        .iter()
+        .find(|word| word.is("init") || word.is("reset"))
+    {
+        Some(word) => worse(
+            finding,
+            "it sets up the terminal, with a program if the terminal has one",
+        )
+        .at(word.span),
+        None => finding,
+    }
+}
+
+fn stty(parsed: &Parsed<'_>) -> Finding {
+    match (
+        parsed.verdict(),
+        parsed
+            .operands
+            .iter()
+            .find(|word| !word.is("size") && !word.is("speed")),
+    ) {
+        (None, Some(word)) => Finding::mutating("it changes the terminal").at(word.span),
+        _ => parsed.finding(Operands::Text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::commands::testing::{
+        assert_not_read_only, assert_read_only, each, effects, verdict,
+    };
+
+    #[test]
+    fn printing_is_harmless() {
+        assert_read_only(&each(
+            "expr -5 + 3; expr $x; seq 1 10; seq -s, 5; seq 10 -2 0; seq $x; numfmt --to=iec \
+             1048576; factor 42; cal; cal -3; cal 2024; uname -a; arch; nproc --all; whoami; id \
+             -un; id root; groups root; who; w -h; last -n 5; tty; users; printenv HOME; locale \
+             -a; getconf PAGESIZE; getconf -a; uuidgen; sleep 0.1; sleep $x; clear; lsb_release \
+             -a; logname",
+        ));
+        assert_not_read_only(&each(
+            "who --lookup; last -d; uname --odd; getconf -v x; sensors -s; reset; lastlog -C; who \
+             --odd",
+        ));
+    }
+
+    #[test]
+    fn query_forms_are_harmless_and_others_are_not() {
+        assert_read_only(&each(
+            "date; date +%s; date -u '+%F %T'; date -d '1 day ago' +%F; date -d \"$x\" +%s; date \
+             -r f; date -Iseconds; date --date=@0; date -R; date \"+$x\"; date -d \"@$x\"; \
+             hostname; hostname -I; hostname -f; hostname -s; domainname; getent passwd root; \
+             getent group; tput cols; tput setaf 1; tput -T xterm colors; stty -a; stty size; \
+             stty; man ls; man 5 passwd; man -k copy; man -w ls; apropos -s 1 copy; whatis ls",
+        ));
+        assert_not_read_only(&each(
+            "date -s now; date --se=x; date 010100002020; date *; date $x; date -d $x; date -us \
+             12:00; hostname x; hostname -b x; hostname -F f; hostname *; hostname $x; hostname \
+             -A; domainname x; getent hosts example.com; getent ahosts $x; getent shadow; getent \
+             $x; tput init; tput reset; tput -S; tput $x; stty -echo; stty sane; stty raw; man -P \
+             x ls; man --page=x ls; man -Hx ls; man --html=x ls; man -C f ls; man -M d ls; man -l \
+             f; man ./f.1; man *; man $x; man -u",
+        ));
+        assert_eq!(verdict("date 0101"), "mutating: it sets the clock");
+        assert_eq!(effects("date -r f"), ["names f"]);
+        assert_eq!(effects("getent hosts example.com"), ["net example.com"]);
+    }
+}

@@ -1,0 +1,277 @@
+//! Shells and other things that run a text, a file or their operand.
+
+use super::{
+    options::{Parsed, content, judge},
+    spec::{Entry, Operands, Spec, Style, doubts, runs},
+};
+use crate::{
+    arg::Arg,
+    effect::{Effect, Finding, Start, Verdict},
+};
+
+pub(super) const ENTRIES: &[Entry] = &[
+    Entry::Own("bash rbash", |argv| judge(&BASH, argv)),
+    Entry::Own("sh dash ash", |argv| judge(&POSIX, argv)),
+    Entry::Own(
+        "zsh ksh mksh ksh93 pdksh fish csh tcsh elvish nu xonsh yash",
+        |argv| judge(&OTHER, argv),
+    ),
+    Entry::Own("eval", eval),
+    Entry::Own("source .", source),
+    Entry::Own("busybox toybox", multi_call),
+    Entry::Own(
+        "ld.so ld-linux.so.2 ld-linux-x86-64.so.2 ld-linux-aarch64.so.1 ld-linux-armhf.so.3 \
+         ld64.so.1 ld64.so.2 ld-linux-riscv64-lp64d.so.1 ld-musl-x86_64.so.1 ld-musl-aarch64.so.1 \
+         ld-musl-i386.so.1",
+        loader,
+    ),
+];
+
+/// Options that neither choose what runs nor which files are read first.
+const QUIET: &str =
+    "-c -e -u -x -v -f -n -B -C -E -T -h -o: --norc --noprofile  --verbose --help --version";
+
+static BASH: Spec = Spec::reads("bash rbash", QUIET)
+    .refusing(REFUSED)
+    .style(Style::Posix)
+    .judged(|parsed| shell(parsed, Dialect::Ours));
+
+static POSIX: Spec = Spec::reads("sh dash ash", QUIET)
+    .refusing(REFUSED)
+    .style(Style::Posix)
+    .judged(|parsed| shell(parsed, Dialect::Posix));
+
+static OTHER: Spec = Spec::reads(
+    "zsh ksh mksh ksh93 pdksh fish csh tcsh elvish nu xonsh yash",
+    QUIET,
+)
+.refusing(REFUSED)
+.style(Style::Posix)
+.judged(|parsed| shell(parsed, Dialect::Other));
+
+const REFUSED: &[super::spec::Refused] = &[
+    doubts("-l --login", "runs the profile files first"),
+    doubts("-i --interactive", "runs the start-up files first"),
+    doubts("-s", "runs what it reads"),
+    runs("--rcfile< --init-file<", "runs a file first"),
+    runs("-O:", "changes how the text is read"),
+];
+
+/// The language of a text, next to the one we parse.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Dialect {
+    Ours,
+    /// A part of ours; some of our words are other words there.
+    Posix,
+    Other,
+}
+
+fn shell(parsed: &Parsed<'_>, dialect: Dialect) -> Finding {
+    let finding = parsed.finding(Operands::None);
+    if parsed.has("--version") || parsed.has("--help") {
+        return finding;
+    }
+    let odd_mode = parsed.value("-o").filter(|mode| !is_quiet_mode(mode));
+    let finding = match odd_mode {
+        Some(mode) => worse(finding, "-o changes how the text is read").at(mode.span),
+        None => finding,
+    };
+    let checks_only = parsed.has("-n") && parsed.verdict().is_none() && dialect != Dialect::Other;
+    let Some(first) = parsed.operands.first() else {
+        if parsed.has("-c") {
+            return worse(finding, "-c lacks its text");
+        }
+        return opaque(
+            finding,
+            "a shell runs what it reads from its standard input",
+        );
+    };
+    if !parsed.has("-c") {
+        let finding = finding.with(content(first));
+        if checks_only {
+            return finding;
+        }
+        return opaque(finding, "a shell runs a file");
+    }
+    if checks_only {
+        return finding;
+    }
+    let finding = runs_text(finding, first);
+    match (dialect, first.text()) {
+        (Dialect::Ours, _) | (_, None) => finding,
+        (Dialect::Posix, Some(text)) if !reads_otherwise(text) => finding,
+        (Dialect::Posix, _) => opaque(finding, "bash and sh read its text in different ways"),
+        (Dialect::Other, _) => opaque(finding, "its text is in the language of another shell"),
+    }
+}
+
+fn is_quiet_mode(mode: &Arg) -> bool {
+    matches!(
+        mode.text(),
+        Some(
+            "errexit"
+                | "nounset"
+                | "pipefail"
+                | "xtrace"
+                | "verbose"
+                | "noglob"
+                | "noclobber"
+                | "errtrace"
+                | "functrace"
+        )
+    )
+}
+
+/// Is there something in this text that a POSIX shell reads in another way than bash does? What the
+/// former takes for a name or a string may hold commands.
+fn reads_otherwise(text: &str) -> bool {
+    const OURS: &[&str] = &[
+        "$'", "$\"", "$[", "[[", "<(", ">(", "<<<", "&>", "|&", ";&", "=(", "+=", "!(", "@(", "+(",
+        "*(", "?(", "function",
+    ];
+    let counted = text.matches("((").count() > text.matches("$((").count();
+    counted || OURS.iter().any(|ours| text.contains(ours))
+}
+
+/// A text is run by a shell.
+pub(super) fn runs_text(finding: Finding, text: &Arg) -> Finding {
+    match text.text() {
+        Some(_) => finding.starting(Start::Script(text.clone())),
+        None => opaque(finding, "the text it runs is an expansion").at(text.span),
+    }
+}
+
+/// Words that a shell joins to a text and runs.
+pub(super) fn runs_words(finding: Finding, words: &[&Arg]) -> Finding {
+    let texts: Option<Vec<&str>> = words.iter().map(|word| word.text()).collect();
+    match (texts, words) {
+        (Some(_), []) => finding,
+        (Some(texts), [first, ..]) => {
+            let span = words.last().map_or(first.span, |last| crate::ast::Span {
+                start: first.span.start,
+                end: last.span.end,
+            });
+            finding.starting(Start::Script(Arg::literal(texts.join(" "), span)))
+        }
+        (None, _) => opaque(finding, "the text it runs holds an expansion"),
+    }
+}
+
+/// The same, running something that cannot be read.
+pub(super) fn opaque(finding: Finding, why: &'static str) -> Finding {
+    worse(finding, why).with(Effect::Opaque(why.into()))
+}
+
+/// The same, but not harmless.
+pub(super) fn worse(finding: Finding, why: &'static str) -> Finding {
+    match finding.verdict {
+        Verdict::ReadOnly => Finding {
+            verdict: Verdict::Unknown,
+            reason: why.into(),
+            ..finding
+        },
+        Verdict::Unknown | Verdict::Mutating => finding,
+    }
+}
+
+fn eval(argv: &[Arg]) -> Finding {
+    let mut words: Vec<&Arg> = argv.iter().skip(1).collect();
+    if words.first().is_some_and(|first| first.is("--")) {
+        words.remove(0);
+    }
+    runs_words(
+        Finding::read_only("what its text does is looked at"),
+        &words,
+    )
+}
+
+fn source(argv: &[Arg]) -> Finding {
+    let file = argv.iter().skip(1).find(|arg| !arg.is("--"));
+    let finding = opaque(Finding::read_only(""), "it runs a file in this shell");
+    match file {
+        Some(file) => finding.with(content(file)),
+        None => finding,
+    }
+}
+
+fn multi_call(argv: &[Arg]) -> Finding {
+    runs_operand(argv, "a program with many names runs its operand")
+}
+
+fn loader(argv: &[Arg]) -> Finding {
+    runs_operand(argv, "a loader runs its operand")
+}
+
+fn runs_operand(argv: &[Arg], why: &'static str) -> Finding {
+    let finding = opaque(Finding::read_only(""), why);
+    let is_option = |arg: &Arg| arg.text().is_some_and(|text| text.starts_with('-'));
+    match argv.iter().skip(1).position(|arg| !is_option(arg)) {
+        Some(at) => finding.starting(Start::Command {
+            argv: argv[at + 1..].to_vec(),
+            more: false,
+        }),
+        None => finding,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::commands::testing::{
+        assert_not_read_only, assert_read_only, each, effects, starts, verdict,
+    };
+
+    #[test]
+    fn a_literal_text_is_looked_at() {
+        assert_read_only(&each(
+            "bash -c 'ls -l'; sh -c ls; bash -ec 'ls'; bash -xc ls; bash -euo pipefail -c ls; \
+             bash --norc -c ls; bash -c ls name $x; bash --version; bash -n script.sh; sh -n f; \
+             sh -c 'echo $((1+2))'; eval ls -l; eval 'ls && pwd'; eval; dash -c 'ls | wc -l'",
+        ));
+        assert_not_read_only(&each(
+            "bash; sh; bash script.sh; bash -x script.sh; bash -s; bash -c; bash -c $x; bash -c \
+             \"$x\"; bash -lc ls; bash -ic ls; bash --rcfile x -c ls; bash -O extglob -c ls; bash \
+             -o posix -c ls; zsh -c ls; fish -c ls; eval $x; eval \"$x\" ls; source f; . f; . $x; \
+             busybox ls; ld.so /bin/ls; bash -$x ls; bash --odd -c ls; bash -n -i f; sh",
+        ));
+        assert_eq!(starts("bash -c 'ls -l' x"), ["script ls -l"]);
+        assert_eq!(starts("eval ls '>' out"), ["script ls > out"]);
+        assert_eq!(starts("busybox rm -f x"), ["rm -f x"]);
+        assert_eq!(starts("zsh -c ls"), ["script ls"]);
+        assert_eq!(starts("ld.so --preload x"), ["x"]);
+        assert_eq!(starts("bash -lc ls"), ["script ls"]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_opaque() {
+        for line in [
+            "bash",
+            "bash f",
+            "bash -c $x",
+            "eval $x",
+            ". f",
+            "busybox ls",
+            "ld.so x",
+            "zsh -c ls",
+            "sh -c 'function f {'",
+        ] {
+            let opaque = effects(line)
+                .iter()
+                .any(|effect| effect.starts_with("opaque"));
+            assert!(opaque, "{line}");
+        }
+        assert_eq!(verdict("bash f"), "unknown: a shell runs a file");
+        assert_eq!(
+            effects("source env.sh"),
+            ["opaque it runs a file in this shell", "read env.sh"]
+        );
+    }
+
+    #[test]
+    fn sh_may_read_a_text_in_another_way() {
+        assert_not_read_only(&each(
+            "sh -c 'echo $\"a\"'; sh -c 'function ls { x'; sh -c '[[ -f a ]]'; sh -c '((ls))'; sh \
+             -c 'cat <(ls)'; sh -c 'ls &> x'; dash -c 'x=(a)'",
+        ));
+        assert_read_only(&each("bash -c '[[ -f a ]]'; bash -c '((1))'"));
+    }
+}

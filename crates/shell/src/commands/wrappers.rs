@@ -1,0 +1,332 @@
+//! Commands that start another one with its arguments: it is looked at on its own.
+
+use super::{
+    options::Parsed,
+    shells::{opaque, worse},
+    spec::{Entry, Operands, Refused, Spec, Style, doubts, runs, writes},
+    variables::is_harmless,
+};
+use crate::{
+    arg::{Arg, Value},
+    effect::{Cover, Effect, Finding, Start},
+};
+
+pub(super) const ENTRIES: &[Entry] = &[
+    Entry::Spec(
+        &wrapper(
+            "timeout",
+            "-k: -s: -vfp --kill-after= --signal= --foreground --preserve-status --verbose",
+        )
+        .judged(|parsed| transparent(parsed, 1)),
+    ),
+    Entry::Spec(&wrapper("nice", "-n: --adjustment= -#").judged(|parsed| transparent(parsed, 0))),
+    Entry::Spec(&wrapper("nohup", "").judged(|parsed| transparent(parsed, 0))),
+    Entry::Spec(
+        &wrapper("stdbuf", "-i: -o: -e: --input= --output= --error=")
+            .judged(|parsed| transparent(parsed, 0)),
+    ),
+    Entry::Spec(
+        &wrapper(
+            "time",
+            "-apvqV -f: --append --portability --verbose --quiet --format=",
+        )
+        .refusing(&[writes("-o> --output>", "writes the times into a file")])
+        .judged(|parsed| transparent(parsed, 0)),
+    ),
+    Entry::Spec(
+        &Spec::reads("command", "-pvV")
+            .style(Style::Posix)
+            .judged(|parsed| match parsed.has("-v") || parsed.has("-V") {
+                true => parsed.finding(Operands::Text),
+                false => transparent(parsed, 0),
+            }),
+    ),
+    Entry::Spec(&wrapper("builtin", "").judged(|parsed| transparent(parsed, 0))),
+    Entry::Spec(&wrapper("noglob", "").judged(|parsed| Finding {
+        cover: Cover::Transparent,
+        ..worse(transparent(parsed, 0), "bash has no such command")
+    })),
+    Entry::Spec(
+        &wrapper("exec", "-l")
+            .refusing(&[
+                doubts("-c", "takes the environment away"),
+                runs("-a:", "lets a program take itself for another one"),
+            ])
+            .judged(|parsed| starting(parsed.finding(Operands::None), &parsed.operands)),
+    ),
+    Entry::Spec(
+        &wrapper(
+            "env",
+            "-0v --null --debug --list-signal-handling --block-signal=? --default-signal=? \
+             --ignore-signal=?",
+        )
+        .refusing(&[
+            doubts("-i --ignore-environment", "takes the environment away"),
+            doubts("-u: --unset=", "takes a variable away"),
+            doubts("-C: --chdir=", "runs it in another directory"),
+            runs("-S: --split-string=", "makes words of a text"),
+        ])
+        .judged(env),
+    ),
+    Entry::Spec(&XARGS),
+];
+
+/// A wrapper: the first word that is no option ends its own ones, and all of them must be certain.
+pub(super) const fn wrapper(names: &'static str, options: &'static str) -> Spec {
+    Spec::reads(names, options).style(Style::Posix).strict()
+}
+
+/// The operands behind the first few.
+pub(super) fn behind<'a, 'p>(parsed: &'p Parsed<'a>, own: usize) -> &'p [&'a Arg] {
+    parsed.operands.get(own..).unwrap_or_default()
+}
+
+/// Starts the words, if there are any.
+pub(super) fn starting(finding: Finding, words: &[&Arg]) -> Finding {
+    let Some(first) = words.first() else {
+        return finding;
+    };
+    let finding = match first.text() {
+        Some(_) => finding,
+        None => opaque(finding, "the command it starts is an expansion").at(first.span),
+    };
+    finding.starting(Start::Command {
+        argv: words.iter().map(|word| (*word).clone()).collect(),
+        more: false,
+    })
+}
+
+/// Does nothing of its own; `own` operands stand before the command.
+fn transparent(parsed: &Parsed<'_>, own: usize) -> Finding {
+    let finding = parsed.finding(Operands::None);
+    let cover = match parsed.verdict() {
+        None => Cover::Transparent,
+        Some(finding) => finding.cover,
+    };
+    Finding {
+        cover,
+        ..starting(finding, behind(parsed, own))
+    }
+}
+
+fn env(parsed: &Parsed<'_>) -> Finding {
+    let mut finding = parsed.finding(Operands::None);
+    let mut own = 0;
+    for operand in &parsed.operands {
+        let name = match &operand.value {
+            Value::Literal(text) | Value::Braced(text) if text == "-" => {
+                finding = worse(finding, "it takes the environment away");
+                own += 1;
+                continue;
+            }
+            Value::Literal(text)
+            | Value::Braced(text)
+            | Value::Unknown {
+                prefix: text,
+                one: true,
+            } => text.split_once('=').map(|(name, _)| name),
+            Value::Glob(_) | Value::Unknown { .. } => None,
+        };
+        let Some(name) = name else { break };
+        own += 1;
+        if !is_harmless(name) {
+            finding = worse(
+                finding,
+                "it sets a variable that may change what a command does",
+            )
+            .at(operand.span);
+            finding.effects.push(Effect::Env(name.to_owned()));
+        }
+    }
+    let command = behind(parsed, own);
+    if command.is_empty() {
+        return finding;
+    }
+    let moved = parsed.has("-C") || parsed.has("--chdir");
+    if moved {
+        finding = opaque(finding, "its paths are those of another directory");
+    }
+    if parsed.has("-S") || parsed.has("--split-string") {
+        finding = opaque(finding, "the command is in a text it makes words of");
+    }
+    starting(finding, command)
+}
+
+static XARGS: Spec = wrapper(
+    "xargs",
+    "-0rtx -a< -d: -E: -e? -I: -i? -L: -l? -n: -P: -s: --null --no-run-if-empty --verbose --exit \
+     --arg-file< --delimiter= --eof=? --replace=? --max-lines=? --max-args= --max-procs= \
+     --max-chars= --show-limits --help --version",
+)
+.refusing(XARGS_REFUSED)
+.judged(xargs);
+
+const XARGS_REFUSED: &[Refused] = &[
+    doubts("-p --interactive", "asks at a terminal"),
+    doubts("-o --open-tty", "hands the terminal on"),
+    doubts("--process-slot-var=", "sets a variable"),
+];
+
+fn xargs(parsed: &Parsed<'_>) -> Finding {
+    let finding = parsed.finding(Operands::None);
+    let cover = match parsed.options.is_empty() && parsed.verdict().is_none() {
+        true => Cover::Transparent,
+        false => finding.cover,
+    };
+    if parsed.has("--help") || parsed.has("--version") {
+        return finding;
+    }
+    let from = parsed
+        .options
+        .iter()
+        .rev()
+        .find(|given| matches!(given.name, "-I" | "-i" | "--replace"));
+    let token = from.map(|given| given.value.as_ref().map_or(Some("{}"), Arg::text));
+    let mut argv: Vec<Arg> = parsed.operands.iter().map(|word| (*word).clone()).collect();
+    let Some(name) = parsed.argv.first() else {
+        return finding;
+    };
+    if argv.is_empty() {
+        argv.push(Arg::literal("echo", name.span));
+    }
+    let mut more = false;
+    match token {
+        Some(Some(token)) => argv.iter_mut().for_each(|word| fill(word, token)),
+        // Any word may hold a token that is not known.
+        Some(None) => argv.iter_mut().for_each(|word| fill(word, "")),
+        None => {
+            more = true;
+            argv.push(Arg {
+                span: name.span,
+                value: Value::Unknown {
+                    prefix: String::new(),
+                    one: false,
+                },
+            });
+        }
+    }
+    let finding = match argv.first().and_then(Arg::text) {
+        Some(_) => finding,
+        None => opaque(finding, "the command it starts comes from its input"),
+    };
+    Finding { cover, ..finding }.starting(Start::Command { argv, more })
+}
+
+/// What is read takes the place of the token.
+fn fill(word: &mut Arg, token: &str) {
+    let prefix = match &word.value {
+        Value::Literal(text) | Value::Braced(text) | Value::Glob(text) => {
+            text.find(token).map(|at| text[..at].to_owned())
+        }
+        Value::Unknown { .. } => None,
+    };
+    if let Some(prefix) = prefix {
+        word.value = Value::Unknown { prefix, one: true };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        commands::testing::{assert_not_read_only, assert_read_only, each, effects, find, starts},
+        effect::Cover,
+    };
+
+    #[test]
+    fn wrappers_start_what_stands_behind_their_own_words() {
+        let cases = [
+            ("timeout 5 ls -la", "ls -la"),
+            ("timeout -k 1 -s KILL 5s rm x", "rm x"),
+            ("timeout --signal=TERM 5 cat a", "cat a"),
+            ("nice ls", "ls"),
+            ("nice -n 10 du -sh .", "du -sh ."),
+            ("nice -5 rm x", "rm x"),
+            ("nohup ls", "ls"),
+            ("stdbuf -oL grep foo", "grep foo"),
+            ("stdbuf -o L -eL tee x", "tee x"),
+            ("time -p ls", "ls"),
+            ("command -p rm x", "rm x"),
+            ("command -- touch p", "touch p"),
+            ("builtin echo hi", "echo hi"),
+            ("exec rm x", "rm x"),
+            ("env LC_ALL=C sort a", "sort a"),
+            ("env -u HOME touch p", "touch p"),
+            ("env - touch p", "touch p"),
+            ("env -- touch p", "touch p"),
+            ("env -C src touch p", "touch p"),
+            ("xargs grep pat", "grep pat $ …"),
+            ("xargs", "echo $ …"),
+            ("xargs -0 -n1 rm", "rm $ …"),
+            ("xargs -I{} cp {} out", "cp $ out"),
+            ("xargs -I % mv x/% out", "mv x/$ out"),
+            ("xargs -i rm {}", "rm $"),
+            ("xargs -0I{} touch {}", "touch $"),
+            ("noglob ls *", "ls glob(*)"),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(starts(line), [expected], "{line}");
+        }
+    }
+
+    #[test]
+    fn harmless_wrappers_are_harmless() {
+        assert_read_only(&each(
+            "timeout 5 ls; nice -n 5 ls; nice; nohup ls; stdbuf -oL ls; time -v ls; command ls; \
+             command -v $x; command -V ls; builtin echo; exec; exec ls; env; env -0; env ls; env \
+             LC_ALL=C TZ=UTC ls; env FOO; xargs; xargs -0 grep x; xargs -n 1 -P 2 head; xargs \
+             -I{} echo {}; xargs -a list cat; xargs -r ls; xargs -d ' ' -n1 echo; xargs -L1 echo; \
+             xargs -t cat; timeout 5",
+        ));
+        assert_not_read_only(&each(
+            "timeout $x ls; timeout 5 $x; timeout * ls; timeout --odd 5 ls; nice $x ls; nice * \
+             ls; time -o out ls; time -ao out ls; command $x; command *; builtin $x; exec -a ls \
+             x; exec -c ls; exec $x; env FOO=1 ls; env -i ls; env - ls; env -u PATH ls; env -S \
+             'ls'; env --split=ls; env $x; env \"$x\" ls; env *; env LC_ALL=C PATH=. ls; env -C d \
+             ls; env LC_ALL=$x ls; xargs -p cat; xargs -o vi; xargs $x; xargs -I{} {}; xargs \
+             --process-slot-var=PATH ls; xargs *; noglob ls; timeout -k $x 5 ls; exec \"$x\"",
+        ));
+    }
+
+    #[test]
+    fn covers_say_which_rule_lets_them_through() {
+        for line in [
+            "timeout 5 ls",
+            "nice ls",
+            "nohup ls",
+            "time ls",
+            "command ls",
+            "builtin echo",
+            "xargs grep",
+            "noglob ls",
+        ] {
+            assert_eq!(find(line).cover, Cover::Transparent, "{line}");
+        }
+        for line in ["env -S ls", "exec -a x ls"] {
+            assert_eq!(find(line).cover, Cover::Exact, "{line}");
+        }
+        for line in [
+            "env ls",
+            "xargs -n1 foo",
+            "exec ls",
+            "time -o x ls",
+            "command -v ls",
+        ] {
+            assert_eq!(find(line).cover, Cover::Prefix, "{line}");
+        }
+    }
+
+    #[test]
+    fn their_own_effects_count_too() {
+        assert_eq!(effects("env FOO=1 LC_ALL=C ls"), ["env FOO"]);
+        assert_eq!(effects("time -o out ls"), ["Twist out"]);
+        assert_eq!(effects("xargs -a list cat"), ["read list"]);
+        assert_eq!(
+            effects("env -C d cat a"),
+            ["opaque its paths are those of another directory"]
+        );
+        assert_eq!(
+            effects("xargs -I{} {}"),
+            ["opaque the command it starts comes from its input"]
+        );
+    }
+}

@@ -1,0 +1,176 @@
+//! From a word as written to arguments as a program gets them.
+
+use std::path::Path;
+
+use crate::{
+    arg::{Arg, Value},
+    ast::{ParameterOperation, Part, PartKind, Span, Word},
+};
+
+/// More texts than this out of one brace expansion are not looked at one by one.
+const MOST_BRACED: usize = 256;
+
+/// Which variables have a known value.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Known<'a> {
+    /// `~` and `$HOME`.
+    pub(crate) home: Option<&'a str>,
+    /// `$PWD`.
+    pub(crate) pwd: Option<&'a str>,
+}
+
+/// The arguments that a word becomes: one, or several by a brace expansion.
+pub(crate) fn args(word: &Word, known: Known<'_>) -> Vec<Arg> {
+    let mut texts = vec![String::new()];
+    let mut braced = false;
+    let mut certainty = Certainty::Certain;
+    for part in &word.parts {
+        let piece = piece(part, known);
+        // What is certain before the first doubt is the prefix; what follows it cannot be told.
+        match piece {
+            Piece::Text(text) => {
+                if certainty.keeps_text() {
+                    texts.iter_mut().for_each(|whole| whole.push_str(&text));
+                }
+            }
+            Piece::Glob(text) => {
+                if certainty.keeps_text() {
+                    texts.iter_mut().for_each(|whole| whole.push_str(&text));
+                }
+                certainty = certainty.and(Certainty::Glob);
+            }
+            Piece::Several(options) if options.len() * texts.len() <= MOST_BRACED => {
+                braced = true;
+                if certainty.keeps_text() {
+                    let joined = texts.iter().flat_map(|whole| {
+                        options.iter().map(move |option| format!("{whole}{option}"))
+                    });
+                    texts = joined.collect();
+                }
+            }
+            Piece::Several(_) => certainty = certainty.and(Certainty::Many),
+            Piece::Unknown { one } => {
+                let doubt = if one { Certainty::One } else { Certainty::Many };
+                certainty = certainty.and(doubt);
+            }
+        }
+    }
+    let values = texts.into_iter().map(|text| match certainty {
+        Certainty::Certain if braced => Value::Braced(text),
+        Certainty::Certain => Value::Literal(text),
+        Certainty::Glob => Value::Glob(text),
+        Certainty::One => Value::Unknown {
+            prefix: text,
+            one: true,
+        },
+        Certainty::Many => Value::Unknown {
+            prefix: text,
+            one: false,
+        },
+    });
+    let span = word.span;
+    values.map(|value| Arg { span, value }).collect()
+}
+
+/// The text of a word that stays one word whatever is in it (an assigned value, a `case` subject).
+pub(crate) fn text(word: &Word, known: Known<'_>) -> Option<String> {
+    let mut whole = String::new();
+    for part in &word.parts {
+        match piece(part, known) {
+            Piece::Text(text) | Piece::Glob(text) => whole.push_str(&text),
+            Piece::Several(_) | Piece::Unknown { .. } => return None,
+        }
+    }
+    Some(whole)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Certainty {
+    Certain,
+    Glob,
+    One,
+    Many,
+}
+
+impl Certainty {
+    fn and(self, other: Self) -> Self {
+        self.max(other)
+    }
+
+    /// Text is collected up to the first expansion; a pattern keeps its whole text.
+    fn keeps_text(self) -> bool {
+        self <= Self::Glob
+    }
+}
+
+enum Piece {
+    Text(String),
+    Glob(String),
+    Several(Vec<String>),
+    Unknown { one: bool },
+}
+
+fn piece(part: &Part, known: Known<'_>) -> Piece {
+    match &part.kind {
+        PartKind::Text(text) => Piece::Text(text.clone()),
+        PartKind::Glob(text) => Piece::Glob(text.clone()),
+        PartKind::Brace(Some(options)) => Piece::Several(options.clone()),
+        PartKind::Brace(None) => Piece::Unknown { one: false },
+        PartKind::Tilde(text) => match (text.as_str(), known.home) {
+            ("~", Some(home)) => Piece::Text(home.to_owned()),
+            ("~+", Some(_)) => variable(known.pwd, true),
+            _ => Piece::Unknown { one: true },
+        },
+        PartKind::Parameter(parameter) => {
+            let plain = parameter.operation == ParameterOperation::Plain;
+            match parameter.name.as_str() {
+                "HOME" if plain => variable(known.home, part.quoted),
+                "PWD" if plain => variable(known.pwd, part.quoted),
+                // Lists stay lists inside quotes.
+                "@" => Piece::Unknown { one: false },
+                _ => Piece::Unknown {
+                    one: part.quoted
+                        && !matches!(parameter.operation, ParameterOperation::Subscript(..)),
+                },
+            }
+        }
+        // What a process substitution gives is the name of a pipe.
+        PartKind::Process(_) => Piece::Text("/dev/fd/63".to_owned()),
+        PartKind::Array(_) => Piece::Unknown { one: true },
+        PartKind::Command(_) | PartKind::Arithmetic(_) => Piece::Unknown { one: part.quoted },
+    }
+}
+
+fn variable(value: Option<&str>, quoted: bool) -> Piece {
+    let splits = |text: &str| text.contains([' ', '\t', '\n', '*', '?', '[', '\\']);
+    match value {
+        Some(text) if quoted || !splits(text) => Piece::Text(text.to_owned()),
+        _ => Piece::Unknown { one: quoted },
+    }
+}
+
+/// A word of the line as rules see it: its quotes stay, continued lines are joined.
+pub(crate) fn source<'a>(line: &'a str, span: Span) -> std::borrow::Cow<'a, str> {
+    let text = line.get(span.start..span.end).unwrap_or_default();
+    if text.contains("\\\n") {
+        text.replace("\\\n", "").into()
+    } else {
+        text.into()
+    }
+}
+
+/// A path without `.` and `..`, by its text alone.
+pub(crate) fn lexical(path: &Path) -> std::path::PathBuf {
+    use std::path::Component;
+    let mut clean = std::path::PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                clean.pop();
+            }
+            Component::CurDir => {}
+            other => clean.push(other),
+        }
+    }
+    clean
+}

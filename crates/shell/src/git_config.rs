@@ -1,0 +1,416 @@
+//! git's configuration files: what is in them, and which of it makes git start a program.
+//!
+//! git is read-only only as long as the configuration of the repository lets it be. Most keys that
+//! start programs carry a name of the repository's choice (`filter.NAME.clean`), so they cannot be
+//! switched off from outside; they have to be looked for. Pure: text in, findings out.
+
+/// One setting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// The section, in small letters.
+    pub section: String,
+    /// The subsection, as written.
+    pub subsection: Option<String>,
+    /// The key, in small letters.
+    pub key: String,
+    /// The value; `None` for a key alone, which means true.
+    pub value: Option<String>,
+    /// The line of the key, from 1.
+    pub line: usize,
+}
+
+impl Setting {
+    /// `section.subsection.key`.
+    pub fn name(&self) -> String {
+        match &self.subsection {
+            Some(subsection) => format!("{}.{subsection}.{}", self.section, self.key),
+            None => format!("{}.{}", self.section, self.key),
+        }
+    }
+
+    /// Is it a switch, and on? `None` for any other value.
+    fn switch(&self) -> Option<bool> {
+        let Some(value) = &self.value else {
+            return Some(true);
+        };
+        match value.to_ascii_lowercase().as_str() {
+            "true" | "yes" | "on" | "1" => Some(true),
+            "false" | "no" | "off" | "0" | "" => Some(false),
+            _ => None,
+        }
+    }
+}
+
+/// A line that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// Which, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub what: &'static str,
+}
+
+/// A key that makes git start a program, contact a host or read other configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Risk {
+    /// Its whole name, or what there is of it.
+    pub key: String,
+    /// Where, from 1.
+    pub line: usize,
+    /// What it does, in words that fit behind the key.
+    pub why: &'static str,
+}
+
+/// Another file that a configuration takes in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Include {
+    /// `includeIf`'s condition.
+    pub condition: Option<String>,
+    /// The path, as written.
+    pub path: String,
+    /// Where, from 1.
+    pub line: usize,
+}
+
+/// When a key counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum When {
+    Always,
+    /// Unless it is a switch: those turn something harmless of git's own on or off.
+    NoSwitch,
+    /// Unless it is off.
+    On,
+    /// If its value begins with `!`.
+    Bang,
+}
+
+use When::{Always, Bang, NoSwitch, On};
+
+/// Section, whether it has a subsection, key (`*`: any), when it counts, and what it does.
+#[rustfmt::skip]
+const RISKS: &[(&str, Sub, &str, When, &str)] = &[
+    ("core", Sub::No, "fsmonitor", NoSwitch, "starts a program whenever git looks at the working tree"),
+    ("core", Sub::No, "hookspath", Always, "chooses the hooks that git starts"),
+    ("core", Sub::No, "pager", Always, "starts a program to page output"),
+    ("core", Sub::No, "editor", Always, "starts a program to edit texts"),
+    ("core", Sub::No, "sshcommand", Always, "starts a program to reach remotes"),
+    ("core", Sub::No, "askpass", Always, "starts a program to ask for passwords"),
+    ("core", Sub::Any, "gitproxy", Always, "starts a program to reach remotes"),
+    ("core", Sub::No, "alternaterefscommand", Always, "starts a program to list references"),
+    ("diff", Sub::No, "external", Always, "starts a program to compare"),
+    ("diff", Sub::Yes, "command", Always, "starts a program to compare"),
+    ("diff", Sub::Yes, "textconv", Always, "starts a program to show files as text"),
+    ("filter", Sub::Yes, "clean", Always, "starts a program to compare working files"),
+    ("filter", Sub::Yes, "smudge", Always, "starts a program to write working files"),
+    ("filter", Sub::Yes, "process", Always, "starts a program to compare working files"),
+    ("merge", Sub::Yes, "driver", Always, "starts a program to merge"),
+    ("gpg", Sub::Any, "program", Always, "starts a program to check signatures"),
+    ("gpg", Sub::Yes, "defaultkeycommand", Always, "starts a program to find keys"),
+    ("log", Sub::No, "showsignature", On, "starts gpg for each commit"),
+    ("pager", Sub::No, "*", NoSwitch, "starts a program to page output"),
+    ("pager", Sub::Yes, "*", NoSwitch, "starts a program to page output"),
+    ("include", Sub::No, "path", Always, "takes in another configuration"),
+    ("includeif", Sub::Yes, "path", Always, "takes in another configuration"),
+    ("credential", Sub::Any, "helper", Always, "starts a program to fetch credentials"),
+    ("uploadpack", Sub::No, "packobjectshook", Always, "starts a program to serve objects"),
+    ("interactive", Sub::No, "difffilter", Always, "starts a program to show hunks"),
+    ("sequence", Sub::No, "editor", Always, "starts a program to edit lists of commits"),
+    ("remote", Sub::Yes, "uploadpack", Always, "chooses the program of the other side"),
+    ("remote", Sub::Yes, "receivepack", Always, "chooses the program of the other side"),
+    ("remote", Sub::Yes, "vcs", Always, "starts a helper to reach the remote"),
+    // A partial clone fetches what it lacks in the middle of `git show`.
+    ("remote", Sub::Yes, "promisor", On, "makes git fetch missing objects from a remote"),
+    ("extensions", Sub::No, "partialclone", Always, "makes git fetch missing objects from a remote"),
+    ("protocol", Sub::Any, "allow", Always, "may let an address run a command"),
+    ("submodule", Sub::Yes, "update", Bang, "starts a program to update a submodule"),
+    ("trailer", Sub::Yes, "command", Always, "starts a program to make trailers"),
+    ("trailer", Sub::Yes, "cmd", Always, "starts a program to make trailers"),
+    ("tar", Sub::Yes, "command", Always, "starts a program to pack archives"),
+];
+
+/// Must there be a subsection?
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sub {
+    Yes,
+    No,
+    Any,
+}
+
+/// The keys that make git start a program, contact a host or read other configuration.
+///
+/// `alias.*` is not among them: no alias can take the name of a git command. A text that cannot be read
+/// is one finding, at the line that cannot: what we read otherwise than git is not known to be harmless.
+pub fn executable_keys(text: &str) -> Vec<Risk> {
+    let settings = match parse(text) {
+        Ok(settings) => settings,
+        Err(fault) => {
+            return vec![Risk {
+                key: "a line of it".to_owned(),
+                line: fault.line,
+                why: "cannot be read",
+            }];
+        }
+    };
+    settings.iter().filter_map(risk).collect()
+}
+
+fn risk(setting: &Setting) -> Option<Risk> {
+    let (.., why) = RISKS.iter().find(|(section, sub, key, when, _)| {
+        setting.section == *section
+            && match sub {
+                Sub::Yes => setting.subsection.is_some(),
+                Sub::No => setting.subsection.is_none(),
+                Sub::Any => true,
+            }
+            && (*key == "*" || setting.key == *key)
+            && match when {
+                Always => true,
+                NoSwitch => setting.switch().is_none(),
+                On => setting.switch() != Some(false),
+                Bang => setting
+                    .value
+                    .as_ref()
+                    .is_some_and(|value| value.trim_start().starts_with('!')),
+            }
+    })?;
+    Some(Risk {
+        key: setting.name(),
+        line: setting.line,
+        why,
+    })
+}
+
+/// The files that a configuration takes in.
+pub fn includes(settings: &[Setting]) -> Vec<Include> {
+    let includes = settings.iter().filter(|setting| {
+        setting.key == "path"
+            && match setting.section.as_str() {
+                "include" => setting.subsection.is_none(),
+                "includeif" => true,
+                _ => false,
+            }
+    });
+    includes
+        .filter_map(|setting| {
+            Some(Include {
+                condition: setting.subsection.clone(),
+                path: setting.value.clone()?,
+                line: setting.line,
+            })
+        })
+        .collect()
+}
+
+/// Does `config.worktree`, beside this file, count too?
+pub fn has_worktree_config(settings: &[Setting]) -> bool {
+    settings.iter().any(|setting| {
+        setting.section == "extensions"
+            && setting.key == "worktreeconfig"
+            && setting.switch() != Some(false)
+    })
+}
+
+/// Reads a configuration file.
+///
+/// # Errors
+/// The first line that git would not read either.
+pub fn parse(text: &str) -> Result<Vec<Setting>, Fault> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut reader = Reader {
+        rest: text,
+        line: 1,
+    };
+    let mut settings = Vec::new();
+    let mut place: Option<(String, Option<String>)> = None;
+    while let Some(letter) = reader.next() {
+        match letter {
+            '\n' | ' ' | '\t' | '\r' | '\u{b}' | '\u{c}' => {}
+            '#' | ';' => reader.skip_line(),
+            '[' => place = Some(reader.section()?),
+            letter if letter.is_ascii_alphabetic() => {
+                let line = reader.line;
+                let (key, value) = reader.setting(letter)?;
+                let Some((section, subsection)) = place.clone() else {
+                    return Err(reader.fault("a key stands before the first section"));
+                };
+                settings.push(Setting {
+                    section,
+                    subsection,
+                    key,
+                    value,
+                    line,
+                });
+            }
+            _ => return Err(reader.fault("neither section, key nor comment")),
+        }
+    }
+    Ok(settings)
+}
+
+struct Reader<'a> {
+    rest: &'a str,
+    line: usize,
+}
+
+impl Reader<'_> {
+    /// The next character; a carriage return before a line feed is left out.
+    fn next(&mut self) -> Option<char> {
+        if self.rest.starts_with("\r\n") {
+            self.rest = &self.rest[1..];
+        }
+        let letter = self.rest.chars().next()?;
+        self.rest = &self.rest[letter.len_utf8()..];
+        if letter == '\n' {
+            self.line += 1;
+        }
+        Some(letter)
+    }
+
+    fn peek(&self) -> Option<char> {
+        let rest = match self.rest.strip_prefix('\r') {
+            Some(rest) if rest.starts_with('\n') => rest,
+            _ => self.rest,
+        };
+        rest.chars().next()
+    }
+
+    fn skip_line(&mut self) {
+        while let Some(letter) = self.next() {
+            if letter == '\n' {
+                return;
+            }
+        }
+    }
+
+    fn fault(&self, what: &'static str) -> Fault {
+        Fault {
+            line: self.line,
+            what,
+        }
+    }
+
+    /// What follows `[`: `name]`, `name.sub]` or `name "sub"]`.
+    fn section(&mut self) -> Result<(String, Option<String>), Fault> {
+        let mut name = String::new();
+        loop {
+            match self.next() {
+                Some(']') => break,
+                Some(letter) if letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.') => {
+                    name.push(letter.to_ascii_lowercase());
+                }
+                Some(' ' | '\t') => return self.quoted_subsection(name),
+                _ => return Err(self.fault("a section's name does not end")),
+            }
+        }
+        Ok(match name.split_once('.') {
+            Some((section, subsection)) => (section.to_owned(), Some(subsection.to_owned())),
+            None => (name, None),
+        })
+    }
+
+    fn quoted_subsection(&mut self, name: String) -> Result<(String, Option<String>), Fault> {
+        while matches!(self.peek(), Some(' ' | '\t')) {
+            self.next();
+        }
+        if self.next() != Some('"') {
+            return Err(self.fault("a subsection is not quoted"));
+        }
+        let mut subsection = String::new();
+        loop {
+            match self.next() {
+                Some('"') => break,
+                Some('\\') => match self.next() {
+                    Some(letter) if letter != '\n' => subsection.push(letter),
+                    _ => return Err(self.fault("a subsection does not end")),
+                },
+                Some(letter) if letter != '\n' => subsection.push(letter),
+                _ => return Err(self.fault("a subsection does not end")),
+            }
+        }
+        if self.next() != Some(']') {
+            return Err(self.fault("a section does not end"));
+        }
+        Ok((name, Some(subsection)))
+    }
+
+    fn setting(&mut self, first: char) -> Result<(String, Option<String>), Fault> {
+        let mut key = String::from(first.to_ascii_lowercase());
+        while let Some(letter) = self.peek()
+            && (letter.is_ascii_alphanumeric() || letter == '-')
+        {
+            key.push(letter.to_ascii_lowercase());
+            self.next();
+        }
+        while matches!(self.peek(), Some(' ' | '\t')) {
+            self.next();
+        }
+        match self.peek() {
+            None => Ok((key, None)),
+            Some('\n') => {
+                self.next();
+                Ok((key, None))
+            }
+            Some('=') => {
+                self.next();
+                Ok((key, Some(self.value()?)))
+            }
+            Some(_) => Err(self.fault("a key is followed by neither = nor the end of the line")),
+        }
+    }
+
+    /// Up to the end of the line: quotes, escapes, continued lines; blanks at the ends do not count.
+    fn value(&mut self) -> Result<String, Fault> {
+        let mut value = String::new();
+        let (mut quoted, mut comment) = (false, false);
+        // Where the blanks begin that count only if something follows.
+        let mut trimmed = 0;
+        while let Some(letter) = self.next() {
+            match letter {
+                '\n' => {
+                    if quoted {
+                        self.line -= 1;
+                        return Err(self.fault("a quote does not end"));
+                    }
+                    value.truncate(trimmed);
+                    return Ok(value);
+                }
+                _ if comment => {}
+                '\0' => return Err(self.fault("a value holds a NUL")),
+                ' ' | '\t' | '\r' | '\u{b}' | '\u{c}' if !quoted => {
+                    if !value.is_empty() {
+                        value.push(letter);
+                    }
+                }
+                '#' | ';' if !quoted => comment = true,
+                '"' => {
+                    quoted = !quoted;
+                    trimmed = value.len();
+                }
+                '\\' => {
+                    match self.next() {
+                        Some('\n') => continue,
+                        Some('n') => value.push('\n'),
+                        Some('t') => value.push('\t'),
+                        Some('b') => value.push('\u{8}'),
+                        Some(letter @ ('\\' | '"')) => value.push(letter),
+                        _ => return Err(self.fault("an escape is not known")),
+                    }
+                    trimmed = value.len();
+                }
+                letter => {
+                    value.push(letter);
+                    trimmed = value.len();
+                }
+            }
+        }
+        if quoted {
+            return Err(self.fault("a quote does not end"));
+        }
+        value.truncate(trimmed);
+        Ok(value)
+    }
+}
+
+#[cfg(test)]
+#[path = "git_config_tests.rs"]
+mod tests;

@@ -1,0 +1,249 @@
+//! Arithmetic: kept as text, with its expansions as parts.
+//!
+//! Bash finds the end of `((` and `$((` by counting parentheses and skipping quotes, before it looks
+//! at what is inside. So do we, and then what is inside must end at that place when read properly.
+
+use super::words::{Piece, Pieces, Quote};
+use super::{MAX_ARITHMETIC, Parsed, Parser};
+use crate::ast::{Arithmetic, PartKind, Word};
+
+/// The parenthesis that closes another.
+pub(super) struct Close {
+    at: usize,
+    /// The next byte is one too: arithmetic.
+    pub(super) doubled: bool,
+    /// Bash would certainly find the same one.
+    certain: bool,
+}
+
+impl Close {
+    /// Behind it.
+    pub(super) fn end(&self) -> usize {
+        self.at + 1
+    }
+
+    pub(super) fn must_be_certain(&self, parser: &Parser<'_>) -> Parsed<()> {
+        if self.certain {
+            return Ok(());
+        }
+        let message = "parentheses with quotes inside quotes, whose end is ambiguous";
+        Err(parser.error(self.at, self.at + 1, message))
+    }
+}
+
+/// What ends an expression.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// The parenthesis at this place.
+    Parenthesis(usize),
+    /// `]` of `$[…]`.
+    Bracket,
+    /// `]` of a subscript.
+    Subscript,
+    /// `:` or `}` of `${x:a:b}`.
+    Slice,
+}
+
+impl Parser<'_> {
+    /// Where the parenthesis at `from` is closed, counted as bash counts.
+    pub(super) fn matching_parenthesis(&self, from: usize) -> Parsed<Close> {
+        let bytes = self.source.text.as_bytes();
+        let mut depth = 0_usize;
+        let mut certain = true;
+        let mut at = from;
+        while let Some(&byte) = bytes.get(at) {
+            match byte {
+                b'\\' => at += 1,
+                b'(' => depth += 1,
+                b')' => {
+                    depth -= 1;
+                    if depth == 0 {
+                        let doubled = bytes.get(at + 1) == Some(&b')');
+                        return Ok(Close {
+                            at,
+                            doubled,
+                            certain,
+                        });
+                    }
+                }
+                b'\'' | b'"' | b'`' => {
+                    let ansi = byte == b'\'' && at > from && bytes[at - 1] == b'$';
+                    let opened = at;
+                    at += 1;
+                    while bytes.get(at).is_some_and(|&inner| inner != byte) {
+                        if bytes[at] == b'\\' && (byte != b'\'' || ansi) {
+                            at += 1;
+                        }
+                        at += 1;
+                    }
+                    let inside = bytes.get(opened + 1..at).unwrap_or_default();
+                    // Quotes inside quotes: bash's several ways to skip them differ.
+                    let unsure: &[u8] = match byte {
+                        b'"' => b"`({",
+                        b'`' => b"'\"\\()",
+                        _ => b"",
+                    };
+                    certain &= !inside.iter().any(|inner| unsure.contains(inner));
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        Err(self.error(from, from + 1, "a parenthesis without its end"))
+    }
+
+    /// Into a command that begins with `((`, whose end has been looked for.
+    pub(super) fn enter_scanned(&mut self) -> Parsed<()> {
+        self.bounds.scanned += 1;
+        match self.bounds.scanned > MAX_ARITHMETIC {
+            true => Err(self.error(self.at, self.at, "`((` is nested too deeply")),
+            false => Ok(()),
+        }
+    }
+
+    /// What stands in `((…))`; the cursor is behind both opening parentheses.
+    pub(super) fn parenthesized_arithmetic(&mut self, close: Close) -> Parsed<Arithmetic> {
+        let expression = self.expression(End::Parenthesis(close.at))?;
+        if self.at != close.at {
+            return Err(self.unexpected("expected `))`"));
+        }
+        self.at = close.at + 2;
+        Ok(expression)
+    }
+
+    /// The three expressions of `for ((…))`.
+    pub(super) fn arithmetic_clauses(&mut self, close: Close) -> Parsed<Vec<Arithmetic>> {
+        let whole = self.at;
+        let mut clauses = Vec::new();
+        loop {
+            clauses.push(self.expression(End::Parenthesis(close.at))?);
+            if self.at == close.at {
+                break;
+            }
+            self.at += 1;
+        }
+        if clauses.len() != 3 {
+            return Err(self.error(whole, close.at, "`for ((` takes three expressions"));
+        }
+        self.at = close.at + 2;
+        Ok(clauses)
+    }
+
+    /// What stands in `$[…]`; the cursor is behind the bracket.
+    pub(super) fn bracketed_arithmetic(&mut self) -> Parsed<Arithmetic> {
+        let expression = self.expression(End::Bracket)?;
+        self.expect(b']', "at the end of `$[`")?;
+        Ok(expression)
+    }
+
+    /// What stands in `[…]` behind the name of a variable; the cursor is behind the bracket.
+    pub(super) fn subscript(&mut self) -> Parsed<Arithmetic> {
+        let expression = self.expression(End::Subscript)?;
+        self.expect(b']', "at the end of a subscript")?;
+        Ok(expression)
+    }
+
+    /// Offset and length of `${x:…}`; the cursor is behind the first `:`.
+    pub(super) fn slice(&mut self) -> Parsed<Vec<Arithmetic>> {
+        let start = self.at;
+        let mut bounds = vec![self.expression(End::Slice)?];
+        if self.eat(b':') {
+            bounds.push(self.expression(End::Slice)?);
+        }
+        if bounds[0].span.start == bounds[0].span.end && bounds.len() == 1 {
+            return Err(self.error(start, self.at, "a slice without an offset"));
+        }
+        self.expect(b'}', "at the end of a slice")?;
+        Ok(bounds)
+    }
+
+    /// The same as a word, for assignments.
+    pub(super) fn subscript_word(&mut self) -> Parsed<Word> {
+        let start = self.at;
+        let pieces = self.expression_pieces(End::Subscript)?;
+        let span = self.span(start, self.at);
+        self.expect(b']', "at the end of a subscript")?;
+        Ok(Word {
+            span,
+            parts: self.parts(pieces),
+        })
+    }
+
+    fn expression(&mut self, end: End) -> Parsed<Arithmetic> {
+        let start = self.at;
+        let mut expansions = self.expression_pieces(end)?;
+        expansions.retain(|piece| !matches!(piece.kind, PartKind::Text(_)));
+        Ok(Arithmetic {
+            span: self.span(start, self.at),
+            text: self.source.text[start..self.at].to_owned(),
+            parts: self.parts(expansions),
+        })
+    }
+
+    fn expression_pieces(&mut self, end: End) -> Parsed<Vec<Piece>> {
+        if self.bounds.arithmetic == MAX_ARITHMETIC {
+            return Err(self.error(self.at, self.at, "arithmetic is nested too deeply"));
+        }
+        self.enter()?;
+        self.bounds.arithmetic += 1;
+        let start = self.at;
+        let mut pieces = Pieces::default();
+        let mut brackets = 0_usize;
+        let mut parentheses = 0_usize;
+        while let Some(byte) = self.peek() {
+            match (byte, end) {
+                (b')', End::Parenthesis(close)) if self.at >= close => break,
+                (b';', End::Parenthesis(_)) if parentheses == 0 => break,
+                (b']', End::Bracket | End::Subscript) if brackets == 0 => break,
+                (b':' | b'}', End::Slice) if parentheses == 0 => break,
+                _ => {}
+            }
+            match byte {
+                b'(' => parentheses += 1,
+                b')' => parentheses = parentheses.saturating_sub(1),
+                b'[' => brackets += 1,
+                b']' => brackets = brackets.saturating_sub(1),
+                _ => {}
+            }
+            self.arithmetic_piece(byte, end, &mut pieces)?;
+        }
+        if let End::Parenthesis(close) = end
+            && (self.at > close || self.byte(self.at).is_none())
+        {
+            return Err(self.error(start, close, "arithmetic whose end is ambiguous"));
+        }
+        self.bounds.arithmetic -= 1;
+        self.leave();
+        Ok(pieces.list)
+    }
+
+    fn arithmetic_piece(&mut self, byte: u8, end: End, pieces: &mut Pieces) -> Parsed<()> {
+        match byte {
+            b'$' if matches!(self.second(), Some(b'\'' | b'"')) => {}
+            b'$' => return self.dollar(Quote::Arithmetic, pieces),
+            b'`' => return self.backquoted(Quote::Arithmetic, pieces),
+            b'"' if end != End::Slice => {
+                self.odd_braces = true;
+                let start = self.at;
+                return self.double_quoted(start, pieces);
+            }
+            b'\'' if end == End::Subscript => return self.plain_single_quoted(pieces).map(drop),
+            b'\\' | b'\'' | b'"' | b'{' | b'}' | b';' => {}
+            b'<' | b'>'
+                if matches!(end, End::Subscript | End::Slice) && self.second() == Some(b'(') => {}
+            // Bash may take this for a comment when it looks for the end.
+            b'#' if self.at == 0
+                || matches!(
+                    self.byte(self.at - 1),
+                    Some(b' ' | b'\t' | b'\n' | b'(' | b'[')
+                ) => {}
+            _ => {
+                let start = self.at;
+                self.bump();
+                pieces.text(start, self.at, true, &self.source.text[start..self.at]);
+                return Ok(());
+            }
+        }
+        Err(self.unexpected("arithmetic with a character whose meaning is not certain"))
+    }
+}

@@ -1,0 +1,196 @@
+//! `name=value`, `name[…]=value`, `name=( … )`.
+
+use super::cursor::ends_word;
+use super::words::{Piece, Pieces, Style};
+use super::{Parsed, Parser};
+use crate::ast::{AssignedValue, Assignment, Part, PartKind, Word};
+
+impl Parser<'_> {
+    /// The assignment at the cursor, if there is one.
+    pub(super) fn assignment(&mut self) -> Parsed<Option<Assignment>> {
+        self.peek();
+        let start = self.at;
+        let name = self.name();
+        if name.is_empty() {
+            return Ok(None);
+        }
+        let subscript = match self.peek() {
+            Some(b'[') => {
+                self.at += 1;
+                Some(self.subscript_word()?)
+            }
+            _ => None,
+        };
+        let Some(append) = self.assignment_sign() else {
+            if let Some(word) = &subscript {
+                self.refuse_strange_subscript(start, word)?;
+            }
+            self.at = start;
+            return Ok(None);
+        };
+        // Not through a continued line: bash asks for it directly behind.
+        let value = if self.peek() == Some(b'(') {
+            if subscript.is_some() {
+                return Err(self.unexpected("a list cannot be assigned to one element"));
+            }
+            AssignedValue::Array(self.array()?)
+        } else {
+            AssignedValue::Word(self.word_or_nothing(Style::VALUE)?)
+        };
+        Ok(Some(Assignment {
+            span: self.span(start, self.at),
+            name,
+            subscript,
+            append,
+            value,
+        }))
+    }
+
+    /// `=` or `+=`: whether it appends.
+    fn assignment_sign(&mut self) -> Option<bool> {
+        match (self.peek(), self.second()) {
+            (Some(b'='), _) => {
+                self.at += 1;
+                Some(false)
+            }
+            (Some(b'+'), Some(b'=')) => {
+                self.at += 1;
+                self.peek();
+                self.at += 1;
+                Some(true)
+            }
+            _ => None,
+        }
+    }
+
+    /// A first word such as `a[1]` without `=`: bash has read it as a subscript, so nothing that
+    /// a pattern would read otherwise may be in it.
+    fn refuse_strange_subscript(&self, start: usize, subscript: &Word) -> Parsed<()> {
+        let plain = |part: &Part| match &part.kind {
+            PartKind::Text(text) => !text
+                .bytes()
+                .any(|byte| ends_word(byte) || matches!(byte, b'\'' | b'"')),
+            _ => false,
+        };
+        if subscript.parts.iter().all(plain)
+            && subscript.parts.len() <= 1
+            && !self.source.text[start..self.at].contains(['\'', '"', '\\'])
+        {
+            return Ok(());
+        }
+        Err(self.error(start, self.at, "a command name with a bracket in it"))
+    }
+
+    /// `( … )` behind `=`: the elements.
+    pub(super) fn array(&mut self) -> Parsed<Vec<Word>> {
+        self.enter()?;
+        let elements = match self.in_substitution {
+            true => self.scanned_array()?,
+            false => self.array_elements()?,
+        };
+        if !self.at_word_end() {
+            return Err(self.unexpected("something glued to the end of a list"));
+        }
+        self.leave();
+        Ok(elements)
+    }
+
+    /// Inside a substitution bash looks for the end of a list without regard to backslashes.
+    fn scanned_array(&mut self) -> Parsed<Vec<Word>> {
+        let start = self.at;
+        let close = self.matching_parenthesis(start)?;
+        close.must_be_certain(self)?;
+        let end = close.end();
+        if self.source.text[start..end].contains('\\') {
+            let message = "a backslash in a list inside a substitution";
+            return Err(self.error(start, end, message));
+        }
+        self.enter_scanned()?;
+        let elements = self.array_elements()?;
+        self.bounds.scanned -= 1;
+        match self.at == end {
+            true => Ok(elements),
+            false => Err(self.error(start, end, "a list whose end is ambiguous")),
+        }
+    }
+
+    fn array_elements(&mut self) -> Parsed<Vec<Word>> {
+        let start = self.at;
+        self.at += 1;
+        let mut elements = Vec::new();
+        loop {
+            self.gap()?;
+            match self.peek() {
+                Some(b')') => break,
+                Some(b'\n') => {
+                    if self.documents.are_pending() {
+                        return Err(self.unexpected("a here-document that begins inside a list"));
+                    }
+                    self.at += 1;
+                }
+                None => return Err(self.error(start, start + 1, "a list without its end")),
+                Some(b'[') => elements.push(self.indexed_element()?),
+                Some(_) => {
+                    elements.push(self.word(Style::ARGUMENT)?);
+                    if let Some(b'<' | b'>') = self.peek() {
+                        return Err(self.unexpected("a redirection inside a list"));
+                    }
+                }
+            }
+        }
+        self.at += 1;
+        Ok(elements)
+    }
+
+    /// `[…]=value`, or a pattern that begins with a bracket.
+    fn indexed_element(&mut self) -> Parsed<Word> {
+        let start = self.at;
+        self.at += 1;
+        let subscript = self.subscript_word()?;
+        let after = self.at;
+        if self.assignment_sign().is_none() {
+            self.refuse_strange_subscript(start, &subscript)?;
+            self.at = start;
+            return self.word(Style::ARGUMENT);
+        }
+        let sign = self.at;
+        let value = self.word_or_nothing(Style::VALUE)?;
+        let text = |from: usize, to: usize| Part {
+            span: self.span(from, to),
+            quoted: true,
+            kind: PartKind::Text(self.source.text[from..to].to_owned()),
+        };
+        let mut parts = vec![text(start, start + 1)];
+        parts.extend(subscript.parts);
+        parts.push(text(after - 1, sign));
+        parts.extend(value.parts);
+        Ok(Word {
+            span: self.span(start, self.at),
+            parts,
+        })
+    }
+
+    /// `name=( … )` as an argument of `declare` and its like.
+    pub(super) fn declared_array(&mut self) -> Parsed<Option<Word>> {
+        self.peek();
+        let start = self.at;
+        if self.name().is_empty() || self.assignment_sign().is_none() || self.peek() != Some(b'(') {
+            self.at = start;
+            return Ok(None);
+        }
+        let list = self.at;
+        let elements = self.array()?;
+        let mut pieces = Pieces::default();
+        pieces.text(start, list, true, &self.source.text[start..list]);
+        pieces.push(Piece {
+            start: list,
+            end: self.at,
+            quoted: true,
+            kind: PartKind::Array(elements),
+        });
+        Ok(Some(Word {
+            span: self.span(start, self.at),
+            parts: self.parts(pieces.list),
+        }))
+    }
+}

@@ -1,0 +1,473 @@
+//! Brace expansion, as bash does it: on the text of the word, before every other expansion.
+//!
+//! So it can change what follows a `$`; a word in which it would do that is refused.
+
+use super::cursor::starts_name;
+use super::words::Piece;
+use super::{Parsed, Parser};
+use crate::ast::PartKind;
+
+/// More opening braces than this in one word are not looked at one by one.
+const MAX_OPEN: usize = 20;
+/// Nor is a longer word.
+const MAX_LENGTH: usize = 10_000;
+/// One part lists at most this many texts,
+const MAX_TEXTS: usize = 1_000;
+/// and at most this many bytes.
+const MAX_BYTES: usize = 65_536;
+
+/// A word to brace expansion: unquoted characters, and everything else.
+#[derive(Clone, Copy)]
+enum Element {
+    Character(char),
+    Piece,
+}
+
+/// The word being expanded.
+struct Braced {
+    pieces: Vec<Piece>,
+    elements: Vec<Element>,
+    /// For each element its piece, and its place and end in the text.
+    origins: Vec<(usize, usize, usize)>,
+    /// For each piece whether it is `$name` without braces, whose end depends on what follows.
+    bare_names: Vec<bool>,
+}
+
+impl Braced {
+    fn character(&self, at: usize) -> Option<char> {
+        match self.elements.get(at) {
+            Some(Element::Character(character)) => Some(*character),
+            _ => None,
+        }
+    }
+
+    fn piece(&self, at: usize) -> Option<&Piece> {
+        match self.elements.get(at) {
+            Some(Element::Piece) => Some(&self.pieces[self.origins[at].0]),
+            _ => None,
+        }
+    }
+
+    /// Finds an unnested character the way bash does, in the stretch that begins at `start`. A closing
+    /// brace counts only behind an unnested comma or `..`.
+    fn find(&self, start: usize, from: usize, to: usize, wanted: char) -> Option<usize> {
+        let mut level = 0_usize;
+        let mut separated = wanted != '}';
+        for at in from..to {
+            let Some(found) = self.character(at) else {
+                continue;
+            };
+            if found == wanted && level == 0 && separated {
+                // A `{}` that nothing precedes is not an expansion.
+                if !(found == '{' && at == start && self.character(at + 1) == Some('}')) {
+                    return Some(at);
+                }
+                continue;
+            }
+            match found {
+                '{' => level += 1,
+                '}' => level = level.saturating_sub(1),
+                ',' if level == 0 => separated = true,
+                '.' if level == 0 && self.character(at + 1) == Some('.') => {
+                    separated |= self.character(at + 2) != Some('}');
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// The first brace expansion: its braces.
+    fn first_group(&self, from: usize, to: usize) -> Option<(usize, usize)> {
+        let mut at = from;
+        loop {
+            let open = self.find(from, at, to, '{')?;
+            if let Some(close) = self.find(from, open + 1, to, '}') {
+                return Some((open, close));
+            }
+            at = open + 1;
+        }
+    }
+
+    /// The places of the commas that separate its alternatives.
+    fn commas(&self, open: usize, close: usize) -> Vec<usize> {
+        let mut commas = Vec::new();
+        let mut at = open + 1;
+        while let Some(comma) = self.find(open + 1, at, close, ',') {
+            commas.push(comma);
+            at = comma + 1;
+        }
+        commas
+    }
+
+    /// Every text a stretch may become, if all of it is plain.
+    fn texts(&self, from: usize, to: usize) -> Option<Vec<String>> {
+        let Some((open, close)) = self.first_group(from, to) else {
+            return Some(vec![self.plain(from, to)?]);
+        };
+        let before = self.plain(from, open)?;
+        let group = self.group_texts(open, close)?;
+        let after = self.texts(close + 1, to)?;
+        let bytes = (before.len() * group.len() + bytes(&group)) * after.len()
+            + bytes(&after) * group.len();
+        if group.len() * after.len() > MAX_TEXTS || bytes > MAX_BYTES {
+            return None;
+        }
+        let mut texts = Vec::with_capacity(group.len() * after.len());
+        for middle in &group {
+            texts.extend(after.iter().map(|end| format!("{before}{middle}{end}")));
+        }
+        Some(texts)
+    }
+
+    /// Every text one brace expansion may become.
+    fn group_texts(&self, open: usize, close: usize) -> Option<Vec<String>> {
+        let commas = self.commas(open, close);
+        if commas.is_empty() {
+            return match self.sequence(open, close) {
+                Sequence::Texts(texts) => Some(texts),
+                Sequence::Literal => Some(vec![self.plain(open, close + 1)?]),
+                Sequence::Uncertain => None,
+            };
+        }
+        let mut texts = Vec::new();
+        let mut size = 0;
+        let mut from = open + 1;
+        for end in commas.into_iter().chain([close]) {
+            let more = self.texts(from, end)?;
+            size += bytes(&more);
+            texts.extend(more);
+            if texts.len() > MAX_TEXTS || size > MAX_BYTES {
+                return None;
+            }
+            from = end + 1;
+        }
+        Some(texts)
+    }
+
+    /// `{x..y}` or `{x..y..step}`.
+    fn sequence(&self, open: usize, close: usize) -> Sequence {
+        let mut text = String::new();
+        for at in open + 1..close {
+            match self.character(at) {
+                Some(found) if found.is_ascii_alphanumeric() || "+-.".contains(found) => {
+                    text.push(found);
+                }
+                Some(_) => return Sequence::Literal,
+                None => return Sequence::Uncertain,
+            }
+        }
+        sequence(&text)
+    }
+
+    /// A stretch without any expansion.
+    fn plain(&self, from: usize, to: usize) -> Option<String> {
+        let mut text = String::new();
+        for at in from..to {
+            match self.elements[at] {
+                Element::Character('~' | '*' | '?' | '[' | ']') => return None,
+                Element::Character(character) => text.push(character),
+                Element::Piece => match &self.piece(at)?.kind {
+                    PartKind::Text(quoted) => text.push_str(quoted),
+                    _ => return None,
+                },
+            }
+        }
+        Some(text)
+    }
+
+    fn is_bare_name(&self, at: usize) -> bool {
+        self.piece(at).is_some() && self.bare_names[self.origins[at].0]
+    }
+
+    /// Whether a name would go on here.
+    fn continues_name(&self, at: usize) -> bool {
+        match self.elements.get(at) {
+            Some(Element::Character(next)) => {
+                next.is_ascii_alphanumeric() || matches!(next, '_' | '{' | '[')
+            }
+            Some(Element::Piece) => !self.piece(at).is_some_and(|piece| piece.quoted),
+            None => false,
+        }
+    }
+
+    /// Whether expanding this group leaves every `$` as it is read now.
+    fn keeps_names(&self, open: usize, close: usize) -> bool {
+        if open > 0 && self.is_bare_name(open - 1) {
+            return false;
+        }
+        let ends: Vec<usize> = self.commas(open, close);
+        (open + 1..close).all(|at| {
+            let last = at + 1 == close || ends.binary_search(&(at + 1)).is_ok();
+            !(self.is_bare_name(at) && last && self.continues_name(close + 1))
+        })
+    }
+}
+
+fn bytes(texts: &[String]) -> usize {
+    texts.iter().map(String::len).sum()
+}
+
+enum Sequence {
+    Texts(Vec<String>),
+    /// Certainly not a sequence: the text stays.
+    Literal,
+    Uncertain,
+}
+
+fn sequence(text: &str) -> Sequence {
+    let terms: Vec<&str> = text.split("..").collect();
+    let (first, last, step) = match terms[..] {
+        [first, last] => (first, last, "1"),
+        [first, last, step] => (first, last, step),
+        _ => return Sequence::Uncertain,
+    };
+    let Some(step) = integer(step).map(|step| step.unsigned_abs().max(1)) else {
+        return Sequence::Uncertain;
+    };
+    if let (Some(from), Some(to)) = (integer(first), integer(last)) {
+        let padded = |term: &str| {
+            let digits = term.trim_start_matches('-');
+            digits.len() > 1 && digits.starts_with('0')
+        };
+        if padded(first)
+            || padded(last)
+            || u64::from(from.abs_diff(to)) / u64::from(step) > MAX_TEXTS as u64
+        {
+            return Sequence::Uncertain;
+        }
+        return Sequence::Texts(
+            steps(from, to, step)
+                .map(|value| value.to_string())
+                .collect(),
+        );
+    }
+    let letters = |text: &str| match text.as_bytes() {
+        [letter] if letter.is_ascii_alphabetic() => Some(*letter),
+        _ => None,
+    };
+    match (letters(first), letters(last)) {
+        (Some(from), Some(to)) if from.is_ascii_lowercase() == to.is_ascii_lowercase() => {
+            let letter = |value: i32| u8::try_from(value).map(char::from).unwrap_or_default();
+            let values = steps(i32::from(from), i32::from(to), step);
+            Sequence::Texts(values.map(|value| letter(value).to_string()).collect())
+        }
+        _ => Sequence::Uncertain,
+    }
+}
+
+fn steps(from: i32, to: i32, step: u32) -> Box<dyn Iterator<Item = i32>> {
+    let step = step as usize;
+    match from <= to {
+        true => Box::new((from..=to).step_by(step)),
+        false => Box::new((to..=from).rev().step_by(step)),
+    }
+}
+
+fn integer(text: &str) -> Option<i32> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let short = !digits.is_empty() && digits.len() <= 8;
+    (short && digits.bytes().all(|byte| byte.is_ascii_digit()))
+        .then(|| text.parse().ok())
+        .flatten()
+}
+
+impl Parser<'_> {
+    /// Replaces brace expansions in unquoted text by parts of their own.
+    pub(super) fn expand_braces(&mut self, pieces: Vec<Piece>) -> Parsed<Vec<Piece>> {
+        let word = self.braced(pieces);
+        let length = word.elements.len();
+        let opening = |element: &&Element| matches!(element, Element::Character('{'));
+        let many = length > MAX_LENGTH || word.elements.iter().filter(opening).count() > MAX_OPEN;
+        let mut result = Vec::new();
+        let mut from = 0;
+        loop {
+            let group = match many {
+                true if from == 0 => Some((0, length - 1)),
+                true => None,
+                false => word.first_group(from, length),
+            };
+            let Some((open, close)) = group else {
+                self.copy(&word, from, length, &mut result);
+                return Ok(result);
+            };
+            self.copy(&word, from, open, &mut result);
+            let literal = !many
+                && word.commas(open, close).is_empty()
+                && matches!(word.sequence(open, close), Sequence::Literal)
+                && !word.hides_comma(open, close);
+            if literal {
+                self.copy(&word, open, close + 1, &mut result);
+            } else {
+                self.refuse_changed_names(&word, open, close, many)?;
+                let texts = match many || word.hides_comma(open, close) {
+                    true => None,
+                    false => word.group_texts(open, close),
+                };
+                self.push_group(&word, open, close, texts, &mut result);
+            }
+            from = close + 1;
+        }
+    }
+
+    fn braced(&self, pieces: Vec<Piece>) -> Braced {
+        let mut elements = Vec::new();
+        let mut origins = Vec::new();
+        for (index, piece) in pieces.iter().enumerate() {
+            match &piece.kind {
+                PartKind::Text(text) if !piece.quoted => {
+                    let places = self.places(piece);
+                    for (at, character) in text.chars().enumerate() {
+                        elements.push(Element::Character(character));
+                        let end = places.get(at + 1).copied().unwrap_or(piece.end);
+                        origins.push((index, places[at], end));
+                    }
+                }
+                _ => {
+                    elements.push(Element::Piece);
+                    origins.push((index, piece.start, piece.end));
+                }
+            }
+        }
+        let bare = |piece: &Piece| {
+            let mut name = piece.start + 1;
+            while self.byte(name) == Some(b'\\') {
+                name += 2;
+            }
+            matches!(piece.kind, PartKind::Parameter(_))
+                && !piece.quoted
+                && self.byte(name).is_some_and(starts_name)
+        };
+        Braced {
+            bare_names: pieces.iter().map(bare).collect(),
+            pieces,
+            elements,
+            origins,
+        }
+    }
+
+    /// Elements outside every group, as they were.
+    fn copy(&self, word: &Braced, from: usize, to: usize, result: &mut Vec<Piece>) {
+        let mut glue = false;
+        for at in from..to {
+            let (index, start, end) = word.origins[at];
+            match word.elements[at] {
+                Element::Piece => {
+                    result.push(word.pieces[index].clone());
+                    glue = false;
+                }
+                Element::Character(character) => {
+                    match result.last_mut() {
+                        Some(Piece {
+                            end: last,
+                            kind: PartKind::Text(text),
+                            ..
+                        }) if glue => {
+                            text.push(character);
+                            *last = end;
+                        }
+                        _ => result.push(Piece {
+                            start,
+                            end,
+                            quoted: false,
+                            kind: PartKind::Text(character.to_string()),
+                        }),
+                    }
+                    glue = true;
+                }
+            }
+        }
+    }
+
+    /// One group. Expansions inside it stay visible: then it is several parts without texts.
+    fn push_group(
+        &mut self,
+        word: &Braced,
+        open: usize,
+        close: usize,
+        texts: Option<Vec<String>>,
+        result: &mut Vec<Piece>,
+    ) {
+        let cost = texts
+            .as_deref()
+            .map_or(0, |texts| texts.len() + bytes(texts));
+        let texts = match self.bounds.alternatives.checked_sub(cost) {
+            Some(left) => {
+                self.bounds.alternatives = left;
+                texts
+            }
+            None => None,
+        };
+        let brace = |from: usize, to: usize, texts| Piece {
+            start: word.origins[from].1,
+            end: word.origins[to].2,
+            quoted: false,
+            kind: PartKind::Brace(texts),
+        };
+        let mut from = open;
+        for at in open..=close {
+            let Some(piece) = word.piece(at) else {
+                continue;
+            };
+            if matches!(piece.kind, PartKind::Text(_)) {
+                continue;
+            }
+            if from < at {
+                result.push(brace(from, at - 1, None));
+            }
+            result.push(piece.clone());
+            from = at + 1;
+        }
+        if from <= close {
+            let whole = from == open;
+            result.push(brace(from, close, texts.filter(|_| whole)));
+        }
+    }
+
+    fn refuse_changed_names(
+        &self,
+        word: &Braced,
+        open: usize,
+        close: usize,
+        many: bool,
+    ) -> Parsed<()> {
+        let length = word.elements.len();
+        let dollar = (0..length).any(|at| word.character(at) == Some('$'));
+        let names = (0..length).any(|at| word.is_bare_name(at));
+        // A name in a nested group would need to know what follows every group around it.
+        let nested = names && (open + 1..close).any(|at| word.character(at) == Some('{'));
+        if dollar || nested || (many && names) || !word.keeps_names(open, close) {
+            let (start, end) = (word.origins[open].1, word.origins[close].2);
+            let message = "brace expansion next to a `$`: write the name in braces";
+            return Err(self.error(start, end, message));
+        }
+        Ok(())
+    }
+
+    /// Called where quotes inside quotes make bash's brace expansion see braces that are quoted.
+    pub(super) fn refuse_stray_braces(&self, start: usize) -> Parsed<()> {
+        let text = &self.source.text.as_bytes()[start..self.at];
+        let stray = text
+            .iter()
+            .enumerate()
+            .any(|(at, &byte)| byte == b'{' && (at == 0 || text[at - 1] != b'$'));
+        match stray {
+            true => Err(self.error(
+                start,
+                self.at,
+                "braces and quotes nested so that bash may expand the braces",
+            )),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Braced {
+    /// A quoted comma makes bash take the braces off without a sequence.
+    fn hides_comma(&self, open: usize, close: usize) -> bool {
+        (open + 1..close).any(|at| match self.piece(at).map(|piece| &piece.kind) {
+            Some(PartKind::Text(text)) => text.contains(','),
+            _ => false,
+        }) && self.commas(open, close).is_empty()
+    }
+}

@@ -1,0 +1,284 @@
+//! Lists, pipelines and simple commands.
+
+use super::words::Style;
+use super::{Parsed, Parser};
+use crate::ast::{Command, Item, Kind, PartKind, Pipeline, Script, Separator, Word};
+
+/// What ends a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Until {
+    /// The end of the text.
+    End,
+    /// `)`
+    Parenthesis,
+    /// One of these words where a command could begin.
+    Word(&'static [&'static str]),
+    /// The end of an arm of `case`.
+    Arm,
+}
+
+/// Words that mean something else than a command where a command begins.
+const RESERVED: [&str; 22] = [
+    "!", "{", "}", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
+    "function", "if", "in", "select", "then", "time", "until", "while",
+];
+
+/// Builtins whose arguments may be `name=( … )`.
+const DECLARATIONS: [&str; 5] = ["declare", "export", "local", "readonly", "typeset"];
+
+impl Parser<'_> {
+    /// Everything up to the end of the text.
+    pub(super) fn whole_script(&mut self) -> Parsed<Script> {
+        let mut script = self.script(Until::End)?;
+        self.finish_documents(&mut script)?;
+        Ok(script)
+    }
+
+    /// A list that may not be empty, and the word behind it.
+    pub(super) fn body(
+        &mut self,
+        until: &'static [&'static str],
+    ) -> Parsed<(Script, &'static str)> {
+        let script = self.script(Until::Word(until))?;
+        if script.items.is_empty() {
+            return Err(self.unexpected("expected a command"));
+        }
+        for end in until {
+            if self.eat_bare(end) {
+                return Ok((script, end));
+            }
+        }
+        Err(self.unexpected(&format!("expected `{}`", until.join("` or `"))))
+    }
+
+    /// A list, up to what ends it.
+    pub(super) fn script(&mut self, until: Until) -> Parsed<Script> {
+        let mut items = Vec::new();
+        let mut joined = false;
+        loop {
+            self.newlines()?;
+            if self.at_end(until) {
+                if joined {
+                    return Err(self.unexpected("expected a command"));
+                }
+                break;
+            }
+            let (pipeline, compound) = self.pipeline()?;
+            let then = self.separator(until, compound)?;
+            joined = matches!(then, Some(Separator::And | Separator::Or));
+            items.push(Item {
+                pipeline,
+                then: then.unwrap_or(Separator::Sequence),
+            });
+            if then.is_none() {
+                break;
+            }
+        }
+        Ok(Script { items })
+    }
+
+    /// Whether the list ends here, where a command could begin.
+    fn at_end(&mut self, until: Until) -> bool {
+        match until {
+            Until::End => self.peek().is_none(),
+            Until::Parenthesis => self.peek() == Some(b')'),
+            Until::Word(words) => self.bare().is_some_and(|bare| words.contains(&bare.text())),
+            Until::Arm => self.at_arm_end() || self.at_bare("esac"),
+        }
+    }
+
+    /// `;;`, `;&` or `;;&`
+    fn at_arm_end(&mut self) -> bool {
+        self.peek() == Some(b';') && matches!(self.second(), Some(b';' | b'&'))
+    }
+
+    /// What joins a pipeline to the next; nothing where the list ends.
+    fn separator(&mut self, until: Until, compound: bool) -> Parsed<Option<Separator>> {
+        self.gap()?;
+        let separator = match (self.peek(), self.second()) {
+            (None, _) => None,
+            (Some(b'\n'), _) => return Ok(Some(Separator::Sequence)),
+            (Some(b';'), Some(b';' | b'&')) if until == Until::Arm => return Ok(None),
+            (Some(b';'), _) => Some(Separator::Sequence),
+            (Some(b'&'), Some(b'&')) => Some(Separator::And),
+            (Some(b'|'), Some(b'|')) => Some(Separator::Or),
+            (Some(b'&'), _) => Some(Separator::Background),
+            (Some(b')'), _) if until == Until::Parenthesis => return Ok(None),
+            // Behind a compound command its end is recognised without a separator.
+            _ if compound && self.at_end(until) => return Ok(None),
+            _ => return Err(self.unexpected("expected the end of a command")),
+        };
+        if separator.is_some() {
+            self.at += 1;
+        }
+        if let Some(Separator::And | Separator::Or) = separator {
+            self.peek();
+            self.at += 1;
+        }
+        Ok(separator)
+    }
+
+    /// A pipeline, and whether it ends in a compound command without redirections.
+    fn pipeline(&mut self) -> Parsed<(Pipeline, bool)> {
+        self.peek();
+        let start = self.at;
+        let mut pipeline = Pipeline {
+            span: self.span(start, start),
+            negated: false,
+            timed: false,
+            commands: Vec::new(),
+        };
+        let mut end = start;
+        let mut compound = false;
+        loop {
+            if self.eat_bare("!") {
+                pipeline.negated = true;
+            } else if self.eat_bare("time") {
+                pipeline.timed = true;
+                end = self.at;
+                self.blanks();
+                if !self.eat_bare("-p") && self.at_bare("--") {
+                    return Err(self.unexpected("`time` with an option that is not certain"));
+                }
+            } else {
+                break;
+            }
+            end = self.at.max(end);
+            self.gap()?;
+        }
+        let prefixed = pipeline.negated || pipeline.timed;
+        let nothing = match self.peek() {
+            None | Some(b'\n') => true,
+            Some(b';') => !self.at_arm_end(),
+            _ => false,
+        };
+        if !(prefixed && nothing) {
+            loop {
+                let command = self.command(pipeline.commands.is_empty())?;
+                end = self.at;
+                compound = !matches!(command.kind, Kind::Simple { .. } | Kind::Coprocess { .. })
+                    && command.redirects.is_empty();
+                pipeline.commands.push(command);
+                self.gap()?;
+                if self.peek() != Some(b'|') || self.second() == Some(b'|') {
+                    break;
+                }
+                self.at += 1;
+                self.eat(b'&');
+                self.newlines()?;
+            }
+        }
+        pipeline.span = self.span(start, end);
+        Ok((pipeline, compound))
+    }
+
+    /// A command with its redirections. The cursor is left directly behind it.
+    pub(super) fn command(&mut self, first: bool) -> Parsed<Command> {
+        self.enter()?;
+        self.peek();
+        let start = self.at;
+        let reserved = self.bare().and_then(|bare| {
+            let text = bare.text();
+            let known = RESERVED.iter().find(|word| **word == text)?;
+            Some((*known, bare.end))
+        });
+        let kind = match reserved {
+            // Behind `|` this is the program of that name.
+            Some(("time", _)) if !first => None,
+            Some((word, end)) => Some(self.reserved(word, end)?),
+            None if self.peek() == Some(b'(') => Some(self.parenthesis()?),
+            None => None,
+        };
+        let command = match kind {
+            Some(kind) => {
+                let end = self.at;
+                let mut redirects = Vec::new();
+                // A function has none of its own: they are its body's.
+                let inner = matches!(kind, Kind::Function { .. } | Kind::Coprocess { .. });
+                if !inner {
+                    self.redirections(&mut redirects)?;
+                }
+                let end = if redirects.is_empty() { end } else { self.at };
+                self.at = end;
+                Command {
+                    span: self.span(start, end),
+                    kind,
+                    redirects,
+                }
+            }
+            None => self.simple_command(start)?,
+        };
+        self.leave();
+        Ok(command)
+    }
+
+    /// Assignments, words and redirections; or a function, if `()` follows the first word.
+    fn simple_command(&mut self, start: usize) -> Parsed<Command> {
+        let mut assignments = Vec::new();
+        let mut words: Vec<Word> = Vec::new();
+        let mut redirects = Vec::new();
+        let mut declares = false;
+        let mut end = start;
+        loop {
+            self.blanks();
+            if let Some(redirect) = self.redirection()? {
+                redirects.push(redirect);
+                end = self.at;
+                continue;
+            }
+            match self.peek() {
+                Some(b'(') => {
+                    let bare = assignments.is_empty() && redirects.is_empty();
+                    if bare && words.len() == 1 {
+                        return self.function(start, &words[0]);
+                    }
+                    return Err(self.unexpected("a parenthesis inside a command"));
+                }
+                Some(b'#') => break,
+                _ if self.at_word_end() => break,
+                _ => {}
+            }
+            if words.is_empty()
+                && let Some(assignment) = self.assignment()?
+            {
+                assignments.push(assignment);
+                end = self.at;
+                continue;
+            }
+            let array = match declares {
+                true => self.declared_array()?,
+                false => None,
+            };
+            let word = match array {
+                Some(word) => word,
+                None => self.word(Style::ARGUMENT)?,
+            };
+            self.refuse_strange_descriptor(&word)?;
+            declares |= words.is_empty()
+                && redirects.is_empty()
+                && plain_text(&word).is_some_and(|name| DECLARATIONS.contains(&name));
+            words.push(word);
+            end = self.at;
+        }
+        if assignments.is_empty() && words.is_empty() && redirects.is_empty() {
+            return Err(self.unexpected("expected a command"));
+        }
+        self.at = end;
+        Ok(Command {
+            span: self.span(start, end),
+            kind: Kind::Simple { assignments, words },
+            redirects,
+        })
+    }
+}
+
+/// The text of a word that is nothing but unquoted text.
+pub(super) fn plain_text(word: &Word) -> Option<&str> {
+    match &word.parts[..] {
+        [part] if !part.quoted => match &part.kind {
+            PartKind::Text(text) => Some(text),
+            _ => None,
+        },
+        _ => None,
+    }
+}

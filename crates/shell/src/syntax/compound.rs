@@ -1,0 +1,326 @@
+//! Compound commands, functions and coprocesses.
+
+use super::commands::{Until, plain_text};
+use super::cursor::in_name;
+use super::words::Style;
+use super::{Parsed, Parser};
+use crate::ast::{Arm, Command, Kind, Script, Word};
+
+impl Parser<'_> {
+    /// What begins with the reserved word at the cursor, which ends at `end`.
+    pub(super) fn reserved(&mut self, word: &'static str, end: usize) -> Parsed<Kind> {
+        let start = self.at;
+        self.at = end;
+        match word {
+            "{" => Ok(Kind::Group(self.body(&["}"])?.0)),
+            "if" => self.if_command(),
+            "while" | "until" => {
+                let (test, _) = self.body(&["do"])?;
+                let (body, _) = self.body(&["done"])?;
+                Ok(Kind::While { test, body })
+            }
+            "for" => self.for_command(false),
+            "select" => self.for_command(true),
+            "case" => self.case_command(),
+            "function" => self.function_keyword(),
+            "coproc" => self.coprocess(),
+            "[[" => self.conditional(start),
+            _ => {
+                self.at = start;
+                let message = format!("`{word}` where a command should begin");
+                Err(self.error(start, end, &message))
+            }
+        }
+    }
+
+    /// `( … )` or `(( … ))`
+    pub(super) fn parenthesis(&mut self) -> Parsed<Kind> {
+        if self.second() == Some(b'(') {
+            self.at += 1;
+            self.peek();
+            let close = self.matching_parenthesis(self.at)?;
+            close.must_be_certain(self)?;
+            if close.doubled {
+                self.at += 1;
+                return Ok(Kind::Arithmetic(self.parenthesized_arithmetic(close)?));
+            }
+            self.enter_scanned()?;
+            let subshell = self.subshell()?;
+            self.bounds.scanned -= 1;
+            return Ok(subshell);
+        }
+        self.at += 1;
+        self.subshell()
+    }
+
+    fn subshell(&mut self) -> Parsed<Kind> {
+        let script = self.script(Until::Parenthesis)?;
+        if script.items.is_empty() {
+            return Err(self.unexpected("expected a command"));
+        }
+        self.expect(b')', "at the end of a subshell")?;
+        Ok(Kind::Subshell(script))
+    }
+
+    fn if_command(&mut self) -> Parsed<Kind> {
+        let mut branches = Vec::new();
+        loop {
+            let (test, _) = self.body(&["then"])?;
+            let (body, end) = self.body(&["elif", "else", "fi"])?;
+            branches.push((test, body));
+            let otherwise = match end {
+                "elif" => continue,
+                "else" => Some(self.body(&["fi"])?.0),
+                _ => None,
+            };
+            return Ok(Kind::If {
+                branches,
+                otherwise,
+            });
+        }
+    }
+
+    fn for_command(&mut self, select: bool) -> Parsed<Kind> {
+        self.blanks();
+        if !select && self.peek() == Some(b'(') && self.second() == Some(b'(') {
+            return self.arithmetic_for();
+        }
+        let name = self.name();
+        if name.is_empty() || !self.at_word_end() {
+            return Err(self.unexpected("expected the name of the loop variable"));
+        }
+        self.gap()?;
+        let mut words = None;
+        if self.eat(b';') {
+            self.newlines()?;
+        } else {
+            self.newlines()?;
+            if self.eat_bare("in") {
+                words = Some(self.loop_words()?);
+            }
+        }
+        let body = self.loop_body()?;
+        Ok(Kind::For {
+            name,
+            words,
+            body,
+            select,
+        })
+    }
+
+    /// The words behind `in`, and the separator behind them.
+    fn loop_words(&mut self) -> Parsed<Vec<Word>> {
+        let mut words = Vec::new();
+        loop {
+            self.gap()?;
+            match self.peek() {
+                Some(b';') => {
+                    self.at += 1;
+                    break;
+                }
+                Some(b'\n') => break,
+                _ => words.push(self.word(Style::ARGUMENT)?),
+            }
+        }
+        self.newlines()?;
+        Ok(words)
+    }
+
+    fn arithmetic_for(&mut self) -> Parsed<Kind> {
+        self.at += 1;
+        self.peek();
+        let close = self.matching_parenthesis(self.at)?;
+        if !close.doubled {
+            return Err(self.unexpected("expected `))`"));
+        }
+        self.at += 1;
+        let parts = self.arithmetic_clauses(close)?;
+        self.gap()?;
+        self.eat(b';');
+        self.newlines()?;
+        let body = self.loop_body()?;
+        Ok(Kind::ArithmeticFor { parts, body })
+    }
+
+    /// `do … done`, or `{ … }`.
+    fn loop_body(&mut self) -> Parsed<Script> {
+        if self.eat_bare("do") {
+            return Ok(self.body(&["done"])?.0);
+        }
+        if self.eat_bare("{") {
+            return Ok(self.body(&["}"])?.0);
+        }
+        Err(self.unexpected("expected `do`"))
+    }
+
+    fn case_command(&mut self) -> Parsed<Kind> {
+        self.blanks();
+        let word = self.word(Style::SINGLE)?;
+        self.newlines()?;
+        if !self.eat_bare("in") {
+            return Err(self.unexpected("expected `in`"));
+        }
+        let mut arms = Vec::new();
+        loop {
+            self.newlines()?;
+            if self.eat_bare("esac") {
+                return Ok(Kind::Case { word, arms });
+            }
+            arms.push(self.arm()?);
+        }
+    }
+
+    fn arm(&mut self) -> Parsed<Arm> {
+        if self.bounds.is_scanned() {
+            return Err(self.unexpected("`case` inside `((`"));
+        }
+        self.eat(b'(');
+        let mut patterns = Vec::new();
+        loop {
+            self.blanks();
+            if self.peek() == Some(b'#') || self.at_bare("esac") {
+                return Err(self.unexpected("expected a pattern"));
+            }
+            patterns.push(self.word(Style::PATTERN)?);
+            self.blanks();
+            if !self.eat(b'|') {
+                break;
+            }
+        }
+        self.expect(b')', "behind the pattern")?;
+        let body = self.script(Until::Arm)?;
+        if self.eat(b';') {
+            // Either `;;`, `;&` or `;;&`.
+            if self.eat(b';') {
+                self.eat(b'&');
+            } else {
+                self.expect(b'&', "behind `;`")?;
+            }
+        } else if !self.at_bare("esac") {
+            return Err(self.unexpected("expected `;;`"));
+        }
+        Ok(Arm { patterns, body })
+    }
+
+    /// `()` behind the name of a function, and its body.
+    pub(super) fn function(&mut self, start: usize, name: &Word) -> Parsed<Command> {
+        let Some(name) = plain_text(name).filter(|name| is_function_name(name)) else {
+            return Err(self.unexpected("a parenthesis behind what cannot name a function"));
+        };
+        let name = name.to_owned();
+        self.empty_parentheses()?;
+        let kind = self.function_body(name)?;
+        Ok(Command {
+            span: self.span(start, self.at),
+            kind,
+            redirects: Vec::new(),
+        })
+    }
+
+    fn empty_parentheses(&mut self) -> Parsed<()> {
+        self.at += 1;
+        self.blanks();
+        self.expect(b')', "behind the name of a function")
+    }
+
+    fn function_keyword(&mut self) -> Parsed<Kind> {
+        self.blanks();
+        let word = self.word(Style::ARGUMENT)?;
+        let Some(name) = plain_text(&word).filter(|name| is_function_name(name)) else {
+            return Err(self.unexpected("expected the name of a function"));
+        };
+        let name = name.to_owned();
+        self.blanks();
+        if self.peek() == Some(b'(') {
+            let before = self.at;
+            self.at += 1;
+            self.blanks();
+            // `function f (…)` is a function whose body is a subshell.
+            match self.eat(b')') {
+                true => {}
+                false => self.at = before,
+            }
+        }
+        self.function_body(name)
+    }
+
+    fn function_body(&mut self, name: String) -> Parsed<Kind> {
+        self.newlines()?;
+        let body = self.compound_command()?;
+        Ok(Kind::Function {
+            name,
+            body: Box::new(body),
+        })
+    }
+
+    fn coprocess(&mut self) -> Parsed<Kind> {
+        self.blanks();
+        let start = self.at;
+        if !self.at_compound() {
+            let name = self.name();
+            let named = !name.is_empty() && self.at_word_end() && {
+                self.blanks();
+                self.at_compound()
+            };
+            if !named {
+                self.at = start;
+            }
+        }
+        let body = match self.at_compound() {
+            true => self.compound_command()?,
+            false => {
+                if self.at_bare("time") {
+                    return Err(self.unexpected("`time` behind `coproc`"));
+                }
+                let command = self.command(true)?;
+                if !matches!(command.kind, Kind::Simple { .. }) {
+                    return Err(self.unexpected("expected a command behind `coproc`"));
+                }
+                self.refuse_reserved_second_word(&command)?;
+                command
+            }
+        };
+        Ok(Kind::Coprocess {
+            body: Box::new(body),
+        })
+    }
+
+    /// Bash takes the first word behind `coproc` for a name if a reserved word follows.
+    fn refuse_reserved_second_word(&self, command: &Command) -> Parsed<()> {
+        let Kind::Simple { words, .. } = &command.kind else {
+            return Ok(());
+        };
+        let reserved = [
+            "!", "}", "]]", "coproc", "do", "done", "elif", "else", "esac", "fi", "function", "in",
+            "then", "time",
+        ];
+        match words.get(1).and_then(plain_text) {
+            Some(second) if reserved.contains(&second) => Err(self.error(
+                self.at,
+                self.at,
+                "a reserved word behind the first word of `coproc`",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn at_compound(&mut self) -> bool {
+        let starts = ["{", "if", "while", "until", "for", "select", "case", "[["];
+        self.peek() == Some(b'(')
+            || self
+                .bare()
+                .is_some_and(|bare| starts.contains(&bare.text()))
+    }
+
+    fn compound_command(&mut self) -> Parsed<Command> {
+        match self.at_compound() {
+            true => self.command(true),
+            false => Err(self.unexpected("expected a compound command")),
+        }
+    }
+}
+
+fn is_function_name(name: &str) -> bool {
+    name.bytes()
+        .all(|byte| in_name(byte) || matches!(byte, b'-' | b'.' | b':' | b'/' | b'@' | b'%'))
+}

@@ -1,0 +1,170 @@
+//! `$…`, backquotes, and process substitution.
+
+use std::mem;
+
+use super::commands::Until;
+use super::cursor::starts_name;
+use super::source::Rewritten;
+use super::words::{Piece, Pieces, Quote};
+use super::{Parsed, Parser};
+use crate::ast::{Parameter, ParameterOperation, PartKind, Script};
+
+impl Parser<'_> {
+    /// The `$` at the cursor and what it begins.
+    pub(super) fn dollar(&mut self, quote: Quote, pieces: &mut Pieces) -> Parsed<()> {
+        let start = self.at;
+        let second = self.second();
+        self.at += 1;
+        self.peek();
+        let kind = match second {
+            Some(b'(') => self.dollar_parenthesis()?,
+            Some(b'{') => {
+                self.at += 1;
+                self.enter()?;
+                let parameter = self.braced_parameter(start, quote)?;
+                self.leave();
+                PartKind::Parameter(parameter)
+            }
+            Some(b'[') => {
+                self.at += 1;
+                PartKind::Arithmetic(self.bracketed_arithmetic()?)
+            }
+            Some(b'\'' | b'"') if quote == Quote::None && self.bounds.is_scanned() => {
+                // Bash replaces it while it looks for the end, and reads the result again.
+                return Err(self.unexpected("`$'` or `$\"` inside `((`"));
+            }
+            Some(b'\'') if quote == Quote::None => return self.ansi_quoted(start, pieces),
+            Some(b'"') if quote == Quote::None => return self.double_quoted(start, pieces),
+            Some(byte) if starts_name(byte) => plain(self.name()),
+            Some(byte @ (b'0'..=b'9' | b'$' | b'#' | b'?' | b'-' | b'!' | b'*' | b'@')) => {
+                self.at += 1;
+                plain(char::from(byte).to_string())
+            }
+            _ => {
+                pieces.text(start, self.at, quote != Quote::None, "$");
+                return Ok(());
+            }
+        };
+        self.expansions += 1;
+        pieces.push(Piece {
+            start,
+            end: self.at,
+            quoted: quote != Quote::None,
+            kind,
+        });
+        Ok(())
+    }
+
+    /// `(` behind a `$`: a command, or arithmetic if `((` ends in `))`.
+    fn dollar_parenthesis(&mut self) -> Parsed<PartKind> {
+        self.at += 1;
+        if self.peek() == Some(b'(') {
+            let close = self.matching_parenthesis(self.at)?;
+            close.must_be_certain(self)?;
+            if close.doubled {
+                self.at += 1;
+                return Ok(PartKind::Arithmetic(self.parenthesized_arithmetic(close)?));
+            }
+            return Ok(PartKind::Command(self.scanned_script()?));
+        }
+        Ok(PartKind::Command(self.substituted_script()?))
+    }
+
+    /// `<(` or `>(` at the cursor.
+    pub(super) fn process_substitution(&mut self, pieces: &mut Pieces) -> Parsed<()> {
+        let start = self.at;
+        self.at += 1;
+        self.peek();
+        self.at += 1;
+        let script = match self.peek() {
+            Some(b'(') => {
+                self.matching_parenthesis(self.at)?.must_be_certain(self)?;
+                self.scanned_script()?
+            }
+            _ => self.substituted_script()?,
+        };
+        self.expansions += 1;
+        pieces.push(Piece {
+            start,
+            end: self.at,
+            quoted: false,
+            kind: PartKind::Process(script),
+        });
+        Ok(())
+    }
+
+    /// The same for a script that begins with a parenthesis: bash has looked for its end before.
+    fn scanned_script(&mut self) -> Parsed<Script> {
+        self.enter_scanned()?;
+        let script = self.substituted_script()?;
+        self.bounds.scanned -= 1;
+        Ok(script)
+    }
+
+    /// A script up to and with `)`. Its here-documents are its own.
+    fn substituted_script(&mut self) -> Parsed<Script> {
+        self.enter()?;
+        let outer = mem::take(&mut self.documents);
+        let substitution = mem::replace(&mut self.in_substitution, true);
+        let mut script = self.script(Until::Parenthesis)?;
+        self.finish_documents(&mut script)?;
+        self.expect(b')', "at the end of a substitution")?;
+        self.documents = outer;
+        self.in_substitution = substitution;
+        self.leave();
+        Ok(script)
+    }
+
+    /// The backquote at the cursor, up to the next one. Bash takes the backslashes off first.
+    pub(super) fn backquoted(&mut self, quote: Quote, pieces: &mut Pieces) -> Parsed<()> {
+        let start = self.at;
+        let mut rewritten = Rewritten::new(&self.source, start + 1);
+        let mut kept = start + 1;
+        let mut at = kept;
+        loop {
+            match self.byte(at) {
+                None => return Err(self.error(start, start + 1, "a backquote without its end")),
+                Some(b'`') => break,
+                Some(b'\\') => {
+                    let dropped = match (self.byte(at + 1), quote) {
+                        (Some(b'\n'), _) => 2,
+                        (Some(b'`' | b'$' | b'\\'), _) | (Some(b'"'), Quote::Double) => 1,
+                        (Some(b'"'), Quote::BracedDouble | Quote::Arithmetic) => {
+                            let message = "an escaped quote in backquotes here is ambiguous";
+                            return Err(self.error(at, at + 2, message));
+                        }
+                        _ => 0,
+                    };
+                    rewritten.keep(&self.source, kept, at);
+                    kept = at + dropped;
+                    at += 2;
+                }
+                Some(byte) => {
+                    // Inside double quotes, bash's brace expansion takes this for the end of them.
+                    self.odd_braces |= byte == b'"' && quote != Quote::None;
+                    at += 1;
+                }
+            }
+        }
+        rewritten.keep(&self.source, kept, at);
+        self.enter()?;
+        let script = self.within(&rewritten, |inner| inner.whole_script())?;
+        self.leave();
+        self.at = at + 1;
+        self.expansions += 1;
+        pieces.push(Piece {
+            start,
+            end: self.at,
+            quoted: quote != Quote::None,
+            kind: PartKind::Command(script),
+        });
+        Ok(())
+    }
+}
+
+fn plain(name: String) -> PartKind {
+    PartKind::Parameter(Parameter {
+        name,
+        operation: ParameterOperation::Plain,
+    })
+}

@@ -1,0 +1,280 @@
+//! Here-documents: announced in a command, read behind the next line break.
+
+use std::mem;
+
+use super::cursor::ends_word;
+use super::source::Rewritten;
+use super::words::{Pieces, Quote};
+use super::{Parsed, Parser};
+use crate::ast::{Command, Kind, Part, PartKind, Redirect, RedirectOperator, Script, Span, Word};
+
+/// The here-documents of one script.
+#[derive(Default)]
+pub(super) struct Documents {
+    pending: Vec<Pending>,
+    /// In the order they are announced; the redirections hold their numbers until the end.
+    bodies: Vec<Word>,
+}
+
+impl Documents {
+    pub(super) fn are_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+}
+
+struct Pending {
+    tag: String,
+    quoted: bool,
+    /// `<<-`
+    strips_tabs: bool,
+    /// Where it is announced.
+    at: usize,
+}
+
+impl Parser<'_> {
+    /// The tag behind `<<`.
+    pub(super) fn here_document(
+        &mut self,
+        start: usize,
+        descriptor: Option<String>,
+    ) -> Parsed<Redirect> {
+        // Bash has already read past what follows such a line.
+        if self.bounds.is_scanned() {
+            return Err(self.unexpected("a here-document inside `((`"));
+        }
+        let strips_tabs = self.eat(b'-');
+        self.blanks();
+        let from = self.at;
+        let (tag, quoted) = self.tag()?;
+        let span = self.span(from, self.at);
+        let number = self.documents.bodies.len() + self.documents.pending.len();
+        self.documents.pending.push(Pending {
+            tag: tag.clone(),
+            quoted,
+            strips_tabs,
+            at: start,
+        });
+        Ok(Redirect {
+            span: self.span(start, self.at),
+            descriptor,
+            operator: RedirectOperator::HereDocument,
+            target: Word {
+                span,
+                parts: vec![Part {
+                    span,
+                    quoted,
+                    kind: PartKind::Text(tag),
+                }],
+            },
+            body: Some(Word {
+                span: Span {
+                    start: number,
+                    end: number,
+                },
+                parts: Vec::new(),
+            }),
+        })
+    }
+
+    /// The tag without its quotes, and whether it had any.
+    fn tag(&mut self) -> Parsed<(String, bool)> {
+        let start = self.at;
+        if self.peek() == Some(b'#') {
+            return Err(self.unexpected("expected the tag of a here-document"));
+        }
+        let mut tag = String::new();
+        let mut quoted = false;
+        while let Some(byte) = self.peek() {
+            match byte {
+                b'$' | b'`' => {
+                    return Err(self.unexpected("the tag of a here-document with an expansion"));
+                }
+                b'<' | b'>' if self.second() == Some(b'(') => {
+                    return Err(self.unexpected("the tag of a here-document with an expansion"));
+                }
+                _ if ends_word(byte) => break,
+                b'\\' => {
+                    quoted = true;
+                    let from = self.at + 1;
+                    if self.byte(from).is_none() {
+                        return Err(self.unexpected("a backslash at the very end"));
+                    }
+                    self.at = self.character_end(from);
+                    tag.push_str(&self.source.text[from..self.at]);
+                }
+                b'\'' | b'"' => {
+                    quoted = true;
+                    let from = self.at + 1;
+                    let rest = &self.source.text[from..];
+                    let length = rest.find(char::from(byte)).unwrap_or(rest.len());
+                    let inside = &rest[..length];
+                    if length == rest.len() || inside.contains(['\n', '\\', '$', '`']) {
+                        let message = "the tag of a here-document that is not plain";
+                        return Err(self.error(start, from, message));
+                    }
+                    tag.push_str(inside);
+                    self.at = from + length + 1;
+                }
+                _ => {
+                    let from = self.at;
+                    self.bump();
+                    tag.push_str(&self.source.text[from..self.at]);
+                }
+            }
+        }
+        if tag.is_empty() && !quoted {
+            return Err(self.unexpected("expected the tag of a here-document"));
+        }
+        Ok((tag, quoted))
+    }
+
+    /// Reads the bodies of what was announced; the cursor is at the start of a line.
+    pub(super) fn gather_documents(&mut self) -> Parsed<()> {
+        for pending in mem::take(&mut self.documents.pending) {
+            let body = self.document(&pending)?;
+            self.documents.bodies.push(body);
+        }
+        Ok(())
+    }
+
+    fn document(&mut self, pending: &Pending) -> Parsed<Word> {
+        let start = self.at;
+        let mut body = Rewritten::new(&self.source, start);
+        let end = loop {
+            let line = self.at;
+            if line >= self.source.text.len() {
+                let at = pending.at;
+                return Err(self.error(at, at + 2, "a here-document without its end tag"));
+            }
+            let length = body.text.len();
+            if pending.strips_tabs {
+                while self.byte(self.at) == Some(b'\t') {
+                    self.at += 1;
+                }
+            }
+            self.document_line(pending.quoted, &mut body);
+            let text = &body.text[length..];
+            let text = text.strip_suffix('\n').unwrap_or(text);
+            if text == pending.tag {
+                body.truncate(length);
+                break line;
+            }
+            if self.in_substitution && text.starts_with(&pending.tag) {
+                let message = "a line that begins with the end tag of a here-document";
+                return Err(self.error(line, self.at, message));
+            }
+        };
+        let after = self.at;
+        let span = self.span(start, end);
+        let parts = match pending.quoted {
+            true => vec![Part {
+                span,
+                quoted: true,
+                kind: PartKind::Text(body.text),
+            }],
+            false => self.within(&body, |inner| inner.document_parts())?,
+        };
+        self.at = after;
+        Ok(Word { span, parts })
+    }
+
+    /// One line, with its line break; with an unquoted tag, one that goes on behind a backslash.
+    fn document_line(&mut self, quoted: bool, body: &mut Rewritten) {
+        let mut kept = self.at;
+        let mut at = kept;
+        loop {
+            match self.byte(at) {
+                None => break,
+                Some(b'\n') => {
+                    at += 1;
+                    break;
+                }
+                Some(b'\\') if !quoted => {
+                    if self.byte(at + 1) == Some(b'\n') {
+                        body.keep(&self.source, kept, at);
+                        kept = at + 2;
+                    }
+                    at = (at + 2).min(self.source.text.len());
+                }
+                Some(_) => at += 1,
+            }
+        }
+        body.keep(&self.source, kept, at);
+        self.at = at;
+    }
+
+    /// The expansions of a body with an unquoted tag.
+    fn document_parts(&mut self) -> Parsed<Vec<Part>> {
+        let mut pieces = Pieces::default();
+        while let Some(byte) = self.peek() {
+            match byte {
+                b'$' => self.dollar(Quote::HereDocument, &mut pieces)?,
+                b'`' => self.backquoted(Quote::HereDocument, &mut pieces)?,
+                b'\\' => self.double_quoted_escape(b"$`\\", &mut pieces)?,
+                _ => self.plain_run(b"$`\\", &mut pieces),
+            }
+        }
+        Ok(self.parts(pieces.list))
+    }
+
+    /// Puts the bodies in their places, when the script that announced them is complete.
+    pub(super) fn finish_documents(&mut self, script: &mut Script) -> Parsed<()> {
+        if let Some(pending) = self.documents.pending.first() {
+            let at = pending.at;
+            return Err(self.error(at, at + 2, "a here-document without its body"));
+        }
+        let bodies = mem::take(&mut self.documents.bodies);
+        if !bodies.is_empty() {
+            settle_script(
+                script,
+                &mut bodies.into_iter().map(Some).collect::<Vec<_>>(),
+            );
+        }
+        Ok(())
+    }
+}
+
+fn settle_script(script: &mut Script, bodies: &mut [Option<Word>]) {
+    for item in &mut script.items {
+        for command in &mut item.pipeline.commands {
+            settle(command, bodies);
+        }
+    }
+}
+
+fn settle(command: &mut Command, bodies: &mut [Option<Word>]) {
+    for redirect in &mut command.redirects {
+        if let Some(body) = &mut redirect.body
+            && let Some(found) = bodies.get_mut(body.span.start).and_then(Option::take)
+        {
+            *body = found;
+        }
+    }
+    match &mut command.kind {
+        Kind::Group(script) | Kind::Subshell(script) => settle_script(script, bodies),
+        Kind::If {
+            branches,
+            otherwise,
+        } => {
+            for (test, body) in branches {
+                settle_script(test, bodies);
+                settle_script(body, bodies);
+            }
+            if let Some(otherwise) = otherwise {
+                settle_script(otherwise, bodies);
+            }
+        }
+        Kind::While { test, body } => {
+            settle_script(test, bodies);
+            settle_script(body, bodies);
+        }
+        Kind::For { body, .. } | Kind::ArithmeticFor { body, .. } => settle_script(body, bodies),
+        Kind::Case { arms, .. } => {
+            for arm in arms {
+                settle_script(&mut arm.body, bodies);
+            }
+        }
+        Kind::Function { body, .. } | Kind::Coprocess { body } => settle(body, bodies),
+        Kind::Simple { .. } | Kind::Test(_) | Kind::Arithmetic(_) => {}
+    }
+}

@@ -1,0 +1,283 @@
+//! `${…}`.
+//!
+//! Bash looks for the closing brace by one set of quoting rules and expands the word inside by
+//! another, which depends on the operator and on what surrounds the whole. Only texts that both
+//! read alike are accepted.
+
+use super::cursor::starts_name;
+use super::words::{Pieces, Quote, Style};
+use super::{Parsed, Parser};
+use crate::ast::{Parameter, ParameterOperation, PartKind, Word};
+
+/// What a word inside `${…}` is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Operand {
+    /// A text that may take the place of the parameter.
+    Value,
+    /// A pattern, or what replaces it.
+    Pattern,
+}
+
+impl Parser<'_> {
+    /// The parameter behind `${`, with the closing brace.
+    pub(super) fn braced_parameter(&mut self, start: usize, quote: Quote) -> Parsed<Parameter> {
+        let inner = match quote {
+            Quote::Double => Quote::BracedDouble,
+            other => other,
+        };
+        match (self.peek(), self.second()) {
+            (Some(b'#'), Some(b'}')) | (Some(b'!'), Some(b'}')) => {}
+            (Some(b'#'), _) => return self.parameter_length(),
+            (Some(b'!'), _) => return self.indirect_parameter(start, inner),
+            _ => {}
+        }
+        let (name, subscript) = self.parameter_name()?;
+        let operation = self.operation(inner)?;
+        Ok(Parameter {
+            name,
+            operation: match subscript {
+                Some(subscript) => ParameterOperation::Subscript(subscript, Box::new(operation)),
+                None => operation,
+            },
+        })
+    }
+
+    /// The name, digits or special character, and a subscript.
+    fn parameter_name(&mut self) -> Parsed<(String, Option<crate::ast::Arithmetic>)> {
+        match self.peek() {
+            Some(byte) if starts_name(byte) => {
+                let name = self.name();
+                let subscript = match self.eat(b'[') {
+                    true => Some(self.subscript()?),
+                    false => None,
+                };
+                Ok((name, subscript))
+            }
+            Some(b'0'..=b'9') => Ok((self.digits(), None)),
+            Some(byte @ (b'@' | b'*' | b'?' | b'-' | b'$' | b'#' | b'!')) => {
+                self.at += 1;
+                Ok((char::from(byte).to_string(), None))
+            }
+            _ => Err(self.unexpected("`${` without the name of a parameter")),
+        }
+    }
+
+    /// `${#…}`; the cursor is at the `#`.
+    fn parameter_length(&mut self) -> Parsed<Parameter> {
+        self.at += 1;
+        let (name, subscript) = self.parameter_name()?;
+        self.expect(b'}', "behind the name in `${#`")?;
+        let operation = match subscript {
+            Some(subscript) => {
+                ParameterOperation::Subscript(subscript, Box::new(ParameterOperation::Length))
+            }
+            None => ParameterOperation::Length,
+        };
+        Ok(Parameter { name, operation })
+    }
+
+    /// `${!…}`; the cursor is at the `!`.
+    fn indirect_parameter(&mut self, start: usize, quote: Quote) -> Parsed<Parameter> {
+        self.at += 1;
+        if !self
+            .peek()
+            .is_some_and(|byte| byte.is_ascii_digit() || starts_name(byte))
+        {
+            return Err(self.unexpected("`${!` without the name of a variable"));
+        }
+        let before = self.expansions;
+        let (name, _) = self.parameter_name()?;
+        match (self.peek(), self.second()) {
+            (Some(b'*' | b'@'), Some(b'}')) => self.bump_two(),
+            _ => {
+                self.operation(quote)?;
+            }
+        }
+        // The tree has no place for them.
+        if self.expansions != before {
+            let message = "an expansion inside an indirect expansion";
+            return Err(self.error(start, self.at, message));
+        }
+        Ok(Parameter {
+            name,
+            operation: ParameterOperation::Evaluates,
+        })
+    }
+
+    fn bump_two(&mut self) {
+        self.at += 1;
+        self.peek();
+        self.at += 1;
+    }
+
+    /// What follows the name, with the closing brace.
+    fn operation(&mut self, quote: Quote) -> Parsed<ParameterOperation> {
+        let first = self.peek();
+        let second = self.second();
+        let operation = match (first, second) {
+            (Some(b'}'), _) => ParameterOperation::Plain,
+            (Some(b':'), Some(b'-' | b'=' | b'?' | b'+')) => {
+                self.at += 1;
+                self.peek();
+                self.value_operation(quote)?
+            }
+            (Some(b':'), _) => {
+                self.at += 1;
+                return Ok(ParameterOperation::Slice(self.slice()?));
+            }
+            (Some(b'-' | b'=' | b'?' | b'+'), _) => self.value_operation(quote)?,
+            (Some(byte @ (b'#' | b'%' | b'^' | b',' | b'~')), _) => {
+                self.at += 1;
+                self.eat(byte);
+                let pattern = self.operand(quote, Operand::Pattern, None)?;
+                ParameterOperation::Pure(vec![pattern])
+            }
+            (Some(b'/'), _) => {
+                self.at += 1;
+                if let Some(b'/' | b'#' | b'%') = self.peek() {
+                    self.at += 1;
+                }
+                let mut words = vec![self.operand(quote, Operand::Pattern, Some(b'/'))?];
+                if self.eat(b'/') {
+                    words.push(self.operand(quote, Operand::Pattern, None)?);
+                }
+                ParameterOperation::Pure(words)
+            }
+            (Some(b'@'), Some(b'U' | b'u' | b'L' | b'Q' | b'E' | b'A' | b'K' | b'a' | b'k')) => {
+                self.bump_two();
+                ParameterOperation::Pure(Vec::new())
+            }
+            (Some(b'@'), Some(b'P')) => {
+                self.bump_two();
+                ParameterOperation::Evaluates
+            }
+            _ => return Err(self.unexpected("an unknown operator in `${`")),
+        };
+        self.expect(b'}', "at the end of `${`")?;
+        Ok(operation)
+    }
+
+    /// `-`, `=`, `?` or `+` and the word behind it.
+    fn value_operation(&mut self, quote: Quote) -> Parsed<ParameterOperation> {
+        let assigns = self.peek() == Some(b'=');
+        self.at += 1;
+        let value = self.operand(quote, Operand::Value, None)?;
+        Ok(match assigns {
+            true => ParameterOperation::Assign(value),
+            false => ParameterOperation::Pure(vec![value]),
+        })
+    }
+
+    /// A word up to the closing brace, or to this byte.
+    fn operand(&mut self, quote: Quote, operand: Operand, stop: Option<u8>) -> Parsed<Word> {
+        self.peek();
+        let start = self.at;
+        let mut pieces = Pieces::default();
+        loop {
+            match self.peek() {
+                None => return Err(self.error(start, self.at, "`${` without its end")),
+                Some(b'}') => break,
+                Some(byte) if Some(byte) == stop => break,
+                Some(byte) => match quote {
+                    Quote::None => self.unquoted_operand(byte, &mut pieces)?,
+                    _ => self.quoted_operand(byte, quote, operand, &mut pieces)?,
+                },
+            }
+        }
+        let end = self.at;
+        let mut word = match quote {
+            Quote::None => self.finish_word(start, pieces, Style::PATTERN)?,
+            _ => self.finish_word(start, pieces, Style::SINGLE)?,
+        };
+        word.span = self.span(start, end);
+        Ok(word)
+    }
+
+    fn unquoted_operand(&mut self, byte: u8, pieces: &mut Pieces) -> Parsed<()> {
+        match byte {
+            b'<' | b'>' if self.second() == Some(b'(') => self.process_substitution(pieces),
+            // There may be double quotes around it that only bash still knows of.
+            b'$' if self.second() == Some(b'\'') => self.plain_ansi_quoted(pieces),
+            b'{' => {
+                self.odd_braces = true;
+                self.unquoted_piece(pieces, true)
+            }
+            _ => self.unquoted_piece(pieces, false),
+        }
+    }
+
+    fn quoted_operand(
+        &mut self,
+        byte: u8,
+        quote: Quote,
+        operand: Operand,
+        pieces: &mut Pieces,
+    ) -> Parsed<()> {
+        let braced = quote == Quote::BracedDouble;
+        match byte {
+            b'<' | b'>' if self.second() == Some(b'(') => {}
+            b'$' if self.second() == Some(b'\'') && braced && operand == Operand::Pattern => {
+                return self.plain_ansi_quoted(pieces);
+            }
+            b'$' if matches!(self.second(), Some(b'\'' | b'"')) => {}
+            b'$' => return self.dollar(quote, pieces),
+            b'`' => return self.backquoted(quote, pieces),
+            b'"' if braced => {
+                self.odd_braces = true;
+                let start = self.at;
+                return self.double_quoted(start, pieces);
+            }
+            b'\'' if braced => {
+                self.odd_braces = true;
+                let (from, to) = self.plain_single_quoted(pieces)?;
+                // Such quotes stand for themselves in a value, but not in a pattern.
+                if operand == Operand::Value
+                    && let Some(piece) = pieces.list.last_mut()
+                {
+                    piece.kind = PartKind::Text(self.source.text[from..to].to_owned());
+                }
+                return Ok(());
+            }
+            b'\'' | b'"' => {}
+            b'\\' if quote == Quote::Arithmetic => {}
+            b'\\' => return self.double_quoted_escape(b"$`\"\\}", pieces),
+            _ => {
+                self.odd_braces |= byte == b'{';
+                let start = self.at;
+                self.bump();
+                pieces.text(start, self.at, true, &self.source.text[start..self.at]);
+                return Ok(());
+            }
+        }
+        Err(self.unexpected("quotes or an expansion inside `${` whose meaning is not certain"))
+    }
+
+    /// `'…'` whose text means the same whether these are quotes or not. Returns its place.
+    pub(super) fn plain_single_quoted(&mut self, pieces: &mut Pieces) -> Parsed<(usize, usize)> {
+        let start = self.at;
+        self.single_quoted(pieces)?;
+        let text = &self.source.text[start + 1..self.at - 1];
+        if text.contains(['$', '`', '"', '\\', '{', '}', '[', ']', '(', ')']) {
+            let message = "single quotes here that may not be quotes to bash";
+            return Err(self.error(start, self.at, message));
+        }
+        Ok((start, self.at))
+    }
+
+    /// `$'…'` whose text means the same even if it were read again.
+    fn plain_ansi_quoted(&mut self, pieces: &mut Pieces) -> Parsed<()> {
+        let start = self.at;
+        self.at += 1;
+        self.peek();
+        self.odd_braces = true;
+        self.ansi_quoted(start, pieces)?;
+        match pieces.list.last().map(|piece| &piece.kind) {
+            Some(PartKind::Text(text))
+                if !text.contains(['$', '`', '"', '\\', '\'', '{', '}', '(', ')']) =>
+            {
+                Ok(())
+            }
+            _ => Err(self.error(start, self.at, "`$'…'` here that bash may read again")),
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Words: pieces of quoted and unquoted text and expansions, side by side.
+
+use std::mem;
+
+use super::cursor::{ends_word, in_name, starts_name};
+use super::{Parsed, Parser};
+use crate::ast::{Part, PartKind, Word};
+
+/// What surrounds a piece.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Quote {
+    /// Nothing.
+    None,
+    /// `"…"`
+    Double,
+    /// `${…}` inside double quotes.
+    BracedDouble,
+    /// The body of a here-document with an unquoted tag.
+    HereDocument,
+    /// An arithmetic expression, or a subscript.
+    Arithmetic,
+}
+
+/// Where a tilde means a home directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tildes {
+    /// At the start; behind `=` and `:` too if the word looks like an assignment.
+    Start,
+    /// At the start and behind each `:`.
+    Value,
+}
+
+/// Which expansions a place of the grammar gives to unquoted text.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Style {
+    pub(super) braces: bool,
+    pub(super) globs: bool,
+    /// `@(…)` and its like are patterns: only on the right side of `==` and `!=` in `[[ ]]`.
+    pub(super) extended: bool,
+    pub(super) tildes: Tildes,
+}
+
+impl Style {
+    /// Arguments and their like.
+    pub(super) const ARGUMENT: Style = Style {
+        braces: true,
+        globs: true,
+        extended: false,
+        tildes: Tildes::Start,
+    };
+    /// One word stays one word.
+    pub(super) const SINGLE: Style = Style {
+        braces: false,
+        globs: false,
+        extended: false,
+        tildes: Tildes::Start,
+    };
+    /// The value of an assignment.
+    pub(super) const VALUE: Style = Style {
+        tildes: Tildes::Value,
+        ..Style::SINGLE
+    };
+    /// A pattern of `case`.
+    pub(super) const PATTERN: Style = Style {
+        globs: true,
+        ..Style::SINGLE
+    };
+    /// A pattern of `[[ ]]`.
+    pub(super) const EXTENDED_PATTERN: Style = Style {
+        extended: true,
+        ..Style::PATTERN
+    };
+}
+
+/// A part whose place is still one in the text being read.
+#[derive(Debug, Clone)]
+pub(super) struct Piece {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) quoted: bool,
+    pub(super) kind: PartKind,
+}
+
+/// Pieces in order. Texts of the same quoting that follow each other are one piece, but never
+/// across a quote.
+#[derive(Default)]
+pub(super) struct Pieces {
+    pub(super) list: Vec<Piece>,
+    open: bool,
+}
+
+impl Pieces {
+    pub(super) fn push(&mut self, piece: Piece) {
+        self.open = false;
+        self.list.push(piece);
+    }
+
+    pub(super) fn text(&mut self, start: usize, end: usize, quoted: bool, text: &str) {
+        if self.open
+            && let Some(Piece {
+                end: last,
+                quoted: same,
+                kind: PartKind::Text(before),
+                ..
+            }) = self.list.last_mut()
+            && *same == quoted
+        {
+            before.push_str(text);
+            *last = end;
+            return;
+        }
+        self.list.push(Piece {
+            start,
+            end,
+            quoted,
+            kind: PartKind::Text(text.to_owned()),
+        });
+        self.open = true;
+    }
+
+    /// The next text is a piece of its own.
+    pub(super) fn close(&mut self) {
+        self.open = false;
+    }
+}
+
+impl Parser<'_> {
+    /// The word at the cursor; there must be one.
+    pub(super) fn word(&mut self, style: Style) -> Parsed<Word> {
+        let word = self.word_or_nothing(style)?;
+        if word.parts.is_empty() {
+            return Err(self.unexpected("expected a word"));
+        }
+        Ok(word)
+    }
+
+    /// The word at the cursor; without parts if there is none.
+    pub(super) fn word_or_nothing(&mut self, style: Style) -> Parsed<Word> {
+        self.peek();
+        let start = self.at;
+        let mut pieces = Pieces::default();
+        let outer = mem::take(&mut self.odd_braces);
+        self.pieces(&mut pieces, style.extended)?;
+        let odd = mem::replace(&mut self.odd_braces, outer);
+        if odd && style.braces {
+            self.refuse_stray_braces(start)?;
+        }
+        self.finish_word(start, pieces, style)
+    }
+
+    /// Reads pieces up to the end of an unquoted word.
+    fn pieces(&mut self, pieces: &mut Pieces, extended: bool) -> Parsed<()> {
+        while let Some(byte) = self.peek() {
+            match byte {
+                b'<' | b'>' if self.second() == Some(b'(') => {
+                    self.process_substitution(pieces)?;
+                }
+                _ if ends_word(byte) => break,
+                b'@' | b'!' | b'?' | b'*' | b'+' if extended && self.second() == Some(b'(') => {
+                    self.extended_pattern(pieces)?;
+                }
+                _ => self.unquoted_piece(pieces, extended)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A piece of an unquoted word that begins with neither a delimiter nor a process substitution.
+    pub(super) fn unquoted_piece(&mut self, pieces: &mut Pieces, single: bool) -> Parsed<()> {
+        match self.peek() {
+            Some(b'\\') => self.escaped(pieces),
+            Some(b'\'') => self.single_quoted(pieces),
+            Some(b'"') => {
+                let start = self.at;
+                self.double_quoted(start, pieces)
+            }
+            Some(b'`') => self.backquoted(Quote::None, pieces),
+            Some(b'$') => self.dollar(Quote::None, pieces),
+            _ => {
+                let start = self.at;
+                self.bump();
+                if !single {
+                    let bytes = self.source.text.as_bytes();
+                    while bytes.get(self.at).is_some_and(|&byte| {
+                        !ends_word(byte)
+                            && !matches!(
+                                byte,
+                                b'\\' | b'\'' | b'"' | b'`' | b'$' | b'/' | b'{' | b'}'
+                            )
+                    }) {
+                        self.at += 1;
+                    }
+                }
+                pieces.text(start, self.at, false, &self.source.text[start..self.at]);
+                Ok(())
+            }
+        }
+    }
+
+    /// A backslash and what it quotes.
+    pub(super) fn escaped(&mut self, pieces: &mut Pieces) -> Parsed<()> {
+        let start = self.at;
+        if self.byte(start + 1).is_none() {
+            return Err(self.error(start, start + 1, "a backslash at the very end"));
+        }
+        self.at = self.character_end(start + 1);
+        pieces.text(start, self.at, true, &self.source.text[start + 1..self.at]);
+        Ok(())
+    }
+
+    /// Gives unquoted text its meaning, and everything its place in the line.
+    pub(super) fn finish_word(
+        &mut self,
+        start: usize,
+        pieces: Pieces,
+        style: Style,
+    ) -> Parsed<Word> {
+        let mut pieces = pieces.list;
+        let has = |pieces: &[Piece], wanted: &[char]| {
+            pieces.iter().any(|piece| match &piece.kind {
+                PartKind::Text(text) => !piece.quoted && text.contains(wanted),
+                _ => false,
+            })
+        };
+        if style.braces && has(&pieces, &['{']) {
+            pieces = self.expand_braces(pieces)?;
+        }
+        if has(&pieces, &['~']) {
+            let value = style.tildes == Tildes::Value;
+            let assignment = value || pieces.first().is_some_and(looks_like_assignment);
+            pieces = self.expand_tildes(pieces, value, assignment);
+        }
+        if style.globs && has(&pieces, &['*', '?', '[']) {
+            pieces = self.find_globs(pieces);
+        }
+        let end = pieces.last().map_or(start, |piece| piece.end);
+        Ok(Word {
+            span: self.span(start, end),
+            parts: self.parts(pieces),
+        })
+    }
+
+    pub(super) fn parts(&self, pieces: Vec<Piece>) -> Vec<Part> {
+        let part = |piece: Piece| Part {
+            span: self.span(piece.start, piece.end),
+            quoted: piece.quoted,
+            kind: piece.kind,
+        };
+        pieces.into_iter().map(part).collect()
+    }
+
+    /// The places of the characters of an unquoted text piece, which may hold continued lines.
+    pub(super) fn places(&self, piece: &Piece) -> Vec<usize> {
+        let bytes = self.source.text.as_bytes();
+        let mut places = Vec::new();
+        let mut at = piece.start;
+        while at < piece.end {
+            if bytes[at] == b'\\' {
+                at += 2;
+                continue;
+            }
+            places.push(at);
+            at = self.character_end(at);
+        }
+        places
+    }
+}
+
+/// `name=`, `name+=` or `name[…]=` at the start of a word.
+fn looks_like_assignment(piece: &Piece) -> bool {
+    let PartKind::Text(text) = &piece.kind else {
+        return false;
+    };
+    let bytes = text.as_bytes();
+    if piece.quoted || !bytes.first().copied().is_some_and(starts_name) {
+        return false;
+    }
+    let name = bytes.iter().take_while(|&&byte| in_name(byte)).count();
+    match &bytes[name..] {
+        [b'=', ..] | [b'+', b'=', ..] => true,
+        // Where the subscript ends does not matter: a tilde too many is only less certain.
+        [b'[', rest @ ..] => rest.contains(&b'='),
+        _ => false,
+    }
+}

@@ -1,0 +1,388 @@
+//! Walks a parsed line and looks at every command in it, in the order bash would come to it.
+
+mod simple;
+mod words;
+
+pub use simple::{is_free, is_safe_variable};
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    analysis::{Analysis, Part, Place},
+    arithmetic,
+    ast::{Command, Kind, Pipeline, Script, Separator, Span},
+    commands,
+    decode::Known,
+    effect::{Effect, Finding, Verdict},
+    syntax,
+};
+
+/// Texts inside texts (`sh -c "sh -c …"`) deeper than this are not read.
+const DEEPEST: usize = 16;
+
+/// More possible directories than this are as good as not knowing.
+const MOST_PLACES: usize = 4;
+
+/// Reads a line and says what it does. Pure, and linear in the length of the line.
+pub fn analyze(line: &str, place: &Place) -> Analysis {
+    let whole = Span {
+        start: 0,
+        end: line.len(),
+    };
+    let script = match syntax::parse(line) {
+        Ok(script) => script,
+        Err(error) => {
+            return Analysis {
+                verdict: Verdict::Unknown,
+                reason: format!("it cannot be read: {error}"),
+                span: error.span,
+                parts: Vec::new(),
+                unreadable: Some(error.to_string()),
+            };
+        }
+    };
+    let mut walker = Walker {
+        place,
+        parts: Vec::new(),
+        depth: 0,
+    };
+    let mut state = State {
+        places: Some(vec![place.cwd.clone()]),
+        moved: false,
+    };
+    let shell = Shell::new(line, None, &script);
+    walker.script(&script, &shell, &mut state);
+    let worst = walker.parts.iter().enumerate().rev();
+    let worst = worst.max_by_key(|(_, part)| part.finding.verdict);
+    let (verdict, reason, span) = match worst {
+        None => (Verdict::ReadOnly, "it does nothing".to_owned(), whole),
+        Some((_, part)) if part.finding.verdict == Verdict::ReadOnly => {
+            (Verdict::ReadOnly, "it only reads".to_owned(), whole)
+        }
+        Some((_, part)) => {
+            let reason = match part.base_name() {
+                Some(name) => format!("{name}: {}", part.finding.reason),
+                None => part.finding.reason.to_string(),
+            };
+            (
+                part.finding.verdict,
+                reason,
+                part.finding.span.unwrap_or(part.span),
+            )
+        }
+    };
+    Analysis {
+        verdict,
+        reason,
+        span,
+        parts: walker.parts,
+        unreadable: None,
+    }
+}
+
+struct Walker<'a> {
+    place: &'a Place,
+    parts: Vec<Part>,
+    depth: usize,
+}
+
+/// One text that a shell runs: the line itself, or what `sh -c` is given.
+struct Shell<'a> {
+    source: &'a str,
+    /// Where the text stands in the line, if it is not the line itself.
+    within: Option<Span>,
+    /// Which part runs it.
+    outer: Option<usize>,
+    functions: BTreeSet<&'a str>,
+    /// `$HOME` and `$PWD` are only ever used in it, never set.
+    home_is_home: bool,
+    pwd_is_pwd: bool,
+}
+
+impl<'a> Shell<'a> {
+    fn new(source: &'a str, within: Option<(Span, usize)>, script: &'a Script) -> Self {
+        let mut functions = BTreeSet::new();
+        functions_of(script, &mut functions);
+        Self {
+            source,
+            within: within.map(|(span, _)| span),
+            outer: within.map(|(_, outer)| outer),
+            functions,
+            home_is_home: is_only_used(source, "HOME"),
+            pwd_is_pwd: is_only_used(source, "PWD"),
+        }
+    }
+
+    fn span(&self, span: Span) -> Span {
+        self.within.unwrap_or(span)
+    }
+}
+
+/// Is this variable only ever expanded? Whatever sets it has to name it without a dollar.
+fn is_only_used(source: &str, name: &str) -> bool {
+    source.match_indices(name).all(|(at, _)| {
+        let before = &source[..at];
+        before.ends_with('$') || before.ends_with("${")
+    })
+}
+
+/// What changes as a shell goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct State {
+    /// The directories it may be in by now.
+    places: Option<Vec<PathBuf>>,
+    moved: bool,
+}
+
+impl State {
+    fn or(&mut self, other: &Self) {
+        self.moved |= other.moved;
+        match (&mut self.places, &other.places) {
+            (Some(mine), Some(theirs)) => {
+                for path in theirs {
+                    if !mine.contains(path) {
+                        mine.push(path.clone());
+                    }
+                }
+                if mine.len() > MOST_PLACES {
+                    self.places = None;
+                }
+            }
+            _ => self.places = None,
+        }
+    }
+
+    fn lost(&mut self) {
+        self.places = None;
+        self.moved = true;
+    }
+}
+
+impl Walker<'_> {
+    fn script(&mut self, script: &Script, shell: &Shell<'_>, state: &mut State) {
+        let mut start_of_chain = state.clone();
+        for item in &script.items {
+            if item.then == Separator::Background {
+                self.pipeline(&item.pipeline, shell, &mut state.clone());
+            } else {
+                self.pipeline(&item.pipeline, shell, state);
+            }
+            // Only behind `&&` is it certain that what came before has worked.
+            if item.then != Separator::And {
+                state.or(&start_of_chain);
+                start_of_chain = state.clone();
+            }
+        }
+    }
+
+    fn pipeline(&mut self, pipeline: &Pipeline, shell: &Shell<'_>, state: &mut State) {
+        match pipeline.commands.as_slice() {
+            [only] => self.command(only, shell, state),
+            // Each runs in a shell of its own.
+            several => {
+                for command in several {
+                    self.command(command, shell, &mut state.clone());
+                }
+            }
+        }
+    }
+
+    fn command(&mut self, command: &Command, shell: &Shell<'_>, state: &mut State) {
+        if let Kind::Simple { assignments, words } = &command.kind {
+            self.simple(command, assignments, words, shell, state);
+            return;
+        }
+        self.redirects(command, shell, state);
+        match &command.kind {
+            Kind::Simple { .. } => {}
+            Kind::Group(script) => self.script(script, shell, state),
+            Kind::Subshell(script) => self.script(script, shell, &mut state.clone()),
+            Kind::If {
+                branches,
+                otherwise,
+            } => {
+                let mut after = state.clone();
+                for (test, body) in branches {
+                    self.script(test, shell, state);
+                    let mut inside = state.clone();
+                    self.script(body, shell, &mut inside);
+                    after.or(&inside);
+                }
+                if let Some(body) = otherwise {
+                    self.script(body, shell, state);
+                }
+                state.or(&after);
+            }
+            Kind::While { test, body } => self.repeated(&[test, body], shell, state),
+            Kind::For {
+                name,
+                words,
+                body,
+                select,
+            } => {
+                let mut finding = Finding::read_only("it only repeats");
+                for word in words.iter().flatten() {
+                    self.word(word, shell, state);
+                    for arg in crate::decode::args(word, self.known(shell, state)) {
+                        // The body may read what the loop names.
+                        finding.effects.push(commands::options::content(&arg));
+                    }
+                }
+                if !commands::variables::is_own(name) {
+                    finding.verdict = Verdict::Unknown;
+                    finding.reason = format!("setting {name} may change what runs").into();
+                    finding.effects.push(Effect::Env(name.clone()));
+                }
+                if *select {
+                    finding = Finding::unknown("select waits for someone to choose");
+                }
+                self.note(command.span, finding, shell, state);
+                self.repeated(&[body], shell, state);
+            }
+            Kind::ArithmeticFor { parts, body } => {
+                for part in parts {
+                    self.arithmetic(part, shell, state);
+                }
+                self.repeated(&[body], shell, state);
+            }
+            Kind::Case { word, arms } => {
+                self.word(word, shell, state);
+                let before = state.clone();
+                for arm in arms {
+                    for pattern in &arm.patterns {
+                        self.word(pattern, shell, &before);
+                    }
+                    // `;&` runs on into the next arm.
+                    let mut inside = before.clone();
+                    inside.or(state);
+                    self.script(&arm.body, shell, &mut inside);
+                    state.or(&inside);
+                }
+            }
+            Kind::Function { name, body } => {
+                if commands::is_known(name) {
+                    let why = format!("it gives {name} another meaning");
+                    let finding = Finding::unknown(why.clone()).with(Effect::Opaque(why.into()));
+                    self.note(command.span, finding, shell, state);
+                }
+                let mut inside = state.clone();
+                inside.lost();
+                self.command(body, shell, &mut inside);
+            }
+            Kind::Test(items) => self.test(items, command.span, shell, state),
+            Kind::Arithmetic(expression) => self.arithmetic(expression, shell, state),
+            Kind::Coprocess { body } => {
+                let finding = Finding::unknown("a coprocess runs on beside the line");
+                self.note(command.span, finding, shell, state);
+                self.command(body, shell, &mut state.clone());
+            }
+        }
+    }
+
+    /// Bodies that may run any number of times: a `cd` in one may come before everything in it.
+    fn repeated(&mut self, bodies: &[&Script], shell: &Shell<'_>, state: &mut State) {
+        let before = state.clone();
+        let from = self.parts.len();
+        for body in bodies {
+            self.script(body, shell, state);
+        }
+        if *state != before {
+            state.lost();
+            for part in &mut self.parts[from..] {
+                part.cwd = None;
+                part.moved = true;
+            }
+        }
+    }
+
+    fn arithmetic(
+        &mut self,
+        expression: &crate::ast::Arithmetic,
+        shell: &Shell<'_>,
+        state: &State,
+    ) {
+        for part in &expression.parts {
+            self.part(part, shell, state);
+        }
+        if !arithmetic::is_plain(expression) {
+            let finding = Finding::unknown(
+                "bash evaluates the text of the variables in an arithmetic expression",
+            );
+            self.note(expression.span, finding, shell, state);
+        }
+    }
+
+    /// Writes down something that is no command of its own.
+    fn note(&mut self, span: Span, finding: Finding, shell: &Shell<'_>, state: &State) {
+        if finding.verdict == Verdict::ReadOnly && finding.effects.is_empty() {
+            return;
+        }
+        let span = shell.span(span);
+        self.parts.push(Part {
+            span,
+            text: String::new(),
+            words: String::new(),
+            argv: Vec::new(),
+            assignments: Vec::new(),
+            cwd: state.places.clone(),
+            moved: state.moved,
+            outer: shell.outer,
+            finding: Finding {
+                span: finding.span.map(|inner| shell.span(inner)),
+                ..finding
+            },
+        });
+    }
+
+    fn known<'s>(&'s self, shell: &Shell<'_>, state: &'s State) -> Known<'s> {
+        let home = self.place.home.as_deref().and_then(Path::to_str);
+        let pwd = match state.places.as_deref() {
+            Some([one]) => one.to_str(),
+            _ => None,
+        };
+        Known {
+            home: home.filter(|_| shell.home_is_home),
+            pwd: pwd.filter(|_| shell.pwd_is_pwd),
+        }
+    }
+}
+
+fn functions_of<'a>(script: &'a Script, found: &mut BTreeSet<&'a str>) {
+    let commands = script.items.iter().flat_map(|item| &item.pipeline.commands);
+    for command in commands {
+        functions_in(command, found);
+    }
+}
+
+fn functions_in<'a>(command: &'a Command, found: &mut BTreeSet<&'a str>) {
+    match &command.kind {
+        Kind::Function { name, body } => {
+            found.insert(name);
+            functions_in(body, found);
+        }
+        Kind::Group(script) | Kind::Subshell(script) => functions_of(script, found),
+        Kind::If {
+            branches,
+            otherwise,
+        } => {
+            for (test, body) in branches {
+                functions_of(test, found);
+                functions_of(body, found);
+            }
+            if let Some(body) = otherwise {
+                functions_of(body, found);
+            }
+        }
+        Kind::While { test, body } => {
+            functions_of(test, found);
+            functions_of(body, found);
+        }
+        Kind::For { body, .. } | Kind::ArithmeticFor { body, .. } => functions_of(body, found),
+        Kind::Case { arms, .. } => arms.iter().for_each(|arm| functions_of(&arm.body, found)),
+        Kind::Coprocess { body } => functions_in(body, found),
+        Kind::Simple { .. } | Kind::Test(_) | Kind::Arithmetic(_) => {}
+    }
+}

@@ -1,0 +1,139 @@
+//! What hides in words: substitutions, assignments by expansion, conditions.
+
+use super::{Shell, State, Walker};
+use crate::{
+    arithmetic,
+    ast::{Parameter, ParameterOperation, Part, PartKind, Span, TestItem, Word},
+    commands::{options::names, variables::is_name},
+    decode,
+    effect::{Effect, Finding},
+};
+
+impl Walker<'_> {
+    /// Looks at everything a word makes bash run or set.
+    pub(super) fn word(&mut self, word: &Word, shell: &Shell<'_>, state: &State) {
+        for part in &word.parts {
+            self.part(part, shell, state);
+        }
+    }
+
+    pub(super) fn part(&mut self, part: &Part, shell: &Shell<'_>, state: &State) {
+        match &part.kind {
+            PartKind::Text(_) | PartKind::Glob(_) | PartKind::Brace(_) | PartKind::Tilde(_) => {}
+            PartKind::Array(words) => {
+                for word in words {
+                    self.word(word, shell, state);
+                }
+            }
+            PartKind::Parameter(parameter) => self.parameter(parameter, part.span, shell, state),
+            PartKind::Command(script) | PartKind::Process(script) => {
+                self.script(script, shell, &mut state.clone());
+            }
+            PartKind::Arithmetic(expression) => self.arithmetic(expression, shell, state),
+        }
+    }
+
+    fn parameter(&mut self, parameter: &Parameter, span: Span, shell: &Shell<'_>, state: &State) {
+        self.operation(&parameter.name, &parameter.operation, span, shell, state);
+    }
+
+    fn operation(
+        &mut self,
+        name: &str,
+        operation: &ParameterOperation,
+        span: Span,
+        shell: &Shell<'_>,
+        state: &State,
+    ) {
+        match operation {
+            ParameterOperation::Plain | ParameterOperation::Length => {}
+            ParameterOperation::Pure(words) => {
+                for word in words {
+                    self.word(word, shell, state);
+                }
+            }
+            ParameterOperation::Assign(word) => {
+                self.word(word, shell, state);
+                let finding = Finding::unknown(format!("the expansion sets {name}"))
+                    .at(span)
+                    .with(Effect::Env(name.to_owned()));
+                self.note(span, finding, shell, state);
+            }
+            ParameterOperation::Slice(expressions) => {
+                for expression in expressions {
+                    self.arithmetic(expression, shell, state);
+                }
+            }
+            ParameterOperation::Subscript(subscript, inner) => {
+                if !["@", "*"].contains(&subscript.text.trim()) {
+                    self.arithmetic(subscript, shell, state);
+                }
+                self.operation(name, inner, span, shell, state);
+            }
+            ParameterOperation::Evaluates => {
+                let finding =
+                    Finding::unknown("the expansion evaluates the text of a variable").at(span);
+                self.note(span, finding, shell, state);
+            }
+        }
+    }
+
+    /// `[[ … ]]`
+    pub(super) fn test(
+        &mut self,
+        items: &[TestItem],
+        span: Span,
+        shell: &Shell<'_>,
+        state: &State,
+    ) {
+        let mut finding = Finding::read_only("it only tests");
+        for (at, item) in items.iter().enumerate() {
+            let TestItem::Operator(operator, operator_span) = item else {
+                continue;
+            };
+            let operand = |at: Option<usize>| match at.and_then(|at| items.get(at)) {
+                Some(TestItem::Word(word)) => decode::text(word, self.known(shell, state)),
+                _ => None,
+            };
+            let before = operand(at.checked_sub(1));
+            let behind = operand(Some(at + 1));
+            match operator.as_str() {
+                // Both sides are evaluated as arithmetic.
+                "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" => {
+                    let plain =
+                        |text: &Option<String>| text.as_deref().is_some_and(arithmetic::is_integer);
+                    if !plain(&before) || !plain(&behind) {
+                        finding = Finding::unknown(
+                            "bash evaluates what is compared as a number, and it is no plain number",
+                        )
+                        .at(*operator_span);
+                        break;
+                    }
+                }
+                "-v" | "-R" => {
+                    let plain = behind.is_some_and(|name| is_name(&name));
+                    if !plain {
+                        finding = Finding::unknown("bash evaluates the subscript of a variable")
+                            .at(*operator_span);
+                        break;
+                    }
+                }
+                "-a" | "-b" | "-c" | "-d" | "-e" | "-f" | "-g" | "-h" | "-k" | "-p" | "-r"
+                | "-s" | "-u" | "-w" | "-x" | "-G" | "-L" | "-N" | "-O" | "-S" | "-nt" | "-ot"
+                | "-ef" => {
+                    if let Some(TestItem::Word(word)) = items.get(at + 1) {
+                        let looked = decode::args(word, self.known(shell, state));
+                        finding.effects.extend(looked.iter().map(names));
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.note(span, finding, shell, state);
+        for item in items {
+            if let TestItem::Word(word) = item {
+                self.word(word, shell, state);
+            }
+        }
+    }
+}
