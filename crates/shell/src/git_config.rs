@@ -364,8 +364,7 @@ impl Reader<'_> {
         let (mut quoted, mut comment) = (false, false);
         // Where the blanks begin that count only if something follows.
         let mut trimmed = 0;
-        loop {
-            let Some(letter) = self.next() else { break };
+        while let Some(letter) = self.next() {
             match letter {
                 '\n' => {
                     if quoted {

@@ -1,6 +1,9 @@
 //! The host in a URL or an address.
 
-use crate::{arg::Arg, effect::Effect};
+use crate::{
+    arg::{Arg, Value},
+    effect::{Effect, Finding},
+};
 
 /// The host of `scheme://user@host:port/path`, as it is written but in small letters.
 pub(super) fn of_url(text: &str) -> Option<String> {
@@ -51,9 +54,33 @@ fn plain(host: &str) -> Option<String> {
     (fits && !host.is_empty()).then(|| host.to_ascii_lowercase())
 }
 
-/// Contacting the host that a word names; `None` in it where the word does not say.
-pub(super) fn contact(arg: &Arg, host: fn(&str) -> Option<String>) -> Effect {
-    Effect::Net(arg.text().and_then(host))
+/// Contacting the host that a word names; `None` among them where the word does not say.
+///
+/// `https://host/$x` names its host before the expansion begins. If the expansion may become more words,
+/// those may name other hosts.
+pub(super) fn contacts(arg: &Arg, host: fn(&str) -> Option<String>) -> Vec<Effect> {
+    let (certain, more) = match &arg.value {
+        Value::Literal(text) | Value::Braced(text) => return vec![Effect::Net(host(text))],
+        Value::Glob(text) => (
+            text.split(['*', '?', '[']).next().unwrap_or_default(),
+            false,
+        ),
+        Value::Unknown { prefix, one } => (prefix.as_str(), !one),
+    };
+    let complete = certain
+        .split_once("://")
+        .is_some_and(|(_, rest)| rest.contains('/'));
+    let named = if complete { host(certain) } else { None };
+    match named {
+        Some(named) if more => vec![Effect::Net(Some(named)), Effect::Net(None)],
+        named => vec![Effect::Net(named)],
+    }
+}
+
+/// The finding with the host that a word such as `host:path` names.
+pub(super) fn with_remote(mut finding: Finding, place: &Arg) -> Finding {
+    finding.effects.extend(contacts(place, of_remote_path));
+    finding
 }
 
 #[cfg(test)]

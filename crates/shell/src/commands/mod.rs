@@ -10,6 +10,7 @@ mod awk;
 mod builtins;
 mod compression;
 mod conditions;
+mod editors;
 mod fd;
 mod files;
 mod find;
@@ -18,6 +19,7 @@ mod hosts;
 mod jq;
 mod launchers;
 mod listing;
+mod network;
 mod objects;
 pub mod options;
 mod places;
@@ -28,14 +30,17 @@ mod program;
 mod reading;
 mod searching;
 mod sed;
+mod services;
 mod shells;
 pub mod spec;
 mod system;
 mod tar;
 #[cfg(test)]
 mod testing;
+mod toolchains;
 mod transfers;
 pub mod variables;
+mod verbs;
 mod wrappers;
 mod writing;
 mod xml;
@@ -54,13 +59,19 @@ const FAMILIES: &[&[Entry]] = &[
     builtins::ENTRIES,
     compression::ENTRIES,
     conditions::ENTRIES,
-    files::ENTRIES,
-    launchers::ENTRIES,
+    editors::ENTRIES,
     fd::ENTRIES,
+    files::ENTRIES,
     find::ENTRIES,
     git::ENTRIES,
     jq::ENTRIES,
+    launchers::ENTRIES,
     listing::ENTRIES,
+    network::curl::ENTRIES,
+    network::openssl::ENTRIES,
+    network::probes::ENTRIES,
+    network::remote_shell::ENTRIES,
+    network::wget::ENTRIES,
     objects::ENTRIES,
     printing::ENTRIES,
     privileges::ENTRIES,
@@ -68,9 +79,18 @@ const FAMILIES: &[&[Entry]] = &[
     reading::ENTRIES,
     searching::ENTRIES,
     sed::ENTRIES,
+    services::cluster::ENTRIES,
+    services::code_host::ENTRIES,
+    services::containers::ENTRIES,
+    services::init::ENTRIES,
     shells::ENTRIES,
     system::ENTRIES,
     tar::ENTRIES,
+    toolchains::javascript::ENTRIES,
+    toolchains::prints::ENTRIES,
+    toolchains::python::ENTRIES,
+    toolchains::rust::ENTRIES,
+    toolchains::system::ENTRIES,
     transfers::ENTRIES,
     wrappers::ENTRIES,
     writing::ENTRIES,

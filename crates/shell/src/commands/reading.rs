@@ -191,10 +191,6 @@ pub(super) const ENTRIES: &[Entry] = &[
         "less more most zless zmore bzmore xzless xzmore pg",
         "a pager runs what its keys and options say",
     )),
-    Entry::Spec(&Spec::unsure(
-        "vi vim view vimdiff nvim ex ed red nano pico emacs emacsclient micro hx helix joe mcedit",
-        "an editor changes files and runs commands",
-    )),
 ];
 
 static SORT: Spec = Spec::reads(

@@ -178,9 +178,8 @@ fn effects(parsed: &Parsed<'_>, mode: Mode, mut finding: Finding) -> Finding {
                 .is_some_and(|(host, _)| !host.contains('/'))
         });
         if file.text().is_some() && remote && !parsed.has("--force-local") {
-            finding = worse(finding, "it contacts a host")
-                .at(file.span)
-                .with(hosts::contact(file, hosts::of_remote_path));
+            let worse = worse(finding, "it contacts a host").at(file.span);
+            finding = hosts::with_remote(worse, file);
         } else if !file.is("-") && !is_no_file(file) {
             let writes = matches!(mode, Mode::Pack | Mode::Change);
             finding

@@ -150,7 +150,8 @@ pub(super) fn assert_well_formed(specs: &[Spec]) {
                 spec.names
             );
             assert!(!short || !word.ends_with('='), "{}: {word}", spec.names);
-            assert!(short || !word.ends_with(':'), "{}: {word}", spec.names);
+            let colon = word.ends_with(':') && spec.style != Style::Words;
+            assert!(short || !colon, "{}: {word}", spec.names);
         }
         let harmless: Vec<String> = harmless.flat_map(|word| names(word, spec.style)).collect();
         for name in refused.flat_map(|word| names(word, spec.style)) {

@@ -119,9 +119,7 @@ fn is_remote(place: &Arg) -> bool {
 }
 
 fn contacts(finding: Finding, place: &Arg) -> Finding {
-    worse(finding, "it contacts a host")
-        .at(place.span)
-        .with(hosts::contact(place, hosts::of_remote_path))
+    hosts::with_remote(worse(finding, "it contacts a host").at(place.span), place)
 }
 
 #[cfg(test)]

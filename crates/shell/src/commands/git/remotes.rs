@@ -110,7 +110,11 @@ fn contacting(finding: Finding, source: Option<&Arg>) -> Finding {
     if local {
         return finding.with(options::tree(source));
     }
-    finding.with(hosts::contact(source, hosts::of_remote_path))
+    let mut finding = finding;
+    finding
+        .effects
+        .extend(hosts::contacts(source, hosts::of_remote_path));
+    finding
 }
 
 fn clone(parsed: &Parsed<'_>) -> Finding {

@@ -346,12 +346,12 @@ fn a_dry_run_is_read_only() {
         "git clean -ndx src",
         "git rm -n -r src",
         "git mv -n a b",
-        "git commit --dry-run",
     ]);
     assert_not_read_only(&[
         "git clean -ni",
         "git add -n -p",
-        "git commit -n",
+        "git commit --dry-run",
+        "git add -nN f",
         "git push -n",
         "git add -n --no-dry-run .",
     ]);

@@ -1,0 +1,97 @@
+//! Editors, and whatever opens a file in another program.
+
+use super::{
+    hosts,
+    options::{self, Parsed},
+    spec::{Entry, Operands, Refused, Spec, runs},
+};
+use crate::effect::{Effect, Finding, How, Write};
+
+pub(super) const ENTRIES: &[Entry] = &[Entry::Spec(&EDITORS), Entry::Spec(&OPENERS)];
+
+const REFUSED: &[Refused] = &[runs(
+    "-c: -S: -s: -u: -w: -W: -i: -T: --cmd= --eval= --script= --load= --funcall= --rcfile=",
+    "runs commands of the editor",
+)];
+
+static EDITORS: Spec = Spec::prints(
+    "vi vim nvim view vimdiff gvim ex ed red nano pico rnano emacs emacsclient joe jed micro mcedit mg \
+     helix hx kak code codium subl gedit kate mousepad xed zed",
+    "",
+)
+.refusing(REFUSED)
+.judged(edit);
+
+fn edit(parsed: &Parsed<'_>) -> Finding {
+    if matches!(parsed.argv, [_, only] if only.is("--version") || only.is("--help")) {
+        return Finding::read_only("it only prints");
+    }
+    let finding = match parsed.verdict() {
+        Some(refused) if refused.cover == crate::effect::Cover::Exact => refused,
+        _ => Finding::unknown("it is an editor that waits for a person"),
+    };
+    let mut finding = parsed.with_effects(finding, Operands::Text);
+    let files = parsed.operands.iter();
+    let files = files.filter(|arg| {
+        arg.text()
+            .is_none_or(|text| !text.starts_with('+') && text != "-")
+    });
+    for file in files {
+        finding.effects.push(options::content(file));
+        finding.effects.push(Effect::Write(Write {
+            path: (*file).clone(),
+            how: How::Work,
+        }));
+    }
+    finding
+}
+
+static OPENERS: Spec = Spec::unsure(
+    "open xdg-open gio gnome-open kde-open exo-open wslview start sensible-browser x-www-browser \
+     www-browser firefox chromium chromium-browser google-chrome osascript",
+    "it opens another program",
+)
+.judged(open);
+
+fn open(parsed: &Parsed<'_>) -> Finding {
+    let mut finding = Finding::unknown("it opens another program");
+    for arg in parsed.operands.iter().copied() {
+        let url = arg.text().is_some_and(|text| text.contains("://"));
+        if url {
+            finding.effects.extend(hosts::contacts(arg, hosts::of_url));
+        } else {
+            finding.effects.push(options::content(arg));
+        }
+    }
+    finding
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{commands::testing::*, effect::Cover};
+
+    #[test]
+    fn editors_are_unknown_and_their_files_are_named() {
+        assert_read_only(&["vim --version", "nano --version", "emacs --version"]);
+        assert_not_read_only(&[
+            "vim f",
+            "vi",
+            "nano f",
+            "emacs -nw f",
+            "ed f",
+            "ex -s f",
+            "code .",
+            "open f",
+            "xdg-open https://example.com",
+            "vim --version f",
+        ]);
+        assert_eq!(effects("vim +10 f"), ["read f", "Work f"]);
+        assert_eq!(
+            effects("xdg-open https://Example.com/x"),
+            ["net example.com"]
+        );
+        assert_eq!(effects("open f"), ["read f"]);
+        assert_eq!(find("vim -c x f").cover, Cover::Exact);
+        assert_eq!(find("emacs --eval x").cover, Cover::Exact);
+    }
+}

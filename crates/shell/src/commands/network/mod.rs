@@ -1,0 +1,56 @@
+//! Programs that contact a host. None is harmless; what they contact, read and write is named.
+
+pub(super) mod curl;
+pub(super) mod openssl;
+pub(super) mod probes;
+pub(super) mod remote_shell;
+pub(super) mod wget;
+
+use super::{hosts, options::Parsed};
+use crate::{
+    arg::Arg,
+    effect::{Effect, Finding, How, Write},
+};
+
+/// The finding of a refused option, if it says more than that a host is contacted.
+fn refused(parsed: &Parsed<'_>) -> Option<Finding> {
+    let finding = parsed.verdict()?;
+    (finding.cover == crate::effect::Cover::Exact).then_some(finding)
+}
+
+fn write(path: &Arg, how: How) -> Effect {
+    Effect::Write(Write {
+        path: path.clone(),
+        how,
+    })
+}
+
+/// What a URL without its scheme, as curl and wget take it, contacts.
+fn host_of(text: &str) -> Option<String> {
+    hosts::of_url(text).or_else(|| {
+        let authority = text.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+        (!text.contains("://")).then(|| hosts::of_authority(authority))?
+    })
+}
+
+/// The last part of a URL's path: the name under which it is kept.
+fn kept_name(url: &Arg) -> Option<Arg> {
+    let text = url.text()?;
+    let path = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    let (_, name) = path.rsplit_once('/')?;
+    (!name.is_empty()).then(|| Arg::literal(name, url.span))
+}
+
+/// A path below a directory that an option names.
+fn inside(directory: Option<&Arg>, name: Arg) -> Arg {
+    match directory.map(|directory| directory.text()) {
+        None => name,
+        Some(Some(directory)) => {
+            let text = name.text().unwrap_or_default();
+            let joined = format!("{}/{text}", directory.trim_end_matches('/'));
+            Arg::literal(joined, name.span)
+        }
+        Some(None) => directory.cloned().unwrap_or(name),
+    }
+}

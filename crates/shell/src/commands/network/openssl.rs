@@ -1,0 +1,125 @@
+//! openssl: looking at certificates is harmless, connecting and keys are not.
+
+use crate::{
+    arg::Arg,
+    commands::{
+        hosts,
+        options::Parsed,
+        spec::{Entry, Operands, Refused, Spec, Style, writes},
+        verbs::{self, Program, change, unsure},
+    },
+    effect::{Effect, Finding},
+};
+
+pub(in crate::commands) const ENTRIES: &[Entry] = &[Entry::Own("openssl", openssl)];
+
+const OUT: &[Refused] = &[writes("-out> -writerand>", "writes a file")];
+
+const OPENSSL: Program = Program {
+    before: Spec::prints("openssl", "").style(Style::Posix).strict(),
+    verbs: &[
+        look("version", "-a -b -c -d -e -f -m -o -p -r -v"),
+        look("help list ciphers", "-v -V -s -help -commands -digest-commands -cipher-commands \
+              -public-key-algorithms -1 -tls1_2 -tls1_3 -ssl3 -stdname -psk -srp -convert:"),
+        look(
+            "x509 req crl",
+            "-in< -inform: -text -noout -subject -issuer -dates -startdate -enddate -serial \
+             -fingerprint -hash -subject_hash -issuer_hash -subject_hash_old -issuer_hash_old -pubkey \
+             -modulus -email -ocspid -ocsp_uri -purpose -ext: -nameopt: -certopt: -reqopt: -sha1 -sha256 \
+             -sha384 -sha512 -md5 -checkend: -checkhost: -checkemail: -checkip: -alias -verify -lastupdate \
+             -nextupdate -crlnumber -help",
+        ),
+        look(
+            "dgst sha1 sha256 sha384 sha512 md5 sha224",
+            "-sha1 -sha224 -sha256 -sha384 -sha512 -sha3-256 -sha3-512 -md5 -blake2b512 -blake2s256 -r \
+             -hex -c -binary -list -help",
+        )
+        .operands(Operands::Files),
+        look("asn1parse", "-in< -inform: -i -dump -strparse: -offset: -length: -noout -help"),
+        look("verify", "-CAfile< -CApath: -untrusted< -purpose: -verbose -show_chain -partial_chain -help")
+            .operands(Operands::Files),
+        look("rand", "-hex -base64 -help"),
+        look("errstr prime", "-hex -checks: -help"),
+        Spec::unsure("s_client s_time", "it contacts a host")
+            .style(Style::Words)
+            .judged(connect),
+    ],
+    others: &[
+        unsure("s_server ocsp tsget", "it talks to a host").contacting(),
+        unsure(
+            "rsa dsa ec pkey pkcs8 pkcs12 pkeyutl rsautl enc base64 passwd cms smime speed engine",
+            "it works with keys or starts engines",
+        ),
+        change("genrsa gendsa genpkey ecparam dhparam dsaparam ca rehash ts spkac", "it makes keys or certificates"),
+    ],
+    unknown: "what this verb does is not known",
+};
+
+const fn look(names: &'static str, options: &'static str) -> Spec {
+    Spec::prints(names, options)
+        .refusing(OUT)
+        .style(Style::Words)
+        .strict()
+}
+
+fn openssl(argv: &[Arg]) -> Finding {
+    verbs::judge(&OPENSSL, argv)
+}
+
+fn connect(parsed: &Parsed<'_>) -> Finding {
+    let mut finding = Finding::unknown("it contacts a host");
+    let behind = parsed.argv.windows(2);
+    let named = behind.filter(|pair| {
+        ["-connect", "-host", "-proxy"]
+            .iter()
+            .any(|name| pair[0].is(name))
+    });
+    finding
+        .effects
+        .extend(named.flat_map(|pair| hosts::contacts(&pair[1], hosts::of_authority)));
+    if finding.effects.is_empty() {
+        finding.effects.push(Effect::Net(None));
+    }
+    finding
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::testing::*;
+
+    #[test]
+    fn certificates_are_looked_at() {
+        assert_read_only(&[
+            "openssl version",
+            "openssl version -a",
+            "openssl x509 -in c.pem -text -noout",
+            "openssl x509 -in c.pem -noout -subject -dates",
+            "openssl x509 -checkend 86400 -in c.pem",
+            "openssl req -in r.csr -noout -text",
+            "openssl dgst -sha256 f",
+            "openssl ciphers -v",
+            "openssl rand -hex 16",
+            "openssl verify -CAfile ca.pem c.pem",
+        ]);
+        assert_not_read_only(&[
+            "openssl s_client -connect example.com:443",
+            "openssl x509 -in c.pem -out d.pem",
+            "openssl x509 -req -in r -signkey k",
+            "openssl genrsa -out k",
+            "openssl rsa -in k -text",
+            "openssl req -new -x509",
+            "openssl enc -d -in f",
+            "openssl dgst -sign k f",
+            "openssl rand -out f 16",
+            "openssl dgst -engine x f",
+            "openssl version $x",
+        ]);
+        assert_eq!(
+            effects("openssl s_client -connect Example.com:443"),
+            ["net example.com"]
+        );
+        assert_eq!(effects("openssl x509 -in c -out d"), ["read c", "Twist d"]);
+        OPENSSL.assert_well_formed();
+    }
+}

@@ -1,0 +1,149 @@
+//! Programs that look up names, probe hosts or open plain connections.
+
+use super::refused;
+use crate::{
+    arg::Arg,
+    commands::{
+        hosts,
+        options::Parsed,
+        spec::{Entry, Operands, Spec, runs},
+    },
+    effect::{Effect, Finding},
+};
+
+pub(in crate::commands) const ENTRIES: &[Entry] = &[
+    Entry::Spec(&LOOKUPS),
+    Entry::Spec(&PROBES),
+    Entry::Spec(&CONNECTIONS),
+    Entry::Own("socat", socat),
+];
+
+static LOOKUPS: Spec = Spec::prints(
+    "dig host nslookup drill kdig delv whois resolvectl systemd-resolve avahi-resolve",
+    "-46 -b: -c: -f< -k: -p: -q: -t: -x: -h: -W: -R: -N: -m: -avClrTswV",
+)
+.judged(lookup);
+
+static PROBES: Spec = Spec::prints(
+    "ping ping6 fping arping traceroute traceroute6 tracepath tcptraceroute mtr nmap masscan hping3",
+    "-46AaBbDdfhLnOqRrUvVe -c: -i: -I: -l: -m: -M: -p: -Q: -s: -S: -t: -T: -w: -W: -F: -g: -N: -z:",
+)
+.judged(probe);
+
+static CONNECTIONS: Spec = Spec::prints(
+    "nc netcat ncat telnet rlogin",
+    "-46bCDdFhklNnrStUuvZz -I: -i: -M: -m: -O: -P: -p: -q: -s: -T: -V: -W: -w: -X: -x:",
+)
+.refusing(&[runs(
+    "-e: -c: --exec= --sh-exec= --lua-exec=",
+    "starts a program for the connection",
+)])
+.judged(connect);
+
+fn lookup(parsed: &Parsed<'_>) -> Finding {
+    named(parsed, "it looks up names", |text| {
+        hosts::of_authority(text.trim_start_matches('@'))
+    })
+}
+
+fn probe(parsed: &Parsed<'_>) -> Finding {
+    named(parsed, "it contacts a host", hosts::of_authority)
+}
+
+fn connect(parsed: &Parsed<'_>) -> Finding {
+    let listens = parsed.has("-l");
+    let why = if listens {
+        "it waits for connections"
+    } else {
+        "it connects to a host"
+    };
+    named(parsed, why, hosts::of_authority)
+}
+
+/// Every operand that can be a host: a port, a type of record or an option of dig's is none.
+fn named(parsed: &Parsed<'_>, why: &'static str, host: fn(&str) -> Option<String>) -> Finding {
+    let finding = refused(parsed).unwrap_or_else(|| Finding::unknown(why));
+    let mut finding = parsed.with_effects(finding, Operands::Text);
+    let words = parsed.operands.iter().filter(|arg| {
+        arg.text().is_none_or(|text| {
+            let number = text.bytes().all(|byte| byte.is_ascii_digit());
+            let kind = text.len() < 7
+                && text
+                    .bytes()
+                    .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
+            !number && !kind && !text.starts_with('+') && text != "in"
+        })
+    });
+    finding
+        .effects
+        .extend(words.flat_map(|arg| hosts::contacts(arg, host)));
+    if finding.effects.is_empty() {
+        finding.effects.push(Effect::Net(None));
+    }
+    finding
+}
+
+/// Its addresses say what it joins: `TCP:host:port`, `EXEC:…`, `OPEN:file`.
+fn socat(argv: &[Arg]) -> Finding {
+    let mut finding = Finding::unknown("it joins what its addresses name").exact();
+    for arg in argv.get(1..).unwrap_or_default() {
+        let Some(text) = arg.text() else {
+            finding.effects.push(Effect::Net(None));
+            continue;
+        };
+        let Some((kind, rest)) = text.split_once(':') else {
+            continue;
+        };
+        let kind = kind.to_ascii_uppercase();
+        let connects = ["TCP", "UDP", "OPENSSL", "SSL", "SOCKS", "PROXY", "SCTP"];
+        let listens = kind.contains("LISTEN");
+        if !listens && connects.iter().any(|known| kind.starts_with(known)) {
+            finding.effects.push(Effect::Net(hosts::of_authority(rest)));
+        }
+    }
+    finding
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{commands::testing::*, effect::Cover};
+
+    #[test]
+    fn hosts_are_named_and_nothing_is_read_only() {
+        let cases: [(&str, &[&str]); 14] = [
+            ("dig example.com", &["net example.com"]),
+            (
+                "dig @8.8.8.8 example.com MX +short",
+                &["net 8.8.8.8", "net example.com"],
+            ),
+            ("host example.com", &["net example.com"]),
+            (
+                "nslookup example.com 1.1.1.1",
+                &["net example.com", "net 1.1.1.1"],
+            ),
+            ("whois example.com", &["net example.com"]),
+            ("ping -c 3 example.com", &["net example.com"]),
+            ("traceroute example.com", &["net example.com"]),
+            ("nmap -p 80 host", &["net host"]),
+            ("nc -zv host 80", &["net host"]),
+            ("nc -l 80", &["net ?"]),
+            ("telnet host 25", &["net host"]),
+            ("socat - TCP:host.com:80", &["net host.com"]),
+            ("ping $x", &["net ?"]),
+            ("dig", &["net ?"]),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(effects(line), expected, "{line}");
+            assert_not_read_only(&[line]);
+        }
+        for line in [
+            "nc -e sh host 80",
+            "ncat --sh-exec x host 80",
+            "socat - EXEC:sh",
+        ] {
+            assert_eq!(find(line).cover, Cover::Exact, "{line}");
+        }
+        assert_well_formed(&[LOOKUPS, PROBES, CONNECTIONS]);
+    }
+}

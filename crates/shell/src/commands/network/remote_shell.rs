@@ -1,0 +1,168 @@
+//! ssh and what runs over it.
+
+use super::{refused, write};
+use crate::{
+    arg::Arg,
+    commands::{
+        hosts,
+        options::{self, Parsed},
+        spec::{Entry, Operands, Refused, Spec, Style, runs},
+    },
+    effect::{Effect, Finding, How},
+};
+
+pub(in crate::commands) const ENTRIES: &[Entry] = &[
+    Entry::Spec(&SSH),
+    Entry::Spec(&SCP),
+    Entry::Spec(&SFTP),
+    Entry::Spec(&AROUND),
+];
+
+const REFUSED: &[Refused] = &[runs(
+    "-o: -F: -S: -D: -E: -I: -w:",
+    "injects configuration or starts a program",
+)];
+
+/// The first operand is the host, the rest runs there.
+static SSH: Spec = Spec::prints(
+    "ssh slogin mosh autossh",
+    "-1246AaCfGgKkMNnqsTtVvXxYy -B: -b: -c: -e: -i< -J: -L: -l: -m: -O: -P: -p: -Q: -R: -W:",
+)
+.refusing(&[runs(
+    "-o: -F: -S: -D: -E: -I: -w:",
+    "injects configuration or opens a tunnel",
+)])
+.style(Style::Posix)
+.judged(ssh);
+
+fn ssh(parsed: &Parsed<'_>) -> Finding {
+    let finding = refused(parsed).unwrap_or_else(|| Finding::unknown("it runs commands on a host"));
+    let mut finding = parsed.with_effects(finding, Operands::Text);
+    let jumps = parsed.options.iter().filter(|given| given.name == "-J");
+    let jumps = jumps.filter_map(|given| given.value.as_ref());
+    let first = parsed.operands.first().copied();
+    let all = first.into_iter().chain(jumps);
+    finding
+        .effects
+        .extend(all.flat_map(|host| hosts::contacts(host, of_login)));
+    if parsed.operands.is_empty() {
+        finding.effects.push(Effect::Net(None));
+    }
+    finding
+}
+
+fn of_login(text: &str) -> Option<String> {
+    hosts::of_url(text).or_else(|| hosts::of_authority(text))
+}
+
+static SCP: Spec = Spec::prints("scp", "-346ABCOpqRrTv -c: -i< -J: -l: -P: -X:")
+    .refusing(REFUSED)
+    .judged(scp);
+
+fn scp(parsed: &Parsed<'_>) -> Finding {
+    let mut effects = Vec::new();
+    let mut sends = false;
+    if let Some((target, sources)) = parsed.operands.split_last() {
+        for source in sources {
+            effects.push(match elsewhere(source) {
+                Some(contact) => contact,
+                None => options::tree(source),
+            });
+        }
+        match elsewhere(target) {
+            Some(contact) => {
+                sends = true;
+                effects.push(contact);
+            }
+            None => effects.push(write(target, How::Work)),
+        }
+    }
+    let finding = refused(parsed).unwrap_or_else(|| {
+        if sends {
+            Finding::mutating("it sends files to a host")
+        } else {
+            Finding::mutating("it copies files from a host")
+        }
+    });
+    let mut finding = parsed.with_effects(finding, Operands::Text);
+    finding.effects.extend(effects);
+    finding
+}
+
+fn elsewhere(arg: &Arg) -> Option<Effect> {
+    let Some(text) = arg.text() else {
+        return Some(Effect::Net(None));
+    };
+    let before = text.split(':').next().unwrap_or_default();
+    let remote = text.contains("://") || (text.contains(':') && !before.contains('/'));
+    remote.then(|| Effect::Net(hosts::of_remote_path(text)))
+}
+
+static SFTP: Spec = Spec::prints(
+    "sftp ftp lftp tftp ncftp",
+    "-46AaCfNpqrvdegint -B: -b< -c: -i< -J: -l: -P: -R: -X: -u:",
+)
+.refusing(&[runs(
+    "-o: -F: -S: -D: -s:",
+    "injects configuration or starts a program",
+)])
+.judged(sftp);
+
+fn sftp(parsed: &Parsed<'_>) -> Finding {
+    let finding =
+        refused(parsed).unwrap_or_else(|| Finding::unknown("it exchanges files with a host"));
+    let mut finding = parsed.with_effects(finding, Operands::Text);
+    let contacts = match parsed.operands.first() {
+        Some(host) => hosts::contacts(host, of_login),
+        None => vec![Effect::Net(None)],
+    };
+    finding.effects.extend(contacts);
+    finding
+}
+
+static AROUND: Spec = Spec::prints("ssh-copy-id ssh-keyscan sshpass sshfs", "").judged(around);
+
+fn around(parsed: &Parsed<'_>) -> Finding {
+    let mut finding = Finding::unknown("it contacts a host");
+    let named = parsed.operands.iter();
+    let named = named.flat_map(|host| hosts::contacts(host, of_login));
+    finding.effects.extend(named);
+    finding
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{commands::testing::*, effect::Cover};
+
+    #[test]
+    fn nothing_is_read_only_and_hosts_are_named() {
+        let cases: [(&str, &[&str]); 12] = [
+            ("ssh me@Host.com ls", &["net host.com"]),
+            ("ssh -p 22 -i key host ls -la", &["read key", "net host"]),
+            ("ssh -J jump.com host", &["net host", "net jump.com"]),
+            ("ssh ssh://me@h.com:22", &["net h.com"]),
+            ("ssh -V", &["net ?"]),
+            ("ssh $x ls", &["net ?"]),
+            ("scp a b host:c", &["tree a", "tree b", "net host"]),
+            ("scp -r host:a .", &["net host", "Work ."]),
+            ("scp ./a:b host:", &["tree ./a:b", "net host"]),
+            ("sftp me@host.com", &["net host.com"]),
+            ("ftp host.com", &["net host.com"]),
+            ("ssh-keyscan host.com", &["net host.com"]),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(effects(line), expected, "{line}");
+            assert_not_read_only(&[line]);
+        }
+        for line in [
+            "ssh -o ProxyCommand=x host",
+            "ssh -F f host",
+            "scp -S x a host:",
+            "sftp -D x host",
+        ] {
+            assert_eq!(find(line).cover, Cover::Exact, "{line}");
+        }
+        assert_well_formed(&[SSH, SCP, SFTP]);
+    }
+}

@@ -1,0 +1,266 @@
+//! systemd and its like: units, the journal, scheduled jobs.
+
+use crate::{
+    commands::{
+        options::Parsed,
+        spec::{Entry, Operands, Refused, Spec, runs, writes},
+    },
+    effect::{Finding, Verdict},
+};
+
+pub(in crate::commands) const ENTRIES: &[Entry] = &[
+    Entry::Spec(&SYSTEMCTL),
+    Entry::Spec(&JOURNALCTL),
+    Entry::Spec(&LOGINCTL),
+    Entry::Spec(&HOSTNAMECTL),
+    Entry::Spec(&TIMEDATECTL),
+    Entry::Spec(&LOCALECTL),
+    Entry::Spec(&CRONTAB),
+    Entry::Spec(&LAUNCHCTL),
+];
+
+const ELSEWHERE: Refused = runs(
+    "-H: -M: --host= --machine= --root= --image=",
+    "chooses another machine",
+);
+
+/// Verbs that only ask. Without a verb they list or show.
+const ASKS: &[(&str, &str)] = &[
+    (
+        "systemctl",
+        "status show cat list-units list-sockets list-timers list-automounts list-paths list-jobs \
+         list-unit-files list-dependencies list-machines is-active is-enabled is-failed \
+         is-system-running get-default whoami",
+    ),
+    (
+        "loginctl",
+        "list-sessions session-status show-session list-users user-status show-user list-seats \
+         seat-status show-seat",
+    ),
+    ("hostnamectl", "status"),
+    (
+        "timedatectl",
+        "status show list-timezones timesync-status show-timesync",
+    ),
+    (
+        "localectl",
+        "status list-locales list-keymaps list-x11-keymap-models list-x11-keymap-layouts \
+         list-x11-keymap-variants list-x11-keymap-options",
+    ),
+    ("launchctl", "list print print-disabled blame version help"),
+];
+
+/// What `hostnamectl hostname` and its like show when no value follows.
+const SETTINGS: &str = "hostname icon-name chassis deployment location";
+
+static SYSTEMCTL: Spec = Spec::prints(
+    "systemctl",
+    "-halrTq -t: -p: -P: -n: -o: --help --version --system --user --type= --state= --failed \
+     --property= --all --full --recursive --reverse --with-dependencies --show-types --value --quiet \
+     --wait --legend= --no-legend --no-pager --no-ask-password --lines= --output= --plain --timestamp= \
+     --before --after --what= --drop-in=",
+)
+.refusing(&[ELSEWHERE])
+.strict()
+.judged(by_verb);
+
+static LOGINCTL: Spec = Spec::prints(
+    "loginctl",
+    "-hal -p: -P: -n: -o: --help --version --no-pager --no-legend --no-ask-password --property= --all \
+     --value --full --lines= --output= --json= -j",
+)
+.refusing(&[ELSEWHERE])
+.strict()
+.judged(by_verb);
+
+static HOSTNAMECTL: Spec = Spec::prints(
+    "hostnamectl",
+    "-hj --help --version --no-ask-password --transient --static --pretty --json=",
+)
+.refusing(&[ELSEWHERE])
+.strict()
+.judged(by_verb);
+
+static TIMEDATECTL: Spec = Spec::prints(
+    "timedatectl",
+    "-ha -p: -P: --help --version --no-pager --no-ask-password --monitor --property= --all --value",
+)
+.refusing(&[ELSEWHERE])
+.strict()
+.judged(by_verb);
+
+static LOCALECTL: Spec = Spec::prints(
+    "localectl",
+    "-hl --help --version --no-pager --no-ask-password --full",
+)
+.refusing(&[ELSEWHERE])
+.strict()
+.judged(by_verb);
+
+static LAUNCHCTL: Spec = Spec::prints("launchctl", "").strict().judged(by_verb);
+
+static JOURNALCTL: Spec = Spec::prints(
+    "journalctl",
+    "-hmkxafrqeN -S: -U: -c: -u: -t: -T: -p: -g: -o: -F: -b? -n? -# --help --version --system --user \
+     --merge --namespace= --since= --until= --cursor= --after-cursor= --boot=? --unit= --user-unit= \
+     --identifier= --exclude-identifier= --priority= --facility= --grep= --case-sensitive=? --dmesg \
+     --output= --output-fields= --lines=? --reverse --show-cursor --utc --catalog --no-hostname \
+     --no-full --full --all --follow --no-tail --truncate-newline --quiet --no-pager --pager-end \
+     --fields --field= --list-boots --list-invocations --list-namespaces --disk-usage --verify \
+     --header --list-catalog --dump-catalog --invocation= -I",
+)
+.refusing(&[
+    ELSEWHERE,
+    runs(
+        "-D: -i: --directory= --file=",
+        "reads another journal",
+    ),
+    writes(
+        "--vacuum-size= --vacuum-files= --vacuum-time=",
+        "deletes old entries",
+    ),
+    writes(
+        "--rotate --flush --sync --relinquish-var --smart-relinquish-var --update-catalog \
+         --setup-keys --cursor-file>",
+        "changes the journal",
+    ),
+])
+.strict();
+
+static CRONTAB: Spec = Spec::prints("crontab", "-l -u: -V")
+    .refusing(&[
+        writes("-r -i", "deletes the scheduled jobs"),
+        writes("-e", "edits the scheduled jobs"),
+    ])
+    .strict()
+    .judged(crontab);
+
+fn by_verb(parsed: &Parsed<'_>) -> Finding {
+    let finding = parsed.finding(Operands::Text);
+    if finding.verdict != Verdict::ReadOnly {
+        return finding;
+    }
+    let Some(verb) = parsed.operands.first() else {
+        // Help for launchctl, lists and states for the others.
+        return finding;
+    };
+    let program = parsed.spec.names;
+    let asks = ASKS.iter().find(|(name, _)| *name == program);
+    let is_listed = |list: &str| {
+        let text = verb.text().unwrap_or_default();
+        list.split_ascii_whitespace().any(|listed| listed == text)
+    };
+    let shows = program == "hostnamectl" && parsed.operands.len() == 1 && is_listed(SETTINGS);
+    if shows || asks.is_some_and(|(_, verbs)| is_listed(verbs)) {
+        return finding;
+    }
+    match verb.text() {
+        Some("help" | "show-environment" | "log-level" | "log-target") => {
+            Finding::unknown("what it shows is not vouched for").at(verb.span)
+        }
+        _ => Finding::mutating("it changes the system").at(verb.span),
+    }
+}
+
+fn crontab(parsed: &Parsed<'_>) -> Finding {
+    let finding = parsed.finding(Operands::Files);
+    if finding.verdict == Verdict::ReadOnly && !parsed.has("-l") && !parsed.has("-V") {
+        return Finding {
+            effects: finding.effects,
+            ..Finding::mutating("it replaces the scheduled jobs")
+        };
+    }
+    match parsed.operands.first() {
+        Some(more) if finding.verdict == Verdict::ReadOnly => {
+            Finding::unknown("it may replace the scheduled jobs").at(more.span)
+        }
+        _ => finding,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::testing::*;
+
+    #[test]
+    fn asking_is_read_only() {
+        assert_read_only(&[
+            "systemctl",
+            "systemctl status",
+            "systemctl status nginx --no-pager -l",
+            "systemctl --user status x",
+            "systemctl is-active nginx",
+            "systemctl list-units --type=service --state=running",
+            "systemctl --failed",
+            "systemctl show -p MainPID nginx",
+            "systemctl cat nginx",
+            "systemctl list-timers --all",
+            "journalctl -u nginx -n 50 --no-pager",
+            "journalctl -xe",
+            "journalctl -b -1 -p err",
+            "journalctl --since '1 hour ago' -f",
+            "journalctl --list-boots",
+            "journalctl --disk-usage",
+            "loginctl list-sessions",
+            "hostnamectl",
+            "hostnamectl hostname",
+            "timedatectl",
+            "timedatectl list-timezones",
+            "localectl status",
+            "crontab -l",
+            "crontab -l -u me",
+            "launchctl list",
+        ]);
+    }
+
+    #[test]
+    fn changing_is_not() {
+        assert_not_read_only(&[
+            "systemctl restart nginx",
+            "systemctl enable --now x",
+            "systemctl daemon-reload",
+            "systemctl edit x",
+            "systemctl -H host status",
+            "systemctl --host=host status",
+            "systemctl -M c status",
+            "systemctl poweroff",
+            "systemctl set-default x",
+            "systemctl show-environment",
+            "systemctl status $x",
+            "journalctl --vacuum-time=1d",
+            "journalctl --vacuum-s=1",
+            "journalctl --rotate",
+            "journalctl --flush",
+            "journalctl -D /x",
+            "journalctl --file=/x",
+            "journalctl --root=/x",
+            "journalctl --cursor-file=x",
+            "loginctl terminate-user x",
+            "hostnamectl hostname x",
+            "hostnamectl set-hostname x",
+            "timedatectl set-time x",
+            "localectl set-locale x",
+            "crontab x",
+            "crontab -",
+            "crontab -r",
+            "crontab -e",
+            "crontab",
+            "launchctl load x",
+        ]);
+    }
+
+    #[test]
+    fn tables_are_well_formed() {
+        assert_well_formed(&[
+            SYSTEMCTL,
+            JOURNALCTL,
+            LOGINCTL,
+            HOSTNAMECTL,
+            TIMEDATECTL,
+            LOCALECTL,
+            CRONTAB,
+            LAUNCHCTL,
+        ]);
+    }
+}

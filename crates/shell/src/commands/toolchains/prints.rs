@@ -1,0 +1,264 @@
+//! Programs of which only versions and help are harmless.
+
+use crate::{arg::Arg, commands::spec::Entry, effect::Finding};
+
+const BUILDS: &str = "it runs what the files of the workspace say";
+const LAUNCHES: &str = "it lets the workspace choose the program that runs";
+const RUNS: &str = "it runs a program";
+const COMPILES: &str = "it compiles";
+const CHECKS: &str = "it runs with the configuration and plugins of the workspace";
+const INFRASTRUCTURE: &str = "it works on infrastructure";
+
+/// Names, the only words behind them that are harmless (one that ends in `=` may have any value), and
+/// why everything else is not.
+const TABLE: &[(&str, &str, &str)] = &[
+    (
+        "gcc g++ cc c++ cpp clang clang++ gfortran gnat",
+        "--version -v -dumpversion -dumpfullversion -dumpmachine -print-search-dirs \
+         -print-libgcc-file-name -print-multiarch -print-sysroot -print-multi-lib -print-file-name= \
+         -print-prog-name= -print-targets --help --target-help -Q --help=",
+        COMPILES,
+    ),
+    (
+        "ld ld.lld ld.gold lld gold",
+        "--version -v -V --help --verbose",
+        "it links",
+    ),
+    ("as", "--version -V --help", "it writes object files"),
+    (
+        "make gmake",
+        "--version -v --help -h",
+        "make runs what the Makefile says",
+    ),
+    (
+        "cmake",
+        "--version -version --help -h --help-full --help-manual-list --help-command-list \
+         --help-module-list --help-policy-list --help-property-list --help-variable-list",
+        BUILDS,
+    ),
+    ("ctest cpack", "--version -version --help -h", BUILDS),
+    ("ninja samu", "--version --help -h", BUILDS),
+    (
+        "meson scons autoconf automake libtool",
+        "--version --help -h",
+        BUILDS,
+    ),
+    (
+        "java",
+        "-version --version -help --help -h -? -fullversion --full-version -showversion",
+        RUNS,
+    ),
+    (
+        "javac kotlinc kotlin scalac groovyc",
+        "-version --version -help --help",
+        COMPILES,
+    ),
+    (
+        "scala groovy jshell",
+        "-version --version -help --help",
+        RUNS,
+    ),
+    ("node nodejs", "--version -v --help -h --v8-options", RUNS),
+    ("deno", "--version -V --help -h", RUNS),
+    ("bun", "--version -v --revision --help -h", RUNS),
+    ("tsc", "--version -v --help -h --all", CHECKS),
+    ("ruby", "--version -v --help -h --copyright", RUNS),
+    ("rake", "--version -V --help -h", BUILDS),
+    (
+        "php",
+        "--version -v -i -m --info --modules --help -h --ini",
+        RUNS,
+    ),
+    ("composer", "--version -V", BUILDS),
+    ("perl", "--version -v -V", RUNS),
+    ("lua luajit", "-v", RUNS),
+    ("R Rscript julia octave", "--version --help -h -v", RUNS),
+    (
+        "dotnet",
+        "--version --info --list-sdks --list-runtimes --help -h",
+        BUILDS,
+    ),
+    ("swift swiftc", "--version -version --help -h", COMPILES),
+    ("xcodebuild", "-version -help -showsdks", BUILDS),
+    (
+        "ghc ghci stack cabal",
+        "--version --numeric-version -V --help -h",
+        COMPILES,
+    ),
+    ("elixir iex erl elixirc", "--version -v --help -h", RUNS),
+    ("zig", "version env help --help -h targets", BUILDS),
+    (
+        "nim crystal dart dmd ldc2 ocaml opam",
+        "--version -v --help -h",
+        COMPILES,
+    ),
+    (
+        "mvn mvnw gradle gradlew sbt ant bazel bazelisk buck buck2 pants please lein mill flutter",
+        "",
+        LAUNCHES,
+    ),
+    (
+        "yarn yarnpkg pnpm pnpx npx bunx corepack bundle bundler",
+        "",
+        LAUNCHES,
+    ),
+    (
+        "poetry pipenv hatch pdm rye tox nox pyenv",
+        "--version -V",
+        BUILDS,
+    ),
+    (
+        "just task mage invoke fab gulp grunt nx turbo lerna rush mix rebar3 pre-commit husky lefthook",
+        "--version --help",
+        BUILDS,
+    ),
+    (
+        "pytest py.test mypy pyright ruff black isort flake8 pylint bandit eslint prettier stylelint \
+         biome jest vitest mocha ava playwright cypress rspec rubocop phpunit phpstan golangci-lint \
+         staticcheck shfmt clang-format clang-tidy rustfmt",
+        "--version -V --help",
+        CHECKS,
+    ),
+    (
+        "terraform tofu terragrunt pulumi packer vagrant helm helmfile kustomize skaffold minikube kind \
+         k3d k9s argocd flux istioctl eksctl",
+        "version --version -version -v --help",
+        INFRASTRUCTURE,
+    ),
+    (
+        "ansible ansible-playbook ansible-galaxy ansible-inventory ansible-vault salt puppet chef knife",
+        "--version --help -h",
+        INFRASTRUCTURE,
+    ),
+    (
+        "aws gcloud gsutil bq az doctl heroku flyctl fly vercel netlify wrangler firebase serverless cdk \
+         sam",
+        "--version version",
+        "it talks to a cloud",
+    ),
+];
+
+/// The rows as entries: each is judged by the row that has its name.
+pub(in crate::commands) const ENTRIES: &[Entry] = &{
+    let mut entries = [Entry::Own("", only_prints); TABLE.len()];
+    let mut at = 0;
+    while at < TABLE.len() {
+        entries[at] = Entry::Own(TABLE[at].0, only_prints);
+        at += 1;
+    }
+    entries
+};
+
+fn only_prints(argv: &[Arg]) -> Finding {
+    let name = argv.first().and_then(Arg::text).unwrap_or_default();
+    let name = name.rsplit('/').next().unwrap_or(name);
+    let row = TABLE
+        .iter()
+        .find(|(names, ..)| names.split(' ').any(|listed| listed == name));
+    let Some((_, words, why)) = row else {
+        return Finding::unknown(format!("what {name} does is not known"));
+    };
+    let prints = |arg: &Arg| {
+        let text = arg.text().unwrap_or_default();
+        words
+            .split_ascii_whitespace()
+            .any(|word| match word.strip_suffix('=') {
+                Some(_) => text.starts_with(word),
+                None => text == word,
+            })
+    };
+    match argv.get(1..) {
+        Some(words) if !words.is_empty() && words.iter().all(prints) => {
+            Finding::read_only("it only prints")
+        }
+        _ => Finding::unknown(*why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::commands::testing::*;
+
+    #[test]
+    fn versions_and_help_are_read_only() {
+        assert_read_only(&[
+            "gcc --version",
+            "gcc -v",
+            "gcc -dumpmachine",
+            "gcc -print-file-name=libc.a",
+            "clang --version",
+            "ld --version",
+            "make --version",
+            "make -v",
+            "cmake --version",
+            "ninja --version",
+            "java -version",
+            "javac --version",
+            "node --version",
+            "node -v",
+            "deno --version",
+            "bun -v",
+            "ruby -v",
+            "php -v",
+            "php -m",
+            "perl -v",
+            "dotnet --info",
+            "dotnet --list-sdks",
+            "swift --version",
+            "zig version",
+            "composer --version",
+            "poetry --version",
+            "terraform version",
+            "helm version",
+            "ansible --version",
+            "aws --version",
+            "pytest --version",
+        ]);
+    }
+
+    #[test]
+    fn everything_else_is_not_and_nothing_of_a_launcher_is() {
+        assert_not_read_only(&[
+            "gcc x.c",
+            "gcc --version -wrapper sh",
+            "gcc -specs=x -v",
+            "gcc",
+            "make",
+            "make -n",
+            "make --version all",
+            "cmake .",
+            "cmake -P x",
+            "node",
+            "node x.js",
+            "node -e 1",
+            "node -v -e 1",
+            "ruby -v x.rb",
+            "perl -ve 1",
+            "java -version X",
+            "java -jar x",
+            "yarn --version",
+            "yarn -v",
+            "pnpm --version",
+            "npx --version",
+            "corepack --version",
+            "mvn --version",
+            "gradle -v",
+            "bundle --version",
+            "bazel version",
+            "terraform plan",
+            "terraform fmt -check",
+            "helm list",
+            "aws s3 ls",
+            "pytest",
+            "eslint .",
+            "ruff check",
+            "just --list",
+            "pre-commit run",
+            "gcc $x",
+        ]);
+        assert_eq!(
+            verdict("make test"),
+            "unknown: make runs what the Makefile says"
+        );
+    }
+}

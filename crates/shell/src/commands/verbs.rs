@@ -1,0 +1,142 @@
+//! Programs whose first words say what they do: `docker container ls`.
+
+use super::{
+    options,
+    spec::{Does, Spec, Style},
+};
+use crate::{
+    arg::Arg,
+    effect::{Effect, Finding, Verdict},
+};
+
+/// A program with verbs.
+pub(super) struct Program {
+    /// Options before the verb. Its own name is not looked at.
+    pub(super) before: Spec,
+    /// Verbs that are judged by a table. A verb of two words is written `container/ls`.
+    pub(super) verbs: &'static [Spec],
+    /// Verbs that are not harmless whatever their options: which, whether they certainly change
+    /// something, and why.
+    pub(super) others: &'static [Other],
+    /// What an unknown verb is.
+    pub(super) unknown: &'static str,
+}
+
+/// Verbs that are not harmless.
+pub(super) struct Other {
+    verbs: &'static str,
+    verdict: Verdict,
+    why: &'static str,
+    contacts: bool,
+    /// How many more words name what it does.
+    more: usize,
+}
+
+/// Verbs that change something.
+pub(super) const fn change(verbs: &'static str, why: &'static str) -> Other {
+    Other {
+        verbs,
+        verdict: Verdict::Mutating,
+        why,
+        contacts: false,
+        more: 0,
+    }
+}
+
+/// Verbs nobody can vouch for.
+pub(super) const fn unsure(verbs: &'static str, why: &'static str) -> Other {
+    Other {
+        verdict: Verdict::Unknown,
+        ..change(verbs, why)
+    }
+}
+
+impl Other {
+    /// The same, contacting a host that the line does not name.
+    pub(super) const fn contacting(self) -> Self {
+        Self {
+            contacts: true,
+            ..self
+        }
+    }
+
+    /// The same, where one more word says what it does.
+    pub(super) const fn groups(self) -> Self {
+        Self { more: 1, ..self }
+    }
+
+    fn finding(&self) -> Finding {
+        let finding = match self.verdict {
+            Verdict::Mutating => Finding::mutating(self.why),
+            Verdict::Unknown | Verdict::ReadOnly => Finding::unknown(self.why),
+        };
+        if self.contacts {
+            finding.with(Effect::Net(None))
+        } else {
+            finding
+        }
+    }
+}
+
+/// A verb that only reads.
+pub(super) const fn verb(names: &'static str, options: &'static str) -> Spec {
+    Spec::prints(names, options).style(Style::Whole).strict()
+}
+
+/// Judges by the verb.
+pub(super) fn judge(program: &'static Program, argv: &[Arg]) -> Finding {
+    let before = options::parse(&program.before, argv);
+    let at = argv.len() - before.operands.len();
+    let words = &argv[at..];
+    let finding = match words.first() {
+        None => match program.before.does {
+            // Without a verb, most print how they are used.
+            Does::Unsure(why) if before.options.is_empty() => Finding::unknown(why),
+            _ => Finding::read_only("it only prints"),
+        },
+        Some(_) => by_verb(program, words),
+    };
+    match before.verdict() {
+        Some(refused) => Finding {
+            verdict: finding.verdict.max(refused.verdict),
+            effects: finding.effects,
+            starts: finding.starts,
+            ..refused
+        },
+        None => finding,
+    }
+}
+
+fn by_verb(program: &'static Program, words: &[Arg]) -> Finding {
+    let named = words
+        .iter()
+        .map_while(|arg| arg.text().filter(|text| !text.starts_with('-')));
+    let named: Vec<&str> = named.take(3).collect();
+    for count in (1..=named.len()).rev() {
+        let name = named[..count].join("/");
+        let words = &words[count - 1..];
+        if let Some(spec) = program.verbs.iter().find(|spec| spec.is_called(&name)) {
+            return options::judge(spec, words);
+        }
+        let mut others = program.others.iter();
+        let other = others.find(|other| other.verbs.split(' ').any(|verb| verb == name));
+        if let Some(other) = other {
+            let asks = matches!(words, [.., last] if last.is("--help"))
+                && (words.len() == 2 || words.len() == 2 + other.more);
+            return if asks {
+                Finding::read_only("it only prints how it is used")
+            } else {
+                other.finding()
+            };
+        }
+    }
+    Finding::unknown(program.unknown).at(words[0].span)
+}
+
+#[cfg(test)]
+impl Program {
+    pub(super) fn assert_well_formed(&self) {
+        super::testing::assert_well_formed(self.verbs);
+        super::testing::assert_well_formed(&[self.before]);
+    }
+}
