@@ -186,7 +186,7 @@ fn seven_zip(argv: &[Arg]) -> Finding {
         }
         _ => Finding::unknown("its words are not known to be harmless").at(command.span),
     };
-    finding.with_all(archive.map(content))
+    finding.with_all(operands.iter().map(|file| content(file)))
 }
 
 fn rar(argv: &[Arg]) -> Finding {
