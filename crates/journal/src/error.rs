@@ -42,7 +42,7 @@ pub enum JournalError {
         offset: u64,
         total_lines: u64,
     },
-    #[error("{}: char_offset {char_offset} is past the end of line {line}, which has {length} characters.", .path.display())]
+    #[error("{}: char_offset {char_offset} is past the end of line {line}, which has {length} characters. Use a smaller one, or go on with the next line.", .path.display())]
     CharOffsetPastEnd {
         path: PathBuf,
         line: u64,

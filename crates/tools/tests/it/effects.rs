@@ -15,7 +15,10 @@ fn effects_name_what_is_touched() {
         (
             "Read",
             json!({"file_path": file}),
-            Effects::reading([file.clone()]),
+            Effects {
+                in_order: true,
+                ..Effects::reading([file.clone()])
+            },
         ),
         ("Read", json!({"file_path": missing}), Effects::READS),
         (

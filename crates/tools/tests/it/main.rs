@@ -1,5 +1,6 @@
 //! The built-in tools from outside, as the engine calls them.
 //!
+//! - `again`: a second Read of the same
 //! - `session`: a project, services and one call after the other
 //! - `schemas`: the definitions the model is sent
 //! - `texts`: what the model reads of results and errors
@@ -18,6 +19,7 @@
 )]
 #![expect(clippy::type_complexity, reason = "rows of tables are tuples")]
 
+mod again;
 mod cards;
 mod contract;
 mod effects;

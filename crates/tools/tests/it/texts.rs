@@ -98,7 +98,7 @@ async fn read_long_files_and_lines() {
         json!({"file_path": "many.txt"}),
         json!({"file_path": "many.txt", "allow_large": true}),
         json!({"file_path": "heavy.txt"}),
-        json!({"file_path": "heavy.txt", "offset": 1, "limit": 200}),
+        json!({"file_path": "heavy.txt", "offset": 2, "limit": 200}),
         json!({"file_path": "wide.txt"}),
         json!({"file_path": "wide.txt", "offset": 1, "limit": 1, "char_offset": 2000}),
         json!({"file_path": "wide.txt", "offset": 1, "limit": 1, "char_offset": 4000}),
