@@ -11,6 +11,7 @@
 //! - `effects`: what a call touches, and how it ends when cancelled
 //! - `contract`: what every tool must keep to
 //! - `media`: pictures and notebooks; `pdf`: PDFs
+//! - `parts`: a file larger than an answer, read to its end
 //! - `grep`: the same text as ripgrep's
 
 #![expect(
@@ -25,6 +26,7 @@ mod contract;
 mod effects;
 mod grep;
 mod media;
+mod parts;
 #[cfg(feature = "pdf")]
 mod pdf;
 mod schemas;

@@ -3,10 +3,10 @@
 //! Only where the content, judged by its hash, is what that answer showed, and never twice in a row:
 //! who asks a third time has lost it. Programs get the same value either way.
 
+use std::path::Path;
+
 use haft_contract::{CallContext, Content, ToolError, ToolOutput};
 use haft_journal::{Journal, resolve};
-
-use std::path::Path;
 
 use crate::paths::shown;
 
