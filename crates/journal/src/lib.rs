@@ -13,7 +13,7 @@
 //! - `text`, `encoding`, `lines`, `page`: bytes shown as numbered lines.
 //! - [`edit`]: pure functions from bytes and a change to the spliced bytes.
 //! - [`notebook`]: the same for one cell of a notebook.
-//! - `patch`, `nearby`: what changed; which name was meant.
+//! - `patch`, `nearby`, `spelling`: what changed; which name was meant.
 //!
 //! Synchronous, and knows nothing of tools.
 
@@ -32,6 +32,7 @@ pub mod notebook;
 mod open;
 mod page;
 mod patch;
+mod spelling;
 mod stamp;
 mod text;
 mod ticket;
@@ -50,6 +51,7 @@ pub use nearby::nearby;
 pub use open::{Resolved, resolve};
 pub use page::{Page, PageLine, PageRequest, estimate_tokens};
 pub use patch::{Hunk, Patch};
+pub use spelling::{looks_like, respelt};
 pub use stamp::{ContentHash, Stamp};
 pub use text::{Encoding, TextFacts, readable_text};
 pub use ticket::Ticket;

@@ -15,7 +15,7 @@ mod write;
 use std::{io, path::Path};
 
 use haft_contract::{Access, CallContext, PermissionMode, Profile};
-use haft_journal::{JournalError, Ticket, nearby, notebook::NotebookError};
+use haft_journal::{JournalError, Ticket, looks_like, nearby, notebook::NotebookError, respelt};
 
 pub(crate) use edit::Edit;
 pub(crate) use ls::Ls;
@@ -27,7 +27,7 @@ pub(crate) use replace_in_files::ReplaceInFiles;
 pub(crate) use undo::Undo;
 pub(crate) use write::Write;
 
-use crate::paths::shown;
+use crate::paths::{shown, spelt};
 
 /// What the tools of this family have in common.
 fn profile(access: Access, paths: &'static [&'static str], search_hint: &'static str) -> Profile {
@@ -88,9 +88,20 @@ fn is_missing(error: &io::Error) -> bool {
 
 /// A missing file, with the names that may have been meant.
 fn missing(path: &Path, cwd: &Path) -> String {
+    if let Some(alike) = respelt(path) {
+        return format!(
+            "{} does not exist, but {} does: the same name in other Unicode characters. Write it \
+             exactly like that, escapes included.",
+            path.display(),
+            spelt(&alike.to_string_lossy())
+        );
+    }
     let near: Vec<String> = nearby(path, Some(cwd))
         .iter()
-        .map(|near| shown(near, cwd))
+        .map(|near| match looks_like(near, path) {
+            true => spelt(&near.to_string_lossy()),
+            false => shown(near, cwd),
+        })
         .collect();
     let hint = if near.is_empty() {
         "Check the spelling, or look for it with Glob.".to_owned()

@@ -20,7 +20,14 @@ fn effects_name_what_is_touched() {
                 ..Effects::reading([file.clone()])
             },
         ),
-        ("Read", json!({"file_path": missing}), Effects::READS),
+        (
+            "Read",
+            json!({"file_path": missing}),
+            Effects {
+                in_order: true,
+                ..Effects::READS
+            },
+        ),
         (
             "Write",
             json!({"file_path": missing, "content": ""}),

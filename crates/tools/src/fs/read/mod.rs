@@ -19,7 +19,7 @@ use haft_contract::{
     Access, CallContext, Card, Check, Content, Effects, Profile, Tool, ToolError, ToolOutput,
     output::Source, view::plain,
 };
-use haft_journal::{Journal, JournalError};
+use haft_journal::{Journal, JournalError, resolve, respelt};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -27,8 +27,12 @@ use serde_json::Value;
 use again::Found;
 pub use pdf::PdfReader;
 
-use super::{explain, is_missing, is_notebook, missing, profile};
-use crate::{blocking::blocking, paths::shown, words::counted};
+use super::{explain, is_missing, is_notebook, missing, profile, ticket};
+use crate::{
+    blocking::blocking,
+    paths::{shown, spelt},
+    words::counted,
+};
 
 /// Files up to this size are read where the call runs: handing them to another thread costs 20 µs,
 /// which is more than reading 1 KiB (16 µs) and a third of reading this much (70 µs).
@@ -96,14 +100,14 @@ impl Tool for Read {
     }
 
     fn effects(&self, input: &Input) -> Effects {
-        if input.file_path.exists() {
-            Effects {
-                in_order: true, // a second Read may point to the first
-                ..Effects::reading([input.file_path.clone()])
-            }
-        } else {
-            // The error names files that were perhaps meant, so it depends on more than the path.
-            Effects::READS
+        let effects = match input.file_path.exists() {
+            true => Effects::reading([input.file_path.clone()]),
+            // The answer tells of files that were perhaps meant, so it depends on more than the path.
+            false => Effects::READS,
+        };
+        Effects {
+            in_order: true, // a second Read may point to the first
+            ..effects
         }
     }
 
@@ -111,7 +115,7 @@ impl Tool for Read {
         if let Some(pages) = input.pages() {
             pdf::Pages::parse(pages).map_err(ToolError::Refused)?;
         }
-        let path = cx.cwd.join(&input.file_path);
+        let path = meant(input, cx).await?;
         match fs::metadata(&path) {
             Ok(found) if found.is_dir() => {
                 let error = JournalError::IsDirectory { path };
@@ -132,9 +136,17 @@ impl Tool for Read {
         if cx.cancel.is_cancelled() {
             return Err(ToolError::Cancelled);
         }
-        let path = cx.cwd.join(&input.file_path);
+        let path = meant(input, cx).await?;
         let found = look(input, &path, cx).await?;
-        again::once(found, &path, cx)
+        let mut output = again::once(found, &path, cx)?;
+        if path != cx.cwd.join(&input.file_path) {
+            let name = spelt(&shown(&path, &cx.cwd));
+            add_note(
+                &mut output,
+                &format!("note: the name of this file is {name}; write it so to change the file"),
+            );
+        }
+        Ok(output)
     }
 
     fn render_use(&self, input: &Input) -> Option<Card> {
@@ -181,6 +193,41 @@ impl Tool for Read {
         };
         let card = self.render_use(input)?.with_summary(summary);
         Some(plain::result(card, output))
+    }
+}
+
+/// The file that is meant: the one that is named or, where there is none, the only one whose name
+/// looks the same. Permission was given for what is named, so that one must lie inside.
+async fn meant(input: &Input, cx: &CallContext) -> Result<PathBuf, ToolError> {
+    let path = cx.cwd.join(&input.file_path);
+    if !fs::metadata(&path).is_err_and(|error| is_missing(&error)) {
+        return Ok(path);
+    }
+    let inside = ticket(Read::NAME, cx);
+    blocking(move || {
+        let is_inside = |alike: &PathBuf| {
+            let resolved = resolve(alike);
+            resolved.is_ok_and(|resolved| inside.covers(&resolved.real))
+        };
+        respelt(&path).filter(is_inside).unwrap_or(path)
+    })
+    .await
+}
+
+/// Adds a note to what the model reads.
+fn add_note(output: &mut ToolOutput, note: &str) {
+    let mut texts = output
+        .content
+        .iter_mut()
+        .rev()
+        .filter_map(|block| match block {
+            Content::Text { text } => Some(text),
+            _ => None,
+        });
+    match texts.next() {
+        // Writing to a string cannot fail.
+        Some(text) => drop(write!(text, "\n[{note}]")),
+        None => output.content.push(Content::text(format!("[{note}]"))),
     }
 }
 
