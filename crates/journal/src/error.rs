@@ -49,6 +49,8 @@ pub enum JournalError {
         char_offset: u64,
         length: u64,
     },
+    #[error("{} is a special file that does not say where it ends: it can be read in part, and not be changed.", .path.display())]
+    Endless { path: PathBuf },
     #[error("{} is too large for this ({size} bytes, limit {limit}). Use a shell command on it instead.", .path.display())]
     TooLarge {
         path: PathBuf,

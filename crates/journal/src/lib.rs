@@ -8,7 +8,7 @@
 //!
 //! - [`Journal`]: one per session; `read`, `write`, `edit` and their checks.
 //! - `ledger`: what this session has seen of each file; `freshness` judges by it.
-//! - `open`, `lock`, `commit`: the file system, never blocking, never half done.
+//! - `open`, `special`, `lock`, `commit`: the file system, never blocking, never half done.
 //! - [`Ticket`], [`History`]: where a call may write, and how it is taken back.
 //! - `text`, `encoding`, `lines`, `page`: bytes shown as numbered lines.
 //! - [`edit`]: pure functions from bytes and a change to the spliced bytes.
@@ -32,6 +32,7 @@ pub mod notebook;
 mod open;
 mod page;
 mod patch;
+mod special;
 mod spelling;
 mod stamp;
 mod text;

@@ -337,7 +337,19 @@ fn files_without_a_size_are_read() {
         .read("/proc/self/status".as_ref(), &PageRequest::default())
         .unwrap();
     assert!(page.lines[0].text.starts_with("Name:"));
-    assert!(!page.empty && !page.truncated_by_size);
+    assert!(!page.empty && !page.unended);
+    // Some megabytes, and it says 0 bytes.
+    let request = PageRequest {
+        max_lines: u64::MAX,
+        max_tokens: u64::MAX,
+        ..PageRequest::default()
+    };
+    let page = desk.journal.read("/proc/kallsyms".as_ref(), &request);
+    let page = page.unwrap();
+    let bytes: usize = page.lines.iter().map(|line| line.text.len() + 1).sum();
+    assert!((250 << 10..=257 << 10).contains(&bytes), "{bytes}");
+    assert!(page.unended && page.sight.partial && !page.whole);
+    assert_eq!((page.total_lines, page.next_offset), (None, None));
 }
 
 /// Reads a file to its end by what each page says: the next line, and where a cut line goes on.

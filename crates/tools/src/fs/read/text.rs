@@ -91,7 +91,7 @@ pub(super) fn range(page: &Page, request: &PageRequest, of: Option<u64>) -> Stri
 /// Which lines these are and how to go on, unless they are the whole file.
 fn position(page: &Page, request: &PageRequest) -> Option<String> {
     let all_lines = page.first <= 1 && page.next_offset.is_none();
-    if all_lines && !page.truncated_by_size && request.char_offset == 0 {
+    if all_lines && !page.unended && request.char_offset == 0 {
         return None;
     }
     let mut note = String::new();
@@ -106,9 +106,7 @@ fn position(page: &Page, request: &PageRequest) -> Option<String> {
         Some(next) => {
             let _ = write!(note, "; continue with offset {next}");
         }
-        None if page.truncated_by_size => {
-            note.push_str("; the rest of this special file is not read")
-        }
+        None if page.unended => note.push_str("; the rest of this special file is not read"),
         None => note.push_str("; the end of the file"),
     }
     Some(note)
@@ -133,7 +131,7 @@ fn peculiarities(page: &Page) -> Option<String> {
         BreakStyle::None | BreakStyle::Lf => {}
     }
     let shows_the_end = page.next_offset.is_none();
-    if facts.final_newline == Some(false) && shows_the_end && !page.truncated_by_size {
+    if facts.final_newline == Some(false) && shows_the_end {
         notes.push("no line break at the end of the file".to_owned());
     }
     let indents = |start: &str| page.lines.iter().any(|line| line.text.starts_with(start));
