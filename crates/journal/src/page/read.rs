@@ -181,10 +181,7 @@ fn scan(
     }
     let collected = collector.finish();
     if !whole {
-        valid = !collected
-            .lines
-            .iter()
-            .any(|line| line.text.contains(char::REPLACEMENT_CHARACTER));
+        valid = !collected.lossy; // nobody looked at the rest
     }
     Ok(Reading {
         collected,

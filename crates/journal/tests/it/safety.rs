@@ -252,3 +252,30 @@ fn a_full_disk_changes_nothing() {
     assert_eq!(content, b"a\n");
     assert_eq!(names, ["file", "twin"]);
 }
+
+/// Above 64 MB what is not UTF-8 is only shown with U+FFFD: that never reaches the file.
+#[test]
+fn a_large_file_that_was_shown_lossily_is_edited_byte_for_byte_or_not_at_all() {
+    let (head, tail) = (b"\x81 caf\xe9 au lait\n", b"last caf\xe9\n");
+    let content = |last: &[u8]| {
+        let mut content = head.to_vec();
+        content.resize(64 << 20, b'.');
+        content.extend_from_slice(b"\n");
+        content.extend_from_slice(last);
+        content
+    };
+    let before = content(tail);
+    let desk = Desk::new();
+    desk.put("file", &before);
+    let page = desk.read("file").unwrap();
+    assert!(page.facts.lossy && page.sight.hash.is_none());
+    assert!(page.lines[0].text.starts_with("\u{fffd} caf\u{fffd} au"));
+    assert_says(
+        desk.edit("file", "last caf\u{fffd}", "last tea"), // as it was shown
+        &["not UTF-8"],
+    );
+    assert_says(desk.edit("file", "last", "derni\u{e8}re"), &["not UTF-8"]);
+    assert!(desk.get("file") == before);
+    desk.edit("file", "last", "first and last").unwrap();
+    assert!(desk.get("file") == content(b"first and last caf\xe9\n"));
+}
