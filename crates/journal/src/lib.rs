@@ -44,7 +44,7 @@ pub use encoding::CodePage;
 pub use error::JournalError;
 pub use journal::{
     Applied, AppliedFile, Edited, Extent, FileChange, Journal, NOTEBOOK_LIMIT, NotebookEdited,
-    Outcome, Raw, Written,
+    Outcome, Raw, Written, settle_crashed,
 };
 pub use ledger::{Ledger, SeenBy, Shown, Sight};
 pub use lines::BreakStyle;

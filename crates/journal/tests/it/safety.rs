@@ -57,9 +57,9 @@ fn hard_links_stay_one_file() {
 }
 
 #[test]
-fn mode_and_attributes_are_kept() {
+fn v075_mode_and_attributes_are_kept() {
     for mode in [0o755, 0o600, 0o640, 0o4755] {
-        let desk = Desk::with_read("a\n"); // 75
+        let desk = Desk::with_read("a\n");
         set_mode(&desk, "file", mode);
         let path = desk.path("file");
         let supported = setxattr(&path, "user.k", b"value", XattrFlags::empty()).is_ok();
@@ -223,7 +223,7 @@ fn failures_leave_no_litter() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_changes_nothing() {
+fn v078_a_full_disk_changes_nothing() {
     let desk = Desk::new();
     fs::create_dir(desk.path("small")).unwrap();
     let mounted = std::process::Command::new("mount")
@@ -237,7 +237,7 @@ fn a_full_disk_changes_nothing() {
     }
     desk.put("small/file", "a\n");
     desk.read("small/file").unwrap();
-    let edited = desk.edit("small/file", "a", &"b".repeat(1 << 20)); // 78
+    let edited = desk.edit("small/file", "a", &"b".repeat(1 << 20));
     let written = desk.write("small/new/file", &"b".repeat(1 << 20));
     fs::hard_link(desk.path("small/file"), desk.path("small/twin")).unwrap();
     let in_place = desk.edit("small/file", "a", &"b".repeat(1 << 20));

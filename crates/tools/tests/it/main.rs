@@ -4,7 +4,7 @@
 //! - `session`: a project, services and one call after the other
 //! - `schemas`: the definitions the model is sent
 //! - `texts`: what the model reads of results and errors
-//! - `vectors`: the spec's test vectors that these tools decide
+//! - `vectors`: the spec's test vectors, and that none is without a test
 //! - `undo`: changes taken back, and where calls may write
 //! - `cards`: what a person sees
 //! - `structured`: what programs read
@@ -18,7 +18,6 @@
     clippy::unwrap_used,
     reason = "helpers of tests fail by panicking, like tests"
 )]
-#![expect(clippy::type_complexity, reason = "rows of tables are tuples")]
 
 mod again;
 mod cards;
