@@ -40,6 +40,7 @@ pub(crate) fn escaped(name: &OsStr) -> String {
 }
 
 /// A name letter by letter, as JSON writes it: shows what cannot be seen, and can be sent back so.
+#[cfg(feature = "fs")]
 pub(crate) fn spelt(name: &str) -> String {
     let mut text = String::new();
     for character in name.chars() {
@@ -108,6 +109,7 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "fs")]
     #[test]
     fn a_name_is_spelt_as_json_writes_it() {
         let cases = [

@@ -14,8 +14,10 @@ mod write;
 
 use std::{io, path::Path};
 
-use haft_contract::{Access, CallContext, PermissionMode, Profile};
-use haft_journal::{JournalError, Ticket, looks_like, nearby, notebook::NotebookError, respelt};
+use haft_contract::{Access, CallContext, PermissionMode, Profile, ToolError};
+use haft_journal::{
+    Journal, JournalError, Ticket, looks_like, nearby, notebook::NotebookError, respelt,
+};
 
 pub(crate) use edit::Edit;
 pub(crate) use ls::Ls;
@@ -27,7 +29,10 @@ pub(crate) use replace_in_files::ReplaceInFiles;
 pub(crate) use undo::Undo;
 pub(crate) use write::Write;
 
-use crate::paths::{shown, spelt};
+use crate::{
+    blocking::blocking,
+    paths::{shown, spelt},
+};
 
 /// What the tools of this family have in common.
 fn profile(access: Access, paths: &'static [&'static str], search_hint: &'static str) -> Profile {
@@ -49,6 +54,17 @@ fn ticket(tool: &str, cx: &CallContext) -> Ticket {
     let permissions = &cx.permissions;
     let within = permissions.directories.iter().chain(&*permissions.granted);
     Ticket::new(call, tool, within.cloned())
+}
+
+/// Asks the journal, on a thread that may wait for the disk. Its error comes as text: before a call is
+/// permitted it is a refusal, afterwards a failure.
+async fn ask<T: Send + 'static>(
+    cx: &CallContext,
+    question: impl FnOnce(&Journal) -> Result<T, JournalError> + Send + 'static,
+) -> Result<Result<T, String>, ToolError> {
+    let journal = cx.services.get::<Journal>()?;
+    let cwd = cx.cwd.clone();
+    blocking(move || question(&journal).map_err(|error| explain(error, &cwd))).await
 }
 
 /// The text of a journal's error, completed with what only a tool knows: the working directory, and
