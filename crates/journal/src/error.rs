@@ -42,13 +42,15 @@ pub enum JournalError {
         offset: u64,
         total_lines: u64,
     },
-    #[error("{}: char_offset {char_offset} is past the end of line {line}, which has {length} characters.", .path.display())]
+    #[error("{}: char_offset {char_offset} is past the end of line {line}, which has {length} characters. Use a smaller one, or go on with the next line.", .path.display())]
     CharOffsetPastEnd {
         path: PathBuf,
         line: u64,
         char_offset: u64,
         length: u64,
     },
+    #[error("{} is a special file that does not say where it ends: it can be read in part, and not be changed.", .path.display())]
+    Endless { path: PathBuf },
     #[error("{} is too large for this ({size} bytes, limit {limit}). Use a shell command on it instead.", .path.display())]
     TooLarge {
         path: PathBuf,

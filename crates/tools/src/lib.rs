@@ -70,6 +70,14 @@ pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> S
     services
 }
 
+/// Settles what sessions that were killed left half done. `project` is the folder of all sessions
+/// of a project, each with its session folder in it.
+pub fn settle_crashed(project: &Path) {
+    #[cfg(feature = "fs")]
+    haft_journal::settle_crashed(project);
+    let _ = project; // a build without files has nothing to settle
+}
+
 #[cfg(any(feature = "fs", feature = "search"))]
 fn or_new<T: Send + Sync + 'static>(services: Services, make: impl FnOnce() -> T) -> Services {
     if services.get::<T>().is_ok() {
