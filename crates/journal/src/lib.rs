@@ -19,6 +19,7 @@
 
 mod commit;
 pub mod edit;
+mod effort;
 mod encoding;
 mod error;
 mod freshness;

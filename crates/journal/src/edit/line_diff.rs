@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
+use crate::effort::spend;
 use crate::lines::Line;
 
 /// Changes of more lines, old and new together, count as one block: the search for
@@ -30,6 +31,7 @@ pub(super) fn blocks(old: &[&[u8]], new: &[&[u8]]) -> Vec<Block> {
     let (old_rest, new_rest) = (&old[head..], &new[head..]);
     let ends = old_rest.iter().rev().zip(new_rest.iter().rev());
     let tail = ends.take_while(equal_pairs).count();
+    spend(head + tail + 1);
     let old_middle = &old_rest[..old_rest.len() - tail];
     let new_middle = &new_rest[..new_rest.len() - tail];
 
@@ -50,7 +52,9 @@ pub(super) fn blocks(old: &[&[u8]], new: &[&[u8]]) -> Vec<Block> {
             false,
         );
     } else {
-        for operation in capture_diff_slices(Algorithm::Myers, old_middle, new_middle) {
+        let operations = capture_diff_slices(Algorithm::Myers, old_middle, new_middle);
+        spend((old_middle.len() + new_middle.len()) * changed(&operations));
+        for operation in operations {
             let shift = |range: Range<usize>| range.start + head..range.end + head;
             let equal = matches!(operation, DiffOp::Equal { .. });
             add(
@@ -66,6 +70,16 @@ pub(super) fn blocks(old: &[&[u8]], new: &[&[u8]]) -> Vec<Block> {
         true,
     );
     found
+}
+
+/// How many lines came or went: what the search for the smallest difference is multiplied by.
+fn changed(operations: &[DiffOp]) -> usize {
+    let changed = operations
+        .iter()
+        .filter(|operation| !matches!(operation, DiffOp::Equal { .. }));
+    changed
+        .map(|operation| operation.old_range().len() + operation.new_range().len())
+        .sum()
 }
 
 #[cfg(test)]

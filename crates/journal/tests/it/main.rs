@@ -9,7 +9,6 @@
 //! - `crash`: kill -9 at any moment; two processes on one file
 //! - `faults`: killed, or an error, at every system call; `strace` makes them, `tree` compares
 //! - `properties`: what must hold for any bytes; `invariants`: that, in one function
-//! - `speed`: no text takes quadratic time
 //! - `replay`: the history of this repository as edits, `damage`d and not
 
 #![expect(
@@ -30,7 +29,6 @@ mod pages;
 mod properties;
 mod replay;
 mod safety;
-mod speed;
 mod strace;
 mod tree;
 mod undo;
