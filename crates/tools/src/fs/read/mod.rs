@@ -19,6 +19,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+#[cfg(feature = "fuzzing")]
+pub use image::invariants::check as check_image;
 pub use pdf::PdfReader;
 
 use super::{explain, is_missing, is_notebook, missing, profile};
