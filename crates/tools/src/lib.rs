@@ -30,6 +30,12 @@ use haft_contract::{DynTool, Services};
 #[cfg(feature = "fs")]
 pub use fs::PdfReader;
 
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing {
+    pub use crate::fs::check_image;
+}
+
 /// Every built-in tool of this build, by name.
 pub fn all() -> Vec<Arc<dyn DynTool>> {
     Vec::from([

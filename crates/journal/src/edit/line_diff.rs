@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::changed::changed;
+use crate::effort::spend;
 use crate::lines::Line;
 
 /// Changes of more lines, old and new together, count as one block: the search for
@@ -29,13 +30,18 @@ pub(super) fn blocks(old: &[&[u8]], new: &[&[u8]]) -> Vec<Block> {
     let (old_rest, new_rest) = (&old[head..], &new[head..]);
     let ends = old_rest.iter().rev().zip(new_rest.iter().rev());
     let tail = ends.take_while(equal_pairs).count();
+    spend(head + tail + 1);
     let old_middle = &old_rest[..old_rest.len() - tail];
     let new_middle = &new_rest[..new_rest.len() - tail];
 
     let changes = if old_middle.len() + new_middle.len() > COMPARED {
         vec![(0..old_middle.len(), 0..new_middle.len())]
     } else {
-        changed(old_middle, new_middle, None)
+        let changes = changed(old_middle, new_middle, None);
+        // What the search for the smallest difference is multiplied by.
+        let edited: usize = changes.iter().map(|(old, new)| old.len() + new.len()).sum();
+        spend((old_middle.len() + new_middle.len()) * edited);
+        changes
     };
     let shift = |range: Range<usize>| range.start + head..range.end + head;
     let mut found: Vec<Block> = Vec::new();

@@ -24,6 +24,8 @@ pub(crate) use ls::Ls;
 pub(crate) use notebook_edit::NotebookEdit;
 pub use read::PdfReader;
 pub(crate) use read::Read;
+#[cfg(feature = "fuzzing")]
+pub use read::check_image;
 #[cfg(feature = "search")]
 pub(crate) use replace_in_files::ReplaceInFiles;
 pub(crate) use undo::Undo;

@@ -25,6 +25,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use again::Found;
+#[cfg(feature = "fuzzing")]
+pub use image::invariants::check as check_image;
 pub use pdf::PdfReader;
 
 use super::{explain, is_missing, is_notebook, missing, profile, ticket};
