@@ -75,11 +75,22 @@ const LINES: [&str; 34] = [
 
 fn call() -> impl Strategy<Value = (&'static str, Value)> {
     let path = prop::sample::select(vec![
-        "/p/a", "/p/src/a.rs", "/p/.env", "/p/.git/config", "/p/private/k", "/etc/hosts", "/h/x",
-        "/p2/a", "/p/../etc/hosts",
+        "/p/a",
+        "/p/src/a.rs",
+        "/p/.env",
+        "/p/.git/config",
+        "/p/private/k",
+        "/etc/hosts",
+        "/h/x",
+        "/p2/a",
+        "/p/../etc/hosts",
     ]);
     let url = prop::sample::select(vec![
-        "https://api.example.com/a", "https://example.com", "https://u@example.com", "ftp://x", "",
+        "https://api.example.com/a",
+        "https://example.com",
+        "https://u@example.com",
+        "ftp://x",
+        "",
     ]);
     prop_oneof![
         6 => (prop::sample::select(&LINES[..]), any::<bool>()).prop_map(|(line, background)| {
@@ -113,7 +124,10 @@ type Written = Vec<(List, &'static str, bool)>;
 
 fn rules() -> impl Strategy<Value = Written> {
     let list = prop::sample::select(vec![List::Deny, List::Ask, List::Allow]);
-    prop::collection::vec((list, prop::sample::select(&RULES[..]), any::<bool>()), 0..8)
+    prop::collection::vec(
+        (list, prop::sample::select(&RULES[..]), any::<bool>()),
+        0..8,
+    )
 }
 
 fn setting() -> Setting {
