@@ -9,7 +9,8 @@ use anyhow::Context;
 use haft::{
     PermissionMode,
     engine::{
-        permissions::{KeepRules, Rules, Scope},
+        hooks::Hooks,
+        permissions::{Bases, KeepRules, Rules, Scope},
         settings::{Flags, Places, Settings, Trust, trust::LocalRules},
     },
 };
@@ -23,6 +24,7 @@ pub(crate) struct Permitted {
     pub(crate) rules: Rules,
     pub(crate) directories: Vec<PathBuf>,
     pub(crate) mode: PermissionMode,
+    pub(crate) hooks: Hooks,
 }
 
 /// The directory to work in.
@@ -48,6 +50,7 @@ pub(crate) fn load(session: &Session, cwd: &Path) -> anyhow::Result<Permitted> {
     settings.trust = Trust::of(&settings.places, &flags, &settings.running_things());
     let rules = settings.rules(&session.allowed_tools, &session.disallowed_tools);
     let directories = settings.directories();
+    let hooks = hooks(&mut settings);
     let from_files = settings.default_mode();
     let mode = if session.dangerously_skip_permissions {
         PermissionMode::BypassPermissions
@@ -74,7 +77,23 @@ pub(crate) fn load(session: &Session, cwd: &Path) -> anyhow::Result<Permitted> {
         rules,
         directories,
         mode,
+        hooks,
     })
+}
+
+fn hooks(settings: &mut Settings) -> Hooks {
+    let bases = Bases {
+        cwd: settings.places.cwd.clone(),
+        home: settings.places.home.clone(),
+        slash: settings.places.cwd.clone(),
+    };
+    let mut handlers = Vec::new();
+    for (scope, file, value) in settings.hooks() {
+        let (read, problems) = haft::engine::hooks::read(scope, file.as_ref(), &value, &bases);
+        handlers.extend(read);
+        settings.problems.extend(problems);
+    }
+    Hooks::new(handlers, &settings.places.cwd)
 }
 
 /// Tells a person what was wrong with the settings, and what was left out.

@@ -29,6 +29,7 @@ pub(crate) async fn session(flags: &Session) -> anyhow::Result<Haft> {
     let mut builder = Haft::builder(&cwd)
         .permission_mode(permitted.mode)
         .rules(permitted.rules)
+        .hooks(permitted.hooks)
         .home(&permitted.settings.places.home)
         .keeper(Arc::new(Keeper(local)))
         .watch(Watch::new(permitted.settings.places, permitted.flags))

@@ -6,6 +6,7 @@ use haft_contract::{Progress, Services, SessionId};
 
 use crate::{
     DefinitionError, Filters, Pool, Registry, ResultStore, Scheduler, SessionContext,
+    hooks::{Common, Hooks},
     layers::{self, Layer, LayerSettings},
     permissions::KeepRules,
     results::Budget,
@@ -31,6 +32,8 @@ pub struct Engine {
     pub(crate) concurrency: usize,
     pub(crate) keeper: Option<Arc<dyn KeepRules>>,
     pub(crate) watch: Option<Watch>,
+    pub(crate) hooks: Hooks,
+    transcript: PathBuf,
 }
 
 impl Engine {
@@ -53,6 +56,16 @@ impl Engine {
             concurrency: DEFAULT_CONCURRENCY,
             keeper: None,
             watch: None,
+            hooks: Hooks::default(),
+        }
+    }
+
+    /// What hooks are told of every event.
+    pub(crate) fn common(&self) -> Common {
+        Common {
+            session_id: self.session.to_string(),
+            transcript_path: self.transcript.clone(),
+            permission_mode: None,
         }
     }
 
@@ -82,6 +95,7 @@ pub struct EngineBuilder {
     concurrency: usize,
     keeper: Option<Arc<dyn KeepRules>>,
     watch: Option<Watch>,
+    hooks: Hooks,
 }
 
 impl EngineBuilder {
@@ -168,11 +182,19 @@ impl EngineBuilder {
         self
     }
 
+    /// Programs of the user's that have a say.
+    #[must_use]
+    pub fn hooks(mut self, hooks: Hooks) -> Self {
+        self.hooks = hooks;
+        self
+    }
+
     /// The engine, and the names its filters asked for that no tool has.
     pub async fn build(self) -> (Arc<Engine>, Vec<String>) {
         let (pool, unknown) = self.registry.pool(&self.filters).await;
         let mut layers = layers::standard(&Arc::new(self.settings));
         layers.extend(self.more_layers);
+        let transcript = self.session_folder.with_extension("jsonl");
         let engine = Engine {
             session: self.session,
             pool,
@@ -184,6 +206,8 @@ impl EngineBuilder {
             concurrency: self.concurrency,
             keeper: self.keeper,
             watch: self.watch,
+            hooks: self.hooks,
+            transcript,
         };
         (Arc::new(engine), unknown)
     }

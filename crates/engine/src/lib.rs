@@ -10,12 +10,15 @@
 //! - [`pipeline`]: one call
 //! - [`scheduler`]: many calls, and the only owner of the session's context
 //! - [`permissions`]: may it run? one pure function
+//! - [`hooks`]: programs of the user's that have a say
+//! - [`settings`]: settings files, and what of them counts
 //! - [`layers`]: what stands around the execution of a call: timeout, cache, rate limit, trace
 //! - [`results`]: what is too long for the model is kept on disk
 //! - [`session`]: what later calls inherit from earlier ones
 //! - [`engine`]: these parts, joined
 
 pub mod engine;
+pub mod hooks;
 pub mod layers;
 mod nearby;
 pub mod permissions;

@@ -11,6 +11,7 @@ use haft_contract::{
 };
 use haft_engine::{
     DefinitionError, Engine, Filters, Registry, SessionContext,
+    hooks::Hooks,
     layers::{Layer, LayerSettings},
     permissions::{KeepRules, Rules},
     settings::Watch,
@@ -56,6 +57,7 @@ pub struct HaftBuilder {
     home: Option<PathBuf>,
     keeper: Option<Arc<dyn KeepRules>>,
     watch: Option<Watch>,
+    hooks: Hooks,
 }
 
 impl HaftBuilder {
@@ -79,6 +81,7 @@ impl HaftBuilder {
             home: std::env::var_os("HOME").map(PathBuf::from),
             keeper: None,
             watch: None,
+            hooks: Hooks::default(),
         }
     }
 
@@ -115,6 +118,12 @@ impl HaftBuilder {
     /// Settings files that may tighten the rules while the session runs.
     pub fn watch(mut self, watch: Watch) -> Self {
         self.watch = Some(watch);
+        self
+    }
+
+    /// Programs of the user's that have a say in calls.
+    pub fn hooks(mut self, hooks: Hooks) -> Self {
+        self.hooks = hooks;
         self
     }
 
@@ -220,6 +229,7 @@ impl HaftBuilder {
         let mut builder = Engine::builder(registry, folder)
             .filters(filters)
             .session(self.session)
+            .hooks(self.hooks)
             .services(services);
         for layer in self.layers {
             builder = builder.layer(layer);

@@ -166,6 +166,13 @@ impl Finding {
         self
     }
 
+    /// The same with more effects.
+    #[must_use]
+    pub fn with_all(mut self, effects: impl IntoIterator<Item = Effect>) -> Self {
+        self.effects.extend(effects);
+        self
+    }
+
     /// The same, starting something.
     #[must_use]
     pub fn starting(mut self, start: Start) -> Self {

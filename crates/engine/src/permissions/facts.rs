@@ -114,8 +114,9 @@ const INTERNAL: [&str; 19] = [
 ];
 
 impl Facts {
-    /// Gathers what is known of a call that is about to run. Follows links, reads nothing else.
-    pub fn of(bound: &dyn BoundCall, cx: &CallContext, setting: &Setting) -> Self {
+    /// Gathers what is known of a call that is about to run, but for its command line
+    /// ([`Self::read_command`]). Follows links, reads nothing else.
+    pub fn of(bound: &dyn BoundCall, cx: &CallContext) -> Self {
         let effects = bound.effects();
         let paths = |reach: &Reach| match reach {
             Reach::Paths(paths) => paths.iter().map(|path| Touched::new(path)).collect(),
@@ -131,7 +132,7 @@ impl Facts {
             }
         }
         let mut facts = Self::bare(&bound.spec().name, bound.input().clone());
-        facts.special(setting);
+        facts.special();
         facts.reads = reads;
         facts.writes = writes;
         facts.opaque = effects.exclusive || effects.writes == Reach::Anything;
@@ -144,7 +145,8 @@ impl Facts {
     /// The same from a tool's name and an input, for any tool of the convention, built in or not.
     pub fn named(tool: &str, input: &Value, setting: &Setting) -> Self {
         let mut facts = Self::bare(canonical(tool), input.clone());
-        facts.special(setting);
+        facts.special();
+        facts.read_command(setting);
         let path = |name: &str| {
             let given = input.get(name)?.as_str()?;
             Some(Touched::new(&absolute(given, setting)))
@@ -186,14 +188,23 @@ impl Facts {
         }
     }
 
+    /// Is there a command line to read?
+    pub fn has_command(&self) -> bool {
+        ["Bash", "Monitor"].contains(&self.tool.as_str())
+    }
+
+    /// Reads the command line of a call that has one.
+    pub fn read_command(&mut self, setting: &Setting) {
+        if self.has_command() {
+            let line = self.input.get("command").and_then(Value::as_str);
+            self.shell = Some(ShellFacts::of(line.unwrap_or_default(), setting));
+        }
+    }
+
     /// What the rules of the convention look at in particular tools.
-    fn special(&mut self, setting: &Setting) {
+    fn special(&mut self) {
         let text = |name: &str| self.input.get(name).and_then(Value::as_str);
         match self.tool.as_str() {
-            "Bash" | "Monitor" => {
-                let line = text("command").unwrap_or_default().to_owned();
-                self.shell = Some(ShellFacts::of(&line, setting));
-            }
             "WebFetch" => {
                 // What has no host leads nowhere a rule could allow.
                 let none = Target {
@@ -230,6 +241,11 @@ impl Facts {
             .iter()
             .filter(move |touched| !policy.may_read(&touched.real));
         written.chain(read).map(|touched| touched.real.as_path())
+    }
+
+    /// Does this rule speak of it, whatever list the rule stands in?
+    pub fn is_hit_by(&self, rule: &super::rules::Rule) -> bool {
+        super::matching::hit(rule, self).is_some()
     }
 
     /// It changes nothing.

@@ -10,12 +10,18 @@ use std::{
     sync::Arc,
 };
 
-use haft_contract::{Answer, CallContext, Check, PermissionMode, Question, RuleList};
+use haft_contract::{
+    Answer, CallContext, Check, ContextPatch, Permission, PermissionMode, Question, RuleList,
+};
+use serde_json::Value;
 
-use super::{Prepared, Settled};
+use super::{
+    Prepared, Settled,
+    hooking::{self, Notes, Requested},
+};
 use crate::{
-    SessionContext,
-    permissions::{Because, Behavior, Facts, Policy, Setting, decide, suggest},
+    Engine, SessionContext,
+    permissions::{Because, Behavior, Facts, HookWord, Policy, Setting, decide, suggest},
     scheduler::Slot,
 };
 
@@ -24,7 +30,7 @@ use crate::{
 pub struct Admitted {
     prepared: Prepared,
     granted: Arc<[PathBuf]>,
-    rules: Vec<String>,
+    kept: Kept,
 }
 
 impl Admitted {
@@ -38,9 +44,9 @@ impl Admitted {
         &self.granted
     }
 
-    /// Rules that a person wants kept from now on.
-    pub(crate) fn rules(&self) -> &[String] {
-        &self.rules
+    /// What is to be kept of the judging; once.
+    pub(crate) fn take_kept(&mut self) -> Kept {
+        std::mem::take(&mut self.kept)
     }
 
     pub(super) fn into_call(self) -> Prepared {
@@ -48,127 +54,303 @@ impl Admitted {
     }
 }
 
-/// Checks the call's meaning and decides whether it may run, asking a person if need be.
+/// Checks the call's meaning, hears the hooks, and decides whether it may run, asking a person if
+/// need be.
 pub(crate) async fn admit(
     prepared: Prepared,
     cx: &CallContext,
     context: &SessionContext,
-    policy: &Policy,
+    engine: &Engine,
     slot: &mut Slot,
 ) -> Result<Admitted, Settled> {
-    let setting = Setting {
-        cwd: cx.cwd.to_path_buf(),
-        home: context.home.clone(),
+    let mut judge = Judge {
+        cx,
+        context,
+        engine,
+        policy: Policy::of(context, engine.results.real_folder()),
+        setting: Setting {
+            cwd: cx.cwd.to_path_buf(),
+            home: context.home.clone(),
+        },
+        slot,
+        kept: Kept::default(),
     };
-    let facts = Facts::of(&*prepared.bound, cx, &setting);
-    let decision = decide(policy, &facts);
-    let mut rules = Vec::new();
-    tracing::debug!(call = %cx.call, tool = prepared.name(), ?decision.behavior, because = %decision.because);
-    let outside = matches!(decision.because, Because::Outside(_));
-    if decision.behavior == Behavior::Deny {
-        return Err(rejected(
-            &prepared,
-            denial(&prepared, &decision.because, policy),
-        ));
+    let (prepared, granted) = judge.judge(prepared).await?;
+    Ok(Admitted {
+        prepared,
+        granted,
+        kept: judge.kept,
+    })
+}
+
+/// What is to be kept of the judging, beyond the call.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    /// Rules that a person wants from now on.
+    pub(crate) rules: Vec<String>,
+    /// Changes of the session that a hook wants.
+    pub(crate) patches: Vec<ContextPatch>,
+    /// What hooks want said.
+    pub(crate) notes: Notes,
+}
+
+struct Judge<'a> {
+    cx: &'a CallContext,
+    context: &'a SessionContext,
+    engine: &'a Engine,
+    policy: Policy,
+    setting: Setting,
+    slot: &'a mut Slot,
+    kept: Kept,
+}
+
+impl Judge<'_> {
+    async fn judge(
+        &mut self,
+        mut prepared: Prepared,
+    ) -> Result<(Prepared, Arc<[PathBuf]>), Settled> {
+        let mut word = HookWord::Silent;
+        let mut heard = false;
+        loop {
+            let mut facts = Facts::of(&*prepared.bound, self.cx);
+            // What is denied or lies outside is not even looked at before it is permitted.
+            let early = decide(&self.policy, &facts);
+            let unseen = early.behavior == Behavior::Deny
+                || matches!(early.because, Because::Outside(_) | Because::Sensitive(_));
+            let checked = if unseen {
+                None
+            } else {
+                Some(self.check(&prepared).await?)
+            };
+            // Hooks and the reading of a command line side by side.
+            let before = if heard {
+                facts.read_command(&self.setting);
+                None
+            } else {
+                let hooks = hooking::before(self.engine, &prepared, self.context, &self.setting);
+                let reading = read_command(facts, self.setting.clone());
+                let (before, read) = tokio::join!(hooks, reading);
+                facts = read;
+                Some(before)
+            };
+            heard = true;
+            let mut denied = None;
+            if let Some(before) = before {
+                self.kept.notes = before.notes;
+                word = before.word;
+                denied = before.denied;
+                if denied.is_none()
+                    && let Some(input) = before.updated_input
+                {
+                    prepared = self.again(&prepared, input)?;
+                    continue;
+                }
+            }
+            facts.hook = word;
+            let decision = if facts.has_command() || word != HookWord::Silent {
+                decide(&self.policy, &facts)
+            } else {
+                early
+            };
+            tracing::debug!(call = %self.cx.call, tool = prepared.name(), ?decision.behavior, because = %decision.because);
+            if decision.behavior == Behavior::Deny {
+                return Err(rejected(
+                    &prepared,
+                    denial(&prepared, &decision.because, &self.policy),
+                ));
+            }
+            if let Some(why) = denied {
+                return Err(rejected(&prepared, why));
+            }
+            let mut because = (decision.behavior == Behavior::Ask).then_some(decision.because);
+            if because.is_none()
+                && let Some(Check::Ask(reason)) = &checked
+            {
+                because = Some(Because::Tool(reason.clone()));
+            }
+            if let Some(because) = because {
+                if self.policy.mode == PermissionMode::DontAsk {
+                    return Err(rejected(
+                        &prepared,
+                        denial(&prepared, &because, &self.policy),
+                    ));
+                }
+                if let Some(input) = self.ask(&prepared, &facts, &because).await? {
+                    // What a hook wrote is judged like any other call, but its consent stands.
+                    prepared = self.again(&prepared, input)?;
+                    word = HookWord::Allow;
+                    continue;
+                }
+            }
+            if checked.is_none()
+                && let Check::Ask(reason) = self.check(&prepared).await?
+            {
+                self.ask(&prepared, &facts, &Because::Tool(reason)).await?;
+            }
+            let granted: BTreeSet<&Path> = facts.outside(&self.policy).collect();
+            let granted = granted.into_iter().map(Path::to_path_buf).collect();
+            return Ok((prepared, granted));
+        }
     }
-    if decision.behavior == Behavior::Ask && outside {
-        rules.extend(
-            ask(
-                &prepared,
-                &facts,
-                &decision.because,
-                context,
-                policy,
-                cx,
-                slot,
-            )
-            .await?,
-        );
+
+    /// The same call with the input of a hook.
+    fn again(&self, prepared: &Prepared, input: Value) -> Result<Prepared, Settled> {
+        let call = hooking::again(prepared, input);
+        super::prepare(&self.engine.pool, call, prepared.call, &self.cx.cwd)
     }
-    let checked = tokio::select! {
-        checked = prepared.bound.check(cx) => checked,
-        () = cx.cancel.cancelled() => return Err(rejected(&prepared, super::INTERRUPTED.to_owned())),
-    };
-    let because = match checked {
-        Err(error) => {
+
+    /// Does it make sense?
+    async fn check(&self, prepared: &Prepared) -> Result<Check, Settled> {
+        let checked = tokio::select! {
+            checked = prepared.bound.check(self.cx) => checked,
+            () = self.cx.cancel.cancelled() => {
+                return Err(rejected(prepared, super::INTERRUPTED.to_owned()));
+            }
+        };
+        checked.map_err(|error| {
             let card = prepared.bound.render_error(&error);
-            return Err(Settled::misuse(
+            Settled::misuse(
                 prepared.name(),
                 &error.to_string(),
                 card,
                 prepared.repairs.clone(),
-            ));
-        }
-        Ok(Check::Ask(reason)) => Some(Because::Tool(reason)),
-        Ok(Check::Pass) if decision.behavior == Behavior::Ask && !outside => Some(decision.because),
-        Ok(Check::Pass) => None,
-    };
-    if let Some(because) = because {
-        if policy.mode == PermissionMode::DontAsk {
-            return Err(rejected(&prepared, denial(&prepared, &because, policy)));
-        }
-        rules.extend(ask(&prepared, &facts, &because, context, policy, cx, slot).await?);
+            )
+        })
     }
-    let granted: BTreeSet<&Path> = facts.outside(policy).collect();
-    let granted = granted.into_iter().map(Path::to_path_buf).collect();
-    Ok(Admitted {
-        prepared,
-        granted,
-        rules,
+
+    /// Puts the question to the hooks, then to a person. `Some`: a hook agrees, with another input.
+    /// Waiting for a person holds no slot.
+    async fn ask(
+        &mut self,
+        prepared: &Prepared,
+        facts: &Facts,
+        because: &Because,
+    ) -> Result<Option<Value>, Settled> {
+        let rules = suggest(&self.policy, facts, &self.context.bases());
+        let requested =
+            hooking::request(self.engine, prepared, &rules, self.context, &self.setting).await;
+        match requested {
+            Requested::Silent => {}
+            Requested::Allow {
+                updated_input,
+                updates,
+            } => {
+                self.kept.patches.extend(updates.iter().flat_map(update));
+                return Ok(updated_input);
+            }
+            Requested::Deny { message, stop } => {
+                self.kept.notes.stop = stop;
+                return Err(rejected(prepared, message));
+            }
+        }
+        let reason = match &facts.command {
+            Some(command) => format!("{because}: {command}"),
+            None => because.to_string(),
+        };
+        let question = Question {
+            call: self.cx.call,
+            tool: prepared.name().to_owned(),
+            card: prepared.card(),
+            reason,
+            rules: rules.clone(),
+        };
+        let cx = self.cx;
+        let answer = self
+            .slot
+            .without(async {
+                tokio::select! {
+                    answer = cx.services.approver().ask(question) => Some(answer),
+                    () = cx.cancel.cancelled() => None,
+                }
+            })
+            .await;
+        let name = prepared.name();
+        let message = match answer {
+            Some(Answer::Allow) => return Ok(None),
+            Some(Answer::Always) => {
+                self.kept.rules.extend(rules);
+                return Ok(None);
+            }
+            Some(Answer::Deny { reason: None }) => format!(
+                "The user did not permit this call to {name}. Do not try it again; ask what they \
+                 want instead."
+            ),
+            Some(Answer::Deny {
+                reason: Some(reason),
+            }) => {
+                format!("The user did not permit this call to {name}. They said: {reason}")
+            }
+            Some(Answer::Nobody) => format!(
+                "Permission to use {name} was not granted: this session cannot prompt. It needs \
+                 permission because {because}.\n{}",
+                remedy(because, facts, &rules)
+            ),
+            None => super::INTERRUPTED.to_owned(),
+        };
+        Err(rejected(prepared, message))
+    }
+}
+
+/// Reads the command line of a call, if it has one, on a thread that may take its time.
+async fn read_command(mut facts: Facts, setting: Setting) -> Facts {
+    if !facts.has_command() {
+        return facts;
+    }
+    let mut spare = facts.clone();
+    let read = tokio::task::spawn_blocking(move || {
+        facts.read_command(&setting);
+        facts
+    });
+    read.await.unwrap_or_else(|_| {
+        // Nothing is known of it then.
+        spare.opinion = Permission::Deny("its command could not be read".to_owned());
+        spare
     })
 }
 
-/// Puts the question to a person; the rules they want kept come back. Waiting for them holds no slot.
-async fn ask(
-    prepared: &Prepared,
-    facts: &Facts,
-    because: &Because,
-    context: &SessionContext,
-    policy: &Policy,
-    cx: &CallContext,
-    slot: &mut Slot,
-) -> Result<Vec<String>, Settled> {
-    let rules = suggest(policy, facts, &context.bases());
-    let reason = match &facts.command {
-        Some(command) => format!("{because}: {command}"),
-        None => because.to_string(),
-    };
-    let question = Question {
-        call: cx.call,
-        tool: prepared.name().to_owned(),
-        card: prepared.card(),
-        reason,
-        rules: rules.clone(),
-    };
-    let answer = slot
-        .without(async {
-            tokio::select! {
-                answer = cx.services.approver().ask(question) => Some(answer),
-                () = cx.cancel.cancelled() => None,
-            }
-        })
-        .await;
-    let name = prepared.name();
-    let message = match answer {
-        Some(Answer::Allow) => return Ok(Vec::new()),
-        Some(Answer::Always) => return Ok(rules),
-        Some(Answer::Deny { reason: None }) => format!(
-            "The user did not permit this call to {name}. Do not try it again; ask what they want \
-             instead."
-        ),
-        Some(Answer::Deny {
-            reason: Some(reason),
-        }) => {
-            format!("The user did not permit this call to {name}. They said: {reason}")
+/// A change of permissions as hooks write it.
+fn update(update: &Value) -> Vec<ContextPatch> {
+    let text =
+        |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
+    match update.get("type").and_then(Value::as_str) {
+        Some("addRules") => {
+            let list = match update.get("behavior").and_then(Value::as_str) {
+                Some("allow") => RuleList::Allow,
+                Some("ask") => RuleList::Ask,
+                Some("deny") => RuleList::Deny,
+                _ => return Vec::new(),
+            };
+            let rules = update.get("rules").and_then(Value::as_array);
+            rules
+                .into_iter()
+                .flatten()
+                .filter_map(|rule| {
+                    let tool = text(rule, "toolName")?;
+                    let rule = match text(rule, "ruleContent") {
+                        Some(content) => format!("{tool}({content})"),
+                        None => tool,
+                    };
+                    Some(ContextPatch::AddRule { list, rule })
+                })
+                .collect()
         }
-        Some(Answer::Nobody) => format!(
-            "Permission to use {name} was not granted: this session cannot prompt. It needs \
-             permission because {because}.\n{}",
-            remedy(because, facts, &rules)
-        ),
-        None => super::INTERRUPTED.to_owned(),
-    };
-    Err(rejected(prepared, message))
+        Some("addDirectories") => {
+            let directories = update.get("directories").and_then(Value::as_array);
+            let paths = directories.into_iter().flatten().filter_map(Value::as_str);
+            paths
+                .map(|path| ContextPatch::AddDirectory { path: path.into() })
+                .collect()
+        }
+        Some("setMode") => {
+            let mode = update.get("mode").cloned().unwrap_or_default();
+            match serde_json::from_value(mode) {
+                // Only the user switches this on.
+                Ok(PermissionMode::BypassPermissions) | Err(_) => Vec::new(),
+                Ok(mode) => vec![ContextPatch::SetMode { mode }],
+            }
+        }
+        _ => Vec::new(),
+    }
 }
 
 fn denial(prepared: &Prepared, because: &Because, policy: &Policy) -> String {

@@ -8,6 +8,7 @@ pub mod admit;
 mod coerce;
 pub mod execute;
 pub mod finish;
+pub(crate) mod hooking;
 mod paths;
 pub mod prepare;
 mod validate;
@@ -52,6 +53,19 @@ pub struct Finished {
 }
 
 impl Finished {
+    /// Adds what hooks want said.
+    pub(crate) fn with_notes(mut self, notes: hooking::Notes) -> Self {
+        for context in notes.context {
+            let text = format!("<system-reminder>\n{context}\n</system-reminder>");
+            self.content.push(Content::text(text));
+        }
+        self.metadata.notices.extend(notes.messages);
+        if let Some(stop) = notes.stop {
+            self.metadata.stop.get_or_insert(stop);
+        }
+        self
+    }
+
     /// The text the model reads, blocks of other kinds left out.
     pub fn text(&self) -> String {
         let texts: Vec<&str> = self.content.iter().filter_map(Content::as_text).collect();
@@ -71,6 +85,12 @@ pub struct Metadata {
     /// Patches that were dropped because the call's effects did not announce any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dropped_patches: Vec<ContextPatch>,
+    /// What hooks want the person to know.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
+    /// A hook wants everything to stop after this call: why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop: Option<String>,
     /// From the call's turn to its result, waiting for a person included.
     #[serde(skip)]
     pub duration: Duration,

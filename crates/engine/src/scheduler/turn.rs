@@ -16,11 +16,9 @@ use haft_contract::{
 use tokio::sync::Notify;
 
 use super::{Scheduler, Shared, claims::Claims, slots::Slot};
-use crate::{
-    permissions::Policy,
-    pipeline::{
-        Finished, INTERRUPTED, Prepared, Settled, admit, execute, finish, prepare, without_outcome,
-    },
+use crate::pipeline::{
+    Finished, INTERRUPTED, Prepared, Settled, admit, execute, finish, hooking, prepare,
+    without_outcome,
 };
 
 /// The calls of one reply, from the first push to the last result. Dropping it interrupts what
@@ -278,13 +276,17 @@ impl Inner {
         let started = Instant::now();
         let mut slot = Slot::take(&self.shared.slots).await;
         let context = self.shared.context().context.clone();
-        let policy = Policy::of(&context, engine.results.real_folder());
         let (call, id) = prepared.ids();
-        match admit(prepared, cx, &context, &policy, &mut slot).await {
-            Ok(admitted) => {
-                self.keep(admitted.rules());
-                let outcome = execute(admitted, cx, &engine.layers).await;
-                finish(outcome, &engine.results, started.elapsed())
+        match admit(prepared, cx, &context, engine, &mut slot).await {
+            Ok(mut admitted) => {
+                let kept = admitted.take_kept();
+                self.keep(&kept.rules, &kept.patches);
+                let mut outcome = execute(admitted, cx, &engine.layers).await;
+                let duration = started.elapsed();
+                let notes = hooking::after(engine, &mut outcome, cx, &context, duration).await;
+                finish(outcome, &engine.results, duration)
+                    .with_notes(kept.notes)
+                    .with_notes(notes)
             }
             Err(settled) => {
                 let mut finished = settled.finish(call, id);
@@ -295,8 +297,8 @@ impl Inner {
     }
 
     /// Keeps rules that a person agreed to: for the session at once, and where the session says.
-    fn keep(&self, rules: &[String]) {
-        if rules.is_empty() {
+    fn keep(&self, rules: &[String], patches: &[ContextPatch]) {
+        if rules.is_empty() && patches.is_empty() {
             return;
         }
         let mut context = self.shared.context();
@@ -306,8 +308,17 @@ impl Inner {
                 rule: rule.clone(),
             });
         }
+        for patch in patches {
+            context.context.apply(patch);
+        }
         drop(context);
-        if let Some(keeper) = &self.shared.engine.keeper {
+        if let Some(keeper) = self
+            .shared
+            .engine
+            .keeper
+            .as_ref()
+            .filter(|_| !rules.is_empty())
+        {
             keeper.keep(rules);
         }
     }

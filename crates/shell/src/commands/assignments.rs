@@ -131,14 +131,15 @@ mod tests {
     #[test]
     fn what_shows_may_be_set() {
         assert_read_only(&each(
-            "export; export -p; export LC_ALL=C; export TZ=UTC LANG=C; export LC_ALL=$x; export TERM; declare; declare -p; \
-             declare -p PATH; declare -f; declare -f ls; declare -F; declare -x TZ=UTC; declare -A map; local x; typeset -p x; \
-             readonly -p; readonly",
+            "export; export -p; export LC_ALL=C; export TZ=UTC LANG=C; export LC_ALL=$x; export \
+             TERM; declare; declare -p; declare -p PATH; declare -f; declare -f ls; declare -F; \
+             declare -x TZ=UTC; declare -A map; local x; typeset -p x; readonly -p; readonly",
         ));
         assert_not_read_only(&each(
-            "export PATH=.; export FOO=1; export $x; export \"$x=1\"; export -n PATH; export -f ls; export LC_ALL=C PATH=.; \
-             export PAGER; declare x=1; declare -x PATH=.; declare -i x=5; declare -i TZ=5; declare -n r=PATH; declare -p x=1; \
-             declare -f x=1; typeset PATH=.; readonly PATH; readonly x=1; local x=1; declare a[0]=1; declare -A $x; \
+            "export PATH=.; export FOO=1; export $x; export \"$x=1\"; export -n PATH; export -f \
+             ls; export LC_ALL=C PATH=.; export PAGER; declare x=1; declare -x PATH=.; declare -i \
+             x=5; declare -i TZ=5; declare -n r=PATH; declare -p x=1; declare -f x=1; typeset \
+             PATH=.; readonly PATH; readonly x=1; local x=1; declare a[0]=1; declare -A $x; \
              declare -p $x; declare x+=1; declare -i x",
         ));
         assert_eq!(
@@ -151,13 +152,15 @@ mod tests {
     #[test]
     fn plain_names_may_be_read_into() {
         assert_read_only(&each(
-            "read; read line; read -r a b; read -r -a list; read -p 'name? ' name; read -d '' x; read -n 1 -t 5 key; \
-             read -u 3 line; mapfile -t lines; readarray lines; mapfile; getopts ab: opt; unset x; unset -v a b; unset LC_ALL",
+            "read; read line; read -r a b; read -r -a list; read -p 'name? ' name; read -d '' x; \
+             read -n 1 -t 5 key; read -u 3 line; mapfile -t lines; readarray lines; mapfile; \
+             getopts ab: opt; unset x; unset -v a b; unset LC_ALL",
         ));
         assert_not_read_only(&each(
-            "read PATH; read -r IFS; read a[0]; read $x; read -r \"$x\"; read -a 'a[$x]'; read -a PATH; mapfile -C x -c 1; \
-             mapfile a[0]; mapfile $x; mapfile PATH; getopts a x[0]; getopts a $x; unset PATH; unset -f ls; unset a[0]; \
-             unset $x; unset -n r; read --odd x; read -e x",
+            "read PATH; read -r IFS; read a[0]; read $x; read -r \"$x\"; read -a 'a[$x]'; read -a \
+             PATH; mapfile -C x -c 1; mapfile a[0]; mapfile $x; mapfile PATH; getopts a x[0]; \
+             getopts a $x; unset PATH; unset -f ls; unset a[0]; unset $x; unset -n r; read --odd \
+             x; read -e x",
         ));
         assert_eq!(effects("read line PATH"), ["env PATH"]);
     }

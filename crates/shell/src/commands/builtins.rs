@@ -339,20 +339,23 @@ mod tests {
     #[test]
     fn questions_to_the_shell_are_harmless() {
         assert_read_only(&each(
-            "echo a; echo $x *; true; false; : x; exit 1; return; break; continue 2; pwd; pwd -P; cd src; cd; cd -; \
-             cd $x; pushd src; pushd; pushd +1; popd; dirs -v; type ls; type -a $x; help cd; hash; hash -r; hash -t ls; jobs -l; wait; \
-             wait 12; wait -n; ulimit -a; ulimit -n; umask; umask -S; times; history; history 5; fc -l; compgen -c; \
-             compgen -A function; complete -p; complete; bind -p; enable; enable -a; alias; alias ls; alias -p; trap; trap -p; \
-             trap -l; trap - EXIT; trap '' INT; trap 2; caller; shopt; shopt -p globstar; shopt -q extglob; shopt -s nullglob; \
-             set; set -e; set -euo pipefail; set +x; set -o; set -- a $x; set -x; let 1+2; exit $x",
+            "echo a; echo $x *; true; false; : x; exit 1; return; break; continue 2; pwd; pwd -P; \
+             cd src; cd; cd -; cd $x; pushd src; pushd; pushd +1; popd; dirs -v; type ls; type -a \
+             $x; help cd; hash; hash -r; hash -t ls; jobs -l; wait; wait 12; wait -n; ulimit -a; \
+             ulimit -n; umask; umask -S; times; history; history 5; fc -l; compgen -c; compgen -A \
+             function; complete -p; complete; bind -p; enable; enable -a; alias; alias ls; alias \
+             -p; trap; trap -p; trap -l; trap - EXIT; trap '' INT; trap 2; caller; shopt; shopt \
+             -p globstar; shopt -q extglob; shopt -s nullglob; set; set -e; set -euo pipefail; \
+             set +x; set -o; set -- a $x; set -x; let 1+2; exit $x",
         ));
         assert_not_read_only(&each(
-            "hash -p ./x ls; jobs -x ls; wait -p x; ulimit -n 10; ulimit $x; umask 000; umask u=rwx; history -c; \
-             history -w out; history -r f; fc -s; fc; fc -e vi 1; compgen -W x; compgen -C x; compgen -F f; complete -C x ls; \
-             complete -F f ls; bind -x x; bind -f f; bind x; enable -f x.so x; enable -n echo; enable echo; alias x=y; \
-             alias $x; unalias ls; bg; fg; disown -a; suspend; shopt -s expand_aliases; shopt -u extdebug; shopt -s $x; set -k; \
-             set -a; set -o posix; set $x; set -m; set -b; set -o allexport; set -eB; let x=1; let i++; let $x; trap $x EXIT; \
-             cd -Z; type --odd",
+            "hash -p ./x ls; jobs -x ls; wait -p x; ulimit -n 10; ulimit $x; umask 000; umask \
+             u=rwx; history -c; history -w out; history -r f; fc -s; fc; fc -e vi 1; compgen -W \
+             x; compgen -C x; compgen -F f; complete -C x ls; complete -F f ls; bind -x x; bind \
+             -f f; bind x; enable -f x.so x; enable -n echo; enable echo; alias x=y; alias $x; \
+             unalias ls; bg; fg; disown -a; suspend; shopt -s expand_aliases; shopt -u extdebug; \
+             shopt -s $x; set -k; set -a; set -o posix; set $x; set -m; set -b; set -o allexport; \
+             set -eB; let x=1; let i++; let $x; trap $x EXIT; cd -Z; type --odd",
         ));
         assert_eq!(effects("cd src"), ["names src"]);
         assert_eq!(effects("cd"), ["names $"]);
@@ -368,8 +371,8 @@ mod tests {
              printf '%d%%n\\n' 5; printf '%5.2f|%-10s' 1 a; printf '%(%F)T\\n' -1; printf",
         ));
         assert_not_read_only(&each(
-            "printf -v x hi; printf -vx hi; printf '%n' x; printf 'a%-5n' x; printf $x; printf \"$x\" a; printf $x a; \
-             printf * a; printf -v $x hi; printf -- $x a",
+            "printf -v x hi; printf -vx hi; printf '%n' x; printf 'a%-5n' x; printf $x; printf \
+             \"$x\" a; printf $x a; printf * a; printf -v $x hi; printf -- $x a",
         ));
     }
 }

@@ -90,14 +90,16 @@ mod tests {
     #[test]
     fn a_word_that_cannot_become_an_operator_is_harmless() {
         assert_read_only(&each(
-            "[ -f a ]; [ -z \"$x\" ]; [ \"$x\" = root ]; [ root = \"$x\" ]; [ 3 -gt 2 ]; [ \"$x\" -gt 3 ]; [ ! -e a ]; \
-             [ \"$x\" ]; [ ! \"$x\" ]; [ ]; test -f a; test; test -n \"$x\"; [ -f a -a -n \"$x\" ]; [ \"$x\" = a -o \"$y\" = b ]; \
-             [ -v name ]; [ -e *.txt ]; [ -d \"$x\" ]; [ a -nt \"$x\" ]; [ \"$x\" != \"$y\" ]; [ \"$x\" -a \"$y\" ]; [ -t 1 ]; \
-             [ -v = x ]; test \"$x\" == \"$y\"",
+            "[ -f a ]; [ -z \"$x\" ]; [ \"$x\" = root ]; [ root = \"$x\" ]; [ 3 -gt 2 ]; [ \"$x\" \
+             -gt 3 ]; [ ! -e a ]; [ \"$x\" ]; [ ! \"$x\" ]; [ ]; test -f a; test; test -n \"$x\"; \
+             [ -f a -a -n \"$x\" ]; [ \"$x\" = a -o \"$y\" = b ]; [ -v name ]; [ -e *.txt ]; [ -d \
+             \"$x\" ]; [ a -nt \"$x\" ]; [ \"$x\" != \"$y\" ]; [ \"$x\" -a \"$y\" ]; [ -t 1 ]; [ \
+             -v = x ]; test \"$x\" == \"$y\"",
         ));
         assert_not_read_only(&each(
-            "[ -f a; [ $x ]; [ $x = a ]; [ a = $x ]; [ \"$x\" \"$y\" ]; [ -v 'a[$x]' ]; [ -v a[0] ]; [ -v \"$x\" ]; [ -R $x ]; \
-             test -v 'a[0]'; test \"$x\" b; [ ! \"$x\" b ]; [ -e * ]; [ *.txt ] x; [ -f a -a \"$x\" \"$y\" ]; [ \"$x\" a = b ]; [ a -o \"$x\" 'a[0]' ]; \
+            "[ -f a; [ $x ]; [ $x = a ]; [ a = $x ]; [ \"$x\" \"$y\" ]; [ -v 'a[$x]' ]; [ -v a[0] \
+             ]; [ -v \"$x\" ]; [ -R $x ]; test -v 'a[0]'; test \"$x\" b; [ ! \"$x\" b ]; [ -e * \
+             ]; [ *.txt ] x; [ -f a -a \"$x\" \"$y\" ]; [ \"$x\" a = b ]; [ a -o \"$x\" 'a[0]' ]; \
              [ -a \"$x\" b ]; [ -e [-.]? ]",
         ));
         assert_eq!(effects("[ -f a ]"), ["names a"]);

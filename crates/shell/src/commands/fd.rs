@@ -177,10 +177,10 @@ mod tests {
     #[test]
     fn effects_name_where_it_looks() {
         let cases: [(&str, &[&str]); 5] = [
-            ("fd", &["names ."]),
-            ("fd foo a b", &["names a", "names b"]),
-            ("fd --search-path a foo", &["names a"]),
-            ("fd foo a -x rm b", &["names a"]),
+            ("fd", &["names below ."]),
+            ("fd foo a b", &["names below a", "names below b"]),
+            ("fd --search-path a foo", &["names below a"]),
+            ("fd foo a -x rm b", &["names below a"]),
             ("fd --version", &[]),
         ];
         for (line, expected) in cases {

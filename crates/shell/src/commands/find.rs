@@ -364,14 +364,17 @@ mod tests {
             assert_eq!(verdict(line), expected, "{line}");
         }
         let cases: [(&str, &[&str]); 5] = [
-            ("find", &["names ."]),
-            ("find a b -newer c", &["names a", "names b", "names c"]),
-            ("find a -fprintf o %p", &["names a", "Twist o"]),
+            ("find", &["names below ."]),
+            (
+                "find a b -newer c",
+                &["names below a", "names below b", "names c"],
+            ),
+            ("find a -fprintf o %p", &["names below a", "Twist o"]),
             (
                 "find a b -delete",
-                &["names a", "names b", "Twist a", "Twist b"],
+                &["names below a", "names below b", "Twist a", "Twist b"],
             ),
-            ("find $d -name x", &["names $"]),
+            ("find $d -name x", &["names below $"]),
         ];
         for (line, expected) in cases {
             assert_eq!(effects(line), expected, "{line}");

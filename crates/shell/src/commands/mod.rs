@@ -3,21 +3,29 @@
 //! A table lists the options that keep a command harmless, each with its arity. What is not listed
 //! makes the command unknown: a new option of a new version must never be taken for a harmless one.
 
+mod administration;
+mod archives;
 mod assignments;
 mod awk;
 mod builtins;
+mod compression;
 mod conditions;
 mod editors;
 mod fd;
+mod files;
 mod find;
 mod git;
 mod hosts;
 mod jq;
+mod launchers;
 mod listing;
 mod network;
+mod objects;
 pub mod options;
+mod places;
 mod printing;
 mod privileges;
+mod processes;
 mod program;
 mod reading;
 mod searching;
@@ -26,12 +34,15 @@ mod services;
 mod shells;
 pub mod spec;
 mod system;
+mod tar;
 #[cfg(test)]
 mod testing;
 mod toolchains;
+mod transfers;
 pub mod variables;
 mod verbs;
 mod wrappers;
+mod writing;
 mod xml;
 
 use std::{collections::HashMap, sync::LazyLock};
@@ -41,23 +52,30 @@ use spec::Entry;
 
 /// Every family.
 const FAMILIES: &[&[Entry]] = &[
+    administration::ENTRIES,
+    archives::ENTRIES,
     assignments::ENTRIES,
     awk::ENTRIES,
     builtins::ENTRIES,
+    compression::ENTRIES,
     conditions::ENTRIES,
     editors::ENTRIES,
     fd::ENTRIES,
+    files::ENTRIES,
     find::ENTRIES,
     git::ENTRIES,
     jq::ENTRIES,
+    launchers::ENTRIES,
     listing::ENTRIES,
     network::curl::ENTRIES,
     network::openssl::ENTRIES,
     network::probes::ENTRIES,
     network::remote_shell::ENTRIES,
     network::wget::ENTRIES,
+    objects::ENTRIES,
     printing::ENTRIES,
     privileges::ENTRIES,
+    processes::ENTRIES,
     reading::ENTRIES,
     searching::ENTRIES,
     sed::ENTRIES,
@@ -67,6 +85,7 @@ const FAMILIES: &[&[Entry]] = &[
     services::init::ENTRIES,
     shells::ENTRIES,
     system::ENTRIES,
+    tar::ENTRIES,
     toolchains::go::ENTRIES,
     toolchains::javascript::ENTRIES,
     toolchains::prints::ENTRIES,
@@ -74,7 +93,9 @@ const FAMILIES: &[&[Entry]] = &[
     toolchains::ruby::ENTRIES,
     toolchains::rust::ENTRIES,
     toolchains::system::ENTRIES,
+    transfers::ENTRIES,
     wrappers::ENTRIES,
+    writing::ENTRIES,
     xml::ENTRIES,
 ];
 

@@ -11,25 +11,35 @@ use crate::{
 };
 
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::Own("expr yes sleep factor", |_| Finding::read_only("it only prints")),
+    Entry::Own("expr yes sleep factor", |_| {
+        Finding::read_only("it only prints")
+    }),
     Entry::Spec(&Spec::prints(
         "seq",
         "-f: -s: -t: -w --format= --separator= --terminator= --equal-width --help --version -#",
     )),
     Entry::Spec(&Spec::prints(
         "numfmt",
-        "-d: -z --debug --delimiter= --field= --format= --from= --from-unit= --grouping --header=? --invalid= \
-         --padding= --round= --suffix= --to= --to-unit= --unit-separator= --zero-terminated --help --version -#",
+        "-d: -z --debug --delimiter= --field= --format= --from= --from-unit= --grouping \
+         --header=? --invalid= --padding= --round= --suffix= --to= --to-unit= --unit-separator= \
+         --zero-terminated --help --version -#",
     )),
     Entry::Spec(&Spec::prints("jot", "-cnr -b: -w: -s: -p:")),
-    Entry::Spec(&Spec::prints("cal ncal", "-31hjyJeopwSMCNbsYvV -A: -B: -d: -m: -n: -H: -W: -# --one --three --year --months= --monday --sunday --julian --week=? --color=? --help --version")),
+    Entry::Spec(&Spec::prints(
+        "cal ncal",
+        "-31hjyJeopwSMCNbsYvV -A: -B: -d: -m: -n: -H: -W: -# --one --three --year --months= \
+         --monday --sunday --julian --week=? --color=? --help --version",
+    )),
     Entry::Own("date", date),
     Entry::Spec(&Spec::prints(
         "uname",
-        "-asnrvmpio --all --kernel-name --nodename --kernel-release --kernel-version --machine --processor \
-         --hardware-platform --operating-system --help --version",
+        "-asnrvmpio --all --kernel-name --nodename --kernel-release --kernel-version --machine \
+         --processor --hardware-platform --operating-system --help --version",
     )),
-    Entry::Spec(&Spec::prints("arch whoami groups logname hostid users clear uuidgen mcookie runlevel", "-hVrtx --help --version --random --time")),
+    Entry::Spec(&Spec::prints(
+        "arch whoami groups logname hostid users clear uuidgen mcookie runlevel",
+        "-hVrtx --help --version --random --time",
+    )),
     Entry::Spec(&Spec::prints("nproc", "--all --ignore= --help --version")),
     Entry::Spec(&Spec::prints("tty", "-s --silent --quiet --help --version")),
     Entry::Spec(&Spec::prints(
@@ -38,38 +48,88 @@ pub(super) const ENTRIES: &[Entry] = &[
     )),
     Entry::Spec(&Spec::reads(
         "who",
-        "-abdHlmpqrstTuw --all --boot --count --dead --heading --ips --login --message --mesg --process --runlevel \
-         --short --time --users --writable --help --version",
+        "-abdHlmpqrstTuw --all --boot --count --dead --heading --ips --login --message --mesg \
+         --process --runlevel --short --time --users --writable --help --version",
     )),
-    Entry::Spec(&Spec::prints("w", "-husfoicpV --no-header --no-current --short --from --old-style --ip-addr --pids --container --terminal --help --version")),
+    Entry::Spec(&Spec::prints(
+        "w",
+        "-husfoicpV --no-header --no-current --short --from --old-style --ip-addr --pids \
+         --container --terminal --help --version",
+    )),
     Entry::Spec(&Spec::prints(
         "last lastb",
-        "-aFiRwxhV -f< -n: -s: -t: -p: --hostlast --file< --fulltimes --ip --limit= --nohostname --since= --until= \
-         --present= --fullnames --system --time-format= --tab-separated --help --version -#",
+        "-aFiRwxhV -f< -n: -s: -t: -p: --hostlast --file< --fulltimes --ip --limit= --nohostname \
+         --since= --until= --present= --fullnames --system --time-format= --tab-separated --help \
+         --version -#",
     )),
-    Entry::Spec(&Spec::prints("lastlog", "-b: -h -t: -u: --before= --time= --user= --help").refusing(&[writes("-C -S --clear --set", "changes the log")]).strict()),
+    Entry::Spec(
+        &Spec::prints("lastlog", "-b: -h -t: -u: --before= --time= --user= --help")
+            .refusing(&[writes("-C -S --clear --set", "changes the log")])
+            .strict(),
+    ),
     Entry::Spec(&Spec::prints("pinky", "-lbhpfwiqs --help --version")),
     Entry::Spec(&Spec::prints("printenv", "-0 --null --help --version")),
-    Entry::Spec(&Spec::prints("locale", "-amckvV --all-locales --charmaps --category-name --keyword-name --verbose --help --usage --version")),
+    Entry::Spec(&Spec::prints(
+        "locale",
+        "-amckvV --all-locales --charmaps --category-name --keyword-name --verbose --help --usage \
+         --version",
+    )),
     Entry::Spec(&Spec::prints("getconf", "-a --help --version").strict()),
-    Entry::Spec(&Spec::reads("dircolors", "-bcp --sh --bourne-shell --csh --c-shell --print-database --print-ls-colors --help --version")),
-    Entry::Spec(&Spec::prints("lsb_release", "-vidrcash --version --id --description --release --codename --all --short --help")),
+    Entry::Spec(&Spec::reads(
+        "dircolors",
+        "-bcp --sh --bourne-shell --csh --c-shell --print-database --print-ls-colors --help \
+         --version",
+    )),
+    Entry::Spec(&Spec::prints(
+        "lsb_release",
+        "-vidrcash --version --id --description --release --codename --all --short --help",
+    )),
     Entry::Spec(&Spec::prints("sensors", "-uAjfhvn --help --version").strict()),
     Entry::Spec(&HOSTNAME),
-    Entry::Spec(&Spec::prints("dnsdomainname domainname nisdomainname ypdomainname", "").strict().judged(|parsed| sets(parsed, "it sets a name of the machine"))),
-    Entry::Spec(&Spec::prints("getent", "-Ai -s: --no-addrconfig --no-idn --service= --help --usage --version -V").strict().judged(getent)),
+    Entry::Spec(
+        &Spec::prints("dnsdomainname domainname nisdomainname ypdomainname", "")
+            .strict()
+            .judged(|parsed| sets(parsed, "it sets a name of the machine")),
+    ),
+    Entry::Spec(
+        &Spec::prints(
+            "getent",
+            "-Ai -s: --no-addrconfig --no-idn --service= --help --usage --version -V",
+        )
+        .strict()
+        .judged(getent),
+    ),
     Entry::Spec(&Spec::prints("tput", "-T: -Vx").strict().judged(tput)),
-    Entry::Spec(&Spec::prints("stty", "-ag --all --save -F< --file< --help --version").strict().judged(stty)),
+    Entry::Spec(
+        &Spec::prints("stty", "-ag --all --save -F< --file< --help --version")
+            .strict()
+            .judged(stty),
+    ),
     Entry::Spec(&MAN),
-    Entry::Spec(&Spec::prints("apropos whatis", "-dvrwealV -s: -m: -L: --debug --verbose --regex --wildcard --exact --and --long --sections= --section= --systems= --locale= --help --usage --version").strict()),
-    Entry::Spec(&Spec::prints("resize tset reset setterm", "").strict().judged(|parsed| {
-        worse(parsed.finding(Operands::Text), "it sets up the terminal, with a program if the terminal has one")
-    })),
+    Entry::Spec(
+        &Spec::prints(
+            "apropos whatis",
+            "-dvrwealV -s: -m: -L: --debug --verbose --regex --wildcard --exact --and --long \
+             --sections= --section= --systems= --locale= --help --usage --version",
+        )
+        .strict(),
+    ),
+    Entry::Spec(
+        &Spec::prints("resize tset reset setterm", "")
+            .strict()
+            .judged(|parsed| {
+                worse(
+                    parsed.finding(Operands::Text),
+                    "it sets up the terminal, with a program if the terminal has one",
+                )
+            }),
+    ),
 ];
 
 static HOSTNAME: Spec = Spec::prints(
     "hostname",
-    "-adfiIsvV --alias --domain --fqdn --long --ip-address --all-ip-addresses --short --verbose --help --version",
+    "-adfiIsvV --alias --domain --fqdn --long --ip-address --all-ip-addresses --short --verbose \
+     --help --version",
 )
 .refusing(&[
     writes("-F< --file<", "sets the name of the machine"),
@@ -81,10 +141,11 @@ static HOSTNAME: Spec = Spec::prints(
 
 static MAN: Spec = Spec::prints(
     "man",
-    "-fkKwWaiIdDV7 -s: -S: -e: -L: -E: -R: --whatis --apropos --global-apropos --where --path --location --where-cat \
-     --location-cat --all --ignore-case --match-case --regex --wildcard --names-only --no-subpages --sections= \
-     --extension= --locale= --encoding= --recode= --ascii --no-hyphenation --nh --no-justification --nj --debug \
-     --default --warnings=? --help --usage --version",
+    "-fkKwWaiIdDV7 -s: -S: -e: -L: -E: -R: --whatis --apropos --global-apropos --where --path \
+     --location --where-cat --location-cat --all --ignore-case --match-case --regex --wildcard \
+     --names-only --no-subpages --sections= --extension= --locale= --encoding= --recode= --ascii \
+     --no-hyphenation --nh --no-justification --nj --debug --default --warnings=? --help --usage \
+     --version",
 )
 .refusing(&[
     runs("-P: --pager=", "starts a program"),
@@ -94,14 +155,21 @@ static MAN: Spec = Spec::prints(
     doubts("-M: --manpath=", "reads pages from another place"),
     doubts("-l --local-file", "formats a file"),
     doubts("-p: --preprocessor=", "starts programs"),
-    doubts("-t -Z -T? --troff --ditroff --troff-device=?", "formats for a printer"),
+    doubts(
+        "-t -Z -T? --troff --ditroff --troff-device=?",
+        "formats for a printer",
+    ),
     doubts("-r: --prompt=", "is for a pager"),
     writes("-u -c --update --catman", "updates the stored pages"),
 ])
 .strict()
 .judged(|parsed| {
     let finding = parsed.finding(Operands::Text);
-    match parsed.operands.iter().find(|page| page.text().is_some_and(|text| text.contains('/'))) {
+    match parsed
+        .operands
+        .iter()
+        .find(|page| page.text().is_some_and(|text| text.contains('/')))
+    {
         Some(page) => worse(finding, "it formats a file").at(page.span),
         None => finding,
     }
@@ -119,19 +187,24 @@ fn sets(parsed: &Parsed<'_>, what: &'static str) -> Finding {
 fn date(argv: &[Arg]) -> Finding {
     static DATE: Spec = Spec::prints(
         "date",
-        "-d: -f< -I? -R -u -r: --date= --debug --file< --iso-8601=? --resolution --rfc-email --rfc-822 --rfc-2822 \
-         --rfc-3339= --reference= --utc --universal --uct --help --version",
+        "-d: -f< -I? -R -u -r: --date= --debug --file< --iso-8601=? --resolution --rfc-email \
+         --rfc-822 --rfc-2822 --rfc-3339= --reference= --utc --universal --uct --help --version",
     )
     .refusing(&[writes("-s: --set=", "sets the clock")])
     .strict()
     .judged(|parsed| {
         let reference = parsed.value("-r").or_else(|| parsed.value("--reference"));
-        let stray = parsed.operands.iter().find(|word| word.text().is_some_and(|text| !text.starts_with('+')));
+        let stray = parsed
+            .operands
+            .iter()
+            .find(|word| word.text().is_some_and(|text| !text.starts_with('+')));
         let finding = match (parsed.verdict(), stray) {
             (None, Some(word)) => Finding::mutating("it sets the clock").at(word.span),
             _ => parsed.finding(Operands::Text),
         };
-        reference.into_iter().fold(finding, |finding, file| finding.with(names(file)))
+        reference
+            .into_iter()
+            .fold(finding, |finding, file| finding.with(names(file)))
     });
     let words: Vec<Arg> = argv
         .iter()
@@ -215,28 +288,34 @@ mod tests {
     #[test]
     fn printing_is_harmless() {
         assert_read_only(&each(
-            "expr -5 + 3; expr $x; seq 1 10; seq -s, 5; seq 10 -2 0; seq $x; numfmt --to=iec 1048576; factor 42; cal; cal -3; \
-             cal 2024; uname -a; arch; nproc --all; whoami; id -un; id root; groups root; who; w -h; last -n 5; tty; users; \
-             printenv HOME; locale -a; getconf PAGESIZE; getconf -a; uuidgen; sleep 0.1; sleep $x; clear; lsb_release -a; logname",
+            "expr -5 + 3; expr $x; seq 1 10; seq -s, 5; seq 10 -2 0; seq $x; numfmt --to=iec \
+             1048576; factor 42; cal; cal -3; cal 2024; uname -a; arch; nproc --all; whoami; id \
+             -un; id root; groups root; who; w -h; last -n 5; tty; users; printenv HOME; locale \
+             -a; getconf PAGESIZE; getconf -a; uuidgen; sleep 0.1; sleep $x; clear; lsb_release \
+             -a; logname",
         ));
         assert_not_read_only(&each(
-            "who --lookup; last -d; uname --odd; getconf -v x; sensors -s; reset; lastlog -C; who --odd",
+            "who --lookup; last -d; uname --odd; getconf -v x; sensors -s; reset; lastlog -C; who \
+             --odd",
         ));
     }
 
     #[test]
     fn query_forms_are_harmless_and_others_are_not() {
         assert_read_only(&each(
-            "date; date +%s; date -u '+%F %T'; date -d '1 day ago' +%F; date -d \"$x\" +%s; date -r f; date -Iseconds; \
-             date --date=@0; date -R; date \"+$x\"; date -d \"@$x\"; hostname; hostname -I; hostname -f; hostname -s; domainname; \
-             getent passwd root; getent group; tput cols; tput setaf 1; tput -T xterm colors; stty -a; stty size; stty; man ls; \
-             man 5 passwd; man -k copy; man -w ls; apropos -s 1 copy; whatis ls",
+            "date; date +%s; date -u '+%F %T'; date -d '1 day ago' +%F; date -d \"$x\" +%s; date \
+             -r f; date -Iseconds; date --date=@0; date -R; date \"+$x\"; date -d \"@$x\"; \
+             hostname; hostname -I; hostname -f; hostname -s; domainname; getent passwd root; \
+             getent group; tput cols; tput setaf 1; tput -T xterm colors; stty -a; stty size; \
+             stty; man ls; man 5 passwd; man -k copy; man -w ls; apropos -s 1 copy; whatis ls",
         ));
         assert_not_read_only(&each(
-            "date -s now; date --se=x; date 010100002020; date *; date $x; date -d $x; date -us 12:00; hostname x; hostname -b x; \
-             hostname -F f; hostname *; hostname $x; hostname -A; domainname x; getent hosts example.com; getent ahosts $x; \
-             getent shadow; getent $x; tput init; tput reset; tput -S; tput $x; stty -echo; stty sane; stty raw; man -P x ls; \
-             man --page=x ls; man -Hx ls; man --html=x ls; man -C f ls; man -M d ls; man -l f; man ./f.1; man *; man $x; man -u",
+            "date -s now; date --se=x; date 010100002020; date *; date $x; date -d $x; date -us \
+             12:00; hostname x; hostname -b x; hostname -F f; hostname *; hostname $x; hostname \
+             -A; domainname x; getent hosts example.com; getent ahosts $x; getent shadow; getent \
+             $x; tput init; tput reset; tput -S; tput $x; stty -echo; stty sane; stty raw; man -P \
+             x ls; man --page=x ls; man -Hx ls; man --html=x ls; man -C f ls; man -M d ls; man -l \
+             f; man ./f.1; man *; man $x; man -u",
         ));
         assert_eq!(verdict("date 0101"), "mutating: it sets the clock");
         assert_eq!(effects("date -r f"), ["names f"]);

@@ -15,11 +15,11 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::Spec(
         &other(
             "sudo",
-            "-AbBEeHiKklNnPSsVv -C: -D: -g: -h: -p: -R: -r: -T: -t: -U: -u: --askpass --background --bell \
-             --close-from= --chdir= --preserve-env=? --edit --group= --set-home --host= --login \
-             --remove-timestamp --reset-timestamp --list --no-update --non-interactive --preserve-groups \
-             --prompt= --chroot= --role= --stdin --shell --command-timeout= --type= --other-user= --user= \
-             --validate --help --version",
+            "-AbBEeHiKklNnPSsVv -C: -D: -g: -h: -p: -R: -r: -T: -t: -U: -u: --askpass \
+             --background --bell --close-from= --chdir= --preserve-env=? --edit --group= \
+             --set-home --host= --login --remove-timestamp --reset-timestamp --list --no-update \
+             --non-interactive --preserve-groups --prompt= --chroot= --role= --stdin --shell \
+             --command-timeout= --type= --other-user= --user= --validate --help --version",
         )
         .judged(sudo),
     ),
@@ -29,53 +29,64 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::Spec(
         &other(
             "su runuser",
-            "-mplfP -w: -g: -G: -c: -s: -u: --preserve-environment --whitelist-environment= --group= --supp-group= \
-             --login --command= --session-command= --fast --shell= --pty --user= --help --version",
+            "-mplfP -w: -g: -G: -c: -s: -u: --preserve-environment --whitelist-environment= \
+             --group= --supp-group= --login --command= --session-command= --fast --shell= --pty \
+             --user= --help --version",
         )
         .style(Style::Gnu)
         .judged(su),
     ),
     Entry::Spec(
-        &other("chroot", "--groups= --userspec= --skip-chdir --help --version")
-            .judged(|parsed| elsewhere(parsed, parsed.operands.get(1..).unwrap_or_default())),
+        &other(
+            "chroot",
+            "--groups= --userspec= --skip-chdir --help --version",
+        )
+        .judged(|parsed| elsewhere(parsed, parsed.operands.get(1..).unwrap_or_default())),
     ),
     Entry::Spec(
         &other(
             "unshare",
-            "-muinpUCTfrcF -R: -w: -S: -G: --mount=? --uts=? --ipc=? --net=? --pid=? --user=? --cgroup=? --time=? --fork \
-             --map-user= --map-group= --map-root-user --map-current-user --map-auto --map-users= --map-groups= \
-             --kill-child=? --mount-proc=? --propagation= --setgroups= --keep-caps --root= --wd= --setuid= --setgid= \
-             --monotonic= --boottime= --help --version",
+            "-muinpUCTfrcF -R: -w: -S: -G: --mount=? --uts=? --ipc=? --net=? --pid=? --user=? \
+             --cgroup=? --time=? --fork --map-user= --map-group= --map-root-user \
+             --map-current-user --map-auto --map-users= --map-groups= --kill-child=? \
+             --mount-proc=? --propagation= --setgroups= --keep-caps --root= --wd= --setuid= \
+             --setgid= --monotonic= --boottime= --help --version",
         )
         .judged(|parsed| elsewhere(parsed, &parsed.operands)),
     ),
     Entry::Spec(
         &other(
             "nsenter",
-            "-aFZ -t: -m? -u? -i? -n? -p? -C? -U? -T? -S: -G: -r? -w? -W: --all --target= --mount=? --uts=? --ipc=? \
-             --net=? --pid=? --cgroup=? --user=? --time=? --setuid= --setgid= --preserve-credentials --root=? --wd=? \
-             --wdns= --no-fork --follow-context --help --version",
+            "-aFZ -t: -m? -u? -i? -n? -p? -C? -U? -T? -S: -G: -r? -w? -W: --all --target= \
+             --mount=? --uts=? --ipc=? --net=? --pid=? --cgroup=? --user=? --time=? --setuid= \
+             --setgid= --preserve-credentials --root=? --wd=? --wdns= --no-fork --follow-context \
+             --help --version",
         )
         .judged(|parsed| elsewhere(parsed, &parsed.operands)),
     ),
     Entry::Spec(
         &other(
             "setpriv",
-            "-d --dump --nnp --no-new-privs --ambient-caps= --inh-caps= --bounding-set= --ruid= --euid= --rgid= --egid= \
-             --reuid= --regid= --clear-groups --keep-groups --init-groups --groups= --securebits= --pdeathsig= \
-             --selinux-label= --apparmor-profile= --reset-env --help --version",
+            "-d --dump --nnp --no-new-privs --ambient-caps= --inh-caps= --bounding-set= --ruid= \
+             --euid= --rgid= --egid= --reuid= --regid= --clear-groups --keep-groups --init-groups \
+             --groups= --securebits= --pdeathsig= --selinux-label= --apparmor-profile= \
+             --reset-env --help --version",
         )
         .judged(|parsed| starting(rights(parsed), &parsed.operands)),
     ),
     Entry::Spec(
         &other(
             "prlimit",
-            "-c? -d? -e? -f? -i? -l? -m? -n? -q? -r? -s? -t? -u? -v? -x? -y? -p: -o: --pid= --output= --noheadings --raw \
-             --verbose --core=? --data=? --nice=? --fsize=? --sigpending=? --memlock=? --rss=? --nofile=? --msgqueue=? \
-             --rtprio=? --stack=? --cpu=? --nproc=? --as=? --locks=? --rttime=?",
+            "-c? -d? -e? -f? -i? -l? -m? -n? -q? -r? -s? -t? -u? -v? -x? -y? -p: -o: --pid= \
+             --output= --noheadings --raw --verbose --core=? --data=? --nice=? --fsize=? \
+             --sigpending=? --memlock=? --rss=? --nofile=? --msgqueue=? --rtprio=? --stack=? \
+             --cpu=? --nproc=? --as=? --locks=? --rttime=?",
         )
         .judged(|parsed| {
-            let finding = worse(parsed.finding(Operands::None), "it changes the limits of a process");
+            let finding = worse(
+                parsed.finding(Operands::None),
+                "it changes the limits of a process",
+            );
             starting(finding, &parsed.operands)
         }),
     ),
@@ -175,8 +186,8 @@ mod tests {
     #[test]
     fn other_rights_are_never_harmless() {
         assert_not_read_only(&each(
-            "sudo ls; sudo -l; doas ls; su -c ls; su; runuser -u root ls; chroot . ls; unshare ls; nsenter -t 1 -m ls; \
-             setpriv ls; prlimit ls; pkexec ls; sudoedit f; sudo -e f",
+            "sudo ls; sudo -l; doas ls; su -c ls; su; runuser -u root ls; chroot . ls; unshare \
+             ls; nsenter -t 1 -m ls; setpriv ls; prlimit ls; pkexec ls; sudoedit f; sudo -e f",
         ));
     }
 

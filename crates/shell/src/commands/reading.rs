@@ -12,23 +12,25 @@ use crate::{
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::Spec(&Spec::reads(
         "cat",
-        "-AbeEnstTuv --show-all --number-nonblank --show-ends --number --squeeze-blank --show-tabs \
-         --show-nonprinting --help --version",
+        "-AbeEnstTuv --show-all --number-nonblank --show-ends --number --squeeze-blank \
+         --show-tabs --show-nonprinting --help --version",
     )),
     Entry::Spec(&Spec::reads(
         "head",
-        "-c: -n: -qvz --bytes= --lines= --quiet --silent --verbose --zero-terminated --help --version -#",
+        "-c: -n: -qvz --bytes= --lines= --quiet --silent --verbose --zero-terminated --help \
+         --version -#",
     )),
     Entry::Spec(&Spec::reads(
         "tail",
-        "-c: -n: -s: -fFqrvz --bytes= --lines= --follow=? --max-unchanged-stats= --pid= --quiet --silent \
-         --retry --sleep-interval= --verbose --zero-terminated --debug --help --version -#",
+        "-c: -n: -s: -fFqrvz --bytes= --lines= --follow=? --max-unchanged-stats= --pid= --quiet \
+         --silent --retry --sleep-interval= --verbose --zero-terminated --debug --help --version \
+         -#",
     )),
     Entry::Spec(
         &Spec::reads(
             "wc",
-            "-cmlLw --bytes --chars --lines --max-line-length --words --files0-from< --total= --debug \
-             --help --version",
+            "-cmlLw --bytes --chars --lines --max-line-length --words --files0-from< --total= \
+             --debug --help --version",
         )
         .judged(listed),
     ),
@@ -36,8 +38,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         "nl",
         "-b: -d: -f: -h: -i: -l: -n: -p -s: -v: -w: --body-numbering= --section-delimiter= \
          --footer-numbering= --header-numbering= --line-increment= --join-blank-lines= \
-         --number-format= --no-renumber --number-separator= --starting-line-number= --number-width= \
-         --help --version",
+         --number-format= --no-renumber --number-separator= --starting-line-number= \
+         --number-width= --help --version",
     )),
     Entry::Spec(&Spec::reads("rev", "-hV0 --help --version --zero")),
     Entry::Spec(&Spec::reads(
@@ -55,13 +57,13 @@ pub(super) const ENTRIES: &[Entry] = &[
     )),
     Entry::Spec(&Spec::reads(
         "column",
-        "-t -n: -O: -N: -C: -l: -E: -d -e -H: -R: -T: -W: -L -J -r: -i: -p: -c: -o: -s: -S: -xhVmK \
-         --table --table-name= --table-order= --table-columns= --table-column= --table-columns-limit= \
-         --table-noextreme= --table-noheadings --table-header-repeat --table-hide= --table-right= \
-         --table-truncate= --table-wrap= --table-maxout --table-colorscheme= --table-header-as-columns \
-         --keep-empty-lines --json --tree= --tree-id= --tree-parent= --output-width= \
-         --output-separator= --separator= --input-separator= --fillrows --use-spaces= --color=? --help \
-         --version",
+        "-t -n: -O: -N: -C: -l: -E: -d -e -H: -R: -T: -W: -L -J -r: -i: -p: -c: -o: -s: -S: \
+         -xhVmK --table --table-name= --table-order= --table-columns= --table-column= \
+         --table-columns-limit= --table-noextreme= --table-noheadings --table-header-repeat \
+         --table-hide= --table-right= --table-truncate= --table-wrap= --table-maxout \
+         --table-colorscheme= --table-header-as-columns --keep-empty-lines --json --tree= \
+         --tree-id= --tree-parent= --output-width= --output-separator= --separator= \
+         --input-separator= --fillrows --use-spaces= --color=? --help --version",
     )),
     Entry::Spec(&Spec::reads(
         "paste",
@@ -69,8 +71,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     )),
     Entry::Spec(&Spec::reads(
         "join",
-        "-a: -e: -i -j: -o: -t: -v: -1: -2: -z --ignore-case --check-order --nocheck-order --header \
-         --zero-terminated --help --version",
+        "-a: -e: -i -j: -o: -t: -v: -1: -2: -z --ignore-case --check-order --nocheck-order \
+         --header --zero-terminated --help --version",
     )),
     Entry::Spec(&Spec::reads(
         "comm",
@@ -83,8 +85,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     )),
     Entry::Spec(&Spec::reads(
         "fmt",
-        "-cstu -p: -w: -g: --crown-margin --prefix= --split-only --tagged-paragraph --uniform-spacing \
-         --width= --goal= --help --version -#",
+        "-cstu -p: -w: -g: --crown-margin --prefix= --split-only --tagged-paragraph \
+         --uniform-spacing --width= --goal= --help --version -#",
     )),
     Entry::Spec(&Spec::reads(
         "expand",
@@ -96,46 +98,60 @@ pub(super) const ENTRIES: &[Entry] = &[
     )),
     Entry::Spec(&Spec::reads(
         "pr",
-        "-acdFfJmrtTv -D: -e? -h: -i? -l: -n? -N: -o: -s? -S? -w: -W: --pages= --columns= --across \
-         --show-control-chars --double-space --date-format= --expand-tabs=? --form-feed --header= \
-         --output-tabs=? --join-lines --length= --merge --number-lines=? --first-line-number= --indent= \
-         --no-file-warnings --separator=? --sep-string=? --omit-header --omit-pagination \
-         --show-nonprinting --width= --page-width= --help --version -#",
+        "-acdFfJmrtTv -D: -e? -h: -i? -l: -n? -N: -o: -s? -S? -w: -W: --pages= --columns= \
+         --across --show-control-chars --double-space --date-format= --expand-tabs=? --form-feed \
+         --header= --output-tabs=? --join-lines --length= --merge --number-lines=? \
+         --first-line-number= --indent= --no-file-warnings --separator=? --sep-string=? \
+         --omit-header --omit-pagination --show-nonprinting --width= --page-width= --help \
+         --version -#",
     )),
     Entry::Spec(&Spec::reads("tsort", "-w --help --version")),
     Entry::Spec(&Spec::reads(
         "od",
-        "-A: -j: -N: -S: -t: -v -w? -abcdfilosxBDeFhHILOX --address-radix= --endian= --skip-bytes= \
-         --read-bytes= --strings=? --format= --output-duplicates --width=? --traditional --help --version",
+        "-A: -j: -N: -S: -t: -v -w? -abcdfilosxBDeFhHILOX --address-radix= --endian= \
+         --skip-bytes= --read-bytes= --strings=? --format= --output-duplicates --width=? \
+         --traditional --help --version",
     )),
     Entry::Spec(&Spec::reads(
         "hexdump hd",
-        "-bcCdoxvhVX -L? -e: -f< -n: -s: --one-byte-octal --one-byte-hex --one-byte-char --canonical \
-         --two-bytes-decimal --two-bytes-octal --two-bytes-hex --color=? --format= --format-file< \
-         --length= --skip= --no-squeezing --help --version",
+        "-bcCdoxvhVX -L? -e: -f< -n: -s: --one-byte-octal --one-byte-hex --one-byte-char \
+         --canonical --two-bytes-decimal --two-bytes-octal --two-bytes-hex --color=? --format= \
+         --format-file< --length= --skip= --no-squeezing --help --version",
     )),
     Entry::Spec(&Spec::reads(
         "sha1sum sha224sum sha256sum sha384sum sha512sum md5sum b2sum b3sum",
-        "-bctzw -l: --binary --check --tag --text --zero --ignore-missing --quiet --status --strict \
-         --warn --length= --help --version",
+        "-bctzw -l: --binary --check --tag --text --zero --ignore-missing --quiet --status \
+         --strict --warn --length= --help --version",
     )),
     Entry::Spec(&Spec::reads(
         "cksum",
-        "-a: -ctbzw -l: --algorithm= --check --length= --tag --untagged --zero --ignore-missing --quiet \
-         --status --strict --warn --debug --raw --base64 --binary --text --help --version",
+        "-a: -ctbzw -l: --algorithm= --check --length= --tag --untagged --zero --ignore-missing \
+         --quiet --status --strict --warn --debug --raw --base64 --binary --text --help --version",
     )),
     Entry::Spec(&Spec::reads("sum", "-rs --sysv --help --version")),
     Entry::Spec(&Spec::reads(
         "base64 base32 basenc",
-        "-diD -w: --decode --ignore-garbage --wrap= --base64 --base64url --base58 --base32 --base32hex \
-         --base16 --base2msbf --base2lsbf --z85 --help --version",
+        "-diD -w: --decode --ignore-garbage --wrap= --base64 --base64url --base58 --base32 \
+         --base32hex --base16 --base2msbf --base2lsbf --z85 --help --version",
     )),
-    Entry::Spec(&Spec::reads("col", "-bfphxvH -l: --no-backspaces --fine --pass --tabs --spaces --lines= --help --version").operands(Operands::None)),
-    Entry::Spec(&Spec::reads("colrm", "-hV --help --version").operands(Operands::Text)),
-    Entry::Spec(&Spec::reads("ul", "-t: -T: -ihV --terminal= --indicated --help --version")),
     Entry::Spec(
-        &Spec::reads("look", "-adfhV -t: --alternative --alphanum --ignore-case --terminate= --help --version")
-            .operands(Operands::TextThenFiles),
+        &Spec::reads(
+            "col",
+            "-bfphxvH -l: --no-backspaces --fine --pass --tabs --spaces --lines= --help --version",
+        )
+        .operands(Operands::None),
+    ),
+    Entry::Spec(&Spec::reads("colrm", "-hV --help --version").operands(Operands::Text)),
+    Entry::Spec(&Spec::reads(
+        "ul",
+        "-t: -T: -ihV --terminal= --indicated --help --version",
+    )),
+    Entry::Spec(
+        &Spec::reads(
+            "look",
+            "-adfhV -t: --alternative --alphanum --ignore-case --terminate= --help --version",
+        )
+        .operands(Operands::TextThenFiles),
     ),
     Entry::Spec(&SORT),
     Entry::Spec(&UNIQ),
@@ -143,21 +159,34 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::Spec(
         &Spec::reads(
             "ptx",
-            "-AfGRr -b: -F: -g: -i: -M: -o: -O -S: -T -W: -w: --auto-reference --traditional --ignore-case \
-             --references --width= --gap-size= --macro-name= --sentence-regexp= --word-regexp= --help \
-             --version",
+            "-AfGRr -b: -F: -g: -i: -M: -o: -O -S: -T -W: -w: --auto-reference --traditional \
+             --ignore-case --references --width= --gap-size= --macro-name= --sentence-regexp= \
+             --word-regexp= --help --version",
         )
         .strict()
         .judged(ptx),
     ),
     Entry::Spec(
-        &Spec::reads("iconv", "-f: -t: -lcs --from-code= --to-code= --list --silent --verbose -V --help --usage --version")
-            .refusing(&[writes("-o> --output>", "writes what it converts into a file")])
-            .strict(),
+        &Spec::reads(
+            "iconv",
+            "-f: -t: -lcs --from-code= --to-code= --list --silent --verbose -V --help --usage \
+             --version",
+        )
+        .refusing(&[writes(
+            "-o> --output>",
+            "writes what it converts into a file",
+        )])
+        .strict(),
     ),
     Entry::Own("xxd", xxd),
-    Entry::Spec(&Spec::reads("bc", "-hilqswv --help --interactive --mathlib --quiet --standard --warn --version")),
-    Entry::Spec(&Spec::unsure("dc", "a ! in what it calculates starts a shell")),
+    Entry::Spec(&Spec::reads(
+        "bc",
+        "-hilqswv --help --interactive --mathlib --quiet --standard --warn --version",
+    )),
+    Entry::Spec(&Spec::unsure(
+        "dc",
+        "a ! in what it calculates starts a shell",
+    )),
     Entry::Spec(&Spec::unsure(
         "less more most zless zmore bzmore xzless xzmore pg",
         "a pager runs what its keys and options say",
@@ -168,36 +197,43 @@ static SORT: Spec = Spec::reads(
     "sort",
     "-bdfgiMhnRrVcCmsuz -k: -S: -t: --ignore-leading-blanks --dictionary-order --ignore-case \
      --general-numeric-sort --ignore-nonprinting --month-sort --human-numeric-sort --numeric-sort \
-     --random-sort --random-source< --reverse --sort= --version-sort --batch-size= --check=? --debug \
-     --files0-from< --key= --merge --stable --buffer-size= --field-separator= --parallel= --unique \
-     --zero-terminated --help --version",
+     --random-sort --random-source< --reverse --sort= --version-sort --batch-size= --check=? \
+     --debug --files0-from< --key= --merge --stable --buffer-size= --field-separator= --parallel= \
+     --unique --zero-terminated --help --version",
 )
 .refusing(&[
     writes("-o> --output>", "writes the result into a file"),
     runs("--compress-program=", "starts a program"),
-    doubts("-T: --temporary-directory=", "says where temporary files go"),
+    doubts(
+        "-T: --temporary-directory=",
+        "says where temporary files go",
+    ),
 ])
 .strict()
 .judged(listed);
 
 static UNIQ: Spec = Spec::reads(
     "uniq",
-    "-cdDiuz -f: -s: -w: --count --repeated --all-repeated=? --skip-fields= --group=? --ignore-case \
-     --skip-chars= --unique --zero-terminated --check-chars= --help --version -#",
+    "-cdDiuz -f: -s: -w: --count --repeated --all-repeated=? --skip-fields= --group=? \
+     --ignore-case --skip-chars= --unique --zero-terminated --check-chars= --help --version -#",
 )
 .strict()
 .judged(|parsed| second_is_written(parsed, "its second operand is written"));
 
 static SHUF: Spec = Spec::reads(
     "shuf",
-    "-erz -i: -n: --echo --input-range= --head-count= --random-source< --repeat --zero-terminated --help \
-     --version",
+    "-erz -i: -n: --echo --input-range= --head-count= --random-source< --repeat --zero-terminated \
+     --help --version",
 )
 .refusing(&[writes("-o> --output>", "writes the result into a file")])
 .strict()
 .judged(|parsed| {
     let echoes = parsed.has("-e") || parsed.has("--echo");
-    parsed.finding(if echoes { Operands::Text } else { Operands::Files })
+    parsed.finding(if echoes {
+        Operands::Text
+    } else {
+        Operands::Files
+    })
 });
 
 /// A command that may get the names of its files from a file.
@@ -294,7 +330,7 @@ fn xxd(argv: &[Arg]) -> Finding {
                 return Finding::unknown("the value of an option is not certain").at(arg.span);
             }
         } else if letter.is_empty()
-            || !"abCdeEhiprtuv".contains(letter) && !(number && "cglos".contains(letter))
+            || !("abCdeEhiprtuv".contains(letter) || (number && "cglos".contains(letter)))
         {
             let reason = format!("its option -{option} is not known to be harmless");
             return Finding::unknown(reason).at(arg.span);
@@ -363,7 +399,8 @@ mod tests {
         ));
         assert_not_read_only(&each(
             "xxd a out; xxd -r hex out; xxd -p -l 16 a out; xxd - out; xxd *; xxd -l $x a; xxd \
-             $x; xxd -Z a; xxd -l 16 -- a out; xxd a -p; xxd -group 2 out; xxd -capitalize a; xxd -cols 8 a out; xxd -capitalize a out",
+             $x; xxd -Z a; xxd -l 16 -- a out; xxd a -p; xxd -group 2 out; xxd -capitalize a; xxd \
+             -cols 8 a out; xxd -capitalize a out",
         ));
         assert_eq!(effects("xxd -l 16 a out"), ["read a", "Twist out"]);
     }

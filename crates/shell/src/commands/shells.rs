@@ -20,8 +20,9 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::Own("source .", source),
     Entry::Own("busybox toybox", multi_call),
     Entry::Own(
-        "ld.so ld-linux.so.2 ld-linux-x86-64.so.2 ld-linux-aarch64.so.1 ld-linux-armhf.so.3 ld64.so.1 ld64.so.2 \
-         ld-linux-riscv64-lp64d.so.1 ld-musl-x86_64.so.1 ld-musl-aarch64.so.1 ld-musl-i386.so.1",
+        "ld.so ld-linux.so.2 ld-linux-x86-64.so.2 ld-linux-aarch64.so.1 ld-linux-armhf.so.3 \
+         ld64.so.1 ld64.so.2 ld-linux-riscv64-lp64d.so.1 ld-musl-x86_64.so.1 ld-musl-aarch64.so.1 \
+         ld-musl-i386.so.1",
         loader,
     ),
 ];
@@ -222,15 +223,15 @@ mod tests {
     #[test]
     fn a_literal_text_is_looked_at() {
         assert_read_only(&each(
-            "bash -c 'ls -l'; sh -c ls; bash -ec 'ls'; bash -xc ls; bash -euo pipefail -c ls; bash --norc -c ls; \
-             bash -c ls name $x; bash --version; bash -n script.sh; sh -n f; sh -c 'echo $((1+2))'; eval ls -l; \
-             eval 'ls && pwd'; eval; dash -c 'ls | wc -l'",
+            "bash -c 'ls -l'; sh -c ls; bash -ec 'ls'; bash -xc ls; bash -euo pipefail -c ls; \
+             bash --norc -c ls; bash -c ls name $x; bash --version; bash -n script.sh; sh -n f; \
+             sh -c 'echo $((1+2))'; eval ls -l; eval 'ls && pwd'; eval; dash -c 'ls | wc -l'",
         ));
         assert_not_read_only(&each(
-            "bash; sh; bash script.sh; bash -x script.sh; bash -s; bash -c; bash -c $x; bash -c \"$x\"; bash -lc ls; \
-             bash -ic ls; bash --rcfile x -c ls; bash -O extglob -c ls; bash -o posix -c ls; zsh -c ls; fish -c ls; \
-             eval $x; eval \"$x\" ls; source f; . f; . $x; busybox ls; ld.so /bin/ls; bash -$x ls; bash --odd -c ls; \
-             bash -n -i f; sh",
+            "bash; sh; bash script.sh; bash -x script.sh; bash -s; bash -c; bash -c $x; bash -c \
+             \"$x\"; bash -lc ls; bash -ic ls; bash --rcfile x -c ls; bash -O extglob -c ls; bash \
+             -o posix -c ls; zsh -c ls; fish -c ls; eval $x; eval \"$x\" ls; source f; . f; . $x; \
+             busybox ls; ld.so /bin/ls; bash -$x ls; bash --odd -c ls; bash -n -i f; sh",
         ));
         assert_eq!(starts("bash -c 'ls -l' x"), ["script ls -l"]);
         assert_eq!(starts("eval ls '>' out"), ["script ls > out"]);
@@ -268,8 +269,8 @@ mod tests {
     #[test]
     fn sh_may_read_a_text_in_another_way() {
         assert_not_read_only(&each(
-            "sh -c 'echo $\"a\"'; sh -c 'function ls { x'; sh -c '[[ -f a ]]'; sh -c '((ls))'; sh -c 'cat <(ls)'; \
-             sh -c 'ls &> x'; dash -c 'x=(a)'",
+            "sh -c 'echo $\"a\"'; sh -c 'function ls { x'; sh -c '[[ -f a ]]'; sh -c '((ls))'; sh \
+             -c 'cat <(ls)'; sh -c 'ls &> x'; dash -c 'x=(a)'",
         ));
         assert_read_only(&each("bash -c '[[ -f a ]]'; bash -c '((1))'"));
     }

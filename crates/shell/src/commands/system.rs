@@ -13,120 +13,230 @@ use crate::{
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::Spec(&Spec::prints(
         "free",
-        "-bkmghltvwLV -s: -c: --bytes --kilo --mega --giga --tera --peta --kibi --mebi --gibi --tebi --pebi --human --si \
-         --lohi --total --committed --seconds= --count= --wide --line --help --version",
+        "-bkmghltvwLV -s: -c: --bytes --kilo --mega --giga --tera --peta --kibi --mebi --gibi \
+         --tebi --pebi --human --si --lohi --total --committed --seconds= --count= --wide --line \
+         --help --version",
     )),
-    Entry::Spec(&Spec::prints("uptime", "-phsVrc --pretty --since --raw --container --help --version")),
+    Entry::Spec(&Spec::prints(
+        "uptime",
+        "-phsVrc --pretty --since --raw --container --help --version",
+    )),
     Entry::Spec(&Spec::prints(
         "lscpu",
-        "-abBcJxyhVr -C? -e? -p? -s: --all --online --bytes --caches=? --offline --json --extended=? --parse=? --sysroot= \
-         --hex --physical --raw --output-all --hierarchic=? --help --version",
+        "-abBcJxyhVr -C? -e? -p? -s: --all --online --bytes --caches=? --offline --json \
+         --extended=? --parse=? --sysroot= --hex --physical --raw --output-all --hierarchic=? \
+         --help --version",
     )),
     Entry::Spec(&Spec::prints(
         "lsblk",
-        "-ADJMOPSabdfilmnprstyzhVN -E: -I: -T? -e: -o: -w: -x: --noempty --discard --dedup= --include= --json --merge \
-         --output-all --pairs --scsi --tree=? --all --bytes --nodeps --exclude= --fs --ascii --list --perms --noheadings \
-         --output= --paths --raw --inverse --topology --width= --sort= --shell --zoned --sysroot= --help --version",
+        "-ADJMOPSabdfilmnprstyzhVN -E: -I: -T? -e: -o: -w: -x: --noempty --discard --dedup= \
+         --include= --json --merge --output-all --pairs --scsi --tree=? --all --bytes --nodeps \
+         --exclude= --fs --ascii --list --perms --noheadings --output= --paths --raw --inverse \
+         --topology --width= --sort= --shell --zoned --sysroot= --help --version",
     )),
     Entry::Spec(&Spec::prints("lsmod", "-h --help")),
-    Entry::Spec(&Spec::reads("modinfo", "-adlpn0hV -F: -k: -b: --author --description --license --parameters --filename --null --field= --set-version= --basedir= --help --version")),
+    Entry::Spec(&Spec::reads(
+        "modinfo",
+        "-adlpn0hV -F: -k: -b: --author --description --license --parameters --filename --null \
+         --field= --set-version= --basedir= --help --version",
+    )),
     Entry::Spec(&Spec::prints(
         "lsmem lsns lsipc lslocks",
-        "-JPabnrSsuWlgmqcetyhVip -o: -T: --json --pairs --all --bytes --noheadings --output= --output-all --raw --split= \
-         --sysroot= --summary=? --list --task= --notruncate --nowrap --type= --tree= --shmems --queues --semaphores \
-         --global --id= --time-format= --creator --export --newline --numeric-perms --time --shell --noinaccessible --pid= \
-         --help --version",
+        "-JPabnrSsuWlgmqcetyhVip -o: -T: --json --pairs --all --bytes --noheadings --output= \
+         --output-all --raw --split= --sysroot= --summary=? --list --task= --notruncate --nowrap \
+         --type= --tree= --shmems --queues --semaphores --global --id= --time-format= --creator \
+         --export --newline --numeric-perms --time --shell --noinaccessible --pid= --help \
+         --version",
     )),
-    Entry::Spec(&Spec::prints("lsusb", "-vtVh -s: -d: -D< --verbose --tree --version --help")),
+    Entry::Spec(&Spec::prints(
+        "lsusb",
+        "-vtVh -s: -d: -D< --verbose --tree --version --help",
+    )),
     Entry::Spec(
         &Spec::prints("lspci", "-mtvkxbDPn -s: -d: -i< -p< -F< --help --version")
-            .refusing(&[doubts("-q -Q", "asks a name server"), doubts("-M -A: -O: -G -H:", "touches the hardware")])
+            .refusing(&[
+                doubts("-q -Q", "asks a name server"),
+                doubts("-M -A: -O: -G -H:", "touches the hardware"),
+            ])
             .strict(),
     ),
     Entry::Spec(
-        &Spec::prints("lshw", "-short -class: -C: -json -html -xml -businfo -sanitize -numeric -quiet -notime -version")
-            .style(Style::Words)
-            .strict(),
+        &Spec::prints(
+            "lshw",
+            "-short -class: -C: -json -html -xml -businfo -sanitize -numeric -quiet -notime \
+             -version",
+        )
+        .style(Style::Words)
+        .strict(),
     ),
-    Entry::Spec(&Spec::prints("dmidecode", "-qhV -t: -s: --quiet --type= --string= --help --version").strict()),
+    Entry::Spec(
+        &Spec::prints(
+            "dmidecode",
+            "-qhV -t: -s: --quiet --type= --string= --help --version",
+        )
+        .strict(),
+    ),
     Entry::Spec(&Spec::prints(
         "findmnt",
-        "-smkAabCcDefiJlnPRrUuvyxhV -p? -w: -d: -F< -N: -O: -o: -S: -T: -M: -t: --fstab --mtab --kernel --poll=? --timeout= \
-         --all --ascii --bytes --nocanonicalize --canonicalize --df --direction= --evaluate --tab-file< --first-only \
-         --invert --json --list --task= --noheadings --options= --output= --output-all --pairs --pseudo --shadowed \
-         --submounts --raw --real --source= --target= --tree --mountpoint= --types= --uniq --notruncate --nofsroot --shell \
-         --verify --verbose --vfs-all --help --version",
+        "-smkAabCcDefiJlnPRrUuvyxhV -p? -w: -d: -F< -N: -O: -o: -S: -T: -M: -t: --fstab --mtab \
+         --kernel --poll=? --timeout= --all --ascii --bytes --nocanonicalize --canonicalize --df \
+         --direction= --evaluate --tab-file< --first-only --invert --json --list --task= \
+         --noheadings --options= --output= --output-all --pairs --pseudo --shadowed --submounts \
+         --raw --real --source= --target= --tree --mountpoint= --types= --uniq --notruncate \
+         --nofsroot --shell --verify --verbose --vfs-all --help --version",
     )),
     Entry::Spec(&Spec::prints(
         "vmstat",
-        "-afmnsdDwtyhV -p: -S: --active --forks --slabs --one-header --stats --disk --disk-sum --partition= --unit= --wide \
-         --timestamp --no-first --help --version",
+        "-afmnsdDwtyhV -p: -S: --active --forks --slabs --one-header --stats --disk --disk-sum \
+         --partition= --unit= --wide --timestamp --no-first --help --version",
     )),
-    Entry::Spec(&Spec::prints("iostat mpstat", "-cdhkmNstVxyzAnTHu -p? -P: -I: -o: -j: -g: --human --pretty --dec=").strict()),
-    Entry::Spec(&Spec::prints("pidstat", "-dHhIlRrstUuVvw -C: -G: -p: -T: --human --dec=").strict()),
     Entry::Spec(
-        &Spec::prints("mount", "-lvhV -t: --show-labels --verbose --types= --help --version").strict().judged(|parsed| {
-            lists(parsed, true, "it mounts a file system")
+        &Spec::prints(
+            "iostat mpstat",
+            "-cdhkmNstVxyzAnTHu -p? -P: -I: -o: -j: -g: --human --pretty --dec=",
+        )
+        .strict(),
+    ),
+    Entry::Spec(
+        &Spec::prints("pidstat", "-dHhIlRrstUuVvw -C: -G: -p: -T: --human --dec=").strict(),
+    ),
+    Entry::Spec(
+        &Spec::prints(
+            "mount",
+            "-lvhV -t: --show-labels --verbose --types= --help --version",
+        )
+        .strict()
+        .judged(|parsed| lists(parsed, true, "it mounts a file system")),
+    ),
+    Entry::Spec(
+        &Spec::prints(
+            "swapon",
+            "-sv --summary --show=? --noheadings --raw --bytes --verbose -hV --help --version",
+        )
+        .strict()
+        .judged(|parsed| lists(parsed, true, "it changes where memory is swapped to")),
+    ),
+    Entry::Spec(
+        &Spec::prints(
+            "losetup",
+            "-aJln -j: -O: --all --json --list --noheadings --associated= --output= --output-all \
+             --raw",
+        )
+        .strict()
+        .judged(|parsed| lists(parsed, true, "it changes a loop device")),
+    ),
+    Entry::Spec(
+        &Spec::prints(
+            "fdisk sfdisk",
+            "-lxJ -o: --list --list-details --output= --bytes",
+        )
+        .strict()
+        .judged(|parsed| {
+            let only_lists = ["-l", "-x", "-J", "--list", "--list-details"]
+                .iter()
+                .any(|option| parsed.has(option));
+            match only_lists {
+                true => parsed.finding(Operands::Names),
+                false => lists(parsed, false, "it changes a partition table"),
+            }
         }),
     ),
-    Entry::Spec(&Spec::prints("swapon", "-sv --summary --show=? --noheadings --raw --bytes --verbose -hV --help --version").strict().judged(|parsed| {
-        lists(parsed, true, "it changes where memory is swapped to")
-    })),
-    Entry::Spec(&Spec::prints("losetup", "-aJln -j: -O: --all --json --list --noheadings --associated= --output= --output-all --raw").strict().judged(|parsed| {
-        lists(parsed, true, "it changes a loop device")
-    })),
-    Entry::Spec(&Spec::prints("fdisk sfdisk", "-lxJ -o: --list --list-details --output= --bytes").strict().judged(|parsed| {
-        let only_lists = ["-l", "-x", "-J", "--list", "--list-details"].iter().any(|option| parsed.has(option));
-        match only_lists {
-            true => parsed.finding(Operands::Names),
-            false => lists(parsed, false, "it changes a partition table"),
-        }
-    })),
-    Entry::Spec(&Spec::prints("ldconfig", "-pv -C< --print-cache --verbose -V --help --version").strict().judged(|parsed| {
-        lists(parsed, parsed.has("-p") || parsed.has("--print-cache"), "it rebuilds the list of libraries")
-    })),
+    Entry::Spec(
+        &Spec::prints(
+            "ldconfig",
+            "-pv -C< --print-cache --verbose -V --help --version",
+        )
+        .strict()
+        .judged(|parsed| {
+            lists(
+                parsed,
+                parsed.has("-p") || parsed.has("--print-cache"),
+                "it rebuilds the list of libraries",
+            )
+        }),
+    ),
     Entry::Spec(
         &Spec::prints(
             "dmesg",
-            "-JkPprSuwWxdeTthV -F< -f: -L? -l: -s: --file< --facility= --json --kernel --color=? --level= --nopager \
-             --force-prefix --raw --noescape --syslog --buffer-size= --userspace --follow --follow-new --decode \
-             --show-delta --reltime --ctime --notime --time-format= --since= --until= --help --version",
+            "-JkPprSuwWxdeTthV -F< -f: -L? -l: -s: --file< --facility= --json --kernel --color=? \
+             --level= --nopager --force-prefix --raw --noescape --syslog --buffer-size= \
+             --userspace --follow --follow-new --decode --show-delta --reltime --ctime --notime \
+             --time-format= --since= --until= --help --version",
         )
         .refusing(&[
             writes("-C -c --clear --read-clear", "forgets the messages"),
-            writes("-D -E -n: --console-off --console-on --console-level=", "changes what the console shows"),
+            writes(
+                "-D -E -n: --console-off --console-on --console-level=",
+                "changes what the console shows",
+            ),
             doubts("-H --human", "starts a pager"),
         ])
         .strict(),
     ),
     Entry::Spec(
-        &Spec::prints("sysctl", "-aAXbeNnxo -r: --all --deprecated --binary --ignore --names --values --pattern= -hVd --help --version")
-            .refusing(&[writes("-w -p? -f? -q --write --load=? --system --quiet", "changes a setting of the kernel")])
-            .strict()
-            .judged(|parsed| {
-                let sets = parsed.operands.iter().find(|word| word.text().is_some_and(|text| text.contains('=')));
-                match (parsed.verdict(), sets) {
-                    (None, Some(word)) => Finding::mutating("it changes a setting of the kernel").at(word.span),
-                    _ => parsed.finding(Operands::Text),
+        &Spec::prints(
+            "sysctl",
+            "-aAXbeNnxo -r: --all --deprecated --binary --ignore --names --values --pattern= -hVd \
+             --help --version",
+        )
+        .refusing(&[writes(
+            "-w -p? -f? -q --write --load=? --system --quiet",
+            "changes a setting of the kernel",
+        )])
+        .strict()
+        .judged(|parsed| {
+            let sets = parsed
+                .operands
+                .iter()
+                .find(|word| word.text().is_some_and(|text| text.contains('=')));
+            match (parsed.verdict(), sets) {
+                (None, Some(word)) => {
+                    Finding::mutating("it changes a setting of the kernel").at(word.span)
                 }
-            }),
+                _ => parsed.finding(Operands::Text),
+            }
+        }),
     ),
     Entry::Spec(&SS),
-    Entry::Spec(&Spec::prints(
-        "netstat",
-        "-rigsMvWnNepocClaFZtuwxSU46 -A: --route --interfaces --groups --statistics --masquerade --verbose --wide --numeric \
-         --numeric-hosts --numeric-ports --numeric-users --symbolic --extend --programs --program --timers --continuous \
-         --listening --all --fib --cache --context --tcp --udp --raw --unix --inet --inet6 --protocol= --version --help",
-    )),
+    Entry::Spec(
+        &Spec::prints(
+            "netstat",
+        "-rigsMvWnNepocClaFZtuwxSU46 -A: --route --interfaces --groups --statistics --masquerade \
+         --verbose --wide --numeric --numeric-hosts --numeric-ports --numeric-users --symbolic \
+         --extend --programs --program --timers --continuous --listening --all --fib --cache \
+         --context --tcp --udp --raw --unix --inet --inet6 --protocol= --version --help",
+        )
+        .judged(|parsed| {
+            let local = ["-s", "-i", "-x", "--statistics", "--interfaces", "--unix", "--version", "--help"];
+            match local.iter().any(|option| parsed.has(option)) {
+                true => parsed.finding(Operands::Text),
+                false => by_number(parsed, parsed.finding(Operands::Text)),
+            }
+        }),
+    ),
     Entry::Spec(&Spec::prints("ifconfig", "-asv").strict().judged(|parsed| {
-        lists(parsed, parsed.operands.len() < 2, "it changes a network interface")
+        lists(
+            parsed,
+            parsed.operands.len() < 2,
+            "it changes a network interface",
+        )
     })),
-    Entry::Spec(&Spec::prints("route", "-nNveFC46").strict().judged(|parsed| {
-        lists(parsed, parsed.operands.is_empty(), "it changes the routes")
-    })),
-    Entry::Spec(&Spec::prints("arp", "-vnae -i: --verbose --numeric --device=").strict().judged(|parsed| {
-        lists(parsed, parsed.operands.is_empty(), "it asks about or changes an address")
-    })),
+    Entry::Spec(
+        &Spec::prints("route", "-nNveFC46")
+            .strict()
+            .judged(|parsed| {
+                let asked = parsed.operands.is_empty();
+                by_number(parsed, lists(parsed, asked, "it changes the routes"))
+            }),
+    ),
+    Entry::Spec(
+        &Spec::prints("arp", "-vnae -i: --verbose --numeric --device=")
+            .strict()
+            .judged(|parsed| {
+                let asked = parsed.operands.is_empty();
+                by_number(parsed, lists(parsed, asked, "it asks about or changes an address"))
+            }),
+    ),
     Entry::Own("ip", ip),
 ];
 
@@ -145,12 +255,24 @@ fn lists(parsed: &Parsed<'_>, asked: bool, otherwise: &'static str) -> Finding {
     }
 }
 
+/// Without `-n` the names of hosts are asked for.
+fn by_number(parsed: &Parsed<'_>, finding: Finding) -> Finding {
+    match ["-n", "--numeric", "--numeric-hosts"]
+        .iter()
+        .any(|option| parsed.has(option))
+    {
+        true => finding,
+        false => worse(finding, "it asks a name server"),
+    }
+}
+
 static SS: Spec = Spec::prints(
     "ss",
-    "-hVnalompeTisbEZz460tMSudwxHOBQ -f: -A: -F< --help --version --numeric --all --listening --bound-inactive --options \
-     --extended --memory --processes --threads --info --tipcinfo --summary --tos --cgroup --bpf --events --context \
-     --contexts --ipv4 --ipv6 --packet --tcp --mptcp --sctp --udp --dccp --raw --unix --tipc --vsock --xdp --family= \
-     --no-header --no-queues --oneline --inet-sockopt --query= --socket= --filter<",
+    "-hVnalompeTisbEZz460tMSudwxHOBQ -f: -A: -F< --help --version --numeric --all --listening \
+     --bound-inactive --options --extended --memory --processes --threads --info --tipcinfo \
+     --summary --tos --cgroup --bpf --events --context --contexts --ipv4 --ipv6 --packet --tcp \
+     --mptcp --sctp --udp --dccp --raw --unix --tipc --vsock --xdp --family= --no-header \
+     --no-queues --oneline --inet-sockopt --query= --socket= --filter<",
 )
 .refusing(&[
     writes("-K --kill", "closes connections"),
@@ -162,8 +284,12 @@ static SS: Spec = Spec::prints(
 .judged(|parsed| {
     let finding = parsed.finding(Operands::Text);
     let named = parsed.operands.windows(2).find_map(|pair| {
-        let host = pair[1].text().filter(|_| pair[0].is("dst") || pair[0].is("src"))?;
-        let letters = host.bytes().any(|byte| byte.is_ascii_alphabetic() && !byte.is_ascii_hexdigit());
+        let host = pair[1]
+            .text()
+            .filter(|_| pair[0].is("dst") || pair[0].is("src"))?;
+        let letters = host
+            .bytes()
+            .any(|byte| byte.is_ascii_alphabetic() && !byte.is_ascii_hexdigit());
         letters.then(|| host.to_owned())
     });
     match named {
@@ -175,11 +301,11 @@ static SS: Spec = Spec::prints(
 /// `ip [options] object [command …]`: an abbreviation may stand for a command that changes something,
 /// so only some are known.
 fn ip(argv: &[Arg]) -> Finding {
-    const QUIET: &str = "-4 -6 -0 -M -B -V -Version -br -brief -s -stats -statistics -d -details -o -oneline -j -json -p \
-                         -pretty -h -human -human-readable -iec -c -color -c=always -c=auto -c=never -t -timestamp -ts \
-                         -tshort -N -Numeric";
-    const OBJECTS: &str = "address addr a link l route r ro neighbour neighbor neigh n rule ru maddress maddr mroute netns \
-                           tunnel tuntap nexthop ntable vrf netconf tcp_metrics";
+    const QUIET: &str = "-4 -6 -0 -M -B -V -Version -br -brief -s -stats -statistics -d -details \
+                         -o -oneline -j -json -p -pretty -h -human -human-readable -iec -c -color \
+                         -c=always -c=auto -c=never -t -timestamp -ts -tshort -N -Numeric";
+    const OBJECTS: &str = "address addr a link l route r ro neighbour neighbor neigh n rule ru maddress maddr \
+             mroute netns tunnel tuntap nexthop ntable vrf netconf tcp_metrics";
     let unread =
         |arg: &Arg| Finding::unknown("its words are not known to be harmless").at(arg.span);
     let mut words = argv.get(1..).unwrap_or_default().iter();
@@ -224,14 +350,16 @@ mod tests {
     #[test]
     fn telling_about_the_machine_is_harmless() {
         assert_read_only(&each(
-            "free -h; free -m; uptime -p; lscpu; lscpu -e=cpu,node; lsblk -f; lsblk -o NAME,SIZE; lsmod; lsusb -t; lspci -nn; lspci -v; \
-             lshw -short; lshw -class disk; findmnt /; findmnt -t ext4; vmstat 1 2; iostat -x 1 1; mpstat -P ALL; pidstat -p 1; \
-             mount; mount -l; mount -t ext4; swapon --show; swapon -s; losetup -a; fdisk -l; fdisk -l /dev/sda; ldconfig -p; \
-             dmesg; dmesg -T; dmesg -l err",
+            "free -h; free -m; uptime -p; lscpu; lscpu -e=cpu,node; lsblk -f; lsblk -o NAME,SIZE; \
+             lsmod; lsusb -t; lspci -nn; lspci -v; lshw -short; lshw -class disk; findmnt /; \
+             findmnt -t ext4; vmstat 1 2; iostat -x 1 1; mpstat -P ALL; pidstat -p 1; mount; \
+             mount -l; mount -t ext4; swapon --show; swapon -s; losetup -a; fdisk -l; fdisk -l \
+             /dev/sda; ldconfig -p; dmesg; dmesg -T; dmesg -l err",
         ));
         assert_not_read_only(&each(
-            "lspci -q; lspci -M; lshw -dump f; lshw $x; pidstat -e ls; mount -a; mount /dev/sda1 /mnt; mount -o remount,rw /; swapon -a; \
-             swapon f; losetup -d /dev/loop0; losetup f; fdisk /dev/sda; ldconfig; ldconfig d; dmesg -c; dmesg -C; dmesg -n 1; dmesg -H; \
+            "lspci -q; lspci -M; lshw -dump f; lshw $x; pidstat -e ls; mount -a; mount /dev/sda1 \
+             /mnt; mount -o remount,rw /; swapon -a; swapon f; losetup -d /dev/loop0; losetup f; \
+             fdisk /dev/sda; ldconfig; ldconfig d; dmesg -c; dmesg -C; dmesg -n 1; dmesg -H; \
              iostat $x; dmidecode --dump-bin f",
         ));
         assert_eq!(
@@ -243,16 +371,20 @@ mod tests {
     #[test]
     fn the_kernel_and_the_network_may_be_asked() {
         assert_read_only(&each(
-            "sysctl -a; sysctl kernel.ostype; sysctl -n kernel.hostname; ss -tlnp; ss -s; ss -tan state established; ss -tn dst 10.0.0.1; \
-             ss -x; netstat -tlnp; netstat -an; ifconfig; ifconfig -a; ifconfig eth0; route -n; arp -n; ip addr; ip a; ip a show lo; \
-             ip -br link; ip route; ip route show default; ip -4 addr show; ip r; ip a s lo; ip route get 1.1.1.1; ip -s link show eth0; \
-             ip -j addr; ip neigh; ip netns; ip netns list",
+            "sysctl -a; sysctl kernel.ostype; sysctl -n kernel.hostname; ss -tlnp; ss -s; ss -tan \
+             state established; ss -tn dst 10.0.0.1; ss -x; netstat -tlnp; netstat -an; netstat \
+             -s; netstat -i; ifconfig; ifconfig -a; ifconfig eth0; route -n; arp -n; ip addr; ip \
+             a; ip a show lo; ip -br link; ip route; ip route show default; ip -4 addr show; ip \
+             r; ip a s lo; ip route get 1.1.1.1; ip -s link show eth0; ip -j addr; ip neigh; ip \
+             netns; ip netns list",
         ));
         assert_not_read_only(&each(
-            "sysctl -w a=1; sysctl a=1; sysctl -p; sysctl --system; sysctl $x; ss -K dst 10.0.0.1; ss -D out; ss -tD out; ss --diag=out; \
-             ss -r; ss -tn dst example.com; ifconfig eth0 down; route add default x; arp -d x; arp example.com; ip link set eth0 down; \
-             ip link s eth0 down; ip addr add 10.0.0.1/8 dev lo; ip addr flush dev eth0; ip -batch f; ip -b f; ip netns exec x ls; \
-             ip -n x addr; ip $x; ip link add dummy0; ip route del default; ip xfrm state; ip link $x",
+            "sysctl -w a=1; sysctl a=1; sysctl -p; sysctl --system; sysctl $x; ss -K dst \
+             10.0.0.1; ss -D out; ss -tD out; ss --diag=out; ss -r; ss -tn dst example.com; \
+             ifconfig eth0 down; route add default x; arp -d x; arp example.com; ip link set eth0 \
+             down; ip link s eth0 down; ip addr add 10.0.0.1/8 dev lo; ip addr flush dev eth0; ip \
+             -batch f; ip -b f; ip netns exec x ls; ip -n x addr; ip $x; ip link add dummy0; ip \
+             route del default; ip xfrm state; ip link $x; arp -a; netstat -t; netstat -r; route",
         ));
         assert_eq!(effects("ss -tn dst example.com"), ["net example.com"]);
         assert_eq!(effects("ss -D out"), ["Twist out"]);

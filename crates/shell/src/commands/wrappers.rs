@@ -1,37 +1,46 @@
 //! Commands that start another one with its arguments: it is looked at on its own.
 
 use super::{
-    options::{Parsed, is_no_file, written},
-    shells::{opaque, runs_text, runs_words, worse},
+    options::Parsed,
+    shells::{opaque, worse},
     spec::{Entry, Operands, Refused, Spec, Style, doubts, runs, writes},
     variables::is_harmless,
 };
 use crate::{
     arg::{Arg, Value},
-    effect::{Cover, Effect, Finding, How, Start},
+    effect::{Cover, Effect, Finding, Start},
 };
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::Spec(
-        &wrapper("timeout", "-k: -s: -vfp --kill-after= --signal= --foreground --preserve-status --verbose")
-            .judged(|parsed| transparent(parsed, 1)),
+        &wrapper(
+            "timeout",
+            "-k: -s: -vfp --kill-after= --signal= --foreground --preserve-status --verbose",
+        )
+        .judged(|parsed| transparent(parsed, 1)),
     ),
     Entry::Spec(&wrapper("nice", "-n: --adjustment= -#").judged(|parsed| transparent(parsed, 0))),
     Entry::Spec(&wrapper("nohup", "").judged(|parsed| transparent(parsed, 0))),
     Entry::Spec(
-        &wrapper("stdbuf", "-i: -o: -e: --input= --output= --error=").judged(|parsed| transparent(parsed, 0)),
-    ),
-    Entry::Spec(
-        &wrapper("time", "-apvqV -f: --append --portability --verbose --quiet --format=")
-            .refusing(&[writes("-o> --output>", "writes the times into a file")])
+        &wrapper("stdbuf", "-i: -o: -e: --input= --output= --error=")
             .judged(|parsed| transparent(parsed, 0)),
     ),
-    Entry::Spec(&Spec::reads("command", "-pvV").style(Style::Posix).judged(|parsed| {
-        match parsed.has("-v") || parsed.has("-V") {
-            true => parsed.finding(Operands::Text),
-            false => transparent(parsed, 0),
-        }
-    })),
+    Entry::Spec(
+        &wrapper(
+            "time",
+            "-apvqV -f: --append --portability --verbose --quiet --format=",
+        )
+        .refusing(&[writes("-o> --output>", "writes the times into a file")])
+        .judged(|parsed| transparent(parsed, 0)),
+    ),
+    Entry::Spec(
+        &Spec::reads("command", "-pvV")
+            .style(Style::Posix)
+            .judged(|parsed| match parsed.has("-v") || parsed.has("-V") {
+                true => parsed.finding(Operands::Text),
+                false => transparent(parsed, 0),
+            }),
+    ),
     Entry::Spec(&wrapper("builtin", "").judged(|parsed| transparent(parsed, 0))),
     Entry::Spec(&wrapper("noglob", "").judged(|parsed| Finding {
         cover: Cover::Transparent,
@@ -46,100 +55,30 @@ pub(super) const ENTRIES: &[Entry] = &[
             .judged(|parsed| starting(parsed.finding(Operands::None), &parsed.operands)),
     ),
     Entry::Spec(
-        &wrapper("env", "-0v --null --debug --list-signal-handling --block-signal=? --default-signal=? --ignore-signal=?")
-            .refusing(&[
-                doubts("-i --ignore-environment", "takes the environment away"),
-                doubts("-u: --unset=", "takes a variable away"),
-                doubts("-C: --chdir=", "runs it in another directory"),
-                runs("-S: --split-string=", "makes words of a text"),
-            ])
-            .judged(env),
+        &wrapper(
+            "env",
+            "-0v --null --debug --list-signal-handling --block-signal=? --default-signal=? \
+             --ignore-signal=?",
+        )
+        .refusing(&[
+            doubts("-i --ignore-environment", "takes the environment away"),
+            doubts("-u: --unset=", "takes a variable away"),
+            doubts("-C: --chdir=", "runs it in another directory"),
+            runs("-S: --split-string=", "makes words of a text"),
+        ])
+        .judged(env),
     ),
     Entry::Spec(&XARGS),
-    // Nobody expects these to start something: an exact rule is needed.
-    Entry::Spec(
-        &wrapper("setsid", "-cfw --ctty --fork --wait")
-            .judged(|parsed| starting(only_exact(parsed), &parsed.operands)),
-    ),
-    Entry::Spec(
-        &wrapper("ionice", "-c: -n: -p: -t --class= --classdata= --pid= --ignore")
-            .refusing(&[doubts("-P: -u: --pgid= --uid=", "is for processes that already run")])
-            .judged(|parsed| {
-                let sets = ["-c", "-n", "--class", "--classdata"].iter().any(|option| parsed.has(option));
-                match parsed.has("-p") || parsed.has("--pid") || parsed.operands.is_empty() {
-                    true => running(parsed, sets),
-                    false => starting(only_exact(parsed), &parsed.operands),
-                }
-            }),
-    ),
-    Entry::Spec(
-        &wrapper("flock", "-sexunoF -w: -E: --shared --exclusive --unlock --nonblock --nb --timeout= --wait= --conflict-exit-code= --close --no-fork --verbose")
-            .judged(flock),
-    ),
-    Entry::Spec(
-        &wrapper("watch", "-bcCdegprtwx -n: -q: --beep --color --no-color --differences=? --errexit --chgexit --equexit= --interval= --precise --no-rerun --no-title --no-wrap --exec")
-            .judged(|parsed| {
-                let exec = parsed.has("-x") || parsed.has("--exec");
-                match exec {
-                    true => starting(only_exact(parsed), &parsed.operands),
-                    false => runs_words(only_exact(parsed), &parsed.operands),
-                }
-            }),
-    ),
-    Entry::Spec(
-        &wrapper("taskset", "-acp --all-tasks --cpu-list --pid").judged(|parsed| {
-            match parsed.has("-p") || parsed.has("--pid") {
-                true => running(parsed, parsed.operands.len() > 1),
-                false => starting(parsed.finding(Operands::None), behind(parsed, 1)),
-            }
-        }),
-    ),
-    Entry::Spec(
-        &wrapper("chrt", "-bdfiorRavpm -T: -P: -D: --batch --deadline --fifo --idle --other --rr --reset-on-fork --all-tasks --pid --max --verbose")
-            .judged(|parsed| {
-                if parsed.has("-p") || parsed.has("--pid") || parsed.has("-m") || parsed.has("--max") {
-                    return running(parsed, parsed.operands.len() > 1);
-                }
-                let finding = worse(parsed.finding(Operands::None), "it changes how a command is scheduled");
-                starting(finding, behind(parsed, 1))
-            }),
-    ),
-    Entry::Spec(
-        &wrapper("strace ltrace", "-ACcDdfhikLlnqrtTvVwxYyzZ -a: -b: -e: -E: -I: -O: -p: -P: -s: -S: -u: -U: -X: --trace= --follow-forks --summary --summary-only --no-abbrev --seccomp-bpf --string-limit=")
-            .refusing(&[writes("-o> --output>", "writes what it sees into a file")])
-            .judged(|parsed| {
-                starting(worse(parsed.finding(Operands::None), "it takes a command apart while it runs"), &parsed.operands)
-            }),
-    ),
-    Entry::Spec(
-        &wrapper("script", "-aefq -B: -E: -I: -O: -T: -m: -o: -t? -c: --append --return --flush --quiet --command= --log-in= --log-out= --log-io= --log-timing= --timing=? --force --echo= --output-limit= --logging-format=")
-            .style(Style::Gnu)
-            .judged(script),
-    ),
-    Entry::Own(
-        "parallel sem fakeroot faketime unbuffer rlwrap dbus-run-session xvfb-run valgrind gdb lldb perf numactl cpulimit \
-         torsocks proxychains proxychains4 firejail bwrap systemd-run start-stop-daemon daemonize expect at batch \
-         cgexec catchsegv trickle eatmydata proot fakechroot dtach tmux screen entr",
-        |_| opaque(Finding::read_only(""), "it runs other programs"),
-    ),
 ];
 
 /// A wrapper: the first word that is no option ends its own ones, and all of them must be certain.
-const fn wrapper(names: &'static str, options: &'static str) -> Spec {
+pub(super) const fn wrapper(names: &'static str, options: &'static str) -> Spec {
     Spec::reads(names, options).style(Style::Posix).strict()
 }
 
 /// The operands behind the first few.
-fn behind<'a, 'p>(parsed: &'p Parsed<'a>, own: usize) -> &'p [&'a Arg] {
+pub(super) fn behind<'a, 'p>(parsed: &'p Parsed<'a>, own: usize) -> &'p [&'a Arg] {
     parsed.operands.get(own..).unwrap_or_default()
-}
-
-/// Asks about a process that already runs, or changes how it is scheduled.
-fn running(parsed: &Parsed<'_>, sets: bool) -> Finding {
-    match sets {
-        true => Finding::mutating("it changes how a running process is scheduled"),
-        false => parsed.finding(Operands::Text),
-    }
 }
 
 /// Starts the words, if there are any.
@@ -168,10 +107,6 @@ fn transparent(parsed: &Parsed<'_>, own: usize) -> Finding {
         cover,
         ..starting(finding, behind(parsed, own))
     }
-}
-
-fn only_exact(parsed: &Parsed<'_>) -> Finding {
-    worse(parsed.finding(Operands::None), "it starts another command").exact()
 }
 
 fn env(parsed: &Parsed<'_>) -> Finding {
@@ -219,9 +154,9 @@ fn env(parsed: &Parsed<'_>) -> Finding {
 
 static XARGS: Spec = wrapper(
     "xargs",
-    "-0rtx -a< -d: -E: -e? -I: -i? -L: -l? -n: -P: -s: --null --no-run-if-empty --verbose --exit --arg-file< \
-     --delimiter= --eof=? --replace=? --max-lines=? --max-args= --max-procs= --max-chars= --show-limits --help \
-     --version",
+    "-0rtx -a< -d: -E: -e? -I: -i? -L: -l? -n: -P: -s: --null --no-run-if-empty --verbose --exit \
+     --arg-file< --delimiter= --eof=? --replace=? --max-lines=? --max-args= --max-procs= \
+     --max-chars= --show-limits --help --version",
 )
 .refusing(XARGS_REFUSED)
 .judged(xargs);
@@ -290,67 +225,10 @@ fn fill(word: &mut Arg, token: &str) {
     }
 }
 
-fn flock(parsed: &Parsed<'_>) -> Finding {
-    let mut finding = only_exact(parsed);
-    let Some((lock, rest)) = parsed.operands.split_first() else {
-        return finding;
-    };
-    let descriptor = lock
-        .text()
-        .is_some_and(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
-    if !descriptor {
-        finding.effects.push(written(lock, How::Work));
-    }
-    match rest {
-        [option, text, ..] if option.is("-c") || option.is("--command") => runs_text(finding, text),
-        _ => starting(finding, rest),
-    }
-}
-
-fn script(parsed: &Parsed<'_>) -> Finding {
-    let finding = worse(
-        parsed.finding(Operands::None),
-        "it records a session into a file",
-    );
-    let logs = [
-        "-B",
-        "-I",
-        "-O",
-        "-T",
-        "-t",
-        "--log-in",
-        "--log-out",
-        "--log-io",
-        "--log-timing",
-        "--timing",
-    ];
-    let logs = logs.iter().filter_map(|log| parsed.value(log));
-    let files = logs
-        .chain(parsed.operands.iter().copied())
-        .filter(|file| !is_no_file(file));
-    let finding = files.fold(finding, |finding, file| {
-        finding.with(written(file, How::Work))
-    });
-    let default = parsed.argv.first().filter(|_| parsed.operands.is_empty());
-    let default = default.map(|name| Arg::literal("typescript", name.span));
-    let finding = default.iter().fold(finding, |finding, file| {
-        finding.with(written(file, How::Work))
-    });
-    match parsed.value("-c").or_else(|| parsed.value("--command")) {
-        Some(text) => runs_text(finding, text),
-        None => opaque(
-            finding,
-            "a shell runs what it reads from its standard input",
-        ),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use crate::{
-        commands::testing::{
-            assert_not_read_only, assert_read_only, each, effects, find, starts, verdict,
-        },
+        commands::testing::{assert_not_read_only, assert_read_only, each, effects, find, starts},
         effect::Cover,
     };
 
@@ -383,16 +261,6 @@ mod tests {
             ("xargs -I % mv x/% out", "mv x/$ out"),
             ("xargs -i rm {}", "rm $"),
             ("xargs -0I{} touch {}", "touch $"),
-            ("setsid -f touch p", "touch p"),
-            ("ionice -c 3 touch p", "touch p"),
-            ("flock -n lock touch p", "touch p"),
-            ("flock lock -c 'touch p'", "script touch p"),
-            ("watch -n1 touch p", "script touch p"),
-            ("watch -x touch p", "touch p"),
-            ("taskset -c 1 touch p", "touch p"),
-            ("chrt -b 0 touch p", "touch p"),
-            ("strace -f -o out ls a", "ls a"),
-            ("script -c 'touch p' /dev/null", "script touch p"),
             ("noglob ls *", "ls glob(*)"),
         ];
         for (line, expected) in cases {
@@ -403,18 +271,19 @@ mod tests {
     #[test]
     fn harmless_wrappers_are_harmless() {
         assert_read_only(&each(
-            "timeout 5 ls; nice -n 5 ls; nice; nohup ls; stdbuf -oL ls; time -v ls; command ls; command -v $x; \
-             command -V ls; builtin echo; exec; exec ls; env; env -0; env ls; env LC_ALL=C TZ=UTC ls; env FOO; \
-             xargs; xargs -0 grep x; xargs -n 1 -P 2 head; xargs -I{} echo {}; xargs -a list cat; xargs -r ls; \
-             xargs -d ' ' -n1 echo; xargs -L1 echo; xargs -t cat; taskset -p 1; ionice -p 1; ionice; chrt -p 1; timeout 5",
+            "timeout 5 ls; nice -n 5 ls; nice; nohup ls; stdbuf -oL ls; time -v ls; command ls; \
+             command -v $x; command -V ls; builtin echo; exec; exec ls; env; env -0; env ls; env \
+             LC_ALL=C TZ=UTC ls; env FOO; xargs; xargs -0 grep x; xargs -n 1 -P 2 head; xargs \
+             -I{} echo {}; xargs -a list cat; xargs -r ls; xargs -d ' ' -n1 echo; xargs -L1 echo; \
+             xargs -t cat; timeout 5",
         ));
         assert_not_read_only(&each(
-            "timeout $x ls; timeout 5 $x; timeout * ls; timeout --odd 5 ls; nice $x ls; nice * ls; time -o out ls; time -ao out ls; \
-             command $x; command *; builtin $x; exec -a ls x; exec -c ls; exec $x; env FOO=1 ls; env -i ls; env - ls; \
-             env -u PATH ls; env -S 'ls'; env --split=ls; env $x; env \"$x\" ls; env *; env LC_ALL=C PATH=. ls; env -C d ls; \
-             env LC_ALL=$x ls; xargs -p cat; xargs -o vi; xargs $x; xargs -I{} {}; xargs --process-slot-var=PATH ls; \
-             xargs *; setsid ls; ionice ls; ionice -c 3 -p 1; flock lock ls; watch ls; taskset -p 1 2; chrt -p 1 2; strace ls; \
-             strace -o out ls; parallel ls; script out; script -c ls out; noglob ls; timeout -k $x 5 ls; exec \"$x\"",
+            "timeout $x ls; timeout 5 $x; timeout * ls; timeout --odd 5 ls; nice $x ls; nice * \
+             ls; time -o out ls; time -ao out ls; command $x; command *; builtin $x; exec -a ls \
+             x; exec -c ls; exec $x; env FOO=1 ls; env -i ls; env - ls; env -u PATH ls; env -S \
+             'ls'; env --split=ls; env $x; env \"$x\" ls; env *; env LC_ALL=C PATH=. ls; env -C d \
+             ls; env LC_ALL=$x ls; xargs -p cat; xargs -o vi; xargs $x; xargs -I{} {}; xargs \
+             --process-slot-var=PATH ls; xargs *; noglob ls; timeout -k $x 5 ls; exec \"$x\"",
         ));
     }
 
@@ -432,21 +301,13 @@ mod tests {
         ] {
             assert_eq!(find(line).cover, Cover::Transparent, "{line}");
         }
-        for line in [
-            "watch ls",
-            "setsid ls",
-            "ionice ls",
-            "flock lock ls",
-            "env -S ls",
-            "exec -a x ls",
-        ] {
+        for line in ["env -S ls", "exec -a x ls"] {
             assert_eq!(find(line).cover, Cover::Exact, "{line}");
         }
         for line in [
             "env ls",
             "xargs -n1 foo",
             "exec ls",
-            "strace ls",
             "time -o x ls",
             "command -v ls",
         ] {
@@ -458,8 +319,6 @@ mod tests {
     fn their_own_effects_count_too() {
         assert_eq!(effects("env FOO=1 LC_ALL=C ls"), ["env FOO"]);
         assert_eq!(effects("time -o out ls"), ["Twist out"]);
-        assert_eq!(effects("flock lock ls"), ["Work lock"]);
-        assert_eq!(effects("flock 9 ls"), [""; 0]);
         assert_eq!(effects("xargs -a list cat"), ["read list"]);
         assert_eq!(
             effects("env -C d cat a"),
@@ -469,6 +328,5 @@ mod tests {
             effects("xargs -I{} {}"),
             ["opaque the command it starts comes from its input"]
         );
-        assert_eq!(verdict("watch ls"), "unknown: it starts another command");
     }
 }

@@ -17,11 +17,16 @@ pub(super) struct Close {
 }
 
 impl Close {
+    /// Behind it.
+    pub(super) fn end(&self) -> usize {
+        self.at + 1
+    }
+
     pub(super) fn must_be_certain(&self, parser: &Parser<'_>) -> Parsed<()> {
         if self.certain {
             return Ok(());
         }
-        let message = "`((` that may be arithmetic or a subshell: put a space between";
+        let message = "parentheses with quotes inside quotes, whose end is ambiguous";
         Err(parser.error(self.at, self.at + 1, message))
     }
 }
@@ -72,13 +77,28 @@ impl Parser<'_> {
                         at += 1;
                     }
                     let inside = bytes.get(opened + 1..at).unwrap_or_default();
-                    certain &= byte != b'"' || !inside.iter().any(|inner| b"`({".contains(inner));
+                    // Quotes inside quotes: bash's several ways to skip them differ.
+                    let unsure: &[u8] = match byte {
+                        b'"' => b"`({",
+                        b'`' => b"'\"\\()",
+                        _ => b"",
+                    };
+                    certain &= !inside.iter().any(|inner| unsure.contains(inner));
                 }
                 _ => {}
             }
             at += 1;
         }
         Err(self.error(from, from + 1, "a parenthesis without its end"))
+    }
+
+    /// Into a command that begins with `((`, whose end has been looked for.
+    pub(super) fn enter_scanned(&mut self) -> Parsed<()> {
+        self.bounds.scanned += 1;
+        match self.bounds.scanned > MAX_ARITHMETIC {
+            true => Err(self.error(self.at, self.at, "`((` is nested too deeply")),
+            false => Ok(()),
+        }
     }
 
     /// What stands in `((…))`; the cursor is behind both opening parentheses.

@@ -39,14 +39,21 @@ impl Parser<'_> {
             self.at += 1;
             self.peek();
             let close = self.matching_parenthesis(self.at)?;
+            close.must_be_certain(self)?;
             if close.doubled {
                 self.at += 1;
                 return Ok(Kind::Arithmetic(self.parenthesized_arithmetic(close)?));
             }
-            close.must_be_certain(self)?;
-        } else {
-            self.at += 1;
+            self.enter_scanned()?;
+            let subshell = self.subshell()?;
+            self.bounds.scanned -= 1;
+            return Ok(subshell);
         }
+        self.at += 1;
+        self.subshell()
+    }
+
+    fn subshell(&mut self) -> Parsed<Kind> {
         let script = self.script(Until::Parenthesis)?;
         if script.items.is_empty() {
             return Err(self.unexpected("expected a command"));
@@ -164,8 +171,8 @@ impl Parser<'_> {
     }
 
     fn arm(&mut self) -> Parsed<Arm> {
-        if self.bounds.arithmetic > 0 {
-            return Err(self.unexpected("`case` inside an arithmetic expression"));
+        if self.bounds.is_scanned() {
+            return Err(self.unexpected("`case` inside `((`"));
         }
         self.eat(b'(');
         let mut patterns = Vec::new();

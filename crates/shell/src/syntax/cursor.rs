@@ -178,8 +178,8 @@ impl Parser<'_> {
     pub(super) fn gap(&mut self) -> Parsed<()> {
         self.blanks();
         if self.peek() == Some(b'#') {
-            if self.bounds.arithmetic > 0 {
-                return Err(self.unexpected("a comment inside an arithmetic expression"));
+            if self.bounds.is_scanned() {
+                return Err(self.unexpected("a comment inside `((`"));
             }
             let rest = &self.source.text.as_bytes()[self.at..];
             self.at += rest

@@ -29,6 +29,10 @@ impl Parser<'_> {
                 self.at += 1;
                 PartKind::Arithmetic(self.bracketed_arithmetic()?)
             }
+            Some(b'\'' | b'"') if quote == Quote::None && self.bounds.is_scanned() => {
+                // Bash replaces it while it looks for the end, and reads the result again.
+                return Err(self.unexpected("`$'` or `$\"` inside `((`"));
+            }
             Some(b'\'') if quote == Quote::None => return self.ansi_quoted(start, pieces),
             Some(b'"') if quote == Quote::None => return self.double_quoted(start, pieces),
             Some(byte) if starts_name(byte) => plain(self.name()),
@@ -56,11 +60,12 @@ impl Parser<'_> {
         self.at += 1;
         if self.peek() == Some(b'(') {
             let close = self.matching_parenthesis(self.at)?;
+            close.must_be_certain(self)?;
             if close.doubled {
                 self.at += 1;
                 return Ok(PartKind::Arithmetic(self.parenthesized_arithmetic(close)?));
             }
-            close.must_be_certain(self)?;
+            return Ok(PartKind::Command(self.scanned_script()?));
         }
         Ok(PartKind::Command(self.substituted_script()?))
     }
@@ -71,7 +76,13 @@ impl Parser<'_> {
         self.at += 1;
         self.peek();
         self.at += 1;
-        let script = self.substituted_script()?;
+        let script = match self.peek() {
+            Some(b'(') => {
+                self.matching_parenthesis(self.at)?.must_be_certain(self)?;
+                self.scanned_script()?
+            }
+            _ => self.substituted_script()?,
+        };
         self.expansions += 1;
         pieces.push(Piece {
             start,
@@ -80,6 +91,14 @@ impl Parser<'_> {
             kind: PartKind::Process(script),
         });
         Ok(())
+    }
+
+    /// The same for a script that begins with a parenthesis: bash has looked for its end before.
+    fn scanned_script(&mut self) -> Parsed<Script> {
+        self.enter_scanned()?;
+        let script = self.substituted_script()?;
+        self.bounds.scanned -= 1;
+        Ok(script)
     }
 
     /// A script up to and with `)`. Its here-documents are its own.

@@ -38,8 +38,9 @@ impl Parser<'_> {
         start: usize,
         descriptor: Option<String>,
     ) -> Parsed<Redirect> {
-        if self.bounds.arithmetic > 0 {
-            return Err(self.unexpected("a here-document inside an arithmetic expression"));
+        // Bash has already read past what follows such a line.
+        if self.bounds.is_scanned() {
+            return Err(self.unexpected("a here-document inside `((`"));
         }
         let strips_tabs = self.eat(b'-');
         self.blanks();

@@ -87,6 +87,7 @@ pub fn parse(line: &str) -> Result<Script, SyntaxError> {
             depth: 0,
             rewritten: 0,
             arithmetic: 0,
+            scanned: 0,
             alternatives: MAX_ALTERNATIVES,
         },
         documents: Documents::default(),
@@ -101,7 +102,8 @@ pub fn parse(line: &str) -> Result<Script, SyntaxError> {
 const MAX_DEPTH: usize = 100;
 /// How often a rewritten text may hold another: each is a copy of what it holds.
 const MAX_REWRITTEN: usize = 8;
-/// How often an arithmetic expression may hold another: the end of each is looked for beforehand.
+/// How often an arithmetic expression may hold another, and a subshell that begins with `((` too: the
+/// end of each is looked for beforehand.
 const MAX_ARITHMETIC: usize = 8;
 /// How many bytes the brace expansions of one line may become before they are no longer listed.
 const MAX_ALTERNATIVES: usize = 1 << 20;
@@ -111,8 +113,17 @@ struct Bounds {
     depth: usize,
     rewritten: usize,
     arithmetic: usize,
+    /// Commands around this place that begin with `((`.
+    scanned: usize,
     /// What is left of [`MAX_ALTERNATIVES`].
     alternatives: usize,
+}
+
+impl Bounds {
+    /// Inside something whose end bash looks for before it reads it.
+    fn is_scanned(self) -> bool {
+        self.arithmetic > 0 || self.scanned > 0
+    }
 }
 
 struct Parser<'t> {

@@ -143,15 +143,13 @@ impl Parser<'_> {
                 }
                 ParameterOperation::Pure(words)
             }
-            (Some(b'@'), Some(letter)) => {
+            (Some(b'@'), Some(b'U' | b'u' | b'L' | b'Q' | b'E' | b'A' | b'K' | b'a' | b'k')) => {
                 self.bump_two();
-                match letter {
-                    b'U' | b'u' | b'L' | b'Q' | b'E' | b'A' | b'K' | b'a' | b'k' => {
-                        ParameterOperation::Pure(Vec::new())
-                    }
-                    b'P' => ParameterOperation::Evaluates,
-                    _ => return Err(self.unexpected("an unknown transformation in `${`")),
-                }
+                ParameterOperation::Pure(Vec::new())
+            }
+            (Some(b'@'), Some(b'P')) => {
+                self.bump_two();
+                ParameterOperation::Evaluates
             }
             _ => return Err(self.unexpected("an unknown operator in `${`")),
         };
@@ -198,6 +196,8 @@ impl Parser<'_> {
     fn unquoted_operand(&mut self, byte: u8, pieces: &mut Pieces) -> Parsed<()> {
         match byte {
             b'<' | b'>' if self.second() == Some(b'(') => self.process_substitution(pieces),
+            // There may be double quotes around it that only bash still knows of.
+            b'$' if self.second() == Some(b'\'') => self.plain_ansi_quoted(pieces),
             b'{' => {
                 self.odd_braces = true;
                 self.unquoted_piece(pieces, true)

@@ -25,6 +25,13 @@ impl Parser<'_> {
             let text = match &piece.kind {
                 PartKind::Text(text) if !piece.quoted => text.clone(),
                 _ => {
+                    let mut piece = piece;
+                    if let PartKind::Brace(texts) = &mut piece.kind
+                        && pieces.peek().is_some_and(begins_with_tilde)
+                    {
+                        // An empty alternative makes that tilde the first character.
+                        *texts = None;
+                    }
                     first = false;
                     result.push(piece);
                     continue;
@@ -219,6 +226,10 @@ impl Parser<'_> {
         });
         Ok(())
     }
+}
+
+fn begins_with_tilde(piece: &Piece) -> bool {
+    matches!(&piece.kind, PartKind::Text(text) if !piece.quoted && text.starts_with('~'))
 }
 
 /// Behind the bracket that closes the one at `open`.

@@ -80,3 +80,39 @@ outlines! {
         "[[ a ]]b", "[[ -x a -a b ]]", "[[ {a,b} == * ]]", "[[ ~ == ~/a ]]", "[[ $(a) ]]", "[[ a == #b ]]", "[[ ((a)) ]]", "[[ ! ! a ]]", "[[ \"-f\" == a ]]", "[[ a =~ (b<(c)) ]]",
     ]
 }
+
+/// Openings that nest, with what stands inside and closings.
+const NESTED: [(&str, &str, &str); 15] = [
+    ("$(", "a", ")"),
+    ("(", "a", ")"),
+    ("( ", "a", " )"),
+    ("{ ", "a;", " }"),
+    ("if a; then ", "b", "; fi"),
+    ("echo \"${a:-", "b", "}\""),
+    ("${a:-", "b", "}"),
+    ("echo <(", "a", ")"),
+    ("echo $((", "1", "))"),
+    ("a=(\"$(", "b", ")\")"),
+    ("f() { ", "a;", " }"),
+    ("case a in b) ", "c", ";; esac"),
+    ("${a[", "0", "]}"),
+    ("echo \"$(echo ", "a", ")\""),
+    ("[[ -n $(", "a", ") ]]"),
+];
+
+#[test]
+fn deep_nesting_is_refused_without_harm() {
+    for (open, inner, close) in NESTED {
+        for depth in [5, 49, 98, 1_000, 100_000] {
+            let line = format!("{}{inner}{}", open.repeat(depth), close.repeat(depth));
+            let read = parse(&line);
+            // Parentheses without blanks are one arithmetic expression.
+            assert!(
+                depth < 1_000 || open == "(" || read.is_err(),
+                "{open} {depth}"
+            );
+            let unclosed = open.repeat(depth);
+            assert!(parse(&unclosed).is_err(), "{open} {depth}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Which of an event's occasions a handler is for.
+
+use fancy_regex::Regex;
+
+use super::Event;
+
+/// What a handler is for.
+#[derive(Debug, Clone)]
+pub enum Matcher {
+    /// Everything.
+    All,
+    /// Exactly these.
+    Names(Vec<String>),
+    /// Where this is found.
+    Pattern(Box<Regex>),
+    /// Nothing: the pattern is broken.
+    Nothing,
+}
+
+impl Matcher {
+    /// Reads one; the error is for the person who wrote it, and such a handler never runs.
+    pub fn new(event: Event, text: &str) -> (Self, Option<String>) {
+        if text.is_empty() || text == "*" || !event.has_matcher() {
+            return (Self::All, None);
+        }
+        let plain = event.has_plain_matcher();
+        let separators: &[char] = if plain { &['|'] } else { &['|', ','] };
+        let is_name = |byte: u8| {
+            byte.is_ascii_alphanumeric()
+                || byte == b'_'
+                || byte == b'|'
+                || (!plain && b" ,-".contains(&byte))
+        };
+        if text.bytes().all(is_name) {
+            let names = text.split(separators).map(|name| name.trim().to_owned());
+            return (Self::Names(names.collect()), None);
+        }
+        match Regex::new(text) {
+            Ok(regex) => (Self::Pattern(Box::new(regex)), None),
+            Err(error) => (
+                Self::Nothing,
+                Some(format!("the matcher {text:?} is no pattern: {error}")),
+            ),
+        }
+    }
+
+    /// Does it fit any of these names of one thing?
+    pub fn fits(&self, names: &[&str]) -> bool {
+        match self {
+            Self::All => true,
+            Self::Nothing => false,
+            Self::Names(wanted) => names
+                .iter()
+                .any(|name| wanted.iter().any(|one| one == name)),
+            Self::Pattern(regex) => names
+                .iter()
+                .any(|name| regex.is_match(name).unwrap_or(false)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_exact_and_patterns_are_not_anchored() {
+        let cases = [
+            ("Bash", "Bash", true),
+            ("Bash", "BashX", false),
+            ("Edit|Write", "Write", true),
+            ("Edit, Write", "Edit", true),
+            ("Edit.*", "NotebookEdit", true),
+            ("^Edit$", "NotebookEdit", false),
+            ("mcp__memory", "mcp__memory__x", false),
+            ("mcp__memory__.*", "mcp__memory__x", true),
+            ("code-reviewer", "senior-code-reviewer", false),
+            ("", "anything", true),
+            ("*", "anything", true),
+            ("^(?!Bash).*", "Read", true),
+            ("[", "[", false),
+        ];
+        for (pattern, value, expected) in cases {
+            let (matcher, _) = Matcher::new(Event::PRE_TOOL_USE, pattern);
+            assert_eq!(matcher.fits(&[value]), expected, "{pattern} {value}");
+        }
+        assert!(Matcher::new(Event::PRE_TOOL_USE, "[").1.is_some());
+    }
+}

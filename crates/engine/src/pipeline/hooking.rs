@@ -1,0 +1,322 @@
+//! Where hooks have a say in a call.
+
+use haft_contract::{CallContext, Content, ToolError, ToolOutput, ToolUse};
+use serde_json::{Map, Value, json};
+
+use super::{Outcome, Prepared};
+use crate::{
+    Engine, SessionContext,
+    hooks::{Common, Event, Heard, Occasion, Word, names_of},
+    permissions::{HookWord, Setting},
+};
+
+/// What hooks made of a call before it is judged.
+#[derive(Debug, Default)]
+pub(super) struct Before {
+    /// They refuse it: the text for the model.
+    pub(super) denied: Option<String>,
+    pub(super) word: HookWord,
+    /// The input they want in place of the one given.
+    pub(super) updated_input: Option<Value>,
+    pub(super) notes: Notes,
+}
+
+/// What hooks want said of a call, beside its result.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    /// To the model.
+    pub(crate) context: Vec<String>,
+    /// To the person.
+    pub(crate) messages: Vec<String>,
+    /// Everything should stop after this call: why.
+    pub(crate) stop: Option<String>,
+}
+
+impl Notes {
+    fn take(&mut self, heard: &Heard) {
+        let said = &heard.said;
+        self.context.extend(said.context.clone());
+        self.messages.extend(said.message.clone());
+        if let Some(failure) = &said.failure {
+            self.messages
+                .push(format!("{} hook error: {failure}", heard.label));
+        }
+        if let Some(stop) = &said.stop {
+            self.stop.get_or_insert_with(|| stop.clone());
+        }
+    }
+}
+
+/// Asks the PreToolUse hooks. Deny before defer before ask before allow; of several new inputs the
+/// last one counts.
+pub(super) async fn before(
+    engine: &Engine,
+    prepared: &Prepared,
+    context: &SessionContext,
+    setting: &Setting,
+) -> Before {
+    let event = Event::PRE_TOOL_USE;
+    if engine.hooks.is_silent(event) {
+        return Before::default();
+    }
+    let fields = fields(prepared, true);
+    let heard = fire(engine, event, prepared, fields, context, setting).await;
+    let mut before = Before::default();
+    let mut strictest: Option<Word> = None;
+    for one in &heard {
+        before.notes.take(one);
+        let said = &one.said;
+        let word = if said.block.is_some() {
+            Some(Word::Deny)
+        } else {
+            said.decision
+        };
+        if word == Some(Word::Deny) && before.denied.is_none() {
+            let why = said.block.as_ref().or(said.reason.as_ref());
+            let why = why.map_or("no reason was given", String::as_str);
+            before.denied = Some(format!("{} hook: {why}", one.label));
+        }
+        strictest = strictest.max(word);
+        if said.block.is_none()
+            && let Some(input) = &said.updated_input
+        {
+            before.updated_input = Some(input.clone());
+        }
+    }
+    before.word = match strictest {
+        None | Some(Word::Deny) => HookWord::Silent,
+        Some(Word::Allow) => HookWord::Allow,
+        // Nobody here can put a call off, so a person decides.
+        Some(Word::Ask | Word::Defer) => HookWord::Ask,
+    };
+    before
+}
+
+/// What PermissionRequest hooks answer in a person's place.
+pub(super) enum Requested {
+    /// Nothing: the person is asked.
+    Silent,
+    Allow {
+        updated_input: Option<Value>,
+        updates: Vec<Value>,
+    },
+    Deny {
+        message: String,
+        stop: Option<String>,
+    },
+}
+
+/// Asks the PermissionRequest hooks.
+pub(super) async fn request(
+    engine: &Engine,
+    prepared: &Prepared,
+    rules: &[String],
+    context: &SessionContext,
+    setting: &Setting,
+) -> Requested {
+    let event = Event::PERMISSION_REQUEST;
+    if engine.hooks.is_silent(event) {
+        return Requested::Silent;
+    }
+    let mut fields = fields(prepared, false);
+    if !rules.is_empty() {
+        fields.insert("permission_suggestions".to_owned(), suggestions(rules));
+    }
+    let heard = fire(engine, event, prepared, fields, context, setting).await;
+    let denied = heard
+        .iter()
+        .find(|one| one.said.decision == Some(Word::Deny));
+    if let Some(one) = denied {
+        let reason = one.said.reason.clone();
+        return Requested::Deny {
+            message: reason.unwrap_or_else(|| format!("{} hook denied it", one.label)),
+            stop: one.said.stop.clone(),
+        };
+    }
+    let allowed = heard
+        .into_iter()
+        .find(|one| one.said.decision == Some(Word::Allow));
+    match allowed {
+        None => Requested::Silent,
+        Some(one) => Requested::Allow {
+            updated_input: one.said.updated_input,
+            updates: one.said.updated_permissions,
+        },
+    }
+}
+
+/// Rules as the convention offers them.
+fn suggestions(rules: &[String]) -> Value {
+    let rules: Vec<Value> = rules
+        .iter()
+        .map(|rule| match rule.split_once('(') {
+            Some((tool, content)) => json!({
+                "toolName": tool,
+                "ruleContent": content.strip_suffix(')').unwrap_or(content),
+            }),
+            None => json!({ "toolName": rule }),
+        })
+        .collect();
+    json!([{
+        "type": "addRules",
+        "rules": rules,
+        "behavior": "allow",
+        "destination": "localSettings",
+    }])
+}
+
+/// Tells the hooks how a call ended. They may add to what the model is told, and replace an output
+/// by another of the same shape.
+pub(crate) async fn after(
+    engine: &Engine,
+    outcome: &mut Outcome,
+    cx: &CallContext,
+    context: &SessionContext,
+    duration: std::time::Duration,
+) -> Notes {
+    let event = match &outcome.result {
+        Ok(_) => Event::POST_TOOL_USE,
+        Err(_) => Event::POST_TOOL_USE_FAILURE,
+    };
+    if engine.hooks.is_silent(event) {
+        return Notes::default();
+    }
+    let setting = Setting {
+        cwd: cx.cwd.to_path_buf(),
+        home: context.home.clone(),
+    };
+    let mut fields = fields(&outcome.call, true);
+    let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
+    put("duration_ms", millis(duration).into());
+    match &outcome.result {
+        Ok(output) => {
+            put("tool_response", response(output));
+        }
+        Err(error) => {
+            put("error", error.to_string().into());
+            put("is_interrupt", matches!(error, ToolError::Cancelled).into());
+        }
+    }
+    let heard = fire(engine, event, &outcome.call, fields, context, &setting).await;
+    let mut notes = Notes::default();
+    for one in &heard {
+        notes.take(one);
+        if let Some(why) = &one.said.block {
+            notes.context.push(format!("{} hook: {why}", one.label));
+        }
+        if let (Some(new), Ok(output)) = (&one.said.updated_output, &mut outcome.result) {
+            replace(output, new);
+        }
+    }
+    notes
+}
+
+fn millis(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn response(output: &ToolOutput) -> Value {
+    match &output.structured {
+        Some(structured) => structured.clone(),
+        None => {
+            let texts: Vec<&str> = output.content.iter().filter_map(Content::as_text).collect();
+            texts.join("\n").into()
+        }
+    }
+}
+
+/// Takes over an output that has the shape of the tool's own; any other is left alone.
+fn replace(output: &mut ToolOutput, new: &Value) {
+    if !fits(&response(output), new) {
+        return;
+    }
+    let text = match new {
+        Value::String(text) => text.clone(),
+        Value::Object(fields) => {
+            let part = |name: &str| fields.get(name).and_then(Value::as_str);
+            match (part("stdout"), part("stderr")) {
+                (Some(stdout), stderr) => {
+                    let both = [stdout, stderr.unwrap_or_default()];
+                    let said: Vec<&str> =
+                        both.into_iter().filter(|text| !text.is_empty()).collect();
+                    said.join("\n")
+                }
+                (None, _) => new.to_string(),
+            }
+        }
+        other => other.to_string(),
+    };
+    output.content = vec![Content::text(text)];
+    if output.structured.is_some() {
+        output.structured = Some(new.clone());
+    }
+}
+
+/// The same kind of value, and for objects the same names.
+fn fits(old: &Value, new: &Value) -> bool {
+    match (old, new) {
+        (Value::Object(old), Value::Object(new)) => {
+            new.keys().all(|name| old.contains_key(name))
+                && old.iter().all(|(name, value)| {
+                    value.is_null() || new.get(name).is_some_and(|new| same_kind(value, new))
+                })
+        }
+        (old, new) => same_kind(old, new),
+    }
+}
+
+fn same_kind(old: &Value, new: &Value) -> bool {
+    std::mem::discriminant(old) == std::mem::discriminant(new)
+}
+
+/// What every event about a call tells of it.
+fn fields(prepared: &Prepared, with_id: bool) -> Map<String, Value> {
+    let mut fields = Map::new();
+    fields.insert("tool_name".to_owned(), prepared.name().into());
+    fields.insert("tool_input".to_owned(), prepared.input().clone());
+    if with_id {
+        let (call, id) = prepared.ids();
+        let id = if id.is_empty() { call.to_string() } else { id };
+        fields.insert("tool_use_id".to_owned(), id.into());
+    }
+    fields
+}
+
+async fn fire(
+    engine: &Engine,
+    event: Event,
+    prepared: &Prepared,
+    fields: Map<String, Value>,
+    context: &SessionContext,
+    setting: &Setting,
+) -> Vec<Heard> {
+    let aliases: Vec<&str> = prepared
+        .spec()
+        .profile
+        .aliases
+        .iter()
+        .map(|alias| &**alias)
+        .collect();
+    let names = names_of(prepared.name(), &aliases);
+    let occasion = Occasion {
+        event,
+        names: &names,
+        fields,
+        call: Some((prepared.name(), prepared.input())),
+        setting,
+    };
+    let common = Common {
+        permission_mode: Some(context.mode.name()),
+        ..engine.common()
+    };
+    engine.hooks.fire(&occasion, &common).await
+}
+
+/// The call again, with another input.
+pub(super) fn again(prepared: &Prepared, input: Value) -> ToolUse {
+    ToolUse {
+        id: prepared.id.clone(),
+        name: prepared.name().to_owned(),
+        input,
+    }
+}

@@ -1,0 +1,545 @@
+//! Hooks, as real processes around real calls. The numbers are those of the vectors of hooks.md.
+
+use std::{
+    os::unix::fs::PermissionsExt,
+    path::PathBuf,
+    process::Command,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use haft_contract::{
+    Answer, Approver, BoxFuture, CallContext, PermissionMode, Question, Services, Tool, ToolError,
+    ToolOutput,
+};
+use haft_engine::{
+    Engine, Finished, Registry, Scheduler, SessionContext,
+    hooks::{Common, Event, Hooks, Occasion, read},
+    permissions::{Bases, List, Rules, Scope, Setting, Source},
+};
+use haft_testkit::TempProject;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::rig::tool_use;
+
+/// Runs a command line.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    /// What bash runs.
+    command: String,
+}
+
+/// A shell without any of what a real one needs; enough to see what ran.
+struct Bash;
+
+impl Tool for Bash {
+    type Input = Line;
+    const NAME: &'static str = "Bash";
+
+    async fn call(&self, input: &Line, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let output = Command::new("bash")
+            .arg("-c")
+            .arg(&input.command)
+            .current_dir(&cx.cwd)
+            .output()
+            .map_err(|error| ToolError::Failed(error.to_string()))?;
+        let stdout = String::from_utf8_lossy(&output.stdout)
+            .trim_end()
+            .to_owned();
+        if !output.status.success() {
+            return Err(ToolError::Failed(format!("Exit code 1\n{stdout}")));
+        }
+        Ok(ToolOutput::text(stdout.clone()).with_structured(json!({
+            "stdout": stdout, "stderr": "", "interrupted": false, "isImage": false,
+        })))
+    }
+}
+
+/// Says yes, and remembers what it was asked.
+#[derive(Default)]
+struct Yes(Mutex<Vec<String>>);
+
+impl Approver for Yes {
+    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+        self.0.lock().unwrap().push(question.reason);
+        Box::pin(async { Answer::Allow })
+    }
+}
+
+struct Rig {
+    project: TempProject,
+    scheduler: Scheduler,
+    asked: Arc<Yes>,
+}
+
+impl Rig {
+    /// A session with these hooks, each a `hooks` object of a settings file.
+    async fn new(files: &[(Scope, Value)], rules: &[(List, &str)]) -> Self {
+        let project = TempProject::new([("work/a.txt", "alpha\n")]);
+        let work = project.path("work");
+        let bases = Bases {
+            cwd: work.clone(),
+            home: work.clone(),
+            slash: work.clone(),
+        };
+        let mut handlers = Vec::new();
+        for (scope, value) in files {
+            let (read, problems) = read(*scope, None, value, &bases);
+            assert_eq!(problems, []);
+            handlers.extend(read);
+        }
+        let mut allowed = Rules::default();
+        for (list, text) in rules {
+            allowed
+                .add(*list, text, Source::of(Scope::User), &bases)
+                .unwrap();
+        }
+        let mut registry = Registry::new();
+        registry.add(Bash).unwrap();
+        let asked = Arc::new(Yes::default());
+        let approver: Arc<dyn Approver> = asked.clone();
+        let (engine, _) = Engine::builder(registry, project.path("session"))
+            .hooks(Hooks::new(handlers, &work))
+            .services(Services::none().with_approver(approver))
+            .build()
+            .await;
+        let context = SessionContext::new(&work).with_rules(allowed);
+        Self {
+            project,
+            scheduler: engine.scheduler(context),
+            asked,
+        }
+    }
+
+    async fn pre(hook: &str) -> Self {
+        Self::new(&[(Scope::User, one("PreToolUse", hook))], &[]).await
+    }
+
+    async fn bash(&mut self, command: &str) -> Finished {
+        let mut turn = self.scheduler.turn().await;
+        turn.push(tool_use("Bash", json!({ "command": command })));
+        turn.next().await.unwrap()
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.0.lock().unwrap().len()
+    }
+
+    fn ran(&self, file: &str) -> bool {
+        self.project.path("work").join(file).exists()
+    }
+}
+
+fn one(event: &str, command: &str) -> Value {
+    several(event, &[command])
+}
+
+fn several(event: &str, commands: &[&str]) -> Value {
+    let hooks: Vec<Value> = commands
+        .iter()
+        .map(|command| json!({"type": "command", "command": command}))
+        .collect();
+    json!({ event: [{"matcher": "Bash", "hooks": hooks}] })
+}
+
+/// A command that says this.
+fn says(value: &Value, code: i32) -> String {
+    format!("cat <<'END'\n{value}\nEND\nexit {code}")
+}
+
+fn decides(decision: &str, reason: &str) -> Value {
+    json!({"hookSpecificOutput": {
+        "hookEventName": "PreToolUse",
+        "permissionDecision": decision,
+        "permissionDecisionReason": reason,
+    }})
+}
+
+#[tokio::test]
+async fn v1_exit_code_2_denies_with_what_is_on_stderr() {
+    let mut rig = Rig::pre("echo no >&2; exit 2").await;
+    let finished = rig.bash("touch ran").await;
+    assert!(finished.is_error && finished.text().contains("no"));
+    assert!(!rig.ran("ran"));
+}
+
+#[tokio::test]
+async fn v2_v3_a_decision_in_json_counts_whatever_the_exit_code() {
+    for code in [0, 1] {
+        let mut rig = Rig::pre(&says(&decides("deny", "r"), code)).await;
+        let finished = rig.bash("touch ran").await;
+        assert_eq!(finished.text(), "PreToolUse:User hook: r");
+        assert!(finished.is_error && !rig.ran("ran"));
+    }
+}
+
+#[tokio::test]
+async fn v4_exit_code_2_beats_an_allow() {
+    let allow = decides("allow", "");
+    let mut rig = Rig::pre(&format!("echo x >&2; {}", says(&allow, 2))).await;
+    let finished = rig.bash("touch ran").await;
+    assert_eq!(finished.text(), "PreToolUse:User hook: x");
+    assert!(!rig.ran("ran"));
+}
+
+#[tokio::test]
+async fn v5_v10_v11_what_is_no_decision_leaves_the_call_alone() {
+    let mismatch = json!({"hookSpecificOutput": {
+        "hookEventName": "PostToolUse", "permissionDecision": "deny",
+    }});
+    for (hook, notices) in [
+        ("exit 1".to_owned(), 1),
+        ("echo '[1]'".to_owned(), 0),
+        (says(&mismatch, 0), 1),
+    ] {
+        let mut rig = Rig::pre(&hook).await;
+        let finished = rig.bash("echo done").await;
+        assert_eq!(finished.text(), "done", "{hook}");
+        assert_eq!(finished.metadata.notices.len(), notices, "{hook}");
+    }
+}
+
+#[tokio::test]
+async fn v6_the_old_form_of_a_denial_counts() {
+    let mut rig = Rig::pre(&says(&json!({"decision": "block", "reason": "r"}), 0)).await;
+    let finished = rig.bash("touch ran").await;
+    assert!(finished.text().ends_with("hook: r") && !rig.ran("ran"));
+}
+
+#[tokio::test]
+async fn v7_an_allowed_call_may_be_rewritten_and_nobody_is_asked() {
+    let allow = json!({"hookSpecificOutput": {
+        "hookEventName": "PreToolUse",
+        "permissionDecision": "allow",
+        "updatedInput": {"command": "touch second; echo 2"},
+    }});
+    let mut rig = Rig::pre(&says(&allow, 0)).await;
+    let finished = rig.bash("touch first").await;
+    assert_eq!(finished.text(), "2");
+    assert!(rig.ran("second") && !rig.ran("first"));
+    assert_eq!(rig.asked(), 0);
+}
+
+#[tokio::test]
+async fn a_rewritten_call_is_judged_again() {
+    let allow = json!({"hookSpecificOutput": {
+        "hookEventName": "PreToolUse",
+        "permissionDecision": "allow",
+        "updatedInput": {"command": "rm a.txt"},
+    }});
+    let files = [(Scope::User, one("PreToolUse", &says(&allow, 0)))];
+    let mut rig = Rig::new(&files, &[(List::Deny, "Bash(rm *)")]).await;
+    let finished = rig.bash("echo 1").await;
+    assert_eq!(
+        finished.text(),
+        "Permission to use Bash has been denied by rule Bash(rm *)."
+    );
+    let bad = json!({"hookSpecificOutput": {
+        "hookEventName": "PreToolUse", "updatedInput": {"wrong": 1},
+    }});
+    let mut rig = Rig::pre(&says(&bad, 0)).await;
+    assert!(
+        rig.bash("echo 1")
+            .await
+            .text()
+            .contains("InputValidationError")
+    );
+}
+
+#[tokio::test]
+async fn v8_of_several_the_strictest_counts() {
+    let (allow, ask) = (decides("allow", ""), decides("ask", ""));
+    let hooks = several("PreToolUse", &[&says(&allow, 0), &says(&ask, 0)]);
+    let mut rig = Rig::new(&[(Scope::User, hooks)], &[]).await;
+    rig.bash("echo 1").await;
+    assert_eq!(rig.asked(), 1);
+}
+
+#[tokio::test]
+async fn v9_a_hook_never_beats_a_deny_rule_nor_an_ask_rule() {
+    let allow = one("PreToolUse", &says(&decides("allow", ""), 0));
+    let mut rig = Rig::new(
+        &[(Scope::User, allow.clone())],
+        &[(List::Deny, "Bash(touch *)")],
+    )
+    .await;
+    assert!(rig.bash("touch ran").await.is_error && !rig.ran("ran"));
+    let mut rig = Rig::new(&[(Scope::User, allow)], &[(List::Ask, "Bash(touch *)")]).await;
+    rig.bash("touch ran").await;
+    assert_eq!(rig.asked(), 1);
+}
+
+#[tokio::test]
+async fn v12_a_hook_that_takes_too_long_says_nothing_unless_it_guards() {
+    let slow = |guard: bool| {
+        let mut hook = json!({"type": "command", "command": "sleep 600", "timeout": 0.2});
+        if guard {
+            hook["onFailure"] = "block".into();
+        }
+        json!({"PreToolUse": [{"matcher": "", "hooks": [hook]}]})
+    };
+    let mut rig = Rig::new(&[(Scope::User, slow(false))], &[]).await;
+    assert_eq!(rig.bash("echo on").await.text(), "on");
+    let mut rig = Rig::new(&[(Scope::User, slow(true))], &[]).await;
+    let finished = rig.bash("touch ran").await;
+    assert!(finished.is_error && !rig.ran("ran"));
+    assert!(
+        finished.text().contains("did not answer"),
+        "{}",
+        finished.text()
+    );
+}
+
+#[tokio::test]
+async fn a_guard_that_cannot_run_denies() {
+    for hook in [
+        json!({"type": "command", "command": "/no/such/program", "args": [], "onFailure": "block"}),
+        json!({"type": "command", "command": "exit 1", "onFailure": "block"}),
+        json!({"type": "http", "url": "http://127.0.0.1:1/", "onFailure": "block"}),
+    ] {
+        let hooks = json!({"PreToolUse": [{"hooks": [hook]}]});
+        let mut rig = Rig::new(&[(Scope::User, hooks)], &[]).await;
+        assert!(rig.bash("touch ran").await.is_error && !rig.ran("ran"));
+    }
+}
+
+#[tokio::test]
+async fn v15_v16_v17_v18_after_a_call_hooks_may_add_replace_and_stop() {
+    let mut rig = Rig::new(
+        &[(Scope::User, one("PostToolUse", "echo lint >&2; exit 2"))],
+        &[],
+    )
+    .await;
+    let finished = rig.bash("echo real").await;
+    assert!(!finished.is_error);
+    assert!(finished.text().starts_with("real\n") && finished.text().contains("lint"));
+
+    let output = |value: Value| {
+        let said = json!({"hookSpecificOutput": {
+            "hookEventName": "PostToolUse", "updatedToolOutput": value,
+        }});
+        one("PostToolUse", &says(&said, 0))
+    };
+    let shaped = json!({"stdout": "x", "stderr": "", "interrupted": false, "isImage": false});
+    let mut rig = Rig::new(&[(Scope::User, output(shaped))], &[]).await;
+    assert_eq!(rig.bash("echo real").await.text(), "x");
+    let mut rig = Rig::new(&[(Scope::User, output(json!("x")))], &[]).await;
+    assert_eq!(rig.bash("echo real").await.text(), "real");
+
+    let stop = json!({"continue": false, "stopReason": "s"});
+    let mut rig = Rig::new(&[(Scope::User, one("PostToolUse", &says(&stop, 0)))], &[]).await;
+    let finished = rig.bash("echo real").await;
+    assert_eq!(finished.metadata.stop.as_deref(), Some("s"));
+}
+
+#[tokio::test]
+async fn a_failed_call_has_its_own_event() {
+    let hooks = json!({
+        "PostToolUse": [{"hooks": [{"type": "command", "command": "touch well"}]}],
+        "PostToolUseFailure": [{"hooks": [{"type": "command", "command": "cat > failed.json"}]}],
+    });
+    let mut rig = Rig::new(&[(Scope::User, hooks)], &[(List::Deny, "Bash(rm *)")]).await;
+    rig.bash("rm a.txt").await;
+    assert!(!rig.ran("failed.json"), "a denial is no failure");
+    rig.bash("echo out; exit 1").await;
+    assert!(!rig.ran("well"));
+    let told: Value = serde_json::from_str(&rig.project.read("work/failed.json")).unwrap();
+    assert_eq!(told["hook_event_name"], "PostToolUseFailure");
+    assert_eq!(told["error"], "Exit code 1\nout");
+    assert_eq!(told["tool_input"]["command"], "echo out; exit 1");
+    assert_eq!(told["permission_mode"], "default");
+    assert_eq!(told["tool_use_id"], "use-Bash");
+}
+
+#[tokio::test]
+async fn v24_v25_v26_permission_requests_are_answered_by_hooks() {
+    let answer = |decision: Value| {
+        let said = json!({"hookSpecificOutput": {
+            "hookEventName": "PermissionRequest", "decision": decision,
+        }});
+        one("PermissionRequest", &says(&said, 0))
+    };
+    let deny = answer(json!({"behavior": "deny", "message": "m"}));
+    let mut rig = Rig::new(&[(Scope::User, deny)], &[]).await;
+    assert_eq!(rig.bash("touch ran").await.text(), "m");
+    assert!(!rig.ran("ran"));
+
+    let mut rig = Rig::new(&[(Scope::User, one("PermissionRequest", "exit 2"))], &[]).await;
+    rig.bash("touch ran").await;
+    assert_eq!(rig.asked(), 1);
+
+    let rules = json!([{
+        "type": "addRules", "behavior": "allow", "destination": "session",
+        "rules": [{"toolName": "Bash", "ruleContent": "touch *"}],
+    }]);
+    let allow = answer(json!({"behavior": "allow", "updatedPermissions": rules}));
+    let once = json!({"PermissionRequest": [{"hooks": [{
+        "type": "command",
+        "command": format!("[ -e once ] && exit 0; touch once; {}", allow["PermissionRequest"][0]["hooks"][0]["command"].as_str().unwrap()),
+    }]}]});
+    let mut rig = Rig::new(&[(Scope::User, once)], &[]).await;
+    rig.bash("touch first").await;
+    rig.bash("touch second").await;
+    assert!(rig.ran("first") && rig.ran("second"));
+    assert_eq!(rig.asked(), 0);
+}
+
+#[tokio::test]
+async fn v30_v31_v32_v33_which_hooks_run_and_how() {
+    // `if` is about calls: on any other event it never holds.
+    let stop = json!({"Stop": [{"hooks": [
+        {"type": "command", "if": "Bash(rm *)", "command": "exit 2"},
+        {"type": "command", "command": "echo go on >&2; exit 2"},
+    ]}]});
+    let bases = Bases {
+        cwd: "/".into(),
+        home: "/".into(),
+        slash: "/".into(),
+    };
+    let (handlers, _) = read(Scope::User, None, &stop, &bases);
+    let setting = Setting {
+        cwd: "/".into(),
+        home: None,
+    };
+    let occasion = Occasion {
+        event: Event::named("Stop").unwrap(),
+        names: &[],
+        fields: serde_json::Map::new(),
+        call: None,
+        setting: &setting,
+    };
+    let common = Common {
+        session_id: "s".to_owned(),
+        transcript_path: "/t".into(),
+        permission_mode: None,
+    };
+    let heard = Hooks::new(handlers, "/".as_ref())
+        .fire(&occasion, &common)
+        .await;
+    let blocks: Vec<_> = heard.iter().map(|one| one.said.block.as_deref()).collect();
+    assert_eq!(blocks, [Some("go on")]);
+
+    // The same handler in two files runs once.
+    let count = one("PreToolUse", "echo x >> count");
+    let files = [(Scope::User, count.clone()), (Scope::Project, count)];
+    let mut rig = Rig::new(&files, &[]).await;
+    rig.bash("echo 1").await;
+    assert_eq!(rig.project.read("work/count"), "x\n");
+
+    // One argument, whatever is in it.
+    let project = TempProject::new([]);
+    let script = project.path("show");
+    std::fs::write(
+        &script,
+        "#!/bin/sh\nprintf '%s|' \"$@\" > \"$CLAUDE_PROJECT_DIR/args\"\n",
+    )
+    .unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let hooks = json!({"PreToolUse": [{"hooks": [{
+        "type": "command", "command": script, "args": ["${CLAUDE_PROJECT_DIR}/a b", "$HOME"],
+    }]}]});
+    let mut rig = Rig::new(&[(Scope::User, hooks)], &[]).await;
+    rig.bash("echo 1").await;
+    let work = rig.project.path("work");
+    let expected = format!("{}/a b|$HOME|", work.display());
+    assert_eq!(rig.project.read("work/args"), expected);
+
+    // A call that does not fit its tool is nobody's business.
+    let mut rig = Rig::pre("touch fired").await;
+    let mut turn = rig.scheduler.turn().await;
+    turn.push(tool_use("Bash", json!({"wrong": 1})));
+    assert!(turn.next().await.unwrap().is_error);
+    drop(turn);
+    assert!(!rig.ran("fired"));
+}
+
+#[tokio::test]
+async fn if_is_one_rule_read_generously() {
+    let cases = [
+        ("Bash(git *)", "FOO=bar git push", true),
+        ("Bash(git *)", "npm test && git push", true),
+        ("Bash(rm *)", "echo $(rm -rf /tmp/none)", true),
+        ("Bash(rm *)", "echo $(date)", false),
+        ("Bash(git push *)", "echo $(date)", true),
+        ("Bash(git push *)", "echo plain", false),
+        ("Bash(rm *)", "echo 'unclosed", true),
+    ];
+    for (rule, command, expected) in cases {
+        let hooks = json!({"PreToolUse": [{"hooks": [{
+            "type": "command", "if": rule, "command": "touch fired; echo stop >&2; exit 2",
+        }]}]});
+        let mut rig = Rig::new(&[(Scope::User, hooks)], &[(List::Deny, "Bash(npm *)")]).await;
+        rig.bash(command).await;
+        assert_eq!(rig.ran("fired"), expected, "{rule} | {command}");
+    }
+}
+
+/// The reading of the command and the hook each wait for the other: only side by side do both end.
+#[tokio::test(flavor = "multi_thread")]
+async fn hooks_and_the_classifier_run_side_by_side() {
+    let project = TempProject::new([("work/.git/HEAD", "")]);
+    // Reading the configuration of the repository is part of the classification; a pipe in its place
+    // holds it up until somebody writes to it.
+    let pipe = project.path("work/.git/config");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let hook = format!("echo '[core]' > '{}'", pipe.display());
+    let work = project.path("work");
+    let bases = Bases {
+        cwd: work.clone(),
+        home: work.clone(),
+        slash: work.clone(),
+    };
+    let (handlers, _) = read(Scope::User, None, &one("PreToolUse", &hook), &bases);
+    let mut registry = Registry::new();
+    registry.add(Bash).unwrap();
+    let (engine, _) = Engine::builder(registry, project.path("session"))
+        .hooks(Hooks::new(handlers, &work))
+        .build()
+        .await;
+    let mut scheduler =
+        engine.scheduler(SessionContext::new(&work).with_mode(PermissionMode::DontAsk));
+    let mut turn = scheduler.turn().await;
+    turn.push(tool_use("Bash", json!({"command": "git status --short"})));
+    let finished = tokio::time::timeout(Duration::from_secs(60), turn.next())
+        .await
+        .expect("one waited for the other to end")
+        .unwrap();
+    // git itself stumbles over such a repository; what matters is that the call was let through.
+    assert!(
+        !finished.text().contains("Permission"),
+        "{}",
+        finished.text()
+    );
+}
+
+#[test]
+fn what_is_wrong_with_hooks_is_said() {
+    let value = json!({
+        "NoSuchEvent": [],
+        "Stop": {"hooks": []},
+        "PreToolUse": [
+            {"matcher": "[", "hooks": []},
+            {"matcher": "Bash"},
+            {"hooks": [{"type": "telepathy"}, {"type": "command"}, {"type": "command", "command": "x", "if": "Bash("}]},
+        ],
+    });
+    let bases = Bases {
+        cwd: "/p".into(),
+        home: "/h".into(),
+        slash: "/p".into(),
+    };
+    let file = PathBuf::from("/p/.claude/settings.json");
+    let (handlers, problems) = read(Scope::Project, Some(&file), &value, &bases);
+    assert_eq!(handlers.len(), 0);
+    let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    insta::assert_snapshot!(said.join("\n"));
+}

@@ -1,0 +1,82 @@
+//! Commands that change the machine: accounts, disks, modules, power.
+
+use super::{options::written, spec::Entry};
+use crate::{
+    arg::Arg,
+    effect::{Finding, How},
+};
+
+pub(super) const ENTRIES: &[Entry] = &[
+    Entry::Own("reboot shutdown halt poweroff init telinit", |_| {
+        Finding::mutating("it stops the machine or changes what runs on it")
+    }),
+    Entry::Own(
+        "useradd usermod userdel adduser deluser groupadd groupmod groupdel addgroup delgroup \
+         gpasswd passwd chpasswd newusers chsh chfn chage vipw vigr visudo newgrp pwconv pwunconv",
+        |_| Finding::mutating("it changes accounts"),
+    ),
+    Entry::Own("umount swapoff fusermount fusermount3", |_| {
+        Finding::mutating("it unmounts a file system")
+    }),
+    Entry::Own(
+        "mkfs mkfs.ext2 mkfs.ext3 mkfs.ext4 mkfs.xfs mkfs.btrfs mkfs.vfat mkfs.fat mke2fs mkswap \
+         wipefs parted gdisk cfdisk sgdisk fsck fsck.ext4 e2fsck tune2fs resize2fs blkdiscard \
+         hdparm dmsetup cryptsetup mdadm lvcreate lvremove lvextend pvcreate vgcreate",
+        devices,
+    ),
+    Entry::Own("insmod rmmod modprobe depmod kexec", |_| {
+        Finding::mutating("it changes the kernel's modules")
+    }),
+    Entry::Own("hwclock ntpdate adjtimex", |_| {
+        Finding::mutating("it sets a clock")
+    }),
+    Entry::Own(
+        "update-alternatives update-grub update-initramfs locale-gen localedef dpkg-reconfigure",
+        |_| Finding::mutating("it changes the system's settings"),
+    ),
+    Entry::Own(
+        "iptables ip6tables iptables-restore nft ufw firewall-cmd tc brctl ethtool iw iwconfig \
+         dhclient nmcli",
+        |_| Finding::unknown("it may change the network"),
+    ),
+    Entry::Own("logger wall write mesg", |_| {
+        Finding::mutating("it sends a message to others")
+    }),
+    Entry::Own("ldd", |argv| {
+        let finding = Finding::unknown("it may run the program it looks at");
+        let files = argv.iter().skip(1).map(super::options::content);
+        files.fold(finding, Finding::with)
+    }),
+];
+
+/// Whatever is no option is a device or a file that is made over.
+fn devices(argv: &[Arg]) -> Finding {
+    let targets = argv
+        .iter()
+        .skip(1)
+        .filter(|word| word.text().is_none_or(|text| !text.starts_with('-')));
+    targets.fold(Finding::mutating("it changes a disk"), |finding, target| {
+        finding.with(written(target, How::Work))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::commands::testing::{assert_not_read_only, each, effects, verdict};
+
+    #[test]
+    fn changing_the_machine_is_not_harmless() {
+        assert_not_read_only(&each(
+            "reboot; shutdown -h now; useradd x; passwd; umount /mnt; mkfs.ext4 /dev/sda1; \
+             modprobe x; hwclock -w; ldd /bin/ls; iptables -F; logger x; wall x; locale-gen",
+        ));
+        assert_eq!(
+            effects("mkfs -t ext4 /dev/sda1"),
+            ["Work ext4", "Work /dev/sda1"]
+        );
+        assert_eq!(
+            verdict("reboot"),
+            "mutating: it stops the machine or changes what runs on it"
+        );
+    }
+}

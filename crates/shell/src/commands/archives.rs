@@ -1,0 +1,346 @@
+//! Archives other than tar's: zip, cpio, 7z, ar, rar.
+
+use super::{
+    files::work,
+    hosts,
+    options::{Parsed, content, tree, written},
+    places::joined,
+    shells::worse,
+    spec::{Entry, Operands, Spec, doubts, runs, writes},
+};
+use crate::{
+    arg::{Arg, Value},
+    ast::Span,
+    effect::{Finding, How},
+};
+
+pub(super) const ENTRIES: &[Entry] = &[
+    Entry::Own("unzip", unzip),
+    Entry::Own("zipinfo", |argv| {
+        let is_option = |arg: &&Arg| arg.text().is_some_and(|text| text.starts_with('-'));
+        let archive = argv.iter().skip(1).find(|arg| !is_option(arg));
+        Finding::read_only("it only lists an archive").with_all(archive.map(content))
+    }),
+    Entry::Own("zip", zip),
+    Entry::Own("7z 7za 7zr 7zz p7zip", seven_zip),
+    Entry::Own("unrar rar", rar),
+    Entry::Own("ar gcc-ar", ar),
+    Entry::Spec(
+        &Spec::reads(
+            "cpio",
+            "-itovVBcnfbsSdmu -C: -H: -I: -F: -D: -W: -E< -M: --extract --list --create \
+             --block-size= --io-size= --directory= --force-local --format= --quiet --verbose \
+             --dot --warning= --file= --nonmatching --numeric-uid-gid --swap --swap-bytes \
+             --swap-halfwords --to-stdout --pattern-file< --only-verify-crc --make-directories \
+             --preserve-modification-time --no-preserve-owner --sparse --unconditional \
+             --absolute-filenames --no-absolute-filenames --help --usage --version",
+        )
+        .refusing(&[
+            runs("--rsh-command=", "starts a program"),
+            doubts("-p --pass-through", "copies files"),
+            doubts("-r --rename", "asks at a terminal"),
+            writes("-O> -A --append", "writes an archive"),
+        ])
+        .strict()
+        .judged(cpio),
+    ),
+];
+
+fn is_dashed(arg: &Arg) -> bool {
+    arg.text()
+        .is_some_and(|text| text.len() > 1 && text.starts_with('-'))
+}
+
+/// `-x` and `-d` stand behind the archive too; every other option must stand before it.
+fn unzip(argv: &[Arg]) -> Finding {
+    let words = argv.get(1..).unwrap_or_default();
+    let own = words.iter().take_while(|word| is_dashed(word)).count();
+    let (options, rest) = words.split_at(own);
+    let letters: String = options
+        .iter()
+        .filter_map(Arg::text)
+        .map(|text| &text[1..])
+        .collect();
+    if options
+        .first()
+        .is_some_and(|first| first.text().is_some_and(|text| text.starts_with("-Z")))
+    {
+        return Finding::read_only("it only lists an archive").with_all(rest.first().map(content));
+    }
+    let Some((archive, behind)) = rest.split_first() else {
+        return Finding::read_only("it only prints");
+    };
+    if letters.contains(['d', 'P', 'I', 'O']) {
+        // Their value may be the next word, which looks like the archive then.
+        return Finding::unknown("its options stand in an unusual place")
+            .at(archive.span)
+            .with_all(rest.iter().map(work));
+    }
+    let streams = letters.contains(['l', 'v', 'p', 'c', 't', 'z']);
+    let known = letters
+        .chars()
+        .all(|letter| "lvpctzabjnoqCLUKXVWDsh".contains(letter));
+    let finding = content(archive);
+    match (streams && known, archive.text().is_some()) {
+        (true, true) => Finding::read_only("it unpacks to its output, or lists").with(finding),
+        (true, false) => Finding::unknown("its archive is an expansion")
+            .at(archive.span)
+            .with(finding),
+        (false, _) => {
+            let at = behind
+                .iter()
+                .position(|word| word.text().is_some_and(|text| text.starts_with("-d")));
+            let folder = at.and_then(|at| match behind[at].text() {
+                Some("-d") => behind.get(at + 1).cloned(),
+                text => text.map(|text| Arg::literal(&text[2..], behind[at].span)),
+            });
+            let folder = folder.unwrap_or_else(|| Arg::literal(".", archive.span));
+            Finding::mutating("it unpacks files")
+                .with(finding)
+                .with(work(&folder))
+        }
+    }
+}
+
+/// The first operand is the archive, the others go into it.
+fn zip(argv: &[Arg]) -> Finding {
+    let words = argv.get(1..).unwrap_or_default();
+    let is = |start: &str| {
+        words
+            .iter()
+            .any(|word| word.text().is_some_and(|text| text.starts_with(start)))
+    };
+    if is("--version") || is("--help") || words.is_empty() {
+        return Finding::read_only("it only prints");
+    }
+    let finding = match is("-TT") || is("--unzip") {
+        true => Finding::unknown("-TT starts a program").exact(),
+        false => Finding::mutating("it writes an archive"),
+    };
+    let mut operands = words.iter().filter(|word| !is_dashed(word));
+    let Some(archive) = operands.next() else {
+        return finding;
+    };
+    // A name without an ending gets one.
+    let bare = archive
+        .text()
+        .filter(|text| !text.rsplit('/').next().unwrap_or_default().contains('.'));
+    let ended = bare.map(|text| work(&Arg::literal(format!("{text}.zip"), archive.span)));
+    let moves = words
+        .iter()
+        .any(|word| is_dashed(word) && word.text().is_some_and(|text| text.contains('m')));
+    let members: Vec<&Arg> = operands.collect();
+    let gone = members
+        .iter()
+        .filter(|_| moves)
+        .map(|member| written(member, How::Removal));
+    finding
+        .with(work(archive))
+        .with_all(ended)
+        .with_all(members.iter().map(|member| tree(member)))
+        .with_all(gone)
+}
+
+fn seven_zip(argv: &[Arg]) -> Finding {
+    let words = argv.get(1..).unwrap_or_default();
+    let Some((command, rest)) = words.split_first() else {
+        return Finding::read_only("it only prints");
+    };
+    let switch = |start: &str| {
+        rest.iter()
+            .find(|word| word.text().is_some_and(|text| text.starts_with(start)))
+    };
+    let operands: Vec<&Arg> = rest.iter().filter(|word| !is_dashed(word)).collect();
+    let archive = operands.first().copied();
+    let quiet = |word: &Arg| match word.text() {
+        None => false,
+        Some(text) if !text.starts_with('-') => !text.starts_with('@'),
+        Some(text) => [
+            "-slt", "-ba", "-bb", "-bd", "-bs", "-bt", "-p", "-y", "-t", "-r", "-scs", "-scc",
+            "-ssc", "-scrc", "-so", "-an", "-ai!", "-x!", "-xr!", "-i!", "-ir!", "-sns", "-spd",
+            "-mmt",
+        ]
+        .iter()
+        .any(|known| text.starts_with(known)),
+    };
+    let known = rest.iter().all(quiet);
+    let streams = switch("-so").is_some();
+    let finding = match command.text() {
+        Some("l" | "t" | "i" | "b" | "h") if known => {
+            Finding::read_only("it only lists or tests an archive")
+        }
+        Some("x" | "e") if known && streams => Finding::read_only("it unpacks to its output"),
+        Some("x" | "e") => {
+            let folder =
+                switch("-o").and_then(|word| Some(Arg::literal(word.text()?.get(2..)?, word.span)));
+            let folder = folder.unwrap_or_else(|| Arg::literal(".", command.span));
+            return Finding::mutating("it unpacks files")
+                .with_all(archive.map(content))
+                .with(work(&folder));
+        }
+        Some("a" | "d" | "u" | "rn") => {
+            let members = operands.iter().skip(1).map(|member| tree(member));
+            return Finding::mutating("it changes an archive")
+                .with_all(archive.map(work))
+                .with_all(members);
+        }
+        _ => Finding::unknown("its words are not known to be harmless").at(command.span),
+    };
+    finding.with_all(archive.map(content))
+}
+
+fn rar(argv: &[Arg]) -> Finding {
+    let words = argv.get(1..).unwrap_or_default();
+    let Some((command, rest)) = words.split_first() else {
+        return Finding::read_only("it only prints");
+    };
+    let archive = rest.iter().find(|word| !is_dashed(word));
+    let quiet = |word: &Arg| {
+        word.text().is_some_and(|text| {
+            !text.starts_with('-') || matches!(text, "-p-" | "-inul" | "-idq" | "-y")
+        })
+    };
+    let finding = match command.text() {
+        Some("l" | "lb" | "lt" | "v" | "vb" | "vt" | "t" | "p") if rest.iter().all(quiet) => {
+            Finding::read_only("it only lists or streams an archive")
+        }
+        Some("x" | "e") => {
+            Finding::mutating("it unpacks files").with(work(&Arg::literal(".", command.span)))
+        }
+        _ => {
+            return Finding::unknown("its words are not known to be harmless")
+                .with_all(archive.map(work));
+        }
+    };
+    finding.with_all(archive.map(content))
+}
+
+/// Its first word holds one letter for what it does and others for how.
+fn ar(argv: &[Arg]) -> Finding {
+    let Some([_, operation, rest @ ..]) = argv.get(..) else {
+        return Finding::read_only("it only prints");
+    };
+    let Some(text) = operation.text() else {
+        return Finding::unknown("its operation is an expansion").at(operation.span);
+    };
+    if matches!(text, "--version" | "--help" | "-V") {
+        return Finding::read_only("it only prints");
+    }
+    let letters = text.trim_start_matches('-');
+    let archive = rest.first();
+    let odd = |word: &Arg| {
+        word.text()
+            .is_none_or(|text| text.starts_with("--") || text.starts_with('@'))
+    };
+    if text.starts_with("--") || rest.iter().any(odd) {
+        return Finding::unknown("its options are not known to be harmless")
+            .with_all(archive.map(work));
+    }
+    if letters.chars().all(|letter| "tpvOPVDU".contains(letter)) && letters.contains(['t', 'p']) {
+        return Finding::read_only("it only lists or prints an archive")
+            .with_all(archive.map(content));
+    }
+    if letters.contains('x') {
+        let here = work(&Arg::literal(".", operation.span));
+        return Finding::mutating("it unpacks files")
+            .with_all(archive.map(content))
+            .with(here);
+    }
+    let members = rest.iter().skip(1).map(content);
+    Finding::mutating("it changes an archive")
+        .with_all(archive.map(work))
+        .with_all(members)
+}
+
+fn cpio(parsed: &Parsed<'_>) -> Finding {
+    let lists = ["-t", "--list", "--to-stdout", "--only-verify-crc"]
+        .iter()
+        .any(|option| parsed.has(option));
+    let prints = ["--help", "--usage", "--version"]
+        .iter()
+        .any(|option| parsed.has(option));
+    let packs = parsed.has("-o") || parsed.has("--create");
+    let folder = parsed
+        .value("-D")
+        .or_else(|| parsed.value("--directory"))
+        .cloned();
+    let span = parsed
+        .argv
+        .first()
+        .map_or(Span { start: 0, end: 0 }, |name| name.span);
+    let folder = folder.unwrap_or_else(|| Arg::literal(".", span));
+    let archive = parsed
+        .value("-I")
+        .or_else(|| parsed.value("-F"))
+        .or_else(|| parsed.value("--file"));
+    let finding = match (parsed.verdict(), lists || prints, packs) {
+        (Some(finding), _, _) => finding,
+        (None, true, false) => Finding::read_only("it only lists an archive"),
+        (None, _, true) => {
+            let named = Value::Unknown {
+                prefix: String::new(),
+                one: false,
+            };
+            let named = joined(&folder, &Arg { span, value: named });
+            Finding::unknown("it packs the files its input names").with(content(&named))
+        }
+        (None, false, false) => Finding::mutating("it unpacks files").with(work(&folder)),
+    };
+    let finding = parsed.with_effects(finding, Operands::None);
+    let remote = archive.filter(|file| {
+        file.text().is_some_and(|text| text.contains(':')) && !parsed.has("--force-local")
+    });
+    match (remote, archive) {
+        (Some(file), _) => {
+            worse(finding, "it contacts a host").with(hosts::contact(file, hosts::of_remote_path))
+        }
+        (None, Some(file)) => finding.with(content(file)),
+        (None, None) => finding,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::commands::testing::{assert_not_read_only, assert_read_only, each, effects};
+
+    #[test]
+    fn listing_and_streaming_are_harmless() {
+        assert_read_only(&each(
+            "unzip -l a.zip; unzip -p a.zip f; unzip -t a.zip; unzip -Z1 a.zip; unzip -qql a.zip; \
+             unzip -v; unzip -c a.zip f; unzip -l a.zip -d x; zipinfo -1 a.zip; 7z l a.7z; 7z l \
+             -slt a.7z; 7z t a; 7z x -so a.7z f; unrar l a.rar; ar t lib.a; ar -t lib.a; ar tv \
+             lib.a; ar p lib.a x.o; cpio -t; cpio -itv; cpio -t -I a; cpio -i --to-stdout",
+        ));
+        assert_not_read_only(&each(
+            "unzip a.zip; unzip -o a.zip; unzip -qo a.zip -d out; unzip a.zip f; unzip a.zip -l; \
+             unzip -T a.zip; unzip -lu a.zip; unzip -l-l a.zip; unzip -l $x; unzip -d out a.zip; \
+             unzip *; zip out.zip a; zip -r out src; zip -T -TT x a.zip f; 7z x a.7z; 7z a a.7z \
+             f; 7z l -seml a; 7z l @list; 7z $x; 7z d a f; unrar x a; ar x lib.a; ar rcs lib.a \
+             a.o; ar ts lib.a; ar d lib.a a; ar --plugin x t lib.a; ar t --plugin x lib.a; ar $x; \
+             ar t @f; cpio -i; cpio -o; cpio -id; cpio -t -I host:a; cpio -O out; cpio -p d; cpio \
+             --rsh-command=x -t; cpio -t $x",
+        ));
+    }
+
+    #[test]
+    fn effects_name_archives_and_targets() {
+        let cases: [(&str, &[&str]); 13] = [
+            ("unzip a.zip", &["read a.zip", "Work ."]),
+            ("unzip -o a.zip f -d out", &["read a.zip", "Work out"]),
+            ("unzip -l a.zip", &["read a.zip"]),
+            ("zip -r out src", &["Work out", "Work out.zip", "tree src"]),
+            ("zip -m out.zip a", &["Work out.zip", "tree a", "Removal a"]),
+            ("7z x a.7z -oout", &["read a.7z", "Work out"]),
+            ("7z a a.7z b", &["Work a.7z", "tree b"]),
+            ("7z l a.7z", &["read a.7z"]),
+            ("ar rcs lib.a a.o", &["Work lib.a", "read a.o"]),
+            ("ar t lib.a", &["read lib.a"]),
+            ("cpio -idI a", &["Work .", "read a"]),
+            ("cpio -t -F host:a", &["net host"]),
+            ("unrar x a.rar", &["Work .", "read a.rar"]),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(effects(line), expected, "{line}");
+        }
+    }
+}

@@ -1,0 +1,434 @@
+//! Commands whose work is on files: create, copy, move, remove, change.
+
+use super::{
+    options::{Parsed, content, is_no_file, judge, names, tree, written},
+    places::{joined, parents, placed},
+    spec::{Entry, Operands, Spec, runs},
+};
+use crate::{
+    arg::Arg,
+    effect::{Effect, Finding, How},
+};
+
+pub(super) const ENTRIES: &[Entry] = &[
+    Entry::Spec(&COPY),
+    Entry::Spec(
+        &Spec::reads(
+            "mv",
+            "-bfinuvZ -S: -t: -T --backup=? --force --interactive --no-clobber \
+             --strip-trailing-slashes --suffix= --target-directory= --no-target-directory \
+             --update=? --verbose --context --exchange --no-copy --debug --help --version",
+        )
+        .judged(moves),
+    ),
+    Entry::Spec(
+        &Spec::reads(
+            "ln link",
+            "-bdFfiLnPrsv -S: -t: -T --backup=? --directory --force --interactive --logical \
+             --no-dereference --physical --relative --symbolic --suffix= --target-directory= \
+             --no-target-directory --verbose --help --version",
+        )
+        .judged(links),
+    ),
+    Entry::Spec(
+        &Spec::reads(
+            "install",
+            "-bcCDdpsvZ -g: -m: -o: -S: -t: -T --backup=? --compare --directory --group= --mode= \
+             --owner= --preserve-timestamps --strip --suffix= --target-directory= \
+             --no-target-directory --verbose --preserve-context --context=? --debug --help \
+             --version",
+        )
+        .refusing(&[runs("--strip-program=", "starts a program")])
+        .judged(
+            |parsed| match parsed.has("-d") || parsed.has("--directory") {
+                true => done(parsed, "it makes directories")
+                    .with_all(parsed.operands.iter().map(|dir| work(dir))),
+                false => copies(parsed),
+            },
+        ),
+    ),
+    Entry::Spec(
+        &Spec::reads(
+            "rm",
+            "-fiIrRdvx --force --interactive=? --one-file-system --no-preserve-root \
+             --preserve-root=? --recursive --dir --verbose --help --version",
+        )
+        .judged(|parsed| {
+            done(parsed, "it removes files")
+                .with_all(parsed.operands.iter().map(|file| removed(file)))
+        }),
+    ),
+    Entry::Spec(
+        &Spec::changes("unlink", "--help --version", "it removes a file")
+            .operands(Operands::Removed),
+    ),
+    Entry::Spec(
+        &Spec::reads(
+            "rmdir",
+            "-pv --ignore-fail-on-non-empty --parents --verbose --help --version",
+        )
+        .judged(|parsed| {
+            let deep = parsed.has("-p") || parsed.has("--parents");
+            let above = parsed
+                .operands
+                .iter()
+                .filter(|_| deep)
+                .flat_map(|dir| parents(dir));
+            let all: Vec<Arg> = parsed
+                .operands
+                .iter()
+                .map(|dir| (*dir).clone())
+                .chain(above)
+                .collect();
+            done(parsed, "it removes directories").with_all(all.iter().map(removed))
+        }),
+    ),
+    Entry::Spec(
+        &Spec::changes(
+            "shred",
+            "-fuvxz -n: -s: --force --iterations= --random-source< --size= --remove=? --verbose \
+             --exact --zero --help --version",
+            "it destroys files",
+        )
+        .operands(Operands::Removed),
+    ),
+    Entry::Spec(
+        &Spec::changes(
+            "mkdir",
+            "-pvZ -m: --mode= --parents --verbose --context=? --help --version",
+            "it makes directories",
+        )
+        .operands(Operands::Written),
+    ),
+    Entry::Spec(
+        &Spec::changes(
+            "mkfifo",
+            "-Z -m: --mode= --context=? --help --version",
+            "it makes a pipe",
+        )
+        .operands(Operands::Written),
+    ),
+    Entry::Spec(
+        &Spec::reads("mknod", "-Z -m: --mode= --context=? --help --version").judged(|parsed| {
+            done(parsed, "it makes a special file")
+                .with_all(parsed.operands.iter().take(1).map(|file| work(file)))
+        }),
+    ),
+    Entry::Spec(
+        &Spec::reads(
+            "touch",
+            "-acfhm -d: -r: -t: --no-create --date= --no-dereference --reference= --time= --help \
+             --version",
+        )
+        .judged(|parsed| {
+            let like = parsed.value("-r").or_else(|| parsed.value("--reference"));
+            let finding = done(parsed, "it creates files or sets their dates");
+            finding
+                .with_all(like.map(names))
+                .with_all(parsed.operands.iter().map(|file| work(file)))
+        }),
+    ),
+    Entry::Own("chmod", chmod),
+    Entry::Spec(
+        &Spec::reads(
+            "chown chgrp",
+            "-cfvhRHLP --changes --silent --quiet --verbose --dereference --no-dereference \
+             --from= --no-preserve-root --preserve-root --reference= --recursive --help --version",
+        )
+        .judged(|parsed| {
+            let own = usize::from(!parsed.has("--reference"));
+            done(parsed, "it changes who owns files")
+                .with_all(parsed.operands.iter().skip(own).map(|file| work(file)))
+        }),
+    ),
+    Entry::Own("chattr setfacl setfattr setcap chcon restorecon", |argv| {
+        let files = argv
+            .iter()
+            .skip(1)
+            .filter(|word| word.text().is_none_or(|text| !text.starts_with(['-', '+'])));
+        Finding::mutating("it changes the attributes of files").with_all(files.map(work))
+    }),
+    Entry::Spec(
+        &Spec::changes(
+            "dos2unix unix2dos mac2unix unix2mac",
+            "-7bcfklmoqrsuvFRShLVnieE --keep-bom --force --keepdate --newline --add-bom --newfile \
+             --oldfile --quiet --remove-bom --safe --verbose --follow-symlink --replace-symlink \
+             --skip-symlink --info=? --stdout -O --help --version",
+            "it changes files in place",
+        )
+        .operands(Operands::Written),
+    ),
+    Entry::Own("rename prename file-rename mmv", |argv| {
+        let files = argv
+            .iter()
+            .skip(2)
+            .filter(|word| word.text().is_none_or(|text| !text.starts_with('-')));
+        Finding::mutating("it renames files").with_all(files.map(work))
+    }),
+];
+
+static COPY: Spec = Spec::reads(
+    "cp",
+    "-abdfiHlLnPpRrsuvxZ -S: -t: -T --archive --attributes-only --backup=? --copy-contents \
+     --force --interactive --link --dereference --no-clobber --no-dereference --preserve=? \
+     --no-preserve= --parents --recursive --reflink=? --remove-destination --sparse= \
+     --strip-trailing-slashes --symbolic-link --suffix= --target-directory= --no-target-directory \
+     --update=? --verbose --one-file-system --context=? --keep-directory-symlink --debug --help \
+     --version",
+)
+.judged(copies);
+
+pub(super) fn work(file: &Arg) -> Effect {
+    written(file, How::Work)
+}
+
+fn removed(file: &Arg) -> Effect {
+    written(file, How::Removal)
+}
+
+/// The verdict alone: the effects are the caller's.
+pub(super) fn done(parsed: &Parsed<'_>, what: &'static str) -> Finding {
+    if parsed.has("--help") || parsed.has("--version") {
+        return Finding::read_only("it only prints");
+    }
+    parsed.verdict().unwrap_or_else(|| Finding::mutating(what))
+}
+
+/// What the target is, as far as the words say.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    File,
+    Directory,
+    /// With one source it may be either.
+    Either,
+}
+
+/// Where files go.
+struct Places<'a> {
+    sources: Vec<&'a Arg>,
+    target: &'a Arg,
+    kind: Kind,
+    /// Everything that may be written: the target itself, or names in it.
+    written: Vec<Arg>,
+}
+
+/// Reads `SOURCE… TARGET`, `-t TARGET SOURCE…`, `-T SOURCE TARGET`.
+fn places<'a>(parsed: &'a Parsed<'_>) -> Option<Places<'a>> {
+    let given = parsed
+        .value("-t")
+        .or_else(|| parsed.value("--target-directory"));
+    let plain = parsed.has("-T") || parsed.has("--no-target-directory");
+    let mut sources: Vec<&Arg> = parsed.operands.clone();
+    let target = match given {
+        Some(target) => target,
+        None if sources.len() < 2 => return None,
+        None => sources.pop()?,
+    };
+    let whole = parsed.has("--parents");
+    let kind = match (
+        plain,
+        given.is_some() || sources.len() > 1 || is_directory(target),
+    ) {
+        (true, _) => Kind::File,
+        (false, true) => Kind::Directory,
+        (false, false) => Kind::Either,
+    };
+    let mut written = Vec::new();
+    if kind != Kind::Directory {
+        written.push(target.clone());
+    }
+    if kind != Kind::File {
+        let into = |source: &&Arg| {
+            if whole {
+                joined(target, source)
+            } else {
+                placed(target, source)
+            }
+        };
+        written.extend(sources.iter().map(into));
+    }
+    Some(Places {
+        sources,
+        target,
+        kind,
+        written,
+    })
+}
+
+/// Does its text say that this is a directory?
+fn is_directory(target: &Arg) -> bool {
+    target.text().is_some_and(|text| {
+        text.ends_with('/') || text.ends_with("/.") || matches!(text, "." | "..")
+    })
+}
+
+fn copies(parsed: &Parsed<'_>) -> Finding {
+    let finding = done(parsed, "it copies files");
+    let Some(places) = places(parsed) else {
+        return finding.with_all(parsed.operands.iter().map(|file| content(file)));
+    };
+    let deep = ["-r", "-R", "-a", "--recursive", "--archive"]
+        .iter()
+        .any(|option| parsed.has(option));
+    let read = |source: &&Arg| if deep { tree(source) } else { content(source) };
+    let reads: Vec<Effect> = places.sources.iter().map(read).collect();
+    if is_no_file(places.target) && parsed.options.is_empty() && parsed.spec.is_called("cp") {
+        return Finding::read_only("it writes into no file").with_all(reads);
+    }
+    finding
+        .with_all(reads)
+        .with_all(places.written.iter().map(work))
+}
+
+fn moves(parsed: &Parsed<'_>) -> Finding {
+    let finding = done(parsed, "it moves files");
+    let Some(places) = places(parsed) else {
+        return finding.with_all(parsed.operands.iter().map(|file| removed(file)));
+    };
+    let taken = places
+        .sources
+        .iter()
+        .flat_map(|source| [tree(source), removed(source)]);
+    finding
+        .with_all(taken)
+        .with_all(places.written.iter().map(work))
+}
+
+/// What a link points to can be read and changed by another name from now on.
+fn links(parsed: &Parsed<'_>) -> Finding {
+    let finding = done(parsed, "it makes links");
+    let symbolic = (parsed.has("-s") || parsed.has("--symbolic"))
+        && !parsed.has("-r")
+        && !parsed.has("--relative");
+    let Some(places) = places(parsed) else {
+        let here = |source: &&Arg| work(&placed(&Arg::literal(".", source.span), source));
+        let shared = parsed
+            .operands
+            .iter()
+            .flat_map(|source| [tree(source), work(source)]);
+        return finding
+            .with_all(shared)
+            .with_all(parsed.operands.iter().map(here));
+    };
+    // What a symbolic link holds is relative to where it is: in the target, or beside it.
+    let mut folders = Vec::new();
+    if symbolic && places.kind != Kind::File {
+        folders.push(Some(places.target.clone()));
+    }
+    if !symbolic || places.kind != Kind::Directory {
+        folders.push(parents(places.target).next().filter(|_| symbolic));
+    }
+    let pointed = places.sources.iter().flat_map(|source| {
+        folders.iter().map(move |folder| match folder {
+            Some(folder) => joined(folder, source),
+            None => (*source).clone(),
+        })
+    });
+    let pointed: Vec<Arg> = pointed.collect();
+    let shared = pointed
+        .iter()
+        .flat_map(|source| [tree(source), work(source)]);
+    finding
+        .with_all(shared)
+        .with_all(places.written.iter().map(work))
+}
+
+/// A mode may begin with a dash.
+fn chmod(argv: &[Arg]) -> Finding {
+    static CHMOD: Spec = Spec::reads(
+        "chmod",
+        "-cfvRhHLP --changes --silent --quiet --verbose --no-preserve-root --preserve-root \
+         --reference= --recursive --dereference --no-dereference --help --version",
+    )
+    .judged(|parsed| done(parsed, "it changes the modes of files"));
+    let is_mode = |arg: &Arg| {
+        let rest = arg.text().and_then(|text| text.strip_prefix('-'));
+        rest.is_some_and(|rest| rest.starts_with(|first| "rwxXstugoa,+=01234567".contains(first)))
+    };
+    let words: Vec<Arg> = argv.iter().filter(|arg| !is_mode(arg)).cloned().collect();
+    let parsed = super::options::parse(&CHMOD, &words);
+    let own = usize::from(words.len() == argv.len() && !parsed.has("--reference"));
+    judge(&CHMOD, &words).with_all(parsed.operands.iter().skip(own).map(|file| work(file)))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::commands::testing::{
+        assert_not_read_only, assert_read_only, each, effects, verdict,
+    };
+
+    #[test]
+    fn work_on_files_is_not_harmless() {
+        assert_not_read_only(&each(
+            "cp a b; mv a b; ln -s a b; install a b; rm a; rm -rf $x; rmdir d; mkdir -p d; touch \
+             a; truncate -s 0 a; chmod +x a; chmod -x a; chown root a; tee a; tee -a $x; dd if=a \
+             of=b; dd of=b; mktemp; shred a; sponge a; unlink a; mkfifo p; dos2unix a; rename a b \
+             c; cp --odd a b; tee /dev/null a; dd $x; dd of=/dev/null of=b; dd of=\"$x\"; dd \
+             odd=1; cp -f a /dev/null; mv a /dev/null; install a /dev/null; setfacl -m u:x:r a; \
+             chattr +i a; mktemp -d; dd if=$x",
+        ));
+        assert_read_only(&each(
+            "tee; tee /dev/null; tee /dev/stderr; dd if=a; dd if=a of=/dev/null bs=1M count=1; dd \
+             if=\"$x\"; cp a /dev/null; mktemp -u; rm --help; cp --version; dd status=none",
+        ));
+        assert_eq!(verdict("rm -r d"), "mutating: it removes files");
+    }
+
+    #[test]
+    fn effects_name_every_path() {
+        let cases: [(&str, &[&str]); 28] = [
+            ("cp a b", &["read a", "Work b", "Work b/a"]),
+            ("cp a b/", &["read a", "Work b/a"]),
+            ("cp x/a .", &["read x/a", "Work ./a"]),
+            ("cp -T a b", &["read a", "Work b"]),
+            ("cp a b d", &["read a", "read b", "Work d/a", "Work d/b"]),
+            (
+                "cp -t d x/a b",
+                &["read x/a", "read b", "Work d/a", "Work d/b"],
+            ),
+            ("cp --target-directory=d a", &["read a", "Work d/a"]),
+            (
+                "cp -r x/* d",
+                &["tree glob(x/*)", "Work d", "Work glob(d/*)"],
+            ),
+            ("cp -a a $x", &["tree a", "Work $", "Work $"]),
+            ("cp --parents x/a d", &["read x/a", "Work d", "Work d/x/a"]),
+            ("mv a b", &["tree a", "Removal a", "Work b", "Work b/a"]),
+            (
+                "ln -s a b",
+                &[
+                    "tree b/a", "Work b/a", "tree a", "Work a", "Work b", "Work b/a",
+                ],
+            ),
+            ("ln a b", &["tree a", "Work a", "Work b", "Work b/a"]),
+            (
+                "ln -sT ../a d/b",
+                &["tree d/../a", "Work d/../a", "Work d/b"],
+            ),
+            ("ln -s x/a", &["tree x/a", "Work x/a", "Work ./a"]),
+            (
+                "ln -sf /etc/a b/",
+                &["tree /etc/a", "Work /etc/a", "Work b/a"],
+            ),
+            ("install -m 755 a b", &["read a", "Work b", "Work b/a"]),
+            ("install -d a b", &["Work a", "Work b"]),
+            ("rm -rf a $x", &["Removal a", "Removal $"]),
+            ("rm -- -f", &["Removal -f"]),
+            ("rmdir -p a/b", &["Removal a/b", "Removal a"]),
+            ("touch -r a b", &["names a", "Work b"]),
+            ("chmod -R 755 d", &["Work d"]),
+            ("chmod u+x a b", &["Work a", "Work b"]),
+            ("chmod -x a", &["Work a"]),
+            ("chown -R me:me d", &["Work d"]),
+            ("tee -a x /dev/null", &["Work x"]),
+            ("dd if=a of=b bs=1", &["read a", "Work b"]),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(effects(line), expected, "{line}");
+        }
+        assert_eq!(effects("mktemp x.XXX"), ["Work x.XXX"]);
+        assert_eq!(effects("mktemp"), ["Work /tmp"]);
+        assert_eq!(effects("mktemp -p d x.XXX"), ["Work d/x.XXX"]);
+        assert_eq!(effects("chmod --reference=a b"), ["Work b"]);
+    }
+}

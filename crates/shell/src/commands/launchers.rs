@@ -1,0 +1,241 @@
+//! Commands that start another one where their name does not let one expect it, or take it apart.
+
+use super::{
+    options::{Parsed, is_no_file, written},
+    shells::{opaque, runs_text, runs_words, worse},
+    spec::{Entry, Operands, Style, doubts, writes},
+    wrappers::{behind, starting, wrapper},
+};
+use crate::{
+    arg::Arg,
+    effect::{Finding, How},
+};
+
+pub(super) const ENTRIES: &[Entry] = &[
+    // Nobody expects these to start something: an exact rule is needed.
+    Entry::Spec(
+        &wrapper("setsid", "-cfw --ctty --fork --wait")
+            .judged(|parsed| starting(only_exact(parsed), &parsed.operands)),
+    ),
+    Entry::Spec(
+        &wrapper(
+            "ionice",
+            "-c: -n: -p: -t --class= --classdata= --pid= --ignore",
+        )
+        .refusing(&[doubts(
+            "-P: -u: --pgid= --uid=",
+            "is for processes that already run",
+        )])
+        .judged(|parsed| {
+            let sets = ["-c", "-n", "--class", "--classdata"]
+                .iter()
+                .any(|option| parsed.has(option));
+            match parsed.has("-p") || parsed.has("--pid") || parsed.operands.is_empty() {
+                true => running(parsed, sets),
+                false => starting(only_exact(parsed), &parsed.operands),
+            }
+        }),
+    ),
+    Entry::Spec(
+        &wrapper(
+            "flock",
+            "-sexunoF -w: -E: --shared --exclusive --unlock --nonblock --nb --timeout= --wait= \
+             --conflict-exit-code= --close --no-fork --verbose",
+        )
+        .judged(flock),
+    ),
+    Entry::Spec(
+        &wrapper(
+            "watch",
+            "-bcCdegprtwx -n: -q: --beep --color --no-color --differences=? --errexit --chgexit \
+             --equexit= --interval= --precise --no-rerun --no-title --no-wrap --exec",
+        )
+        .judged(|parsed| {
+            let exec = parsed.has("-x") || parsed.has("--exec");
+            match exec {
+                true => starting(only_exact(parsed), &parsed.operands),
+                false => runs_words(only_exact(parsed), &parsed.operands),
+            }
+        }),
+    ),
+    Entry::Spec(
+        &wrapper("taskset", "-acp --all-tasks --cpu-list --pid").judged(|parsed| {
+            match parsed.has("-p") || parsed.has("--pid") {
+                true => running(parsed, parsed.operands.len() > 1),
+                false => starting(parsed.finding(Operands::None), behind(parsed, 1)),
+            }
+        }),
+    ),
+    Entry::Spec(
+        &wrapper(
+            "chrt",
+            "-bdfiorRavpm -T: -P: -D: --batch --deadline --fifo --idle --other --rr \
+             --reset-on-fork --all-tasks --pid --max --verbose",
+        )
+        .judged(|parsed| {
+            if parsed.has("-p") || parsed.has("--pid") || parsed.has("-m") || parsed.has("--max") {
+                return running(parsed, parsed.operands.len() > 1);
+            }
+            let finding = worse(
+                parsed.finding(Operands::None),
+                "it changes how a command is scheduled",
+            );
+            starting(finding, behind(parsed, 1))
+        }),
+    ),
+    Entry::Spec(
+        &wrapper(
+            "strace ltrace",
+            "-ACcDdfhikLlnqrtTvVwxYyzZ -a: -b: -e: -E: -I: -O: -p: -P: -s: -S: -u: -U: -X: \
+             --trace= --follow-forks --summary --summary-only --no-abbrev --seccomp-bpf \
+             --string-limit=",
+        )
+        .refusing(&[writes("-o> --output>", "writes what it sees into a file")])
+        .judged(|parsed| {
+            starting(
+                worse(
+                    parsed.finding(Operands::None),
+                    "it takes a command apart while it runs",
+                ),
+                &parsed.operands,
+            )
+        }),
+    ),
+    Entry::Spec(
+        &wrapper(
+            "script",
+            "-aefq -B: -E: -I: -O: -T: -m: -o: -t? -c: --append --return --flush --quiet \
+             --command= --log-in= --log-out= --log-io= --log-timing= --timing=? --force --echo= \
+             --output-limit= --logging-format=",
+        )
+        .style(Style::Gnu)
+        .judged(script),
+    ),
+    Entry::Own(
+        "parallel sem fakeroot faketime unbuffer rlwrap dbus-run-session xvfb-run valgrind gdb \
+         lldb perf numactl cpulimit torsocks proxychains proxychains4 firejail bwrap systemd-run \
+         start-stop-daemon daemonize expect at batch cgexec catchsegv trickle eatmydata proot \
+         fakechroot dtach tmux screen entr",
+        |_| opaque(Finding::read_only(""), "it runs other programs"),
+    ),
+];
+
+fn only_exact(parsed: &Parsed<'_>) -> Finding {
+    worse(parsed.finding(Operands::None), "it starts another command").exact()
+}
+
+/// Asks about a process that already runs, or changes how it is scheduled.
+fn running(parsed: &Parsed<'_>, sets: bool) -> Finding {
+    match sets {
+        true => Finding::mutating("it changes how a running process is scheduled"),
+        false => parsed.finding(Operands::Text),
+    }
+}
+
+fn flock(parsed: &Parsed<'_>) -> Finding {
+    let mut finding = only_exact(parsed);
+    let Some((lock, rest)) = parsed.operands.split_first() else {
+        return finding;
+    };
+    let descriptor = lock
+        .text()
+        .is_some_and(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    if !descriptor {
+        finding.effects.push(written(lock, How::Work));
+    }
+    match rest {
+        [option, text, ..] if option.is("-c") || option.is("--command") => runs_text(finding, text),
+        _ => starting(finding, rest),
+    }
+}
+
+fn script(parsed: &Parsed<'_>) -> Finding {
+    let finding = worse(
+        parsed.finding(Operands::None),
+        "it records a session into a file",
+    );
+    let logs = [
+        "-B",
+        "-I",
+        "-O",
+        "-T",
+        "-t",
+        "--log-in",
+        "--log-out",
+        "--log-io",
+        "--log-timing",
+        "--timing",
+    ];
+    let logs = logs.iter().filter_map(|log| parsed.value(log));
+    let files = logs
+        .chain(parsed.operands.iter().copied())
+        .filter(|file| !is_no_file(file));
+    let finding = files.fold(finding, |finding, file| {
+        finding.with(written(file, How::Work))
+    });
+    let default = parsed.argv.first().filter(|_| parsed.operands.is_empty());
+    let default = default.map(|name| Arg::literal("typescript", name.span));
+    let finding = default.iter().fold(finding, |finding, file| {
+        finding.with(written(file, How::Work))
+    });
+    match parsed.value("-c").or_else(|| parsed.value("--command")) {
+        Some(text) => runs_text(finding, text),
+        None => opaque(
+            finding,
+            "a shell runs what it reads from its standard input",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        commands::testing::{
+            assert_not_read_only, assert_read_only, each, effects, find, starts, verdict,
+        },
+        effect::Cover,
+    };
+
+    #[test]
+    fn what_they_start_is_looked_at() {
+        let cases = [
+            ("setsid -f touch p", "touch p"),
+            ("ionice -c 3 touch p", "touch p"),
+            ("flock -n lock touch p", "touch p"),
+            ("flock lock -c 'touch p'", "script touch p"),
+            ("watch -n1 touch p", "script touch p"),
+            ("watch -x touch p", "touch p"),
+            ("taskset -c 1 touch p", "touch p"),
+            ("chrt -b 0 touch p", "touch p"),
+            ("strace -f -o out ls a", "ls a"),
+            ("script -c 'touch p' /dev/null", "script touch p"),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(starts(line), [expected], "{line}");
+        }
+    }
+
+    #[test]
+    fn only_asking_about_a_process_is_harmless() {
+        assert_read_only(&each(
+            "taskset -p 1; ionice -p 1; ionice; chrt -p 1; chrt -m; taskset -c 0 ls",
+        ));
+        assert_not_read_only(&each(
+            "setsid ls; ionice ls; ionice -c 3 -p 1; flock lock ls; watch ls; taskset -p 1 2; \
+             chrt -p 1 2; strace ls; strace -o out ls; parallel ls; script out; script -c ls out; \
+             watch $x; flock $x ls; taskset 1 $x",
+        ));
+        for line in ["watch ls", "setsid ls", "ionice ls", "flock lock ls"] {
+            assert_eq!(find(line).cover, Cover::Exact, "{line}");
+        }
+        assert_eq!(verdict("watch ls"), "unknown: it starts another command");
+    }
+
+    #[test]
+    fn their_own_effects_count_too() {
+        assert_eq!(effects("flock lock ls"), ["Work lock"]);
+        assert_eq!(effects("flock 9 ls"), [""; 0]);
+        assert_eq!(effects("strace -o out ls"), ["Twist out"]);
+        assert_eq!(effects("script -c ls"), ["Work typescript"]);
+    }
+}

@@ -1,0 +1,241 @@
+//! Commands that write what they read, or what they take apart, into files.
+
+use super::{
+    files::{done, work},
+    options::{Parsed, content, is_no_file, tree},
+    places::joined,
+    spec::{Entry, Operands, Spec, doubts, runs},
+};
+use crate::{
+    arg::{Arg, Value},
+    effect::{Effect, Finding},
+};
+
+pub(super) const ENTRIES: &[Entry] = &[
+    Entry::Spec(
+        &Spec::changes(
+            "truncate",
+            "-co -r: -s: --no-create --io-blocks --reference= --size= --help --version",
+            "it changes the size of files",
+        )
+        .operands(Operands::Written),
+    ),
+    Entry::Spec(
+        &Spec::reads(
+            "tee",
+            "-aip --append --ignore-interrupts --output-error=? --help --version",
+        )
+        .judged(|parsed| {
+            let files = parsed
+                .operands
+                .iter()
+                .filter(|file| !is_no_file(file))
+                .map(|file| work(file));
+            let effects: Vec<Effect> = files.collect();
+            match (parsed.verdict(), effects.is_empty()) {
+                (None, true) => Finding::read_only("it writes into no file"),
+                _ => done(parsed, "it writes what it reads into files").with_all(effects),
+            }
+        }),
+    ),
+    Entry::Spec(
+        &Spec::changes("sponge", "-a", "it writes what it reads into a file")
+            .operands(Operands::Written),
+    ),
+    Entry::Own("dd", dd),
+    Entry::Spec(
+        &Spec::reads(
+            "mktemp",
+            "-duqt -p: --directory --dry-run --quiet --suffix= --tmpdir=? --help --version",
+        )
+        .judged(mktemp),
+    ),
+    Entry::Spec(
+        &Spec::reads(
+            "split",
+            "-dexu -a: -b: -C: -l: -n: -t: --suffix-length= --additional-suffix= --bytes= \
+             --line-bytes= --numeric-suffixes=? --hex-suffixes=? --elide-empty-files --lines= \
+             --number= --separator= --unbuffered --verbose --help --version -#",
+        )
+        .refusing(&[runs("--filter=", "runs a command")])
+        .judged(|parsed| {
+            let prefix = parsed.operands.get(1).copied();
+            pieces(parsed, prefix, "x")
+        }),
+    ),
+    Entry::Spec(
+        &Spec::reads(
+            "csplit",
+            "-ksz -b: -f: -n: --suffix-format= --prefix= --keep-files --suppress-matched \
+             --digits= --quiet --silent --elide-empty-files --help --version",
+        )
+        .judged(|parsed| {
+            let prefix = parsed.value("-f").or_else(|| parsed.value("--prefix"));
+            pieces(parsed, prefix, "xx")
+        }),
+    ),
+    Entry::Spec(
+        &Spec::reads(
+            "patch",
+            "-lcenuNREZTbtfsv -p: -F: -i< -o> -r> -D: -V: -B: -Y: -z: -d: --strip= --fuzz= \
+             --ignore-whitespace --context --ed --normal --unified --forward --reverse --input< \
+             --output> --reject-file> --ifdef= --merge=? --remove-empty-files --set-utc \
+             --set-time --quoting-style= --backup --backup-if-mismatch --no-backup-if-mismatch \
+             --version-control= --prefix= --basename-prefix= --suffix= --batch --force --quiet \
+             --silent --verbose --dry-run --posix --directory= --reject-format= --binary \
+             --read-only= --follow-symlinks --help --version",
+        )
+        .refusing(&[doubts("-g: --get=", "gets files from elsewhere")])
+        .judged(patch),
+    ),
+];
+
+/// What a file is cut into: the first operand is read, files that begin with the prefix are written.
+fn pieces(parsed: &Parsed<'_>, prefix: Option<&Arg>, default: &'static str) -> Finding {
+    let input = parsed.operands.first().filter(|input| !input.is("-"));
+    let finding =
+        done(parsed, "it cuts a file into files").with_all(input.map(|input| content(input)));
+    let Some(name) = parsed.argv.first() else {
+        return finding;
+    };
+    let (prefix, span) = match prefix {
+        None => (default, name.span),
+        Some(prefix) => (prefix.text().unwrap_or_default(), prefix.span),
+    };
+    let value = Value::Unknown {
+        prefix: prefix.to_owned(),
+        one: true,
+    };
+    finding.with(work(&Arg { span, value }))
+}
+
+/// The operands are the file and the patch; without the former, the patch says what is changed.
+fn patch(parsed: &Parsed<'_>) -> Finding {
+    let tries = parsed.has("--dry-run") && parsed.verdict().is_none();
+    let finding = match tries {
+        true => Finding::read_only("it changes nothing in a dry run"),
+        false => parsed.with_effects(
+            done(parsed, "it changes the files that the patch names"),
+            Operands::None,
+        ),
+    };
+    let folder = parsed.value("-d").or_else(|| parsed.value("--directory"));
+    let name = parsed.argv.first().map(|name| Arg::literal(".", name.span));
+    let Some(folder) = folder.cloned().or(name) else {
+        return finding;
+    };
+    let target = match parsed.operands.first() {
+        Some(file) => joined(&folder, file),
+        None => folder.clone(),
+    };
+    let input = parsed
+        .operands
+        .get(1)
+        .map(|input| content(&joined(&folder, input)));
+    let changed = if tries { tree(&target) } else { work(&target) };
+    finding.with_all(input).with(changed)
+}
+
+fn dd(argv: &[Arg]) -> Finding {
+    const HARMLESS: &[&str] = &[
+        "bs", "ibs", "obs", "cbs", "count", "skip", "seek", "iseek", "oseek", "conv", "status",
+        "iflag", "oflag",
+    ];
+    let mut effects = Vec::new();
+    let (mut writes, mut doubt) = (false, None);
+    for word in argv.iter().skip(1) {
+        let text = match &word.value {
+            Value::Literal(text) | Value::Braced(text) => text,
+            Value::Unknown { prefix, .. } | Value::Glob(prefix) => prefix,
+        };
+        let value = |value: &str| Arg {
+            span: word.span,
+            value: match &word.value {
+                Value::Unknown { one, .. } => Value::Unknown {
+                    prefix: value.to_owned(),
+                    one: *one,
+                },
+                Value::Glob(_) => Value::Glob(value.to_owned()),
+                Value::Literal(_) | Value::Braced(_) => Value::Literal(value.to_owned()),
+            },
+        };
+        let sure = matches!(
+            word.value,
+            Value::Literal(_) | Value::Braced(_) | Value::Unknown { one: true, .. }
+        );
+        match text.split_once('=') {
+            Some(("if", file)) if sure => effects.push(content(&value(file))),
+            Some(("of", file)) => {
+                let file = value(file);
+                if !is_no_file(&file) {
+                    writes = true;
+                    effects.push(work(&file));
+                }
+            }
+            Some((key, _)) if sure && HARMLESS.contains(&key) => {}
+            None if word.is("--help") || word.is("--version") => {}
+            _ => doubt = doubt.or(Some(word.span)),
+        }
+    }
+    let finding = match (writes, doubt) {
+        (true, _) => Finding::mutating("it writes into a file"),
+        (false, Some(span)) => {
+            Finding::unknown("what an expansion gives may be a file to write").at(span)
+        }
+        (false, None) => Finding::read_only("it writes into no file"),
+    };
+    finding.with_all(effects)
+}
+
+fn mktemp(parsed: &Parsed<'_>) -> Finding {
+    let finding = done(parsed, "it creates a file");
+    if parsed.has("-u") || parsed.has("--dry-run") {
+        return parsed
+            .verdict()
+            .unwrap_or_else(|| Finding::read_only("it only prints a name"));
+    }
+    let folder = parsed
+        .value("-p")
+        .or_else(|| parsed.value("--tmpdir"))
+        .cloned();
+    let temporary = |span| Arg::literal("/tmp", span);
+    let file = match (parsed.operands.first(), folder, parsed.argv.first()) {
+        (Some(template), None, _) if !parsed.has("-t") && !parsed.has("--tmpdir") => {
+            (*template).clone()
+        }
+        (Some(template), Some(folder), _) => joined(&folder, template),
+        (Some(template), None, _) => joined(&temporary(template.span), template),
+        (None, Some(folder), _) => folder,
+        (None, None, Some(name)) => temporary(name.span),
+        (None, None, None) => return finding,
+    };
+    finding.with(work(&file))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::commands::testing::{assert_not_read_only, assert_read_only, each, effects};
+
+    #[test]
+    fn cutting_and_patching_write_files() {
+        assert_not_read_only(&each(
+            "split -l 10 a; split -b 1k a part-; split --filter=cat a; csplit a 2; patch -p1; \
+             patch a fix.diff; patch --dry-run -g 1",
+        ));
+        assert_read_only(&each(
+            "patch --dry-run -p1; patch -p1 --dry-run -i fix.diff; split --help",
+        ));
+        assert_eq!(effects("split -l 10 a"), ["read a", "Work x$"]);
+        assert_eq!(effects("split a d/part-"), ["read a", "Work d/part-$"]);
+        assert_eq!(effects("csplit -f p a 2"), ["read a", "Work p$"]);
+        assert_eq!(
+            effects("patch -p1 -i fix.diff"),
+            ["read fix.diff", "Work ."]
+        );
+        assert_eq!(
+            effects("patch -d sub a fix.diff"),
+            ["read sub/fix.diff", "Work sub/a"]
+        );
+        assert_eq!(effects("patch -o out a"), ["Twist out", "Work ./a"]);
+    }
+}

@@ -1,0 +1,170 @@
+//! What a tree says will run.
+
+use haft_shell::ast::{
+    Arithmetic, AssignedValue, Assignment, Command, Kind, Parameter, ParameterOperation, Part,
+    PartKind, Script, TestItem, Word,
+};
+
+/// The simple commands of a tree, at every depth.
+#[derive(Default, Debug)]
+pub(crate) struct Commands {
+    /// The possible words of each command; an unknown word, or a command whose number of words is
+    /// not known, ends the list with `None`.
+    pub(crate) words: Vec<Vec<Option<String>>>,
+    /// Some text is evaluated that the line does not show.
+    pub(crate) evaluates: bool,
+}
+
+/// Every command of a script.
+pub(crate) fn commands(script: &Script) -> Commands {
+    let mut commands = Commands::default();
+    commands.script(script);
+    commands
+}
+
+impl Commands {
+    fn script(&mut self, script: &Script) {
+        for item in &script.items {
+            for command in &item.pipeline.commands {
+                self.command(command);
+            }
+        }
+    }
+
+    fn command(&mut self, command: &Command) {
+        for redirect in &command.redirects {
+            self.word(&redirect.target);
+            redirect.body.iter().for_each(|body| self.word(body));
+        }
+        match &command.kind {
+            Kind::Simple { assignments, words } => {
+                assignments
+                    .iter()
+                    .for_each(|assignment| self.assignment(assignment));
+                words.iter().for_each(|word| self.word(word));
+                if !words.is_empty() {
+                    self.words.push(fixed(words));
+                }
+            }
+            Kind::Group(script) | Kind::Subshell(script) => self.script(script),
+            Kind::If {
+                branches,
+                otherwise,
+            } => {
+                for (test, body) in branches {
+                    self.script(test);
+                    self.script(body);
+                }
+                otherwise.iter().for_each(|script| self.script(script));
+            }
+            Kind::While { test, body } => {
+                self.script(test);
+                self.script(body);
+            }
+            Kind::For { words, body, .. } => {
+                words.iter().flatten().for_each(|word| self.word(word));
+                self.script(body);
+            }
+            Kind::ArithmeticFor { parts, body } => {
+                parts.iter().for_each(|part| self.arithmetic(part));
+                self.script(body);
+            }
+            Kind::Case { word, arms } => {
+                self.word(word);
+                for arm in arms {
+                    arm.patterns.iter().for_each(|word| self.word(word));
+                    self.script(&arm.body);
+                }
+            }
+            Kind::Function { body, .. } | Kind::Coprocess { body } => self.command(body),
+            Kind::Test(items) => {
+                for item in items {
+                    if let TestItem::Word(word) = item {
+                        self.word(word);
+                    }
+                }
+            }
+            Kind::Arithmetic(arithmetic) => self.arithmetic(arithmetic),
+        }
+    }
+
+    fn assignment(&mut self, assignment: &Assignment) {
+        assignment.subscript.iter().for_each(|word| self.word(word));
+        match &assignment.value {
+            AssignedValue::Word(word) => self.word(word),
+            AssignedValue::Array(words) => words.iter().for_each(|word| self.word(word)),
+        }
+    }
+
+    fn word(&mut self, word: &Word) {
+        word.parts.iter().for_each(|part| self.part(part));
+    }
+
+    fn part(&mut self, part: &Part) {
+        match &part.kind {
+            PartKind::Text(_) | PartKind::Glob(_) | PartKind::Brace(_) | PartKind::Tilde(_) => {}
+            PartKind::Parameter(Parameter { operation, .. }) => self.operation(operation),
+            PartKind::Command(script) | PartKind::Process(script) => self.script(script),
+            PartKind::Arithmetic(arithmetic) => self.arithmetic(arithmetic),
+            PartKind::Array(words) => words.iter().for_each(|word| self.word(word)),
+        }
+    }
+
+    fn operation(&mut self, operation: &ParameterOperation) {
+        match operation {
+            ParameterOperation::Plain | ParameterOperation::Length => {}
+            ParameterOperation::Pure(words) => words.iter().for_each(|word| self.word(word)),
+            ParameterOperation::Assign(word) => self.word(word),
+            ParameterOperation::Slice(bounds) => {
+                bounds.iter().for_each(|bound| self.arithmetic(bound));
+            }
+            ParameterOperation::Subscript(subscript, operation) => {
+                self.arithmetic(subscript);
+                self.operation(operation);
+            }
+            ParameterOperation::Evaluates => self.evaluates = true,
+        }
+    }
+
+    fn arithmetic(&mut self, arithmetic: &Arithmetic) {
+        arithmetic.parts.iter().for_each(|part| self.part(part));
+    }
+}
+
+/// The words as far as they are fixed.
+fn fixed(words: &[Word]) -> Vec<Option<String>> {
+    let mut fixed = Vec::new();
+    for word in words {
+        match texts(word) {
+            Some(texts) => fixed.extend(texts.into_iter().map(Some)),
+            None => {
+                fixed.push(None);
+                break;
+            }
+        }
+    }
+    fixed
+}
+
+/// Every word that this word becomes, if that is in the line.
+fn texts(word: &Word) -> Option<Vec<String>> {
+    let mut texts = vec![String::new()];
+    let mut quoted = false;
+    for part in &word.parts {
+        quoted |= part.quoted;
+        let more: &[String] = match &part.kind {
+            PartKind::Text(text) => std::slice::from_ref(text),
+            PartKind::Brace(Some(more)) => more,
+            _ => return None,
+        };
+        texts = texts
+            .iter()
+            .flat_map(|text| more.iter().map(move |end| format!("{text}{end}")))
+            .collect();
+    }
+    // An empty word vanishes unless it has quotes; which alternative had them is not kept.
+    match texts.iter().any(String::is_empty) && (!quoted || texts.len() > 1) {
+        true => None,
+        false => Some(texts),
+    }
+}
