@@ -8,8 +8,8 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use memchr::memchr;
-use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
+use crate::changed::changed;
 use crate::text;
 
 const CONTEXT: usize = 3;
@@ -176,25 +176,14 @@ fn compare(old: &[&[u8]], new: &[&[u8]]) -> Vec<Difference> {
         }];
     }
     let deadline = Some(Instant::now() + DEADLINE);
-    let mut found: Vec<Difference> = Vec::new();
-    for operation in
-        capture_diff_slices_deadline(Algorithm::Myers, old_middle, new_middle, deadline)
-    {
-        if matches!(operation, DiffOp::Equal { .. }) {
-            continue;
-        }
-        let shift = |range: Range<usize>| range.start + prefix..range.end + prefix;
-        let (old, new) = (shift(operation.old_range()), shift(operation.new_range()));
-        match found.last_mut() {
-            // Touching operations are one change.
-            Some(last) if last.old.end == old.start && last.new.end == new.start => {
-                last.old.end = old.end;
-                last.new.end = new.end;
-            }
-            _ => found.push(Difference { old, new }),
-        }
-    }
-    found
+    let shift = |range: Range<usize>| range.start + prefix..range.end + prefix;
+    changed(old_middle, new_middle, deadline)
+        .into_iter()
+        .map(|(old, new)| Difference {
+            old: shift(old),
+            new: shift(new),
+        })
+        .collect()
 }
 
 /// Do replaced lines end in other ways than those that replace them?
@@ -227,7 +216,34 @@ fn push_lines(lines: &mut Vec<String>, sign: char, source: &[&[u8]], mark_breaks
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Few different lines, far apart enough for several hunks.
+        #[test]
+        fn the_hunks_lead_from_the_old_content_to_the_new(old in "([abc]\n){0,24}", new in "([abc]\n){0,24}") {
+            let patch = Patch::between(old.as_bytes(), new.as_bytes());
+            let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+            let (mut old_end, mut new_end) = (0, 0);
+            for hunk in &patch.hunks {
+                let side = |sign: char| -> Vec<&str> {
+                    let lines = hunk.lines.iter().filter(|line| line.starts_with([' ', sign]));
+                    lines.map(|line| &line[1..]).collect()
+                };
+                let (old_start, new_start) = (hunk.old_start as usize - 1, hunk.new_start as usize - 1);
+                prop_assert_eq!(&old[old_end..old_start], &new[new_end..new_start]);
+                old_end = old_start + hunk.old_lines as usize;
+                new_end = new_start + hunk.new_lines as usize;
+                prop_assert_eq!(side('-'), &old[old_start..old_end]);
+                prop_assert_eq!(side('+'), &new[new_start..new_end]);
+            }
+            prop_assert_eq!(&old[old_end..], &new[new_end..]);
+        }
+    }
 
     #[test]
     fn patches_read_like_unified_diffs() {

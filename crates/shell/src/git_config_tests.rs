@@ -226,3 +226,11 @@ fn random_files_are_read_as_git_reads_them() {
     }
     assert!(readable > 50, "only {readable} could be read");
 }
+
+proptest::proptest! {
+    #[test]
+    fn no_text_makes_the_reader_panic(text in "[\\[\\]a-z\"\\\\=#; \n\r\t\u{0}é.]{0,60}") {
+        let risks = executable_keys(&text);
+        proptest::prop_assert!(risks.iter().all(|risk| risk.line >= 1));
+    }
+}

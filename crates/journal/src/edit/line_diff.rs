@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use similar::{Algorithm, DiffOp, capture_diff_slices};
-
+use crate::changed::changed;
+use crate::effort::spend;
 use crate::lines::Line;
 
 /// Changes of more lines, old and new together, count as one block: the search for
@@ -30,41 +30,34 @@ pub(super) fn blocks(old: &[&[u8]], new: &[&[u8]]) -> Vec<Block> {
     let (old_rest, new_rest) = (&old[head..], &new[head..]);
     let ends = old_rest.iter().rev().zip(new_rest.iter().rev());
     let tail = ends.take_while(equal_pairs).count();
+    spend(head + tail + 1);
     let old_middle = &old_rest[..old_rest.len() - tail];
     let new_middle = &new_rest[..new_rest.len() - tail];
 
-    let mut found: Vec<Block> = Vec::new();
-    let mut add = |old: Range<usize>, new: Range<usize>, equal: bool| match found.last_mut() {
-        _ if old.is_empty() && new.is_empty() => {}
-        Some(last) if last.equal == equal => {
-            last.old.end = old.end;
-            last.new.end = new.end;
-        }
-        _ => found.push(Block { old, new, equal }),
-    };
-    add(0..head, 0..head, true);
-    if old_middle.len() + new_middle.len() > COMPARED {
-        add(
-            head..head + old_middle.len(),
-            head..head + new_middle.len(),
-            false,
-        );
+    let changes = if old_middle.len() + new_middle.len() > COMPARED {
+        vec![(0..old_middle.len(), 0..new_middle.len())]
     } else {
-        for operation in capture_diff_slices(Algorithm::Myers, old_middle, new_middle) {
-            let shift = |range: Range<usize>| range.start + head..range.end + head;
-            let equal = matches!(operation, DiffOp::Equal { .. });
-            add(
-                shift(operation.old_range()),
-                shift(operation.new_range()),
-                equal,
-            );
+        let changes = changed(old_middle, new_middle, None);
+        // What the search for the smallest difference is multiplied by.
+        let edited: usize = changes.iter().map(|(old, new)| old.len() + new.len()).sum();
+        spend((old_middle.len() + new_middle.len()) * edited);
+        changes
+    };
+    let shift = |range: Range<usize>| range.start + head..range.end + head;
+    let mut found: Vec<Block> = Vec::new();
+    let (mut old_end, mut new_end) = (0, 0);
+    let mut add = |old: Range<usize>, new: Range<usize>, equal: bool| {
+        if !old.is_empty() || !new.is_empty() {
+            found.push(Block { old, new, equal });
         }
+    };
+    for (of_old, of_new) in changes {
+        let (of_old, of_new) = (shift(of_old), shift(of_new));
+        add(old_end..of_old.start, new_end..of_new.start, true);
+        (old_end, new_end) = (of_old.end, of_new.end);
+        add(of_old, of_new, false);
     }
-    add(
-        old.len() - tail..old.len(),
-        new.len() - tail..new.len(),
-        true,
-    );
+    add(old_end..old.len(), new_end..new.len(), true);
     found
 }
 

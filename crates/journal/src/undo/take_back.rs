@@ -21,7 +21,7 @@ use super::preview::{Conflict, patch_of};
 use super::record::{Before, Ending};
 use super::units::{Unit, Units};
 use super::{ChangeKind, History};
-use crate::commit::{Attributes, Directory};
+use crate::commit::{Attributes, Directory, open_failed};
 use crate::error::JournalError;
 use crate::lock::FileLock;
 use crate::open::Snapshot;
@@ -151,7 +151,7 @@ impl History {
     ) -> Result<Step, JournalError> {
         let after = match wanted.before.hash() {
             None => None,
-            Some(hash) => match self.store().get(hash) {
+            Some(hash) => match self.store().get(hash)? {
                 Some(content) => Some(content),
                 None => {
                     return Err(JournalError::Undo(UndoError::Damaged {
@@ -166,7 +166,8 @@ impl History {
             Some(now) => Directory::of(real)
                 .and_then(|directory| directory.open_target(Access::READ_OK))
                 .and_then(|file| Attributes::of(&file, &now.stamp))
-                .ok(),
+                .map(Some)
+                .map_err(|error| open_failed("read", real, error))?,
             None => wanted.before.attributes(),
         };
         let bytes = |side: Option<&Vec<u8>>| side.cloned().unwrap_or_default();
@@ -185,7 +186,7 @@ impl History {
     }
 
     fn conflict(&self, real: &Path, wanted: &Wanted<'_>, now: Option<Snapshot>) -> Conflict {
-        let kept = |hash: Option<&str>| hash.map(|hash| self.store().get(hash));
+        let kept = |hash: Option<&str>| hash.map(|hash| self.store().get(hash).ok().flatten());
         Conflict {
             unit: wanted.unit.id().to_owned(),
             path: real.to_path_buf(),

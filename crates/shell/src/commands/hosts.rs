@@ -2,7 +2,7 @@
 
 use crate::{
     arg::{Arg, Value},
-    effect::Effect,
+    effect::{Effect, Finding},
 };
 
 /// The host of `scheme://user@host:port/path`, as it is written but in small letters.
@@ -77,6 +77,12 @@ pub(super) fn contacts(arg: &Arg, host: fn(&str) -> Option<String>) -> Vec<Effec
     }
 }
 
+/// The finding with the host that a word such as `host:path` names.
+pub(super) fn with_remote(mut finding: Finding, place: &Arg) -> Finding {
+    finding.effects.extend(contacts(place, of_remote_path));
+    finding
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,6 +113,16 @@ mod tests {
         ];
         for (path, host) in paths {
             assert_eq!(of_remote_path(path).as_deref(), host, "{path}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_host_holds_nothing_that_two_readers_could_read_differently(text in "\\PC{0,40}") {
+            for host in [of_url(&text), of_authority(&text), of_remote_path(&text)].into_iter().flatten() {
+                let fits = |letter: char| letter.is_ascii_alphanumeric() || ".-:_".contains(letter);
+                proptest::prop_assert!(!host.is_empty() && host.chars().all(fits), "{host:?}");
+            }
         }
     }
 }

@@ -62,19 +62,19 @@ const FAMILIES: &[&[Entry]] = &[
     compression::ENTRIES,
     conditions::ENTRIES,
     editors::ENTRIES,
-    files::ENTRIES,
-    launchers::ENTRIES,
     fd::ENTRIES,
+    files::ENTRIES,
     find::ENTRIES,
     git::ENTRIES,
     jq::ENTRIES,
+    launchers::ENTRIES,
     listing::ENTRIES,
-    curl::ENTRIES,
+    network::curl::ENTRIES,
+    network::openssl::ENTRIES,
+    network::probes::ENTRIES,
+    network::remote_shell::ENTRIES,
+    network::wget::ENTRIES,
     objects::ENTRIES,
-    openssl::ENTRIES,
-    probes::ENTRIES,
-    remote_shell::ENTRIES,
-    wget::ENTRIES,
     printing::ENTRIES,
     privileges::ENTRIES,
     processes::ENTRIES,
@@ -87,12 +87,14 @@ const FAMILIES: &[&[Entry]] = &[
     services::init::ENTRIES,
     shells::ENTRIES,
     system::ENTRIES,
-    javascript::ENTRIES,
-    prints::ENTRIES,
-    python::ENTRIES,
-    rust::ENTRIES,
-    system::ENTRIES,
     tar::ENTRIES,
+    toolchains::go::ENTRIES,
+    toolchains::javascript::ENTRIES,
+    toolchains::prints::ENTRIES,
+    toolchains::python::ENTRIES,
+    toolchains::ruby::ENTRIES,
+    toolchains::rust::ENTRIES,
+    toolchains::system::ENTRIES,
     transfers::ENTRIES,
     wrappers::ENTRIES,
     writing::ENTRIES,
@@ -142,6 +144,25 @@ mod tests {
                     let first = seen.insert(name, family);
                     assert_eq!(first, None, "{name} is in family {family} too");
                 }
+            }
+        }
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config::with_cases(64))]
+
+        #[test]
+        fn no_words_make_a_table_panic(
+            words in proptest::collection::vec("(--?)?[a-zA-Z@:/.=*%$ -]{0,8}", 0..6),
+        ) {
+            for name in BY_NAME.keys() {
+                let literal = |(at, text): (usize, &String)| {
+                    let span = crate::ast::Span { start: at, end: at + 1 };
+                    Arg::literal(text.clone(), span)
+                };
+                let all = [(*name).to_owned()];
+                let argv: Vec<Arg> = all.iter().chain(&words).enumerate().map(literal).collect();
+                look(name, &argv);
             }
         }
     }

@@ -127,7 +127,7 @@ impl Parsed<'_> {
             let Some(value) = &given.value else { continue };
             match given.role {
                 Role::Text => {}
-                Role::Read => finding.effects.push(content(value)),
+                Role::Read => finding.effects.extend(file(value)),
                 Role::Written => finding.effects.push(Effect::Write(Write {
                     path: value.clone(),
                     how: if work { How::Work } else { How::Twist },
@@ -333,6 +333,11 @@ impl<'a> Parsed<'a> {
         };
         if !prefix.starts_with('-') || (self.spec.strict && !one) {
             return false;
+        }
+        // `head -$count`: no option of the command can do harm, and this one is a number.
+        if !self.spec.strict && prefix == "-" && listed(self.spec).any(|listed| listed.name == "-#")
+        {
+            return true;
         }
         let (mut flags, mut found) = (Vec::new(), None);
         if prefix.starts_with("--") || self.spec.style == Style::Words {
@@ -642,6 +647,7 @@ mod tests {
     #[test]
     fn an_expansion_may_be_the_value_of_an_option() {
         static HEAD: Spec = Spec::reads("head", "-q -n: --lines=");
+        static TAIL: Spec = Spec::reads("tail", "-n: -#");
         let unknown = |prefix: &str, one| Arg {
             span: Span { start: 0, end: 1 },
             value: Value::Unknown {
@@ -656,6 +662,7 @@ mod tests {
             (&HEAD, "--lines=", false, true),
             (&HEAD, "-q", true, false),
             (&HEAD, "-", true, false),
+            (&TAIL, "-", true, true),
             (&HEAD, "-Z", true, false),
             (&SORT, "-k", true, false),
             (&SORT, "-k1", true, true),

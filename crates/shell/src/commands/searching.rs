@@ -39,7 +39,7 @@ static ZGREP: Spec = Spec::reads(
 
 static RG: Spec = Spec::reads(
     "rg",
-    "-sbcFLhivnNx.U0oPpqzSaIuVHwl -A: -B: -C: -E: -f< -g: -M: -m: -d: -e: -r: -j: -t: -T: \
+    "-sbcFLhivnNx.U0oPpqSaIuVHwl -A: -B: -C: -E: -f< -g: -M: -m: -d: -e: -r: -j: -t: -T: \
      --after-context= --auto-hybrid-regex --no-auto-hybrid-regex --before-context= --binary \
      --no-binary --block-buffered --no-block-buffered --byte-offset --no-byte-offset --case-sensitive \
      --color= --colors= --column --no-column --context= --context-separator= --no-context-separator \
@@ -60,12 +60,15 @@ static RG: Spec = Spec::reads(
      --no-require-git --require-git --no-unicode --unicode --null --null-data --one-file-system \
      --no-one-file-system --only-matching --path-separator= --passthru --passthrough --pcre2 \
      --no-pcre2 --pcre2-version --no-pre --pre-glob= --pretty --quiet --regex-size-limit= --regexp= \
-     --replace= --search-zip --no-search-zip --smart-case --sort= --sortr= --sort-files \
+     --replace= --no-search-zip --smart-case --sort= --sortr= --sort-files \
      --no-sort-files --stats --no-stats --stop-on-nonmatch --text --no-text --threads= --trace --trim \
      --no-trim --type= --type-not= --type-add= --type-clear= --type-list --unrestricted --version \
      --vimgrep --with-filename --no-filename --word-regexp",
 )
-.refusing(&[runs("--pre= --hostname-bin=", "starts a program")])
+.refusing(&[
+    runs("--pre= --hostname-bin=", "starts a program"),
+    runs("-z --search-zip", "starts whatever unpacks the files it finds"),
+])
 .strict()
 .judged(ripgrep);
 
@@ -244,7 +247,6 @@ mod tests {
             "rg -uu -l -S foo -- src",
             "rg -A3 -B3 'fn \\w+' --type rust",
             "rg --json foo",
-            "rg -z foo",
             "rg -. foo",
             "rg -F -- '--pre' f",
             "rg -r x foo f",

@@ -144,9 +144,12 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     ask(
         "interpret-trailers",
         "--trim-empty --where= --if-exists= --if-missing= --only-trailers --only-input --unfold \
-         --parse --no-divider --trailer=",
+         --parse --no-divider",
     )
-    .refusing(&[writes("--in-place", "changes the files in place")])
+    .refusing(&[
+        writes("--in-place", "changes the files in place"),
+        runs("--trailer=", "starts the commands that the configuration names"),
+    ])
     .judged(trailers),
     Spec::unsure("verify-commit verify-tag", "it starts gpg"),
     Spec::unsure(

@@ -16,6 +16,7 @@ pub(in crate::commands) const ENTRIES: &[Entry] = &[
     Entry::Spec(&SCP),
     Entry::Spec(&SFTP),
     Entry::Spec(&AROUND),
+    Entry::Spec(&KEYGEN),
 ];
 
 const REFUSED: &[Refused] = &[runs(
@@ -120,13 +121,28 @@ fn sftp(parsed: &Parsed<'_>) -> Finding {
     finding
 }
 
-static AROUND: Spec = Spec::prints("ssh-copy-id ssh-keyscan sshpass sshfs", "").judged(around);
+static AROUND: Spec = Spec::prints("ssh-copy-id ssh-keyscan sshfs", "").judged(around);
 
 fn around(parsed: &Parsed<'_>) -> Finding {
     let mut finding = Finding::unknown("it contacts a host");
     let named = parsed.operands.iter();
     let named = named.flat_map(|host| hosts::contacts(host, of_login));
     finding.effects.extend(named);
+    finding
+}
+
+/// `-l` shows a fingerprint; everything else makes or changes keys.
+static KEYGEN: Spec = Spec::prints("ssh-keygen", "-lv -f< -E:")
+    .strict()
+    .judged(keygen);
+
+fn keygen(parsed: &Parsed<'_>) -> Finding {
+    if parsed.verdict().is_none() && parsed.has("-l") {
+        return parsed.finding(Operands::Text);
+    }
+    let file = parsed.value("-f").map(|file| write(file, How::Work));
+    let mut finding = Finding::mutating("it makes or changes keys");
+    finding.effects.extend(file);
     finding
 }
 
@@ -163,6 +179,12 @@ mod tests {
         ] {
             assert_eq!(find(line).cover, Cover::Exact, "{line}");
         }
-        assert_well_formed(&[SSH, SCP, SFTP]);
+        assert_well_formed(&[SSH, SCP, SFTP, KEYGEN]);
+        assert_read_only(&["ssh-keygen -l -f key.pub", "ssh-keygen -lf key.pub -E md5"]);
+        assert_not_read_only(&[
+            "ssh-keygen -t ed25519 -f key",
+            "ssh-keygen -R host",
+            "ssh-keygen",
+        ]);
     }
 }

@@ -146,11 +146,11 @@ const GH: Program = Program {
         ]),
         verb(
             "api",
-            "-i -H: -X: -p: -t: -q: --cache= --header= --include --jq= --method= --paginate \
+            "-i -H: -X: -p: -t: -q: -f: -F: --field= --raw-field= --cache= --header= --include --jq= --method= --paginate \
              --preview= --silent --slurp --template= --verbose --help",
         )
         .refusing(&[
-            runs("-F: -f: --field= --raw-field= --input=", "sends data"),
+            runs("--input=", "sends data"),
             runs("--hostname=", "chooses another endpoint"),
         ])
         .judged(api),
@@ -243,6 +243,16 @@ fn api(parsed: &Parsed<'_>) -> Finding {
             _ => false,
         }
     });
+    // Fields make a POST of it, unless a GET is asked for.
+    let asked = parsed.has("-X") || parsed.has("--method");
+    let unclear = unclear.or_else(|| {
+        let mut fields = parsed.options.iter();
+        fields.find(|given| {
+            let text = given.value.as_ref().and_then(Arg::text);
+            let from_file = text.is_none_or(|text| text.contains("=@"));
+            matches!(given.name, "-f" | "-F" | "--field" | "--raw-field") && (!asked || from_file)
+        })
+    });
     if let Some(given) = unclear {
         return Finding::unknown("it may be more than a GET")
             .at(given.span)
@@ -250,9 +260,9 @@ fn api(parsed: &Parsed<'_>) -> Finding {
     }
     match parsed.operands[..] {
         [path]
-            if path
-                .text()
-                .is_some_and(|text| text != "graphql" && !text.contains("://")) =>
+            if path.text().is_some_and(|text| {
+                text.trim_matches('/') != "graphql" && !text.contains("://")
+            }) =>
         {
             Finding::read_only("it only reads")
         }
@@ -289,6 +299,7 @@ mod tests {
             "gh api repos/a/b/pulls",
             "gh api /user --jq .login",
             "gh api -X GET repos/a/b --paginate",
+            "gh api -X GET search/issues -f q=bug",
             "gh api -H 'Accept: application/json' user",
             "gh label list",
             "gh config get editor",
@@ -320,6 +331,7 @@ mod tests {
             "gh api -X POST x",
             "gh api --method=DELETE x",
             "gh api x -f a=b",
+            "gh api -X GET x -F a=@f",
             "gh api x --input f",
             "gh api https://other.com/x",
             "gh api --hostname other.com x",

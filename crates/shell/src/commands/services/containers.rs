@@ -7,13 +7,13 @@ use crate::{
         spec::{Entry, Operands, Refused, Spec, Style, runs, writes},
         verbs::{self, Program, change, unsure, verb},
     },
-    effect::{Effect, Finding},
+    effect::{Effect, Finding, Verdict},
 };
 
 pub(in crate::commands) const ENTRIES: &[Entry] = &[
     Entry::Own("docker", docker),
     Entry::Own("podman", podman),
-    Entry::Own("docker-compose podman-compose", compose),
+    Entry::Own("docker-compose podman-compose", launched_compose),
 ];
 
 const UNKNOWN: &str = "what this verb does is not known, or it is a plugin";
@@ -72,7 +72,7 @@ const VERBS: &[Spec] = &[
     ),
     verb(
         "inspect container/inspect image/inspect network/inspect volume/inspect node/inspect \
-         service/inspect plugin/inspect secret/inspect pod/inspect context/inspect",
+         service/inspect plugin/inspect pod/inspect context/inspect",
         "-svl -f: --format= --size --type= --platform= --verbose --pretty --help --latest",
     ),
     verb("info system/info version", "-f: --format= --help"),
@@ -178,6 +178,19 @@ fn top(parsed: &Parsed<'_>) -> Finding {
     }
 }
 
+/// A program of its own, often one that the workspace brings.
+fn launched_compose(argv: &[Arg]) -> Finding {
+    let finding = compose(argv);
+    let asks = matches!(argv, [_, only] if only.is("--version") || only.is("version") || only.is("--help"));
+    if finding.verdict == Verdict::ReadOnly && !asks {
+        return Finding {
+            effects: finding.effects,
+            ..Finding::unknown("it runs what the files of the workspace say")
+        };
+    }
+    finding
+}
+
 fn compose_behind(parsed: &Parsed<'_>) -> Finding {
     compose(parsed.argv)
 }
@@ -207,16 +220,13 @@ const COMPOSE: Program = Program {
             "--help --json --no-stream --format= --protocol= \
               --index= -f: --short -aq --all --quiet",
         ),
-        verb(
-            "config convert",
-            "-q --quiet --services --volumes --images --profiles --networks --format= --hash= \
-             --no-interpolate --no-normalize --no-path-resolution --no-consistency --environment \
-             --variables --help",
-        )
-        .judged(compose_config),
     ],
     others: &[
         unsure("exec run", "it runs a command in a container"),
+        unsure(
+            "config convert",
+            "it prints what .env and the environment hold",
+        ),
         change(
             "up down start stop restart kill rm build create pause unpause scale watch",
             "it starts, stops or deletes containers",
@@ -261,15 +271,6 @@ fn compose(argv: &[Arg]) -> Finding {
     finding
 }
 
-/// Prints the project with what `.env` and the environment put into it.
-fn compose_config(parsed: &Parsed<'_>) -> Finding {
-    let finding = parsed.finding(Operands::Text);
-    match parsed.argv.first() {
-        Some(word) => finding.with(options::tree(&Arg::literal(".", word.span))),
-        None => finding,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -305,9 +306,8 @@ mod tests {
             "docker run --help",
             "docker compose ps",
             "docker compose -f dev.yml -p x logs --tail=50 web",
-            "docker compose config --services",
             "docker compose ls -a",
-            "docker-compose ps",
+            "docker-compose --version",
             "podman ps -a",
             "podman images",
             "podman pod ps",
@@ -342,6 +342,10 @@ mod tests {
             "docker compose up -d",
             "docker compose exec web sh",
             "docker compose -f https://example.com/x ps",
+            "docker compose config",
+            "docker-compose ps",
+            "docker-compose config",
+            "docker secret inspect x",
             "docker compose config -o f",
             "docker compose config --resolve-image-digests",
             "podman run x",
@@ -361,13 +365,12 @@ mod tests {
         for line in exact {
             let finding = find(line);
             assert_eq!(finding.cover, Cover::Exact, "{line}");
-            assert_ne!(finding.verdict, crate::effect::Verdict::ReadOnly, "{line}");
+            assert_ne!(finding.verdict, Verdict::ReadOnly, "{line}");
         }
     }
 
     #[test]
     fn files_of_a_project_are_read() {
-        assert_eq!(effects("docker compose config"), ["tree ."]);
         assert_eq!(effects("docker compose -f x.yml ps"), ["read x.yml"]);
         assert_eq!(effects("docker pull x"), ["net ?"]);
     }

@@ -5,7 +5,7 @@ use crate::{
         options::Parsed,
         spec::{Entry, Operands, Refused, Spec, runs, writes},
     },
-    effect::{Finding, Verdict},
+    effect::{Cover, Finding, Verdict},
 };
 
 pub(in crate::commands) const ENTRIES: &[Entry] = &[
@@ -137,9 +137,6 @@ static CRONTAB: Spec = Spec::prints("crontab", "-l -u: -V")
 
 fn by_verb(parsed: &Parsed<'_>) -> Finding {
     let finding = parsed.finding(Operands::Text);
-    if finding.verdict != Verdict::ReadOnly {
-        return finding;
-    }
     let Some(verb) = parsed.operands.first() else {
         // Help for launchctl, lists and states for the others.
         return finding;
@@ -155,6 +152,8 @@ fn by_verb(parsed: &Parsed<'_>) -> Finding {
         return finding;
     }
     match verb.text() {
+        _ if finding.cover == Cover::Exact => finding,
+        None => finding,
         Some("help" | "show-environment" | "log-level" | "log-target") => {
             Finding::unknown("what it shows is not vouched for").at(verb.span)
         }

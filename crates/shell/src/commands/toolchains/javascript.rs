@@ -1,21 +1,16 @@
-//! npm, and the package managers of other languages: go, gem.
+//! npm.
 
 use crate::{
     arg::Arg,
     commands::{
         options::Parsed,
-        spec::{Entry, Operands, Refused, Spec, Style, runs, writes},
+        spec::{Entry, Operands, Refused, Spec, Style, runs},
         verbs::{self, Program, change, unsure, verb},
     },
-    effect::{Effect, Finding, How, Write},
+    effect::Finding,
 };
 
-pub(in crate::commands) const ENTRIES: &[Entry] = &[
-    Entry::Own("npm", npm),
-    Entry::Own("go", go),
-    Entry::Spec(&GOFMT),
-    Entry::Own("gem", gem),
-];
+pub(in crate::commands) const ENTRIES: &[Entry] = &[Entry::Own("npm", npm)];
 
 /// npm takes its options anywhere.
 macro_rules! everywhere {
@@ -87,99 +82,10 @@ fn version(parsed: &Parsed<'_>) -> Finding {
     }
 }
 
-const GO: Program = Program {
-    before: Spec::prints("go", "-h --help").style(Style::Posix).strict(),
-    verbs: &[
-        Spec::prints("version", "-m -v -json")
-            .operands(Operands::Files)
-            .style(Style::Words)
-            .strict(),
-        Spec::prints("env", "-json -changed")
-            .refusing(&[writes("-w -u", "changes the settings of go")])
-            .style(Style::Words)
-            .strict(),
-        Spec::prints("help", "").strict(),
-    ],
-    others: &[
-        unsure(
-            "list doc mod/graph mod/why mod/verify",
-            "it may fetch modules or another toolchain",
-        ),
-        unsure(
-            "build test run vet generate tool bug fix",
-            "it runs or builds what the workspace says",
-        ),
-        change("fmt", "it changes files"),
-        change("get install mod work", "it changes modules").contacting(),
-        change("clean", "it deletes what was built"),
-        change("telemetry", "it changes a setting"),
-    ],
-    unknown: "what this verb does is not known",
-};
-
-fn go(argv: &[Arg]) -> Finding {
-    verbs::judge(&GO, argv)
-}
-
-static GOFMT: Spec = Spec::reads("gofmt", "-d -e -l -s -r:")
-    .refusing(&[
-        writes("-w", "changes the files in place"),
-        writes("-cpuprofile>", "writes a profile"),
-    ])
-    .style(Style::Words)
-    .strict()
-    .judged(gofmt);
-
-/// It formats by no configuration, and prints unless it is told to write.
-fn gofmt(parsed: &Parsed<'_>) -> Finding {
-    let mut finding = parsed.finding(Operands::Files);
-    if parsed.has("-w") {
-        let writes = parsed.operands.iter().map(|arg| {
-            Effect::Write(Write {
-                path: (*arg).clone(),
-                how: How::Twist,
-            })
-        });
-        finding.effects.extend(writes);
-    }
-    finding
-}
-
-const GEM: Program = Program {
-    before: Spec::prints("gem", "-vh --version --help").style(Style::Posix).strict(),
-    verbs: &[
-        verb(
-            "list query",
-            "-laide -v: --local --all --installed --details --no-details --exact --versions \
-             --no-versions --prerelease --no-prerelease --name-matches= --version= --quiet --silent --help",
-        )
-        .refusing(REMOTE),
-        verb("contents which", "-la -v: --all --version= --prefix --no-prefix --lib-only --help")
-            .refusing(REMOTE),
-        verb("environment env", "--help"),
-        verb("help", ""),
-    ],
-    others: &[
-        unsure("search info outdated dependency specification fetch sources", "it may query a registry")
-            .contacting(),
-        change("install i uninstall update cleanup push yank owner signin signout build", "it changes the installed gems"),
-    ],
-    unknown: "what this verb does is not known",
-};
-
-const REMOTE: &[Refused] = &[runs(
-    "-rbu -s: --remote --both --update-sources --source= --http-proxy=",
-    "queries a registry",
-)];
-
-fn gem(argv: &[Arg]) -> Finding {
-    verbs::judge(&GEM, argv)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{commands::testing::*, effect::Verdict};
+    use crate::commands::testing::*;
 
     #[test]
     fn versions_and_inventories_are_read_only() {
@@ -201,18 +107,6 @@ mod tests {
             "npm pkg get version",
             "npm version",
             "npm install --help",
-            "go version",
-            "go env GOPATH",
-            "go env",
-            "go env -json GOOS GOARCH",
-            "go version -m ./x",
-            "go help build",
-            "gofmt -l .",
-            "gofmt -d x.go",
-            "gem list",
-            "gem --version",
-            "gem env",
-            "gem which json",
         ]);
     }
 
@@ -240,30 +134,11 @@ mod tests {
             "npm ls --script-shell=x",
             "npm ls $x",
             "npm made-up",
-            "go env -w A=b",
-            "go env -u A",
-            "go list ./...",
-            "go build ./...",
-            "go vet",
-            "go doc fmt",
-            "go mod tidy",
-            "go run x.go",
-            "go version $x",
-            "gofmt -w x.go",
-            "gofmt -cpuprofile f x.go",
-            "gem install x",
-            "gem list -r",
-            "gem search x",
         ]);
-        assert_eq!(effects("gofmt -w x.go"), ["read x.go", "Twist x.go"]);
     }
 
     #[test]
     fn tables_are_well_formed() {
-        for program in [&NPM, &GO, &GEM] {
-            program.assert_well_formed();
-        }
-        assert_well_formed(&[GOFMT]);
-        assert_eq!(find("npm ci").verdict, Verdict::Mutating);
+        NPM.assert_well_formed();
     }
 }

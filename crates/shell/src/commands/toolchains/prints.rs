@@ -75,7 +75,8 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("R Rscript julia octave", "--version --help -h -v", RUNS),
     (
         "dotnet",
-        "--version --info --list-sdks --list-runtimes --help -h",
+        // The rest is answered by the version that the workspace asks for.
+        "--info --list-sdks --list-runtimes",
         BUILDS,
     ),
     ("swift swiftc", "--version -version --help -h", COMPILES),
@@ -122,7 +123,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     (
         "terraform tofu terragrunt pulumi packer vagrant helm helmfile kustomize skaffold minikube kind \
          k3d k9s argocd flux istioctl eksctl",
-        "version --version -version -v --help",
+        "version --version -version -v --help --short --client -json",
         INFRASTRUCTURE,
     ),
     (
@@ -236,6 +237,7 @@ mod tests {
             "perl -ve 1",
             "java -version X",
             "java -jar x",
+            "dotnet --version",
             "yarn --version",
             "yarn -v",
             "pnpm --version",

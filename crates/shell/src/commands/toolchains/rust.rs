@@ -7,7 +7,7 @@ use crate::{
         spec::{Entry, Operands, Refused, Spec, Style, runs},
         verbs::{self, Program, change, unsure, verb},
     },
-    effect::{Finding, Start},
+    effect::{Cover, Effect, Finding, Start},
 };
 
 pub(in crate::commands) const ENTRIES: &[Entry] = &[
@@ -68,6 +68,7 @@ const CARGO: Program = Program {
                 selection!()
             ),
         ),
+        ask("install", concat!(everywhere!(), " --list --root< ")).judged(install),
         ask(
             "locate-project pkgid read-manifest verify-project",
             concat!(everywhere!(), selection!(), " --message-format= "),
@@ -80,7 +81,7 @@ const CARGO: Program = Program {
         ),
         unsure("fmt", "it formats as the workspace says"),
         unsure("search info owner", "it queries a registry").contacting(),
-        change("install uninstall", "it changes the installed programs"),
+        change("uninstall", "it changes the installed programs"),
         change(
             "add remove rm update fix vendor generate-lockfile",
             "it changes the project",
@@ -99,6 +100,18 @@ const CARGO: Program = Program {
 
 const fn ask(names: &'static str, options: &'static str) -> Spec {
     verb(names, options).refusing(REFUSED)
+}
+
+/// `cargo install --list` shows what is installed.
+fn install(parsed: &Parsed<'_>) -> Finding {
+    let asks = parsed.has("--help") || parsed.has("-h");
+    match parsed.verdict() {
+        None if asks || parsed.has("--list") && parsed.operands.is_empty() => {
+            parsed.finding(Operands::Text)
+        }
+        Some(finding) if finding.cover == Cover::Exact => finding,
+        _ => Finding::mutating("it changes the installed programs").with(Effect::Net(None)),
+    }
 }
 
 fn cargo(argv: &[Arg]) -> Finding {
@@ -200,6 +213,7 @@ mod tests {
             "cargo tree -p haft -e features --offline",
             "cargo locate-project",
             "cargo pkgid",
+            "cargo install --list",
             "cargo build --help",
             "cargo help",
             "rustc --version",

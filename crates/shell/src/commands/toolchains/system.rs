@@ -100,11 +100,10 @@ const APT: Program = Program {
         .refusing(APT_REFUSED)
         .style(Style::Posix)
         .strict(),
-    verbs: &[local(
-        "list show search policy depends rdepends showsrc help",
-    )],
+    verbs: &[local("list show policy depends rdepends showsrc help")],
     others: &[
         unsure("changelog moo", "it contacts a host").contacting(),
+        unsure("search", "it queries an index of packages"),
         unsure("edit-sources", "it starts an editor"),
         change("update", "it fetches the lists of packages").contacting(),
         change("download source", "it downloads packages").contacting(),
@@ -361,7 +360,6 @@ mod tests {
             "dpkg-deb -c x.deb",
             "apt list --installed",
             "apt show bash",
-            "apt search x",
             "apt-cache policy bash",
             "apt-cache search --names-only x",
             "apt-mark showmanual",
@@ -400,6 +398,7 @@ mod tests {
             "dpkg-deb -b a",
             "apt install x",
             "apt update",
+            "apt search x",
             "apt upgrade",
             "apt list -o Dir::Bin=x",
             "apt -o a=b list",

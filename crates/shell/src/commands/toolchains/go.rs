@@ -1,0 +1,115 @@
+//! go and gofmt.
+
+use crate::{
+    arg::Arg,
+    commands::{
+        options::Parsed,
+        spec::{Entry, Operands, Spec, Style, writes},
+        verbs::{self, Program, change, unsure},
+    },
+    effect::{Effect, Finding, How, Write},
+};
+
+pub(in crate::commands) const ENTRIES: &[Entry] = &[Entry::Own("go", go), Entry::Spec(&GOFMT)];
+
+const GO: Program = Program {
+    before: Spec::prints("go", "-h --help").style(Style::Posix).strict(),
+    verbs: &[
+        Spec::prints("version", "-m -v -json")
+            .operands(Operands::Files)
+            .style(Style::Words)
+            .strict(),
+        Spec::prints("env", "-json -changed")
+            .refusing(&[writes("-w -u", "changes the settings of go")])
+            .style(Style::Words)
+            .strict(),
+        Spec::prints("help", "").strict(),
+    ],
+    others: &[
+        unsure(
+            "list doc mod/graph mod/why mod/verify",
+            "it may fetch modules or another toolchain",
+        ),
+        unsure(
+            "build test run vet generate tool bug fix",
+            "it runs or builds what the workspace says",
+        ),
+        change("fmt", "it changes files"),
+        change("get install mod work", "it changes modules").contacting(),
+        change("clean", "it deletes what was built"),
+        change("telemetry", "it changes a setting"),
+    ],
+    unknown: "what this verb does is not known",
+};
+
+fn go(argv: &[Arg]) -> Finding {
+    verbs::judge(&GO, argv)
+}
+
+static GOFMT: Spec = Spec::reads("gofmt", "-d -e -l -s -r:")
+    .refusing(&[
+        writes("-w", "changes the files in place"),
+        writes("-cpuprofile>", "writes a profile"),
+    ])
+    .style(Style::Words)
+    .strict()
+    .judged(gofmt);
+
+/// It formats by no configuration, and prints unless it is told to write.
+fn gofmt(parsed: &Parsed<'_>) -> Finding {
+    let mut finding = parsed.finding(Operands::Files);
+    if parsed.has("-w") {
+        let writes = parsed.operands.iter().map(|arg| {
+            Effect::Write(Write {
+                path: (*arg).clone(),
+                how: How::Twist,
+            })
+        });
+        finding.effects.extend(writes);
+    }
+    finding
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::testing::*;
+
+    #[test]
+    fn versions_and_inventories_are_read_only() {
+        assert_read_only(&[
+            "go version",
+            "go env GOPATH",
+            "go env",
+            "go env -json GOOS GOARCH",
+            "go version -m ./x",
+            "go help build",
+            "gofmt -l .",
+            "gofmt -d x.go",
+        ]);
+    }
+
+    #[test]
+    fn registries_changes_and_scripts_are_not() {
+        assert_not_read_only(&[
+            "go env -w A=b",
+            "go env -u A",
+            "go list ./...",
+            "go build ./...",
+            "go vet",
+            "go doc fmt",
+            "go mod tidy",
+            "go run x.go",
+            "go version $x",
+            "gofmt -w x.go",
+            "gofmt -cpuprofile f x.go",
+        ]);
+        assert_eq!(effects("gofmt -w x.go"), ["read x.go", "Twist x.go"]);
+    }
+
+    #[test]
+    fn tables_are_well_formed() {
+        GO.assert_well_formed();
+        assert_well_formed(&[GOFMT]);
+    }
+}
