@@ -74,7 +74,7 @@ static RG: Spec = Spec::reads(
 
 static AG: Spec = Spec::reads(
     "ag",
-    "-cHlLo0aDfFiQsStuUvwzhV -A? -B? -C? -G: -g: -m: -p< -W: --ackmate --after=? --before=? --context=? \
+    "-cHlLo0aDfFiQsStuUvwhV -A? -B? -C? -G: -g: -m: -p< -W: --ackmate --after=? --before=? --context=? \
      --break --nobreak --count --color --nocolor --color-line-number= --color-match= --color-path= --column \
      --nocolumn --filename --nofilename --heading --noheading --group --nogroup --filename-pattern= \
      --files-with-matches --files-without-matches --print-all-files --numbers --nonumbers \
@@ -82,11 +82,14 @@ static AG: Spec = Spec::reads(
      --vimgrep --null --print0 --all-types --debug --depth= --follow --nofollow --fixed-strings \
      --file-search-regex= --hidden --ignore-case --ignore= --ignore-dir= --max-count= --one-device \
      --path-to-ignore< --literal --case-sensitive --smart-case --search-binary --search-files --all-text \
-     --unrestricted --skip-vcs-ignores --invert-match --word-regexp --width= --search-zip --list-file-types \
+     --unrestricted --skip-vcs-ignores --invert-match --word-regexp --width= --list-file-types \
      --nopager --no-pager --workers= --help --version --cc --cpp --csharp --css --go --html --java --js \
      --json --markdown --perl --php --python --ruby --rust --shell --sql --ts --xml --yaml",
 )
-.refusing(&[runs("--pager=", "starts a program")])
+.refusing(&[
+    runs("--pager=", "starts a program"),
+    runs("-z --search-zip", "starts whatever unpacks the files it finds"),
+])
 .strict()
 .judged(ag_or_ack);
 
@@ -275,6 +278,7 @@ mod tests {
             "rg foo *",
             "rg foo -g $x",
             "ag --pager less foo",
+            "ag -z foo",
             "ag -A --pager=less foo",
             "ag --page=less foo",
             "ack --pager=less foo",

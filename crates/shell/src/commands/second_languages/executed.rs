@@ -63,7 +63,6 @@ fn harmless_lines_change_nothing() {
         "rg alpha",
         "rg -n -e --pre a.txt",
         "rg --files -g '*.txt'",
-        "rg -z alpha",
         "grep -rn alpha .",
         "grep -c -e w -f b.txt a.txt",
         "fdfind -e txt",
