@@ -110,7 +110,7 @@ fn zip(argv: &[Arg]) -> Finding {
             .iter()
             .any(|word| word.text().is_some_and(|text| text.starts_with(start)))
     };
-    if is("--version") || is("--help") || words.is_empty() {
+    if words.is_empty() || (words.len() == 1 && (is("--version") || is("--help"))) {
         return Finding::read_only("it only prints");
     }
     let finding = match is("-TT") || is("--unzip") {

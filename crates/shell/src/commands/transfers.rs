@@ -63,7 +63,7 @@ static RSYNC: Spec = Spec::reads(
 
 fn rsync(parsed: &Parsed<'_>) -> Finding {
     let has = |options: &[&str]| options.iter().any(|option| parsed.has(option));
-    if has(&["--version", "--help"]) {
+    if has(&["--version", "--help"]) && parsed.verdict().is_none() {
         return Finding::read_only("it only prints");
     }
     let Some((target, sources)) = parsed.operands.split_last() else {
