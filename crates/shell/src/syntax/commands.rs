@@ -130,11 +130,14 @@ impl Parser<'_> {
         };
         let mut end = start;
         let mut compound = false;
+        let mut prefixed = false;
         loop {
             if self.eat_bare("!") {
-                pipeline.negated = true;
+                pipeline.negated = !pipeline.negated;
+                prefixed = true;
             } else if self.eat_bare("time") {
                 pipeline.timed = true;
+                prefixed = true;
                 end = self.at;
                 self.blanks();
                 if !self.eat_bare("-p") && self.at_bare("--") {
@@ -146,7 +149,6 @@ impl Parser<'_> {
             end = self.at.max(end);
             self.gap()?;
         }
-        let prefixed = pipeline.negated || pipeline.timed;
         let nothing = match self.peek() {
             None | Some(b'\n') => true,
             Some(b';') => !self.at_arm_end(),

@@ -102,6 +102,10 @@ impl Parser<'_> {
             items.push(TestItem::Word(right));
             return Ok(());
         }
+        self.gap()?;
+        if self.peek() == Some(b'\n') {
+            return Err(self.unexpected("a line break behind the first word of a test"));
+        }
         let Some(bare) = self.bare() else {
             return Ok(());
         };

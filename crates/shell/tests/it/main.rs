@@ -3,9 +3,20 @@
 //! - `lines`: the table of command lines that the other tests share
 //! - `bash`: running bash
 //! - `names`: what a tree says will run
-//! - `accepted`: bash accepts what we accept, and prints it back as the same tree
+//! - `accepted`: bash accepts what we accept, and prints it back as the same tree (`normal`)
 //! - `executed`: what bash runs is in the tree
+//! - `random`: any text; `spans`: what must hold for the places in a tree
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, like tests"
+)]
+
+mod accepted;
 mod bash;
 mod executed;
+mod lines;
 mod names;
+mod normal;
+mod random;
+mod spans;
