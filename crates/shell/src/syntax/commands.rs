@@ -99,6 +99,9 @@ impl Parser<'_> {
             (None, _) => None,
             (Some(b'\n'), _) => return Ok(Some(Separator::Sequence)),
             (Some(b';'), Some(b';' | b'&')) if until == Until::Arm => return Ok(None),
+            (Some(b';'), Some(b';' | b'&')) => {
+                return Err(self.unexpected("the end of an arm outside `case`"));
+            }
             (Some(b';'), _) => Some(Separator::Sequence),
             (Some(b'&'), Some(b'&')) => Some(Separator::And),
             (Some(b'|'), Some(b'|')) => Some(Separator::Or),

@@ -54,18 +54,18 @@ impl Spans<'_> {
             self.ordered(&commands);
             for command in &item.pipeline.commands {
                 self.inside(command.span, span);
-                // Its here-documents stand behind it.
-                self.command(command, parent);
+                self.command(command);
             }
         }
         self.ordered(&pipelines);
     }
 
-    fn command(&self, command: &Command, around: Span) {
+    fn command(&self, command: &Command) {
         let span = command.span;
         for redirect in &command.redirects {
             self.inside(redirect.span, span);
             self.word(&redirect.target, redirect.span);
+            // A here-document stands behind the command.
             if let Some(body) = &redirect.body {
                 self.word(
                     body,
@@ -126,7 +126,7 @@ impl Spans<'_> {
             }
             Kind::Function { body, .. } | Kind::Coprocess { body } => {
                 self.inside(body.span, span);
-                self.command(body, around);
+                self.command(body);
             }
             Kind::Test(items) => {
                 for item in items {
