@@ -493,6 +493,10 @@ pub(crate) const GOOD: &[&str] = &[
     "echo function",
     "do_it",
     "time_it",
+    "echo $(time a b)",
+    "echo $(\ntime (a))",
+    "echo `time (a)`",
+    "echo $(! time (a))",
 ];
 
 /// Bash accepts them too, but reads them in a way that is not certain or has no place in the tree.
@@ -635,6 +639,8 @@ pub(crate) const BAD: &[&str] = &[
     "a=(b>c)",
     "echo $(a))",
     "echo $(if)",
+    "echo $(time (a))",
+    "coproc a.b { c; }",
     "echo $(;)",
     "a\n)",
     "select",
