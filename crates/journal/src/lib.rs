@@ -13,13 +13,12 @@
 //! - `text`, `encoding`, `lines`, `page`: bytes shown as numbered lines.
 //! - [`edit`]: pure functions from bytes and a change to the spliced bytes.
 //! - [`notebook`]: the same for one cell of a notebook.
-//! - `patch`, `changed`, `nearby`, `spelling`: what changed; which name was meant. `effort`: what tests
-//!   count.
+//! - `diff`, `patch`, `nearby`, `spelling`: what changed; which name was meant. `effort`: what tests count.
 //!
 //! Synchronous, and knows nothing of tools.
 
-mod changed;
 mod commit;
+mod diff;
 pub mod edit;
 mod effort;
 mod encoding;

@@ -134,6 +134,8 @@ impl History {
         }
         let found: Vec<Found> = states.iter().map(|(found, _)| *found).collect();
         let verdict = decide(&found);
+        // Last, because several files may have been in one directory.
+        let mut unneeded = Vec::new();
         for (file, (found, now)) in unit.intent.files.iter().zip(states) {
             let back = match found {
                 Found::Torn => true,
@@ -142,13 +144,15 @@ impl History {
             };
             if back {
                 self.take_back(file, found, now)?;
-            } else if found == Found::Before && file.before.hash().is_none() {
-                commit::remove_made(&file.made);
             } else if found == Found::After && file.after.is_none() {
                 // The file went; its directories may have been next.
-                commit::remove_made(&file.unmade);
+                unneeded.extend(&file.unmade);
+            }
+            if file.before.hash().is_none() && (back || found == Found::Before) {
+                unneeded.extend(&file.made);
             }
         }
+        commit::remove_made(unneeded);
         Ok(verdict)
     }
 
@@ -203,11 +207,7 @@ impl History {
                 let attributes = file.before.attributes();
                 commit::create(real, &before, name, attributes.as_ref()).map(drop)
             }
-            (Some(now), None) => {
-                commit::remove(real, &now)?;
-                commit::remove_made(&file.made);
-                Ok(())
-            }
+            (Some(now), None) => commit::remove(real, &now),
             (None, None) => Ok(()),
         }
     }
