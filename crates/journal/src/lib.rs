@@ -45,7 +45,7 @@ pub use encoding::CodePage;
 pub use error::JournalError;
 pub use journal::{
     Applied, AppliedFile, Edited, Extent, FileChange, Journal, NOTEBOOK_LIMIT, NotebookEdited,
-    Outcome, Raw, Written, settle_crashed,
+    Outcome, Raw, Written,
 };
 pub use ledger::{Ledger, SeenBy, Shown, Sight};
 pub use lines::BreakStyle;
@@ -60,5 +60,5 @@ pub use text::{Encoding, TextFacts, readable_text};
 pub use ticket::Ticket;
 pub use undo::{
     ChangeKind, FileSummary, History, Limits, Mode, Recovered, UndoError, Undone, UndoneFile,
-    UnitState, UnitSummary, Verdict, Which,
+    UnitState, UnitSummary, Verdict, Which, settle_crashed,
 };
