@@ -5,6 +5,7 @@
 //! - `names`: what a tree says will run
 //! - `accepted`: bash accepts what we accept, and prints it back as the same tree (`normal`)
 //! - `executed`: what bash runs is in the tree
+//! - `second`: another parser finds the same commands
 //! - `random`: any text; `spans`: what must hold for the places in a tree
 
 #![expect(
@@ -19,4 +20,5 @@ mod lines;
 mod names;
 mod normal;
 mod random;
+mod second;
 mod spans;
