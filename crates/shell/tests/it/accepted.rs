@@ -40,7 +40,10 @@ fn bash_agrees_with_the_table() {
 }
 
 /// Bash prints these in a way that reads differently.
-const PRINTED_OTHERWISE: [&str; 4] = [
+const PRINTED_OTHERWISE: [&str; 6] = [
+    // Printed with `time` directly behind `$(`, where bash no longer accepts it.
+    "echo $(\ntime (a))",
+    "echo $(! time (a))",
     // `coproc cat` becomes `coproc COPROC cat`, which is another command.
     "coproc cat",
     "coproc a b",

@@ -543,6 +543,7 @@ pub(crate) const REFUSED: &[&str] = &[
     "echo a\u{7f}b",
     "(((a) ) <<E\nE\n)",
     "coproc time a",
+    "coproc a.b { c; }",
     // No fault to `bash -n`, but one when run.
     "[[ ]]",
     "[[ a && ]]",
@@ -640,7 +641,6 @@ pub(crate) const BAD: &[&str] = &[
     "echo $(a))",
     "echo $(if)",
     "echo $(time (a))",
-    "coproc a.b { c; }",
     "echo $(;)",
     "a\n)",
     "select",

@@ -9,6 +9,7 @@
 //! - `names`: what a tree says will run
 //! - `accepted`: bash accepts what we accept, and prints it back as the same tree (`normal`)
 //! - `executed`: what bash runs is in the tree
+//! - `second`: another parser finds the same commands
 //! - `random`: any text; `spans`: what must hold for the places in a tree
 
 #![expect(
@@ -34,6 +35,7 @@ mod lines;
 mod names;
 mod normal;
 mod random;
+mod second;
 mod spans;
 #[cfg(test)]
 mod variants;
