@@ -32,6 +32,7 @@ Environment:
 #[derive(Debug, Parser)]
 #[command(name = "haft", after_help = EXAMPLES, disable_version_flag = true)]
 #[command(arg_required_else_help = true, infer_long_args = false)]
+#[command(subcommand_precedence_over_arg = true)]
 pub(crate) struct Cli {
     /// Print the version: the level of the conventions we speak, then our own.
     #[arg(short = 'v', long)]

@@ -17,6 +17,9 @@ pub struct Effects {
     /// It may answer with [`ContextPatch`](crate::ContextPatch)es, so calls after it wait for them.
     /// A patch from a call that did not say so is dropped.
     pub patches: bool,
+    /// What it answers depends on what earlier calls were answered of the same paths (a second Read
+    /// may point to the first), so calls that say so and read the same run in the order of the calls.
+    pub in_order: bool,
     /// What a second run of the same call would do, when nobody knows whether the first one ran.
     pub repeat: Repeat,
 }
@@ -50,6 +53,7 @@ impl Effects {
         writes: Reach::Nothing,
         exclusive: false,
         patches: false,
+        in_order: false,
         repeat: Repeat::Harmless,
     };
 
@@ -65,6 +69,7 @@ impl Effects {
         writes: Reach::Anything,
         exclusive: true,
         patches: true,
+        in_order: false,
         repeat: Repeat::Never,
     };
 

@@ -17,7 +17,7 @@ use haft_engine::{
     settings::Watch,
 };
 
-use crate::{Haft, session_folder};
+use crate::{Haft, folder::project_folder, session_folder};
 
 /// Why a session could not be set up.
 #[derive(Debug, thiserror::Error)]
@@ -222,9 +222,15 @@ impl HaftBuilder {
         for tool in built_ins.into_iter().chain(self.tools) {
             registry.add_erased(tool)?;
         }
-        let folder = self
-            .folder
-            .unwrap_or_else(|| session_folder(&cwd, self.session));
+        let folder = match self.folder {
+            Some(folder) => folder,
+            None => {
+                if let Some(project) = project_folder(&cwd) {
+                    haft_tools::settle_crashed(&project);
+                }
+                session_folder(&cwd, self.session)
+            }
+        };
         let services = haft_tools::with_services(self.services, &folder, &cwd);
         let mut builder = Engine::builder(registry, folder)
             .filters(filters)

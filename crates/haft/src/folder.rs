@@ -14,21 +14,23 @@ const LONGEST_SLUG: usize = 200;
 /// or `~/.claude`, the slug is made of the directory's path. Nothing is created. Without a home, a
 /// folder of its own among the temporary files.
 pub fn session_folder(cwd: &Path, session: SessionId) -> PathBuf {
-    let configured = env::var_os("CLAUDE_CONFIG_DIR").filter(|dir| !dir.is_empty());
-    let home = env::var_os("HOME").filter(|home| Path::new(home).is_absolute());
-    match (configured, home) {
-        (Some(config), _) => in_config(Path::new(&config), cwd, session),
-        (None, Some(home)) => in_config(&Path::new(&home).join(".claude"), cwd, session),
+    match project_folder(cwd) {
+        Some(project) => project.join(session.to_string()),
         // The session's id is random, so nobody can have put a folder of that name there.
-        (None, None) => env::temp_dir().join(format!("haft-session-{session}")),
+        None => env::temp_dir().join(format!("haft-session-{session}")),
     }
 }
 
-fn in_config(config: &Path, cwd: &Path, session: SessionId) -> PathBuf {
-    config
-        .join("projects")
-        .join(slug(&cwd.to_string_lossy()))
-        .join(session.to_string())
+/// The folder of all sessions of a directory; `None` without a home.
+pub(crate) fn project_folder(cwd: &Path) -> Option<PathBuf> {
+    let configured = env::var_os("CLAUDE_CONFIG_DIR").filter(|dir| !dir.is_empty());
+    let home = env::var_os("HOME").filter(|home| Path::new(home).is_absolute());
+    let config = match (configured, home) {
+        (Some(config), _) => PathBuf::from(config),
+        (None, Some(home)) => Path::new(&home).join(".claude"),
+        (None, None) => return None,
+    };
+    Some(config.join("projects").join(slug(&cwd.to_string_lossy())))
 }
 
 /// The path with everything but letters and digits as `-`.

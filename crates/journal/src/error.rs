@@ -42,13 +42,15 @@ pub enum JournalError {
         offset: u64,
         total_lines: u64,
     },
-    #[error("{}: char_offset {char_offset} is past the end of line {line}, which has {length} characters.", .path.display())]
+    #[error("{}: char_offset {char_offset} is past the end of line {line}, which has {length} characters. Use a smaller one, or go on with the next line.", .path.display())]
     CharOffsetPastEnd {
         path: PathBuf,
         line: u64,
         char_offset: u64,
         length: u64,
     },
+    #[error("{} is a special file that does not say where it ends: it can be read in part, and not be changed.", .path.display())]
+    Endless { path: PathBuf },
     #[error("{} is too large for this ({size} bytes, limit {limit}). Use a shell command on it instead.", .path.display())]
     TooLarge {
         path: PathBuf,
@@ -79,8 +81,10 @@ pub enum JournalError {
     Locked { path: PathBuf },
     #[error("{} was modified since the change was prepared, a moment ago; nothing was written. Read it again and retry.", .path.display())]
     Drifted { path: PathBuf },
-    #[error("the undo journal in {} cannot be used ({source}), so nothing was changed. Free some space or mend its permissions, then retry.", .folder.display())]
+    #[error("the undo journal in {} cannot be used ({}), so nothing was changed. Free some space or mend its permissions, then retry.", .folder.display(), why(.source))]
     UndoJournal { folder: PathBuf, source: io::Error },
+    #[error("{} could not be written ({}), and what it held could not be put back: it may be half written. Look at it before going on. With an undo journal, Undo and the next start try again to restore it.", .path.display(), why(.source))]
+    HalfWritten { path: PathBuf, source: io::Error },
     #[error("{error} And {} could not be put back: look at {} before going on.", names(.paths), if .paths.len() == 1 { "it" } else { "them" })]
     NotPutBack {
         error: Box<JournalError>,
@@ -131,6 +135,13 @@ fn did_you_mean(near: &[PathBuf]) -> String {
     }
     let names: Vec<String> = near.iter().map(|path| path.display().to_string()).collect();
     format!(" Did you mean {}?", names.join(" or "))
+}
+
+fn why(source: &io::Error) -> String {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "disk full".to_owned(),
+        _ => source.to_string(),
+    }
 }
 
 fn names(paths: &[PathBuf]) -> String {

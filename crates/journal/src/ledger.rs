@@ -67,7 +67,16 @@ struct State {
 #[derive(Debug)]
 struct Entry {
     seen: Seen,
+    /// Which parts of this very content were told, and how the last time.
+    told: HashMap<String, Told>,
     recorded: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    InFull,
+    /// By pointing to an earlier answer.
+    ByPointing,
 }
 
 impl Ledger {
@@ -77,15 +86,20 @@ impl Ledger {
             .filter(|bytes| bytes.len() <= KEPT_EACH)
             .map(Arc::new);
         let mut state = self.lock();
-        if let Some(earlier) = state.remove(real) {
+        let mut told = HashMap::new();
+        if let Some(earlier) = state.remove(real)
+            && sight.hash.is_some()
+            && sight.hash == earlier.seen.sight.hash
+        {
             // Whoever saw all of this very content does not unsee it by a shorter look.
-            let same = sight.hash.is_some() && sight.hash == earlier.sight.hash;
-            sight.partial &= !same || earlier.sight.partial;
+            sight.partial &= earlier.seen.sight.partial;
+            told = earlier.told;
         }
         state.clock += 1;
         state.kept_bytes += content.as_ref().map_or(0, |bytes| bytes.len());
         let entry = Entry {
             seen: Seen { sight, content },
+            told,
             recorded: state.clock,
         };
         state.entries.insert(real.to_path_buf(), entry);
@@ -98,6 +112,27 @@ impl Ledger {
 
     pub fn forget(&self, real: &Path) {
         self.lock().remove(real);
+    }
+
+    /// A part of the content last seen is about to be told: is it enough to point to an earlier
+    /// answer that told it? `part` is any name for it, the same for the same.
+    ///
+    /// Never twice in a row: who asks once more has lost that answer. Never across a change, also
+    /// one that was taken back, and never for a file too large to be hashed.
+    pub fn may_point_to(&self, real: &Path, part: &str) -> bool {
+        let mut state = self.lock();
+        let Some(entry) = state.entries.get_mut(real) else {
+            return false;
+        };
+        if entry.seen.sight.hash.is_none() {
+            return false;
+        }
+        let told = match entry.told.get(part) {
+            Some(Told::InFull) => Told::ByPointing,
+            Some(Told::ByPointing) | None => Told::InFull,
+        };
+        entry.told.insert(part.to_owned(), told);
+        told == Told::ByPointing
     }
 
     /// All known files, sorted.
@@ -143,10 +178,10 @@ impl Ledger {
 }
 
 impl State {
-    fn remove(&mut self, real: &Path) -> Option<Seen> {
+    fn remove(&mut self, real: &Path) -> Option<Entry> {
         let entry = self.entries.remove(real)?;
         self.kept_bytes -= entry.seen.content.as_ref().map_or(0, |bytes| bytes.len());
-        Some(entry.seen)
+        Some(entry)
     }
 
     fn keep_within_budget(&mut self) {
@@ -198,6 +233,32 @@ mod tests {
         assert!(!ledger.lookup(path).unwrap().partial);
         ledger.record(path, sight(b"changed", true), None);
         assert!(ledger.lookup(path).unwrap().partial);
+    }
+
+    #[test]
+    fn an_answer_is_pointed_to_once_and_only_while_the_content_is_the_same() {
+        let ledger = Ledger::default();
+        let path = Path::new("/a");
+        let ask = |part: &str| ledger.may_point_to(path, part);
+        assert!(!ask("lines 1–2"), "never seen");
+        ledger.record(path, sight(b"x", false), None);
+        assert!(!ask("lines 1–2"));
+        ledger.record(path, sight(b"x", false), None);
+        assert!(ask("lines 1–2"));
+        assert!(!ask("lines 1–1"), "another part");
+        assert!(!ask("lines 1–2"), "twice in a row");
+        assert!(ask("lines 1–2"));
+        ledger.record(path, sight(b"changed", false), None);
+        ledger.record(path, sight(b"x", false), None);
+        assert!(!ask("lines 1–1"), "changed in between");
+        let unhashed = Sight {
+            hash: None,
+            ..sight(b"x", false)
+        };
+        ledger.record(path, unhashed.clone(), None);
+        assert!(!ask("lines 1–2"));
+        ledger.record(path, unhashed, None);
+        assert!(!ask("lines 1–2"), "nobody knows that it is the same");
     }
 
     #[test]

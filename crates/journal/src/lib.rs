@@ -8,17 +8,19 @@
 //!
 //! - [`Journal`]: one per session; `read`, `write`, `edit` and their checks.
 //! - `ledger`: what this session has seen of each file; `freshness` judges by it.
-//! - `open`, `lock`, `commit`: the file system, never blocking, never half done.
+//! - `open`, `special`, `lock`, `commit`: the file system, never blocking, never half done.
 //! - [`Ticket`], [`History`]: where a call may write, and how it is taken back.
 //! - `text`, `encoding`, `lines`, `page`: bytes shown as numbered lines.
 //! - [`edit`]: pure functions from bytes and a change to the spliced bytes.
 //! - [`notebook`]: the same for one cell of a notebook.
-//! - `patch`, `nearby`: what changed; which name was meant.
+//! - `diff`, `patch`, `nearby`, `spelling`: what changed; which name was meant. `effort`: what tests count.
 //!
 //! Synchronous, and knows nothing of tools.
 
 mod commit;
+mod diff;
 pub mod edit;
+mod effort;
 mod encoding;
 mod error;
 mod freshness;
@@ -32,6 +34,8 @@ pub mod notebook;
 mod open;
 mod page;
 mod patch;
+mod special;
+mod spelling;
 mod stamp;
 mod text;
 mod ticket;
@@ -50,10 +54,11 @@ pub use nearby::nearby;
 pub use open::{Resolved, resolve};
 pub use page::{Page, PageLine, PageRequest, estimate_tokens};
 pub use patch::{Hunk, Patch};
+pub use spelling::{looks_like, respelt};
 pub use stamp::{ContentHash, Stamp};
 pub use text::{Encoding, TextFacts, readable_text};
 pub use ticket::Ticket;
 pub use undo::{
     ChangeKind, FileSummary, History, Limits, Mode, Recovered, UndoError, Undone, UndoneFile,
-    UnitState, UnitSummary, Verdict, Which,
+    UnitState, UnitSummary, Verdict, Which, settle_crashed,
 };

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::spelling::looks_like;
+
 const SUGGESTED: usize = 3;
 const MAX_ENTRIES: usize = 20_000;
 const MAX_DEPTH: usize = 8;
@@ -46,6 +48,9 @@ fn in_directory(directory: &Path, name: &str) -> Vec<PathBuf> {
 
 /// Smaller is nearer; `None` is no suggestion at all.
 fn rank(wanted: &str, other: &str) -> Option<usize> {
+    if looks_like(wanted.as_ref(), other.as_ref()) {
+        return Some(0);
+    }
     let (wanted, other) = (wanted.to_lowercase(), other.to_lowercase());
     if wanted == other {
         return Some(0);

@@ -15,13 +15,11 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, FileType as Kind, Mode, OFlags, openat, statat};
 
 use crate::error::JournalError;
+use crate::special::{Special, read_special};
 use crate::stamp::Stamp;
 
 /// As many links as the kernel itself follows.
 const MAX_HOPS: usize = 40;
-
-/// Files that claim size 0 but have content (`/proc`, `/sys`) are read up to here.
-pub(crate) const UNSIZED_CAP: u64 = 256 << 10;
 
 /// Where a path leads after all symbolic links.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -250,7 +248,13 @@ impl Snapshot {
                 limit,
             });
         }
-        let bytes = read_all(&opened).map_err(|error| JournalError::io("read", real, error))?;
+        let Special { bytes, ended } =
+            read_all(&opened).map_err(|error| JournalError::io("read", real, error))?;
+        if !ended {
+            return Err(JournalError::Endless {
+                path: real.to_path_buf(),
+            });
+        }
         Ok(Some(Self {
             stamp: opened.stamp,
             bytes,
@@ -258,14 +262,13 @@ impl Snapshot {
     }
 }
 
-/// Reads to the end with one system call in the usual case.
-pub(crate) fn read_all(opened: &Opened) -> io::Result<Vec<u8>> {
+/// Reads to the end with one system call in the usual case. Only a file of size 0 may not end.
+pub(crate) fn read_all(opened: &Opened) -> io::Result<Special> {
     let size = opened.stamp.size;
     if size == 0 {
-        let mut bytes = Vec::new();
-        (&opened.file).take(UNSIZED_CAP).read_to_end(&mut bytes)?;
-        return Ok(bytes);
+        return read_special(&opened.file);
     }
+    let whole = |bytes| Special { bytes, ended: true };
     // One byte more than expected: a short read then proves the end.
     let mut bytes = vec![0; size as usize + 1];
     let mut filled = 0;
@@ -283,11 +286,11 @@ pub(crate) fn read_all(opened: &Opened) -> io::Result<Vec<u8>> {
             // It grew while being read.
             bytes.truncate(filled);
             (&opened.file).read_to_end(&mut bytes)?;
-            return Ok(bytes);
+            return Ok(whole(bytes));
         }
     }
     bytes.truncate(filled);
-    Ok(bytes)
+    Ok(whole(bytes))
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use memchr::memchr;
-use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
+use crate::diff::runs;
 use crate::text;
 
 const CONTEXT: usize = 3;
@@ -176,25 +176,15 @@ fn compare(old: &[&[u8]], new: &[&[u8]]) -> Vec<Difference> {
         }];
     }
     let deadline = Some(Instant::now() + DEADLINE);
-    let mut found: Vec<Difference> = Vec::new();
-    for operation in
-        capture_diff_slices_deadline(Algorithm::Myers, old_middle, new_middle, deadline)
-    {
-        if matches!(operation, DiffOp::Equal { .. }) {
-            continue;
-        }
-        let shift = |range: Range<usize>| range.start + prefix..range.end + prefix;
-        let (old, new) = (shift(operation.old_range()), shift(operation.new_range()));
-        match found.last_mut() {
-            // Touching operations are one change.
-            Some(last) if last.old.end == old.start && last.new.end == new.start => {
-                last.old.end = old.end;
-                last.new.end = new.end;
-            }
-            _ => found.push(Difference { old, new }),
-        }
-    }
-    found
+    let shift = |range: Range<usize>| range.start + prefix..range.end + prefix;
+    runs(old_middle, new_middle, deadline)
+        .into_iter()
+        .filter(|run| !run.equal)
+        .map(|run| Difference {
+            old: shift(run.old),
+            new: shift(run.new),
+        })
+        .collect()
 }
 
 /// Do replaced lines end in other ways than those that replace them?

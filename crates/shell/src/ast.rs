@@ -45,7 +45,7 @@ pub enum Separator {
 pub struct Pipeline {
     /// From its first word (or `!`, `time`) to its last.
     pub span: Span,
-    /// It begins with `!`.
+    /// It begins with `!` (or an odd number of them).
     pub negated: bool,
     /// It begins with the keyword `time` (with or without `-p`).
     pub timed: bool,

@@ -126,6 +126,8 @@ fn piece(part: &Part, known: Known<'_>) -> Piece {
             match parameter.name.as_str() {
                 "HOME" if plain => variable(known.home, part.quoted),
                 "PWD" if plain => variable(known.pwd, part.quoted),
+                // Always a number.
+                "?" | "#" | "$" if plain => Piece::Unknown { one: true },
                 // Lists stay lists inside quotes.
                 "@" => Piece::Unknown { one: false },
                 _ => Piece::Unknown {
@@ -137,7 +139,8 @@ fn piece(part: &Part, known: Known<'_>) -> Piece {
         // What a process substitution gives is the name of a pipe.
         PartKind::Process(_) => Piece::Text("/dev/fd/63".to_owned()),
         PartKind::Array(_) => Piece::Unknown { one: true },
-        PartKind::Command(_) | PartKind::Arithmetic(_) => Piece::Unknown { one: part.quoted },
+        PartKind::Arithmetic(_) => Piece::Unknown { one: true },
+        PartKind::Command(_) => Piece::Unknown { one: part.quoted },
     }
 }
 

@@ -30,6 +30,12 @@ use haft_contract::{DynTool, Services};
 #[cfg(feature = "fs")]
 pub use fs::PdfReader;
 
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing {
+    pub use crate::fs::check_image;
+}
+
 /// Every built-in tool of this build, by name.
 pub fn all() -> Vec<Arc<dyn DynTool>> {
     Vec::from([
@@ -68,6 +74,14 @@ pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> S
     #[cfg(feature = "search")]
     let services = or_new(services, haft_search::Engine::new);
     services
+}
+
+/// Settles what sessions that were killed left half done. `project` is the folder of all sessions
+/// of a project, each with its session folder in it.
+pub fn settle_crashed(project: &Path) {
+    #[cfg(feature = "fs")]
+    haft_journal::settle_crashed(project);
+    let _ = project; // a build without files has nothing to settle
 }
 
 #[cfg(any(feature = "fs", feature = "search"))]

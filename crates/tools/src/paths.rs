@@ -39,6 +39,23 @@ pub(crate) fn escaped(name: &OsStr) -> String {
     text
 }
 
+/// A name letter by letter, as JSON writes it: shows what cannot be seen, and can be sent back so.
+#[cfg(feature = "fs")]
+pub(crate) fn spelt(name: &str) -> String {
+    let mut text = String::new();
+    for character in name.chars() {
+        if character.is_ascii() && !character.is_ascii_control() {
+            text.push(character);
+        } else {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                // Writing to a string cannot fail.
+                let _ = write!(text, "\\u{unit:04x}");
+            }
+        }
+    }
+    text
+}
+
 /// Fills in a `path` that was left out, also in the ways models leave things out, so that everyone
 /// after this sees which directory is meant.
 pub(crate) fn fill_path(input: &mut Value) {
@@ -89,6 +106,22 @@ mod tests {
         ];
         for (path, expected) in cases {
             assert_eq!(shown(Path::new(path), Path::new("/w")), expected);
+        }
+    }
+
+    #[cfg(feature = "fs")]
+    #[test]
+    fn a_name_is_spelt_as_json_writes_it() {
+        let cases = [
+            ("plain name.txt", "plain name.txt"),
+            ("cafe\u{301}", r"cafe\u0301"),
+            ("10.30\u{202f}AM", r"10.30\u202fAM"),
+            ("\u{1f600}", r"\ud83d\ude00"),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(spelt(name), expected);
+            let read: String = serde_json::from_str(&format!("\"{expected}\"")).unwrap();
+            assert_eq!(read, name);
         }
     }
 

@@ -43,17 +43,12 @@ pub(crate) async fn run(session: Session, tools: Tools) -> anyhow::Result<Exit> 
 }
 
 fn table(pool: &Pool) -> String {
-    let mut rows = vec![["NAME", "CLASS", "READ-ONLY", "CONCURRENCY", "TOKENS"].map(str::to_owned)];
+    let mut rows = vec![["NAME", "CLASS", "LEVEL", "CONCURRENCY", "TOKENS"].map(str::to_owned)];
     let mut total = 0;
     for tool in pool.iter() {
         let spec = tool.spec();
         let tokens = definitions::estimated_tokens(spec);
         total += tokens;
-        let read_only = if spec.profile.access == Access::Reads {
-            "yes"
-        } else {
-            "no"
-        };
         let deferred = if spec.profile.deferred {
             " (deferred)"
         } else {
@@ -62,16 +57,36 @@ fn table(pool: &Pool) -> String {
         rows.push([
             format!("{}{deferred}", spec.name),
             spec.profile.family.to_string(),
-            read_only.to_owned(),
+            level(spec.profile.access).to_owned(),
             concurrency(spec.profile.access).to_owned(),
             tokens.to_string(),
         ]);
     }
     let count = rows.len() - 1;
+    let mut forbidden = String::new();
+    for (name, rule) in pool.forbidden() {
+        rows.push([
+            name.clone(),
+            String::new(),
+            "forbidden".to_owned(),
+            String::new(),
+            String::new(),
+        ]);
+        forbidden += &format!("\n{name} is forbidden by the rule {}", show::clean(rule));
+    }
     format!(
-        "{}\n{count} tools, about {total} tokens in every request",
+        "{}\n{count} tools, about {total} tokens in every request{forbidden}",
         show::table(&rows)
     )
+}
+
+/// How careful one has to be with it. Rules say more of single calls: `haft permissions explain`.
+fn level(access: Access) -> &'static str {
+    match access {
+        Access::Reads => "safe",
+        Access::Paths => "needs confirmation",
+        Access::Anything => "dangerous",
+    }
 }
 
 /// What may run at the same time as a call of it.

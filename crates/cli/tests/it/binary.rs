@@ -67,7 +67,12 @@ pub(crate) struct Conversation {
 
 impl Conversation {
     pub(crate) fn new(cwd: &Path) -> Self {
-        let mut child = haft(cwd)
+        Self::of(&mut haft(cwd))
+    }
+
+    /// With these flags already on the command line.
+    pub(crate) fn of(command: &mut Command) -> Self {
+        let mut child = command
             .arg("exec")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -6,6 +6,7 @@
 //! - `call`, `listing`: for people
 //! - `interrupt`: signals
 //! - `undo`: taking changes back
+//! - `vectors`: the spec's vectors that take a process
 //! - `workspace`: dependency graph, licences, duplicates
 //! - `docs`: what the documents say is so
 
@@ -22,4 +23,6 @@ mod exec;
 mod interrupt;
 mod listing;
 mod undo;
+#[cfg(target_os = "linux")]
+mod vectors;
 mod workspace;

@@ -15,6 +15,18 @@ pub struct Decision {
     pub because: Because,
 }
 
+impl Decision {
+    /// The stricter of two: what a child may do is what its own policy and its parent's both permit.
+    #[must_use]
+    pub fn stricter(self, other: Self) -> Self {
+        if other.behavior > self.behavior {
+            other
+        } else {
+            self
+        }
+    }
+}
+
 /// What happens to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Behavior {

@@ -236,8 +236,10 @@ fn protected(policy: &Policy, facts: &Facts) -> Option<Because> {
         }
     }
     for touched in facts.writes.iter().chain(&facts.reads) {
-        if is_sensitive_here(policy, touched) && !is_named(policy, touched, false) {
-            return Some(Because::Sensitive(touched.real.clone()));
+        if let Some(path) = sensitive(policy, touched)
+            && !is_named(policy, touched, false)
+        {
+            return Some(Because::Sensitive(path));
         }
     }
     let shell = facts.shell.iter().flat_map(ShellFacts::parts);
@@ -255,8 +257,10 @@ fn protected(policy: &Policy, facts: &Facts) -> Option<Because> {
                 {
                     return Some(Because::Protected(touched.real.clone()));
                 }
-                if is_sensitive_here(policy, touched) && !is_named(policy, touched, written) {
-                    return Some(Because::Sensitive(touched.real.clone()));
+                if let Some(path) = sensitive(policy, touched)
+                    && !is_named(policy, touched, written)
+                {
+                    return Some(Because::Sensitive(path));
                 }
             }
         }
@@ -264,11 +268,12 @@ fn protected(policy: &Policy, facts: &Facts) -> Option<Because> {
     None
 }
 
-fn is_sensitive_here(policy: &Policy, touched: &Touched) -> bool {
-    touched
-        .both()
-        .into_iter()
-        .any(|path| is_sensitive(path, policy.home.as_deref()))
+/// Which of the two paths is a store of keys, a device or a process.
+fn sensitive(policy: &Policy, touched: &Touched) -> Option<PathBuf> {
+    let home = policy.home.as_deref();
+    let both = touched.both().into_iter();
+    both.map(Path::to_path_buf)
+        .find(|path| is_sensitive(path, home))
 }
 
 /// A rule of the user's own names exactly this path.

@@ -31,6 +31,8 @@ pub struct Pool {
     by_name: HashMap<String, usize>,
     /// Deferred tools are sent in full all the same.
     undefer: bool,
+    /// Tools that a rule keeps out, with the rule and where it stands.
+    forbidden: Vec<(String, String)>,
 }
 
 /// A tool in a pool.
@@ -84,7 +86,13 @@ impl Pool {
             tools,
             by_name,
             undefer,
+            forbidden: Vec::new(),
         }
+    }
+
+    /// Tools that a rule keeps out: the name, and the rule with where it stands.
+    pub fn forbidden(&self) -> &[(String, String)] {
+        &self.forbidden
     }
 
     /// The tool of this name or alias.

@@ -96,11 +96,17 @@ impl Registry {
     /// The pool of a session: what passes the filters, in its final order. The second part names
     /// what the filters asked for and nobody has.
     pub async fn pool(self, filters: &Filters) -> (Pool, Vec<String>) {
+        let tools = self.built_in.iter().chain(&self.external);
+        let forbidden = tools.filter_map(|tool| {
+            let name = &tool.spec().name;
+            let rule = filters.rules.bans(name)?;
+            Some((name.clone(), format!("{} ({})", rule.text, rule.source)))
+        });
+        let forbidden = forbidden.collect();
         let (kept, unknown) = filter::apply(self, filters).await;
-        (
-            Pool::new(merge::merge(kept.built_in, kept.external), filters.undefer),
-            unknown,
-        )
+        let mut pool = Pool::new(merge::merge(kept.built_in, kept.external), filters.undefer);
+        pool.forbidden = forbidden;
+        (pool, unknown)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Can two calls meet?
 //!
-//! Reads never conflict. A write conflicts with any read or write that may touch the same file: the
-//! same real path, a path above or below it, or another name of the same file. What is exclusive
-//! conflicts with everything.
+//! Reads never conflict, unless both must be answered in order. A write conflicts with any read or
+//! write that may touch the same file: the same real path, a path above or below it, or another name
+//! of the same file. What is exclusive conflicts with everything.
 
 use std::{
     fs,
@@ -49,6 +49,10 @@ impl Claims {
     pub fn conflict(&self, other: &Self) -> bool {
         let (a, b) = (&self.effects, &other.effects);
         if a.exclusive || b.exclusive {
+            return true;
+        }
+        let in_order = a.in_order && b.in_order;
+        if in_order && meet(&a.reads, &b.reads, || self.reads(), || other.reads()) {
             return true;
         }
         if a.is_read_only() && b.is_read_only() {
@@ -126,9 +130,31 @@ mod tests {
         symlink("a", at("soft")).unwrap();
         symlink("d", at("dlink")).unwrap();
         let reads = |name: &str| Effects::reading([at(name)]);
+        let ordered = |name: &str| Effects {
+            in_order: true,
+            ..reads(name)
+        };
         let writes = |name: &str| Effects::writing([at(name)]);
         let cases = [
             ("two reads of one file", reads("a"), reads("a"), false),
+            (
+                "answered in order, of one file",
+                ordered("a"),
+                ordered("soft"),
+                true,
+            ),
+            (
+                "answered in order, of two files",
+                ordered("a"),
+                ordered("b"),
+                false,
+            ),
+            (
+                "in order beside a plain read",
+                ordered("a"),
+                reads("a"),
+                false,
+            ),
             ("read and write of one file", reads("a"), writes("a"), true),
             ("two writes of one file", writes("a"), writes("a"), true),
             ("writes of two files", writes("a"), writes("b"), false),

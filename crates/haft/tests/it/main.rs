@@ -3,6 +3,7 @@
 //! - `examples`: they run, and print what they promise
 //! - `messages`: assistant messages of providers, and their answers
 //! - `replace`: one change in many files, and its undo
+//! - `serial`: a batch of file calls equals a serial run
 //! - `session`: what a builder sets up
 
 #![expect(
@@ -13,4 +14,5 @@
 mod examples;
 mod messages;
 mod replace;
+mod serial;
 mod session;

@@ -28,13 +28,15 @@ impl Attributes {
         })
     }
 
-    /// Gives a new file what it may be given; what the system refuses stays as it is.
+    /// Gives a new file what it may be given; what is not permitted stays as it is.
     pub(super) fn give(&self, to: &File) -> io::Result<()> {
-        let own = Stamp::of(&to.metadata()?);
-        let (owner, group) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
-        let owned = (own.uid, own.gid) == (self.uid, self.gid)
-            || fchown(to, Some(owner), Some(group)).is_ok();
-        set_extended(to, &self.extended)?;
+        let owned = give_to(to, self.uid, self.gid)?;
+        for one in &self.extended {
+            match set_extended(to, std::slice::from_ref(one)) {
+                Ok(()) | Err(Errno::PERM | Errno::ACCESS) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
         // A file that has another owner now must not run as that one.
         let kept = if owned { 0o7777 } else { 0o777 };
         Ok(fchmod(to, Mode::from_raw_mode(self.mode & kept))?)
@@ -45,20 +47,29 @@ impl Attributes {
 ///
 /// The mode comes last because changing the owner clears set-user-id bits.
 pub(super) fn copy(from: &File, to: &File, stamp: &Stamp) -> io::Result<bool> {
-    let own = Stamp::of(&to.metadata()?);
-    if (own.uid, own.gid) != (stamp.uid, stamp.gid) {
-        let (owner, group) = (Uid::from_raw(stamp.uid), Gid::from_raw(stamp.gid));
-        match fchown(to, Some(owner), Some(group)) {
-            Ok(()) => {}
-            Err(Errno::PERM | Errno::INVAL | Errno::NOTSUP) => return Ok(false),
-            Err(error) => return Err(error.into()),
-        }
-    }
-    if !set_extended(to, &extended(from)?)? {
+    if !give_to(to, stamp.uid, stamp.gid)? {
         return Ok(false);
+    }
+    match set_extended(to, &extended(from)?) {
+        Ok(()) => {}
+        Err(Errno::PERM | Errno::ACCESS | Errno::NOSPC) => return Ok(false),
+        Err(error) => return Err(error.into()),
     }
     fchmod(to, mode_of(stamp))?;
     Ok(true)
+}
+
+/// `false`: we may not give the file to that owner.
+fn give_to(file: &File, uid: u32, gid: u32) -> io::Result<bool> {
+    let own = Stamp::of(&file.metadata()?);
+    if (own.uid, own.gid) == (uid, gid) {
+        return Ok(true);
+    }
+    match fchown(file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid))) {
+        Ok(()) => Ok(true),
+        Err(Errno::PERM | Errno::INVAL | Errno::NOTSUP) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// After a write in place: the kernel may have cleared set-user-id bits.
@@ -96,17 +107,15 @@ fn extended(from: &File) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
     Ok(all)
 }
 
-/// `false`: one of them may not be set.
-fn set_extended(to: &File, all: &[(Vec<u8>, Vec<u8>)]) -> io::Result<bool> {
+fn set_extended(to: &File, all: &[(Vec<u8>, Vec<u8>)]) -> Result<(), Errno> {
     for (name, value) in all {
         match fsetxattr(to, name.as_slice(), value, XattrFlags::empty()) {
             Ok(()) | Err(Errno::NOTSUP) => {}
             Err(_) if is_of_the_system(name) => {}
-            Err(Errno::PERM | Errno::ACCESS | Errno::NOSPC) => return Ok(false),
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         }
     }
-    Ok(true)
+    Ok(())
 }
 
 /// Labels that the system itself gives to new files and does not let us set.

@@ -4,6 +4,7 @@
 //! It is opened without following any link, so what was judged by its path is
 //! what is written; names below it are single components.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
@@ -97,11 +98,12 @@ impl Directory {
     }
 
     /// Does the name no longer lead to this opened file?
-    pub(super) fn target_moved(&self, target: &File) -> bool {
-        let named = statat(&self.handle, &self.name, AtFlags::SYMLINK_NOFOLLOW);
-        match (named, target.metadata()) {
-            (Ok(named), Ok(opened)) => (named.st_dev, named.st_ino) != (opened.dev(), opened.ino()),
-            _ => true,
+    pub(super) fn target_moved(&self, target: &File) -> io::Result<bool> {
+        let opened = target.metadata()?;
+        match statat(&self.handle, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(named) => Ok((named.st_dev, named.st_ino) != (opened.dev(), opened.ino())),
+            Err(Errno::NOENT) => Ok(true),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -110,12 +112,19 @@ impl Directory {
         unlinkat(&self.handle, &self.name, AtFlags::empty())
     }
 
-    /// Removes a temporary file that an interrupted commit left; nothing that is not one of ours.
-    pub(crate) fn remove_leftover(&self, temporary: &OsStr) -> bool {
+    /// Removes a temporary file that an interrupted commit may have left; nothing that is not one
+    /// of ours.
+    pub(crate) fn remove_leftover(&self, temporary: &OsStr) -> io::Result<()> {
         let ours = temporary
             .to_str()
             .is_some_and(|name| name.starts_with(TEMPORARY) && !name.contains('/'));
-        ours && unlinkat(&self.handle, temporary, AtFlags::empty()).is_ok()
+        if !ours {
+            return Ok(());
+        }
+        match unlinkat(&self.handle, temporary, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Makes a rename durable. Not every file system can; the content itself is synced already.
@@ -209,8 +218,11 @@ impl Drop for Temporary<'_> {
 pub(super) struct MadeParents(Vec<(OwnedFd, OsString)>);
 
 impl MadeParents {
+    /// They stay, also after a power failure.
     pub(super) fn keep(mut self) {
-        self.0.clear();
+        for (above, _) in self.0.drain(..) {
+            let _ = rustix::fs::fsync(&above);
+        }
     }
 }
 
@@ -224,30 +236,27 @@ impl Drop for MadeParents {
 }
 
 /// The directories that would have to be made for a file, outermost first.
-pub(crate) fn missing_parents(real: &Path) -> Vec<PathBuf> {
-    let is_missing = |path: &&Path| {
-        std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-    };
-    let mut missing: Vec<PathBuf> = real
-        .ancestors()
-        .skip(1)
-        .take_while(is_missing)
-        .map(Path::to_path_buf)
-        .collect();
+pub(crate) fn missing_parents(real: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut missing = Vec::new();
+    for path in real.ancestors().skip(1) {
+        match std::fs::symlink_metadata(path) {
+            Ok(_) => break,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => missing.push(path.to_owned()),
+            Err(error) => return Err(error),
+        }
+    }
     missing.reverse();
-    missing
+    Ok(missing)
 }
 
-/// Removes directories that were made for a file, innermost first, as far as they are empty.
-pub(crate) fn remove_made(made: &[PathBuf]) {
-    for path in made.iter().rev() {
-        // One that was never made is no reason to leave those above it.
-        let Ok(above) = Directory::of(path) else {
-            continue;
-        };
-        match unlinkat(&above.handle, &above.name, AtFlags::REMOVEDIR) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(_) => return,
+/// Removes directories that were made for files which are gone, innermost first, as far as they are
+/// empty.
+pub(crate) fn remove_made<'p>(made: impl IntoIterator<Item = &'p PathBuf>) {
+    let outermost_first: BTreeSet<&PathBuf> = made.into_iter().collect();
+    for path in outermost_first.into_iter().rev() {
+        // One that was never made, or that someone uses, is no reason to leave the others.
+        if let Ok(above) = Directory::of(path) {
+            let _ = unlinkat(&above.handle, &above.name, AtFlags::REMOVEDIR);
         }
     }
 }

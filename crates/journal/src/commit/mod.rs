@@ -70,15 +70,15 @@ pub(crate) fn create(
         attributes.give(&temporary.file).map_err(failed)?;
     }
     temporary.file.sync_all().map_err(failed)?;
-    let file = temporary.file.try_clone().map_err(failed)?;
+    let written = Written::of(&temporary.file).map_err(failed)?;
     match temporary.rename_to_new() {
         Ok(()) => {}
         Err(Errno::EXIST) => return Err(drifted(real)),
         Err(error) => return Err(failed(error.into())),
     }
-    parents.keep();
     directory.sync();
-    Ok(Stamp::of(&file.metadata().map_err(failed)?))
+    parents.keep();
+    Ok(written.stamp())
 }
 
 /// Replaces the content of a file that is still as `before` saw it.
@@ -105,7 +105,7 @@ pub(crate) fn remove(real: &Path, before: &Snapshot) -> Result<(), JournalError>
     let directory = Directory::of(real).map_err(failed)?;
     judge_writable(real, &before.stamp, Ok(()))?;
     let target = directory.open_target(Access::READ_OK).map_err(failed)?;
-    if !same_content(&target, &before.bytes).map_err(failed)? || directory.target_moved(&target) {
+    if !is_unchanged(&directory, &target, before).map_err(failed)? {
         return Err(drifted(real));
     }
     directory
@@ -145,8 +145,8 @@ fn replace_by_rename(
         return Ok(None);
     }
     temporary.file.sync_all().map_err(failed)?;
-    let file = temporary.file.try_clone().map_err(failed)?;
-    if !same_content(&target, &before.bytes).map_err(failed)? || directory.target_moved(&target) {
+    let written = Written::of(&temporary.file).map_err(failed)?;
+    if !is_unchanged(directory, &target, before).map_err(failed)? {
         return Err(drifted(real));
     }
     match temporary.rename_over() {
@@ -155,7 +155,7 @@ fn replace_by_rename(
         Err(error) => return Err(failed(error.into())),
     }
     directory.sync();
-    Ok(Some(Stamp::of(&file.metadata().map_err(failed)?)))
+    Ok(Some(written.stamp()))
 }
 
 fn replace_in_place(
@@ -174,13 +174,42 @@ fn replace_in_place(
     }
     // A full disk is to be noticed before the first old byte is overwritten.
     reserve(&target, content.len()).map_err(failed)?;
+    let written = Written::of(&target).map_err(failed)?;
     before_in_place()?;
     if let Err(error) = overwrite(&target, content) {
-        overwrite(&target, &before.bytes).map_err(failed)?;
-        return Err(failed(error));
+        return Err(match overwrite(&target, &before.bytes) {
+            Ok(()) => failed(error),
+            Err(_) => JournalError::HalfWritten {
+                path: real.to_path_buf(),
+                source: error,
+            },
+        });
     }
     attributes::keep_mode(&target, &before.stamp);
-    Ok(Stamp::of(&target.metadata().map_err(failed)?))
+    Ok(written.stamp())
+}
+
+/// A file whose new content is about to be in its place, opened. What is asked of it afterwards
+/// must not fail any more: the change is made.
+struct Written {
+    file: File,
+    before: Stamp,
+}
+
+impl Written {
+    fn of(file: &File) -> io::Result<Self> {
+        let before = Stamp::of(&file.metadata()?);
+        let file = file.try_clone()?;
+        Ok(Self { file, before })
+    }
+
+    /// As it is now; as it was, if that cannot be seen, and then it counts as changed since.
+    fn stamp(self) -> Stamp {
+        match self.file.metadata() {
+            Ok(now) => Stamp::of(&now),
+            Err(_) => self.before,
+        }
+    }
 }
 
 fn overwrite(target: &File, content: &[u8]) -> io::Result<()> {
@@ -202,7 +231,12 @@ fn reserve(target: &File, length: usize) -> io::Result<()> {
     Ok(())
 }
 
-fn same_content(mut file: &File, expected: &[u8]) -> io::Result<bool> {
+/// Does the name still lead to this file, and is its content the one that was seen?
+fn is_unchanged(directory: &Directory, target: &File, before: &Snapshot) -> io::Result<bool> {
+    Ok(same_content(target, &before.bytes)? && !directory.target_moved(target)?)
+}
+
+pub(crate) fn same_content(mut file: &File, expected: &[u8]) -> io::Result<bool> {
     let mut buffer = vec![0; (expected.len() + 1).min(256 << 10)];
     let mut rest = expected;
     loop {

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::File;
-use super::line_diff::{blocks, texts};
+use super::typed::Typed;
 use crate::lines::{Break, BreakCounts, BreakStyle, Line, find_break, split_lines};
 
 pub(super) struct Writer<'a> {
@@ -21,16 +21,16 @@ impl<'a> Writer<'a> {
         Self { file, ahead: None }
     }
 
-    /// `new` as text for `range`, which matched `old`. Ranges must come ascending.
-    pub(super) fn write(&mut self, range: &Range<usize>, old: &str, new: &str) -> Vec<u8> {
-        let style = self.file.style;
+    /// The new text for `range`, which matched the old one. Ranges must come ascending.
+    pub(super) fn write(&mut self, range: &Range<usize>, typed: &Typed<'_>) -> Vec<u8> {
+        let (style, new) = (self.file.style, typed.new);
         if find_break(new.as_bytes(), style).is_none()
             && !(style == BreakStyle::Cr && new.contains('\n'))
         {
             return new.as_bytes().to_vec();
         }
-        let new_lines = typed_lines(new, style);
-        let breaks = self.breaks(range, &typed_lines(old, style), &new_lines);
+        let new_lines = typed.new_lines();
+        let breaks = self.breaks(range, typed);
         let mut text = Vec::with_capacity(new.len() + new_lines.len());
         for (line, line_break) in new_lines.iter().zip(breaks) {
             text.extend_from_slice(line.text);
@@ -42,12 +42,7 @@ impl<'a> Writer<'a> {
     }
 
     /// The break for each new line. Ranges must come ascending.
-    pub(super) fn breaks(
-        &mut self,
-        range: &Range<usize>,
-        old_lines: &[Line<'_>],
-        new_lines: &[Line<'_>],
-    ) -> Vec<Break> {
+    pub(super) fn breaks(&mut self, range: &Range<usize>, typed: &Typed<'_>) -> Vec<Break> {
         let style = self.file.style;
         let matched = &self.file.text()[range.clone()];
         let counts = BreakCounts::of(matched);
@@ -59,9 +54,9 @@ impl<'a> Writer<'a> {
                 .unwrap_or(Break::Lf),
         };
         if counts.lf > 0 && counts.crlf > 0 {
-            aligned(matched, style, old_lines, new_lines, extra)
+            aligned(matched, style, typed, extra)
         } else {
-            vec![extra; new_lines.len()]
+            vec![extra; typed.new_lines().len()]
         }
     }
 
@@ -105,19 +100,13 @@ pub(super) fn typed_lines(text: &str, style: BreakStyle) -> Vec<Line<'_>> {
 }
 
 /// The break for each new line when the matched range mixes LF and CRLF.
-fn aligned(
-    matched: &[u8],
-    style: BreakStyle,
-    old_lines: &[Line<'_>],
-    new_lines: &[Line<'_>],
-    extra: Break,
-) -> Vec<Break> {
+fn aligned(matched: &[u8], style: BreakStyle, typed: &Typed<'_>, extra: Break) -> Vec<Break> {
     let file_breaks: Vec<Option<Break>> = split_lines(matched, style)
         .map(|line| line.line_break)
         .collect();
-    let mut breaks = vec![extra; new_lines.len()];
-    for block in blocks(&texts(old_lines), &texts(new_lines)) {
-        for (old_index, new_index) in block.old.zip(block.new) {
+    let mut breaks = vec![extra; typed.new_lines().len()];
+    for run in typed.runs() {
+        for (old_index, new_index) in run.old.clone().zip(run.new.clone()) {
             if let Some(Some(line_break)) = file_breaks.get(old_index) {
                 breaks[new_index] = *line_break;
             }

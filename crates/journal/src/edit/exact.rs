@@ -6,6 +6,7 @@ use memchr::memmem;
 
 use super::fold::Folded;
 use super::{File, Match, Search, Tier};
+use crate::effort::spend;
 
 /// Ranges of the file that equal the searched text, ascending.
 pub(super) struct Candidates {
@@ -89,6 +90,14 @@ impl<'t, 'n> Occurrences<'t, 'n> {
             last: None,
         }
     }
+
+    /// Linear in the distance and the needle, whatever they are made of.
+    fn search(&self, from: usize) -> Option<usize> {
+        let rest = self.text.get(from..)?;
+        let found = self.finder.find(rest);
+        spend(found.map_or(rest.len(), |distance| distance + self.needle.len()));
+        found.map(|distance| from + distance)
+    }
 }
 
 impl Iterator for Occurrences<'_, '_> {
@@ -99,22 +108,19 @@ impl Iterator for Occurrences<'_, '_> {
             if self.text.is_empty() {
                 return None;
             }
-            self.last = self.finder.find(self.text);
+            self.last = self.search(0);
             return self.last;
         };
         let length = self.needle.len();
         let period = *self
             .period
             .get_or_insert_with(|| smallest_period(self.needle));
+        spend(period);
         let after = self.text.get(last + length..last + length + period);
         self.last = if period < length && after == Some(&self.needle[length - period..]) {
             Some(last + period)
         } else {
-            let from = last + period;
-            self.text
-                .get(from..)
-                .and_then(|rest| self.finder.find(rest))
-                .map(|position| from + position)
+            self.search(last + period)
         };
         if self.last.is_none() {
             self.text = &[];
@@ -128,7 +134,9 @@ fn smallest_period(needle: &[u8]) -> usize {
     let mut border = vec![0; needle.len()];
     let mut matched = 0;
     for position in 1..needle.len() {
+        spend(1);
         while matched > 0 && needle[position] != needle[matched] {
+            spend(1);
             matched = border[matched - 1];
         }
         if needle[position] == needle[matched] {

@@ -14,6 +14,7 @@ use super::fold::Folded;
 use super::indentation;
 use super::similarity::{Histogram, likeness};
 use super::{BOM, File, places};
+use crate::effort::spend;
 use crate::lines::{BreakStyle, split_lines};
 
 const COMPARED_SIZE: usize = 5 << 20;
@@ -164,6 +165,7 @@ impl<'a> Comparison<'a> {
             if self.old[index].trim_ascii().is_empty() {
                 continue;
             }
+            spend(found.map_or(0, Vec::len));
             for place in found.into_iter().flatten() {
                 *votes.entry(place.saturating_sub(index)).or_default() += 1;
             }

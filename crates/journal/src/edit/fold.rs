@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr_iter, memchr3_iter};
 
+use crate::effort::spend;
 use crate::lines::BreakStyle;
 
 /// Some text, and where its parts were before folding.
@@ -91,7 +92,9 @@ impl<'a> Folded<'a> {
 /// How many blanks (space, tab) a line ends in.
 pub(super) fn trailing_blanks(line: &[u8]) -> usize {
     let is_blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
-    line.iter().rev().take_while(is_blank).count()
+    let blanks = line.iter().rev().take_while(is_blank).count();
+    spend(blanks + 1);
+    blanks
 }
 
 struct Folding<'a> {
@@ -103,6 +106,7 @@ struct Folding<'a> {
 
 impl<'a> Folding<'a> {
     fn of(bytes: &'a [u8]) -> Self {
+        spend(bytes.len());
         Self {
             bytes,
             text: Vec::new(),

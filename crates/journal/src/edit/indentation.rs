@@ -24,6 +24,7 @@ use memchr::memmem;
 use super::breaks::typed_lines;
 use super::exact::Occurrences;
 use super::{File, Match, Search, Tier};
+use crate::effort::spend;
 use crate::lines::{Line, split_lines};
 
 /// A line that is none of the searched ones.
@@ -121,6 +122,7 @@ fn is_blank(byte: &u8) -> bool {
 }
 
 fn trim(line: &[u8]) -> &[u8] {
+    spend(line.len() + 1);
     let start = line.iter().position(|byte| !is_blank(byte));
     let end = line.iter().rposition(|byte| !is_blank(byte));
     match (start, end) {

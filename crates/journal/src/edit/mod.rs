@@ -8,7 +8,7 @@
 //!   the tiers, from strict to tolerant; each finds all its candidates
 //! - `file`: the text of the file, and from a change of it to one of its bytes
 //! - `fold`: texts made equal, and the way back
-//! - `project`, `line_diff`: what tolerant tiers write; `breaks`: with which breaks
+//! - `project`, `line_diff`: what tolerant tiers write; `breaks`: with which breaks; `typed`: of what
 //! - `explain`, `similarity`: why nothing was found
 //! - `error`, `places`: what is told
 
@@ -26,6 +26,7 @@ mod places;
 mod project;
 mod similarity;
 mod trailing;
+mod typed;
 mod typography;
 
 use std::cell::{Cell, OnceCell};
@@ -37,6 +38,7 @@ pub use explain::explain_missing;
 use file::{Draft, File, Piece};
 use fold::Folded;
 pub use places::{LineRange, Place};
+use typed::Typed;
 
 const BOM: char = '\u{feff}';
 
@@ -170,10 +172,11 @@ pub(crate) fn find(file: &[u8], change: &Change<'_>) -> Result<Plan, EditError> 
         tier,
         conversion: search.conversion,
     };
+    let typed = Typed::new(&old, &new, file.style);
     let mut drafts = Vec::with_capacity(ranges.len());
     for (index, range) in ranges.iter().enumerate() {
         let next_start = ranges.get(index + 1).map_or(usize::MAX, |next| next.start);
-        drafts.push(writing.draft(range.clone(), next_start, &old, &new)?);
+        drafts.push(writing.draft(range.clone(), next_start, &typed)?);
     }
     file.finish(drafts, tier)
 }
@@ -263,27 +266,31 @@ impl Writing<'_> {
         &mut self,
         found: Range<usize>,
         next_start: usize,
-        old: &str,
-        new: &str,
+        typed: &Typed<'_>,
     ) -> Result<Draft, EditError> {
         let file = self.file;
         // A mark that `old_string` repeated stays out of the replaced range.
         let mut range = found.start.max(file.mark_length())..found.end;
         let old = if range.start > found.start {
-            file.without_mark(old)
+            file.without_mark(typed.old)
         } else {
-            old
+            typed.old
         };
-        let new = file.without_second_mark(range.start, new);
+        let new = file.without_second_mark(range.start, typed.new);
+        let unmarked = Typed::new(old, new, file.style);
+        let typed = match (old.len(), new.len()) == (typed.old.len(), typed.new.len()) {
+            true => typed,
+            false => &unmarked,
+        };
         if new.is_empty() && !file.ends_in_break(old) {
             range.end = file.end_of_deletion(&range, next_start);
         }
         let pieces = if self.conversion {
             vec![Piece::Typed(new.as_bytes().to_vec())]
         } else if self.tier.projects() && !new.is_empty() {
-            project::project(file, &range, old, new, &mut self.writer)?
+            project::project(file, &range, typed, &mut self.writer)?
         } else {
-            vec![Piece::Typed(self.writer.write(&range, old, new))]
+            vec![Piece::Typed(self.writer.write(&range, typed))]
         };
         Ok(Draft { range, pieces })
     }
@@ -325,6 +332,9 @@ fn without_overlaps(ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
         .collect()
 }
 
+#[cfg(test)]
+#[path = "effort_tests.rs"]
+mod effort_tests;
 #[cfg(test)]
 #[path = "plan_tests.rs"]
 mod plan_tests;

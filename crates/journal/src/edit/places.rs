@@ -5,6 +5,7 @@ use std::ops::Range;
 use memchr::memchr_iter;
 
 use super::{File, Splice};
+use crate::effort::spend;
 use crate::lines::break_byte;
 
 /// How many line numbers an error names.
@@ -51,6 +52,7 @@ pub(super) fn of(file: &File<'_>, splices: &[Splice]) -> Vec<Place> {
 fn lines_from(first: u64, text: &[u8], break_byte: u8) -> LineRange {
     // A final break belongs to the last line and does not start another one.
     let inner = text.strip_suffix(&[break_byte]).unwrap_or(text);
+    spend(inner.len() + 1);
     LineRange {
         first,
         last: first + memchr_iter(break_byte, inner).count() as u64,
@@ -76,6 +78,7 @@ pub(super) fn line_of(file: &File<'_>, position: usize) -> u64 {
 }
 
 fn count(file: &File<'_>, range: Range<usize>) -> u64 {
+    spend(range.len() + 1);
     memchr_iter(break_byte(file.style), &file.text()[range]).count() as u64
 }
 

@@ -17,20 +17,22 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::breaks::{Writer, typed_lines};
-use super::line_diff::{Block, blocks, texts};
+use super::breaks::Writer;
+use super::line_diff::texts;
+use super::typed::Typed;
 use super::{EditError, File, Piece, fold, places};
+use crate::diff::Run;
+use crate::effort::spend;
 use crate::lines::split_lines;
 
-/// Projects `old` → `new` onto `range`, which matched `old` but for signs and blanks.
+/// Projects a change onto `range`, which matched its old text but for signs and blanks.
 pub(super) fn project(
     file: &File<'_>,
     range: &Range<usize>,
-    old: &str,
-    new: &str,
+    typed: &Typed<'_>,
     writer: &mut Writer<'_>,
 ) -> Result<Vec<Piece>, EditError> {
-    let (old_lines, new_lines) = (typed_lines(old, file.style), typed_lines(new, file.style));
+    let (old_lines, new_lines) = (typed.old_lines(), typed.new_lines());
     let file_lines = ranges_of_lines(file, range);
     if file_lines.len() != old_lines.len() {
         // Not reached: a match has the breaks of the old text.
@@ -38,28 +40,28 @@ pub(super) fn project(
             help: String::new(),
         });
     }
-    let breaks = writer.breaks(range, &old_lines, &new_lines);
-    let (old_texts, new_texts) = (texts(&old_lines), texts(&new_lines));
-    let blocks = blocks(&old_texts, &new_texts);
+    let breaks = writer.breaks(range, typed);
+    let (old_texts, new_texts) = (texts(old_lines), texts(new_lines));
+    let runs = typed.runs();
     let line_number = |index: usize| places::line_of(file, range.start) + index as u64;
     let file_texts: Vec<&[u8]> = file_lines
         .iter()
         .map(|line| &file.text()[line.clone()])
         .collect();
-    if let Some(index) = mistakable(&file_texts, &old_texts, &new_texts, &blocks) {
+    if let Some(index) = mistakable(&file_texts, &old_texts, &new_texts, runs) {
         return Err(EditError::LineInDoubt {
             line: line_number(index),
         });
     }
     let mut pieces = Vec::new();
-    for block in blocks {
-        let even = block.old.len() == block.new.len();
-        for (offset, index) in block.new.clone().enumerate() {
-            let old_index = block.old.start + offset;
+    for run in runs {
+        let even = run.old.len() == run.new.len();
+        for (offset, index) in run.new.clone().enumerate() {
+            let old_index = run.old.start + offset;
             let typed = new_texts[index];
-            if old_index >= block.old.end {
+            if old_index >= run.old.end {
                 pieces.push(Piece::Typed(typed.to_vec()));
-            } else if block.equal {
+            } else if run.equal {
                 pieces.push(Piece::Kept(file_lines[old_index].clone()));
             } else {
                 let pair = Pair::of(file, &file_lines[old_index], old_texts[old_index], typed);
@@ -76,7 +78,7 @@ pub(super) fn project(
 
 /// An old line that differs from the file's and could be another one: it is there
 /// more often than it is kept, or others that look the same do differ in the file.
-fn mistakable(file: &[&[u8]], old: &[&[u8]], new: &[&[u8]], blocks: &[Block]) -> Option<usize> {
+fn mistakable(file: &[&[u8]], old: &[&[u8]], new: &[&[u8]], runs: &[Run]) -> Option<usize> {
     #[derive(Default)]
     struct Group<'f> {
         /// One that differs from the file's, and the file's.
@@ -100,8 +102,8 @@ fn mistakable(file: &[&[u8]], old: &[&[u8]], new: &[&[u8]], blocks: &[Block]) ->
             group.differing.get_or_insert(index);
         }
     }
-    for block in blocks.iter().filter(|block| block.equal) {
-        for index in block.old.clone() {
+    for run in runs.iter().filter(|run| run.equal) {
+        for index in run.old.clone() {
             if let Some(group) = groups.get_mut(old[index]) {
                 group.kept += 1;
             }
@@ -167,6 +169,7 @@ struct Pair {
 
 impl Pair {
     fn of(file: &File<'_>, range: &Range<usize>, old: &[u8], new: &[u8]) -> Self {
+        spend(range.len() + old.len() + new.len());
         // All three are UTF-8: two were typed, and the file's equals one of them when folded.
         let characters = |bytes: &[u8]| String::from_utf8_lossy(bytes).chars().collect();
         Self {
@@ -194,13 +197,20 @@ impl Pair {
         let tail = ends.take_while(equal).count();
         let typed = &new[head..new.len() - tail];
         let replaced = head..old.len() - tail;
+        // Equal when folded, so there are few such signs, however long the line.
+        let mut harmless = Vec::new();
         for (old, file) in old[replaced.clone()].iter().zip(&file[replaced.clone()]) {
-            if old != file && typed.contains(old) {
+            if old == file || harmless.contains(old) {
+                continue;
+            }
+            spend(typed.len());
+            if typed.contains(old) {
                 return Err(Doubt::Sign {
                     file: *file,
                     old: *old,
                 });
             }
+            harmless.push(*old);
         }
         let as_typed = file[..head] == old[..head] && file[replaced.end..] == old[replaced.end..];
         if !certain && !as_typed {

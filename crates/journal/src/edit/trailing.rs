@@ -10,6 +10,7 @@
 use super::exact::Occurrences;
 use super::fold::{Folded, trailing_blanks};
 use super::{EditError, Match, Search, Tier, places};
+use crate::effort::spend;
 
 pub(super) fn find(search: &Search<'_, '_>) -> Result<Option<Match>, EditError> {
     let signs = search.typography();
@@ -73,5 +74,7 @@ pub(super) fn find(search: &Search<'_, '_>) -> Result<Option<Match>, EditError> 
 /// How many blanks it begins with.
 fn blanks(text: &[u8]) -> usize {
     let is_blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
-    text.iter().take_while(is_blank).count()
+    let blanks = text.iter().take_while(is_blank).count();
+    spend(blanks + 1);
+    blanks
 }

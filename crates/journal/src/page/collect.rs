@@ -27,6 +27,7 @@ pub(super) struct Collector {
     done: bool,
     more: bool,
     over_budget: bool,
+    lossy: bool,
     too_short: Option<u64>,
 }
 
@@ -46,6 +47,8 @@ pub(super) struct Collected {
     /// There is text after the last line shown.
     pub(super) more: bool,
     pub(super) over_budget: bool,
+    /// Some bytes of the lines shown are no UTF-8.
+    pub(super) lossy: bool,
     /// Length of the first line, if `char_offset` lies behind its end.
     pub(super) too_short: Option<u64>,
 }
@@ -68,6 +71,7 @@ impl Collector {
             done: false,
             more: false,
             over_budget: false,
+            lossy: false,
             too_short: None,
         }
     }
@@ -106,6 +110,7 @@ impl Collector {
             seen_lines,
             more: self.more,
             over_budget: self.over_budget,
+            lossy: self.lossy,
             too_short: self.too_short,
         }
     }
@@ -171,8 +176,10 @@ impl Collector {
             }
             current.chars -= 1;
         }
-        let mut text = String::from_utf8(current.kept)
-            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        let mut text = String::from_utf8(current.kept).unwrap_or_else(|error| {
+            self.lossy = true;
+            String::from_utf8_lossy(error.as_bytes()).into_owned()
+        });
         let cut = (current.chars > from.saturating_add(self.max_chars)).then_some(current.chars);
         if text.len() as u64 > self.max_chars
             && let Some((end, _)) = text.char_indices().nth(self.max_chars as usize)

@@ -83,8 +83,8 @@ pub struct Page {
     pub whole: bool,
     pub truncated_by_tokens: bool,
     pub truncated_by_lines: bool,
-    /// A file of unknown size (`/proc`) had more than is read of such files.
-    pub truncated_by_size: bool,
+    /// A special file (`/proc`) had more than is read of such files, or did not give it in time.
+    pub unended: bool,
     pub facts: TextFacts,
     pub sight: Sight,
 }

@@ -11,7 +11,8 @@ use crate::error::JournalError;
 use crate::ledger::{KEPT_EACH, SeenBy, Shown, Sight};
 use crate::lines::{BreakCounts, BreakStyle, break_byte};
 use crate::magic;
-use crate::open::{Opened, UNSIZED_CAP, open_regular, read_all};
+use crate::open::{Opened, open_regular, read_all};
+use crate::special::Special;
 use crate::stamp::{ContentHash, Stamp};
 use crate::text::{self, BINARY_PROBE, Encoding, TextFacts};
 
@@ -25,8 +26,9 @@ struct Reading {
     collected: Collected,
     facts: TextFacts,
     hash: Option<ContentHash>,
-    bytes_read: u64,
     to_the_end: bool,
+    /// There would be more, but nobody can have it.
+    unended: bool,
     has_text: bool,
 }
 
@@ -41,7 +43,7 @@ pub(crate) fn read_page(
         let content = read_all(&opened).map_err(failed)?;
         let reading = read_memory(real, &content, request)?;
         let page = finish(real, request, opened.stamp, reading)?;
-        return Ok((page, Some(content)));
+        return Ok((page, content.ended.then_some(content.bytes)));
     }
     let mut head = [0; BINARY_PROBE];
     let count = (&opened.file).read(&mut head).map_err(failed)?;
@@ -86,9 +88,13 @@ fn binary(real: &Path, head: &[u8], size: u64) -> JournalError {
 
 fn read_memory(
     real: &Path,
-    content: &[u8],
+    content: &Special,
     request: &PageRequest,
 ) -> Result<Reading, JournalError> {
+    let Special {
+        bytes: content,
+        ended,
+    } = content;
     let Some(view) = View::of(content) else {
         return Err(binary(real, content, content.len() as u64));
     };
@@ -102,12 +108,12 @@ fn read_memory(
             encoding: view.encoding,
             bom: view.mark_length > 0,
             breaks: style,
-            final_newline: Some(body.last() == Some(&break_byte(style))),
+            final_newline: ended.then_some(body.last() == Some(&break_byte(style))),
             lossy: view.encoding != Encoding::Utf8 && std::str::from_utf8(body).is_err(),
         },
         hash: Some(ContentHash::of(content)),
-        bytes_read: content.len() as u64,
-        to_the_end: true,
+        to_the_end: *ended,
+        unended: !ended,
         has_text: !body.is_empty(),
     })
 }
@@ -145,7 +151,7 @@ fn scan(
     let mut hasher = blake3::Hasher::new();
     let mut valid = true;
     let mut buffer = vec![0; PIECE];
-    let (mut held, mut skip, mut last_byte, mut bytes_read) = (0, mark_length, None, 0);
+    let (mut held, mut skip, mut last_byte) = (0, mark_length, None);
     let mut to_the_end = false;
     file.rewind()?;
     while !to_the_end && (whole || !collector.is_settled()) {
@@ -155,7 +161,6 @@ fn scan(
             Err(error) => return Err(error),
         };
         to_the_end = count == 0;
-        bytes_read += count as u64;
         let filled = held + count;
         let piece = if to_the_end {
             filled
@@ -176,10 +181,7 @@ fn scan(
     }
     let collected = collector.finish();
     if !whole {
-        valid = !collected
-            .lines
-            .iter()
-            .any(|line| line.text.contains(char::REPLACEMENT_CHARACTER));
+        valid = !collected.lossy; // nobody looked at the rest
     }
     Ok(Reading {
         collected,
@@ -195,8 +197,8 @@ fn scan(
             lossy: !valid,
         },
         hash: whole.then(|| ContentHash::finish(&hasher)),
-        bytes_read,
         to_the_end,
+        unended: false,
         has_text: last_byte.is_some(),
     })
 }
@@ -230,8 +232,8 @@ fn finish(
         collected,
         facts,
         hash,
-        bytes_read,
         to_the_end,
+        unended,
         has_text,
     } = reading;
     let path = || real.to_path_buf();
@@ -257,10 +259,8 @@ fn finish(
     let last = collected.lines.last().map_or(0, |line| line.number);
     let total_lines = to_the_end.then_some(collected.seen_lines);
     let truncated_by_lines = collected.more && !collected.over_budget;
-    let truncated_by_size = stamp.size == 0 && bytes_read >= UNSIZED_CAP;
     let uncut = collected.lines.iter().all(|line| line.cut.is_none());
-    let whole =
-        first <= 1 && !collected.more && uncut && request.char_offset == 0 && !truncated_by_size;
+    let whole = first <= 1 && !collected.more && uncut && request.char_offset == 0 && !unended;
     let sight = Sight {
         settled: stamp.is_settled(),
         stamp,
@@ -271,7 +271,7 @@ fn finish(
             total_lines,
         }),
         // A line that was cut hides text just as a missing line does.
-        partial: !request.is_explicit() && (collected.more || truncated_by_size || !uncut),
+        partial: !request.is_explicit() && (collected.more || unended || !uncut),
         by: SeenBy::Read,
     };
     Ok(Page {
@@ -283,7 +283,7 @@ fn finish(
         whole,
         truncated_by_tokens: collected.over_budget,
         truncated_by_lines,
-        truncated_by_size,
+        unended,
         facts,
         sight,
         lines: collected.lines,

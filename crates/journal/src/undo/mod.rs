@@ -8,8 +8,9 @@
 //! - `record`, `store`, `units`: lines, files, and what they mean together
 //! - `perform`: one mutation, step by step
 //! - `take_back`, `preview`: undo, and what it would do
-//! - `recover`, `limits`, `list`: crashes, room, what people see
+//! - `recover`, `crashed`, `limits`, `list`: crashes, room, what people see
 
+mod crashed;
 mod error;
 mod limits;
 mod list;
@@ -24,6 +25,7 @@ mod units;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+pub use crashed::settle_crashed;
 pub use error::UndoError;
 pub use limits::Limits;
 pub use list::{ChangeKind, FileSummary, UnitState, UnitSummary};
@@ -33,7 +35,7 @@ pub use take_back::{Mode, Undone, UndoneFile, Which};
 
 use crate::error::JournalError;
 use limits::Tally;
-use record::FileRecord;
+use record::{FileRecord, Record};
 use store::Store;
 use units::Units;
 
@@ -44,6 +46,9 @@ pub struct History {
     limits: Limits,
     /// Filled at the first mutation.
     tally: Mutex<Option<Tally>>,
+    /// Outcomes that could not be written. They come before the next intent: what a unit did is
+    /// told by its files only as long as no later unit changes them.
+    unsaid: Mutex<Vec<Record>>,
 }
 
 impl History {
@@ -53,6 +58,7 @@ impl History {
             store: Store::new(folder.into()),
             limits: Limits::default(),
             tally: Mutex::new(None),
+            unsaid: Mutex::default(),
         }
     }
 
@@ -72,6 +78,10 @@ impl History {
 
     fn tally(&self) -> MutexGuard<'_, Option<Tally>> {
         self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn unsaid(&self) -> MutexGuard<'_, Vec<Record>> {
+        self.unsaid.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn units(&self) -> Result<Units, JournalError> {

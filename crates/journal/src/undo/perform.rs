@@ -70,33 +70,38 @@ pub(crate) fn perform(
         Some(history) => Some(OpenUnit::begin(history, ticket, steps, undoes)?),
         None => None,
     };
-    let temporaries: Vec<String> = match &unit {
-        Some(unit) => unit.temporaries.clone(),
-        None => steps.iter().map(|_| commit::temporary_name()).collect(),
+    let besides: Vec<Beside> = match &unit {
+        Some(unit) => unit.besides.clone(),
+        None => steps.iter().map(Beside::of).collect::<Result<_, _>>()?,
     };
     let mut stamps = Vec::new();
     for (at, step) in steps.iter().enumerate() {
-        let made = make(step, &temporaries[at], &mut || match &unit {
+        let made = make(step, &besides[at].temporary, &mut || match &unit {
             Some(unit) => unit.goes_in_place(at, step),
             None => Ok(()),
         });
         match made {
             Ok(stamp) => stamps.push(stamp),
             Err(error) => {
-                let failed = put_back(&steps[..at], &stamps, &temporaries);
+                let failed = put_back(&steps[..at], &stamps, &besides);
+                let is_half = matches!(error, JournalError::HalfWritten { .. });
                 if !failed.is_empty() {
                     return Err(JournalError::NotPutBack {
                         error: Box::new(error),
                         paths: failed,
                     });
                 }
-                if let Some(unit) = &unit {
+                if let Some(unit) = &unit
+                    && !is_half
+                {
                     unit.end(Ending::NotMade, Some(error.to_string()));
                 }
                 return Err(error);
             }
         }
     }
+    // Last, because several files may have been in one directory.
+    commit::remove_made(steps.iter().flat_map(|step| &step.unmake));
     let unit = unit.map(|unit| {
         unit.end(Ending::Made, None);
         unit.id
@@ -107,6 +112,7 @@ pub(crate) fn perform(
     Ok(Performed { unit, stamps })
 }
 
+/// One step, or nothing of it; or [`JournalError::HalfWritten`].
 fn make(
     step: &Step,
     temporary: &str,
@@ -122,7 +128,6 @@ fn make(
         }
         (Some(before), None) => {
             commit::remove(real, before)?;
-            commit::remove_made(&step.unmake);
             Ok(None)
         }
         (None, None) => Ok(None),
@@ -130,9 +135,9 @@ fn make(
 }
 
 /// Takes back the steps that were made, newest first; gives the files that could not be.
-fn put_back(steps: &[Step], stamps: &[Option<Stamp>], temporaries: &[String]) -> Vec<PathBuf> {
+fn put_back(steps: &[Step], stamps: &[Option<Stamp>], besides: &[Beside]) -> Vec<PathBuf> {
     let mut failed = Vec::new();
-    for ((step, stamp), temporary) in steps.iter().zip(stamps).zip(temporaries).rev() {
+    for ((step, stamp), beside) in steps.iter().zip(stamps).zip(besides).rev() {
         let now = match (stamp, &step.after) {
             (Some(stamp), Some(after)) => Some(Snapshot {
                 stamp: stamp.clone(),
@@ -151,19 +156,20 @@ fn put_back(steps: &[Step], stamps: &[Option<Stamp>], temporaries: &[String]) ->
             removed: 0,
         };
         // In place is fine: the intent says what to do should this be interrupted, too.
-        if make(&back, temporary, &mut || Ok(())).is_err() {
+        if make(&back, &beside.temporary, &mut || Ok(())).is_err() {
             failed.push(step.real.clone());
         }
     }
+    commit::remove_made(besides.iter().flat_map(|beside| &beside.made));
     failed
 }
 
 /// A unit whose intent is on the disk.
 pub(super) struct OpenUnit<'h> {
-    store: &'h Store,
+    history: &'h History,
     log: Log,
     id: String,
-    pub(super) temporaries: Vec<String>,
+    pub(super) besides: Vec<Beside>,
     in_place: Cell<bool>,
 }
 
@@ -176,13 +182,15 @@ impl<'h> OpenUnit<'h> {
     ) -> Result<Self, JournalError> {
         let store = history.store();
         let log = store.open()?;
+        say_unsaid(history, &log)?;
         let id = history.new_unit(&ticket.call)?;
-        let mut files = Vec::new();
+        let (mut files, mut besides) = (Vec::new(), Vec::new());
         for step in steps {
-            files.push(record(store, step)?);
+            let beside = Beside::of(step)?;
+            files.push(record(store, step, beside.clone())?);
+            besides.push(beside);
         }
         history.count(&files);
-        let temporaries = files.iter().map(|file| file.temporary.clone()).collect();
         let in_place = files.iter().any(|file| file.in_place);
         let intent = Record::Intent(Intent {
             unit: id.clone(),
@@ -192,15 +200,20 @@ impl<'h> OpenUnit<'h> {
             undoes,
             files,
         });
-        log.append(&intent, Keep::Durably)
-            .map_err(|error| store.failed(error))?;
-        Ok(Self {
-            store,
+        let unit = Self {
+            history,
             log,
             id,
-            temporaries,
+            besides,
             in_place: Cell::new(in_place),
-        })
+        };
+        if let Err(error) = unit.log.append(&intent, Keep::Durably) {
+            // It may be in the log nevertheless.
+            let error = store.failed(error);
+            unit.end(Ending::NotMade, Some(error.to_string()));
+            return Err(error);
+        }
+        Ok(unit)
     }
 
     /// From now on the file may be found half written: what it becomes must be known, too.
@@ -209,13 +222,14 @@ impl<'h> OpenUnit<'h> {
             return Ok(()); // the intent says so already
         }
         self.in_place.set(true);
+        let store = self.history.store();
         if let Some(after) = &step.after {
-            self.store.put(after, Keep::Durably)?;
+            store.put(after, Keep::Durably)?;
         }
         let unit = self.id.clone();
         self.log
             .append(&Record::InPlace { unit, file }, Keep::Durably)
-            .map_err(|error| self.store.failed(error))
+            .map_err(|error| store.failed(error))
     }
 
     /// A lost outcome is found again by the hashes, unless someone else changes a file that was
@@ -227,9 +241,42 @@ impl<'h> OpenUnit<'h> {
         } else {
             Keep::Loosely
         };
-        let _ = self
-            .log
-            .append(&Record::Outcome { unit, ending, note }, keep);
+        let outcome = Record::Outcome { unit, ending, note };
+        if self.log.append(&outcome, keep).is_err() {
+            self.history.unsaid().push(outcome);
+        }
+    }
+}
+
+fn say_unsaid(history: &History, log: &Log) -> Result<(), JournalError> {
+    let mut unsaid = history.unsaid();
+    while let Some(outcome) = unsaid.first() {
+        log.append(outcome, Keep::Durably)
+            .map_err(|error| history.store().failed(error))?;
+        unsaid.remove(0);
+    }
+    Ok(())
+}
+
+/// What a step brings besides its file, and takes away again if it is not made.
+#[derive(Debug, Clone)]
+pub(super) struct Beside {
+    pub(super) temporary: String,
+    /// Directories that are missing, outermost first.
+    made: Vec<PathBuf>,
+}
+
+impl Beside {
+    fn of(step: &Step) -> Result<Self, JournalError> {
+        let failed = |error| JournalError::io("create", &step.real, error);
+        let is_new = step.before.is_none() && step.after.is_some();
+        Ok(Self {
+            temporary: commit::temporary_name(),
+            made: match is_new {
+                true => commit::missing_parents(&step.real).map_err(failed)?,
+                false => Vec::new(),
+            },
+        })
     }
 }
 
@@ -250,7 +297,7 @@ impl Step {
     }
 }
 
-fn record(store: &Store, step: &Step) -> Result<FileRecord, JournalError> {
+fn record(store: &Store, step: &Step, beside: Beside) -> Result<FileRecord, JournalError> {
     let before = match &step.before {
         None => Before::Absent,
         Some(before) => {
@@ -288,14 +335,11 @@ fn record(store: &Store, step: &Step) -> Result<FileRecord, JournalError> {
     Ok(FileRecord {
         given: step.given.clone(),
         real: step.real.clone(),
-        made: match (&before, &after) {
-            (Before::Absent, Some(_)) => commit::missing_parents(&step.real),
-            _ => Vec::new(),
-        },
+        made: beside.made,
         unmade: step.unmake.clone(),
         before,
         after,
-        temporary: commit::temporary_name(),
+        temporary: beside.temporary,
         in_place,
         added: step.added,
         removed: step.removed,

@@ -51,9 +51,27 @@ enum Found {
 }
 
 impl History {
-    /// Settles every unit that was interrupted. Harmless while others work on the same folder: it
-    /// waits for them, and what is still running has its outcome then.
+    /// Settles every unit that was interrupted, and tidies the folder. Harmless while others work on
+    /// the same folder: it waits for them, and what is still running has its outcome then.
     pub fn recover(&self) -> Result<Vec<Recovered>, JournalError> {
+        let settled = self.settle_all()?;
+        self.tidy()?;
+        Ok(settled)
+    }
+
+    /// Removes what a crash left in the folder and no record names. While someone works there it
+    /// can wait for another start.
+    fn tidy(&self) -> Result<(), JournalError> {
+        let is_littered = |units: &Units| !self.store().litter(&units.hashes()).is_empty();
+        if is_littered(&self.units()?)
+            && let Some(_log) = self.store().is_alone()?
+        {
+            self.store().keep_only(&self.units()?.hashes());
+        }
+        Ok(())
+    }
+
+    fn settle_all(&self) -> Result<Vec<Recovered>, JournalError> {
         let interrupted = |units: &Units| -> Vec<Unit> {
             let open = units.all.iter().filter(|unit| unit.ending.is_none());
             open.cloned().collect()
@@ -104,20 +122,20 @@ impl History {
 
     fn settle(&self, unit: &Unit) -> Result<Verdict, JournalError> {
         for file in &unit.intent.files {
-            if let Ok(directory) = Directory::of(&file.real) {
-                directory.remove_leftover(file.temporary.as_ref());
-            }
+            remove_leftover(file)?;
         }
         let mut states = Vec::new();
         for file in &unit.intent.files {
-            // What cannot be looked at is not ours any more.
             states.push(match look(&file.real, u64::MAX) {
-                Ok(now) => (self.compare(file, now.as_ref()), now),
-                Err(_) => (Found::Other, None),
+                Ok(now) => (self.compare(file, now.as_ref())?, now),
+                Err(error) if is_something_else(&error) => (Found::Other, None),
+                Err(error) => return Err(error),
             });
         }
         let found: Vec<Found> = states.iter().map(|(found, _)| *found).collect();
         let verdict = decide(&found);
+        // Last, because several files may have been in one directory.
+        let mut unneeded = Vec::new();
         for (file, (found, now)) in unit.intent.files.iter().zip(states) {
             let back = match found {
                 Found::Torn => true,
@@ -126,32 +144,39 @@ impl History {
             };
             if back {
                 self.take_back(file, found, now)?;
-            } else if found == Found::Before && file.before.hash().is_none() {
-                commit::remove_made(&file.made);
             } else if found == Found::After && file.after.is_none() {
                 // The file went; its directories may have been next.
-                commit::remove_made(&file.unmade);
+                unneeded.extend(&file.unmade);
+            }
+            if file.before.hash().is_none() && (back || found == Found::Before) {
+                unneeded.extend(&file.made);
             }
         }
+        commit::remove_made(unneeded);
         Ok(verdict)
     }
 
-    fn compare(&self, file: &FileRecord, now: Option<&Snapshot>) -> Found {
+    fn compare(&self, file: &FileRecord, now: Option<&Snapshot>) -> Result<Found, JournalError> {
         let hash = now.map(|now| ContentHash::of(&now.bytes).to_string());
         if hash.as_deref() == file.after_hash() {
-            return Found::After;
+            return Ok(Found::After);
         }
         if hash.as_deref() == file.before.hash() {
-            return Found::Before;
+            return Ok(Found::Before);
         }
         let (Some(now), true) = (now, file.in_place) else {
-            return Found::Other;
+            return Ok(Found::Other);
         };
-        let kept = |hash: Option<&str>| hash.and_then(|hash| self.store().get(hash));
-        match (kept(file.before.hash()), kept(file.after_hash())) {
-            (Some(before), Some(after)) if is_torn(&now.bytes, &before, &after) => Found::Torn,
-            _ => Found::Other,
-        }
+        let kept = |hash: Option<&str>| match hash {
+            Some(hash) => self.store().get(hash),
+            None => Ok(None),
+        };
+        Ok(
+            match (kept(file.before.hash())?, kept(file.after_hash())?) {
+                (Some(before), Some(after)) if is_torn(&now.bytes, &before, &after) => Found::Torn,
+                _ => Found::Other,
+            },
+        )
     }
 
     fn take_back(
@@ -163,7 +188,7 @@ impl History {
         let real = file.real.as_path();
         let before = match file.before.hash() {
             None => None,
-            Some(hash) => Some(self.store().get(hash).ok_or_else(|| {
+            Some(hash) => Some(self.store().get(hash)?.ok_or_else(|| {
                 let missing = std::io::Error::other("a kept content is missing");
                 self.store().failed(missing)
             })?),
@@ -182,14 +207,35 @@ impl History {
                 let attributes = file.before.attributes();
                 commit::create(real, &before, name, attributes.as_ref()).map(drop)
             }
-            (Some(now), None) => {
-                commit::remove(real, &now)?;
-                commit::remove_made(&file.made);
-                Ok(())
-            }
+            (Some(now), None) => commit::remove(real, &now),
             (None, None) => Ok(()),
         }
     }
+}
+
+/// Its directory may never have been made, or be gone.
+fn remove_leftover(file: &FileRecord) -> Result<(), JournalError> {
+    let removed = match Directory::of(&file.real) {
+        Ok(directory) => directory.remove_leftover(file.temporary.as_ref()),
+        Err(error) => Err(error),
+    };
+    match removed.map_err(|error| commit::open_failed("clean up beside", &file.real, error)) {
+        Err(error) if !is_something_else(&error) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Someone has put something there that is no file of ours. Any other error may pass.
+fn is_something_else(error: &JournalError) -> bool {
+    matches!(
+        error,
+        JournalError::DoesNotExist { .. }
+            | JournalError::IsDirectory { .. }
+            | JournalError::NotRegular { .. }
+            | JournalError::ParentIsFile { .. }
+            | JournalError::LinkAppeared { .. }
+            | JournalError::TooManyLinks { .. }
+    )
 }
 
 fn reals_of(unit: &Unit) -> Vec<PathBuf> {

@@ -9,7 +9,7 @@
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,13 +18,16 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::record::Record;
+use crate::commit::{missing_parents, same_content};
 use crate::error::JournalError;
 use crate::stamp::ContentHash;
 
 const LOG: &str = "log.jsonl";
+/// The log that is about to take its place.
+const NEW_LOG: &str = "log.jsonl.new";
 const BLOBS: &str = "blobs";
 const IGNORE: &str = ".ignore";
-/// Blobs that are being written; what a crash leaves of them is removed with old units.
+/// Blobs that are being written; what a crash leaves of them goes at the next start.
 const UNFINISHED: &str = "unfinished-";
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(2);
@@ -70,7 +73,7 @@ impl Store {
         &self.folder
     }
 
-    fn log_path(&self) -> PathBuf {
+    pub(super) fn log_path(&self) -> PathBuf {
         self.folder.join(LOG)
     }
 
@@ -101,6 +104,19 @@ impl Store {
             .map_err(|error| self.failed(error))
     }
 
+    /// The same, if that is so at this moment and certain: not where there are no locks.
+    pub(super) fn is_alone(&self) -> Result<Option<Log>, JournalError> {
+        let path = self.log_path();
+        let opened = OpenOptions::new().read(true).append(true).open(&path);
+        let file = match opened {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            result => result.map_err(|error| self.failed(error))?,
+        };
+        let locked = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+        let log = Log { file, path };
+        Ok((locked && log.is_current().map_err(|error| self.failed(error))?).then_some(log))
+    }
+
     pub(super) fn exists(&self) -> bool {
         self.log_path().exists()
     }
@@ -114,6 +130,7 @@ impl Store {
             let file = match options.open(&path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     let blobs = self.folder.join(BLOBS);
+                    let made = missing_parents(&path)?;
                     DirBuilder::new()
                         .recursive(true)
                         .mode(0o700)
@@ -122,6 +139,9 @@ impl Store {
                     fs::write(self.folder.join(IGNORE), "*\n")?;
                     let file = options.create(true).open(&path)?;
                     sync_directory(&self.folder)?;
+                    for above in made.iter().filter_map(|made| made.parent()) {
+                        sync_directory(above)?;
+                    }
                     file
                 }
                 result => result?,
@@ -136,11 +156,10 @@ impl Store {
                 // Some network file systems have no locks.
                 Ok(()) | Err(_) => {}
             }
-            // It may have been rewritten while we waited.
-            let current = fs::metadata(&path).ok();
-            let own = file.metadata()?;
-            if current.is_some_and(|found| (found.dev(), found.ino()) == (own.dev(), own.ino())) {
-                return Ok(Log { file, path });
+            let path = path.clone();
+            let log = Log { file, path };
+            if log.is_current()? {
+                return Ok(log);
             }
         }
     }
@@ -161,7 +180,9 @@ impl Store {
     /// Keeps a content and gives the hash it is found by.
     pub(super) fn put(&self, content: &[u8], keep: Keep) -> Result<String, JournalError> {
         let hash = ContentHash::of(content).to_string();
-        if !self.lock().durable.contains(&hash) {
+        // Another process may have dropped it with old units since.
+        let is_there = self.lock().durable.contains(&hash) && self.blob_path(&hash).exists();
+        if !is_there {
             self.write_blob(&hash, content, keep)
                 .map_err(|error| self.failed(error))?;
             if keep == Keep::Durably {
@@ -174,7 +195,8 @@ impl Store {
     fn write_blob(&self, hash: &str, content: &[u8], keep: Keep) -> io::Result<()> {
         let blobs = self.folder.join(BLOBS);
         match File::open(self.blob_path(hash)) {
-            Ok(file) if file.metadata()?.len() == content.len() as u64 => {
+            // Not its length: a power failure may have left anything in it.
+            Ok(file) if same_content(&file, content)? => {
                 if keep == Keep::Durably {
                     file.sync_all()?;
                     sync_directory(&blobs)?;
@@ -214,22 +236,29 @@ impl Store {
     }
 
     /// A kept content; `None` if it is gone or damaged.
-    pub(super) fn get(&self, hash: &str) -> Option<Vec<u8>> {
-        let content = fs::read(self.blob_path(hash)).ok()?;
-        (ContentHash::of(&content).to_string() == hash).then_some(content)
+    pub(super) fn get(&self, hash: &str) -> Result<Option<Vec<u8>>, JournalError> {
+        let content = match fs::read(self.blob_path(hash)) {
+            Ok(content) => content,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(self.failed(error)),
+        };
+        Ok((ContentHash::of(&content).to_string() == hash).then_some(content))
     }
 
-    /// Removes every blob that is not named, and what a crash left unfinished.
-    /// Only with the log opened alone.
+    /// What nobody needs: every blob that is not named, and what a crash left unfinished.
+    pub(super) fn litter(&self, hashes: &HashSet<&str>) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.folder.join(BLOBS));
+        let entries = entries.into_iter().flatten().flatten();
+        let needed = |name: &str| hashes.contains(name);
+        let blobs = entries.filter(|entry| !entry.file_name().to_str().is_some_and(needed));
+        let log = Some(self.folder.join(NEW_LOG)).filter(|path| path.exists());
+        blobs.map(|entry| entry.path()).chain(log).collect()
+    }
+
+    /// Removes all that. Only with the log opened alone.
     pub(super) fn keep_only(&self, hashes: &HashSet<&str>) {
-        let Ok(entries) = fs::read_dir(self.folder.join(BLOBS)) else {
-            return;
-        };
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            if !name.to_str().is_some_and(|name| hashes.contains(name)) {
-                let _ = fs::remove_file(entry.path());
-            }
+        for path in self.litter(hashes) {
+            let _ = fs::remove_file(path);
         }
         self.lock().durable.clear();
     }
@@ -240,17 +269,17 @@ impl Store {
 }
 
 impl Log {
+    /// Is it still the one that has the name? It may have been rewritten while we waited for it.
+    fn is_current(&self) -> io::Result<bool> {
+        let current = fs::metadata(&self.path).ok();
+        let own = self.file.metadata()?;
+        Ok(current.is_some_and(|found| (found.dev(), found.ino()) == (own.dev(), own.ino())))
+    }
+
     /// Adds a record with a single write.
     pub(super) fn append(&self, record: &Record, keep: Keep) -> io::Result<()> {
-        let mut line = Vec::new();
-        let length = self.file.metadata()?.len();
-        let mut last = [b'\n'];
-        if length > 0 {
-            self.file.read_exact_at(&mut last, length - 1)?;
-        }
-        if last != *b"\n" {
-            line.push(b'\n');
-        }
+        // Whatever was cut off before it, it is a line of its own.
+        let mut line = vec![b'\n'];
         serde_json::to_writer(&mut line, record)?;
         line.push(b'\n');
         (&self.file).write_all(&line)?;
@@ -267,16 +296,22 @@ impl Log {
             serde_json::to_writer(&mut text, record)?;
             text.push(b'\n');
         }
-        let new = self.path.with_extension("jsonl.new");
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&new)?;
-        file.write_all(&text)?;
-        file.sync_all()?;
-        fs::rename(&new, &self.path)?;
+        let new = self.path.with_file_name(NEW_LOG);
+        let replaced = (|| {
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&new)?;
+            file.write_all(&text)?;
+            file.sync_all()?;
+            fs::rename(&new, &self.path)
+        })();
+        if replaced.is_err() {
+            let _ = fs::remove_file(&new);
+        }
+        replaced?;
         match self.path.parent() {
             Some(folder) => sync_directory(folder),
             None => Ok(()),

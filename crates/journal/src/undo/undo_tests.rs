@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::perform::{OpenUnit, Step, look};
+use super::store::{Keep, Store};
 use super::{History, Verdict};
 use crate::ticket::Ticket;
 
@@ -62,7 +63,8 @@ impl Scene {
         let steps: Vec<Step> = changes.iter().map(step).collect();
         let ticket = Ticket::unconfined("call", "Test");
         let unit = OpenUnit::begin(&self.history, &ticket, &steps, Vec::new()).unwrap();
-        unit.temporaries.clone()
+        let names = unit.besides.iter().map(|beside| beside.temporary.clone());
+        names.collect()
     }
 
     fn recover(&self) -> Verdict {
@@ -215,4 +217,45 @@ fn a_unit_that_still_runs_is_waited_for() {
         assert_eq!(other.join().unwrap(), []);
     });
     assert_eq!(scene.get("file").as_deref(), Some("new"));
+}
+
+#[test]
+fn a_kept_content_is_there_whatever_happened_to_it() {
+    let scene = Scene::new();
+    let store = Store::new(scene.root.join("undo"));
+    drop(store.open().unwrap());
+    let hash = store.put(b"content", Keep::Durably).unwrap();
+    let blob = scene.root.join("undo/blobs").join(&hash);
+    // Another process drops it with old units.
+    fs::remove_file(&blob).unwrap();
+    assert_eq!(store.put(b"content", Keep::Durably).unwrap(), hash);
+    assert_eq!(store.get(&hash).unwrap().as_deref(), Some(&b"content"[..]));
+    // A power failure leaves something of the same length; the next start knows nothing of it.
+    fs::write(&blob, "\0\0\0\0\0\0\0").unwrap();
+    let store = Store::new(scene.root.join("undo"));
+    assert_eq!(store.get(&hash).unwrap(), None);
+    store.put(b"content", Keep::Durably).unwrap();
+    assert_eq!(store.get(&hash).unwrap().as_deref(), Some(&b"content"[..]));
+}
+
+#[test]
+fn a_start_tidies_the_folder_unless_someone_is_at_work() {
+    let scene = Scene::new();
+    scene.put("file", "old");
+    scene.begin(&[("file", Some("new"))]);
+    assert_eq!(scene.recover(), Verdict::NeverHappened);
+    let undo = scene.root.join("undo");
+    let needed = fs::read_dir(undo.join("blobs")).unwrap().count();
+    let litter = ["blobs/unfinished-1-1", "blobs/0000", "log.jsonl.new"];
+    let left = || litter.map(|name| undo.join(name).exists());
+    for name in litter {
+        fs::write(undo.join(name), "x").unwrap();
+    }
+    let log = scene.history.store().open().unwrap();
+    History::open(&undo).recover().unwrap();
+    assert_eq!(left(), [true; 3]);
+    drop(log);
+    History::open(&undo).recover().unwrap();
+    assert_eq!(left(), [false; 3]);
+    assert_eq!(fs::read_dir(undo.join("blobs")).unwrap().count(), needed);
 }

@@ -1,23 +1,24 @@
-//! kill -9 at any moment; two processes on one file.
+//! kill -9 in the middle of a session; two processes on one file.
 //!
 //! The test binary runs itself: with `HAFT_CRASH` set, the test of that name is
-//! the child. It says on its standard output what it is about to do and what it
-//! has done; the parent kills it, settles what was interrupted, and looks.
+//! the child. It says on its standard output what it has done; the parent kills
+//! it, settles what was interrupted, and looks.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use haft_journal::edit::Change;
 use haft_journal::{ContentHash, FileChange, Journal, Mode, PageRequest, Ticket, UnitState, Which};
 
+use crate::strace;
+
 const ROLE: &str = "HAFT_CRASH";
 const FILES: usize = 4;
+const CALLS: u64 = 12;
 
 fn child(test: &str, folder: &Path, name: &str) -> Child {
     Command::new(std::env::current_exe().unwrap())
@@ -36,14 +37,10 @@ fn child(test: &str, folder: &Path, name: &str) -> Child {
         .unwrap()
 }
 
-fn random(below: u64) -> u64 {
-    RandomState::new().hash_one(0) % below
-}
-
 /// A state of a file that tells whether it is whole: each line names the generation, and the last
 /// one counts them. Sizes differ widely, so that a half written file cannot look right.
 fn content(file: usize, generation: u64) -> String {
-    let lines = (generation * 37 + file as u64 * 11) % 300;
+    let lines = (generation * 37 + file as u64 * 11) % 50;
     let mut text = format!("generation {generation}\n");
     for line in 0..lines {
         text.push_str(&format!(
@@ -75,14 +72,14 @@ fn journal(folder: &Path) -> Journal {
     Journal::new(None).with_undo(folder.join("session/undo"))
 }
 
-/// The child: changes files in every way there is, until it is killed.
+/// The child: changes files in every way there is.
 #[test]
-fn changes_files_until_killed() {
+fn changes_files() {
     let Some(folder) = std::env::var_os(ROLE).map(PathBuf::from) else {
         return;
     };
+    strace::get_ahead();
     let journal = journal(&folder);
-    let mut out = std::io::stdout();
     for number in 0..FILES {
         let request = PageRequest {
             limit: Some(10_000),
@@ -90,10 +87,10 @@ fn changes_files_until_killed() {
         };
         journal.read(&file(&folder, number), &request).unwrap();
     }
-    for step in 1..200 {
+    strace::say("begin");
+    for step in 1..=CALLS {
         let call = format!("call-{step:04}");
         let ticket = ticket(&folder, &call);
-        writeln!(out, "\nbegin {step} {call}").unwrap();
         let number = step as usize % FILES;
         let path = file(&folder, number);
         let now = fs::read_to_string(&path).unwrap();
@@ -124,72 +121,60 @@ fn changes_files_until_killed() {
                 journal.write(&ticket, &made, &content(0, step)).unwrap();
             }
         }
-        writeln!(out, "\ndone {step} {call}").unwrap();
+        strace::say(&call);
     }
-    loop {
-        std::thread::sleep(Duration::from_secs(1));
-    }
+    strace::say("end");
+    std::process::exit(0);
 }
 
-/// 77: whatever the moment, files are old or new, nothing is left lying about, and everything that
-/// was completed can be taken back.
-#[test]
-fn killed_at_any_moment_files_are_old_or_new() {
-    const KILLS: usize = 200;
-    let interrupted = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                for _ in 0..KILLS / 4 {
-                    interrupted.fetch_add(kill_once(), Ordering::Relaxed);
-                }
-            });
-        }
-    });
-    // How many depends on the machine; none at all would mean that nothing was tested.
-    assert!(interrupted.load(Ordering::Relaxed) > 0);
-}
-
-/// How many units were found interrupted: none or one.
-fn kill_once() -> usize {
-    let dir = tempfile::tempdir().unwrap();
-    let folder = dir.path();
+fn set_up(folder: &Path) {
     fs::create_dir(folder.join("work")).unwrap();
     for number in 0..FILES {
         fs::write(file(folder, number), content(number, 0)).unwrap();
     }
     // The last file is written in place.
     fs::hard_link(file(folder, FILES - 1), folder.join("twin")).unwrap();
+}
 
-    let mut child = child("changes_files_until_killed", folder, "");
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut said = Vec::new();
-    // Some steps in, at a moment nobody chose.
-    let calm = random(12);
-    for line in lines.by_ref() {
-        said.push(line.unwrap());
-        if said
-            .last()
-            .unwrap()
-            .starts_with(&format!("begin {} ", calm + 1))
-        {
-            break;
-        }
+/// Somewhere in a long session: files are old or new, nothing is left lying about, and everything
+/// that was completed can be taken back. (Every step of each kind of change: `faults`.)
+#[test]
+fn killed_in_the_middle_of_a_session_all_of_it_can_be_taken_back() {
+    if !strace::is_there() {
+        return;
     }
-    std::thread::sleep(Duration::from_micros(random(6_000)));
-    child.kill().unwrap();
-    child.wait().unwrap();
-    said.extend(lines.map_while(Result::ok));
+    let run = |folder: &Path, injections: &[String]| {
+        let variables = [(ROLE, folder.to_str().unwrap())];
+        strace::run("crash::changes_files", &variables, injections)
+    };
+    let dir = tempfile::tempdir().unwrap();
+    set_up(dir.path());
+    let variables = [(ROLE, dir.path().to_str().unwrap())];
+    let (ran, steps) = strace::steps("crash::changes_files", &variables, &[]);
+    assert_eq!(ran.said.len() as u64, CALLS);
+    let mut is_running = false;
+    for (at, step) in steps.iter().filter(|step| step.changes()).enumerate() {
+        // The calls are alike: a number that divides no count of their steps finds all of them.
+        if at % 7 == 0 {
+            let dir = tempfile::tempdir().unwrap();
+            set_up(dir.path());
+            let kill = format!("{}:signal=SIGKILL:when={}", step.call, step.nth);
+            let ran = run(dir.path(), &[kill]);
+            assert!(ran.killed, "{step}");
+            let interrupted = check(dir.path(), &ran.said);
+            assert_eq!(interrupted, usize::from(is_running), "{step}");
+        }
+        let is_record = |kind: &str| {
+            step.line
+                .contains(&format!("{{\\\"kind\\\":\\\"{kind}\\\""))
+        };
+        is_running = is_record("intent") || is_running && !is_record("outcome");
+    }
+}
 
-    let mut done = Vec::new();
-    let mut last = 0;
-    for line in &said {
-        match line.split(' ').collect::<Vec<_>>()[..] {
-            ["begin", step, _] => last = step.parse().unwrap(),
-            ["done", _, call] => done.push(call.to_owned()),
-            _ => {}
-        }
-    }
+/// What holds after a kill and the next start. How many units were found interrupted: none or one.
+fn check(folder: &Path, done: &[String]) -> usize {
+    let last = done.len() as u64 + 1;
     let journal = journal(folder);
     let history = journal.history().unwrap();
     assert_eq!(history.recover().unwrap(), []);
@@ -208,7 +193,7 @@ fn kill_once() -> usize {
         .iter()
         .map(|unit| (unit.id.as_str(), &unit.state))
         .collect();
-    for call in &done {
+    for call in done {
         assert!(
             matches!(
                 states[call.as_str()],

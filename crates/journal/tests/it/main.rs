@@ -2,13 +2,14 @@
 //!
 //! - `edit_vectors`, `edit_refusals`: numbers 1–64 of the table of file-tools.md §8
 //! - `vectors`: the rest of that table, as far as it needs a file system
-//! - `notebooks`: one cell changed, whatever the layout
+//! - `notebooks`: one cell changed, whatever the layout; `notebook_invariants`: what must hold then
 //! - `pages`: what Read shows, and of which sizes
 //! - `safety`: links, modes, attributes, pipes, parallel edits, no litter
 //! - `undo`: taking changes back, confinement, several files at once
+//! - `sequences`: the same for any sequence of changes, undos and restarts
 //! - `crash`: kill -9 at any moment; two processes on one file
+//! - `faults`: killed, or an error, at every system call; `strace` makes them, `tree` compares
 //! - `properties`: what must hold for any bytes; `invariants`: that, in one function
-//! - `speed`: no text takes quadratic time
 //! - `replay`: the history of this repository as edits, `damage`d and not
 
 #![expect(
@@ -21,13 +22,17 @@ mod crash;
 mod damage;
 mod edit_refusals;
 mod edit_vectors;
+mod faults;
 mod invariants;
+mod notebook_invariants;
 mod notebooks;
 mod pages;
 mod properties;
 mod replay;
 mod safety;
-mod speed;
+mod sequences;
+mod strace;
+mod tree;
 mod undo;
 mod vectors;
 
@@ -120,6 +125,16 @@ fn names_in(directory: &Path) -> Vec<String> {
         .collect();
     names.sort();
     names
+}
+
+/// The seeds of a fuzz target, by name.
+fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
+    let folder = seeds.join(target);
+    let named = names_in(&folder).into_iter();
+    named
+        .map(|name| (name.clone(), fs::read(folder.join(name)).unwrap()))
+        .collect()
 }
 
 #[track_caller]

@@ -7,7 +7,7 @@ use haft_journal::{Extent, Journal};
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::{Desk, assert_says};
+use crate::{Desk, assert_says, notebook_invariants};
 
 /// A JSON text to be, and where its cells will be.
 enum Json {
@@ -298,6 +298,16 @@ proptest! {
         ] {
             let _ = splice(&bytes, &change);
         }
+    }
+}
+
+#[test]
+fn the_seeds_of_the_fuzz_target_keep_every_promise() {
+    let seeds = crate::seeds("notebook");
+    assert!(seeds.len() >= 20, "only {} seeds", seeds.len());
+    for (name, bytes) in seeds {
+        let case = notebook_invariants::Case::parse(&bytes);
+        notebook_invariants::check(&case.unwrap_or_else(|| panic!("{name}")));
     }
 }
 

@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 
-use haft_journal::{BreakStyle, Encoding, PageRequest};
+use haft_journal::{BreakStyle, Encoding, PageRequest, estimate_tokens};
+use proptest::prelude::*;
 
 use crate::{Desk, assert_says};
 
@@ -336,5 +337,90 @@ fn files_without_a_size_are_read() {
         .read("/proc/self/status".as_ref(), &PageRequest::default())
         .unwrap();
     assert!(page.lines[0].text.starts_with("Name:"));
-    assert!(!page.empty && !page.truncated_by_size);
+    assert!(!page.empty && !page.unended);
+    // Some megabytes, and it says 0 bytes.
+    let request = PageRequest {
+        max_lines: u64::MAX,
+        max_tokens: u64::MAX,
+        ..PageRequest::default()
+    };
+    let page = desk.journal.read("/proc/kallsyms".as_ref(), &request);
+    let page = page.unwrap();
+    let bytes: usize = page.lines.iter().map(|line| line.text.len() + 1).sum();
+    assert!((250 << 10..=257 << 10).contains(&bytes), "{bytes}");
+    assert!(page.unended && page.sight.partial && !page.whole);
+    assert_eq!((page.total_lines, page.next_offset), (None, None));
+}
+
+/// Reads a file to its end by what each page says: the next line, and where a cut line goes on.
+fn in_parts(desk: &Desk, limits: &PageRequest) -> Vec<String> {
+    let read = |request: &PageRequest| {
+        let page = desk.journal.read(&desk.path("file"), request).unwrap();
+        let bytes: usize = page.lines.iter().map(|line| line.text.len()).sum();
+        assert!(estimate_tokens(bytes as u64) <= request.max_tokens || page.lines.len() == 1);
+        assert!(page.lines.len() as u64 <= request.max_lines);
+        page
+    };
+    let (mut lines, mut offset) = (Vec::new(), None);
+    loop {
+        let page = read(&PageRequest {
+            offset,
+            ..limits.clone()
+        });
+        for line in page.lines {
+            assert_eq!(line.number, lines.len() as u64 + 1);
+            let (mut text, mut cut) = (line.text, line.cut);
+            while let Some(length) = cut {
+                let known = text.chars().count() as u64;
+                assert!(known < length);
+                let rest = read(&PageRequest {
+                    offset: Some(line.number),
+                    limit: Some(1),
+                    char_offset: known,
+                    ..limits.clone()
+                });
+                text += &rest.lines[0].text;
+                cut = rest.lines[0].cut;
+            }
+            lines.push(text);
+        }
+        offset = page.next_offset;
+        if offset.is_none() {
+            return lines;
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_parts_of_a_file_together_are_the_file(
+        lines in prop::collection::vec(("[aé😀\t\x0c\u{2028}]{0,30}", prop::bool::ANY), 1..40),
+        ends_in_a_break: bool,
+        breaks in prop::sample::select(&["\n", "\r\n", "\r", "mixed"][..]),
+        (max_lines, max_line_chars, max_tokens) in (1_u64..9, 1_usize..12, 1_u64..60),
+    ) {
+        let mut content = String::new();
+        for (line, crlf) in &lines {
+            content += line;
+            content += match (breaks, crlf) {
+                ("mixed", true) => "\r\n",
+                ("mixed", false) => "\n",
+                (same, _) => same,
+            };
+        }
+        let mut expected: Vec<&str> = lines.iter().map(|(line, _)| line.as_str()).collect();
+        if !ends_in_a_break {
+            content.truncate(content.trim_end_matches(['\r', '\n']).len());
+            while expected.last() == Some(&"") {
+                expected.pop();
+            }
+        }
+        prop_assume!(!expected.is_empty());
+        let desk = Desk::new();
+        desk.put("file", &content);
+        let limits = PageRequest { max_lines, max_line_chars, max_tokens, ..PageRequest::default() };
+        prop_assert_eq!(in_parts(&desk, &limits), expected);
+    }
 }

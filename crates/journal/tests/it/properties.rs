@@ -1,8 +1,5 @@
 //! What must hold for any bytes and any texts.
 
-use std::fs;
-use std::path::Path;
-
 use haft_journal::edit::{Change, EditError, Tier, apply, plan};
 use haft_journal::readable_text;
 use proptest::prelude::*;
@@ -278,16 +275,20 @@ proptest! {
     ) {
         check(&Case::parse(format!("{}{file}\x1e{old}\x1e{new}", form as char).as_bytes()).unwrap());
     }
+
+    #[test]
+    fn every_promise_holds_for_lines_that_come_and_go(old in "([abc]\n){0,8}", new in "([abc]\n){0,8}") {
+        // One sign is another, so the change is projected.
+        let case = format!("u’\n{old}\x1e'\n{old}\x1e'\n{new}");
+        check(&Case::parse(case.as_bytes()).unwrap());
+    }
 }
 
 #[test]
 fn the_seeds_of_the_fuzz_target_keep_every_promise() {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/edit");
-    let mut count = 0;
-    for entry in fs::read_dir(directory).unwrap() {
-        let bytes = fs::read(entry.unwrap().path()).unwrap();
-        check(&Case::parse(&bytes).unwrap());
-        count += 1;
+    let seeds = crate::seeds("edit");
+    assert!(seeds.len() >= 20, "only {} seeds", seeds.len());
+    for (name, bytes) in seeds {
+        check(&Case::parse(&bytes).unwrap_or_else(|| panic!("{name}")));
     }
-    assert!(count >= 20, "only {count} seeds");
 }

@@ -5,6 +5,7 @@
 //! (more, until it is the only such place, as a model is told to). Undamaged, all
 //! of them must give the commit's bytes; damaged ones must be right or refused.
 
+use std::ops::Range;
 use std::path::Path;
 use std::process::Command;
 
@@ -68,30 +69,45 @@ fn revisions() -> Vec<Revision> {
         .collect()
 }
 
+/// Which lines became which: what lies between the equal runs of a diff.
+fn changes(old: &[&str], new: &[&str]) -> Vec<(Range<usize>, Range<usize>)> {
+    let (mut changes, mut old_end, mut new_end) = (Vec::new(), 0, 0);
+    let operations = capture_diff_slices(Algorithm::Myers, old, new);
+    let equal = operations.iter().filter_map(|operation| match operation {
+        DiffOp::Equal { .. } => Some((operation.old_range(), operation.new_range())),
+        _ => None,
+    });
+    let end = (old.len()..old.len(), new.len()..new.len());
+    for (of_old, of_new) in equal.chain([end]) {
+        if old_end < of_old.start || new_end < of_new.start {
+            changes.push((old_end..of_old.start, new_end..of_new.start));
+        }
+        (old_end, new_end) = (of_old.end, of_new.end);
+    }
+    changes
+}
+
 /// The hunks from the last to the first, so that line numbers stay those of `before`.
 fn hunks(revision: &Revision) -> Vec<Hunk> {
     let old: Vec<&str> = revision.before.split_inclusive('\n').collect();
     let new: Vec<&str> = revision.after.split_inclusive('\n').collect();
-    let changes: Vec<DiffOp> = capture_diff_slices(Algorithm::Myers, &old, &new)
-        .into_iter()
-        .filter(|operation| !matches!(operation, DiffOp::Equal { .. }))
-        .collect();
+    let changes = changes(&old, &new);
     let mut hunks = Vec::new();
     let mut rest = changes.as_slice();
     while let Some((last, earlier)) = rest.split_last() {
         // What lies behind has been changed already; only context before it is still as it was.
         let behind = changes
             .get(rest.len())
-            .map_or(old.len(), |next| next.old_range().start);
+            .map_or(old.len(), |next| next.0.start);
         let mut context = CONTEXT;
         let (start, end, taken) = loop {
-            let end = (last.old_range().end + context).min(behind);
-            let mut start = last.old_range().start.saturating_sub(context);
+            let end = (last.0.end + context).min(behind);
+            let mut start = last.0.start.saturating_sub(context);
             // A change within the context belongs to the hunk.
             let mut taken = earlier.len();
-            while taken > 0 && earlier[taken - 1].old_range().end >= start {
+            while taken > 0 && earlier[taken - 1].0.end >= start {
                 taken -= 1;
-                start = start.min(earlier[taken].old_range().start.saturating_sub(context));
+                start = start.min(earlier[taken].0.start.saturating_sub(context));
             }
             let text = old[start..end].concat();
             let places = tolerant_count(&revision.before, &text);
@@ -102,20 +118,20 @@ fn hunks(revision: &Revision) -> Vec<Hunk> {
         };
         let mut lines = Vec::new();
         let mut position = start;
-        for change in &rest[taken..] {
-            let kept = old[position..change.old_range().start].iter();
+        for (removed, added) in &rest[taken..] {
+            let kept = old[position..removed.start].iter();
             lines.extend(kept.map(|line| HunkLine::Kept((*line).to_owned())));
             lines.extend(
-                old[change.old_range()]
+                old[removed.clone()]
                     .iter()
                     .map(|line| HunkLine::Removed((*line).to_owned())),
             );
             lines.extend(
-                new[change.new_range()]
+                new[added.clone()]
                     .iter()
                     .map(|line| HunkLine::Added((*line).to_owned())),
             );
-            position = change.old_range().end;
+            position = removed.end;
         }
         lines.extend(
             old[position..end]

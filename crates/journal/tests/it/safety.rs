@@ -57,9 +57,9 @@ fn hard_links_stay_one_file() {
 }
 
 #[test]
-fn mode_and_attributes_are_kept() {
+fn v075_mode_and_attributes_are_kept() {
     for mode in [0o755, 0o600, 0o640, 0o4755] {
-        let desk = Desk::with_read("a\n"); // 75
+        let desk = Desk::with_read("a\n");
         set_mode(&desk, "file", mode);
         let path = desk.path("file");
         let supported = setxattr(&path, "user.k", b"value", XattrFlags::empty()).is_ok();
@@ -223,7 +223,7 @@ fn failures_leave_no_litter() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_changes_nothing() {
+fn v078_a_full_disk_changes_nothing() {
     let desk = Desk::new();
     fs::create_dir(desk.path("small")).unwrap();
     let mounted = std::process::Command::new("mount")
@@ -237,7 +237,7 @@ fn a_full_disk_changes_nothing() {
     }
     desk.put("small/file", "a\n");
     desk.read("small/file").unwrap();
-    let edited = desk.edit("small/file", "a", &"b".repeat(1 << 20)); // 78
+    let edited = desk.edit("small/file", "a", &"b".repeat(1 << 20));
     let written = desk.write("small/new/file", &"b".repeat(1 << 20));
     fs::hard_link(desk.path("small/file"), desk.path("small/twin")).unwrap();
     let in_place = desk.edit("small/file", "a", &"b".repeat(1 << 20));
@@ -251,4 +251,31 @@ fn a_full_disk_changes_nothing() {
     assert_says(in_place, &["disk full"]);
     assert_eq!(content, b"a\n");
     assert_eq!(names, ["file", "twin"]);
+}
+
+/// Above 64 MB what is not UTF-8 is only shown with U+FFFD: that never reaches the file.
+#[test]
+fn a_large_file_that_was_shown_lossily_is_edited_byte_for_byte_or_not_at_all() {
+    let (head, tail) = (b"\x81 caf\xe9 au lait\n", b"last caf\xe9\n");
+    let content = |last: &[u8]| {
+        let mut content = head.to_vec();
+        content.resize(64 << 20, b'.');
+        content.extend_from_slice(b"\n");
+        content.extend_from_slice(last);
+        content
+    };
+    let before = content(tail);
+    let desk = Desk::new();
+    desk.put("file", &before);
+    let page = desk.read("file").unwrap();
+    assert!(page.facts.lossy && page.sight.hash.is_none());
+    assert!(page.lines[0].text.starts_with("\u{fffd} caf\u{fffd} au"));
+    assert_says(
+        desk.edit("file", "last caf\u{fffd}", "last tea"), // as it was shown
+        &["not UTF-8"],
+    );
+    assert_says(desk.edit("file", "last", "derni\u{e8}re"), &["not UTF-8"]);
+    assert!(desk.get("file") == before);
+    desk.edit("file", "last", "first and last").unwrap();
+    assert!(desk.get("file") == content(b"first and last caf\xe9\n"));
 }

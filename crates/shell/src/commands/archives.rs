@@ -110,7 +110,7 @@ fn zip(argv: &[Arg]) -> Finding {
             .iter()
             .any(|word| word.text().is_some_and(|text| text.starts_with(start)))
     };
-    if is("--version") || is("--help") || words.is_empty() {
+    if words.is_empty() || (words.len() == 1 && (is("--version") || is("--help"))) {
         return Finding::read_only("it only prints");
     }
     let finding = match is("-TT") || is("--unzip") {
@@ -186,7 +186,7 @@ fn seven_zip(argv: &[Arg]) -> Finding {
         }
         _ => Finding::unknown("its words are not known to be harmless").at(command.span),
     };
-    finding.with_all(archive.map(content))
+    finding.with_all(operands.iter().map(|file| content(file)))
 }
 
 fn rar(argv: &[Arg]) -> Finding {
@@ -291,9 +291,7 @@ fn cpio(parsed: &Parsed<'_>) -> Finding {
         file.text().is_some_and(|text| text.contains(':')) && !parsed.has("--force-local")
     });
     match (remote, archive) {
-        (Some(file), _) => {
-            worse(finding, "it contacts a host").with(hosts::contact(file, hosts::of_remote_path))
-        }
+        (Some(file), _) => hosts::with_remote(worse(finding, "it contacts a host"), file),
         (None, Some(file)) => finding.with(content(file)),
         (None, None) => finding,
     }

@@ -256,7 +256,6 @@ fn shopt(parsed: &Parsed<'_>) -> Finding {
         "nocasematch",
         "extglob",
         "inherit_errexit",
-        "lastpipe",
         "checkwinsize",
         "huponexit",
     ];

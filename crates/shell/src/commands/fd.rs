@@ -91,11 +91,8 @@ fn fd(parsed: &Parsed<'_>) -> Finding {
         finding = unknown;
     }
     // Words of one brace expansion cannot be told apart by their place.
-    if parsed
-        .argv
-        .iter()
-        .any(|arg| matches!(arg.value, Value::Braced(_)))
-    {
+    let braced = |arg: &Arg| matches!(arg.value, Value::Braced(_));
+    if parsed.argv.get(start).is_some_and(braced) {
         let why = "a brace expansion makes the command that it starts";
         finding.effects.push(Effect::Opaque(why.into()));
     }

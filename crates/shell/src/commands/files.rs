@@ -188,7 +188,8 @@ fn removed(file: &Arg) -> Effect {
 
 /// The verdict alone: the effects are the caller's.
 pub(super) fn done(parsed: &Parsed<'_>, what: &'static str) -> Finding {
-    if parsed.has("--help") || parsed.has("--version") {
+    let certain = parsed.argv.iter().all(|word| word.text().is_some());
+    if certain && (parsed.has("--help") || parsed.has("--version")) {
         return Finding::read_only("it only prints");
     }
     parsed.verdict().unwrap_or_else(|| Finding::mutating(what))
@@ -365,7 +366,7 @@ mod tests {
              of=b; dd of=b; mktemp; shred a; sponge a; unlink a; mkfifo p; dos2unix a; rename a b \
              c; cp --odd a b; tee /dev/null a; dd $x; dd of=/dev/null of=b; dd of=\"$x\"; dd \
              odd=1; cp -f a /dev/null; mv a /dev/null; install a /dev/null; setfacl -m u:x:r a; \
-             chattr +i a; mktemp -d; dd if=$x",
+             chattr +i a; mktemp -d; dd if=$x; rm $x --help",
         ));
         assert_read_only(&each(
             "tee; tee /dev/null; tee /dev/stderr; dd if=a; dd if=a of=/dev/null bs=1M count=1; dd \

@@ -34,6 +34,7 @@ fn find(argv: &[Arg]) -> Finding {
         roots: Vec::new(),
         refusal: None,
         exact: false,
+        deletes: false,
         effects: Vec::new(),
         starts: Vec::new(),
     };
@@ -69,6 +70,7 @@ struct Expression<'a> {
     /// The worst thing that is not harmless.
     refusal: Option<(Verdict, Cow<'static, str>, Span)>,
     exact: bool,
+    deletes: bool,
     effects: Vec<Effect>,
     starts: Vec<Start>,
 }
@@ -147,10 +149,8 @@ impl<'a> Expression<'a> {
             "-exec" | "-execdir" | "-ok" | "-okdir" => self.command(arg, text),
             "-delete" => {
                 self.exact = true;
+                self.deletes = true;
                 self.refuse(Verdict::Mutating, "-delete removes what it finds", arg.span);
-                for root in &self.roots {
-                    self.effects.push(written(root));
-                }
             }
             "-fprint" | "-fprint0" | "-fls" | "-fprintf" => {
                 self.exact = true;
@@ -226,7 +226,8 @@ impl<'a> Expression<'a> {
         }
         let prefix = match self.roots.as_slice() {
             _ if below => "./",
-            [root] => root.text().unwrap_or_default(),
+            // A long one in the place of many marks would make much of little.
+            [root] => root.text().filter(|text| text.len() < 256).unwrap_or(""),
             _ => "",
         };
         for arg in &mut argv {
@@ -245,6 +246,9 @@ impl<'a> Expression<'a> {
             finding = finding.exact();
         }
         finding.effects = self.roots.iter().map(names_below).collect();
+        if self.deletes {
+            finding.effects.extend(self.roots.iter().map(written));
+        }
         finding.effects.extend(self.effects);
         finding.starts = self.starts;
         finding

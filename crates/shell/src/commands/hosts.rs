@@ -2,7 +2,7 @@
 
 use crate::{
     arg::{Arg, Value},
-    effect::Effect,
+    effect::{Effect, Finding},
 };
 
 /// The host of `scheme://user@host:port/path`, as it is written but in small letters.
@@ -54,11 +54,6 @@ fn plain(host: &str) -> Option<String> {
     (fits && !host.is_empty()).then(|| host.to_ascii_lowercase())
 }
 
-/// Contacting the host that a word names, as one effect: of an uncertain word nothing is known.
-pub(super) fn contact(arg: &Arg, host: fn(&str) -> Option<String>) -> Effect {
-    Effect::Net(arg.text().and_then(host))
-}
-
 /// Contacting the host that a word names; `None` among them where the word does not say.
 ///
 /// `https://host/$x` names its host before the expansion begins. If the expansion may become more words,
@@ -80,6 +75,12 @@ pub(super) fn contacts(arg: &Arg, host: fn(&str) -> Option<String>) -> Vec<Effec
         Some(named) if more => vec![Effect::Net(Some(named)), Effect::Net(None)],
         named => vec![Effect::Net(named)],
     }
+}
+
+/// The finding with the host that a word such as `host:path` names.
+pub(super) fn with_remote(mut finding: Finding, place: &Arg) -> Finding {
+    finding.effects.extend(contacts(place, of_remote_path));
+    finding
 }
 
 #[cfg(test)]

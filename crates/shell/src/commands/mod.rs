@@ -29,6 +29,8 @@ mod processes;
 mod program;
 mod reading;
 mod searching;
+#[cfg(test)]
+mod second_languages;
 mod sed;
 mod services;
 mod shells;

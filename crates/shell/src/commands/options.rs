@@ -85,39 +85,41 @@ impl Parsed<'_> {
 
     /// Judges as the table says, with `operands` read in this way.
     pub fn finding(&self, operands: Operands) -> Finding {
-        let finding = match self.verdict() {
-            Some(finding) => finding,
-            None => match self.spec.does {
-                Does::Read | Does::Own(_) => Finding::read_only("it only reads"),
-                Does::Change(what) => Finding::mutating(what),
-                Does::Unsure(why) => Finding::unknown(why),
-            },
+        let finding = match self.spec.does {
+            // No option says more than that nobody can vouch for the command.
+            Does::Unsure(why) => self.refusal().unwrap_or_else(|| Finding::unknown(why)),
+            Does::Read | Does::Own(_) => {
+                let harmless = || Finding::read_only("it only reads");
+                self.verdict().unwrap_or_else(harmless)
+            }
+            Does::Change(what) => self.verdict().unwrap_or_else(|| Finding::mutating(what)),
         };
         self.with_effects(finding, operands)
     }
 
     /// The finding of a refused or unknown option, if there is one.
     pub fn verdict(&self) -> Option<Finding> {
-        let refused = self
-            .options
-            .iter()
-            .filter(|given| !given.is_discarded())
-            .find_map(|given| Some((given, given.refused?)));
-        if let Some((given, refused)) = refused {
-            let reason = format!("{} {}", given.name, refused.why);
-            let finding = match refused.verdict {
-                Verdict::Mutating => Finding::mutating(reason),
-                Verdict::Unknown | Verdict::ReadOnly => Finding::unknown(reason),
-            };
-            let finding = finding.at(given.span);
-            return Some(if refused.exact {
-                finding.exact()
-            } else {
-                finding
-            });
-        }
-        let (why, span) = self.problem.as_ref()?;
-        Some(Finding::unknown(why.clone()).at(*span))
+        self.refusal().or_else(|| {
+            let (why, span) = self.problem.as_ref()?;
+            Some(Finding::unknown(why.clone()).at(*span))
+        })
+    }
+
+    /// The finding of a refused option, if there is one.
+    fn refusal(&self) -> Option<Finding> {
+        let mut written = self.options.iter().filter(|given| !given.is_discarded());
+        let (given, refused) = written.find_map(|given| Some((given, given.refused?)))?;
+        let reason = format!("{} {}", given.name, refused.why);
+        let finding = match refused.verdict {
+            Verdict::Mutating => Finding::mutating(reason),
+            Verdict::Unknown | Verdict::ReadOnly => Finding::unknown(reason),
+        };
+        let finding = finding.at(given.span);
+        Some(if refused.exact {
+            finding.exact()
+        } else {
+            finding
+        })
     }
 
     /// Adds what the options' values and the operands are to a finding.
@@ -127,7 +129,7 @@ impl Parsed<'_> {
             let Some(value) = &given.value else { continue };
             match given.role {
                 Role::Text => {}
-                Role::Read => finding.effects.push(content(value)),
+                Role::Read => finding.effects.extend(file(value)),
                 Role::Written => finding.effects.push(Effect::Write(Write {
                     path: value.clone(),
                     how: if work { How::Work } else { How::Twist },
@@ -333,6 +335,11 @@ impl<'a> Parsed<'a> {
         };
         if !prefix.starts_with('-') || (self.spec.strict && !one) {
             return false;
+        }
+        // `head -$count`: no option of the command can do harm, and this one is a number.
+        if !self.spec.strict && prefix == "-" && listed(self.spec).any(|listed| listed.name == "-#")
+        {
+            return true;
         }
         let (mut flags, mut found) = (Vec::new(), None);
         if prefix.starts_with("--") || self.spec.style == Style::Words {
@@ -642,6 +649,7 @@ mod tests {
     #[test]
     fn an_expansion_may_be_the_value_of_an_option() {
         static HEAD: Spec = Spec::reads("head", "-q -n: --lines=");
+        static TAIL: Spec = Spec::reads("tail", "-n: -#");
         let unknown = |prefix: &str, one| Arg {
             span: Span { start: 0, end: 1 },
             value: Value::Unknown {
@@ -656,6 +664,7 @@ mod tests {
             (&HEAD, "--lines=", false, true),
             (&HEAD, "-q", true, false),
             (&HEAD, "-", true, false),
+            (&TAIL, "-", true, true),
             (&HEAD, "-Z", true, false),
             (&SORT, "-k", true, false),
             (&SORT, "-k1", true, true),

@@ -38,7 +38,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     )),
     Entry::Spec(&Spec::prints(
         "arch whoami groups logname hostid users clear uuidgen mcookie runlevel",
-        "-hVrtx --help --version --random --time",
+        "-hVrx --help --version --random",
     )),
     Entry::Spec(&Spec::prints("nproc", "--all --ignore= --help --version")),
     Entry::Spec(&Spec::prints("tty", "-s --silent --quiet --help --version")),
@@ -46,11 +46,20 @@ pub(super) const ENTRIES: &[Entry] = &[
         "id",
         "-aZgGnruzpPF --context --group --groups --name --real --user --zero --help --version",
     )),
-    Entry::Spec(&Spec::reads(
-        "who",
-        "-abdHlmpqrstTuw --all --boot --count --dead --heading --ips --login --message --mesg \
-         --process --runlevel --short --time --users --writable --help --version",
-    )),
+    Entry::Spec(
+        &Spec::reads(
+            "who",
+            "-abdHlmpqrstTuw --all --boot --count --dead --heading --ips --login --message --mesg \
+             --process --runlevel --short --time --users --writable --help --version",
+        )
+        // `who am i` names no files.
+        .judged(|parsed| {
+            parsed.finding(match parsed.operands.len() {
+                2 => Operands::Text,
+                _ => Operands::Files,
+            })
+        }),
+    ),
     Entry::Spec(&Spec::prints(
         "w",
         "-husfoicpV --no-header --no-current --short --from --old-style --ip-addr --pids \
@@ -94,7 +103,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::Spec(
         &Spec::prints(
             "getent",
-            "-Ai -s: --no-addrconfig --no-idn --service= --help --usage --version -V",
+            "-Ai --no-addrconfig --no-idn --help --usage --version -V",
         )
         .strict()
         .judged(getent),

@@ -2,6 +2,7 @@
 
 use super::{
     options::{Parsed, content, is_no_file, judge, written},
+    shells::worse,
     spec::{Entry, Operands, Spec, doubts, runs, writes},
 };
 use crate::{
@@ -293,8 +294,12 @@ fn xxd(argv: &[Arg]) -> Finding {
     static OPERANDS: Spec = Spec::reads("xxd", "")
         .strict()
         .judged(|parsed| second_is_written(parsed, "its second operand is written"));
+    const NEXT: &[&str] = &[
+        "c", "cols", "g", "l", "len", "n", "name", "o", "offset", "R", "s", "seek", "skip",
+    ];
     let mut rest = argv.iter();
     let mut words: Vec<Arg> = rest.next().cloned().into_iter().collect();
+    let mut doubt = None;
     while let Some(arg) = rest.as_slice().first() {
         let Some(option) = arg
             .text()
@@ -307,42 +312,30 @@ fn xxd(argv: &[Arg]) -> Finding {
             break;
         }
         let option = option.strip_prefix("--").unwrap_or(&option[1..]);
-        let takes_next = matches!(
-            option,
-            "c" | "cols"
-                | "g"
-                | "l"
-                | "len"
-                | "n"
-                | "name"
-                | "o"
-                | "offset"
-                | "R"
-                | "s"
-                | "seek"
-                | "skip"
-        );
-        let (letter, behind) = option.split_at_checked(1).unwrap_or_default();
+        let (letter, behind) = option.split_at_checked(1).unwrap_or(("?", ""));
         let number =
             behind.starts_with(|first: char| first.is_ascii_digit() || "+-".contains(first));
-        if takes_next {
-            if rest.next().is_none_or(|value| value.text().is_none()) {
-                return Finding::unknown("the value of an option is not certain").at(arg.span);
-            }
-        } else if letter.is_empty()
-            || !("abCdeEhiprtuv".contains(letter) || (number && "cglos".contains(letter)))
-        {
-            let reason = format!("its option -{option} is not known to be harmless");
-            return Finding::unknown(reason).at(arg.span);
+        let known = if NEXT.contains(&option) {
+            rest.next().is_some_and(|value| value.text().is_some())
+        } else {
+            "abCdeEhiprtuv".contains(letter) || (number && "cglos".contains(letter))
+        };
+        if !known {
+            doubt = doubt.or(Some(arg.span));
         }
     }
-    let first = rest
-        .as_slice()
-        .first()
-        .map(|arg| Arg::literal("--", arg.span));
-    words.extend(first);
+    // Behind the first operand there are no options.
+    words.extend(
+        rest.as_slice()
+            .first()
+            .map(|arg| Arg::literal("--", arg.span)),
+    );
     words.extend(rest.cloned());
-    judge(&OPERANDS, &words)
+    let finding = judge(&OPERANDS, &words);
+    match doubt {
+        Some(span) => worse(finding, "its options are not known to be harmless").at(span),
+        None => finding,
+    }
 }
 
 #[cfg(test)]
@@ -365,6 +358,13 @@ mod tests {
         assert_not_read_only(&each(
             "cat --odd a; head --lines; wc -$x; tr --odd; dc -e 1; less a; vi a",
         ));
+    }
+
+    #[test]
+    fn a_pager_is_a_pager_with_any_option() {
+        let why = "unknown: a pager runs what its keys and options say";
+        assert_eq!(verdict("less -R a"), why);
+        assert_eq!(effects("less -R a"), ["read a"]);
     }
 
     #[test]
@@ -403,5 +403,6 @@ mod tests {
              -cols 8 a out; xxd -capitalize a out",
         ));
         assert_eq!(effects("xxd -l 16 a out"), ["read a", "Twist out"]);
+        assert_eq!(effects("xxd -Z a out"), ["read a", "Twist out"]);
     }
 }

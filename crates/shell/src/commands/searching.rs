@@ -39,7 +39,7 @@ static ZGREP: Spec = Spec::reads(
 
 static RG: Spec = Spec::reads(
     "rg",
-    "-sbcFLhivnNx.U0oPpqzSaIuVHwl -A: -B: -C: -E: -f< -g: -M: -m: -d: -e: -r: -j: -t: -T: \
+    "-sbcFLhivnNx.U0oPpqSaIuVHwl -A: -B: -C: -E: -f< -g: -M: -m: -d: -e: -r: -j: -t: -T: \
      --after-context= --auto-hybrid-regex --no-auto-hybrid-regex --before-context= --binary \
      --no-binary --block-buffered --no-block-buffered --byte-offset --no-byte-offset --case-sensitive \
      --color= --colors= --column --no-column --context= --context-separator= --no-context-separator \
@@ -60,18 +60,21 @@ static RG: Spec = Spec::reads(
      --no-require-git --require-git --no-unicode --unicode --null --null-data --one-file-system \
      --no-one-file-system --only-matching --path-separator= --passthru --passthrough --pcre2 \
      --no-pcre2 --pcre2-version --no-pre --pre-glob= --pretty --quiet --regex-size-limit= --regexp= \
-     --replace= --search-zip --no-search-zip --smart-case --sort= --sortr= --sort-files \
+     --replace= --no-search-zip --smart-case --sort= --sortr= --sort-files \
      --no-sort-files --stats --no-stats --stop-on-nonmatch --text --no-text --threads= --trace --trim \
      --no-trim --type= --type-not= --type-add= --type-clear= --type-list --unrestricted --version \
      --vimgrep --with-filename --no-filename --word-regexp",
 )
-.refusing(&[runs("--pre= --hostname-bin=", "starts a program")])
+.refusing(&[
+    runs("--pre= --hostname-bin=", "starts a program"),
+    runs("-z --search-zip", "starts whatever unpacks the files it finds"),
+])
 .strict()
 .judged(ripgrep);
 
 static AG: Spec = Spec::reads(
     "ag",
-    "-cHlLo0aDfFiQsStuUvwzhV -A? -B? -C? -G: -g: -m: -p< -W: --ackmate --after=? --before=? --context=? \
+    "-cHlLo0aDfFiQsStuUvwhV -A? -B? -C? -G: -g: -m: -p< -W: --ackmate --after=? --before=? --context=? \
      --break --nobreak --count --color --nocolor --color-line-number= --color-match= --color-path= --column \
      --nocolumn --filename --nofilename --heading --noheading --group --nogroup --filename-pattern= \
      --files-with-matches --files-without-matches --print-all-files --numbers --nonumbers \
@@ -79,11 +82,14 @@ static AG: Spec = Spec::reads(
      --vimgrep --null --print0 --all-types --debug --depth= --follow --nofollow --fixed-strings \
      --file-search-regex= --hidden --ignore-case --ignore= --ignore-dir= --max-count= --one-device \
      --path-to-ignore< --literal --case-sensitive --smart-case --search-binary --search-files --all-text \
-     --unrestricted --skip-vcs-ignores --invert-match --word-regexp --width= --search-zip --list-file-types \
+     --unrestricted --skip-vcs-ignores --invert-match --word-regexp --width= --list-file-types \
      --nopager --no-pager --workers= --help --version --cc --cpp --csharp --css --go --html --java --js \
      --json --markdown --perl --php --python --ruby --rust --shell --sql --ts --xml --yaml",
 )
-.refusing(&[runs("--pager=", "starts a program")])
+.refusing(&[
+    runs("--pager=", "starts a program"),
+    runs("-z --search-zip", "starts whatever unpacks the files it finds"),
+])
 .strict()
 .judged(ag_or_ack);
 
@@ -241,7 +247,6 @@ mod tests {
             "rg -uu -l -S foo -- src",
             "rg -A3 -B3 'fn \\w+' --type rust",
             "rg --json foo",
-            "rg -z foo",
             "rg -. foo",
             "rg -F -- '--pre' f",
             "rg -r x foo f",
@@ -273,6 +278,7 @@ mod tests {
             "rg foo *",
             "rg foo -g $x",
             "ag --pager less foo",
+            "ag -z foo",
             "ag -A --pager=less foo",
             "ag --page=less foo",
             "ack --pager=less foo",

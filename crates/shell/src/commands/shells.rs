@@ -76,7 +76,12 @@ fn shell(parsed: &Parsed<'_>, dialect: Dialect) -> Finding {
         Some(mode) => worse(finding, "-o changes how the text is read").at(mode.span),
         None => finding,
     };
-    let checks_only = parsed.has("-n") && parsed.verdict().is_none() && dialect != Dialect::Other;
+    let certain = parsed
+        .operands
+        .first()
+        .is_none_or(|first| first.text().is_some_and(|text| !text.starts_with('+')));
+    let checks_only =
+        parsed.has("-n") && certain && parsed.verdict().is_none() && dialect != Dialect::Other;
     let Some(first) = parsed.operands.first() else {
         if parsed.has("-c") {
             return worse(finding, "-c lacks its text");
@@ -231,7 +236,8 @@ mod tests {
             "bash; sh; bash script.sh; bash -x script.sh; bash -s; bash -c; bash -c $x; bash -c \
              \"$x\"; bash -lc ls; bash -ic ls; bash --rcfile x -c ls; bash -O extglob -c ls; bash \
              -o posix -c ls; zsh -c ls; fish -c ls; eval $x; eval \"$x\" ls; source f; . f; . $x; \
-             busybox ls; ld.so /bin/ls; bash -$x ls; bash --odd -c ls; bash -n -i f; sh",
+             busybox ls; ld.so /bin/ls; bash -$x ls; bash --odd -c ls; bash -n -i f; bash -n $x; \
+             bash -n \"$x\"; bash -n +n; sh",
         ));
         assert_eq!(starts("bash -c 'ls -l' x"), ["script ls -l"]);
         assert_eq!(starts("eval ls '>' out"), ["script ls > out"]);

@@ -287,10 +287,11 @@ static SS: Spec = Spec::prints(
         let host = pair[1]
             .text()
             .filter(|_| pair[0].is("dst") || pair[0].is("src"))?;
-        let letters = host
+        let numbers = host
             .bytes()
-            .any(|byte| byte.is_ascii_alphabetic() && !byte.is_ascii_hexdigit());
-        letters.then(|| host.to_owned())
+            .all(|byte| byte.is_ascii_digit() || b"./:*".contains(&byte));
+        let bracketed = host.starts_with('[') || host.contains("::");
+        (!numbers && !bracketed).then(|| host.to_owned())
     });
     match named {
         Some(host) => worse(finding, "it asks a name server").with(Effect::Net(Some(host))),

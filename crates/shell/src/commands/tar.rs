@@ -18,33 +18,32 @@ pub(super) const ENTRIES: &[Entry] = &[Entry::Own("tar gtar", tar)];
 
 static TAR: Spec = Spec::reads(
     "tar",
-    "-AcdrtuxGnSkUWOmpsBiajJzZhPlRvo -C: -X< -f: -b: -H: -V: -K: -N: -L: --catenate --concatenate \
+    "-AcdrtuxnSkWOmpsBiajJzZhPlRvo -C: -X< -f: -b: -H: -V: -K: -N: --catenate --concatenate \
      --create --delete --diff --compare --append --test-label --list --update --extract --get \
-     --check-device --incremental --hole-detection= --ignore-failed-read --level= \
-     --no-check-device --no-seek --seek --occurrence=? --sparse-version= --sparse --add-file= \
-     --directory= --exclude= --exclude-backups --exclude-caches --exclude-caches-all \
-     --exclude-caches-under --exclude-ignore= --exclude-ignore-recursive= --exclude-tag= \
-     --exclude-tag-all= --exclude-tag-under= --exclude-vcs --exclude-vcs-ignores --no-null \
-     --no-recursion --no-unquote --no-verbatim-files-from --null --recursion --unquote \
-     --verbatim-files-from --exclude-from< --anchored --ignore-case --no-anchored \
-     --no-ignore-case --no-wildcards --no-wildcards-match-slash --wildcards \
-     --wildcards-match-slash --keep-directory-symlink --keep-newer-files --keep-old-files \
-     --no-overwrite-dir --one-top-level=? --overwrite --overwrite-dir --recursive-unlink \
-     --skip-old-files --unlink-first --verify --ignore-command-error --no-ignore-command-error \
-     --to-stdout --atime-preserve=? --clamp-mtime --delay-directory-restore --group= --group-map< \
-     --mode= --mtime= --touch --no-delay-directory-restore --no-same-owner --no-same-permissions \
-     --numeric-owner --owner= --owner-map< --preserve-permissions --same-permissions --same-owner \
-     --sort= --preserve-order --same-order --acls --no-acls --no-selinux --no-xattrs --selinux \
-     --xattrs --xattrs-exclude= --xattrs-include= --force-local --file= --tape-length= \
-     --blocking-factor= --read-full-records --ignore-zeros --record-size= --format= --old-archive \
-     --portability --pax-option= --posix --label= --auto-compress --bzip2 --xz --lzip --lzma \
-     --lzop --no-auto-compress --zstd --gzip --gunzip --ungzip --compress --uncompress --backup=? \
+     --check-device --hole-detection= --ignore-failed-read --level= --no-check-device --no-seek \
+     --seek --occurrence=? --sparse-version= --sparse --add-file= --directory= --exclude= \
+     --exclude-backups --exclude-caches --exclude-caches-all --exclude-caches-under \
+     --exclude-ignore= --exclude-ignore-recursive= --exclude-tag= --exclude-tag-all= \
+     --exclude-tag-under= --exclude-vcs --exclude-vcs-ignores --no-null --no-recursion \
+     --no-unquote --no-verbatim-files-from --null --recursion --unquote --verbatim-files-from \
+     --exclude-from< --anchored --ignore-case --no-anchored --no-ignore-case --no-wildcards \
+     --no-wildcards-match-slash --wildcards --wildcards-match-slash --keep-directory-symlink \
+     --keep-newer-files --keep-old-files --no-overwrite-dir --one-top-level=? --overwrite \
+     --overwrite-dir --skip-old-files --verify --ignore-command-error --no-ignore-command-error \
+     --to-stdout --clamp-mtime --delay-directory-restore --group= --group-map< --mode= --mtime= \
+     --touch --no-delay-directory-restore --no-same-owner --no-same-permissions --numeric-owner \
+     --owner= --owner-map< --preserve-permissions --same-permissions --same-owner --sort= \
+     --preserve-order --same-order --acls --no-acls --no-selinux --no-xattrs --selinux --xattrs \
+     --xattrs-exclude= --xattrs-include= --force-local --file= --blocking-factor= \
+     --read-full-records --ignore-zeros --record-size= --format= --old-archive --portability \
+     --pax-option= --posix --label= --auto-compress --bzip2 --xz --lzip --lzma --lzop \
+     --no-auto-compress --zstd --gzip --gunzip --ungzip --compress --uncompress \
      --hard-dereference --dereference --starting-file= --newer-mtime= --newer= --after-date= \
-     --one-file-system --absolute-names --suffix= --strip-components= --transform= --xform= \
-     --checkpoint=? --full-time --check-links --no-quote-chars= --quote-chars= --quoting-style= \
-     --block-number --show-defaults --show-omitted-dirs --show-snapshot-field-ranges \
-     --show-transformed-names --show-stored-names --totals=? --utc --verbose --warning= --help \
-     --restrict --usage --version",
+     --one-file-system --absolute-names --strip-components= --transform= --xform= --checkpoint=? \
+     --full-time --check-links --no-quote-chars= --quote-chars= --quoting-style= --block-number \
+     --show-defaults --show-omitted-dirs --show-snapshot-field-ranges --show-transformed-names \
+     --show-stored-names --totals=? --utc --verbose --warning= --help --restrict --usage \
+     --version",
 )
 .refusing(REFUSED)
 .strict()
@@ -60,7 +59,13 @@ const REFUSED: &[Refused] = &[
     ),
     runs("--rmt-command= --rsh-command=", "starts a program"),
     runs("-T< --files-from<", "may read options from a file"),
-    doubts("-M --multi-volume", "asks at a terminal"),
+    doubts("-M -L: --multi-volume --tape-length=", "asks at a terminal"),
+    doubts("-G --incremental", "removes what is not in the archive"),
+    doubts(
+        "-U --unlink-first --recursive-unlink --backup=? --suffix=",
+        "moves or removes what is there",
+    ),
+    doubts("--atime-preserve=?", "sets dates"),
     doubts("-w --interactive --confirmation", "asks at a terminal"),
     writes("-g> --listed-incremental>", "writes a list of files"),
     writes("--index-file>", "writes its messages into a file"),
@@ -147,14 +152,16 @@ fn archives<'a>(parsed: &'a Parsed<'_>) -> impl Iterator<Item = &'a Arg> {
     given.filter_map(|given| given.value.as_ref())
 }
 
+fn to_output(parsed: &Parsed<'_>) -> bool {
+    (parsed.has("-O") || parsed.has("--to-stdout")) && !parsed.has("--one-top-level")
+}
+
 fn verdict(parsed: &Parsed<'_>, mode: Mode) -> Finding {
     let streams = |file: &Arg| file.is("-") || is_no_file(file);
     match mode {
         Mode::List => Finding::read_only("it only lists an archive"),
         Mode::Compare => Finding::read_only("it only compares"),
-        Mode::Unpack if parsed.has("-O") || parsed.has("--to-stdout") => {
-            Finding::read_only("it unpacks to its output")
-        }
+        Mode::Unpack if to_output(parsed) => Finding::read_only("it unpacks to its output"),
         Mode::Unpack => Finding::mutating("it unpacks files"),
         Mode::Pack if archives(parsed).next().is_some() && archives(parsed).all(streams) => {
             Finding::read_only("it packs to its output")
@@ -171,9 +178,8 @@ fn effects(parsed: &Parsed<'_>, mode: Mode, mut finding: Finding) -> Finding {
                 .is_some_and(|(host, _)| !host.contains('/'))
         });
         if file.text().is_some() && remote && !parsed.has("--force-local") {
-            finding = worse(finding, "it contacts a host")
-                .at(file.span)
-                .with(hosts::contact(file, hosts::of_remote_path));
+            let worse = worse(finding, "it contacts a host").at(file.span);
+            finding = hosts::with_remote(worse, file);
         } else if !file.is("-") && !is_no_file(file) {
             let writes = matches!(mode, Mode::Pack | Mode::Change);
             finding
@@ -187,7 +193,7 @@ fn effects(parsed: &Parsed<'_>, mode: Mode, mut finding: Finding) -> Finding {
     let here = Arg::literal(".", name.span);
     match mode {
         Mode::List => finding,
-        Mode::Unpack if parsed.has("-O") || parsed.has("--to-stdout") => finding,
+        Mode::Unpack if to_output(parsed) => finding,
         Mode::Compare => finding.with(tree(&folder(parsed, usize::MAX).unwrap_or(here))),
         Mode::Unpack => {
             let mut folder = folder(parsed, usize::MAX).unwrap_or(here);
@@ -253,9 +259,17 @@ mod tests {
              --use-comp=x -tf a; tar -xf a --to-command=x; tar -xOf a --to-command=x; tar -tf a \
              --checkpoint=1 --checkpoint-action=exec=x; tar -tf a -F x -M; tar -tf host:a; tar \
              -tf host:a --rsh-command=x; tar tf *; tar tf $x; tar -cf - -T list; tar -cf - \
-             --remove-files a; tar -cg snap -f - a; tar c src; tar -tcf a; tar -f a; tar tIf x a",
+             --remove-files a; tar -cg snap -f - a; tar c src; tar -tcf a; tar -f a; tar tIf x a; \
+             tar -xOf a --backup f; tar -xGOf a; tar -xOUf a; tar -tf a -L 5; tar -xO \
+             --one-top-level -f a",
         ));
-        assert_eq!(verdict("tar tIf x a"), "unknown: -I starts a program");
+        assert_eq!(
+            verdict(
+                "tar tIf x a; tar -xOf a --backup f; tar -xGOf a; tar -xOUf a; tar -tf a -L 5; \
+                 tar -xO --one-top-level -f a"
+            ),
+            "unknown: -I starts a program"
+        );
         assert_eq!(find("tar -tf a -I x").cover, Cover::Exact);
     }
 

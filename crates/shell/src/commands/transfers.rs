@@ -20,8 +20,8 @@ static RSYNC: Spec = Spec::reads(
     "-vqcarRbudlLkKHpEAXogDtUNOJSnWxIyzCF0s8hPi46Vm -B: -@: -f: --verbose --info= --debug= \
      --stderr= --quiet --no-motd --checksum --archive --recursive --inc-recursive \
      --no-inc-recursive --relative --no-implied-dirs --backup --suffix= --update --inplace \
-     --append --append-verify --dirs --mkpath --links --copy-links --copy-unsafe-links \
-     --safe-links --munge-links --copy-dirlinks --keep-dirlinks --hard-links --perms --no-perms \
+     --append --append-verify --dirs --links --copy-links --copy-unsafe-links --safe-links \
+     --munge-links --copy-dirlinks --keep-dirlinks --hard-links --perms --no-perms \
      --executability --chmod= --acls --xattrs --owner --no-owner --group --no-group --devices \
      --specials --times --no-times --atimes --open-noatime --crtimes --omit-dir-times \
      --omit-link-times --super --fake-super --sparse --preallocate --dry-run --whole-file \
@@ -55,6 +55,7 @@ static RSYNC: Spec = Spec::reads(
         "works from a stored batch",
     ),
     doubts("--files-from<", "reads the names of files from a file"),
+    doubts("--mkpath", "makes directories"),
     doubts("--password-file<", "reads a password"),
 ])
 .strict()
@@ -62,7 +63,7 @@ static RSYNC: Spec = Spec::reads(
 
 fn rsync(parsed: &Parsed<'_>) -> Finding {
     let has = |options: &[&str]| options.iter().any(|option| parsed.has(option));
-    if has(&["--version", "--help"]) {
+    if has(&["--version", "--help"]) && parsed.verdict().is_none() {
         return Finding::read_only("it only prints");
     }
     let Some((target, sources)) = parsed.operands.split_last() else {
@@ -118,9 +119,7 @@ fn is_remote(place: &Arg) -> bool {
 }
 
 fn contacts(finding: Finding, place: &Arg) -> Finding {
-    worse(finding, "it contacts a host")
-        .at(place.span)
-        .with(hosts::contact(place, hosts::of_remote_path))
+    hosts::with_remote(worse(finding, "it contacts a host").at(place.span), place)
 }
 
 #[cfg(test)]

@@ -119,6 +119,11 @@ fn patch(parsed: &Parsed<'_>) -> Finding {
             Operands::None,
         ),
     };
+    let read = parsed
+        .value("-i")
+        .or_else(|| parsed.value("--input"))
+        .filter(|_| tries);
+    let finding = finding.with_all(read.filter(|file| !file.is("-")).map(content));
     let folder = parsed.value("-d").or_else(|| parsed.value("--directory"));
     let name = parsed.argv.first().map(|name| Arg::literal(".", name.span));
     let Some(folder) = folder.cloned().or(name) else {

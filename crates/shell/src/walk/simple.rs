@@ -9,10 +9,10 @@ use crate::{
     ast::{AssignedValue, Assignment, Command, Redirect, RedirectOperator, Span, Word},
     commands::{
         self,
-        variables::{is_harmless, is_name},
+        variables::{is_harmless, is_own},
     },
     decode::{self, lexical},
-    effect::{Cover, Effect, Finding, How, Start, Verdict, Write},
+    effect::{Cover, Effect, Finding, How, Read, Start, Verdict, Write},
     syntax,
 };
 
@@ -174,9 +174,19 @@ impl Walker<'_> {
 
     /// Writes a part down, and behind it what it starts.
     fn push(&mut self, mut part: Part, shell: &Shell<'_>, state: &State) {
-        let starts = std::mem::take(&mut part.finding.starts);
+        let starts = part.finding.starts.clone();
         let (cwd, moved, span) = (part.cwd.clone(), part.moved, part.span);
-        part.finding.starts = starts.clone();
+        let reads = part.finding.effects.iter();
+        let spies = reads
+            .filter_map(|effect| match effect {
+                Effect::Read(read) if read.content => Some(read),
+                _ => None,
+            })
+            .any(|read| spies(read, cwd.as_deref()));
+        if spies && part.finding.verdict == Verdict::ReadOnly {
+            part.finding.verdict = Verdict::Unknown;
+            part.finding.reason = "it reads what belongs to another process".into();
+        }
         self.parts.push(part);
         let outer = self.parts.len() - 1;
         if self.depth >= DEEPEST {
@@ -358,11 +368,12 @@ impl Walker<'_> {
             .descriptor
             .as_deref()
             .filter(|text| text.starts_with('{'));
-        if let Some(name) = named
-            && !is_name(name.trim_matches(['{', '}']))
+        if let Some(name) = named.map(|text| text.trim_matches(['{', '}']))
+            && !is_own(name)
         {
-            return Finding::unknown("bash evaluates the subscript of a variable")
-                .at(redirect.span);
+            return Finding::unknown(format!("setting {name} may change what runs"))
+                .at(redirect.span)
+                .with(Effect::Env(name.to_owned()));
         }
         match (redirect.operator, target.text()) {
             (Operator::HereDocument | Operator::HereString, _) => {
@@ -383,7 +394,22 @@ impl Walker<'_> {
             }
             (_, Some(text)) if is_free(text) => Finding::read_only("nothing is kept"),
             (Operator::Read, Some(_)) => {
-                Finding::read_only("it only reads").with(commands::options::content(&target))
+                let read = Read {
+                    path: target.clone(),
+                    content: true,
+                    walks: false,
+                };
+                let finding = if spies(&read, state.places.as_deref()) {
+                    Finding::unknown("it reads what belongs to another process").at(redirect.span)
+                } else {
+                    Finding::read_only("it only reads")
+                };
+                finding.with(Effect::Read(read))
+            }
+            (Operator::Read, None) if may_be_network(&target) => {
+                Finding::unknown("the redirection may contact a host")
+                    .at(redirect.span)
+                    .with(Effect::Net(None))
             }
             (Operator::Read, None) => {
                 Finding::read_only("it only reads").with(commands::options::content(&target))
@@ -431,6 +457,42 @@ fn network(path: &str) -> Option<Option<String>> {
             .filter(|host| !host.is_empty())
             .map(str::to_owned),
     )
+}
+
+/// `/dev/$x`, `/dev/tcp/$host/80`.
+fn may_be_network(target: &Arg) -> bool {
+    match &target.value {
+        Value::Unknown { prefix, .. } | Value::Glob(prefix) => prefix.starts_with("/dev/"),
+        Value::Literal(_) | Value::Braced(_) => false,
+    }
+}
+
+/// Does it read what belongs to another process: `/proc/PID/…`, also where the id is an expansion?
+fn spies(read: &Read, places: Option<&[PathBuf]>) -> bool {
+    let text = match &read.path.value {
+        Value::Literal(text) | Value::Braced(text) | Value::Glob(text) => text,
+        Value::Unknown { prefix, .. } => prefix,
+    };
+    let certain = read.path.text().is_some();
+    let here = |path: &Path| {
+        let path = lexical(path);
+        let Ok(below) = path.strip_prefix("/proc") else {
+            return false;
+        };
+        match below.components().next() {
+            None => !certain || read.walks,
+            Some(first) => {
+                let first = first.as_os_str().to_string_lossy();
+                first.bytes().all(|byte| byte.is_ascii_digit())
+                    || first.contains(['*', '?', '['])
+                    || (!certain && below.components().count() == 1 && !text.ends_with('/'))
+            }
+        }
+    };
+    if Path::new(text).is_absolute() {
+        return here(Path::new(text));
+    }
+    places.is_some_and(|places| places.iter().any(|place| here(&place.join(text))))
 }
 
 /// Variables that are set make a command unknown unless they are harmless ones.

@@ -335,7 +335,8 @@ impl Writer {
     }
 }
 
-fn line(seed: u64) -> String {
+/// A random line that bash can run safely where there are no programs.
+pub(crate) fn line(seed: u64) -> String {
     let mut writer = Writer {
         random: Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
         text: String::new(),

@@ -6,7 +6,7 @@ use haft_contract::{
     Access, CallContext, Card, Check, Effects, Hunk, Piece, Profile, Tool, ToolError, ToolOutput,
 };
 use haft_journal::{
-    Edited, Journal,
+    Edited,
     edit::{Change, LineRange, Tier},
     readable_text,
 };
@@ -14,8 +14,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{explain, patch, profile, ticket};
-use crate::{blocking::blocking, paths::shown, words::counted};
+use super::{ask, is_notebook, patch, profile, ticket};
+use crate::{paths::shown, words::counted};
 
 /// How many places an answer names.
 const NAMED_PLACES: usize = 10;
@@ -53,11 +53,6 @@ impl Input {
             replace_all: self.replace_all,
         }
     }
-
-    fn is_notebook(&self) -> bool {
-        let extension = self.file_path.extension();
-        extension.is_some_and(|extension| extension.eq_ignore_ascii_case("ipynb"))
-    }
 }
 
 pub(crate) struct Edit;
@@ -84,20 +79,16 @@ impl Tool for Edit {
                 "old_string and new_string are identical: there is nothing to change.".to_owned(),
             ));
         }
-        if input.is_notebook() {
+        if is_notebook(&input.file_path) {
             return Err(ToolError::Refused(format!(
                 "{} is a notebook: use NotebookEdit, which changes cells and keeps the rest of its \
                  JSON as it is.",
                 input.file_path.display()
             )));
         }
-        let journal = cx.services.get::<Journal>()?;
-        let (path, cwd) = (cx.cwd.join(&input.file_path), cx.cwd.clone());
-        let input = input.clone();
-        blocking(move || {
-            journal
-                .check_edit(&path, &input.change())
-                .map_err(|error| explain(error, &cwd))
+        let (path, input) = (cx.cwd.join(&input.file_path), input.clone());
+        ask(cx, move |journal| {
+            journal.check_edit(&path, &input.change())
         })
         .await?
         .map(|_| Check::Pass)
@@ -108,15 +99,12 @@ impl Tool for Edit {
         if cx.cancel.is_cancelled() {
             return Err(ToolError::Cancelled);
         }
-        let journal = cx.services.get::<Journal>()?;
-        let (path, cwd) = (cx.cwd.join(&input.file_path), cx.cwd.clone());
-        let name = shown(&path, &cwd);
+        let path = cx.cwd.join(&input.file_path);
+        let name = shown(&path, &cx.cwd);
         let structured_path = path.to_string_lossy().into_owned();
         let (owned, ticket) = (input.clone(), ticket(Self::NAME, cx));
-        let edited = blocking(move || {
-            journal
-                .edit(&ticket, &path, &owned.change())
-                .map_err(|error| explain(error, &cwd))
+        let edited = ask(cx, move |journal| {
+            journal.edit(&ticket, &path, &owned.change())
         })
         .await?
         .map_err(ToolError::Failed)?;

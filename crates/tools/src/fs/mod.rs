@@ -14,20 +14,27 @@ mod write;
 
 use std::{io, path::Path};
 
-use haft_contract::{Access, CallContext, PermissionMode, Profile};
-use haft_journal::{JournalError, Ticket, nearby, notebook::NotebookError};
+use haft_contract::{Access, CallContext, PermissionMode, Profile, ToolError};
+use haft_journal::{
+    Journal, JournalError, Ticket, looks_like, nearby, notebook::NotebookError, respelt,
+};
 
 pub(crate) use edit::Edit;
 pub(crate) use ls::Ls;
 pub(crate) use notebook_edit::NotebookEdit;
 pub use read::PdfReader;
 pub(crate) use read::Read;
+#[cfg(feature = "fuzzing")]
+pub use read::check_image;
 #[cfg(feature = "search")]
 pub(crate) use replace_in_files::ReplaceInFiles;
 pub(crate) use undo::Undo;
 pub(crate) use write::Write;
 
-use crate::paths::shown;
+use crate::{
+    blocking::blocking,
+    paths::{shown, spelt},
+};
 
 /// What the tools of this family have in common.
 fn profile(access: Access, paths: &'static [&'static str], search_hint: &'static str) -> Profile {
@@ -49,6 +56,17 @@ fn ticket(tool: &str, cx: &CallContext) -> Ticket {
     let permissions = &cx.permissions;
     let within = permissions.directories.iter().chain(&*permissions.granted);
     Ticket::new(call, tool, within.cloned())
+}
+
+/// Asks the journal, on a thread that may wait for the disk. Its error comes as text: before a call is
+/// permitted it is a refusal, afterwards a failure.
+async fn ask<T: Send + 'static>(
+    cx: &CallContext,
+    question: impl FnOnce(&Journal) -> Result<T, JournalError> + Send + 'static,
+) -> Result<Result<T, String>, ToolError> {
+    let journal = cx.services.get::<Journal>()?;
+    let cwd = cx.cwd.clone();
+    blocking(move || question(&journal).map_err(|error| explain(error, &cwd))).await
 }
 
 /// The text of a journal's error, completed with what only a tool knows: the working directory, and
@@ -88,9 +106,20 @@ fn is_missing(error: &io::Error) -> bool {
 
 /// A missing file, with the names that may have been meant.
 fn missing(path: &Path, cwd: &Path) -> String {
+    if let Some(alike) = respelt(path) {
+        return format!(
+            "{} does not exist, but {} does: the same name in other Unicode characters. Write it \
+             exactly like that, escapes included.",
+            path.display(),
+            spelt(&alike.to_string_lossy())
+        );
+    }
     let near: Vec<String> = nearby(path, Some(cwd))
         .iter()
-        .map(|near| shown(near, cwd))
+        .map(|near| match looks_like(near, path) {
+            true => spelt(&near.to_string_lossy()),
+            false => shown(near, cwd),
+        })
         .collect();
     let hint = if near.is_empty() {
         "Check the spelling, or look for it with Glob.".to_owned()

@@ -6,15 +6,15 @@ use haft_contract::{
     Access, CallContext, Card, Check, Effects, Piece, Profile, Tool, ToolError, ToolOutput,
 };
 use haft_journal::{
-    Journal, NotebookEdited, Patch,
+    NotebookEdited, Patch,
     notebook::{CellChange, CellType},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{explain, is_notebook, patch, profile, ticket};
-use crate::{blocking::blocking, paths::shown};
+use super::{ask, is_notebook, patch, profile, ticket};
+use crate::paths::shown;
 
 /// Changes one cell of a Jupyter notebook (.ipynb).
 ///
@@ -121,32 +121,23 @@ impl Tool for NotebookEdit {
                 "A new cell needs a type: give cell_type, \"code\" or \"markdown\".".to_owned(),
             ));
         }
-        let journal = cx.services.get::<Journal>()?;
-        let (path, cwd) = (cx.cwd.join(&input.notebook_path), cx.cwd.clone());
-        let change = input.change();
-        blocking(move || {
-            journal
-                .check_notebook(&path, &change)
-                .map_err(|error| explain(error, &cwd))
-        })
-        .await?
-        .map(|_| Check::Pass)
-        .map_err(ToolError::Refused)
+        let (path, change) = (cx.cwd.join(&input.notebook_path), input.change());
+        ask(cx, move |journal| journal.check_notebook(&path, &change))
+            .await?
+            .map(|_| Check::Pass)
+            .map_err(ToolError::Refused)
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         if cx.cancel.is_cancelled() {
             return Err(ToolError::Cancelled);
         }
-        let journal = cx.services.get::<Journal>()?;
-        let (path, cwd) = (cx.cwd.join(&input.notebook_path), cx.cwd.clone());
-        let name = shown(&path, &cwd);
+        let path = cx.cwd.join(&input.notebook_path);
+        let name = shown(&path, &cx.cwd);
         let notebook_path = path.to_string_lossy().into_owned();
         let (change, ticket) = (input.change(), ticket(Self::NAME, cx));
-        let edited = blocking(move || {
-            journal
-                .edit_notebook(&ticket, &path, &change)
-                .map_err(|error| explain(error, &cwd))
+        let edited = ask(cx, move |journal| {
+            journal.edit_notebook(&ticket, &path, &change)
         })
         .await?
         .map_err(ToolError::Failed)?;

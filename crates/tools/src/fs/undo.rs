@@ -11,8 +11,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{explain, patch, profile, ticket};
-use crate::{blocking::blocking, paths::shown, words::counted};
+use super::{ask, patch, profile, ticket};
+use crate::{paths::shown, words::counted};
 
 /// How many files a question and an answer name.
 const NAMED_FILES: usize = 10;
@@ -80,13 +80,10 @@ impl Tool for Undo {
     }
 
     async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
-        let journal = cx.services.get::<Journal>()?;
-        let (which, cwd) = (input.which(), cx.cwd.clone());
+        let which = input.which();
         let anywhere = Ticket::unconfined(cx.call.to_string(), Self::NAME);
-        let undone = blocking(move || {
-            journal
-                .undo(&anywhere, &which, Mode::Preview)
-                .map_err(|error| explain(error, &cwd))
+        let undone = ask(cx, move |journal| {
+            journal.undo(&anywhere, &which, Mode::Preview)
         })
         .await?
         .map_err(ToolError::Refused)?;
@@ -120,12 +117,11 @@ impl Tool for Undo {
         if cx.cancel.is_cancelled() {
             return Err(ToolError::Cancelled);
         }
-        let journal = cx.services.get::<Journal>()?;
-        let (which, mode, cwd) = (input.which(), input.mode(), cx.cwd.clone());
+        let (which, mode) = (input.which(), input.mode());
         let mut ticket = ticket(Self::NAME, cx);
         // A person was shown these very files and agreed; "the last" may have become another.
         let shown = input.undo_id.is_some() && cx.permissions.mode != PermissionMode::DontAsk;
-        let undone = blocking(move || {
+        let undone = ask(cx, move |journal| {
             if mode == Mode::Preview {
                 ticket = Ticket::unconfined(ticket.call, ticket.tool);
             } else if shown
@@ -135,9 +131,7 @@ impl Tool for Undo {
             {
                 ticket = ticket.and(files.into_iter().map(|file| file.real));
             }
-            journal
-                .undo(&ticket, &which, mode)
-                .map_err(|error| explain(error, &cwd))
+            journal.undo(&ticket, &which, mode)
         })
         .await?
         .map_err(ToolError::Failed)?;

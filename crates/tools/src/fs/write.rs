@@ -5,13 +5,13 @@ use std::{fmt::Write as _, path::PathBuf};
 use haft_contract::{
     Access, CallContext, Card, Check, Effects, Piece, Profile, Tool, ToolError, ToolOutput,
 };
-use haft_journal::{Journal, Outcome, Written, readable_text};
+use haft_journal::{Outcome, Written, readable_text};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{explain, patch, profile, ticket};
-use crate::{blocking::blocking, paths::shown, words::counted};
+use super::{ask, patch, profile, ticket};
+use crate::{paths::shown, words::counted};
 
 /// How many lines of the content a person sees before they decide.
 const PREVIEW_LINES: usize = 20;
@@ -53,34 +53,24 @@ impl Tool for Write {
     }
 
     async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
-        let journal = cx.services.get::<Journal>()?;
-        let (path, cwd) = (cx.cwd.join(&input.file_path), cx.cwd.clone());
-        blocking(move || {
-            journal
-                .check_write(&path)
-                .map_err(|error| explain(error, &cwd))
-        })
-        .await?
-        .map(|()| Check::Pass)
-        .map_err(ToolError::Refused)
+        let path = cx.cwd.join(&input.file_path);
+        ask(cx, move |journal| journal.check_write(&path))
+            .await?
+            .map(|()| Check::Pass)
+            .map_err(ToolError::Refused)
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         if cx.cancel.is_cancelled() {
             return Err(ToolError::Cancelled);
         }
-        let journal = cx.services.get::<Journal>()?;
-        let (path, cwd) = (cx.cwd.join(&input.file_path), cx.cwd.clone());
-        let name = shown(&path, &cwd);
+        let path = cx.cwd.join(&input.file_path);
+        let name = shown(&path, &cx.cwd);
         let structured_path = path.to_string_lossy().into_owned();
         let (content, ticket) = (input.content.clone(), ticket(Self::NAME, cx));
-        let written = blocking(move || {
-            journal
-                .write(&ticket, &path, &content)
-                .map_err(|error| explain(error, &cwd))
-        })
-        .await?
-        .map_err(ToolError::Failed)?;
+        let written = ask(cx, move |journal| journal.write(&ticket, &path, &content))
+            .await?
+            .map_err(ToolError::Failed)?;
         let kind = match written.outcome {
             Outcome::Created => "create",
             Outcome::Overwritten => "update",

@@ -9,14 +9,13 @@ use std::{
 use haft_contract::{
     CallContext, Card, Check, Effects, Piece, Profile, Tool, ToolError, ToolOutput,
 };
-use haft_search::{Completion, Engine, GlobQuery, GlobReport, split_pattern};
+use haft_search::{Completion, GlobQuery, GlobReport, split_pattern};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{TIMEOUT, caveats, explain, leave_out, profile, stop, timed_out};
+use super::{TIMEOUT, ask, caveats, leave_out, profile, stop, timed_out};
 use crate::{
-    blocking::blocking,
     paths::{fill_path, shown},
     words::counted,
 };
@@ -120,23 +119,21 @@ impl Tool for Glob {
     }
 
     async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
-        let engine = cx.services.get::<Engine>()?;
         let query = input.query(cx, &Settings::of(|name| env::var(name).ok()));
-        blocking(move || engine.check_glob(&query))
+        ask(cx, move |engine| engine.check_glob(&query))
             .await?
             .map(|()| Check::Pass)
-            .map_err(|error| ToolError::Refused(explain(error, &cx.cwd)))
+            .map_err(ToolError::Refused)
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
-        let engine = cx.services.get::<Engine>()?;
         let settings = Settings::of(|name| env::var(name).ok());
         let query = input.query(cx, &settings);
         let stop = stop(cx, settings.timeout);
         let begun = Instant::now();
-        let report = blocking(move || engine.glob(&query, &stop))
+        let report = ask(cx, move |engine| engine.glob(&query, &stop))
             .await?
-            .map_err(|error| ToolError::Failed(explain(error, &cx.cwd)))?;
+            .map_err(ToolError::Failed)?;
         let timed_out = timed_out(report.completion)?;
         let mut lines = rows(&report, &cx.cwd);
         lines.extend(caveats(

@@ -9,14 +9,13 @@ use std::{
 use haft_contract::{
     CallContext, Card, Check, Effects, Piece, Profile, Tool, ToolError, ToolOutput,
 };
-use haft_search::{Engine, Found, GrepMode, GrepQuery, GrepReport, Row, RowKind, split_globs};
+use haft_search::{Found, GrepMode, GrepQuery, GrepReport, Row, RowKind, split_globs};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{TIMEOUT, caveats, explain, leave_out, profile, stop, timed_out};
+use super::{TIMEOUT, ask, caveats, leave_out, profile, stop, timed_out};
 use crate::{
-    blocking::blocking,
     paths::{fill_path, shown},
     words::counted,
 };
@@ -171,21 +170,19 @@ impl Tool for Grep {
     }
 
     async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
-        let engine = cx.services.get::<Engine>()?;
         let query = input.query(cx);
-        blocking(move || engine.check_grep(&query))
+        ask(cx, move |engine| engine.check_grep(&query))
             .await?
             .map(|()| Check::Pass)
-            .map_err(|error| ToolError::Refused(explain(error, &cx.cwd)))
+            .map_err(ToolError::Refused)
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
-        let engine = cx.services.get::<Engine>()?;
         let query = input.query(cx);
         let stop = stop(cx, TIMEOUT);
-        let report = blocking(move || engine.grep(&query, &stop))
+        let report = ask(cx, move |engine| engine.grep(&query, &stop))
             .await?
-            .map_err(|error| ToolError::Failed(explain(error, &cx.cwd)))?;
+            .map_err(ToolError::Failed)?;
         let timed_out = timed_out(report.completion)?;
         let rows = rows(&report.found, input.line_numbers, &cx.cwd);
         let mut structured = structured(input, &report, &rows);

@@ -8,12 +8,14 @@ mod grep;
 use std::{path::Path, time::Duration};
 
 use haft_contract::{Access, CallContext, Hidden, Profile, ToolError};
-use haft_search::{Completion, LeaveOut, SearchError, Skip, SkipReason, Skipped, Stop, StopReason};
+use haft_search::{
+    Completion, Engine, LeaveOut, SearchError, Skip, SkipReason, Skipped, Stop, StopReason,
+};
 
 pub(crate) use glob::Glob;
 pub(crate) use grep::Grep;
 
-use crate::{paths::shown, words::counted};
+use crate::{blocking::blocking, paths::shown, words::counted};
 
 /// How long one search may take; what was found until then is the answer.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -53,6 +55,17 @@ pub(crate) fn leave_out(hidden: &Hidden, root: &Path) -> LeaveOut {
         };
         hidden.hides(path) || elsewhere().unwrap_or(false)
     })
+}
+
+/// Asks the search engine, on a thread that may wait for the disk. Its error comes as text: before a
+/// call is permitted it is a refusal, afterwards a failure.
+async fn ask<T: Send + 'static>(
+    cx: &CallContext,
+    question: impl FnOnce(&Engine) -> Result<T, SearchError> + Send + 'static,
+) -> Result<Result<T, String>, ToolError> {
+    let engine = cx.services.get::<Engine>()?;
+    let answer = blocking(move || question(&engine)).await?;
+    Ok(answer.map_err(|error| explain(error, &cx.cwd)))
 }
 
 /// The text of an error, completed with what only a tool knows.

@@ -1,28 +1,31 @@
 //! The built-in tools from outside, as the engine calls them.
 //!
+//! - `again`: a second Read of the same
 //! - `session`: a project, services and one call after the other
 //! - `schemas`: the definitions the model is sent
 //! - `texts`: what the model reads of results and errors
-//! - `vectors`: the spec's test vectors that these tools decide
+//! - `vectors`: the spec's test vectors, and that none is without a test
 //! - `undo`: changes taken back, and where calls may write
 //! - `cards`: what a person sees
 //! - `structured`: what programs read
 //! - `effects`: what a call touches, and how it ends when cancelled
 //! - `contract`: what every tool must keep to
 //! - `media`: pictures and notebooks; `pdf`: PDFs
+//! - `parts`: a file larger than an answer, read to its end
 //! - `grep`: the same text as ripgrep's
 
 #![expect(
     clippy::unwrap_used,
     reason = "helpers of tests fail by panicking, like tests"
 )]
-#![expect(clippy::type_complexity, reason = "rows of tables are tuples")]
 
+mod again;
 mod cards;
 mod contract;
 mod effects;
 mod grep;
 mod media;
+mod parts;
 #[cfg(feature = "pdf")]
 mod pdf;
 mod schemas;

@@ -43,7 +43,7 @@ async fn look(session: &Session, name: &str) -> (String, String, Vec<u8>) {
 }
 
 #[tokio::test]
-async fn a_small_picture_goes_byte_for_byte_whatever_its_name() {
+async fn v088_a_small_picture_goes_byte_for_byte_whatever_its_name() {
     let session = Session::new([("text.png", "not a picture\n")]);
     let formats = [
         ("a.txt", ImageFormat::Png, "image/png", "PNG"),
@@ -63,21 +63,17 @@ async fn a_small_picture_goes_byte_for_byte_whatever_its_name() {
         );
     }
     let text = session.say("Read", json!({"file_path": "text.png"})).await;
-    assert_eq!(
-        text.ok(),
-        "     1\tnot a picture",
-        "88: the content decides"
-    );
+    assert_eq!(text.ok(), "     1\tnot a picture", "the content decides");
 }
 
 #[tokio::test]
-async fn a_large_picture_is_scaled_down_and_both_sizes_are_told() {
+async fn v089_a_large_picture_is_scaled_down_and_both_sizes_are_told() {
     let session = Session::new([]);
     let bytes = encoded(&drawn(6000, 4000), ImageFormat::Jpeg);
     session.project.write("photo.jpg", &bytes);
     let (text, media_type, sent) = look(&session, "photo.jpg").await;
     let image = image::load_from_memory(&sent).unwrap();
-    assert_eq!((image.width(), image.height()), (1568, 1045), "89");
+    assert_eq!((image.width(), image.height()), (1568, 1045));
     assert_eq!(media_type, "image/jpeg");
     assert!(sent.len() <= 500 << 10, "{}", sent.len());
     assert_eq!(
@@ -435,9 +431,8 @@ async fn cells_are_changed_one_at_a_time() {
     });
 }
 
-/// Vector 92: nothing but the cell differs.
 #[tokio::test]
-async fn a_replaced_cell_is_the_only_difference() {
+async fn v092_a_replaced_cell_is_the_only_difference() {
     let before = notebook();
     let session = Session::new([("n.ipynb", before.as_str())]);
     let read = session.output("Read", json!({"file_path": "n.ipynb"}));

@@ -2,6 +2,8 @@
 
 use std::{fmt::Write, fs, os::unix::fs::symlink};
 
+use haft_contract::PermissionMode;
+use haft_testkit::TempProject;
 use serde_json::{Value, json};
 
 use crate::session::{Said, Session};
@@ -98,7 +100,7 @@ async fn read_long_files_and_lines() {
         json!({"file_path": "many.txt"}),
         json!({"file_path": "many.txt", "allow_large": true}),
         json!({"file_path": "heavy.txt"}),
-        json!({"file_path": "heavy.txt", "offset": 1, "limit": 200}),
+        json!({"file_path": "heavy.txt", "offset": 2, "limit": 200}),
         json!({"file_path": "wide.txt"}),
         json!({"file_path": "wide.txt", "offset": 1, "limit": 1, "char_offset": 2000}),
         json!({"file_path": "wide.txt", "offset": 1, "limit": 1, "char_offset": 4000}),
@@ -361,4 +363,49 @@ async fn grep() {
     )
     .await;
     insta::assert_snapshot!(text);
+}
+
+/// Names that look the same and are not: Read opens the only one, and nothing else does.
+#[tokio::test]
+async fn names_that_look_the_same() {
+    let session = Session::new([
+        ("cafe\u{301}.txt", "a\n"),
+        ("Shot at 10.30\u{202f}AM.txt", "b\n"),
+        ("two\u{a0}words", "c\n"),
+        ("two\u{202f}words", "d\n"),
+        ("e\u{301}te\u{301}/x", "e\n"),
+    ]);
+    let outside = TempProject::new([("secret", "s\n")]);
+    symlink(outside.path("secret"), session.project.path("lin\u{202f}k")).unwrap();
+    let mut text = transcript(
+        &session,
+        &[
+            ("Read", json!({"file_path": "caf\u{e9}.txt"})),
+            ("Read", json!({"file_path": "caf\u{e9}.txt"})),
+            ("Read", json!({"file_path": "Shot at 10.30 AM.txt"})),
+            ("Read", json!({"file_path": "two words"})),
+            ("Read", json!({"file_path": "\u{e9}t\u{e9}"})),
+            (
+                "Edit",
+                json!({"file_path": "caf\u{e9}.txt", "old_string": "a", "new_string": "b"}),
+            ),
+            (
+                "Edit",
+                json!({"file_path": "cafe\u{301}.txt", "old_string": "a", "new_string": "b"}),
+            ),
+            (
+                "Write",
+                json!({"file_path": "caf\u{e9}.txt", "content": "new\n"}),
+            ),
+        ],
+    )
+    .await;
+    // What was permitted is the name inside, not where a link of a similar name leads.
+    let mut cx = session.context();
+    cx.permissions.mode = PermissionMode::Default;
+    let read = session.bind("Read", json!({"file_path": "lin k"}));
+    let error = read.check(&cx).await.unwrap_err().to_string();
+    writeln!(text, "> Read lin k, a link to the outside\n{error}").unwrap();
+    assert_eq!(session.project.read("caf\u{e9}.txt"), "new\n");
+    insta::assert_snapshot!(session.masked(&text));
 }

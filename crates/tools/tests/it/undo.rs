@@ -1,12 +1,12 @@
 //! `Undo`, and where calls may write.
 
-use std::{fmt::Write, os::unix::fs::symlink, sync::Arc};
+use std::{fmt::Write, os::unix::fs::symlink};
 
 use haft_contract::{CallContext, Check, PermissionMode};
 use haft_testkit::TempProject;
 use serde_json::{Value, json};
 
-use crate::session::{Said, Session, text_of, tool};
+use crate::session::{Said, Session, text_of};
 
 /// The id under which an answer says it can be undone.
 fn undo_id(answer: &str) -> String {
@@ -50,29 +50,9 @@ async fn what_the_model_reads_of_an_undo() {
     say("Edit", edit("one", "1")).await;
     session.project.write("a.txt", "1\ntwo\nthree\nfour\n");
     say("Undo", json!({"preview": true})).await;
-    say("Undo", json!({})).await; // 98
+    say("Undo", json!({})).await;
     assert_eq!(session.project.read("a.txt"), "1\ntwo\nthree\nfour\n");
     insta::assert_snapshot!(session.masked(&text));
-}
-
-/// 97, through the tools.
-#[tokio::test]
-async fn a_replacement_in_many_files_is_undone_as_one() {
-    let session = Session::new([("a.txt", "x\n"), ("b.txt", "y x\r\n"), ("c.txt", "xx")]);
-    let before = session.project.snapshot();
-    let tool = tool("ReplaceInFiles"); // which remembers its plans
-    let call = async |input: Value| {
-        let bound = Arc::clone(&tool).bind(input).unwrap();
-        bound.call(&session.context()).await.unwrap()
-    };
-    let root = session.project.root();
-    let preview = call(json!({"pattern": "x", "replacement": "z", "path": root})).await;
-    let preview = preview.structured.unwrap();
-    let plan = preview["plan_id"].as_str().or(preview["planId"].as_str());
-    call(json!({"plan_id": plan.expect("a plan")})).await;
-    assert_eq!(session.project.read("c.txt"), "zz");
-    session.say("Undo", json!({})).await.ok();
-    assert_eq!(session.project.snapshot(), before);
 }
 
 #[tokio::test]

@@ -40,6 +40,7 @@ pub(super) fn tokens(program: &str) -> Result<Vec<Token<'_>>, &'static str> {
         tokens: Vec::new(),
         open: Vec::new(),
         after_condition: false,
+        closed: 0,
     };
     while lexer.at < program.len() {
         lexer.step()?;
@@ -59,13 +60,16 @@ struct Lexer<'a> {
     open: Vec<Open>,
     /// The last word closed such a condition.
     after_condition: bool,
+    /// Where the bracket that was closed last had been opened.
+    closed: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Open {
     Condition,
     Parenthesis,
-    Bracket,
+    /// With the place of its word.
+    Bracket(usize),
 }
 
 /// What a slash is.
@@ -93,14 +97,17 @@ impl<'a> Lexer<'a> {
             }
             b'"' => self.text()?,
             b'/' => match self.slash() {
-                Slash::Divides => {
+                // Behind what cannot be assigned to, gawk takes `/=` for the start of a pattern.
+                Slash::Divides if self.bytes.get(start + 1) != Some(&b'=') => {
                     self.at += 1;
-                    let assigns = self.bytes.get(self.at) == Some(&b'=');
-                    self.at += usize::from(assigns);
-                    self.push(Kind::Sign(if assigns { "/=" } else { "/" }));
+                    self.push(Kind::Sign("/"));
+                }
+                Slash::Divides if self.assignable() => {
+                    self.at += 2;
+                    self.push(Kind::Sign("/="));
                 }
                 Slash::StartsPattern => self.pattern()?,
-                Slash::Unclear => {
+                Slash::Divides | Slash::Unclear => {
                     return Err("a slash in its program may divide or start a pattern");
                 }
             },
@@ -129,6 +136,11 @@ impl<'a> Lexer<'a> {
 
     fn last(&self) -> Option<Kind<'a>> {
         self.tokens.last().map(|token| token.kind)
+    }
+
+    fn before_last(&self) -> Option<Kind<'a>> {
+        let before = self.tokens.len().checked_sub(2)?;
+        Some(self.tokens[before].kind)
     }
 
     /// A number. One that runs into a name is read in several ways.
@@ -187,6 +199,8 @@ impl<'a> Lexer<'a> {
             None | Some(Kind::Newline) => Slash::StartsPattern,
             Some(Kind::Number | Kind::Text(_)) => Slash::Divides,
             Some(Kind::Pattern) => Slash::Unclear,
+            // Behind `key in array` the one true awk takes a pattern.
+            Some(Kind::Word(_)) if self.before_last() == Some(Kind::Word("in")) => Slash::Unclear,
             Some(Kind::Word(word)) => match word {
                 "print" | "printf" | "return" | "exit" | "else" | "do" => Slash::StartsPattern,
                 "BEGIN" | "END" | "BEGINFILE" | "ENDFILE" | "break" | "case" | "continue"
@@ -200,6 +214,24 @@ impl<'a> Lexer<'a> {
                 "++" | "--" | "$" | "@" => Slash::Unclear,
                 _ => Slash::StartsPattern,
             },
+        }
+    }
+
+    /// Is a statement that begins with a variable, a field or an element read just now, and nothing else?
+    fn assignable(&self) -> bool {
+        let begins = |before: usize| match before.checked_sub(1).map(|at| self.tokens[at].kind) {
+            None | Some(Kind::Newline | Kind::Sign("{" | "}" | ";")) => true,
+            Some(_) => false,
+        };
+        let Some(last) = self.tokens.len().checked_sub(1) else {
+            return false;
+        };
+        let field = |at: usize| at > 0 && self.tokens[at - 1].kind == Kind::Sign("$");
+        match self.tokens[last].kind {
+            Kind::Word(_) | Kind::Number if field(last) => begins(last - 1),
+            Kind::Word(_) => begins(last),
+            Kind::Sign("]") => self.closed > 0 && begins(self.closed - 1),
+            _ => false,
         }
     }
 
@@ -255,16 +287,19 @@ impl<'a> Lexer<'a> {
             }
             "[" => {
                 self.push(Kind::Sign(sign));
-                self.open.push(Open::Bracket);
+                self.open.push(Open::Bracket(self.tokens.len() - 1));
             }
-            ")" | "]" => {
-                let open = self.open.pop();
-                if (sign == "]") != (open == Some(Open::Bracket)) || open.is_none() {
-                    return Err("its program closes a parenthesis that was not opened");
+            ")" | "]" => match (sign, self.open.pop()) {
+                ("]", Some(Open::Bracket(at))) => {
+                    self.closed = at;
+                    self.push(Kind::Sign(sign));
                 }
-                self.push(Kind::Sign(sign));
-                self.after_condition = open == Some(Open::Condition);
-            }
+                (")", Some(open @ (Open::Condition | Open::Parenthesis))) => {
+                    self.push(Kind::Sign(sign));
+                    self.after_condition = open == Open::Condition;
+                }
+                _ => return Err("its program closes a parenthesis that was not opened"),
+            },
             _ => self.push(Kind::Sign(sign)),
         }
         Ok(())

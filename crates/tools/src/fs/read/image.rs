@@ -3,6 +3,9 @@
 //! A small one goes as it is, byte for byte, once it was found whole. Pictures come from anywhere,
 //! so size is judged by the header before a pixel is decoded, and memory is bounded while it is.
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(super) mod invariants;
+
 use std::{
     io::Cursor,
     path::Path,
@@ -152,7 +155,10 @@ pub(super) fn prepare(bytes: &[u8]) -> Result<Picture, String> {
     let _alone =
         (pixels > LARGE_PIXELS).then(|| LARGE.lock().unwrap_or_else(PoisonError::into_inner));
     // Broken metadata is no reason not to show the picture.
-    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+    let orientation = match format == ImageFormat::WebP && !webp_chunks_fit(bytes) {
+        true => Orientation::NoTransforms,
+        false => decoder.orientation().unwrap_or(Orientation::NoTransforms),
+    };
     let mut image = DynamicImage::from_decoder(decoder).map_err(damaged)?;
     if format == ImageFormat::Jpeg && !jpeg_ends(bytes) {
         return Err(format!(
@@ -290,6 +296,20 @@ fn is_animated(bytes: &[u8], format: ImageFormat) -> bool {
         ImageFormat::WebP => WebPDecoder::new(input).is_ok_and(|decoder| decoder.has_animation()),
         _ => false,
     }
+}
+
+/// Is each chunk as long as it says? The decoder makes room for the metadata, up to 4 GB of it,
+/// before it notices that the file ends.
+fn webp_chunks_fit(bytes: &[u8]) -> bool {
+    let mut at = 12_usize;
+    while let Some([_, _, _, _, size @ ..]) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+        let size = u32::from_le_bytes(*size) as usize;
+        if size > bytes.len() - at - 8 {
+            return false;
+        }
+        at += 8 + size + size % 2;
+    }
+    true
 }
 
 /// The decoder fills a picture that is cut off with grey; its end mark tells the difference.

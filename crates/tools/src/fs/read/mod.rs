@@ -3,26 +3,38 @@
 //! What a file is, its first bytes decide and not its name; only a notebook, which is text as well,
 //! is known by its extension. What was shown counts as seen: it is what lets Edit and Write go on.
 
+mod again;
 mod image;
 mod notebook;
 mod pdf;
 mod text;
 
-use std::{fmt::Write, fs, path::PathBuf};
+use std::{
+    fmt::Write,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use haft_contract::{
     Access, CallContext, Card, Check, Content, Effects, Profile, Tool, ToolError, ToolOutput,
     output::Source, view::plain,
 };
-use haft_journal::{Journal, JournalError};
+use haft_journal::{Journal, JournalError, resolve, respelt};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use again::Found;
+#[cfg(feature = "fuzzing")]
+pub use image::invariants::check as check_image;
 pub use pdf::PdfReader;
 
-use super::{explain, is_missing, is_notebook, missing, profile};
-use crate::{blocking::blocking, paths::shown, words::counted};
+use super::{explain, is_missing, is_notebook, missing, profile, ticket};
+use crate::{
+    blocking::blocking,
+    paths::{shown, spelt},
+    words::counted,
+};
 
 /// Files up to this size are read where the call runs: handing them to another thread costs 20 µs,
 /// which is more than reading 1 KiB (16 µs) and a third of reading this much (70 µs).
@@ -52,7 +64,7 @@ pub(crate) struct Input {
     #[serde(default)]
     #[schemars(range(min = 1))]
     limit: Option<u64>,
-    /// Skip this many characters of the first line; only for reading on in a line that was cut.
+    /// Skip this many characters of the first line or cell; only for reading on in one that was cut.
     #[serde(default)]
     char_offset: Option<u64>,
     /// The pages of a PDF to return, such as "3", "1-5" or "2-5,9"; at most 20 at once.
@@ -90,11 +102,14 @@ impl Tool for Read {
     }
 
     fn effects(&self, input: &Input) -> Effects {
-        if input.file_path.exists() {
-            Effects::reading([input.file_path.clone()])
-        } else {
-            // The error names files that were perhaps meant, so it depends on more than the path.
-            Effects::READS
+        let effects = match input.file_path.exists() {
+            true => Effects::reading([input.file_path.clone()]),
+            // The answer tells of files that were perhaps meant, so it depends on more than the path.
+            false => Effects::READS,
+        };
+        Effects {
+            in_order: true, // a second Read may point to the first
+            ..effects
         }
     }
 
@@ -102,7 +117,7 @@ impl Tool for Read {
         if let Some(pages) = input.pages() {
             pdf::Pages::parse(pages).map_err(ToolError::Refused)?;
         }
-        let path = cx.cwd.join(&input.file_path);
+        let path = meant(input, cx).await?;
         match fs::metadata(&path) {
             Ok(found) if found.is_dir() => {
                 let error = JournalError::IsDirectory { path };
@@ -123,49 +138,17 @@ impl Tool for Read {
         if cx.cancel.is_cancelled() {
             return Err(ToolError::Cancelled);
         }
-        let journal = cx.services.get::<Journal>()?;
-        let path = cx.cwd.join(&input.file_path);
-        let name = shown(&path, &cx.cwd);
-        let request = text::request(input);
-        let mut note = None;
-        if is_notebook(&path) {
-            match notebook::read(&path, &request, cx).await? {
-                notebook::Answer::Cells(output) => return Ok(output),
-                notebook::Answer::ShowAsText(why) => note = Some(why),
-            }
+        let path = meant(input, cx).await?;
+        let found = look(input, &path, cx).await?;
+        let mut output = again::once(found, &path, cx)?;
+        if path != cx.cwd.join(&input.file_path) {
+            let name = spelt(&shown(&path, &cx.cwd));
+            add_note(
+                &mut output,
+                &format!("note: the name of this file is {name}; write it so to change the file"),
+            );
         }
-        // Size 0 may also be a file of /proc, whose reading may take its time.
-        let small = fs::metadata(&path)
-            .is_ok_and(|found| found.is_file() && (1..=READ_DIRECTLY).contains(&found.len()));
-        let read = {
-            let (path, request) = (path.clone(), request.clone());
-            move || journal.read(&path, &request)
-        };
-        let page = if small { read() } else { blocking(read).await? };
-        let page = match page {
-            Err(JournalError::Binary { kind, .. }) if image::is_shown(kind) => {
-                return image::read(&path, cx).await;
-            }
-            Err(JournalError::Binary { kind, .. }) if kind == Some(pdf::KIND) => {
-                let wish = pdf::Wish {
-                    path: &path,
-                    pages: input.pages(),
-                    max_tokens: request.max_tokens,
-                };
-                return pdf::read(&wish, cx).await;
-            }
-            page => page.map_err(|error| ToolError::Failed(explain(error, &cx.cwd)))?,
-        };
-        if input.pages().is_some() {
-            return Err(ToolError::Failed(format!(
-                "{name} is text, and `pages` is only for PDFs: leave it out, or use offset and limit."
-            )));
-        }
-        let mut text = text::answer(&page, &request, &name);
-        if let Some(note) = note.filter(|_| !page.empty) {
-            let _ = write!(text, "\n[{note}]");
-        }
-        Ok(ToolOutput::text(text).with_structured(text::structured(&page, &path)))
+        Ok(output)
     }
 
     fn render_use(&self, input: &Input) -> Option<Card> {
@@ -213,6 +196,101 @@ impl Tool for Read {
         let card = self.render_use(input)?.with_summary(summary);
         Some(plain::result(card, output))
     }
+}
+
+/// The file that is meant: the one that is named or, where there is none, the only one whose name
+/// looks the same. Permission was given for what is named, so that one must lie inside.
+async fn meant(input: &Input, cx: &CallContext) -> Result<PathBuf, ToolError> {
+    let path = cx.cwd.join(&input.file_path);
+    if !fs::metadata(&path).is_err_and(|error| is_missing(&error)) {
+        return Ok(path);
+    }
+    let inside = ticket(Read::NAME, cx);
+    blocking(move || {
+        let is_inside = |alike: &PathBuf| {
+            let resolved = resolve(alike);
+            resolved.is_ok_and(|resolved| inside.covers(&resolved.real))
+        };
+        respelt(&path).filter(is_inside).unwrap_or(path)
+    })
+    .await
+}
+
+/// Adds a note to what the model reads.
+fn add_note(output: &mut ToolOutput, note: &str) {
+    let mut texts = output
+        .content
+        .iter_mut()
+        .rev()
+        .filter_map(|block| match block {
+            Content::Text { text } => Some(text),
+            _ => None,
+        });
+    match texts.next() {
+        // Writing to a string cannot fail.
+        Some(text) => drop(write!(text, "\n[{note}]")),
+        None => output.content.push(Content::text(format!("[{note}]"))),
+    }
+}
+
+/// Reads the file as what it turns out to be.
+async fn look(input: &Input, path: &Path, cx: &CallContext) -> Result<Found, ToolError> {
+    let journal = cx.services.get::<Journal>()?;
+    let name = shown(path, &cx.cwd);
+    let request = text::request(input);
+    let mut note = None;
+    if is_notebook(path) {
+        match notebook::read(path, &request, cx).await? {
+            notebook::Answer::Cells(found) => return Ok(found),
+            notebook::Answer::ShowAsText(why) => note = Some(why),
+        }
+    }
+    // Size 0 may also be a file of /proc, whose reading may take its time.
+    let small = fs::metadata(path)
+        .is_ok_and(|found| found.is_file() && (1..=READ_DIRECTLY).contains(&found.len()));
+    let read = {
+        let (path, request) = (path.to_path_buf(), request.clone());
+        move || journal.read(&path, &request)
+    };
+    let page = if small { read() } else { blocking(read).await? };
+    let page = match page {
+        Err(JournalError::Binary { kind, .. }) if image::is_shown(kind) => {
+            return Ok(Found {
+                output: image::read(path, cx).await?,
+                part: Some("the image".to_owned()),
+            });
+        }
+        Err(JournalError::Binary { kind, .. }) if kind == Some(pdf::KIND) => {
+            let wish = pdf::Wish {
+                path,
+                pages: input.pages(),
+                max_tokens: request.max_tokens,
+            };
+            let part = match input.pages() {
+                Some(pages) => format!("pages {pages}"),
+                None => "the document".to_owned(),
+            };
+            return Ok(Found {
+                output: pdf::read(&wish, cx).await?,
+                // With more room the same pages may show more of themselves.
+                part: (!input.allow_large).then_some(part),
+            });
+        }
+        page => page.map_err(|error| ToolError::Failed(explain(error, &cx.cwd)))?,
+    };
+    if input.pages().is_some() {
+        return Err(ToolError::Failed(format!(
+            "{name} is text, and `pages` is only for PDFs: leave it out, or use offset and limit."
+        )));
+    }
+    let mut text = text::answer(&page, &request, &name);
+    if let Some(note) = note.filter(|_| !page.empty) {
+        let _ = write!(text, "\n[{note}]");
+    }
+    Ok(Found {
+        output: ToolOutput::text(text).with_structured(text::structured(&page, path)),
+        part: (!page.empty).then(|| text::range(&page, &request, None)),
+    })
 }
 
 /// A picture as content.

@@ -3,14 +3,14 @@
 use std::{fmt::Write, path::Path};
 
 use data_encoding::BASE64;
-use haft_contract::{CallContext, Content, ToolError, ToolOutput};
+use haft_contract::{CallContext, Content, ToolError};
 use haft_journal::{
     Extent, Journal, NOTEBOOK_LIMIT, PageRequest, estimate_tokens,
     notebook::{Cell, Notebook, NotebookError, Output},
 };
 use serde_json::{Value, json};
 
-use super::{image, output, picture};
+use super::{again::Found, image, output, picture};
 use crate::{blocking::blocking, fs::explain};
 
 /// Longer outputs are cut (spec tools.md §1).
@@ -19,7 +19,7 @@ const OUTPUT_CHARS: usize = 2_000;
 const PICTURE_TOKENS: u64 = 1_600;
 
 pub(super) enum Answer {
-    Cells(ToolOutput),
+    Cells(Found),
     /// It is no notebook, for this reason, but may still be text.
     ShowAsText(String),
 }
@@ -40,8 +40,8 @@ pub(super) async fn read(
             Err(error) => return Ok(Answer::ShowAsText(as_text(&error))),
         };
         let shown = Shown::of(&notebook, &request)?;
-        let whole = shown.to_the_end && request.offset.unwrap_or(0) <= 1;
-        let extent = match whole || request.offset.is_some() || request.limit.is_some() {
+        let is_named = request.offset.is_some() || request.limit.is_some();
+        let extent = match shown.is_whole || is_named {
             true => Extent::Whole, // as for text: who named a range knows that there is more
             false => Extent::Part,
         };
@@ -49,9 +49,10 @@ pub(super) async fn read(
             "filePath": path.to_string_lossy(),
             "cells": shown.cells,
         }});
+        let part = shown.part.clone().filter(|_| !shown.is_cut);
         let output = output(shown.content(), structured);
         journal.saw(raw, extent);
-        Ok(Answer::Cells(output))
+        Ok(Answer::Cells(Found { output, part }))
     })
     .await?
 }
@@ -61,29 +62,30 @@ fn as_text(error: &NotebookError) -> String {
 }
 
 /// What is shown of a notebook.
+#[derive(Default)]
 struct Shown {
     blocks: Vec<Content>,
     /// The text since the last picture.
     text: String,
     cells: Vec<Value>,
     tokens: u64,
-    to_the_end: bool,
+    /// Which cells, such as `cells 1–3`; `None` if there are none.
+    part: Option<String>,
+    /// Not even the first cell fits.
+    is_cut: bool,
+    is_whole: bool,
 }
 
 impl Shown {
     fn of(notebook: &Notebook<'_>, request: &PageRequest) -> Result<Self, ToolError> {
-        let mut shown = Self {
-            blocks: Vec::new(),
-            text: String::new(),
-            cells: Vec::new(),
-            tokens: 0,
-            to_the_end: true,
-        };
+        let mut shown = Self::default();
         let total = notebook.len();
         if notebook.is_empty() {
-            shown.text = "<system-reminder>The notebook has no cells. NotebookEdit with edit_mode \
-                          insert adds the first.</system-reminder>"
-                .to_owned();
+            shown.is_whole = true;
+            shown.push(
+                "<system-reminder>The notebook has no cells. NotebookEdit with edit_mode insert adds \
+                 the first.</system-reminder>",
+            );
             return Ok(shown);
         }
         let first = usize::try_from(request.offset.unwrap_or(1).max(1)).unwrap_or(usize::MAX);
@@ -98,13 +100,34 @@ impl Shown {
         let language = notebook.language();
         let mut last = first - 1;
         for cell in notebook.cells().skip(first - 1).take(limit) {
-            if !shown.add(&cell, language.as_deref(), request, last + 1 == first) {
+            let source = cell.source();
+            let from = match last + 1 == first {
+                true => skipped(&source, first, request.char_offset)?,
+                false => 0,
+            };
+            let wanted = Wanted {
+                cell: &cell,
+                number: last + 1,
+                source: &source,
+                from,
+                is_first: last + 1 == first,
+            };
+            if !shown.add(&wanted, language.as_deref(), request.max_tokens) {
                 break;
             }
             last += 1;
         }
-        shown.to_the_end = last == total;
-        if first > 1 || last < total {
+        let from_the_start = first == 1 && request.char_offset == 0;
+        shown.is_whole = from_the_start && last == total && !shown.is_cut;
+        let from = match request.char_offset {
+            0 => String::new(),
+            skipped => format!(", the first from character {}", skipped + 1),
+        };
+        let cells = match first == last {
+            true => format!("cell {first}"),
+            false => format!("cells {first}–{last}"),
+        };
+        if !from_the_start || last < total {
             let partial = match request.offset.is_none() && request.limit.is_none() {
                 true => "PARTIAL view: ",
                 false => "",
@@ -113,66 +136,63 @@ impl Shown {
                 true => format!("continue with offset {}", last + 1),
                 false => "the end of the notebook".to_owned(),
             };
-            let cells = match first == last {
-                true => format!("cell {first}"),
-                false => format!("cells {first}–{last}"),
-            };
-            let _ = write!(shown.text, "\n[{partial}{cells} of {total}; {next}]");
+            shown.push(&format!("[{partial}{cells} of {total}{from}; {next}]"));
         }
+        shown.part = Some(cells + &from);
         Ok(shown)
     }
 
     /// Adds a cell, unless it would be too much; the first one always comes, cut if need be.
-    fn add(
-        &mut self,
-        cell: &Cell<'_>,
-        language: Option<&str>,
-        request: &PageRequest,
-        is_first: bool,
-    ) -> bool {
-        let (name, kind, source) = (cell.name(), cell.kind(), cell.source());
-        let left = request.max_tokens.saturating_sub(self.tokens);
-        let cost = estimate_tokens(source.len() as u64) + 20;
-        if cost > left && !is_first {
+    fn add(&mut self, wanted: &Wanted<'_>, language: Option<&str>, max_tokens: u64) -> bool {
+        let Wanted { cell, source, .. } = wanted;
+        let (name, kind, rest) = (cell.name(), cell.kind(), &source[wanted.from..]);
+        let left = max_tokens.saturating_sub(self.tokens);
+        let mut cost = estimate_tokens(rest.len() as u64) + 20;
+        if cost > left && !wanted.is_first {
             return false;
         }
-        let mut text = format!("<cell id=\"{name}\"><cell_type>{kind}</cell_type>");
         // Bytes to tokens is 7 to 2, see `estimate_tokens`.
         let room = usize::try_from(left.saturating_mul(7) / 2).unwrap_or(usize::MAX);
-        let kept = &source[..source.floor_char_boundary(room)];
-        text.push_str(kept);
-        if kept.len() < source.len() {
+        let kept = &rest[..rest.floor_char_boundary(room)];
+        let mut text = format!("<cell id=\"{name}\"><cell_type>{kind}</cell_type>{kept}");
+        let mut outputs = Vec::new();
+        if kept.len() < rest.len() {
+            self.is_cut = true;
+            let next = source[..wanted.from + kept.len()].chars().count();
             let _ = write!(
                 text,
-                "[cut: the source has {} characters, too many for one answer; use a shell command \
-                 such as jq for the rest]",
-                source.chars().count()
+                " [cut: the source has {} characters; read on with offset {}, char_offset {next}]",
+                source.chars().count(),
+                wanted.number
             );
-        }
-        let _ = write!(text, "</cell id=\"{name}\">");
-        let mut cost = cost;
-        let mut outputs = Vec::new();
-        for output in cell.outputs() {
-            let block = match output {
-                Output::Text { text } => Content::text(cut(text)),
-                Output::Image { media_type, data } => as_picture(&media_type, &data),
-            };
-            cost += match &block {
-                Content::Text { text } => estimate_tokens(text.len() as u64),
-                _ => PICTURE_TOKENS,
-            };
-            outputs.push(block);
-            if cost > left {
-                break;
+        } else {
+            let all = cell.outputs();
+            let count = all.len();
+            for output in all {
+                let block = match output {
+                    Output::Text { text } => Content::text(cut(text)),
+                    Output::Image { media_type, data } => as_picture(&media_type, &data),
+                };
+                cost += match &block {
+                    Content::Text { text } => estimate_tokens(text.len() as u64),
+                    _ => PICTURE_TOKENS,
+                };
+                if cost > left && !wanted.is_first {
+                    return false;
+                }
+                if cost > left {
+                    self.is_cut = true;
+                    outputs.push(Content::text(format!(
+                        "[{} of {count} outputs of this cell do not fit into one answer: try \
+                         allow_large, or a shell command such as jq]",
+                        count - outputs.len()
+                    )));
+                    break;
+                }
+                outputs.push(block);
             }
         }
-        if cost > left && !is_first {
-            return false;
-        }
-        if cost > left && cell.outputs().len() > outputs.len() {
-            let more = "[more outputs of this cell do not fit into one answer]";
-            outputs.push(Content::text(more));
-        }
+        let _ = write!(text, "</cell id=\"{name}\">");
         self.tokens += cost;
         let values: Vec<Value> = outputs.iter().map(value).collect();
         self.push(&text);
@@ -211,6 +231,31 @@ impl Shown {
     fn content(mut self) -> Vec<Content> {
         self.flush();
         self.blocks
+    }
+}
+
+/// A cell to be shown.
+struct Wanted<'a> {
+    cell: &'a Cell<'a>,
+    /// Its place, from 1.
+    number: usize,
+    source: &'a str,
+    /// Where in the source to begin, in bytes.
+    from: usize,
+    is_first: bool,
+}
+
+/// Where a source goes on after this many characters.
+fn skipped(source: &str, cell: usize, characters: u64) -> Result<usize, ToolError> {
+    let count = usize::try_from(characters).unwrap_or(usize::MAX);
+    match source.char_indices().nth(count) {
+        Some((at, _)) => Ok(at),
+        None if count == 0 => Ok(0),
+        None => Err(ToolError::Failed(format!(
+            "char_offset {characters} is past the end: the source of cell {cell} has {} characters. \
+             Use a smaller one, or go on with the next cell.",
+            source.chars().count()
+        ))),
     }
 }
 

@@ -68,31 +68,37 @@ pub(super) fn answer(page: &Page, request: &PageRequest, name: &str) -> String {
     text
 }
 
-/// Which lines these are, unless they are the whole file.
+/// Which lines these are, `of` how many if that is of interest.
+pub(super) fn range(page: &Page, request: &PageRequest, of: Option<u64>) -> String {
+    let mut range = match page.first == page.last {
+        true => format!("line {}", page.first),
+        false => format!("lines {}–{}", page.first, page.last),
+    };
+    // Writing to a string cannot fail.
+    if let Some(total) = of {
+        let _ = write!(range, " of {total}");
+    }
+    if request.char_offset > 0 {
+        let first = match page.first == page.last {
+            true => "",
+            false => ", the first",
+        };
+        let _ = write!(range, "{first} from character {}", request.char_offset + 1);
+    }
+    range
+}
+
+/// Which lines these are and how to go on, unless they are the whole file.
 fn position(page: &Page, request: &PageRequest) -> Option<String> {
     let all_lines = page.first <= 1 && page.next_offset.is_none();
-    if all_lines && !page.truncated_by_size && request.char_offset == 0 {
+    if all_lines && !page.unended && request.char_offset == 0 {
         return None;
     }
     let mut note = String::new();
     if page.sight.partial {
         note.push_str("PARTIAL view: ");
     }
-    let _ = match page.first == page.last {
-        true => write!(note, "line {}", page.first),
-        false => write!(note, "lines {}–{}", page.first, page.last),
-    };
-    if let Some(total) = page.total_lines {
-        let _ = write!(note, " of {total}");
-    }
-    if request.char_offset > 0 {
-        let first = if page.first == page.last {
-            ""
-        } else {
-            ", the first"
-        };
-        let _ = write!(note, "{first} from character {}", request.char_offset + 1);
-    }
+    note.push_str(&range(page, request, page.total_lines));
     if page.truncated_by_tokens {
         let _ = write!(note, ", as many as fit into {} tokens", request.max_tokens);
     }
@@ -100,9 +106,7 @@ fn position(page: &Page, request: &PageRequest) -> Option<String> {
         Some(next) => {
             let _ = write!(note, "; continue with offset {next}");
         }
-        None if page.truncated_by_size => {
-            note.push_str("; the rest of this special file is not read")
-        }
+        None if page.unended => note.push_str("; the rest of this special file is not read"),
         None => note.push_str("; the end of the file"),
     }
     Some(note)
@@ -127,7 +131,7 @@ fn peculiarities(page: &Page) -> Option<String> {
         BreakStyle::None | BreakStyle::Lf => {}
     }
     let shows_the_end = page.next_offset.is_none();
-    if facts.final_newline == Some(false) && shows_the_end && !page.truncated_by_size {
+    if facts.final_newline == Some(false) && shows_the_end {
         notes.push("no line break at the end of the file".to_owned());
     }
     let indents = |start: &str| page.lines.iter().any(|line| line.text.starts_with(start));

@@ -1,0 +1,29 @@
+//! How much a search works, counted in steps of about one byte looked at.
+//!
+//! Only tests count: whether work grows with the square of a text must not be told by a clock. What
+//! loops over a text in `edit` and `lines` spends here what it looks at.
+
+#[cfg(test)]
+use std::cell::Cell;
+
+#[cfg(test)]
+thread_local! {
+    static STEPS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Counts what is looked at; nothing, outside of tests.
+#[inline(always)]
+pub(crate) fn spend(steps: usize) {
+    #[cfg(test)]
+    STEPS.set(STEPS.get().saturating_add(steps));
+    #[cfg(not(test))]
+    let _ = steps;
+}
+
+/// The steps that this work takes.
+#[cfg(test)]
+pub(crate) fn steps_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
+    let before = STEPS.replace(0);
+    let result = work();
+    (result, STEPS.replace(before))
+}

@@ -1,0 +1,136 @@
+//! Files that say they are empty and are not (`/proc`, `/sys`): read up to a cap, and not for ever.
+//!
+//! Such a read can wait for something that never happens. It runs on a thread of its own: if it does
+//! not come back, that thread is all that is lost.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// No more is read of such a file.
+pub(crate) const CAP: usize = 256 << 10;
+const PATIENCE: Duration = Duration::from_secs(2);
+const PIECE: usize = 64 << 10;
+
+/// What came of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Special {
+    pub(crate) bytes: Vec<u8>,
+    /// That is all of it.
+    pub(crate) ended: bool,
+}
+
+/// Reads an opened file whose size says nothing.
+pub(crate) fn read_special(file: &File) -> io::Result<Special> {
+    read_within(file.try_clone()?, CAP, PATIENCE)
+}
+
+fn read_within(
+    mut source: impl Read + Send + 'static,
+    cap: usize,
+    patience: Duration,
+) -> io::Result<Special> {
+    let (sender, pieces) = mpsc::channel();
+    thread::Builder::new().spawn(move || {
+        let mut buffer = vec![0; PIECE];
+        let mut sent = 0;
+        while sent <= cap {
+            let piece = match source.read(&mut buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                result => result.map(|count| buffer[..count].to_vec()),
+            };
+            let is_last = piece.as_ref().map_or(true, Vec::is_empty);
+            sent += piece.as_ref().map_or(0, Vec::len);
+            if sender.send(piece).is_err() || is_last {
+                return; // nobody waits any more, or there is nothing more
+            }
+        }
+    })?;
+    let deadline = Instant::now() + patience;
+    let mut bytes = Vec::new();
+    let ended = loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match pieces.recv_timeout(left) {
+            Ok(Ok(piece)) if piece.is_empty() => break true,
+            Ok(Ok(piece)) => bytes.extend_from_slice(&piece),
+            // What was opened without waiting says so when it has nothing now.
+            Ok(Err(error)) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+            Ok(Err(_)) | Err(RecvTimeoutError::Timeout) if bytes.is_empty() => {
+                let seconds = patience.as_secs_f64();
+                let text = format!("it gave nothing, and more than {seconds} s are not waited");
+                return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+            }
+            Ok(Err(_)) | Err(_) => break false,
+        }
+        if bytes.len() > cap {
+            bytes.truncate(cap);
+            break false;
+        }
+    };
+    Ok(Special { bytes, ended })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    const SHORT: Duration = Duration::from_millis(50);
+    const LONG: Duration = Duration::from_secs(600);
+
+    #[test]
+    fn what_ends_is_read_to_its_end() {
+        let special = |bytes: &[u8], ended| Special {
+            bytes: bytes.to_vec(),
+            ended,
+        };
+        let cases: [(&[u8], Special); 4] = [
+            (b"", special(b"", true)),
+            (b"abc", special(b"abc", true)),
+            (b"abcd", special(b"abcd", true)),
+            (b"abcde", special(b"abcd", false)),
+        ];
+        for (content, expected) in cases {
+            let source = io::Cursor::new(content.to_vec());
+            assert_eq!(read_within(source, 4, LONG).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn what_never_ends_is_cut_and_what_never_comes_is_not_waited_for() {
+        let endless = read_within(io::repeat(b'x'), 100_000, LONG).unwrap();
+        assert_eq!((endless.bytes.len(), endless.ended), (100_000, false));
+
+        let (silent, _writer) = io::pipe().unwrap();
+        let error = read_within(silent, CAP, SHORT).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(error.to_string().contains("0.05 s"), "{error}");
+
+        let (slow, mut writer) = io::pipe().unwrap();
+        writer.write_all(b"the beginning").unwrap();
+        let beginning = read_within(slow, CAP, SHORT).unwrap();
+        assert_eq!(beginning.bytes, b"the beginning");
+        assert!(!beginning.ended);
+    }
+
+    #[test]
+    fn what_has_nothing_now_is_not_waited_for_either() {
+        struct Nothing(bool);
+        impl Read for Nothing {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                if std::mem::take(&mut self.0) {
+                    buffer[0] = b'x';
+                    return Ok(1);
+                }
+                Err(io::ErrorKind::WouldBlock.into())
+            }
+        }
+        let some = read_within(Nothing(true), CAP, LONG).unwrap();
+        assert_eq!((some.bytes.as_slice(), some.ended), (&b"x"[..], false));
+        let none = read_within(Nothing(false), CAP, LONG).unwrap_err();
+        assert_eq!(none.kind(), io::ErrorKind::TimedOut);
+    }
+}

@@ -1,0 +1,279 @@
+//! What is disturbed: one mutation of a small project, from a state that the parent sets up.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use haft_journal::edit::Change;
+use haft_journal::{
+    ContentHash, FileChange, Journal, JournalError, Limits, Mode, PageRequest, Ticket, Which,
+};
+use rustix::fs::{XattrFlags, setxattr};
+
+use crate::strace;
+
+/// The call that is disturbed.
+pub(super) const CALL: &str = "the-call";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scene {
+    /// 1 MB, through a link, with an owner and attributes to keep; the first change of a session.
+    Edit,
+    /// Two names of one file, so it is written in place; it becomes shorter.
+    EditLinked,
+    /// The same, becoming longer.
+    EditLinkedLonger,
+    /// In directories that are missing.
+    WriteNew,
+    Overwrite,
+    /// Three files at once; one of them is written in place.
+    ReplaceInFiles,
+    UndoEdit,
+    /// A file goes, and the directories that were made for it.
+    UndoCreation,
+    /// What undoing everything took away comes back: a file in its directories, and another content.
+    UndoOfUndo,
+    /// The journal is over its limits: the oldest changes are dropped.
+    DropOldest,
+    /// The next start after [`Scene::ReplaceInFiles`] was killed half-way.
+    Recovery,
+}
+
+impl Scene {
+    pub(super) const ALL: [Self; 11] = [
+        Self::Edit,
+        Self::EditLinked,
+        Self::EditLinkedLonger,
+        Self::WriteNew,
+        Self::Overwrite,
+        Self::ReplaceInFiles,
+        Self::UndoEdit,
+        Self::UndoCreation,
+        Self::UndoOfUndo,
+        Self::DropOldest,
+        Self::Recovery,
+    ];
+
+    pub(super) fn named(name: &str) -> Self {
+        let mut all = Self::ALL.into_iter();
+        all.find(|scene| format!("{scene:?}") == name).unwrap()
+    }
+
+    /// May a file be found half written until the next start?
+    pub(super) fn is_in_place(self) -> bool {
+        matches!(
+            self,
+            Self::EditLinked | Self::EditLinkedLonger | Self::ReplaceInFiles | Self::Recovery
+        )
+    }
+
+    pub(super) fn set_up(self, folder: &Path) {
+        let work = work(folder);
+        fs::create_dir_all(&work).unwrap();
+        let at = |name: &str| work.join(name);
+        match self {
+            Self::Edit => {
+                fs::write(at("file"), large()).unwrap();
+                symlink("file", at("link")).unwrap();
+                dress(&at("file"));
+            }
+            Self::EditLinked | Self::EditLinkedLonger => {
+                fs::write(at("file"), lines(100)).unwrap();
+                fs::hard_link(at("file"), at("twin")).unwrap();
+                dress(&at("file"));
+            }
+            Self::WriteNew => {}
+            Self::Overwrite => {
+                fs::write(at("file"), lines(100)).unwrap();
+                dress(&at("file"));
+            }
+            Self::ReplaceInFiles => {
+                for name in ["a", "b", "c"] {
+                    fs::write(at(name), format!("{name}\n{}", lines(50))).unwrap();
+                }
+                fs::hard_link(at("b"), at("twin")).unwrap();
+                dress(&at("a"));
+            }
+            Self::UndoEdit => {
+                fs::write(at("file"), lines(100)).unwrap();
+                dress(&at("file"));
+                edit(&journal(folder), "first", &at("file"), "line 7 ", "LINE 7 ").unwrap();
+            }
+            Self::UndoCreation => {
+                let made = at("made/deep/file");
+                journal(folder)
+                    .write(&ticket(folder, "first"), &made, "new\n")
+                    .unwrap();
+                dress(&made);
+            }
+            Self::UndoOfUndo => {
+                fs::write(at("file"), lines(100)).unwrap();
+                let journal = journal(folder);
+                let made = at("a/deep/file");
+                journal
+                    .write(&ticket(folder, "first"), &made, "new\n")
+                    .unwrap();
+                dress(&made);
+                edit(&journal, "second", &at("file"), "line 7 ", "LINE 7 ").unwrap();
+                let all = Which::Since(UNIX_EPOCH);
+                journal
+                    .undo(&ticket(folder, "third"), &all, Mode::Apply)
+                    .unwrap();
+            }
+            Self::DropOldest => {
+                fs::write(at("file"), lines(100)).unwrap();
+                let journal = journal(folder);
+                for number in 0..4 {
+                    let (old, new) = (format!("line {number} "), format!("LINE {number} "));
+                    edit(&journal, &format!("c{number}"), &at("file"), &old, &new).unwrap();
+                }
+            }
+            Self::Recovery => {
+                Self::ReplaceInFiles.set_up(folder);
+                // Files are renamed by this call, kept contents by another: this is the last file.
+                let killed = super::child(
+                    Self::ReplaceInFiles,
+                    folder,
+                    &["renameat:signal=SIGKILL:when=2".to_owned()],
+                );
+                assert!(killed.killed && killed.began, "{killed:?}");
+            }
+        }
+    }
+
+    /// In the child: gets ready, begins, and does it.
+    pub(super) fn act(self, folder: &Path) -> Result<(), JournalError> {
+        let at = |name: &str| work(folder).join(name);
+        if self == Self::Recovery {
+            strace::say("begin");
+            let _ = journal(folder);
+            return Ok(());
+        }
+        let journal = journal(folder);
+        let ticket = ticket(folder, CALL);
+        let read = |name: &str| {
+            let request = PageRequest {
+                limit: Some(10_000),
+                ..PageRequest::default()
+            };
+            journal.read(&at(name), &request).unwrap();
+        };
+        let change = |name: &str, old: &str, new: &str| {
+            read(name);
+            strace::say("begin");
+            let change = Change {
+                old,
+                new,
+                replace_all: false,
+            };
+            journal.edit(&ticket, &at(name), &change).map(drop)
+        };
+        match self {
+            Self::Edit => change("link", "line 9000 ", "another line here "),
+            Self::EditLinked => change("file", &lines(100), &lines(30).replace("line", "L")),
+            Self::EditLinkedLonger => change("file", &lines(100), &lines(150).replace("line", "L")),
+            Self::WriteNew => {
+                strace::say("begin");
+                let path = at("new/deep/file");
+                journal.write(&ticket, &path, "content\n").map(drop)
+            }
+            Self::Overwrite => {
+                read("file");
+                strace::say("begin");
+                journal
+                    .write(&ticket, &at("file"), "all of it is new\n")
+                    .map(drop)
+            }
+            Self::ReplaceInFiles => {
+                let all = ["a", "b", "c"].map(|name| {
+                    let old = fs::read_to_string(at(name)).unwrap();
+                    FileChange {
+                        path: at(name),
+                        expected: ContentHash::of(old.as_bytes()),
+                        content: old.replace("line", "replaced").into_bytes(),
+                    }
+                });
+                strace::say("begin");
+                journal.apply_all(&ticket, all.to_vec()).map(drop)
+            }
+            Self::UndoEdit | Self::UndoCreation | Self::UndoOfUndo => {
+                let which = match self {
+                    Self::UndoOfUndo => Which::Unit("third".to_owned()),
+                    _ => Which::Last,
+                };
+                strace::say("begin");
+                journal.undo(&ticket, &which, Mode::Apply).map(drop)
+            }
+            Self::DropOldest => {
+                let limits = Limits {
+                    units: 3,
+                    ..Limits::default()
+                };
+                let journal = self::journal(folder).with_undo_limits(limits);
+                let path = at("file");
+                journal.read(&path, &PageRequest::default()).unwrap();
+                strace::say("begin");
+                let change = Change {
+                    old: "line 50 ",
+                    new: "LINE 50 ",
+                    replace_all: false,
+                };
+                journal.edit(&ticket, &path, &change).map(drop)
+            }
+            Self::Recovery => Ok(()),
+        }
+    }
+}
+
+pub(super) fn work(folder: &Path) -> PathBuf {
+    folder.join("work")
+}
+
+/// What every start does.
+pub(super) fn journal(folder: &Path) -> Journal {
+    Journal::new(None).with_undo(folder.join("undo"))
+}
+
+pub(super) fn ticket(folder: &Path, call: &str) -> Ticket {
+    Ticket::new(call, "Fault", [work(folder)])
+}
+
+fn edit(
+    journal: &Journal,
+    call: &str,
+    path: &Path,
+    old: &str,
+    new: &str,
+) -> Result<(), JournalError> {
+    journal.read(path, &PageRequest::default())?;
+    let change = Change {
+        old,
+        new,
+        replace_all: false,
+    };
+    let ticket = Ticket::unconfined(call, "Edit");
+    journal.edit(&ticket, path, &change).map(drop)
+}
+
+/// Attributes to be kept, as far as they may be set here.
+fn dress(path: &Path) {
+    let _ = chown(path, Some(12_345), Some(54_321)); // only root may
+    let _ = setxattr(path, "user.k", b"value", XattrFlags::empty());
+    fs::set_permissions(path, Permissions::from_mode(0o640)).unwrap();
+}
+
+pub(super) fn lines(count: usize) -> String {
+    (0..count)
+        .map(|line| format!("line {line} ================\n"))
+        .collect()
+}
+
+fn large() -> String {
+    let filling = "=".repeat(48);
+    let text: String = (0..17_000)
+        .map(|line| format!("line {line} {filling}\n"))
+        .collect();
+    assert!(text.len() > 1_000_000);
+    text
+}

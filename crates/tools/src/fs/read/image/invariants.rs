@@ -1,0 +1,74 @@
+//! What holds for every file that claims to be a picture: for the seeds and the fuzz target `image`.
+
+use data_encoding::BASE64;
+use image::ImageReader;
+
+use super::{ENCODED_LIMIT, LONG_SIDE, PIXELS, SENT_BYTES, prepare};
+
+/// Prepares it to be sent; panics if a promise is broken.
+#[cfg_attr(
+    not(feature = "fuzzing"),
+    expect(unreachable_pub, reason = "only the fuzz targets reach it")
+)]
+pub fn check(bytes: &[u8]) {
+    let picture = match prepare(bytes) {
+        Ok(picture) => picture,
+        Err(error) => {
+            let is_short = (10..600).contains(&error.len());
+            assert!(is_short && error.ends_with('.'), "{error}");
+            return;
+        }
+    };
+    assert!(picture.base64.len() < ENCODED_LIMIT);
+    let sent = BASE64.decode(picture.base64.as_bytes());
+    let sent = sent.expect("base 64");
+    assert_eq!(sent.len(), picture.sent_bytes);
+    assert_eq!(bytes.len(), picture.original_bytes);
+    let (width, height) = picture.original;
+    assert!(u64::from(width) * u64::from(height) <= PIXELS);
+    let (width, height) = picture.sent;
+    assert!((1..=LONG_SIDE).contains(&width) && (1..=LONG_SIDE).contains(&height));
+    let format = image::guess_format(&sent).expect("a format");
+    assert_eq!(format.to_mime_type(), picture.media_type);
+    let reader = ImageReader::with_format(std::io::Cursor::new(&sent), format);
+    let found = reader.into_dimensions().expect("a header");
+    assert_eq!(found, picture.sent);
+    if sent != bytes {
+        // What we made ourselves can be decoded.
+        let decoded = image::load_from_memory(&sent).expect("a picture");
+        assert_eq!((decoded.width(), decoded.height()), picture.sent);
+    } else {
+        assert!(bytes.len() <= SENT_BYTES && picture.sent == picture.original);
+    }
+    assert!(picture.words().contains(picture.name));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEEDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/image");
+
+    #[test]
+    fn the_seeds_of_the_fuzz_target_keep_every_promise() {
+        let mut count = 0;
+        for entry in std::fs::read_dir(SEEDS).unwrap() {
+            check(&std::fs::read(entry.unwrap().path()).unwrap());
+            count += 1;
+        }
+        assert!(count >= 20, "only {count} seeds");
+    }
+
+    #[test]
+    fn no_room_is_made_for_what_is_not_there() {
+        for (name, fits) in [
+            ("webp_extended", true),
+            ("webp_moving", true),
+            ("webp_cut", false),
+            ("webp_exif_too_long", false),
+        ] {
+            let bytes = std::fs::read(format!("{SEEDS}/{name}")).unwrap();
+            assert_eq!(super::super::webp_chunks_fit(&bytes), fits, "{name}");
+        }
+    }
+}
