@@ -106,6 +106,7 @@ impl Parser<'_> {
         self.enter()?;
         let outer = mem::take(&mut self.documents);
         let substitution = mem::replace(&mut self.in_substitution, true);
+        let list = mem::replace(&mut self.in_substituted_list, false);
         self.gap()?;
         let start = self.at;
         let timed = self.at_bare("time");
@@ -117,6 +118,7 @@ impl Parser<'_> {
         self.expect(b')', "at the end of a substitution")?;
         self.documents = outer;
         self.in_substitution = substitution;
+        self.in_substituted_list = list;
         self.leave();
         Ok(script)
     }

@@ -92,6 +92,7 @@ pub fn parse(line: &str) -> Result<Script, SyntaxError> {
         },
         documents: Documents::default(),
         in_substitution: false,
+        in_substituted_list: false,
         odd_braces: false,
         expansions: 0,
     };
@@ -134,6 +135,8 @@ struct Parser<'t> {
     documents: Documents,
     /// Inside `$( )`, `<( )` or `>( )`, where bash also ends a here-document at `TAG)`.
     in_substitution: bool,
+    /// Inside `name=( )` inside such a thing, where bash loses track of backslashes.
+    in_substituted_list: bool,
     /// The word being read holds something that makes bash's brace expansion lose track of quotes.
     odd_braces: bool,
     /// Expansions seen so far: tells whether a stretch had any.

@@ -6,6 +6,7 @@
 //! - `accepted`: bash accepts what we accept, and prints it back as the same tree (`normal`)
 //! - `executed`: what bash runs is in the tree
 //! - `second`: another parser finds the same commands
+//! - `trees`: a random tree is read again from its text (`write`)
 //! - `random`: any text; `spans`: what must hold for the places in a tree
 
 #![expect(
@@ -22,3 +23,5 @@ mod normal;
 mod random;
 mod second;
 mod spans;
+mod trees;
+mod write;
