@@ -222,24 +222,20 @@ pub(crate) fn script() -> BoxedStrategy<Script> {
         ]);
         prop::collection::vec((pipeline, separator), 1..3).prop_map(|items| {
             let last = items.len() - 1;
-            let item = |(index, ((negated, timed, commands), then)): (
-                usize,
-                ((bool, bool, Vec<(Kind, Vec<Redirect>)>), Separator),
-            )| Item {
-                pipeline: Pipeline {
-                    span: NOWHERE,
-                    negated,
-                    timed: timed && negated,
-                    commands: commands.into_iter().map(command_of).collect(),
-                },
-                then: match then {
-                    Separator::And | Separator::Or if index == last => Separator::Sequence,
-                    then => then,
-                },
-            };
-            Script {
-                items: items.into_iter().enumerate().map(item).collect(),
+            let mut script = Script::default();
+            for (index, ((negated, timed, commands), then)) in items.into_iter().enumerate() {
+                let dangling = index == last && matches!(then, Separator::And | Separator::Or);
+                script.items.push(Item {
+                    pipeline: Pipeline {
+                        span: NOWHERE,
+                        negated,
+                        timed: timed && negated,
+                        commands: commands.into_iter().map(command_of).collect(),
+                    },
+                    then: if dangling { Separator::Sequence } else { then },
+                });
             }
+            script
         })
     })
     .boxed()
