@@ -34,7 +34,20 @@ impl Parser<'_> {
                 return Err(self.unexpected("`$'` or `$\"` inside `((`"));
             }
             Some(b'\'') if quote == Quote::None => return self.ansi_quoted(start, pieces),
-            Some(b'"') if quote == Quote::None => return self.double_quoted(start, pieces),
+            Some(b'"') if quote == Quote::None => {
+                // Bash evaluates the translation, if the variable names a file that has one.
+                pieces.push(Piece {
+                    start,
+                    end: self.at,
+                    quoted: true,
+                    kind: PartKind::Parameter(Parameter {
+                        name: "TEXTDOMAIN".to_owned(),
+                        operation: ParameterOperation::Evaluates,
+                    }),
+                });
+                let start = self.at;
+                return self.double_quoted(start, pieces);
+            }
             Some(byte) if starts_name(byte) => plain(self.name()),
             Some(byte @ (b'0'..=b'9' | b'$' | b'#' | b'?' | b'-' | b'!' | b'*' | b'@')) => {
                 self.at += 1;

@@ -12,7 +12,7 @@
 //! - `cursor`: looking at the text, bounds
 //! - `commands`, `compound`, `conditional`, `redirections`, `here_documents`: the grammar
 //! - `words`, `quotes`, `expansions`, `parameters`, `arithmetic`, `assignments`: what a word is made of
-//! - `braces`, `patterns`: what unquoted text means
+//! - `braces`, `sequences`, `patterns`: what unquoted text means
 //! - `outline`: a tree as text, for tests
 
 mod arithmetic;
@@ -29,6 +29,7 @@ mod parameters;
 mod patterns;
 mod quotes;
 mod redirections;
+mod sequences;
 mod source;
 #[cfg(test)]
 mod tests;

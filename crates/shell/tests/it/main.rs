@@ -5,6 +5,7 @@
 //! - `names`: what a tree says will run
 //! - `accepted`: bash accepts what we accept, and prints it back as the same tree (`normal`)
 //! - `executed`: what bash runs is in the tree
+//! - `braces`: words become what bash makes of them
 //! - `second`: another parser finds the same commands
 //! - `trees`: a random tree is read again from its text (`write`)
 //! - `random`: any text; `spans`: what must hold for the places in a tree
@@ -16,6 +17,7 @@
 
 mod accepted;
 mod bash;
+mod braces;
 mod executed;
 mod lines;
 mod names;

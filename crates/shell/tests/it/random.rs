@@ -174,7 +174,7 @@ fn bash_accepts(texts: &[String]) {
 }
 
 /// As many texts of this kind as we accept, of so many.
-fn accepted(texts: &impl Strategy<Value = String>, count: usize) -> Vec<String> {
+pub(crate) fn accepted(texts: &impl Strategy<Value = String>, count: usize) -> Vec<String> {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let mut sample = || texts.new_tree(&mut runner).unwrap().current();
     let mut accepted: Vec<String> = Vec::new();
@@ -190,7 +190,7 @@ fn accepted(texts: &impl Strategy<Value = String>, count: usize) -> Vec<String> 
     accepted
 }
 
-fn cases(few: usize) -> usize {
+pub(crate) fn cases(few: usize) -> usize {
     let factor = std::env::var("HAFT_FACTOR")
         .ok()
         .and_then(|value| value.parse::<usize>().ok());
