@@ -293,7 +293,8 @@ pub enum ParameterOperation {
     /// `${x[…]}` with the operation that follows it; the subscript is evaluated unless it is `@`
     /// or `*`.
     Subscript(Arithmetic, Box<ParameterOperation>),
-    /// `${!x}`, `${!x*}`, `${x@P}` and everything else that evaluates text.
+    /// `${!x}`, `${!x*}`, `${x@P}` and everything else that evaluates text. Also the `$` of `$"…"`,
+    /// as an expansion of `TEXTDOMAIN`, in front of the quoted text that may be translated.
     Evaluates,
 }
 

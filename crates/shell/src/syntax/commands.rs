@@ -138,18 +138,20 @@ impl Parser<'_> {
             if self.eat_bare("!") {
                 pipeline.negated = !pipeline.negated;
                 prefixed = true;
+                end = self.at;
             } else if self.eat_bare("time") {
                 pipeline.timed = true;
                 prefixed = true;
                 end = self.at;
-                self.blanks();
-                if !self.eat_bare("-p") && self.at_bare("--") {
-                    return Err(self.unexpected("`time` with an option that is not certain"));
+                for option in ["-p", "--"] {
+                    self.blanks();
+                    if self.eat_bare(option) {
+                        end = self.at;
+                    }
                 }
             } else {
                 break;
             }
-            end = self.at.max(end);
             self.gap()?;
         }
         let nothing = match self.peek() {

@@ -318,5 +318,5 @@ impl Parser<'_> {
 
 fn is_function_name(name: &str) -> bool {
     name.bytes()
-        .all(|byte| in_name(byte) || matches!(byte, b'-' | b'.' | b':' | b'/' | b'@' | b'%'))
+        .all(|byte| in_name(byte) || matches!(byte, b'-' | b'.' | b':' | b'/' | b'@' | b'%' | b'['))
 }

@@ -34,7 +34,20 @@ impl Parser<'_> {
                 return Err(self.unexpected("`$'` or `$\"` inside `((`"));
             }
             Some(b'\'') if quote == Quote::None => return self.ansi_quoted(start, pieces),
-            Some(b'"') if quote == Quote::None => return self.double_quoted(start, pieces),
+            Some(b'"') if quote == Quote::None => {
+                // Bash evaluates the translation, if the variable names a file that has one.
+                pieces.push(Piece {
+                    start,
+                    end: self.at,
+                    quoted: true,
+                    kind: PartKind::Parameter(Parameter {
+                        name: "TEXTDOMAIN".to_owned(),
+                        operation: ParameterOperation::Evaluates,
+                    }),
+                });
+                let start = self.at;
+                return self.double_quoted(start, pieces);
+            }
             Some(byte) if starts_name(byte) => plain(self.name()),
             Some(byte @ (b'0'..=b'9' | b'$' | b'#' | b'?' | b'-' | b'!' | b'*' | b'@')) => {
                 self.at += 1;
@@ -106,6 +119,7 @@ impl Parser<'_> {
         self.enter()?;
         let outer = mem::take(&mut self.documents);
         let substitution = mem::replace(&mut self.in_substitution, true);
+        let list = mem::replace(&mut self.in_substituted_list, false);
         self.gap()?;
         let start = self.at;
         let timed = self.at_bare("time");
@@ -117,6 +131,7 @@ impl Parser<'_> {
         self.expect(b')', "at the end of a substitution")?;
         self.documents = outer;
         self.in_substitution = substitution;
+        self.in_substituted_list = list;
         self.leave();
         Ok(script)
     }

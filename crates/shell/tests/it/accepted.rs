@@ -40,7 +40,9 @@ fn bash_agrees_with_the_table() {
 }
 
 /// Bash prints these in a way that reads differently.
-const PRINTED_OTHERWISE: [&str; 6] = [
+const PRINTED_OTHERWISE: [&str; 7] = [
+    // Printed after the translation.
+    "echo $\"a b\"",
     // Printed with `time` directly behind `$(`, where bash no longer accepts it.
     "echo $(\ntime (a))",
     "echo $(! time (a))",

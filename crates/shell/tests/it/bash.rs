@@ -137,3 +137,14 @@ pub(crate) fn prints(bash: &Path, texts: &[&str]) -> Vec<String> {
     let script = r#"while IFS= read -r -d '' text; do unset -f f; eval "f() { $text"$'\n}'; declare -f f; printf '\0'; done"#;
     answers(bash, script, texts)
 }
+
+/// The words of each text, a simple command without substitutions.
+pub(crate) fn words(bash: &Path, texts: &[&str]) -> Vec<Vec<String>> {
+    let script = r#"while IFS= read -r -d '' text; do eval "set -- $text"; printf '%s\x02' "$@"; printf '\0'; done"#;
+    let list = |answer: String| {
+        let mut words: Vec<String> = answer.split('\u{2}').map(str::to_owned).collect();
+        words.pop();
+        words
+    };
+    answers(bash, script, texts).into_iter().map(list).collect()
+}

@@ -9,7 +9,9 @@
 //! - `names`: what a tree says will run
 //! - `accepted`: bash accepts what we accept, and prints it back as the same tree (`normal`)
 //! - `executed`: what bash runs is in the tree
+//! - `braces`: words become what bash makes of them
 //! - `second`: another parser finds the same commands
+//! - `trees`: a random tree is read again from its text (`write`)
 //! - `random`: any text; `spans`: what must hold for the places in a tree
 
 #![expect(
@@ -21,6 +23,7 @@ mod accepted;
 #[cfg(test)]
 mod bars;
 mod bash;
+mod braces;
 #[cfg(test)]
 mod bypasses;
 #[cfg(test)]
@@ -37,5 +40,7 @@ mod normal;
 mod random;
 mod second;
 mod spans;
+mod trees;
 #[cfg(test)]
 mod variants;
+mod write;

@@ -106,6 +106,8 @@ impl Commands {
     fn part(&mut self, part: &Part) {
         match &part.kind {
             PartKind::Text(_) | PartKind::Glob(_) | PartKind::Brace(_) | PartKind::Tilde(_) => {}
+            // There is no translation here.
+            PartKind::Parameter(Parameter { name, .. }) if name == "TEXTDOMAIN" => {}
             PartKind::Parameter(Parameter { operation, .. }) => self.operation(operation),
             PartKind::Command(script) | PartKind::Process(script) => self.script(script),
             PartKind::Arithmetic(arithmetic) => self.arithmetic(arithmetic),
@@ -157,6 +159,7 @@ fn texts(word: &Word) -> Option<Vec<String>> {
         quoted |= part.quoted;
         let more: &[String] = match &part.kind {
             PartKind::Text(text) => std::slice::from_ref(text),
+            PartKind::Parameter(Parameter { name, .. }) if name == "TEXTDOMAIN" => continue,
             PartKind::Brace(Some(more)) => more,
             _ => return None,
         };

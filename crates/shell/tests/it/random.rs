@@ -7,7 +7,8 @@ use proptest::strategy::ValueTree as _;
 
 use crate::executed::line;
 use crate::lines::{BAD, GOOD, REFUSED};
-use crate::{bash, spans};
+use crate::write::write;
+use crate::{bash, spans, trees};
 use haft_shell::syntax::parse;
 
 /// Reads a text; whatever it is, nothing breaks.
@@ -173,7 +174,7 @@ fn bash_accepts(texts: &[String]) {
 }
 
 /// As many texts of this kind as we accept, of so many.
-fn accepted(texts: &impl Strategy<Value = String>, count: usize) -> Vec<String> {
+pub(crate) fn accepted(texts: &impl Strategy<Value = String>, count: usize) -> Vec<String> {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let mut sample = || texts.new_tree(&mut runner).unwrap().current();
     let mut accepted: Vec<String> = Vec::new();
@@ -189,7 +190,7 @@ fn accepted(texts: &impl Strategy<Value = String>, count: usize) -> Vec<String> 
     accepted
 }
 
-fn cases(few: usize) -> usize {
+pub(crate) fn cases(few: usize) -> usize {
     let factor = std::env::var("HAFT_FACTOR")
         .ok()
         .and_then(|value| value.parse::<usize>().ok());
@@ -204,6 +205,12 @@ fn bash_accepts_the_soup_that_we_accept() {
 #[test]
 fn bash_accepts_the_changed_lines_that_we_accept() {
     bash_accepts(&accepted(&mutated(), cases(400)));
+}
+
+#[test]
+fn bash_accepts_the_trees_that_we_write() {
+    let texts = trees::script().prop_map(|script| write(&script));
+    bash_accepts(&accepted(&texts, cases(200)));
 }
 
 /// Texts that invite reading again and again: twice the text may not take four times as long.
