@@ -4,7 +4,7 @@
 //! - `exec`: calls on stdin, answers on stdout
 //! - `bad_input`: whatever comes, an answer and no harm
 //! - `call`, `listing`: for people
-//! - `interrupt`: signals
+//! - `interrupt`: signals; `pdf`: PDFs
 //! - `undo`: taking changes back
 //! - `workspace`: dependency graph, licences, duplicates
 //! - `docs`: what the documents say is so
@@ -21,5 +21,7 @@ mod docs;
 mod exec;
 mod interrupt;
 mod listing;
+#[cfg(feature = "pdf")]
+mod pdf;
 mod undo;
 mod workspace;
