@@ -115,7 +115,7 @@ impl Tool for Read {
 
     async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
         if let Some(pages) = input.pages() {
-            pdf::Pages::parse(pages).map_err(ToolError::Refused)?;
+            pdf::check(pages).map_err(ToolError::Refused)?;
         }
         let path = meant(input, cx).await?;
         match fs::metadata(&path) {
