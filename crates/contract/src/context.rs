@@ -48,7 +48,9 @@ pub struct PermissionSnapshot {
 
 /// Files that a call which finds its files by itself must leave out.
 #[derive(Clone, Default)]
-pub struct Hidden(Option<Arc<dyn Fn(&Path) -> bool + Send + Sync>>);
+pub struct Hidden(Option<Arc<IsHidden>>);
+
+type IsHidden = dyn Fn(&Path) -> bool + Send + Sync;
 
 impl Hidden {
     /// Those for which this says so; it is asked with absolute paths.

@@ -13,13 +13,12 @@
 //! - `text`, `encoding`, `lines`, `page`: bytes shown as numbered lines.
 //! - [`edit`]: pure functions from bytes and a change to the spliced bytes.
 //! - [`notebook`]: the same for one cell of a notebook.
-//! - `patch`, `changed`, `nearby`, `spelling`: what changed; which name was meant. `effort`: what tests
-//!   count.
+//! - `diff`, `patch`, `nearby`, `spelling`: what changed; which name was meant. `effort`: what tests count.
 //!
 //! Synchronous, and knows nothing of tools.
 
-mod changed;
 mod commit;
+mod diff;
 pub mod edit;
 mod effort;
 mod encoding;
@@ -46,7 +45,7 @@ pub use encoding::CodePage;
 pub use error::JournalError;
 pub use journal::{
     Applied, AppliedFile, Edited, Extent, FileChange, Journal, NOTEBOOK_LIMIT, NotebookEdited,
-    Outcome, Raw, Written, settle_crashed,
+    Outcome, Raw, Written,
 };
 pub use ledger::{Ledger, SeenBy, Shown, Sight};
 pub use lines::BreakStyle;
@@ -61,5 +60,5 @@ pub use text::{Encoding, TextFacts, readable_text};
 pub use ticket::Ticket;
 pub use undo::{
     ChangeKind, FileSummary, History, Limits, Mode, Recovered, UndoError, Undone, UndoneFile,
-    UnitState, UnitSummary, Verdict, Which,
+    UnitState, UnitSummary, Verdict, Which, settle_crashed,
 };

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use memchr::memchr;
 
-use crate::changed::changed;
+use crate::diff::runs;
 use crate::text;
 
 const CONTEXT: usize = 3;
@@ -177,11 +177,12 @@ fn compare(old: &[&[u8]], new: &[&[u8]]) -> Vec<Difference> {
     }
     let deadline = Some(Instant::now() + DEADLINE);
     let shift = |range: Range<usize>| range.start + prefix..range.end + prefix;
-    changed(old_middle, new_middle, deadline)
+    runs(old_middle, new_middle, deadline)
         .into_iter()
-        .map(|(old, new)| Difference {
-            old: shift(old),
-            new: shift(new),
+        .filter(|run| !run.equal)
+        .map(|run| Difference {
+            old: shift(run.old),
+            new: shift(run.new),
         })
         .collect()
 }
@@ -216,34 +217,7 @@ fn push_lines(lines: &mut Vec<String>, sign: char, source: &[&[u8]], mark_breaks
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
-
-    proptest! {
-        #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
-
-        /// Few different lines, far apart enough for several hunks.
-        #[test]
-        fn the_hunks_lead_from_the_old_content_to_the_new(old in "([abc]\n){0,24}", new in "([abc]\n){0,24}") {
-            let patch = Patch::between(old.as_bytes(), new.as_bytes());
-            let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
-            let (mut old_end, mut new_end) = (0, 0);
-            for hunk in &patch.hunks {
-                let side = |sign: char| -> Vec<&str> {
-                    let lines = hunk.lines.iter().filter(|line| line.starts_with([' ', sign]));
-                    lines.map(|line| &line[1..]).collect()
-                };
-                let (old_start, new_start) = (hunk.old_start as usize - 1, hunk.new_start as usize - 1);
-                prop_assert_eq!(&old[old_end..old_start], &new[new_end..new_start]);
-                old_end = old_start + hunk.old_lines as usize;
-                new_end = new_start + hunk.new_lines as usize;
-                prop_assert_eq!(side('-'), &old[old_start..old_end]);
-                prop_assert_eq!(side('+'), &new[new_start..new_end]);
-            }
-            prop_assert_eq!(&old[old_end..], &new[new_end..]);
-        }
-    }
 
     #[test]
     fn patches_read_like_unified_diffs() {

@@ -1,8 +1,8 @@
 //! The child process: [`main`] runs in it, [`ask`] and [`draw`] run it.
 //!
 //! On its input the child is sent one line of JSON, the task, and then the bytes of the PDF. It
-//! answers with a line that proves what it is, and one JSON value; or, when it is to draw a page, it
-//! becomes the drawing program, which then runs under the same limits.
+//! answers as [`crate::answer`] says; or, when it is to draw a page, it becomes the drawing program,
+//! which then runs under the same limits.
 
 use std::{
     io::{self, Read, Write},
@@ -14,6 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use memchr::memmem;
 use rustix::{
     io::Errno,
     process::{
@@ -24,12 +25,14 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{Document, Request, read};
+use crate::{
+    Document, Request,
+    answer::{self, Refusal, Said},
+    read,
+};
 
 /// The first argument that makes the program a reader of PDFs.
 pub const ARGUMENT: &str = "__pdf";
-/// The line before the answer. Whatever stands before it is not ours.
-const GREETING: &[u8] = b"%haft-pdf 1\n";
 /// Longest line with a task.
 const TASK_LIMIT: usize = 64 << 10;
 /// How often the parent looks up.
@@ -64,8 +67,8 @@ impl Default for Limits {
 #[non_exhaustive]
 pub enum AskError {
     /// The PDF is at fault.
-    #[error("cannot be read: {0}")]
-    Unreadable(String),
+    #[error("{0}")]
+    Refused(Refusal),
     #[error("took longer than {} s to read, so reading was stopped", .0.as_secs())]
     TimedOut(Duration),
     #[error(
@@ -111,19 +114,13 @@ pub fn ask(
 ) -> Result<Document, AskError> {
     let work = Work::Read(request.clone());
     let (status, output) = run(program, pdf, work, limits, is_cancelled)?;
-    let start = output
-        .windows(GREETING.len())
-        .position(|window| window == GREETING);
-    let Some(start) = start else {
-        return Err(match status.success() {
-            true => AskError::NotAReader(program.to_path_buf()),
-            false => AskError::Crashed(end_of(status)),
-        });
-    };
-    let answer = &output[start + GREETING.len()..];
-    match serde_json::from_slice(answer) {
-        Ok(answer) => Result::map_err(answer, AskError::Unreadable),
-        Err(_) => Err(AskError::Crashed(end_of(status))),
+    match answer::understand(&output, request) {
+        Said::Answer(answer) => answer.map_err(AskError::Refused),
+        Said::Nothing if status.success() => Err(AskError::NotAReader(program.to_path_buf())),
+        Said::Nonsense if status.success() => {
+            Err(AskError::Crashed("its answer makes no sense".to_owned()))
+        }
+        Said::Nothing | Said::Nonsense => Err(AskError::Crashed(end_of(status))),
     }
 }
 
@@ -145,10 +142,7 @@ pub fn draw(
         arguments: arguments.map(str::to_owned).to_vec(),
     };
     let (status, output) = run(program, pdf, work, limits, is_cancelled)?;
-    let start = output
-        .windows(8)
-        .position(|window| window == b"\x89PNG\r\n\x1a\n");
-    match start {
+    match memmem::find(&output, b"\x89PNG\r\n\x1a\n") {
         Some(start) if status.success() => Ok(output[start..].to_vec()),
         _ => Err(AskError::Crashed(end_of(status))),
     }
@@ -294,11 +288,7 @@ fn serve() -> io::Result<()> {
     };
     let mut bytes = Vec::new();
     io::stdin().read_to_end(&mut bytes)?;
-    let answer = read::read(bytes, &request);
-    let mut output = io::stdout().lock();
-    output.write_all(GREETING)?;
-    serde_json::to_writer(&mut output, &answer)?;
-    output.flush()
+    answer::give(&read(bytes, &request), io::stdout().lock())
 }
 
 /// Byte by byte: not one byte of what follows the line may be taken from the next reader.
@@ -319,18 +309,21 @@ fn first_line() -> io::Result<Vec<u8>> {
 
 /// From here on this process can neither use much nor write a file, nor outlive its parent.
 fn confine(task: &Task) -> io::Result<()> {
-    let limit = |resource, most: u64| {
+    let limit = |resource, soft: u64, hard: u64| {
         let limit = Rlimit {
-            current: Some(most),
-            maximum: Some(most),
+            current: Some(soft),
+            maximum: Some(hard),
         };
         setrlimit(resource, limit)
     };
     set_parent_process_death_signal(Some(Signal::KILL))?;
     // The file is held more than once, and its streams are unpacked.
-    limit(Resource::As, task.limits.memory + 4 * task.size)?;
-    limit(Resource::Cpu, task.limits.cpu_seconds)?;
-    limit(Resource::Fsize, 0)?;
-    limit(Resource::Core, 0)?;
+    let memory = task.limits.memory + 4 * task.size;
+    limit(Resource::As, memory, memory)?;
+    // The soft limit ends it with a signal that says why, the hard one with one that does not.
+    let seconds = task.limits.cpu_seconds;
+    limit(Resource::Cpu, seconds, seconds + 1)?;
+    limit(Resource::Fsize, 0, 0)?;
+    limit(Resource::Core, 0, 0)?;
     Ok(())
 }

@@ -1,56 +1,74 @@
 //! What the child does with the bytes of a PDF.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{
+    collections::HashSet,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
 
 use pdf_oxide::{
-    PdfDocument,
+    Error, PdfDocument,
+    object::Object,
     outline::{Destination, OutlineItem},
 };
 
-use crate::{Document, Heading, Page, Request};
+use crate::{
+    Document, Failure, Heading, Page, Request,
+    answer::{HEADINGS, LEVELS, REASON_CHARS, Refusal, TITLE_CHARS},
+    damage,
+};
 
-/// How much of an outline is given.
-const HEADINGS: usize = 200;
-const TITLE_CHARS: usize = 120;
-
-/// Why a document cannot be read at all, in words.
-pub(crate) fn read(bytes: Vec<u8>, request: &Request) -> Result<Document, String> {
-    let document = PdfDocument::from_bytes(bytes).map_err(|error| error.to_string())?;
+/// Reads what was asked for, or says why not.
+pub fn read(bytes: Vec<u8>, request: &Request) -> Result<Document, Refusal> {
+    let damaged_end = damage::of_end(&bytes);
+    let refuse = |error: Error| match (&damaged_end, error) {
+        (_, Error::EncryptedPdf) => Refusal::Encrypted,
+        (_, Error::Unsupported(what)) => Refusal::Unreadable(line(&what, REASON_CHARS)),
+        (Some(damage), _) => Refusal::Damaged(damage.clone()),
+        (None, error) => Refusal::Damaged(line(&error.to_string(), REASON_CHARS)),
+    };
+    let document = PdfDocument::from_bytes(bytes).map_err(refuse)?;
     if document.is_encrypted() && !document.is_authenticated() {
         // Many are encrypted only against changes, with an empty password.
         let is_open = document.authenticate(b"").unwrap_or(false);
         if !is_open {
-            return Err("it is encrypted and needs a password".to_owned());
+            return Err(Refusal::Encrypted);
         }
     }
-    let count = document.page_count().map_err(|error| error.to_string())?;
-    let page_count = u32::try_from(count).map_err(|_| "it claims too many pages".to_owned())?;
-    let pages = match &request.pages {
-        Some(pages) => pages.clone(),
+    let lost_pages = damage::of_page_tree(&document).map_err(Refusal::Damaged)?;
+    let count = document.page_count().map_err(refuse)?;
+    let page_count = u32::try_from(count)
+        .map_err(|_| Refusal::Damaged("it claims too many pages".to_owned()))?;
+    let numbers: Vec<u32> = match &request.pages {
+        Some(pages) => pages.numbers().to_vec(),
         None if page_count <= request.whole_up_to => (1..=page_count).collect(),
         None => Vec::new(),
     };
     let mut outline = Vec::new();
     if request.pages.is_none()
-        && pages.is_empty()
+        && numbers.is_empty()
+        && has_outline(&document)
         && let Ok(Some(items)) = document.get_outline()
     {
         add_headings(&items, 0, &document, &mut outline);
     }
-    let pages = pages.into_iter().filter(|page| *page <= page_count);
-    let pages = pages.map(|number| read_page(&document, number, request.max_page_bytes));
+    let numbers = numbers.into_iter().filter(|page| *page <= page_count);
+    let pages = numbers
+        .map(|number| read_page(&document, number, request.max_page_bytes))
+        .collect();
     Ok(Document {
         page_count,
         outline,
-        pages: pages.collect(),
+        pages,
+        damage: damaged_end.or(lost_pages),
     })
 }
 
 fn read_page(document: &PdfDocument, number: u32, max_bytes: usize) -> Page {
     let index = number as usize - 1;
     // One bad page is no reason not to show the others.
-    let text = catch_unwind(AssertUnwindSafe(|| document.extract_text(index)));
-    let (text, failure) = match text {
+    let (text, is_partial) =
+        damage::listen(|| catch_unwind(AssertUnwindSafe(|| document.extract_text(index))));
+    let (text, mut failure) = match text {
         Ok(Ok(text)) => (clean(&text), None),
         Ok(Err(error)) => (String::new(), Some(error.to_string())),
         Err(_) => (
@@ -58,12 +76,24 @@ fn read_page(document: &PdfDocument, number: u32, max_bytes: usize) -> Page {
             Some("its content cannot be understood".to_owned()),
         ),
     };
+    let mut failure = failure.take().map(Failure::Unreadable);
+    if is_partial {
+        let why = "its data can be unpacked only in part";
+        failure = Some(Failure::Damaged(why.to_owned()));
+    }
+    let evidence = || damage::of_page(document, index, !text.is_empty());
+    if let Ok(Some(why)) = catch_unwind(AssertUnwindSafe(evidence)) {
+        failure = Some(Failure::Damaged(why));
+    }
     let kept = &text[..text.floor_char_boundary(max_bytes)];
     Page {
         number,
         is_cut: kept.len() < text.len(),
         text: kept.to_owned(),
-        failure,
+        failure: failure.map(|failure| match failure {
+            Failure::Damaged(why) => Failure::Damaged(line(&why, REASON_CHARS)),
+            Failure::Unreadable(why) => Failure::Unreadable(line(&why, REASON_CHARS)),
+        }),
     }
 }
 
@@ -86,6 +116,41 @@ fn clean(text: &str) -> String {
     lines.join("\n")
 }
 
+/// The same, in one line of at most so many characters.
+fn line(text: &str, chars: usize) -> String {
+    clean(text).replace('\n', " ").chars().take(chars).collect()
+}
+
+/// Is there an outline that ends? The library would follow any, until its stack is full.
+fn has_outline(document: &PdfDocument) -> bool {
+    const ITEMS: usize = 20_000;
+    const DEPTH: usize = 100;
+    let next = |item: &Object, key: &str| item.as_dict()?.get(key)?.as_reference();
+    let root = document.catalog().ok();
+    let root = root.and_then(|catalog| {
+        document
+            .resolve_object(catalog.as_dict()?.get("Outlines")?)
+            .ok()
+    });
+    let mut open: Vec<_> = root
+        .and_then(|root| next(&root, "First"))
+        .map(|first| (first, 0))
+        .into_iter()
+        .collect();
+    let mut seen = HashSet::new();
+    while let Some((reference, depth)) = open.pop() {
+        if !seen.insert(reference) || seen.len() > ITEMS || depth > DEPTH {
+            return false;
+        }
+        let Ok(item) = document.load_object(reference) else {
+            continue;
+        };
+        open.extend(next(&item, "Next").map(|next| (next, depth)));
+        open.extend(next(&item, "First").map(|first| (first, depth + 1)));
+    }
+    !seen.is_empty()
+}
+
 fn add_headings(
     items: &[OutlineItem],
     level: u32,
@@ -93,7 +158,7 @@ fn add_headings(
     outline: &mut Vec<Heading>,
 ) {
     for item in items {
-        if outline.len() >= HEADINGS || level > 8 {
+        if outline.len() >= HEADINGS || level > LEVELS {
             return;
         }
         let index = match &item.dest {
@@ -104,9 +169,9 @@ fn add_headings(
             None => None,
         };
         outline.push(Heading {
-            title: clean(&item.title).chars().take(TITLE_CHARS).collect(),
+            title: line(&item.title, TITLE_CHARS),
             level,
-            page: index.and_then(|index| u32::try_from(index + 1).ok()),
+            page: index.and_then(|index| u32::try_from(index.saturating_add(1)).ok()),
         });
         add_headings(&item.children, level + 1, document, outline);
     }
@@ -119,5 +184,6 @@ mod tests {
     #[test]
     fn text_is_cleaned_of_what_nobody_sees() {
         assert_eq!(clean("\n\na \0b\u{c}\n\n\n\nc\t1  \n \n"), "a b\n\nc\t1");
+        assert_eq!(line("a\n\n b\u{1b}c", 5), "a   b");
     }
 }

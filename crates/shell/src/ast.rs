@@ -45,7 +45,7 @@ pub enum Separator {
 pub struct Pipeline {
     /// From its first word (or `!`, `time`) to its last.
     pub span: Span,
-    /// It begins with `!`.
+    /// It begins with `!` (or an odd number of them).
     pub negated: bool,
     /// It begins with the keyword `time` (with or without `-p`).
     pub timed: bool,
@@ -293,7 +293,8 @@ pub enum ParameterOperation {
     /// `${x[…]}` with the operation that follows it; the subscript is evaluated unless it is `@`
     /// or `*`.
     Subscript(Arithmetic, Box<ParameterOperation>),
-    /// `${!x}`, `${!x*}`, `${x@P}` and everything else that evaluates text.
+    /// `${!x}`, `${!x*}`, `${x@P}` and everything else that evaluates text. Also the `$` of `$"…"`,
+    /// as an expansion of `TEXTDOMAIN`, in front of the quoted text that may be translated.
     Evaluates,
 }
 

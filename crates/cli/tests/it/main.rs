@@ -4,7 +4,7 @@
 //! - `exec`: calls on stdin, answers on stdout
 //! - `bad_input`: whatever comes, an answer and no harm
 //! - `call`, `listing`: for people
-//! - `interrupt`: signals
+//! - `interrupt`: signals; `pdf`: PDFs
 //! - `undo`: taking changes back
 //! - `vectors`: the spec's vectors that take a process
 //! - `workspace`: dependency graph, licences, duplicates
@@ -22,6 +22,8 @@ mod docs;
 mod exec;
 mod interrupt;
 mod listing;
+#[cfg(feature = "pdf")]
+mod pdf;
 mod undo;
 #[cfg(target_os = "linux")]
 mod vectors;

@@ -66,7 +66,7 @@ pub struct Facts {
     pub reads: Vec<Touched>,
     /// Paths it writes.
     pub writes: Vec<Touched>,
-    /// It looks at everything below what it reads, leaving out what is denied.
+    /// It lists or looks at what is below what it reads.
     pub searches: bool,
     /// It may write more than these paths, or do something else altogether.
     pub opaque: bool,
@@ -174,7 +174,7 @@ impl Facts {
             input,
             reads: Vec::new(),
             writes: Vec::new(),
-            searches: ["Grep", "Glob"].contains(&tool),
+            searches: ["Grep", "Glob", "LS"].contains(&tool),
             opaque: false,
             internal: INTERNAL.contains(&tool),
             interactive: ["AskUserQuestion", "ExitPlanMode"].contains(&tool),

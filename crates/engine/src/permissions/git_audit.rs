@@ -10,6 +10,9 @@ use std::{
 
 use haft_shell::{Part, Verdict, git_config};
 
+/// More directories of submodules than this are not looked at one by one.
+const MOST_DIRECTORIES: usize = 500;
+
 /// Why git is not harmless for these parts of a line, if so. Reads git's own files, starts nothing.
 pub(super) fn problem(parts: &[Part]) -> Option<String> {
     let mut looked: Vec<PathBuf> = Vec::new();
@@ -17,7 +20,10 @@ pub(super) fn problem(parts: &[Part]) -> Option<String> {
         if part.base_name() != Some("git") || part.finding.verdict != Verdict::ReadOnly {
             continue;
         }
-        for directory in directories(part) {
+        let Some(directories) = directories(part) else {
+            return Some("where git would run is not known".to_owned());
+        };
+        for directory in directories {
             if looked.contains(&directory) {
                 continue;
             }
@@ -31,22 +37,20 @@ pub(super) fn problem(parts: &[Part]) -> Option<String> {
 }
 
 /// Where git would run: the current directory, changed by each `-C`.
-fn directories(part: &Part) -> Vec<PathBuf> {
-    let mut places = part.cwd.clone().unwrap_or_default();
+fn directories(part: &Part) -> Option<Vec<PathBuf>> {
+    let mut places = part.cwd.clone()?;
     let mut words = part.argv.iter().skip(1);
     while let Some(word) = words.next().and_then(|word| word.text()) {
         match word {
             "-C" => {
-                let Some(to) = words.next().and_then(|word| word.text()) else {
-                    break;
-                };
+                let to = words.next()?.text()?;
                 places.iter_mut().for_each(|place| *place = place.join(to));
             }
             word if word.starts_with('-') => {}
             _ => break,
         }
     }
-    places
+    Some(places)
 }
 
 fn in_directory(start: &Path) -> Option<String> {
@@ -56,7 +60,10 @@ fn in_directory(start: &Path) -> Option<String> {
             let own = if metadata.is_dir() {
                 dot_git
             } else {
-                linked(&dot_git)?
+                match linked(&dot_git) {
+                    Some(own) => own,
+                    None => return Some(format!("{} cannot be read", dot_git.display())),
+                }
             };
             return in_repository(&own);
         }
@@ -84,7 +91,35 @@ fn in_repository(own: &Path) -> Option<String> {
         Err(_) => own.to_path_buf(),
     };
     let files = [common.join("config"), own.join("config.worktree")];
-    files.iter().find_map(|file| in_file(file))
+    let own = files.iter().find_map(|file| in_file(file));
+    own.or_else(|| in_submodules(&common.join("modules")))
+}
+
+/// `git status` looks into submodules, whose own configuration then counts.
+fn in_submodules(modules: &Path) -> Option<String> {
+    let mut waiting = vec![modules.to_path_buf()];
+    let mut looked = 0;
+    while let Some(directory) = waiting.pop() {
+        let Ok(entries) = fs::read_dir(&directory) else {
+            continue;
+        };
+        looked += 1;
+        if looked > MOST_DIRECTORIES {
+            return Some("the repository has more submodules than can be looked at".to_owned());
+        }
+        if let Some(problem) = in_file(&directory.join("config")) {
+            return Some(problem);
+        }
+        // Objects and references hold no configuration, and may be many.
+        let inner = entries.flatten().filter(|entry| {
+            entry.file_type().is_ok_and(|kind| kind.is_dir())
+                && !["objects", "refs", "logs", "hooks", "info", "lfs"]
+                    .iter()
+                    .any(|name| entry.file_name() == *name)
+        });
+        waiting.extend(inner.map(|entry| entry.path()));
+    }
+    None
 }
 
 fn in_file(file: &Path) -> Option<String> {

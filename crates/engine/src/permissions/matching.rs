@@ -99,7 +99,12 @@ fn command_hit(pattern: &Wildcard, shell: &ShellFacts) -> Option<Hit> {
 /// Every way a part may be written that means the same.
 fn spellings(part: &Part) -> Vec<Cow<'_, str>> {
     let mut all: Vec<Cow<'_, str>> = vec![part.text.as_str().into(), part.words.as_str().into()];
-    if part.argv.is_empty() {
+    // What an expansion puts in the place of the name is not known before it runs.
+    let named = part
+        .argv
+        .first()
+        .is_some_and(|first| matches!(first.value, haft_shell::Value::Literal(_)));
+    if !named {
         return all;
     }
     let decoded: Vec<&str> = part.argv.iter().map(shown).collect();
@@ -180,7 +185,11 @@ fn path_hit(rule: &Rule, pattern: &PathPattern, facts: &Facts) -> Option<Hit> {
             let Where::Known(places) = &path.place else {
                 continue;
             };
-            let below = matches!(path.access, Access::Read { walks: true, .. });
+            // Whoever lists or walks a directory reads what is below it.
+            let below = matches!(
+                path.access,
+                Access::Read { walks: true, .. } | Access::Read { content: false, .. }
+            );
             let found = places
                 .iter()
                 .find(|touched| covers(touched) || (below && covers_below(pattern, touched)));

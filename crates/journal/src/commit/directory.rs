@@ -4,6 +4,7 @@
 //! It is opened without following any link, so what was judged by its path is
 //! what is written; names below it are single components.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
@@ -248,16 +249,14 @@ pub(crate) fn missing_parents(real: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(missing)
 }
 
-/// Removes directories that were made for a file, innermost first, as far as they are empty.
-pub(crate) fn remove_made(made: &[PathBuf]) {
-    for path in made.iter().rev() {
-        // One that was never made is no reason to leave those above it.
-        let Ok(above) = Directory::of(path) else {
-            continue;
-        };
-        match unlinkat(&above.handle, &above.name, AtFlags::REMOVEDIR) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(_) => return,
+/// Removes directories that were made for files which are gone, innermost first, as far as they are
+/// empty.
+pub(crate) fn remove_made<'p>(made: impl IntoIterator<Item = &'p PathBuf>) {
+    let outermost_first: BTreeSet<&PathBuf> = made.into_iter().collect();
+    for path in outermost_first.into_iter().rev() {
+        // One that was never made, or that someone uses, is no reason to leave the others.
+        if let Ok(above) = Directory::of(path) {
+            let _ = unlinkat(&above.handle, &above.name, AtFlags::REMOVEDIR);
         }
     }
 }

@@ -105,8 +105,8 @@ fn aligned(matched: &[u8], style: BreakStyle, typed: &Typed<'_>, extra: Break) -
         .map(|line| line.line_break)
         .collect();
     let mut breaks = vec![extra; typed.new_lines().len()];
-    for block in typed.blocks() {
-        for (old_index, new_index) in block.old.clone().zip(block.new.clone()) {
+    for run in typed.runs() {
+        for (old_index, new_index) in run.old.clone().zip(run.new.clone()) {
             if let Some(Some(line_break)) = file_breaks.get(old_index) {
                 breaks[new_index] = *line_break;
             }

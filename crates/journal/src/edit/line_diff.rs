@@ -2,29 +2,21 @@
 
 use std::ops::Range;
 
-use crate::changed::changed;
+use crate::diff::{self, Run};
 use crate::effort::spend;
 use crate::lines::Line;
 
-/// Changes of more lines, old and new together, count as one block: the search for
+/// Changes of more lines, old and new together, count as one run: the search for
 /// the smallest difference takes their square. It only makes the comparison coarser,
 /// less of the file's own text is recognised as unchanged.
 const COMPARED: usize = 4_000;
-
-/// These old lines became those new ones; unchanged if `equal`.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Block {
-    pub(super) old: Range<usize>,
-    pub(super) new: Range<usize>,
-    pub(super) equal: bool,
-}
 
 pub(super) fn texts<'a>(lines: &[Line<'a>]) -> Vec<&'a [u8]> {
     lines.iter().map(|line| line.text).collect()
 }
 
-/// All lines of both sides in order; blocks that are not equal never touch.
-pub(super) fn blocks(old: &[&[u8]], new: &[&[u8]]) -> Vec<Block> {
+/// All lines of both sides in order; runs that are not equal never touch.
+pub(super) fn runs(old: &[&[u8]], new: &[&[u8]]) -> Vec<Run> {
     let equal_pairs = |(left, right): &(&&[u8], &&[u8])| left == right;
     let head = old.iter().zip(new).take_while(equal_pairs).count();
     let (old_rest, new_rest) = (&old[head..], &new[head..]);
@@ -33,32 +25,52 @@ pub(super) fn blocks(old: &[&[u8]], new: &[&[u8]]) -> Vec<Block> {
     spend(head + tail + 1);
     let old_middle = &old_rest[..old_rest.len() - tail];
     let new_middle = &new_rest[..new_rest.len() - tail];
-
-    let changes = if old_middle.len() + new_middle.len() > COMPARED {
-        vec![(0..old_middle.len(), 0..new_middle.len())]
+    let middle = if old_middle.len() + new_middle.len() > COMPARED {
+        vec![Run {
+            old: 0..old_middle.len(),
+            new: 0..new_middle.len(),
+            equal: false,
+        }]
     } else {
-        let changes = changed(old_middle, new_middle, None);
-        // What the search for the smallest difference is multiplied by.
-        let edited: usize = changes.iter().map(|(old, new)| old.len() + new.len()).sum();
-        spend((old_middle.len() + new_middle.len()) * edited);
-        changes
+        compared(old_middle, new_middle)
     };
-    let shift = |range: Range<usize>| range.start + head..range.end + head;
-    let mut found: Vec<Block> = Vec::new();
-    let (mut old_end, mut new_end) = (0, 0);
-    let mut add = |old: Range<usize>, new: Range<usize>, equal: bool| {
-        if !old.is_empty() || !new.is_empty() {
-            found.push(Block { old, new, equal });
+
+    let mut found: Vec<Run> = Vec::new();
+    let mut add = |run: Run| match found.last_mut() {
+        _ if run.old.is_empty() && run.new.is_empty() => {}
+        Some(last) if last.equal == run.equal => {
+            last.old.end = run.old.end;
+            last.new.end = run.new.end;
         }
+        _ => found.push(run),
     };
-    for (of_old, of_new) in changes {
-        let (of_old, of_new) = (shift(of_old), shift(of_new));
-        add(old_end..of_old.start, new_end..of_new.start, true);
-        (old_end, new_end) = (of_old.end, of_new.end);
-        add(of_old, of_new, false);
+    let equal = |old: Range<usize>, new: Range<usize>| Run {
+        old,
+        new,
+        equal: true,
+    };
+    add(equal(0..head, 0..head));
+    let shift = |range: Range<usize>| range.start + head..range.end + head;
+    for run in middle {
+        add(Run {
+            old: shift(run.old),
+            new: shift(run.new),
+            equal: run.equal,
+        });
     }
-    add(old_end..old.len(), new_end..new.len(), true);
+    add(equal(
+        old.len() - tail..old.len(),
+        new.len() - tail..new.len(),
+    ));
     found
+}
+
+fn compared(old: &[&[u8]], new: &[&[u8]]) -> Vec<Run> {
+    let runs = diff::runs(old, new, None);
+    let changed = runs.iter().filter(|run| !run.equal);
+    let changed: usize = changed.map(|run| run.old.len() + run.new.len()).sum();
+    spend((old.len() + new.len()) * changed);
+    runs
 }
 
 #[cfg(test)]
@@ -66,27 +78,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_cover_both_sides() {
+    fn runs_cover_both_sides() {
         let lines = |text: &'static str| text.split(' ').map(str::as_bytes).collect::<Vec<_>>();
-        let found = blocks(&lines("a b c d"), &lines("a x c y z d"));
-        let block = |old, new, equal| Block { old, new, equal };
+        let found = runs(&lines("a b c d"), &lines("a x c y z d"));
+        let run = |old, new, equal| Run { old, new, equal };
         let expected = [
-            block(0..1, 0..1, true),
-            block(1..2, 1..2, false),
-            block(2..3, 2..3, true),
-            block(3..3, 3..5, false),
-            block(3..4, 5..6, true),
+            run(0..1, 0..1, true),
+            run(1..2, 1..2, false),
+            run(2..3, 2..3, true),
+            run(3..3, 3..5, false),
+            run(3..4, 5..6, true),
         ];
         assert_eq!(found, expected);
     }
 
     #[test]
-    fn a_huge_change_is_one_block() {
+    fn a_huge_change_is_one_run() {
         let old: Vec<String> = (0..9_000).map(|number| format!("o{number}")).collect();
         let new: Vec<String> = (0..9_000).map(|number| format!("n{number}")).collect();
         let bytes =
             |lines: &'static [String]| lines.iter().map(String::as_bytes).collect::<Vec<_>>();
-        let found = blocks(&bytes(old.leak()), &bytes(new.leak()));
+        let found = runs(&bytes(old.leak()), &bytes(new.leak()));
         assert_eq!(found.len(), 1);
     }
 }

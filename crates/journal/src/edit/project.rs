@@ -18,9 +18,10 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::breaks::Writer;
-use super::line_diff::{Block, texts};
+use super::line_diff::texts;
 use super::typed::Typed;
 use super::{EditError, File, Piece, fold, places};
+use crate::diff::Run;
 use crate::effort::spend;
 use crate::lines::split_lines;
 
@@ -41,26 +42,26 @@ pub(super) fn project(
     }
     let breaks = writer.breaks(range, typed);
     let (old_texts, new_texts) = (texts(old_lines), texts(new_lines));
-    let blocks = typed.blocks();
+    let runs = typed.runs();
     let line_number = |index: usize| places::line_of(file, range.start) + index as u64;
     let file_texts: Vec<&[u8]> = file_lines
         .iter()
         .map(|line| &file.text()[line.clone()])
         .collect();
-    if let Some(index) = mistakable(&file_texts, &old_texts, &new_texts, blocks) {
+    if let Some(index) = mistakable(&file_texts, &old_texts, &new_texts, runs) {
         return Err(EditError::LineInDoubt {
             line: line_number(index),
         });
     }
     let mut pieces = Vec::new();
-    for block in blocks {
-        let even = block.old.len() == block.new.len();
-        for (offset, index) in block.new.clone().enumerate() {
-            let old_index = block.old.start + offset;
+    for run in runs {
+        let even = run.old.len() == run.new.len();
+        for (offset, index) in run.new.clone().enumerate() {
+            let old_index = run.old.start + offset;
             let typed = new_texts[index];
-            if old_index >= block.old.end {
+            if old_index >= run.old.end {
                 pieces.push(Piece::Typed(typed.to_vec()));
-            } else if block.equal {
+            } else if run.equal {
                 pieces.push(Piece::Kept(file_lines[old_index].clone()));
             } else {
                 let pair = Pair::of(file, &file_lines[old_index], old_texts[old_index], typed);
@@ -77,7 +78,7 @@ pub(super) fn project(
 
 /// An old line that differs from the file's and could be another one: it is there
 /// more often than it is kept, or others that look the same do differ in the file.
-fn mistakable(file: &[&[u8]], old: &[&[u8]], new: &[&[u8]], blocks: &[Block]) -> Option<usize> {
+fn mistakable(file: &[&[u8]], old: &[&[u8]], new: &[&[u8]], runs: &[Run]) -> Option<usize> {
     #[derive(Default)]
     struct Group<'f> {
         /// One that differs from the file's, and the file's.
@@ -101,8 +102,8 @@ fn mistakable(file: &[&[u8]], old: &[&[u8]], new: &[&[u8]], blocks: &[Block]) ->
             group.differing.get_or_insert(index);
         }
     }
-    for block in blocks.iter().filter(|block| block.equal) {
-        for index in block.old.clone() {
+    for run in runs.iter().filter(|run| run.equal) {
+        for index in run.old.clone() {
             if let Some(group) = groups.get_mut(old[index]) {
                 group.kept += 1;
             }

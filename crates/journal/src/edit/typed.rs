@@ -3,7 +3,8 @@
 use std::cell::OnceCell;
 
 use super::breaks::typed_lines;
-use super::line_diff::{Block, blocks, texts};
+use super::line_diff::{runs, texts};
+use crate::diff::Run;
 use crate::lines::{BreakStyle, Line};
 
 pub(super) struct Typed<'t> {
@@ -11,7 +12,7 @@ pub(super) struct Typed<'t> {
     pub(super) new: &'t str,
     style: BreakStyle,
     lines: OnceCell<[Vec<Line<'t>>; 2]>,
-    blocks: OnceCell<Vec<Block>>,
+    runs: OnceCell<Vec<Run>>,
 }
 
 impl<'t> Typed<'t> {
@@ -22,7 +23,7 @@ impl<'t> Typed<'t> {
             new,
             style,
             lines: OnceCell::new(),
-            blocks: OnceCell::new(),
+            runs: OnceCell::new(),
         }
     }
 
@@ -40,8 +41,8 @@ impl<'t> Typed<'t> {
     }
 
     /// Which lines stay and which change.
-    pub(super) fn blocks(&self) -> &[Block] {
-        self.blocks
-            .get_or_init(|| blocks(&texts(self.old_lines()), &texts(self.new_lines())))
+    pub(super) fn runs(&self) -> &[Run] {
+        self.runs
+            .get_or_init(|| runs(&texts(self.old_lines()), &texts(self.new_lines())))
     }
 }

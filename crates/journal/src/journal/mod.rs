@@ -6,14 +6,12 @@
 
 mod applying;
 mod bytes;
-mod crashed;
 mod editing;
 mod notebooks;
 mod writing;
 
 pub use applying::{Applied, AppliedFile, FileChange};
 pub use bytes::{Extent, Raw};
-pub use crashed::settle_crashed;
 pub use editing::Edited;
 pub use notebooks::{NOTEBOOK_LIMIT, NotebookEdited};
 pub use writing::{Outcome, Written};

@@ -8,8 +8,9 @@
 //! - `record`, `store`, `units`: lines, files, and what they mean together
 //! - `perform`: one mutation, step by step
 //! - `take_back`, `preview`: undo, and what it would do
-//! - `recover`, `limits`, `list`: crashes, room, what people see
+//! - `recover`, `crashed`, `limits`, `list`: crashes, room, what people see
 
+mod crashed;
 mod error;
 mod limits;
 mod list;
@@ -24,6 +25,7 @@ mod units;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+pub use crashed::settle_crashed;
 pub use error::UndoError;
 pub use limits::Limits;
 pub use list::{ChangeKind, FileSummary, UnitState, UnitSummary};

@@ -100,6 +100,8 @@ pub(crate) fn perform(
             }
         }
     }
+    // Last, because several files may have been in one directory.
+    commit::remove_made(steps.iter().flat_map(|step| &step.unmake));
     let unit = unit.map(|unit| {
         unit.end(Ending::Made, None);
         unit.id
@@ -126,7 +128,6 @@ fn make(
         }
         (Some(before), None) => {
             commit::remove(real, before)?;
-            commit::remove_made(&step.unmake);
             Ok(None)
         }
         (None, None) => Ok(None),
@@ -150,7 +151,7 @@ fn put_back(steps: &[Step], stamps: &[Option<Stamp>], besides: &[Beside]) -> Vec
             before: now,
             after: step.before.as_ref().map(|before| before.bytes.clone()),
             attributes: step.attributes.clone(),
-            unmake: beside.made.clone(),
+            unmake: Vec::new(),
             added: 0,
             removed: 0,
         };
@@ -159,6 +160,7 @@ fn put_back(steps: &[Step], stamps: &[Option<Stamp>], besides: &[Beside]) -> Vec
             failed.push(step.real.clone());
         }
     }
+    commit::remove_made(besides.iter().flat_map(|beside| &beside.made));
     failed
 }
 

@@ -54,30 +54,32 @@ impl History {
     /// Settles every unit that was interrupted, and tidies the folder. Harmless while others work on
     /// the same folder: it waits for them, and what is still running has its outcome then.
     pub fn recover(&self) -> Result<Vec<Recovered>, JournalError> {
-        let settled = self.settle_all()?;
-        self.tidy()?;
+        let units = self.units()?;
+        let settled = self.settle_all(&units)?;
+        // The settled ones need the same contents as before.
+        self.tidy(&units);
         Ok(settled)
     }
 
-    /// Removes what a crash left in the folder and no record names. While someone works there it
-    /// can wait for another start.
-    fn tidy(&self) -> Result<(), JournalError> {
-        let is_littered = |units: &Units| !self.store().litter(&units.hashes()).is_empty();
-        if is_littered(&self.units()?)
-            && let Some(_log) = self.store().is_alone()?
+    /// Removes what a crash left in the folder and no record names. While someone works there, or if
+    /// it fails, it can wait for another start.
+    fn tidy(&self, units: &Units) {
+        if !self.store().litter(&units.hashes()).is_empty()
+            && let Ok(Some(_log)) = self.store().is_alone()
+            // Others may have added some since.
+            && let Ok(units) = self.units()
         {
-            self.store().keep_only(&self.units()?.hashes());
+            self.store().keep_only(&units.hashes());
         }
-        Ok(())
     }
 
-    fn settle_all(&self) -> Result<Vec<Recovered>, JournalError> {
+    fn settle_all(&self, units: &Units) -> Result<Vec<Recovered>, JournalError> {
         let interrupted = |units: &Units| -> Vec<Unit> {
             let open = units.all.iter().filter(|unit| unit.ending.is_none());
             open.cloned().collect()
         };
         let mut settled = Vec::new();
-        for unit in interrupted(&Units::of(self.store().records()?)) {
+        for unit in interrupted(units) {
             // Files before the log, like everyone.
             let reals: Vec<&Path> = unit.intent.files.iter().map(|file| &*file.real).collect();
             let lock = FileLock::hold_all(&reals);
@@ -87,7 +89,7 @@ impl History {
             let Some(log) = self.store().open_alone()? else {
                 break;
             };
-            let current = interrupted(&Units::of(self.store().records()?));
+            let current = interrupted(&self.units()?);
             let Some(unit) = current.into_iter().find(|found| found.id() == unit.id()) else {
                 continue;
             };
@@ -134,6 +136,8 @@ impl History {
         }
         let found: Vec<Found> = states.iter().map(|(found, _)| *found).collect();
         let verdict = decide(&found);
+        // Last, because several files may have been in one directory.
+        let mut unneeded = Vec::new();
         for (file, (found, now)) in unit.intent.files.iter().zip(states) {
             let back = match found {
                 Found::Torn => true,
@@ -142,13 +146,15 @@ impl History {
             };
             if back {
                 self.take_back(file, found, now)?;
-            } else if found == Found::Before && file.before.hash().is_none() {
-                commit::remove_made(&file.made);
             } else if found == Found::After && file.after.is_none() {
                 // The file went; its directories may have been next.
-                commit::remove_made(&file.unmade);
+                unneeded.extend(&file.unmade);
+            }
+            if file.before.hash().is_none() && (back || found == Found::Before) {
+                unneeded.extend(&file.made);
             }
         }
+        commit::remove_made(unneeded);
         Ok(verdict)
     }
 
@@ -203,11 +209,7 @@ impl History {
                 let attributes = file.before.attributes();
                 commit::create(real, &before, name, attributes.as_ref()).map(drop)
             }
-            (Some(now), None) => {
-                commit::remove(real, &now)?;
-                commit::remove_made(&file.made);
-                Ok(())
-            }
+            (Some(now), None) => commit::remove(real, &now),
             (None, None) => Ok(()),
         }
     }

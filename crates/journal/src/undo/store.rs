@@ -73,7 +73,7 @@ impl Store {
         &self.folder
     }
 
-    fn log_path(&self) -> PathBuf {
+    pub(super) fn log_path(&self) -> PathBuf {
         self.folder.join(LOG)
     }
 

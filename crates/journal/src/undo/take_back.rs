@@ -9,7 +9,9 @@
 //! that is made again gets those it had. Times are not set back: a build must
 //! see that the file changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -90,10 +92,10 @@ impl History {
             units = self.units()?;
         }
         let chosen = choose(&units, which)?;
-        let wanted = compose(&chosen)?;
-        for (real, wanted) in &wanted {
-            ticket.admit(wanted.given, real)?;
+        for file in chosen.iter().flat_map(|unit| &unit.intent.files) {
+            ticket.admit(&file.given, &file.real)?;
         }
+        let wanted = compose(&chosen)?;
         let reals: Vec<&Path> = wanted.keys().copied().collect();
         let _lock = FileLock::hold_all(&reals)?;
         let mut steps = Vec::new();
@@ -226,10 +228,11 @@ pub(super) fn choose<'u>(units: &'u Units, which: &Which) -> Result<Vec<&'u Unit
 /// What several units, newest first, amount to for each file. They must fit together: what one left
 /// is what the next found.
 fn compose<'u>(units: &[&'u Unit]) -> Result<BTreeMap<&'u Path, Wanted<'u>>, UndoError> {
+    let names = one_name_each(units);
     let mut all: BTreeMap<&Path, Wanted<'u>> = BTreeMap::new();
     for &unit in units {
         for file in &unit.intent.files {
-            let real = file.real.as_path();
+            let real = names[file.real.as_path()];
             let Some(later) = all.get_mut(real) else {
                 let wanted = Wanted {
                     unit,
@@ -256,6 +259,24 @@ fn compose<'u>(units: &[&'u Unit]) -> Result<BTreeMap<&'u Path, Wanted<'u>>, Und
         }
     }
     Ok(all)
+}
+
+/// For each path the one by which its file is known here: what was changed by one of its hard links
+/// was changed by all.
+fn one_name_each<'u>(units: &[&'u Unit]) -> HashMap<&'u Path, &'u Path> {
+    let mut objects = HashMap::new();
+    let files = units.iter().flat_map(|unit| &unit.intent.files);
+    files
+        .map(|file| {
+            let real = file.real.as_path();
+            let object = match fs::symlink_metadata(real) {
+                Ok(found) if found.is_file() => Some((found.dev(), found.ino())),
+                _ => None,
+            };
+            let name = object.map_or(real, |object| *objects.entry(object).or_insert(real));
+            (real, name)
+        })
+        .collect()
 }
 
 fn describe(step: &Step) -> UndoneFile {

@@ -6,6 +6,7 @@
 //! - `pages`: what Read shows, and of which sizes
 //! - `safety`: links, modes, attributes, pipes, parallel edits, no litter
 //! - `undo`: taking changes back, confinement, several files at once
+//! - `sequences`: the same for any sequence of changes, undos and restarts
 //! - `crash`: kill -9 at any moment; two processes on one file
 //! - `faults`: killed, or an error, at every system call; `strace` makes them, `tree` compares
 //! - `properties`: what must hold for any bytes; `invariants`: that, in one function
@@ -29,6 +30,7 @@ mod pages;
 mod properties;
 mod replay;
 mod safety;
+mod sequences;
 mod strace;
 mod tree;
 mod undo;

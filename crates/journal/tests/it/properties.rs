@@ -275,6 +275,13 @@ proptest! {
     ) {
         check(&Case::parse(format!("{}{file}\x1e{old}\x1e{new}", form as char).as_bytes()).unwrap());
     }
+
+    #[test]
+    fn every_promise_holds_for_lines_that_come_and_go(old in "([abc]\n){0,8}", new in "([abc]\n){0,8}") {
+        // One sign is another, so the change is projected.
+        let case = format!("u’\n{old}\x1e'\n{old}\x1e'\n{new}");
+        check(&Case::parse(case.as_bytes()).unwrap());
+    }
 }
 
 #[test]

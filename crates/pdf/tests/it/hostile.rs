@@ -43,7 +43,7 @@ fn damaged_files_end_in_an_error_or_an_answer() {
     for file in files {
         match ask_within(&file, None, &short()) {
             Ok(_) => answered += 1,
-            Err(AskError::Unreadable(_) | AskError::Crashed(_) | AskError::TimedOut(_)) => {}
+            Err(AskError::Refused(_) | AskError::Crashed(_) | AskError::TimedOut(_)) => {}
             Err(error) => panic!("{error}"),
         }
     }
@@ -116,7 +116,7 @@ fn a_child_that_hangs_floods_or_dies_is_an_error() {
         ("fails", "exit 3", "exit code 3"),
         (
             "lies",
-            "echo '%haft-pdf 1'; echo nonsense",
+            "echo '%haft-pdf 2'; echo nonsense",
             "made its reader fail",
         ),
     ];
@@ -190,7 +190,7 @@ fn a_bomb_goes_off_in_the_child() {
     );
     match ask_within(&file, None, &short()) {
         Ok(document) => assert_eq!(document.pages[0].text, ""),
-        Err(AskError::Unreadable(_) | AskError::Crashed(_) | AskError::TimedOut(_)) => {}
+        Err(AskError::Refused(_) | AskError::Crashed(_) | AskError::TimedOut(_)) => {}
         Err(error) => panic!("{error}"),
     }
 }

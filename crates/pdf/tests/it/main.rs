@@ -2,21 +2,27 @@
 //!
 //! - `written`: the smallest PDFs that say something
 //! - `reading`: text, outline, pages, scans
-//! - `hostile`: damaged files and children that misbehave
+//! - `damaged`: files of which part is lost
+//! - `entry`: any bytes, wherever bytes of others come in
+//! - `hostile`: files and children that mean harm
+//! - `drawing`: pictures of pages, with the real pdftoppm where there is one
 
 #![expect(
     clippy::unwrap_used,
     reason = "helpers of tests fail by panicking, like tests"
 )]
 
+mod damaged;
+mod drawing;
+mod entry;
 mod hostile;
 mod reading;
 mod written;
 
-use std::env;
+use std::{env, fs, path::Path};
 
 use haft_pdf::{
-    Document, Request,
+    Document, Pages, Request,
     child::{self, ARGUMENT, AskError, Limits},
 };
 
@@ -32,19 +38,40 @@ fn __pdf() {
     }
 }
 
-fn request(pages: Option<&[u32]>) -> Request {
+fn request(pages: Option<&str>) -> Request {
     Request {
-        pages: pages.map(<[u32]>::to_vec),
+        pages: pages.map(|pages| Pages::parse(pages, 20).unwrap()),
         whole_up_to: 10,
         max_page_bytes: 10_000,
     }
 }
 
-fn ask(pdf: &[u8], pages: Option<&[u32]>) -> Result<Document, AskError> {
+fn ask(pdf: &[u8], pages: Option<&str>) -> Result<Document, AskError> {
     ask_within(pdf, pages, &Limits::default())
 }
 
-fn ask_within(pdf: &[u8], pages: Option<&[u32]>, limits: &Limits) -> Result<Document, AskError> {
+fn ask_within(pdf: &[u8], pages: Option<&str>, limits: &Limits) -> Result<Document, AskError> {
     let program = env::current_exe().unwrap();
     child::ask(&program, pdf, &request(pages), limits, &|| false)
+}
+
+#[test]
+fn the_seeds_of_the_fuzzer_break_no_promise() {
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/pdf_entry");
+    let mut count = 0;
+    for seed in fs::read_dir(seeds).unwrap() {
+        let bytes = fs::read(seed.unwrap().path()).unwrap();
+        entry::check(&bytes, |bytes, request| {
+            let program = env::current_exe().unwrap();
+            let limits = Limits::default();
+            match child::ask(&program, bytes, request, &limits, &|| false) {
+                Ok(document) => Some(Ok(document)),
+                Err(AskError::Refused(refusal)) => Some(Err(refusal)),
+                Err(AskError::Crashed(_) | AskError::TimedOut(_)) => None,
+                Err(error) => panic!("{error}"),
+            }
+        });
+        count += 1;
+    }
+    assert!(count > 10, "{count} seeds");
 }

@@ -1,4 +1,4 @@
-//! The smallest PDFs that say something.
+//! The smallest PDFs that say something, and the parts to build worse ones from.
 
 use std::fmt::Write;
 
@@ -72,6 +72,51 @@ pub(crate) fn pdf_with(pages: &[&str], outline: &[(&str, usize)]) -> Vec<u8> {
             page(number - 1)
         ));
     }
+    file_of(&objects)
+}
+
+/// Pages that hold nothing but a picture, as a scanner makes them: black above, white below.
+pub(crate) fn scan(pages: usize) -> Vec<u8> {
+    const SIDE: usize = 64;
+    let picture = "00".repeat(SIDE * SIDE / 2) + &"ff".repeat(SIDE * SIDE / 2) + ">";
+    let kids: Vec<String> = (0..pages)
+        .map(|index| format!("{} 0 R", 3 + 3 * index))
+        .collect();
+    let mut objects = vec![
+        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+        format!(
+            "<< /Type /Pages /Kids [{}] /Count {pages} >>",
+            kids.join(" ")
+        ),
+    ];
+    for index in 0..pages {
+        let (content, image) = (4 + 3 * index, 5 + 3 * index);
+        objects.push(format!(
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 {SIDE} {SIDE}] /Contents {content} 0 R \
+             /Resources << /XObject << /Im0 {image} 0 R >> >> >>"
+        ));
+        objects.push(stream("", &format!("q {SIDE} 0 0 {SIDE} 0 0 cm /Im0 Do Q")));
+        objects.push(stream(
+            &format!(
+                "/Type /XObject /Subtype /Image /Width {SIDE} /Height {SIDE} \
+                 /ColorSpace /DeviceGray /BitsPerComponent 8 /Filter /ASCIIHexDecode"
+            ),
+            &picture,
+        ));
+    }
+    file_of(&objects)
+}
+
+/// A stream with its length.
+pub(crate) fn stream(entries: &str, data: &str) -> String {
+    format!(
+        "<< /Length {} {entries} >>\nstream\n{data}\nendstream",
+        data.len()
+    )
+}
+
+/// A whole file of these objects, the first of which is the catalog.
+pub(crate) fn file_of(objects: &[String]) -> Vec<u8> {
     let mut text = "%PDF-1.4\n".to_owned();
     let mut offsets = Vec::new();
     for (index, object) in objects.iter().enumerate() {

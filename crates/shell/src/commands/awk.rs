@@ -222,6 +222,8 @@ mod tests {
             "awk 'BEGIN{for (print \"x\" > \"out\"; 0; ) ;}'",
             "awk '{print /x/ > \"out\"}' f",
             "awk '{print a[1 > 0] > \"out\"}' f",
+            "awk '{print (1\n) > \"out\"}' f",
+            "awk '{print a[1\n] > \"out\"}' f",
             "awk '{if (1) /\"/; system(\"id\"); /\"/}' f",
             "awk '/[/]\"/; {system(\"id\")} /\"/' f",
             "awk '{x = /[/\"]/; system(\"id\"); y = /\"/}' f",

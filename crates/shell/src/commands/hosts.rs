@@ -54,11 +54,6 @@ fn plain(host: &str) -> Option<String> {
     (fits && !host.is_empty()).then(|| host.to_ascii_lowercase())
 }
 
-/// Contacting the host that a word names, as one effect: of an uncertain word nothing is known.
-pub(super) fn contact(arg: &Arg, host: fn(&str) -> Option<String>) -> Effect {
-    Effect::Net(arg.text().and_then(host))
-}
-
 /// Contacting the host that a word names; `None` among them where the word does not say.
 ///
 /// `https://host/$x` names its host before the expansion begins. If the expansion may become more words,

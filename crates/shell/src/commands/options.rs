@@ -85,39 +85,41 @@ impl Parsed<'_> {
 
     /// Judges as the table says, with `operands` read in this way.
     pub fn finding(&self, operands: Operands) -> Finding {
-        let finding = match self.verdict() {
-            Some(finding) => finding,
-            None => match self.spec.does {
-                Does::Read | Does::Own(_) => Finding::read_only("it only reads"),
-                Does::Change(what) => Finding::mutating(what),
-                Does::Unsure(why) => Finding::unknown(why),
-            },
+        let finding = match self.spec.does {
+            // No option says more than that nobody can vouch for the command.
+            Does::Unsure(why) => self.refusal().unwrap_or_else(|| Finding::unknown(why)),
+            Does::Read | Does::Own(_) => {
+                let harmless = || Finding::read_only("it only reads");
+                self.verdict().unwrap_or_else(harmless)
+            }
+            Does::Change(what) => self.verdict().unwrap_or_else(|| Finding::mutating(what)),
         };
         self.with_effects(finding, operands)
     }
 
     /// The finding of a refused or unknown option, if there is one.
     pub fn verdict(&self) -> Option<Finding> {
-        let refused = self
-            .options
-            .iter()
-            .filter(|given| !given.is_discarded())
-            .find_map(|given| Some((given, given.refused?)));
-        if let Some((given, refused)) = refused {
-            let reason = format!("{} {}", given.name, refused.why);
-            let finding = match refused.verdict {
-                Verdict::Mutating => Finding::mutating(reason),
-                Verdict::Unknown | Verdict::ReadOnly => Finding::unknown(reason),
-            };
-            let finding = finding.at(given.span);
-            return Some(if refused.exact {
-                finding.exact()
-            } else {
-                finding
-            });
-        }
-        let (why, span) = self.problem.as_ref()?;
-        Some(Finding::unknown(why.clone()).at(*span))
+        self.refusal().or_else(|| {
+            let (why, span) = self.problem.as_ref()?;
+            Some(Finding::unknown(why.clone()).at(*span))
+        })
+    }
+
+    /// The finding of a refused option, if there is one.
+    fn refusal(&self) -> Option<Finding> {
+        let mut written = self.options.iter().filter(|given| !given.is_discarded());
+        let (given, refused) = written.find_map(|given| Some((given, given.refused?)))?;
+        let reason = format!("{} {}", given.name, refused.why);
+        let finding = match refused.verdict {
+            Verdict::Mutating => Finding::mutating(reason),
+            Verdict::Unknown | Verdict::ReadOnly => Finding::unknown(reason),
+        };
+        let finding = finding.at(given.span);
+        Some(if refused.exact {
+            finding.exact()
+        } else {
+            finding
+        })
     }
 
     /// Adds what the options' values and the operands are to a finding.

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use crate::{
     arg::{Arg, Value},
     ast::Span,
-    effect::{Effect, Finding, How, Read, Start, Verdict, Write},
+    effect::{Cover, Effect, Finding, How, Read, Start, Write},
 };
 
 /// Something a program does beyond printing. `None`: what it is shows only when the program runs.
@@ -46,17 +46,18 @@ impl Program {
         } else if self.acts.contains(&Act::Read(None)) {
             Some(Finding::unknown("its program chooses the files it reads").at(span))
         } else {
-            // What cannot be read may write or start something as well.
             self.doubt
-                .map(|doubt| Finding::unknown(doubt).at(span).exact())
+                .clone()
+                .map(|doubt| Finding::unknown(doubt).at(span))
         };
+        // What cannot be read may write or start something as well.
+        let exact = runs || self.doubt.is_some() || options.as_ref().is_some_and(is_exact);
         let mut finding = match (options, own) {
             (Some(options), Some(own)) if own.verdict > options.verdict => own,
             (Some(finding), _) | (None, Some(finding)) => finding,
             (None, None) => Finding::read_only("it only reads"),
         };
-        debug_assert!(!runs || finding.verdict != Verdict::ReadOnly);
-        if runs {
+        if exact {
             finding = finding.exact();
         }
         for act in self.acts {
@@ -81,6 +82,10 @@ impl Program {
         }
         finding
     }
+}
+
+fn is_exact(finding: &Finding) -> bool {
+    finding.cover == Cover::Exact
 }
 
 fn file(path: Option<String>, span: Span) -> Arg {

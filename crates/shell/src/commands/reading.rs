@@ -361,6 +361,13 @@ mod tests {
     }
 
     #[test]
+    fn a_pager_is_a_pager_with_any_option() {
+        let why = "unknown: a pager runs what its keys and options say";
+        assert_eq!(verdict("less -R a"), why);
+        assert_eq!(effects("less -R a"), ["read a"]);
+    }
+
+    #[test]
     fn sort_uniq_shuf_and_their_like_may_write() {
         assert_read_only(&each(
             "sort; sort -rn a; sort -k2,2 -t: a; sort --rev a; sort -u a b; sort -t \"$x\" a; \

@@ -252,6 +252,17 @@ mod tests {
     fn a_command_of_the_script_is_looked_at_on_its_own() {
         let finding = find("sed '1e touch x' f");
         assert_eq!(finding.cover, Cover::Exact);
+        for line in [
+            "sed -f s f",
+            "sed -f s -e 'w out' f",
+            "sed -i s/a/b/e f",
+            "sed v f",
+        ] {
+            assert_eq!(find(line).cover, Cover::Exact, "{line}");
+        }
+        for line in ["sed -i p f", "sed 'w out' f", "sed $script f"] {
+            assert_eq!(find(line).cover, Cover::Prefix, "{line}");
+        }
         let [Start::Script(script)] = finding.starts.as_slice() else {
             panic!("{:?}", finding.starts);
         };

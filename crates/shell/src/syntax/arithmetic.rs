@@ -17,11 +17,6 @@ pub(super) struct Close {
 }
 
 impl Close {
-    /// Behind it.
-    pub(super) fn end(&self) -> usize {
-        self.at + 1
-    }
-
     pub(super) fn must_be_certain(&self, parser: &Parser<'_>) -> Parsed<()> {
         if self.certain {
             return Ok(());

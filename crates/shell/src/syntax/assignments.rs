@@ -1,5 +1,7 @@
 //! `name=value`, `name[…]=value`, `name=( … )`.
 
+use std::mem;
+
 use super::cursor::ends_word;
 use super::words::{Piece, Pieces, Style};
 use super::{Parsed, Parser};
@@ -84,34 +86,14 @@ impl Parser<'_> {
     /// `( … )` behind `=`: the elements.
     pub(super) fn array(&mut self) -> Parsed<Vec<Word>> {
         self.enter()?;
-        let elements = match self.in_substitution {
-            true => self.scanned_array()?,
-            false => self.array_elements()?,
-        };
+        let outer = mem::replace(&mut self.in_substituted_list, self.in_substitution);
+        let elements = self.array_elements()?;
+        self.in_substituted_list = outer;
         if !self.at_word_end() {
             return Err(self.unexpected("something glued to the end of a list"));
         }
         self.leave();
         Ok(elements)
-    }
-
-    /// Inside a substitution bash looks for the end of a list without regard to backslashes.
-    fn scanned_array(&mut self) -> Parsed<Vec<Word>> {
-        let start = self.at;
-        let close = self.matching_parenthesis(start)?;
-        close.must_be_certain(self)?;
-        let end = close.end();
-        if self.source.text[start..end].contains('\\') {
-            let message = "a backslash in a list inside a substitution";
-            return Err(self.error(start, end, message));
-        }
-        self.enter_scanned()?;
-        let elements = self.array_elements()?;
-        self.bounds.scanned -= 1;
-        match self.at == end {
-            true => Ok(elements),
-            false => Err(self.error(start, end, "a list whose end is ambiguous")),
-        }
     }
 
     fn array_elements(&mut self) -> Parsed<Vec<Word>> {

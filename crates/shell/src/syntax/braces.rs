@@ -3,6 +3,7 @@
 //! So it can change what follows a `$`; a word in which it would do that is refused.
 
 use super::cursor::starts_name;
+use super::sequences::{Sequence, sequence};
 use super::words::Piece;
 use super::{Parsed, Parser};
 use crate::ast::PartKind;
@@ -120,9 +121,22 @@ impl Braced {
         Some(texts)
     }
 
+    /// A comma that separates nothing, because it is quoted or nested, makes bash take the braces off
+    /// instead of trying a sequence.
+    fn hides_comma(&self, open: usize, close: usize) -> bool {
+        let comma = |at: usize| match self.piece(at).map(|piece| &piece.kind) {
+            Some(PartKind::Text(text)) => text.contains(','),
+            _ => self.character(at) == Some(','),
+        };
+        self.commas(open, close).is_empty() && (open + 1..close).any(comma)
+    }
+
     /// Every text one brace expansion may become.
     fn group_texts(&self, open: usize, close: usize) -> Option<Vec<String>> {
         let commas = self.commas(open, close);
+        if self.hides_comma(open, close) {
+            return None;
+        }
         if commas.is_empty() {
             return match self.sequence(open, close) {
                 Sequence::Texts(texts) => Some(texts),
@@ -208,70 +222,6 @@ fn bytes(texts: &[String]) -> usize {
     texts.iter().map(String::len).sum()
 }
 
-enum Sequence {
-    Texts(Vec<String>),
-    /// Certainly not a sequence: the text stays.
-    Literal,
-    Uncertain,
-}
-
-fn sequence(text: &str) -> Sequence {
-    let terms: Vec<&str> = text.split("..").collect();
-    let (first, last, step) = match terms[..] {
-        [first, last] => (first, last, "1"),
-        [first, last, step] => (first, last, step),
-        _ => return Sequence::Uncertain,
-    };
-    let Some(step) = integer(step).map(|step| step.unsigned_abs().max(1)) else {
-        return Sequence::Uncertain;
-    };
-    if let (Some(from), Some(to)) = (integer(first), integer(last)) {
-        let padded = |term: &str| {
-            let digits = term.trim_start_matches('-');
-            digits.len() > 1 && digits.starts_with('0')
-        };
-        if padded(first)
-            || padded(last)
-            || u64::from(from.abs_diff(to)) / u64::from(step) > MAX_TEXTS as u64
-        {
-            return Sequence::Uncertain;
-        }
-        return Sequence::Texts(
-            steps(from, to, step)
-                .map(|value| value.to_string())
-                .collect(),
-        );
-    }
-    let letters = |text: &str| match text.as_bytes() {
-        [letter] if letter.is_ascii_alphabetic() => Some(*letter),
-        _ => None,
-    };
-    match (letters(first), letters(last)) {
-        (Some(from), Some(to)) if from.is_ascii_lowercase() == to.is_ascii_lowercase() => {
-            let letter = |value: i32| u8::try_from(value).map(char::from).unwrap_or_default();
-            let values = steps(i32::from(from), i32::from(to), step);
-            Sequence::Texts(values.map(|value| letter(value).to_string()).collect())
-        }
-        _ => Sequence::Uncertain,
-    }
-}
-
-fn steps(from: i32, to: i32, step: u32) -> Box<dyn Iterator<Item = i32>> {
-    let step = step as usize;
-    match from <= to {
-        true => Box::new((from..=to).step_by(step)),
-        false => Box::new((to..=from).rev().step_by(step)),
-    }
-}
-
-fn integer(text: &str) -> Option<i32> {
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    let short = !digits.is_empty() && digits.len() <= 8;
-    (short && digits.bytes().all(|byte| byte.is_ascii_digit()))
-        .then(|| text.parse().ok())
-        .flatten()
-}
-
 impl Parser<'_> {
     /// Replaces brace expansions in unquoted text by parts of their own.
     pub(super) fn expand_braces(&mut self, pieces: Vec<Piece>) -> Parsed<Vec<Piece>> {
@@ -300,7 +250,7 @@ impl Parser<'_> {
                 self.copy(&word, open, close + 1, &mut result);
             } else {
                 self.refuse_changed_names(&word, open, close, many)?;
-                let texts = match many || word.hides_comma(open, close) {
+                let texts = match many {
                     true => None,
                     false => word.group_texts(open, close),
                 };
@@ -459,15 +409,5 @@ impl Parser<'_> {
             )),
             false => Ok(()),
         }
-    }
-}
-
-impl Braced {
-    /// A quoted comma makes bash take the braces off without a sequence.
-    fn hides_comma(&self, open: usize, close: usize) -> bool {
-        (open + 1..close).any(|at| match self.piece(at).map(|piece| &piece.kind) {
-            Some(PartKind::Text(text)) => text.contains(','),
-            _ => false,
-        }) && self.commas(open, close).is_empty()
     }
 }

@@ -18,7 +18,7 @@ pub(super) enum Until {
 }
 
 /// Words that mean something else than a command where a command begins.
-const RESERVED: [&str; 22] = [
+pub(super) const RESERVED: [&str; 22] = [
     "!", "{", "}", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
     "function", "if", "in", "select", "then", "time", "until", "while",
 ];
@@ -99,6 +99,9 @@ impl Parser<'_> {
             (None, _) => None,
             (Some(b'\n'), _) => return Ok(Some(Separator::Sequence)),
             (Some(b';'), Some(b';' | b'&')) if until == Until::Arm => return Ok(None),
+            (Some(b';'), Some(b';' | b'&')) => {
+                return Err(self.unexpected("the end of an arm outside `case`"));
+            }
             (Some(b';'), _) => Some(Separator::Sequence),
             (Some(b'&'), Some(b'&')) => Some(Separator::And),
             (Some(b'|'), Some(b'|')) => Some(Separator::Or),
@@ -130,23 +133,27 @@ impl Parser<'_> {
         };
         let mut end = start;
         let mut compound = false;
+        let mut prefixed = false;
         loop {
             if self.eat_bare("!") {
-                pipeline.negated = true;
+                pipeline.negated = !pipeline.negated;
+                prefixed = true;
+                end = self.at;
             } else if self.eat_bare("time") {
                 pipeline.timed = true;
+                prefixed = true;
                 end = self.at;
-                self.blanks();
-                if !self.eat_bare("-p") && self.at_bare("--") {
-                    return Err(self.unexpected("`time` with an option that is not certain"));
+                for option in ["-p", "--"] {
+                    self.blanks();
+                    if self.eat_bare(option) {
+                        end = self.at;
+                    }
                 }
             } else {
                 break;
             }
-            end = self.at.max(end);
             self.gap()?;
         }
-        let prefixed = pipeline.negated || pipeline.timed;
         let nothing = match self.peek() {
             None | Some(b'\n') => true,
             Some(b';') => !self.at_arm_end(),

@@ -1,6 +1,6 @@
 //! Compound commands, functions and coprocesses.
 
-use super::commands::{Until, plain_text};
+use super::commands::{RESERVED, Until, plain_text};
 use super::cursor::in_name;
 use super::words::Style;
 use super::{Parsed, Parser};
@@ -290,12 +290,8 @@ impl Parser<'_> {
         let Kind::Simple { words, .. } = &command.kind else {
             return Ok(());
         };
-        let reserved = [
-            "!", "}", "]]", "coproc", "do", "done", "elif", "else", "esac", "fi", "function", "in",
-            "then", "time",
-        ];
         match words.get(1).and_then(plain_text) {
-            Some(second) if reserved.contains(&second) => Err(self.error(
+            Some(second) if RESERVED.contains(&second) => Err(self.error(
                 self.at,
                 self.at,
                 "a reserved word behind the first word of `coproc`",
@@ -322,5 +318,5 @@ impl Parser<'_> {
 
 fn is_function_name(name: &str) -> bool {
     name.bytes()
-        .all(|byte| in_name(byte) || matches!(byte, b'-' | b'.' | b':' | b'/' | b'@' | b'%'))
+        .all(|byte| in_name(byte) || matches!(byte, b'-' | b'.' | b':' | b'/' | b'@' | b'%' | b'['))
 }

@@ -97,10 +97,18 @@ impl Parser<'_> {
         items.push(TestItem::Word(left));
         self.blanks();
         if let Some(b'<' | b'>') = self.peek() {
+            // Bash would take both for one operator, which has no meaning here.
+            if let Some(b'<' | b'>' | b'&' | b'|') = self.second() {
+                return Err(self.unexpected("an operator that is not one of `[[`"));
+            }
             self.operator(1, items);
             let right = self.test_operand(Style::SINGLE)?;
             items.push(TestItem::Word(right));
             return Ok(());
+        }
+        self.gap()?;
+        if self.peek() == Some(b'\n') {
+            return Err(self.unexpected("a line break behind the first word of a test"));
         }
         let Some(bare) = self.bare() else {
             return Ok(());

@@ -260,6 +260,7 @@ impl Parser<'_> {
             bounds,
             documents: super::Documents::default(),
             in_substitution: false,
+            in_substituted_list: false,
             odd_braces: false,
             expansions: 0,
         };

@@ -7,7 +7,7 @@ use super::cursor::starts_name;
 use super::source::Rewritten;
 use super::words::{Piece, Pieces, Quote};
 use super::{Parsed, Parser};
-use crate::ast::{Parameter, ParameterOperation, PartKind, Script};
+use crate::ast::{Kind, Parameter, ParameterOperation, PartKind, Script, Word};
 
 impl Parser<'_> {
     /// The `$` at the cursor and what it begins.
@@ -34,7 +34,20 @@ impl Parser<'_> {
                 return Err(self.unexpected("`$'` or `$\"` inside `((`"));
             }
             Some(b'\'') if quote == Quote::None => return self.ansi_quoted(start, pieces),
-            Some(b'"') if quote == Quote::None => return self.double_quoted(start, pieces),
+            Some(b'"') if quote == Quote::None => {
+                // Bash evaluates the translation, if the variable names a file that has one.
+                pieces.push(Piece {
+                    start,
+                    end: self.at,
+                    quoted: true,
+                    kind: PartKind::Parameter(Parameter {
+                        name: "TEXTDOMAIN".to_owned(),
+                        operation: ParameterOperation::Evaluates,
+                    }),
+                });
+                let start = self.at;
+                return self.double_quoted(start, pieces);
+            }
             Some(byte) if starts_name(byte) => plain(self.name()),
             Some(byte @ (b'0'..=b'9' | b'$' | b'#' | b'?' | b'-' | b'!' | b'*' | b'@')) => {
                 self.at += 1;
@@ -106,11 +119,19 @@ impl Parser<'_> {
         self.enter()?;
         let outer = mem::take(&mut self.documents);
         let substitution = mem::replace(&mut self.in_substitution, true);
+        let list = mem::replace(&mut self.in_substituted_list, false);
+        self.gap()?;
+        let start = self.at;
+        let timed = self.at_bare("time");
         let mut script = self.script(Until::Parenthesis)?;
+        if timed && !keeps_time(&script) {
+            return Err(self.error(start, self.at, "`time` at the start of a substitution"));
+        }
         self.finish_documents(&mut script)?;
         self.expect(b')', "at the end of a substitution")?;
         self.documents = outer;
         self.in_substitution = substitution;
+        self.in_substituted_list = list;
         self.leave();
         Ok(script)
     }
@@ -160,6 +181,25 @@ impl Parser<'_> {
         });
         Ok(())
     }
+}
+
+/// Bash reads a substitution twice. The first time it takes `time` at its start for the name of a
+/// command: what follows must be words to both readings.
+fn keeps_time(script: &Script) -> bool {
+    let Some(first) = script.items.first() else {
+        return false;
+    };
+    let Some(Kind::Simple { assignments, words }) =
+        first.pipeline.commands.first().map(|command| &command.kind)
+    else {
+        return false;
+    };
+    let list = |word: &Word| {
+        word.parts
+            .iter()
+            .any(|part| matches!(part.kind, PartKind::Array(_)))
+    };
+    assignments.is_empty() && !first.pipeline.negated && !words.iter().any(list)
 }
 
 fn plain(name: String) -> PartKind {

@@ -12,7 +12,7 @@
 //! - `cursor`: looking at the text, bounds
 //! - `commands`, `compound`, `conditional`, `redirections`, `here_documents`: the grammar
 //! - `words`, `quotes`, `expansions`, `parameters`, `arithmetic`, `assignments`: what a word is made of
-//! - `braces`, `patterns`: what unquoted text means
+//! - `braces`, `sequences`, `patterns`: what unquoted text means
 //! - `outline`: a tree as text, for tests
 
 mod arithmetic;
@@ -29,6 +29,7 @@ mod parameters;
 mod patterns;
 mod quotes;
 mod redirections;
+mod sequences;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -92,6 +93,7 @@ pub fn parse(line: &str) -> Result<Script, SyntaxError> {
         },
         documents: Documents::default(),
         in_substitution: false,
+        in_substituted_list: false,
         odd_braces: false,
         expansions: 0,
     };
@@ -134,6 +136,8 @@ struct Parser<'t> {
     documents: Documents,
     /// Inside `$( )`, `<( )` or `>( )`, where bash also ends a here-document at `TAG)`.
     in_substitution: bool,
+    /// Inside `name=( )` inside such a thing, where bash loses track of backslashes.
+    in_substituted_list: bool,
     /// The word being read holds something that makes bash's brace expansion lose track of quotes.
     odd_braces: bool,
     /// Expansions seen so far: tells whether a stretch had any.

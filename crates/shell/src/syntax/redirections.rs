@@ -151,7 +151,7 @@ impl Parser<'_> {
         Ok(word)
     }
 
-    /// `{a[1]}>` and `123>`: words that bash may take for a descriptor.
+    /// `{a[1]}>`: a word that bash may take for a descriptor.
     pub(super) fn refuse_strange_descriptor(&mut self, word: &Word) -> Parsed<()> {
         if !matches!(self.peek(), Some(b'<' | b'>')) {
             return Ok(());
@@ -159,9 +159,11 @@ impl Parser<'_> {
         let first = word.parts.first().filter(|part| !part.quoted);
         let strange = match first.map(|part| &part.kind) {
             Some(PartKind::Text(text)) => {
-                text.starts_with('{') || text.bytes().all(|byte| byte.is_ascii_digit())
+                let subscript = word.parts.len() > 1 || text.contains('[');
+                let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+                (text.starts_with('{') && subscript) || digits
             }
-            Some(PartKind::Brace(_)) => true,
+            Some(PartKind::Brace(None)) => true,
             _ => false,
         };
         match strange {

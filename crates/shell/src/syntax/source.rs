@@ -96,10 +96,12 @@ impl Rewritten {
     /// Forgets what was taken since the text had this length.
     pub(super) fn truncate(&mut self, length: usize) {
         self.text.truncate(length);
-        while self
-            .stretches
-            .last()
-            .is_some_and(|stretch| stretch.start > length)
+        // The first tells where the text begins, even if there is none.
+        while self.stretches.len() > 1
+            && self
+                .stretches
+                .last()
+                .is_some_and(|stretch| stretch.start >= length)
         {
             self.stretches.pop();
         }

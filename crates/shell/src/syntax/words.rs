@@ -203,6 +203,10 @@ impl Parser<'_> {
         if self.byte(start + 1).is_none() {
             return Err(self.error(start, start + 1, "a backslash at the very end"));
         }
+        if self.in_substituted_list {
+            let message = "a backslash in a list inside a substitution: use quotes";
+            return Err(self.error(start, start + 1, message));
+        }
         self.at = self.character_end(start + 1);
         pieces.text(start, self.at, true, &self.source.text[start + 1..self.at]);
         Ok(())

@@ -1,6 +1,7 @@
 //! Running bash on many texts.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -11,7 +12,13 @@ pub(crate) fn path() -> Option<&'static Path> {
         .map(Path::new)
         .find(|path| path.exists());
     if found.is_none() {
-        eprintln!("SKIPPED: there is no bash here to compare with");
+        #[expect(
+            clippy::print_stderr,
+            reason = "the person who runs the tests must know"
+        )]
+        {
+            eprintln!("SKIPPED: there is no bash here to compare with");
+        }
     }
     found
 }
@@ -55,7 +62,7 @@ impl Stage {
         fs::write(&notes, "").unwrap();
         let work = folder.join("empty");
         Command::new(bash)
-            .args(["-c", line])
+            .args(["-c", "--", line])
             .env_clear()
             .env("PATH", "/nonexistent")
             .env("LC_ALL", "C.UTF-8")
@@ -79,4 +86,65 @@ impl Stage {
         }
         commands
     }
+}
+
+/// Gives bash a script, and texts on its standard input; returns what it prints between zero bytes.
+fn answers(bash: &Path, script: &str, texts: &[&str]) -> Vec<String> {
+    let mut child = Command::new(bash)
+        .args(["-c", script, "bash"])
+        .arg(bash)
+        .env_clear()
+        .env("PATH", "/nonexistent")
+        .env("LC_ALL", "C.UTF-8")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let bytes: Vec<u8> = texts
+        .iter()
+        .flat_map(|text| [text.as_bytes(), b"\0"].concat())
+        .collect();
+    let writer = std::thread::spawn(move || input.write_all(&bytes).unwrap());
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    let output = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut answers: Vec<String> = output.split('\0').map(str::to_owned).collect();
+    answers.pop();
+    assert_eq!(answers.len(), texts.len());
+    answers
+}
+
+/// Whether bash finds no fault with the syntax of each text. Its status does not tell for `[[ ]]`, and a
+/// here-document without an end is only a warning.
+pub(crate) fn accepts(bash: &Path, texts: &[&str]) -> Vec<bool> {
+    let script = r#"while IFS= read -r -d '' text; do
+        fault=$("$1" -n -c -- "$text" 2>&1 </dev/null) || fault="fault $fault"
+        case $fault in
+            '' | *'warning: here-document'*) printf 'yes\0' ;;
+            *) printf 'no\0' ;;
+        esac
+    done"#;
+    answers(bash, script, texts)
+        .iter()
+        .map(|answer| answer == "yes")
+        .collect()
+}
+
+/// Each text inside a function, as bash prints that.
+pub(crate) fn prints(bash: &Path, texts: &[&str]) -> Vec<String> {
+    let script = r#"while IFS= read -r -d '' text; do unset -f f; eval "f() { $text"$'\n}'; declare -f f; printf '\0'; done"#;
+    answers(bash, script, texts)
+}
+
+/// The words of each text, a simple command without substitutions.
+pub(crate) fn words(bash: &Path, texts: &[&str]) -> Vec<Vec<String>> {
+    let script = r#"while IFS= read -r -d '' text; do eval "set -- $text"; printf '%s\x02' "$@"; printf '\0'; done"#;
+    let list = |answer: String| {
+        let mut words: Vec<String> = answer.split('\u{2}').map(str::to_owned).collect();
+        words.pop();
+        words
+    };
+    answers(bash, script, texts).into_iter().map(list).collect()
 }

@@ -69,9 +69,43 @@ impl Writer {
         let choice = if self.fuel == 0 {
             0
         } else {
-            self.random.below(30)
+            self.random.below(40)
         };
         match choice {
+            30 => {
+                self.around("f() { ", Self::list, "; }");
+                self.put("; f");
+            }
+            31 => {
+                self.around("w[", Self::subscript, "]=");
+                self.word();
+            }
+            32 => self.around("declare w=(", Self::words, ")"),
+            33 => {
+                let operator = self
+                    .random
+                    .one(&["<<'E'", "<<-E", "<<\\E", "<<-\"E\"", "<<EE"]);
+                self.simple();
+                self.put(" ");
+                self.put(operator);
+                self.put("\n");
+                self.body();
+                let end = self.random.one(&["\nE\n", "\n\tE\n", "\nEE\n"]);
+                self.put(end);
+            }
+            34 => self.around("for ((", Self::clauses, "))\ndo m0; break; done"),
+            35 => self.around("export v=", Self::word, ""),
+            36 => self.around("{ ", Self::list, "\n} >f 2>&1"),
+            37 => {
+                self.around("case ", Self::word, " in (");
+                self.around("", Self::word, " | *) ");
+                self.around("", Self::list, ";;& x) m0;; esac");
+            }
+            38 => self.around(
+                "if ",
+                Self::command,
+                "; then m0; elif m0; then m0; else m0; fi",
+            ),
             0..=15 => self.simple(),
             16 => self.around("{ ", Self::list, "; }"),
             17 => self.around("(", Self::list, ")"),
@@ -224,6 +258,8 @@ impl Writer {
             33 => self.around("$\"", Self::double_quoted, "\""),
             34 => self.around("$((", Self::list, ") )"),
             35 => self.put("$"),
+            36 => self.around("${w[", Self::subscript, "]}"),
+            37 => self.around("\"${w[", Self::subscript, "]}\""),
             _ => self.around("$(", Self::list, ")"),
         }
     }
@@ -306,8 +342,33 @@ impl Writer {
         }
     }
 
-    fn test(&mut self) {
+    fn subscript(&mut self) {
         match self.random.below(5) {
+            0 => self.put("1"),
+            1 => self.put("1 + 1"),
+            2 => self.around("\"", Self::double_quoted, "\""),
+            3 => self.put("'k'"),
+            _ => self.arithmetic(),
+        }
+    }
+
+    fn clauses(&mut self) {
+        self.around("", Self::arithmetic, ";");
+        self.around("", Self::arithmetic, ";");
+        self.arithmetic();
+    }
+
+    fn test(&mut self) {
+        match self.random.below(8) {
+            5 => {
+                self.around("", Self::word, " == @(");
+                self.around("a|", Self::word, ")");
+            }
+            6 => {
+                self.around("", Self::word, " =~ (");
+                self.around("a|", Self::word, ")$");
+            }
+            7 => self.around("( ", Self::word, " < a )"),
             0 => self.word(),
             1 => self.around("-n ", Self::word, ""),
             2 => {
@@ -335,7 +396,8 @@ impl Writer {
     }
 }
 
-fn line(seed: u64) -> String {
+/// A random line that bash can run safely where there are no programs.
+pub(crate) fn line(seed: u64) -> String {
     let mut writer = Writer {
         random: Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
         text: String::new(),

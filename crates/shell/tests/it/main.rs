@@ -4,14 +4,26 @@
 //! - `corpus`: the lines, `bars` what must hold of them, `variants` what is made of them
 //! - `execution`: what is judged harmless is run and changes nothing; `fixture` is where
 //! - `bypasses`: each published one, by name
+//! - `lines`: the table of command lines that the tests of the parser share
 //! - `bash`: running bash
 //! - `names`: what a tree says will run
+//! - `accepted`: bash accepts what we accept, and prints it back as the same tree (`normal`)
 //! - `executed`: what bash runs is in the tree
+//! - `braces`: words become what bash makes of them
+//! - `second`: another parser finds the same commands
+//! - `trees`: a random tree is read again from its text (`write`)
+//! - `random`: any text; `spans`: what must hold for the places in a tree
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, like tests"
+)]
+
+mod accepted;
 #[cfg(test)]
 mod bars;
-#[cfg(test)]
 mod bash;
+mod braces;
 #[cfg(test)]
 mod bypasses;
 #[cfg(test)]
@@ -22,7 +34,13 @@ mod executed;
 mod execution;
 #[cfg(test)]
 mod fixture;
-#[cfg(test)]
+mod lines;
 mod names;
+mod normal;
+mod random;
+mod second;
+mod spans;
+mod trees;
 #[cfg(test)]
 mod variants;
+mod write;

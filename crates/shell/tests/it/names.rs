@@ -2,7 +2,7 @@
 
 use haft_shell::ast::{
     Arithmetic, AssignedValue, Assignment, Command, Kind, Parameter, ParameterOperation, Part,
-    PartKind, Script, TestItem, Word,
+    PartKind, Script, Span, TestItem, Word,
 };
 
 /// The simple commands of a tree, at every depth.
@@ -11,6 +11,8 @@ pub(crate) struct Commands {
     /// The possible words of each command; an unknown word, or a command whose number of words is
     /// not known, ends the list with `None`.
     pub(crate) words: Vec<Vec<Option<String>>>,
+    /// Where the name of each stands.
+    pub(crate) places: Vec<Span>,
     /// Some text is evaluated that the line does not show.
     pub(crate) evaluates: bool,
 }
@@ -42,8 +44,9 @@ impl Commands {
                     .iter()
                     .for_each(|assignment| self.assignment(assignment));
                 words.iter().for_each(|word| self.word(word));
-                if !words.is_empty() {
+                if let Some(name) = words.first() {
                     self.words.push(fixed(words));
+                    self.places.push(name.span);
                 }
             }
             Kind::Group(script) | Kind::Subshell(script) => self.script(script),
@@ -103,6 +106,8 @@ impl Commands {
     fn part(&mut self, part: &Part) {
         match &part.kind {
             PartKind::Text(_) | PartKind::Glob(_) | PartKind::Brace(_) | PartKind::Tilde(_) => {}
+            // There is no translation here.
+            PartKind::Parameter(Parameter { name, .. }) if name == "TEXTDOMAIN" => {}
             PartKind::Parameter(Parameter { operation, .. }) => self.operation(operation),
             PartKind::Command(script) | PartKind::Process(script) => self.script(script),
             PartKind::Arithmetic(arithmetic) => self.arithmetic(arithmetic),
@@ -154,6 +159,7 @@ fn texts(word: &Word) -> Option<Vec<String>> {
         quoted |= part.quoted;
         let more: &[String] = match &part.kind {
             PartKind::Text(text) => std::slice::from_ref(text),
+            PartKind::Parameter(Parameter { name, .. }) if name == "TEXTDOMAIN" => continue,
             PartKind::Brace(Some(more)) => more,
             _ => return None,
         };

@@ -89,9 +89,23 @@ async fn what_the_model_reads_of_pdfs() {
     session
         .project
         .write("scan.pdf", pdf(&["".to_owned(), "text".to_owned()]));
+    let whole = pdf(&pages(2));
+    let at = |text: &str| {
+        whole
+            .windows(text.len())
+            .position(|part| part == text.as_bytes())
+    };
     session
         .project
         .write("damaged.pdf", b"%PDF-1.4\nnothing else");
+    session
+        .project
+        .write("first.pdf", &whole[..at("This is page 2").unwrap()]);
+    session
+        .project
+        .write("none.pdf", &whole[..at("This is page 1").unwrap()]);
+    let text = String::from_utf8_lossy(&whole).replace("\n9 0 obj", "\n99 0 xxx");
+    session.project.write("hole.pdf", text.as_bytes());
     session.project.write("text.txt", "text\n");
     let read = |name: &str, pages: Option<&str>| {
         let mut input = json!({"file_path": name});
@@ -113,6 +127,11 @@ async fn what_the_model_reads_of_pdfs() {
         read("long.pdf", Some("2-3,12")),
         read("scan.pdf", None),
         read("damaged.pdf", None),
+        read("first.pdf", None),
+        read("first.pdf", Some("2")),
+        read("none.pdf", None),
+        read("hole.pdf", None),
+        read("hole.pdf", Some("2")),
         read("text.txt", Some("1")),
     ] {
         let said = match session.output(tool, input.clone()).await {

@@ -25,8 +25,11 @@ impl Wildcard {
                 other => pieces[last].push(other),
             }
         }
+        let several = pieces.len() > 2;
         let ends_in_words = match pieces.as_mut_slice() {
-            [.., before, last] if last.is_empty() && before.ends_with(' ') && before.len() > 1 => {
+            [.., before, last]
+                if last.is_empty() && before.ends_with(' ') && (several || before.len() > 1) =>
+            {
                 before.pop();
                 true
             }
@@ -122,7 +125,8 @@ mod tests {
             ("a\\*b", "a*b", true),
             ("a\\*b", "axb", false),
             ("*", "", true),
-            ("* *", "x", false),
+            ("* *", "x", true),
+            (" *", "", false),
             ("ab*ba", "aba", false),
         ];
         for (pattern, text, expected) in cases {

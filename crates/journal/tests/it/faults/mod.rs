@@ -283,17 +283,30 @@ fn meet(plays: &[Play], faults: impl Fn(&[Step]) -> Vec<Fault>) {
     }));
 }
 
+/// File systems on which a step is not possible, so that another way is taken.
+const OTHERWISE: [Play; 3] = [
+    Play {
+        scene: Scene::Overwrite,
+        always: &["renameat:error=EXDEV"],
+    },
+    Play {
+        scene: Scene::UndoEdit,
+        always: &["fchown:error=EPERM"],
+    },
+    Play {
+        scene: Scene::WriteNew,
+        always: &["renameat2:error=EINVAL"],
+    },
+];
+
 /// 77.
 #[test]
 fn killed_at_every_step_files_are_old_or_new() {
-    // File systems on which a step is not possible, so that another way is taken.
-    let otherwise = |scene, always| Play { scene, always };
     let mut plays = Scene::ALL.map(Play::plain).to_vec();
-    plays.extend([
-        otherwise(Scene::Overwrite, &["renameat:error=EXDEV"]),
-        otherwise(Scene::UndoEdit, &["fchown:error=EPERM"]),
-        otherwise(Scene::WriteNew, &["renameat2:error=EINVAL"]),
-    ]);
+    if cfg!(target_arch = "x86_64") {
+        // Elsewhere the undo journal's own renames are the same call.
+        plays.extend(OTHERWISE);
+    }
     meet(&plays, |steps| {
         let changing = steps.iter().filter(|step| step.changes());
         changing.map(Fault::kill).collect()

@@ -3,6 +3,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::UNIX_EPOCH;
 
 use haft_journal::edit::Change;
@@ -11,7 +12,8 @@ use haft_journal::{
 };
 use rustix::fs::{XattrFlags, setxattr};
 
-use crate::strace;
+use super::{Fault, Play, Script, child};
+use crate::strace::{self, Step};
 
 /// The call that is disturbed.
 pub(super) const CALL: &str = "the-call";
@@ -131,12 +133,8 @@ impl Scene {
             }
             Self::Recovery => {
                 Self::ReplaceInFiles.set_up(folder);
-                // Files are renamed by this call, kept contents by another: this is the last file.
-                let killed = super::child(
-                    Self::ReplaceInFiles,
-                    folder,
-                    &["renameat:signal=SIGKILL:when=2".to_owned()],
-                );
+                let fault = Fault::kill(last_rename());
+                let killed = child(Self::ReplaceInFiles, folder, &fault.injections);
                 assert!(killed.killed && killed.began, "{killed:?}");
             }
         }
@@ -224,6 +222,18 @@ impl Scene {
             Self::Recovery => Ok(()),
         }
     }
+}
+
+/// Where the last of several files is put in place, and the others are already.
+fn last_rename() -> &'static Step {
+    static FOUND: OnceLock<Step> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        let steps = Script::of(Play::plain(Scene::ReplaceInFiles)).steps;
+        let mut renames = steps
+            .into_iter()
+            .filter(|step| step.call.starts_with("rename"));
+        renames.next_back().unwrap()
+    })
 }
 
 pub(super) fn work(folder: &Path) -> PathBuf {

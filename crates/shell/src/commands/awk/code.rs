@@ -62,8 +62,8 @@ impl<'a> Code<'a> {
                         self.doubt("its program prints in an odd place");
                     }
                 }
-                Kind::Sign(";" | "{" | "}") => printing = false,
-                Kind::Newline if self.ends_statement(at) => printing = false,
+                Kind::Sign(";" | "{" | "}") if depth == 0 => printing = false,
+                Kind::Newline if depth == 0 && self.ends_statement(at) => printing = false,
                 Kind::Sign(">") if printing && depth == 0 => self.writes(at),
                 Kind::Sign(">>") => self.writes(at),
                 Kind::Sign("|" | "|&") => self.pipe(at),

@@ -87,7 +87,8 @@ const REFUSED: &[Refused] = &[
 
 pub(super) const SUBCOMMANDS: &[Spec] = &[
     // `git reflog` without a verb takes what log takes; its verbs that change are in `changes`.
-    walk("log whatchanged reflog reflog/show stash/list", LOG).judged(listing),
+    walk("log whatchanged reflog", LOG).judged(listing),
+    walk("reflog/show stash/list", LOG).judged(listing),
     walk("show", LOG).judged(showing),
     walk(
         "diff",

@@ -167,16 +167,31 @@ fn subcommand(argv: &[Arg]) -> Finding {
     }
 }
 
+/// Subcommands that take a word behind `--` for a path, whatever it looks like. Others read their
+/// line twice and lose the `--` on the way: `git stash list -- --output=f` writes.
+const KEEPS_DASHES: &str = "log show diff whatchanged reflog shortlog rev-list blame annotate diff-tree \
+                            diff-index diff-files grep status ls-files ls-tree";
+
 /// git reads many lines twice, with a different table each time. A value that looks like an option
 /// may be taken away by the first reading, and what follows it becomes an option in the second.
 fn read_twice(parsed: &Parsed<'_>) -> Option<Finding> {
+    let dashed = |arg: &Arg| arg.text().is_none_or(|text| text.starts_with('-'));
     let given = parsed.options.iter().find(|given| {
-        given.value.as_ref().is_some_and(|value| {
-            value.span != given.span && value.text().is_none_or(|text| text.starts_with('-'))
-        })
-    })?;
-    let why = format!("git may read the value of {} as an option", given.name);
-    Some(Finding::unknown(why).at(given.span))
+        let value = given.value.as_ref();
+        value.is_some_and(|value| value.span != given.span && dashed(value))
+    });
+    if let Some(given) = given {
+        let why = format!("git may read the value of {} as an option", given.name);
+        return Some(Finding::unknown(why).at(given.span));
+    }
+    let keeps = parsed
+        .spec
+        .names
+        .split(' ')
+        .all(|name| listed(KEEPS_DASHES, name));
+    let behind = parsed.operands.get(parsed.before_dashes?..)?;
+    let arg = behind.iter().find(|arg| !keeps && dashed(arg))?;
+    Some(Finding::unknown("git may read what is behind -- as an option").at(arg.span))
 }
 
 #[cfg(test)]

@@ -16,9 +16,8 @@ use data_encoding::BASE64;
 use haft_contract::{CallContext, Content, ToolError, ToolOutput};
 use haft_journal::{Extent, Journal};
 use image::{
-    AnimationDecoder, DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader, Limits,
-    RgbImage,
-    codecs::{gif::GifDecoder, jpeg::JpegEncoder, webp::WebPDecoder},
+    DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader, Limits, RgbImage,
+    codecs::{jpeg::JpegEncoder, webp::WebPDecoder},
     imageops::FilterType,
     metadata::Orientation,
 };
@@ -287,15 +286,46 @@ fn on_white(image: &DynamicImage) -> RgbImage {
 
 /// More than one frame? Only looks as far as it must.
 fn is_animated(bytes: &[u8], format: ImageFormat) -> bool {
-    let input = Cursor::new(bytes);
     match format {
-        ImageFormat::Gif => GifDecoder::new(input).is_ok_and(|mut decoder| {
-            let within = decoder.set_limits(limits()).is_ok();
-            within && decoder.into_frames().take(2).filter_map(Result::ok).count() > 1
-        }),
-        ImageFormat::WebP => WebPDecoder::new(input).is_ok_and(|decoder| decoder.has_animation()),
+        ImageFormat::Gif => gif_frames(bytes).nth(1).is_some(),
+        ImageFormat::WebP => {
+            WebPDecoder::new(Cursor::new(bytes)).is_ok_and(|decoder| decoder.has_animation())
+        }
         _ => false,
     }
+}
+
+/// Where the frames begin. Their pixels are of no interest: decoding would take as much memory again
+/// as the picture.
+fn gif_frames(bytes: &[u8]) -> impl Iterator<Item = usize> {
+    let byte = |at: usize| bytes.get(at).copied();
+    let colours = |flags: u8| match flags & 0x80 {
+        0 => 0,
+        _ => 3 << ((flags & 7) + 1),
+    };
+    // Blocks of at most 255 bytes, each after its length; an empty one is the last.
+    let after_blocks = move |mut at: usize| loop {
+        let length = byte(at)?;
+        at += 1 + usize::from(length);
+        if length == 0 {
+            return Some(at);
+        }
+    };
+    let mut next = byte(10).map(|flags| 13 + colours(flags));
+    std::iter::from_fn(move || {
+        loop {
+            let at = next?;
+            match byte(at)? {
+                0x21 => next = after_blocks(at + 2), // an extension
+                0x2c => {
+                    let flags = byte(at + 9)?;
+                    next = after_blocks(at + 10 + colours(flags) + 1);
+                    return Some(at);
+                }
+                _ => return None,
+            }
+        }
+    })
 }
 
 /// Is each chunk as long as it says? The decoder makes room for the metadata, up to 4 GB of it,

@@ -64,7 +64,7 @@ pub(crate) struct Input {
     #[serde(default)]
     #[schemars(range(min = 1))]
     limit: Option<u64>,
-    /// Skip this many characters of the first line; only for reading on in a line that was cut.
+    /// Skip this many characters of the first line or cell; only for reading on in one that was cut.
     #[serde(default)]
     char_offset: Option<u64>,
     /// The pages of a PDF to return, such as "3", "1-5" or "2-5,9"; at most 20 at once.
@@ -115,7 +115,7 @@ impl Tool for Read {
 
     async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
         if let Some(pages) = input.pages() {
-            pdf::Pages::parse(pages).map_err(ToolError::Refused)?;
+            pdf::check(pages).map_err(ToolError::Refused)?;
         }
         let path = meant(input, cx).await?;
         match fs::metadata(&path) {

@@ -60,6 +60,21 @@ mod tests {
     }
 
     #[test]
+    fn frames_are_counted_without_their_pixels() {
+        for (name, frames) in [
+            ("gif", 1),
+            ("gif_wide", 1),
+            ("gif_moving", 3),
+            ("gif_cut", 2),
+            ("empty", 0),
+        ] {
+            let bytes = std::fs::read(format!("{SEEDS}/{name}")).unwrap();
+            let found: Vec<usize> = super::super::gif_frames(&bytes).collect();
+            assert_eq!(found.len(), frames, "{name}: {found:?}");
+        }
+    }
+
+    #[test]
     fn no_room_is_made_for_what_is_not_there() {
         for (name, fits) in [
             ("webp_extended", true),

@@ -1,0 +1,219 @@
+//! What the child says: a line that proves what it is, then one JSON value.
+//!
+//! The child has read what may be hostile, so its answer is no better than the file: what is not as
+//! it was asked for is nonsense, and nobody acts on it.
+
+use std::io::{self, Write};
+
+use memchr::memmem;
+use serde::{Deserialize, Serialize};
+
+use crate::{Document, Failure, Heading, Page, Pages, Request};
+
+/// The line before the answer. Whatever stands before it is not ours.
+const GREETING: &[u8] = b"%haft-pdf 2\n";
+
+/// How much of an outline is given.
+pub(crate) const HEADINGS: usize = 200;
+pub(crate) const TITLE_CHARS: usize = 120;
+pub(crate) const LEVELS: u32 = 8;
+/// Longest reason.
+pub(crate) const REASON_CHARS: usize = 300;
+/// A character takes no more bytes.
+const BYTES_A_CHAR: usize = 4;
+
+/// Why a document cannot be read at all. Worded to follow the name of the file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum Refusal {
+    /// Part of the file is lost or spoilt.
+    #[error("is damaged: {0}")]
+    Damaged(String),
+    /// It opens only with a password.
+    #[error("is encrypted and needs a password")]
+    Encrypted,
+    /// The library could not read it, which another program perhaps can.
+    #[error("cannot be read: {0}")]
+    Unreadable(String),
+}
+
+/// What a child said.
+#[derive(Debug)]
+pub enum Said {
+    /// Nothing: it is no reader, or it did not get that far.
+    Nothing,
+    /// It said what no reader says to such a request.
+    Nonsense,
+    /// An answer.
+    Answer(Result<Document, Refusal>),
+}
+
+/// The child's part.
+pub fn give(answer: &Result<Document, Refusal>, mut output: impl Write) -> io::Result<()> {
+    output.write_all(GREETING)?;
+    serde_json::to_writer(&mut output, answer)?;
+    output.flush()
+}
+
+/// The parent's part: what the output of a child means, as far as it is an answer to `request`.
+pub fn understand(output: &[u8], request: &Request) -> Said {
+    let Some(start) = memmem::find(output, GREETING) else {
+        return Said::Nothing;
+    };
+    let answer = serde_json::from_slice(&output[start + GREETING.len()..]);
+    match answer {
+        Ok(Ok(document)) if answers(&document, request) => Said::Answer(Ok(document)),
+        Ok(Err(refusal)) if is_fair(&refusal) => Said::Answer(Err(refusal)),
+        _ => Said::Nonsense,
+    }
+}
+
+fn is_fair(refusal: &Refusal) -> bool {
+    match refusal {
+        Refusal::Damaged(reason) | Refusal::Unreadable(reason) => is_reason(reason),
+        Refusal::Encrypted => true,
+    }
+}
+
+fn answers(document: &Document, request: &Request) -> bool {
+    let asked = request.pages.as_ref().map(Pages::numbers);
+    let is_asked_for = |page: &Page| match asked {
+        Some(pages) => pages.contains(&page.number),
+        None => page.number <= request.whole_up_to,
+    };
+    let pages = &document.pages;
+    pages.is_sorted_by(|one, next| one.number < next.number)
+        && pages.iter().all(|page| {
+            (1..=document.page_count).contains(&page.number)
+                && is_asked_for(page)
+                && page.text.len() <= request.max_page_bytes
+                && is_clean(&page.text)
+                && page.failure.as_ref().is_none_or(|failure| match failure {
+                    Failure::Damaged(reason) | Failure::Unreadable(reason) => is_reason(reason),
+                })
+        })
+        && document.damage.as_deref().is_none_or(is_reason)
+        && document.outline.len() <= HEADINGS
+        && document.outline.iter().all(is_heading)
+}
+
+fn is_heading(heading: &Heading) -> bool {
+    heading.level <= LEVELS && is_line(&heading.title, TITLE_CHARS)
+}
+
+fn is_reason(text: &str) -> bool {
+    is_line(text, REASON_CHARS)
+}
+
+fn is_line(text: &str, chars: usize) -> bool {
+    text.len() <= chars * BYTES_A_CHAR && is_clean(text) && !text.contains('\n')
+}
+
+/// No control characters but those that lay text out.
+fn is_clean(text: &str) -> bool {
+    !text
+        .chars()
+        .any(|character| character.is_control() && !matches!(character, '\n' | '\t'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document() -> Document {
+        Document {
+            page_count: 3,
+            pages: vec![page(1), page(3)],
+            ..Document::default()
+        }
+    }
+
+    fn page(number: u32) -> Page {
+        Page {
+            number,
+            text: "text".to_owned(),
+            is_cut: false,
+            failure: None,
+        }
+    }
+
+    fn request(pages: Option<&str>) -> Request {
+        Request {
+            pages: pages.map(|pages| Pages::parse(pages, 20).unwrap()),
+            whole_up_to: 10,
+            max_page_bytes: 10,
+        }
+    }
+
+    fn said(answer: &Result<Document, Refusal>, request: &Request) -> Said {
+        let mut output = b"running 1 test\n".to_vec();
+        give(answer, &mut output).unwrap();
+        understand(&output, request)
+    }
+
+    #[test]
+    fn an_answer_arrives_as_it_was_given() {
+        for answer in [Ok(document()), Err(Refusal::Damaged("why".to_owned()))] {
+            match said(&answer, &request(Some("1,3,9"))) {
+                Said::Answer(understood) => assert_eq!(understood, answer),
+                said => panic!("{said:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_not_asked_for_is_nonsense() {
+        let heading = Heading {
+            title: "title".to_owned(),
+            level: 0,
+            page: None,
+        };
+        type Lie = fn(&mut Document, Heading);
+        let lies: [(&str, Lie); 11] = [
+            ("order", |document, _| document.pages.reverse()),
+            ("twice", |document, _| document.pages.push(page(3))),
+            ("page 0", |document, _| document.pages[0].number = 0),
+            ("beyond the end", |document, _| document.page_count = 2),
+            ("not asked for", |document, _| document.pages[0].number = 2),
+            ("long", |document, _| {
+                document.pages[0].text = "x".repeat(11)
+            }),
+            ("escape", |document, _| {
+                document.pages[0].text = "\u{1b}[2J".to_owned()
+            }),
+            ("many headings", |document, heading| {
+                document.outline = vec![heading; HEADINGS + 1];
+            }),
+            ("deep heading", |document, mut heading| {
+                heading.level = u32::MAX;
+                document.outline = vec![heading];
+            }),
+            ("long heading", |document, mut heading| {
+                heading.title = "x".repeat(1_000);
+                document.outline = vec![heading];
+            }),
+            ("long reason", |document, _| {
+                document.damage = Some("x".repeat(10_000))
+            }),
+        ];
+        for (name, lie) in lies {
+            let mut document = document();
+            lie(&mut document, heading.clone());
+            let said = said(&Ok(document), &request(Some("1,3")));
+            assert!(matches!(said, Said::Nonsense), "{name}: {said:?}");
+        }
+        let mut long = document();
+        (long.page_count, long.pages[1].number) = (20, 11);
+        assert!(matches!(said(&Ok(long), &request(None)), Said::Nonsense));
+    }
+
+    #[test]
+    fn noise_is_nothing_and_half_an_answer_is_nonsense() {
+        let request = request(None);
+        assert!(matches!(understand(b"", &request), Said::Nothing));
+        assert!(matches!(understand(b"hello", &request), Said::Nothing));
+        let nested = [GREETING, &b"[".repeat(1 << 20)].concat();
+        for output in [GREETING, b"%haft-pdf 2\n{\"Ok\":{\"page_count\":1", &nested] {
+            assert!(matches!(understand(output, &request), Said::Nonsense));
+        }
+    }
+}

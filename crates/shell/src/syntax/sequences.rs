@@ -1,0 +1,70 @@
+//! `{1..9}` and `{a..e..2}`.
+
+/// More steps than this are not listed.
+const MAX_STEPS: u32 = 1_000;
+
+/// What `{x..y}` becomes.
+pub(super) enum Sequence {
+    Texts(Vec<String>),
+    /// Certainly not a sequence: the text stays.
+    Literal,
+    Uncertain,
+}
+
+/// The text between the braces of `x..y` or `x..y..step`.
+pub(super) fn sequence(text: &str) -> Sequence {
+    let terms: Vec<&str> = text.split("..").collect();
+    let (first, last, step) = match terms[..] {
+        [first, last] => (first, last, "1"),
+        [first, last, step] => (first, last, step),
+        _ => return Sequence::Uncertain,
+    };
+    let Some(step) = integer(step).map(|step| step.unsigned_abs().max(1)) else {
+        return Sequence::Uncertain;
+    };
+    if let (Some(from), Some(to)) = (integer(first), integer(last)) {
+        let padded = |term: &str| {
+            let digits = term.trim_start_matches('-');
+            digits.len() > 1 && digits.starts_with('0')
+        };
+        if padded(first)
+            || padded(last)
+            || u64::from(from.abs_diff(to)) / u64::from(step) > u64::from(MAX_STEPS)
+        {
+            return Sequence::Uncertain;
+        }
+        return Sequence::Texts(
+            steps(from, to, step)
+                .map(|value| value.to_string())
+                .collect(),
+        );
+    }
+    let letters = |text: &str| match text.as_bytes() {
+        [letter] if letter.is_ascii_alphabetic() => Some(*letter),
+        _ => None,
+    };
+    match (letters(first), letters(last)) {
+        (Some(from), Some(to)) if from.is_ascii_lowercase() == to.is_ascii_lowercase() => {
+            let letter = |value: i32| u8::try_from(value).map(char::from).unwrap_or_default();
+            let values = steps(i32::from(from), i32::from(to), step);
+            Sequence::Texts(values.map(|value| letter(value).to_string()).collect())
+        }
+        _ => Sequence::Uncertain,
+    }
+}
+
+fn steps(from: i32, to: i32, step: u32) -> Box<dyn Iterator<Item = i32>> {
+    let step = step as usize;
+    match from <= to {
+        true => Box::new((from..=to).step_by(step)),
+        false => Box::new((to..=from).rev().step_by(step)),
+    }
+}
+
+fn integer(text: &str) -> Option<i32> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let short = !digits.is_empty() && digits.len() <= 8;
+    (short && digits.bytes().all(|byte| byte.is_ascii_digit()))
+        .then(|| text.parse().ok())
+        .flatten()
+}

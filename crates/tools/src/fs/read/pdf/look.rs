@@ -1,0 +1,250 @@
+//! The reading itself: the file is read by one child, and pages without text are drawn by others.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use haft_contract::{CallContext, Content, ToolError, ToolOutput};
+use haft_journal::{Extent, Journal};
+use haft_pdf::{
+    Document, Failure, Page, Pages, PagesError, Request,
+    answer::Refusal,
+    child::{self, AskError, Limits},
+};
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+use super::{PdfReader, Wish, no_reader, show};
+use crate::{
+    blocking::blocking,
+    fs::{
+        explain,
+        read::{image, output},
+    },
+    paths::shown,
+    words::counted,
+};
+
+/// How many pages one call gives.
+pub(super) const PAGES_AT_ONCE: usize = 20;
+/// Larger files are not read.
+const FILE_LIMIT: u64 = 100 << 20;
+/// Up to so many pages come without being asked for.
+const WHOLE_UP_TO: u32 = 10;
+/// The longer side of a drawn page.
+const PIXELS: u32 = 1_568;
+/// For all the pages that one call draws.
+const DRAWING_TIME: Duration = Duration::from_secs(60);
+
+/// Each reader may use much memory, so few run at once.
+static READERS: Semaphore = Semaphore::const_new(2);
+
+/// What was read of a file.
+pub(super) struct Found {
+    pub(super) document: Document,
+    pub(super) drawings: Vec<Drawing>,
+    size: usize,
+}
+
+/// How the drawing of a page without text went.
+pub(super) struct Drawing {
+    pub(super) page: u32,
+    pub(super) result: Result<image::Picture, String>,
+}
+
+/// Says what is wrong with `pages`, if anything is.
+pub(in crate::fs::read) fn check(pages: &str) -> Result<(), String> {
+    parse(pages).map(drop)
+}
+
+fn parse(text: &str) -> Result<Pages, String> {
+    Pages::parse(text, PAGES_AT_ONCE).map_err(|error| match error {
+        PagesError::Malformed => format!(
+            "`pages` is {text:?}, which names no pages. Write a page, a range or several of them, \
+             such as \"3\", \"1-5\" or \"2-5,9\"; pages are counted from 1."
+        ),
+        PagesError::TooMany => format!(
+            "`pages` {text:?} names more than {PAGES_AT_ONCE} pages: at most {PAGES_AT_ONCE} are \
+             read in one call. Ask for fewer, then for the next ones."
+        ),
+    })
+}
+
+pub(in crate::fs::read) async fn read(
+    wish: &Wish<'_>,
+    cx: &CallContext,
+) -> Result<ToolOutput, ToolError> {
+    let Ok(reader) = cx.services.get::<PdfReader>() else {
+        return Err(no_reader(wish, cx));
+    };
+    let name = shown(wish.path, &cx.cwd);
+    let asked = wish.pages.map(parse).transpose();
+    let asked = asked.map_err(ToolError::Failed)?;
+    let found = {
+        let _place = tokio::select! {
+            place = READERS.acquire() => place.map_err(|_| ToolError::Cancelled)?,
+            () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
+        };
+        look(wish, &reader, asked.clone(), &name, cx).await?
+    };
+    let Document {
+        page_count, pages, ..
+    } = &found.document;
+    let first = asked.as_ref().and_then(|asked| asked.numbers().first());
+    let content = match (pages.is_empty(), first) {
+        (true, Some(first)) => {
+            let pages = counted((*page_count).into(), "page");
+            let error = format!("{name} has {pages}: page {first} does not exist.");
+            return Err(ToolError::Failed(error));
+        }
+        (true, None) => vec![Content::text(show::outline(&found.document, &name))],
+        (false, _) => show::pages(&found, asked.as_ref(), wish.max_tokens, &name),
+    };
+    let structured = json!({"type": "parts", "file": {
+        "filePath": wish.path.to_string_lossy(),
+        "originalSize": found.size,
+        "count": page_count,
+        "outputDir": null,
+    }, "firstPage": pages.first().map(|page| page.number)});
+    Ok(output(content, structured))
+}
+
+/// Reads the file, has it read, and has pages without text drawn.
+async fn look(
+    wish: &Wish<'_>,
+    reader: &PdfReader,
+    pages: Option<Pages>,
+    name: &str,
+    cx: &CallContext,
+) -> Result<Found, ToolError> {
+    let journal = cx.services.get::<Journal>()?;
+    let (path, cwd) = (wish.path.to_path_buf(), Arc::clone(&cx.cwd));
+    let (reader, cancel, name) = (reader.clone(), cx.cancel.clone(), name.to_owned());
+    // Bytes to tokens is 7 to 2, see `estimate_tokens`.
+    let max_page_bytes = wish.max_tokens.saturating_mul(7) / 2;
+    let max_pictures = wish.max_tokens / show::PICTURE_TOKENS;
+    let request = Request {
+        pages,
+        whole_up_to: WHOLE_UP_TO,
+        max_page_bytes: usize::try_from(max_page_bytes).unwrap_or(usize::MAX),
+    };
+    blocking(move || {
+        let raw = journal
+            .read_bytes(&path, FILE_LIMIT)
+            .map_err(|error| ToolError::Failed(explain(error, &cwd)))?;
+        let is_cancelled = || cancel.is_cancelled();
+        let asked = child::ask(
+            &reader.program,
+            &raw.bytes,
+            &request,
+            &Limits::default(),
+            &is_cancelled,
+        );
+        let document = asked.map_err(|error| match error {
+            AskError::Cancelled => ToolError::Cancelled,
+            error => ToolError::Failed(format!("{name} {error}. {}", advice(&error))),
+        })?;
+        if let Some(damage) = lost(&document) {
+            let refusal = Refusal::Damaged(damage);
+            let error = AskError::Refused(refusal);
+            return Err(ToolError::Failed(format!(
+                "{name} {error}. Nothing could be read of what was asked for. {}",
+                advice(&error)
+            )));
+        }
+        let bare = document.pages.iter().filter(|page| is_to_be_drawn(page));
+        let bare = bare.map(|page| page.number);
+        let bare = bare.take(usize::try_from(max_pictures.max(1)).unwrap_or(usize::MAX));
+        let drawings = draw(bare, &reader, &raw.bytes, &is_cancelled);
+        if cancel.is_cancelled() {
+            return Err(ToolError::Cancelled);
+        }
+        let size = raw.bytes.len();
+        let extent = match document.pages.len() == document.page_count as usize {
+            true => Extent::Whole,
+            false => Extent::Part,
+        };
+        journal.saw(raw, extent);
+        Ok(Found {
+            document,
+            drawings,
+            size,
+        })
+    })
+    .await?
+}
+
+/// What to do about a file that was not read.
+fn advice(error: &AskError) -> &'static str {
+    match error {
+        AskError::Refused(Refusal::Damaged(_)) => {
+            "Get a whole copy of it, or try to repair it with a shell command such as \
+             qpdf damaged.pdf repaired.pdf and Read the result."
+        }
+        AskError::Refused(Refusal::Encrypted) => {
+            "With the password, make a copy that is not encrypted and Read that: \
+             qpdf --password=PASSWORD --decrypt encrypted.pdf open.pdf."
+        }
+        AskError::TimedOut(_) | AskError::Crashed(_) | AskError::TooMuch(_) => {
+            "Ask for single pages with `pages`, or try a shell command such as pdftotext on it."
+        }
+        _ => "Try a shell command such as pdftotext on it.",
+    }
+}
+
+/// Damage that left no text at all of what was read. An empty page alone is no damage: it may be a
+/// scan.
+fn lost(document: &Document) -> Option<String> {
+    let pages = &document.pages;
+    if pages.iter().any(|page| !page.text.is_empty()) {
+        return None;
+    }
+    let damage_of = |page: &Page| match &page.failure {
+        Some(Failure::Damaged(why)) => Some(format!("page {}: {why}", page.number)),
+        _ => None,
+    };
+    match &document.damage {
+        Some(damage) if !pages.is_empty() || document.page_count == 0 => Some(damage.clone()),
+        _ if pages.iter().all(|page| damage_of(page).is_some()) => {
+            pages.first().and_then(damage_of)
+        }
+        _ => None,
+    }
+}
+
+/// A page whose data is lost would come out blank, which says less than what is missing.
+fn is_to_be_drawn(page: &Page) -> bool {
+    page.text.is_empty() && !matches!(page.failure, Some(Failure::Damaged(_)))
+}
+
+fn draw(
+    pages: impl Iterator<Item = u32>,
+    reader: &PdfReader,
+    bytes: &[u8],
+    is_cancelled: &dyn Fn() -> bool,
+) -> Vec<Drawing> {
+    let Some(drawer) = &reader.drawer else {
+        return Vec::new();
+    };
+    let end = Instant::now() + DRAWING_TIME;
+    let mut drawings = Vec::new();
+    for page in pages {
+        let mut limits = Limits::default();
+        limits.time = limits
+            .time
+            .min(end.saturating_duration_since(Instant::now()));
+        let program = &reader.program;
+        let png = child::draw(program, drawer, bytes, page, PIXELS, &limits, is_cancelled);
+        let result = png
+            .map_err(|error| format!("it {error}"))
+            .and_then(|png| image::prepare(&png));
+        // What failed once, and took its time, is not tried page after page.
+        let has_failed = result.is_err();
+        drawings.push(Drawing { page, result });
+        if has_failed {
+            break;
+        }
+    }
+    drawings
+}

@@ -1,0 +1,72 @@
+//! Any text as a command line: it is read, judged and decided, and some things hold of every one.
+
+#![no_main]
+
+use std::sync::LazyLock;
+
+use haft_contract::PermissionMode;
+use haft_engine::permissions::{
+    Bases, Facts, List, Policy, Rules, Scope, Setting, Source, decide,
+};
+use haft_shell::{Place, Verdict, analyze};
+use libfuzzer_sys::fuzz_target;
+use serde_json::json;
+
+static RULES: LazyLock<[Policy; 2]> = LazyLock::new(|| {
+    let bases = Bases {
+        cwd: "/p".into(),
+        home: "/h".into(),
+        slash: "/p".into(),
+    };
+    [false, true].map(|denies| {
+        let mut rules = Rules::default();
+        let mut add = |list, text| {
+            let added = rules.add(list, text, Source::of(Scope::User), &bases);
+            assert!(added.is_ok());
+        };
+        add(List::Allow, "Bash(make *)");
+        add(List::Allow, "Edit(src/**)");
+        add(List::Ask, "Bash(git push *)");
+        if denies {
+            add(List::Deny, "Bash(rm *)");
+            add(List::Deny, "Read(./.env)");
+        }
+        Policy {
+            home: Some("/h".into()),
+            rules: rules.into(),
+            ..Policy::new(PermissionMode::Default, vec!["/p".into()])
+        }
+    })
+});
+
+fuzz_target!(|line: &str| {
+    let place = Place {
+        cwd: "/p".into(),
+        home: Some("/h".into()),
+    };
+    let analysis = analyze(line, &place);
+    assert!(analysis.span.start <= analysis.span.end && analysis.span.end <= line.len());
+    for part in &analysis.parts {
+        assert!(line.get(part.span.start..part.span.end).is_some());
+        if let Some(outer) = part.outer {
+            assert!(outer < analysis.parts.len());
+        }
+    }
+
+    // One more command that writes is never overlooked.
+    let continued = line.len() - line.trim_end_matches('\\').len();
+    if continued % 2 == 0 {
+        let spoiled = analyze(&format!("{line}\ntouch p"), &place);
+        assert_ne!(spoiled.verdict, Verdict::ReadOnly, "{line:?}");
+    }
+
+    let setting = Setting {
+        cwd: "/p".into(),
+        home: Some("/h".into()),
+    };
+    let facts = Facts::named("Bash", &json!({ "command": line }), &setting);
+    let [without, with] = &*RULES;
+    let before = decide(without, &facts);
+    let after = decide(with, &facts);
+    assert!(after.behavior >= before.behavior, "{line:?}: {before:?} became {after:?}");
+});
