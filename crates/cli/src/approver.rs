@@ -41,13 +41,8 @@ impl Approver for Terminal {
 
 fn put(question: &Question, cwd: &Path) -> Answer {
     let card = show::card(&question.card, false, cwd, Style::of_stderr());
-    let reason = show::clean(&question.reason);
-    show::complain(&format!("{card}  needs your permission: {reason}"));
+    show::complain(&format!("{card}{}", why(question)));
     let always = !question.rules.is_empty();
-    if always {
-        let rules = show::clean(&question.rules.join(", "));
-        show::complain(&format!("  [a]lways would add the rule {rules}"));
-    }
     let choices = if always {
         "[y]es, [a]lways, [n]o"
     } else {
@@ -57,21 +52,83 @@ fn put(question: &Question, cwd: &Path) -> Answer {
         show::prompt(&format!(
             "  Allow it? {choices}, or say what to do instead: "
         ));
-        let mut answer = String::new();
-        match io::stdin().lock().read_line(&mut answer) {
+        let mut said = String::new();
+        match io::stdin().lock().read_line(&mut said) {
             Ok(0) | Err(_) => return Answer::Nobody,
             Ok(_) => {}
         }
-        match answer.trim() {
-            "" => {}
-            "y" | "Y" | "yes" => return Answer::Allow,
-            "a" | "A" | "always" if always => return Answer::Always,
-            "n" | "N" | "no" => return Answer::Deny { reason: None },
-            said => {
-                return Answer::Deny {
-                    reason: Some(said.to_owned()),
-                };
-            }
+        match meant(said.trim(), always) {
+            Ok(answer) => return answer,
+            Err("") => {}
+            Err(hint) => show::complain(&format!("  {hint}")),
         }
+    }
+}
+
+/// Why the person is asked, and what they could agree to.
+fn why(question: &Question) -> String {
+    let mut text = format!("  needs your permission: {}", show::clean(&question.reason));
+    let rules = show::clean(&question.rules.join(", "));
+    match question.rules.len() {
+        0 => {}
+        1 => text += &format!("\n  [a]lways would add the rule {rules}"),
+        _ => text += &format!("\n  [a]lways would add the rules {rules}"),
+    }
+    text
+}
+
+/// What an answer means; or why to ask again.
+fn meant(said: &str, always: bool) -> Result<Answer, &'static str> {
+    match said.to_lowercase().as_str() {
+        "" => Err(""),
+        "y" | "yes" => Ok(Answer::Allow),
+        "n" | "no" => Ok(Answer::Deny { reason: None }),
+        "a" | "always" if always => Ok(Answer::Always),
+        "a" | "always" => Err("no rule lets calls like this one through; it is asked each time"),
+        _ => Ok(Answer::Deny {
+            reason: Some(said.to_owned()),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use haft::{CallId, Card};
+
+    use super::*;
+
+    fn question(rules: &[&str]) -> Question {
+        Question {
+            call: CallId::new(),
+            tool: "mcp__toy__x".to_owned(),
+            card: Card::new("mcp__toy__x", String::new()),
+            reason: "it may \u{1b}[31mchange something".to_owned(),
+            rules: rules.iter().map(|rule| (*rule).to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn the_question_says_which_rules_would_be_kept() {
+        let texts = [&[][..], &["mcp__toy__x"], &["Bash(a *)", "Bash(b)"]];
+        let texts = texts.map(|rules| why(&question(rules)));
+        insta::assert_snapshot!(texts.join("\n\n"));
+    }
+
+    #[test]
+    fn an_answer_is_a_word_or_what_to_do_instead() {
+        let no = |reason: Option<&str>| Answer::Deny {
+            reason: reason.map(str::to_owned),
+        };
+        for always in [true, false] {
+            assert_eq!(meant("y", always), Ok(Answer::Allow));
+            assert_eq!(meant("YES", always), Ok(Answer::Allow));
+            assert_eq!(meant("n", always), Ok(no(None)));
+            assert_eq!(meant("", always), Err(""));
+            let instead = meant("Use the README", always);
+            assert_eq!(instead, Ok(no(Some("Use the README"))));
+        }
+        assert_eq!(meant("a", true), Ok(Answer::Always));
+        assert_eq!(meant("Always", true), Ok(Answer::Always));
+        assert!(meant("a", false).is_err_and(|hint| !hint.is_empty()));
     }
 }

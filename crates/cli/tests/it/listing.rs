@@ -29,6 +29,7 @@ fn help_for_people() {
         &["exec", "--help"],
         &["call", "--help"],
         &["tools", "--help"],
+        &["permissions", "--help"],
     ] {
         let ran = run(haft(dir.path()).args(args), b"");
         assert_eq!(ran.code, 0);

@@ -5,6 +5,7 @@
 //! - `bad_input`: whatever comes, an answer and no harm
 //! - `call`, `listing`: for people
 //! - `interrupt`: signals; `pdf`: PDFs
+//! - `permissions`: rules, settings files, trust
 //! - `undo`: taking changes back
 //! - `vectors`: the spec's vectors that take a process
 //! - `workspace`: dependency graph, licences, duplicates
@@ -24,6 +25,7 @@ mod interrupt;
 mod listing;
 #[cfg(feature = "pdf")]
 mod pdf;
+mod permissions;
 mod undo;
 #[cfg(target_os = "linux")]
 mod vectors;

@@ -5,7 +5,7 @@ use haft_shell::{Cover, Effect, How, Part, Verdict, is_safe_variable};
 
 use super::{
     Because, Facts, Policy, Touched, matching,
-    rules::{Content, List, Rule, collapse},
+    rules::{Content, List, Rule, Target, collapse},
     shell_facts::{LONGEST, PathUse, ShellFacts, Where},
 };
 
@@ -342,20 +342,28 @@ pub(super) fn call(policy: &Policy, facts: &Facts) -> Option<Because> {
 fn fetched(policy: &Policy, facts: &Facts) -> Option<Because> {
     let mut because = None;
     for target in &facts.fetches {
-        let rule = policy
-            .rules
-            .of(List::Allow)
-            .find(|rule| match &rule.content {
-                Content::Domain(domain) => {
-                    rule.tool.is(&facts.tool)
-                        && target.odd.is_none()
-                        && domain.matches(&target.host)
-                }
-                _ => false,
-            })?;
+        let rule = fetch_rule(policy, facts, target)?;
         because = Some(Because::rule(rule, target.host.clone()));
     }
     because
+}
+
+/// The first address that no rule lets it fetch.
+pub(super) fn not_fetched<'a>(policy: &Policy, facts: &'a Facts) -> Option<&'a Target> {
+    let mut targets = facts.fetches.iter();
+    targets.find(|target| fetch_rule(policy, facts, target).is_none())
+}
+
+fn fetch_rule<'a>(policy: &'a Policy, facts: &Facts, target: &Target) -> Option<&'a Rule> {
+    policy
+        .rules
+        .of(List::Allow)
+        .find(|rule| match &rule.content {
+            Content::Domain(domain) => {
+                rule.tool.is(&facts.tool) && target.odd.is_none() && domain.matches(&target.host)
+            }
+            _ => false,
+        })
 }
 
 fn edited(policy: &Policy, facts: &Facts) -> Option<Because> {

@@ -17,7 +17,7 @@ use super::{
     cover::{self, Covered},
     matching,
     protected::{is_protected, sensitive},
-    rules::{Content, List},
+    rules::{Content, List, Target},
     shell_facts::{Access, PathUse, ShellFacts, Where},
 };
 
@@ -110,7 +110,11 @@ fn let_through(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
     if policy.mode == Mode::BypassPermissions {
         return Ok(Because::Mode(policy.mode));
     }
-    if harmless && (facts.subject.is_none() || facts.internal) {
+    let inside = || Because::Tool("it touches nothing but the session".to_owned());
+    if harmless && facts.internal {
+        return Ok(inside());
+    }
+    if harmless && facts.subject.is_none() {
         return Ok(Because::ReadOnly);
     }
     if policy.mode == Mode::Plan && !facts.internal {
@@ -132,15 +136,14 @@ fn let_through(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
         return Ok(Because::Mode(policy.mode));
     }
     if facts.internal {
-        return Ok(Because::Tool(
-            "it touches nothing but the session".to_owned(),
-        ));
+        return Ok(inside());
     }
     if facts.opinion == Permission::Allow {
         return Ok(Because::Tool("the tool needs no permission".to_owned()));
     }
-    match facts.fetches.iter().find_map(|target| target.odd) {
-        Some(odd) => Err(Because::Address(odd.to_owned())),
+    match cover::not_fetched(policy, facts) {
+        Some(Target { odd: Some(odd), .. }) => Err(Because::Address((*odd).to_owned())),
+        Some(target) => Err(Because::Address(format!("it contacts {}", target.host))),
         None => Err(Because::Changes(
             facts.writes.first().map(|touched| touched.real.clone()),
         )),

@@ -309,6 +309,28 @@ impl Settings {
         things
     }
 
+    /// Everything that would loosen what the workspace may do, for a person to look at.
+    pub fn loosening_things(&self) -> Vec<String> {
+        let mut things = Vec::new();
+        for layer in self.layers.iter().filter(|layer| layer.is_in_workspace()) {
+            let permissions = &layer.document.value["permissions"];
+            if layer.from_workspace {
+                for (name, key) in [
+                    ("allow rule", "allow"),
+                    ("additional directory", "additionalDirectories"),
+                ] {
+                    let entries = permissions[key].as_array().into_iter().flatten();
+                    let entries = entries.filter_map(Value::as_str);
+                    things.extend(entries.map(|entry| format!("{name} {entry}")));
+                }
+            }
+            if permissions["defaultMode"] == "acceptEdits" {
+                things.push("permission mode acceptEdits".to_owned());
+            }
+        }
+        things
+    }
+
     /// All files as one value: of scalars the highest rank wins, objects are merged, lists joined.
     pub fn merged(&self) -> Value {
         let mut merged = Value::Object(Map::new());

@@ -85,11 +85,14 @@ impl Explained<'_> {
                 } else {
                     &part.text
                 };
-                let (word, why) = words(covered);
+                let said = match words(covered) {
+                    (word, None) => word.to_owned(),
+                    (word, Some(why)) => format!("{word}: {}", show::clean(&why)),
+                };
                 text += &format!(
                     "{indent}{}  {}\n",
                     style.bold(&show::clean(name).replace('\n', " ")),
-                    style.dim(&format!("{word}: {}", show::clean(&why)))
+                    style.dim(&said)
                 );
                 for effect in &part.finding.effects {
                     text += &format!("{indent}    {}\n", show::clean(&effect_text(effect)));
@@ -165,11 +168,12 @@ fn path_text(touched: &Touched) -> String {
     }
 }
 
-fn words(covered: &Covered) -> (&'static str, String) {
+/// What is to be said of a part by itself; a rule that denies is about the whole call.
+fn words(covered: &Covered) -> (&'static str, Option<String>) {
     match covered {
-        Covered::Harmless => ("allowed", "it is harmless".to_owned()),
-        Covered::By(because) => ("allowed", because.to_string()),
-        Covered::Nothing(why) => ("asks", why.clone()),
+        Covered::Harmless => ("harmless", None),
+        Covered::By(because) => ("allowed", Some(because.to_string())),
+        Covered::Nothing(why) => ("asks", Some(why.clone())),
     }
 }
 

@@ -109,6 +109,9 @@ struct RuleTexts {
 
 pub(super) fn check(line: &str) -> Answer {
     let call: Call = read(line)?;
+    if !call.cwd.is_absolute() {
+        return Err("the line is not valid: `cwd` must be an absolute path".to_owned());
+    }
     let home = call
         .home
         .or_else(|| std::env::var_os("HOME").map(PathBuf::from));

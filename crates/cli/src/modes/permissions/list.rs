@@ -51,6 +51,6 @@ pub(super) fn run(session: &Session, json: bool) -> anyhow::Result<Exit> {
             show::clean(&rule.source.to_string()),
         ]);
     }
-    show::line(&show::table(&rows))?;
+    show::line(show::table(&rows).trim_end())?;
     Ok(Exit::Success)
 }

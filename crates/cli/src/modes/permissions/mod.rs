@@ -6,7 +6,10 @@ mod list;
 
 use std::io::{self, IsTerminal};
 
-use haft::engine::{permissions::Policy, settings::TrustFile};
+use haft::engine::{
+    permissions::Policy,
+    settings::{Flags, Places, Settings, Trust, TrustFile, trust::directory},
+};
 
 use crate::{
     args::{Permissions, Session},
@@ -36,17 +39,22 @@ fn policy(permitted: &settings::Permitted) -> Policy {
 }
 
 fn trust(session: &Session, yes: bool) -> anyhow::Result<Exit> {
-    let cwd = settings::cwd(session)?;
-    let permitted = settings::load(session, &cwd)?;
-    for problem in &permitted.settings.problems {
-        show::complain(&format!("haft: {}", show::clean(&problem.to_string())));
+    // Whatever the flags leave out: later sessions may not.
+    let places = Places::of_process(&settings::cwd(session)?);
+    let settings = Settings::load(places, &Flags::default(), Trust::default());
+    settings::report(&settings);
+    let places = &settings.places;
+    let things = settings.running_things();
+    let shown = show::clean(&directory(places).display().to_string());
+    let loosens = settings.loosening_things();
+    if loosens.is_empty() && things.is_empty() {
+        show::line(&format!("{shown} has no settings that wait for trust."))?;
+    } else {
+        show::line(&format!("Trusting {shown} lets these act:"))?;
     }
-    let places = &permitted.settings.places;
-    let things = permitted.settings.running_things();
-    let directory = haft::engine::settings::trust::directory(places);
-    let shown = show::clean(&directory.display().to_string());
-    show::line(&format!("Trusting {shown} lets these act:"))?;
-    show::line("  allow rules and additional directories of its settings")?;
+    for thing in loosens {
+        show::line(&format!("  {}", show::clean(&thing)))?;
+    }
     for (name, value) in &things {
         show::line(&format!("  {}:", show::clean(name)))?;
         for line in serde_json::to_string_pretty(value)?.lines() {
