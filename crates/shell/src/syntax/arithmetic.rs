@@ -12,6 +12,8 @@ pub(super) struct Close {
     at: usize,
     /// The next byte is one too: arithmetic.
     pub(super) doubled: bool,
+    /// The next byte is a line break.
+    pub(super) broken: bool,
     /// Bash would certainly find the same one.
     certain: bool,
 }
@@ -54,9 +56,11 @@ impl Parser<'_> {
                     depth -= 1;
                     if depth == 0 {
                         let doubled = bytes.get(at + 1) == Some(&b')');
+                        let broken = bytes.get(at + 1) == Some(&b'\n');
                         return Ok(Close {
                             at,
                             doubled,
+                            broken,
                             certain,
                         });
                     }
@@ -170,7 +174,7 @@ impl Parser<'_> {
         expansions.retain(|piece| !matches!(piece.kind, PartKind::Text(_)));
         Ok(Arithmetic {
             span: self.span(start, self.at),
-            text: self.source.text[start..self.at].to_owned(),
+            text: self.source.text[start..self.at].replace("\\\n", ""),
             parts: self.parts(expansions),
         })
     }

@@ -102,7 +102,10 @@ impl Parser<'_> {
             (Some(b';'), Some(b';' | b'&')) => {
                 return Err(self.unexpected("the end of an arm outside `case`"));
             }
-            (Some(b';'), _) => Some(Separator::Sequence),
+            (Some(b';'), _) => {
+                self.semicolons += 1;
+                Some(Separator::Sequence)
+            }
             (Some(b'&'), Some(b'&')) => Some(Separator::And),
             (Some(b'|'), Some(b'|')) => Some(Separator::Or),
             (Some(b'&'), _) => Some(Separator::Background),
@@ -230,6 +233,7 @@ impl Parser<'_> {
             self.blanks();
             if let Some(redirect) = self.redirection()? {
                 redirects.push(redirect);
+                declares = false;
                 end = self.at;
                 continue;
             }
@@ -261,6 +265,11 @@ impl Parser<'_> {
                 None => self.word(Style::ARGUMENT)?,
             };
             self.refuse_strange_descriptor(&word)?;
+            // Printed, the redirection stands behind, and the word is reserved.
+            let moved = words.is_empty() && assignments.is_empty() && !redirects.is_empty();
+            if moved && plain_text(&word).is_some_and(|text| RESERVED.contains(&text)) {
+                return Err(self.unexpected("a reserved word behind a redirection"));
+            }
             declares |= words.is_empty()
                 && redirects.is_empty()
                 && plain_text(&word).is_some_and(|name| DECLARATIONS.contains(&name));

@@ -44,6 +44,9 @@ impl Parser<'_> {
                 self.at += 1;
                 return Ok(Kind::Arithmetic(self.parenthesized_arithmetic(close)?));
             }
+            if close.broken {
+                return Err(self.unexpected("a line break where bash expects more of `((`"));
+            }
             self.enter_scanned()?;
             let subshell = self.subshell()?;
             self.bounds.scanned -= 1;
@@ -178,7 +181,7 @@ impl Parser<'_> {
         let mut patterns = Vec::new();
         loop {
             self.blanks();
-            if self.peek() == Some(b'#') || self.at_bare("esac") {
+            if self.at_bare("esac") {
                 return Err(self.unexpected("expected a pattern"));
             }
             patterns.push(self.word(Style::PATTERN)?);

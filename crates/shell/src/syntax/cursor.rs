@@ -263,6 +263,7 @@ impl Parser<'_> {
             in_substituted_list: false,
             odd_braces: false,
             expansions: 0,
+            semicolons: 0,
         };
         let result = read(&mut parser)?;
         self.bounds.alternatives = parser.bounds.alternatives;

@@ -107,6 +107,11 @@ impl Parser<'_> {
                 "an escape in `$'…'` whose meaning is not certain",
             ));
         };
+        // Printed, such a quote has a backslash in front.
+        if self.in_substituted_list && decoded.contains('\'') {
+            let message = "a single quote in a list inside a substitution";
+            return Err(self.error(start, end + 1, message));
+        }
         self.at = end + 1;
         pieces.push(Piece {
             start,

@@ -132,9 +132,10 @@ pub(crate) fn accepts(bash: &Path, texts: &[&str]) -> Vec<bool> {
         .collect()
 }
 
-/// Each text inside a function, as bash prints that.
+/// Each text inside a function, as bash prints that. Each in a process of its own: a fault in one text
+/// can make bash misread the next.
 pub(crate) fn prints(bash: &Path, texts: &[&str]) -> Vec<String> {
-    let script = r#"while IFS= read -r -d '' text; do unset -f f; eval "f() { $text"$'\n}'; declare -f f; printf '\0'; done"#;
+    let script = r#"while IFS= read -r -d '' text; do (eval "f() { $text"$'\n}'; declare -f f); printf '\0'; done"#;
     answers(bash, script, texts)
 }
 
