@@ -199,12 +199,18 @@ impl Parser<'_> {
             }
             match byte {
                 b'(' => parentheses += 1,
-                b')' => parentheses = parentheses.saturating_sub(1),
+                b')' if parentheses == 0 => {
+                    return Err(self.unexpected("a parenthesis too many"));
+                }
+                b')' => parentheses -= 1,
                 b'[' => brackets += 1,
                 b']' => brackets = brackets.saturating_sub(1),
                 _ => {}
             }
             self.arithmetic_piece(byte, end, &mut pieces)?;
+        }
+        if parentheses > 0 {
+            return Err(self.unexpected("a parenthesis without its end"));
         }
         if let End::Parenthesis(close) = end
             && (self.at > close || self.byte(self.at).is_none())
@@ -230,12 +236,11 @@ impl Parser<'_> {
             b'\\' | b'\'' | b'"' | b'{' | b'}' | b';' => {}
             b'<' | b'>'
                 if matches!(end, End::Subscript | End::Slice) && self.second() == Some(b'(') => {}
-            // Bash may take this for a comment when it looks for the end.
+            // Bash may take this for a comment when it looks for the end, unless it is that of `16#ff`.
             b'#' if self.at == 0
-                || matches!(
-                    self.byte(self.at - 1),
-                    Some(b' ' | b'\t' | b'\n' | b'(' | b'[')
-                ) => {}
+                || !self
+                    .byte(self.at - 1)
+                    .is_some_and(|before| before.is_ascii_digit()) => {}
             _ => {
                 let start = self.at;
                 self.bump();

@@ -2,7 +2,7 @@
 
 use super::words::Style;
 use super::{Parsed, Parser};
-use crate::ast::{Command, Item, Kind, PartKind, Pipeline, Script, Separator, Word};
+use crate::ast::{AssignedValue, Command, Item, Kind, PartKind, Pipeline, Script, Separator, Word};
 
 /// What ends a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -252,6 +252,10 @@ impl Parser<'_> {
             if words.is_empty()
                 && let Some(assignment) = self.assignment()?
             {
+                let list = matches!(assignment.value, AssignedValue::Array(_));
+                if !redirects.is_empty() && (list || assignment.subscript.is_some()) {
+                    return Err(self.unexpected("a list or an element behind a redirection"));
+                }
                 assignments.push(assignment);
                 end = self.at;
                 continue;

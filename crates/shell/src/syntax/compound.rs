@@ -177,11 +177,16 @@ impl Parser<'_> {
         if self.bounds.is_scanned() {
             return Err(self.unexpected("`case` inside `((`"));
         }
-        self.eat(b'(');
+        let open = self.eat(b'(');
         let mut patterns = Vec::new();
         loop {
             self.blanks();
-            if self.at_bare("esac") {
+            // Some of these are reserved words here, too.
+            let odd = |text: &str| match open {
+                true => RESERVED.contains(&text),
+                false => ["{", "}", "esac"].contains(&text),
+            };
+            if self.bare().is_some_and(|bare| odd(bare.text())) {
                 return Err(self.unexpected("expected a pattern"));
             }
             patterns.push(self.word(Style::PATTERN)?);

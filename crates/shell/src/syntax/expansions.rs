@@ -7,7 +7,7 @@ use super::cursor::starts_name;
 use super::source::Rewritten;
 use super::words::{Piece, Pieces, Quote};
 use super::{Parsed, Parser};
-use crate::ast::{Kind, Parameter, ParameterOperation, PartKind, Script, Word};
+use crate::ast::{Item, Kind, Parameter, ParameterOperation, PartKind, Script, Separator, Word};
 
 impl Parser<'_> {
     /// The `$` at the cursor and what it begins.
@@ -190,8 +190,12 @@ impl Parser<'_> {
     }
 }
 
-/// Whether there are no compound commands in it.
+/// Whether there are no compound commands in it, and none in the background.
 fn is_simple(script: &Script) -> bool {
+    let background = |item: &Item| item.then == Separator::Background;
+    if script.items.iter().any(background) {
+        return false;
+    }
     let mut commands = script.items.iter().flat_map(|item| &item.pipeline.commands);
     commands.all(|command| matches!(command.kind, Kind::Simple { .. }))
 }

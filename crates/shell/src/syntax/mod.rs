@@ -98,6 +98,7 @@ pub fn parse(line: &str) -> Result<Script, SyntaxError> {
         odd_braces: false,
         expansions: 0,
         semicolons: 0,
+        in_double_quotes: 0,
     };
     parser.whole_script()
 }
@@ -146,4 +147,6 @@ struct Parser<'t> {
     expansions: usize,
     /// `;` between the commands of this script so far.
     semicolons: usize,
+    /// Double quotes around this place, also outside the substitution it is in.
+    in_double_quotes: usize,
 }

@@ -28,6 +28,7 @@ impl Parser<'_> {
         let first = pieces.list.len();
         pieces.close();
         self.at += 1;
+        self.in_double_quotes += 1;
         loop {
             match self.peek() {
                 None => {
@@ -41,6 +42,7 @@ impl Parser<'_> {
             }
         }
         self.at += 1;
+        self.in_double_quotes -= 1;
         match pieces.list.get_mut(first) {
             Some(piece) => piece.start = start,
             None => pieces.push(Piece {

@@ -160,7 +160,10 @@ impl Parser<'_> {
                 let name = text
                     .strip_prefix('{')
                     .map(|rest| rest.trim_end_matches('}'));
-                let variable = |name: &str| word.parts.len() > 1 || name.bytes().all(in_name);
+                let variable = |name: &str| {
+                    word.parts.len() > 1
+                        || (name.bytes().all(in_name) && !name.starts_with(char::is_numeric))
+                };
                 let digits = text.bytes().all(|byte| byte.is_ascii_digit());
                 name.is_some_and(variable) || text.contains('[') || digits
             }

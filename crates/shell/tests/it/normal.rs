@@ -138,6 +138,13 @@ fn redirect(redirect: &mut Redirect) {
         RedirectOperator::DuplicateOut => Some("1"),
         _ => None,
     };
+    if let Some(number) = redirect
+        .descriptor
+        .as_ref()
+        .and_then(|text| text.parse::<u32>().ok())
+    {
+        redirect.descriptor = Some(number.to_string());
+    }
     if redirect.descriptor.is_none() {
         redirect.descriptor = default.map(str::to_owned);
     }

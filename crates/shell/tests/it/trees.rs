@@ -104,7 +104,10 @@ fn word_of(parts: Vec<Part>) -> Word {
 /// A substitution may hold a here-document only if all its commands are simple.
 fn substituted(mut script: Script) -> Script {
     let mut commands = script.items.iter().flat_map(|item| &item.pipeline.commands);
-    if !commands.all(|command| matches!(command.kind, Kind::Simple { .. })) {
+    let background = |item: &Item| item.then == Separator::Background;
+    if !commands.all(|command| matches!(command.kind, Kind::Simple { .. }))
+        || script.items.iter().any(background)
+    {
         without_documents(&mut script);
     }
     script
