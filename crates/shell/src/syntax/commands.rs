@@ -162,6 +162,9 @@ impl Parser<'_> {
             Some(b';') => !self.at_arm_end(),
             _ => false,
         };
+        if prefixed && nothing && self.in_substitution {
+            return Err(self.unexpected("expected a command"));
+        }
         if !(prefixed && nothing) {
             loop {
                 let command = self.command(pipeline.commands.is_empty())?;

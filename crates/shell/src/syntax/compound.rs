@@ -94,6 +94,8 @@ impl Parser<'_> {
         }
         self.gap()?;
         let mut words = None;
+        // Directly behind the name a brace would be a word.
+        let apart = matches!(self.peek(), Some(b';' | b'\n'));
         if self.eat(b';') {
             self.newlines()?;
         } else {
@@ -101,6 +103,9 @@ impl Parser<'_> {
             if self.eat_bare("in") {
                 words = Some(self.loop_words()?);
             }
+        }
+        if words.is_none() && !apart && self.at_bare("{") {
+            return Err(self.unexpected("expected `do`"));
         }
         let body = self.loop_body()?;
         Ok(Kind::For {

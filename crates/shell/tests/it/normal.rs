@@ -145,6 +145,12 @@ fn redirect(redirect: &mut Redirect) {
     {
         redirect.descriptor = Some(number.to_string());
     }
+    // A fault of its printer.
+    if redirect.operator == RedirectOperator::ReadWrite
+        && redirect.descriptor.as_deref() == Some("1")
+    {
+        redirect.descriptor = None;
+    }
     if redirect.descriptor.is_none() {
         redirect.descriptor = default.map(str::to_owned);
     }
