@@ -32,6 +32,7 @@ Environment:
 #[derive(Debug, Parser)]
 #[command(name = "haft", after_help = EXAMPLES, disable_version_flag = true)]
 #[command(arg_required_else_help = true, infer_long_args = false)]
+// Behind a flag that takes several values the command is still one.
 #[command(subcommand_precedence_over_arg = true)]
 pub(crate) struct Cli {
     /// Print the version: the level of the conventions we speak, then our own.
@@ -184,8 +185,9 @@ Examples:
     },
     /// Judge command lines: `readonly`, `mutating` or `unknown`, a tab, and why.
     ///
-    /// Each line of stdin is {\"cmd\", \"cwd\"?}; each is answered by one line, in order. No rule, no
-    /// setting and no file is looked at.
+    /// Each line of stdin is {"cmd", "cwd"?}; each is answered by one line, in order, empty ones are
+    /// passed over. No rule, no setting and no file is looked at. A line that is not valid is
+    /// `unknown`.
     Classify {
         /// Lines of JSON on stdin; the only way there is.
         #[arg(long, required = true)]
@@ -193,10 +195,10 @@ Examples:
     },
     /// Decide calls by the rules that come with them: `allow`, `ask` or `deny`, a tab, and why.
     ///
-    /// Each line of stdin is {\"rules\": {\"allow\": [], \"ask\": [], \"deny\": []}, \"tool\", \"input\", \"cwd\",
-    /// \"home\"?, \"mode\"?, \"simulate\"?}; each is answered by one line, in order. `cwd` is the workspace, and
-    /// trusted. `simulate` may name where a WebFetch is sent on to (\"redirect\") or what its host
-    /// resolves to (\"address\").
+    /// Each line of stdin is {"rules": {"allow": [], "ask": [], "deny": []}, "tool", "input", "cwd",
+    /// "home"?, "mode"?, "simulate"?}; each is answered by one line, in order, empty ones are passed
+    /// over. `cwd` is the workspace, and trusted. `simulate` may name where a WebFetch is sent on to
+    /// ("redirect") or what its host resolves to ("address"). A line that is not valid is `deny`.
     Check {
         /// Lines of JSON on stdin; the only way there is.
         #[arg(long, required = true)]

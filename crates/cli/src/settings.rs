@@ -11,7 +11,7 @@ use haft::{
     engine::{
         hooks::Hooks,
         permissions::{Bases, KeepRules, Rules, Scope},
-        settings::{Flags, Places, Settings, Trust, trust::LocalRules},
+        settings::{Flags, LocalRules, Places, Settings, Trust, files},
     },
 };
 
@@ -46,10 +46,18 @@ pub(crate) fn load(session: &Session, cwd: &Path) -> anyhow::Result<Permitted> {
             .transpose()?,
     };
     let places = Places::of_process(cwd);
+    if let Some(given) = &flags.settings {
+        // Whoever names a file means it: a session without its rules would be another one.
+        files::of_flag(&places, given).map_err(|problem| anyhow::anyhow!("{problem}"))?;
+    }
     let mut settings = Settings::load(places, &flags, Trust::default());
     settings.trust = Trust::of(&settings.places, &flags, &settings.running_things());
     let rules = settings.rules(&session.allowed_tools, &session.disallowed_tools);
-    let directories = settings.directories();
+    let mut directories = Vec::new();
+    for directory in &session.add_dir {
+        directories.push(std::path::absolute(directory)?);
+    }
+    directories.extend(settings.directories());
     let hooks = hooks(&mut settings);
     let from_files = settings.default_mode();
     let mode = if session.dangerously_skip_permissions {
@@ -93,13 +101,13 @@ fn hooks(settings: &mut Settings) -> Hooks {
         handlers.extend(read);
         settings.problems.extend(problems);
     }
-    Hooks::new(handlers, &settings.places.cwd)
+    Hooks::new(handlers, &settings.places.cwd).with_env(settings.env())
 }
 
 /// Tells a person what was wrong with the settings, and what was left out.
 pub(crate) fn report(settings: &Settings) {
     for problem in &settings.problems {
-        show::complain(&format!("haft: {problem}"));
+        show::complain(&format!("haft: {}", show::clean(&problem.to_string())));
     }
     if let Some(untrusted) = settings.untrusted() {
         show::complain(&format!("haft: {untrusted}"));
@@ -130,7 +138,7 @@ pub(crate) struct Keeper(pub(crate) LocalRules);
 
 impl KeepRules for Keeper {
     fn keep(&self, rules: &[String]) {
-        let file = self.0.file.display();
+        let file = show::clean(&self.0.file.display().to_string());
         match self.0.add(rules) {
             Ok(()) => show::complain(&format!("  kept in {file}")),
             Err(problem) => show::complain(&format!(

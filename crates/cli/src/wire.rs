@@ -5,7 +5,7 @@ use std::{env, sync::Arc};
 use anyhow::Context;
 use haft::{
     Filters, Haft, Selection,
-    engine::settings::{Watch, trust::LocalRules},
+    engine::settings::{LocalRules, Watch},
 };
 use tokio::runtime::Builder;
 use tracing_subscriber::EnvFilter;
@@ -34,7 +34,7 @@ pub(crate) async fn session(flags: &Session) -> anyhow::Result<Haft> {
         .keeper(Arc::new(Keeper(local)))
         .watch(Watch::new(permitted.settings.places, permitted.flags))
         .filters(filters(flags));
-    for directory in flags.add_dir.iter().chain(&permitted.directories) {
+    for directory in &permitted.directories {
         builder = builder.directory(directory);
     }
     if let Some(most) = concurrency(flags)? {

@@ -64,15 +64,16 @@ fn table(pool: &Pool) -> String {
     }
     let count = rows.len() - 1;
     let mut forbidden = String::new();
-    for (name, rule) in pool.forbidden() {
+    for tool in pool.all_forbidden() {
         rows.push([
-            name.clone(),
+            tool.name.clone(),
             String::new(),
             "forbidden".to_owned(),
             String::new(),
             String::new(),
         ]);
-        forbidden += &format!("\n{name} is forbidden by the rule {}", show::clean(rule));
+        let rule = show::clean(&format!("{} ({})", tool.rule, tool.source));
+        forbidden += &format!("\n{} is forbidden by the rule {rule}", tool.name);
     }
     format!(
         "{}\n{count} tools, about {total} tokens in every request{forbidden}",

@@ -12,8 +12,9 @@ pub mod output;
 mod run;
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeMap, HashSet},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use futures_util::future::join_all;
@@ -33,6 +34,8 @@ pub struct Hooks {
     handlers: Vec<Handler>,
     /// The project's root when the session started.
     project: PathBuf,
+    /// Variables that the settings name.
+    env: Arc<BTreeMap<String, String>>,
 }
 
 /// One occasion of an event.
@@ -76,7 +79,15 @@ impl Hooks {
         Self {
             handlers,
             project: project.to_path_buf(),
+            env: Arc::default(),
         }
+    }
+
+    /// The same with variables for the handlers; an empty one takes away what is inherited.
+    #[must_use]
+    pub fn with_env(mut self, env: BTreeMap<String, String>) -> Self {
+        self.env = Arc::new(env);
+        self
     }
 
     /// There is none for this event, so that nothing need be gathered for it.
@@ -92,14 +103,10 @@ impl Hooks {
             return Vec::new();
         }
         let input = message(occasion, common);
-        let surroundings = Surroundings {
-            cwd: &occasion.setting.cwd,
-            project: &self.project,
-        };
         join_all(
             fitting
                 .into_iter()
-                .map(|handler| hear(handler, &input, surroundings)),
+                .map(|handler| self.hear(handler, &input, &occasion.setting.cwd)),
         )
         .await
         .into_iter()
@@ -123,40 +130,48 @@ impl Hooks {
             .filter(|handler| seen.insert(handler.written.to_string()))
             .collect()
     }
-}
 
-async fn hear(handler: &Handler, input: &str, surroundings: Surroundings<'_>) -> Option<Heard> {
-    if handler.in_background {
-        let (action, input, limit) = (handler.action.clone(), input.to_owned(), handler.timeout);
-        let (cwd, project) = (
-            surroundings.cwd.to_path_buf(),
-            surroundings.project.to_path_buf(),
-        );
-        tokio::spawn(async move {
-            let surroundings = Surroundings {
-                cwd: &cwd,
-                project: &project,
-            };
-            if let Err(error) = run::run(&action, &input, limit, surroundings).await {
-                tracing::debug!(%error, "a hook in the background failed");
-            }
-        });
-        return None;
+    async fn hear(&self, handler: &Handler, input: &str, cwd: &Path) -> Option<Heard> {
+        if handler.in_background {
+            let (action, input, limit) =
+                (handler.action.clone(), input.to_owned(), handler.timeout);
+            let (cwd, project, env) = (
+                cwd.to_path_buf(),
+                self.project.clone(),
+                Arc::clone(&self.env),
+            );
+            tokio::spawn(async move {
+                let surroundings = Surroundings {
+                    cwd: &cwd,
+                    project: &project,
+                    env: &env,
+                };
+                if let Err(error) = run::run(&action, &input, limit, surroundings).await {
+                    tracing::debug!(%error, "a hook in the background failed");
+                }
+            });
+            return None;
+        }
+        let surroundings = Surroundings {
+            cwd,
+            project: &self.project,
+            env: &self.env,
+        };
+        let ended = run::run(&handler.action, input, handler.timeout, surroundings).await;
+        let mut said = match ended {
+            Ok(ended) => Said::read(handler.event, &ended),
+            Err(error) => Said::failed(error.to_string()),
+        };
+        if let Some(why) = said.failure.take_if(|_| handler.guards) {
+            let label = handler.label();
+            said.block = Some(format!("the guard hook {label} did not answer: {why}"));
+        }
+        tracing::debug!(event = handler.event.name(), ?said, "hook");
+        Some(Heard {
+            label: handler.label(),
+            said,
+        })
     }
-    let ended = run::run(&handler.action, input, handler.timeout, surroundings).await;
-    let mut said = match ended {
-        Ok(ended) => Said::read(handler.event, &ended),
-        Err(error) => Said::failed(error.to_string()),
-    };
-    if let Some(why) = said.failure.take_if(|_| handler.guards) {
-        let label = handler.label();
-        said.block = Some(format!("the guard hook {label} did not answer: {why}"));
-    }
-    tracing::debug!(event = handler.event.name(), ?said, "hook");
-    Some(Heard {
-        label: handler.label(),
-        said,
-    })
 }
 
 /// What handlers read on their stdin.

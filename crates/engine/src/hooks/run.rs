@@ -1,6 +1,6 @@
 //! Running a handler: a process of its own, with an end.
 
-use std::{path::Path, process::Stdio, time::Duration};
+use std::{collections::BTreeMap, path::Path, process::Stdio, time::Duration};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
@@ -41,6 +41,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) cwd: &'a Path,
     /// The project's root.
     pub(super) project: &'a Path,
+    /// Variables that the settings name.
+    pub(super) env: &'a BTreeMap<String, String>,
 }
 
 /// Runs a handler: the input on its stdin, one line, then the end.
@@ -51,6 +53,13 @@ pub(super) async fn run(
     surroundings: Surroundings<'_>,
 ) -> Result<Ended, RunError> {
     let mut command = command(action, surroundings)?;
+    for (name, value) in surroundings.env {
+        match value.as_str() {
+            // What was inherited is taken away.
+            "" => command.env_remove(name),
+            value => command.env(name, value),
+        };
+    }
     command
         .current_dir(surroundings.cwd)
         .env("CLAUDE_PROJECT_DIR", surroundings.project)

@@ -73,8 +73,8 @@ pub enum Because {
     Critical(String),
     /// A file that decides what other programs run.
     Protected(PathBuf),
-    /// Keys, devices, other processes.
-    Sensitive(PathBuf),
+    /// Keys, devices, other processes: where, and what it is.
+    Sensitive(PathBuf, &'static str),
     /// A path outside the working directories.
     Outside(PathBuf),
     /// An address that no rule may allow.
@@ -94,8 +94,8 @@ pub enum Because {
         /// Why it is not harmless.
         why: String,
     },
-    /// It changes something and nothing lets it through.
-    Changes,
+    /// It changes something and nothing lets it through: what, if that is known.
+    Changes(Option<PathBuf>),
 }
 
 impl Because {
@@ -120,27 +120,15 @@ impl fmt::Display for Because {
                 source,
                 on,
             } => {
-                write!(f, "{} rule {rule} ({source})", list.name())?;
-                if on.is_empty() {
-                    Ok(())
-                } else {
-                    write!(f, " fits {on}")
-                }
+                let on = if on.is_empty() { "it" } else { on };
+                write!(f, "{} rule {rule} ({source}) covers {on}", list.name())
             }
             Self::Undecidable(why) => write!(f, "{why}, and something is denied here"),
             Self::Critical(path) => write!(f, "it would remove {path}"),
-            Self::Protected(path) => write!(
-                f,
-                "{} is a control file: what it says is run by other programs",
-                path.display()
-            ),
-            Self::Sensitive(path) => {
-                write!(
-                    f,
-                    "{} holds keys, or is a device or process",
-                    path.display()
-                )
+            Self::Protected(path) => {
+                write!(f, "{} decides what other programs run", path.display())
             }
+            Self::Sensitive(path, what) => write!(f, "{} {what}", path.display()),
             Self::Outside(path) => {
                 write!(f, "{} is outside the working directories", path.display())
             }
@@ -151,7 +139,8 @@ impl fmt::Display for Because {
             Self::Mode(mode) => write!(f, "permission mode is {}", mode.name()),
             Self::Command { part, why } if part.is_empty() => f.write_str(why),
             Self::Command { part, why } => write!(f, "`{part}`: {why}"),
-            Self::Changes => f.write_str("it changes something"),
+            Self::Changes(Some(path)) => write!(f, "it changes {}", path.display()),
+            Self::Changes(None) => f.write_str("it may change something"),
         }
     }
 }

@@ -16,7 +16,7 @@ use super::{
     Because, Behavior, Decision, Facts, Policy, Touched,
     cover::{self, Covered},
     matching,
-    protected::{is_protected, is_sensitive},
+    protected::{is_protected, sensitive},
     rules::{Content, List},
     shell_facts::{Access, PathUse, ShellFacts, Where},
 };
@@ -141,7 +141,9 @@ fn let_through(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
     }
     match facts.fetches.iter().find_map(|target| target.odd) {
         Some(odd) => Err(Because::Address(odd.to_owned())),
-        None => Err(Because::Changes),
+        None => Err(Because::Changes(
+            facts.writes.first().map(|touched| touched.real.clone()),
+        )),
     }
 }
 
@@ -230,50 +232,37 @@ fn is_below_a_variable(text: &str) -> bool {
 
 /// Files that decide what other programs run; keys, devices, processes.
 fn protected(policy: &Policy, facts: &Facts) -> Option<Because> {
-    for touched in &facts.writes {
-        if touched.both().into_iter().any(is_protected) && !is_named(policy, touched, true) {
-            return Some(Because::Protected(touched.real.clone()));
-        }
-    }
-    for touched in facts.writes.iter().chain(&facts.reads) {
-        if let Some(path) = sensitive(policy, touched)
-            && !is_named(policy, touched, false)
-        {
-            return Some(Because::Sensitive(path));
-        }
-    }
+    let written = facts.writes.iter().map(|touched| (touched, true));
+    let read = facts.reads.iter().map(|touched| (touched, false));
     let shell = facts.shell.iter().flat_map(ShellFacts::parts);
-    for (_, _, paths) in shell {
-        for path in paths {
-            let places = match &path.place {
-                Where::Known(places) | Where::Below(Some(places)) => places.as_slice(),
-                Where::Below(None) => &[],
-            };
-            let written = matches!(path.access, Access::Write(_));
-            for touched in places {
-                if written
-                    && touched.both().into_iter().any(is_protected)
-                    && !is_named(policy, touched, true)
-                {
-                    return Some(Because::Protected(touched.real.clone()));
-                }
-                if let Some(path) = sensitive(policy, touched)
-                    && !is_named(policy, touched, written)
-                {
-                    return Some(Because::Sensitive(path));
-                }
-            }
-        }
-    }
-    None
+    let shell = shell.flat_map(|(_, _, paths)| paths).flat_map(|path| {
+        let places = match &path.place {
+            Where::Known(places) | Where::Below(Some(places)) => places.as_slice(),
+            Where::Below(None) => &[],
+        };
+        let written = matches!(path.access, Access::Write(_));
+        places.iter().map(move |touched| (touched, written))
+    });
+    written
+        .chain(read)
+        .chain(shell)
+        .find_map(|(touched, written)| {
+            let found = delicate(policy, touched, written)?;
+            (!is_named(policy, touched, written)).then_some(found)
+        })
 }
 
-/// Which of the two paths is a store of keys, a device or a process.
-fn sensitive(policy: &Policy, touched: &Touched) -> Option<PathBuf> {
-    let home = policy.home.as_deref();
-    let both = touched.both().into_iter();
-    both.map(Path::to_path_buf)
-        .find(|path| is_sensitive(path, home))
+/// What is delicate about a path: by where it really leads first, since that is what is touched.
+fn delicate(policy: &Policy, touched: &Touched, written: bool) -> Option<Because> {
+    let paths = [&touched.real, &touched.given];
+    let protected = paths.into_iter().find(|path| written && is_protected(path));
+    if let Some(path) = protected {
+        return Some(Because::Protected(path.clone()));
+    }
+    paths.into_iter().find_map(|path| {
+        let what = sensitive(path, policy.home.as_deref())?;
+        Some(Because::Sensitive(path.clone(), what))
+    })
 }
 
 /// A rule of the user's own names exactly this path.

@@ -206,13 +206,8 @@ impl Facts {
         let text = |name: &str| self.input.get(name).and_then(Value::as_str);
         match self.tool.as_str() {
             "WebFetch" => {
-                // What has no host leads nowhere a rule could allow.
-                let none = Target {
-                    host: String::new(),
-                    odd: Some("it is no web address"),
-                };
                 let url = text("url").unwrap_or_default();
-                self.fetches = vec![target(url).unwrap_or(none)];
+                self.fetches = vec![target(url).unwrap_or_else(Target::none)];
             }
             "Agent" => {
                 let kind = text("subagent_type").filter(|kind| !kind.is_empty());

@@ -20,7 +20,7 @@ pub struct Policy {
     pub roots: Vec<PathBuf>,
     /// Further directories that may be read freely, as real paths: our own stored results.
     pub readable: Vec<PathBuf>,
-    /// The home directory.
+    /// The home directory, as a real path.
     pub home: Option<PathBuf>,
     /// The rules in force.
     pub rules: Arc<Rules>,
@@ -47,13 +47,20 @@ impl Policy {
         Self::new(mode, real.collect())
     }
 
+    /// The same with a home directory, whose links are followed.
+    #[must_use]
+    pub fn with_home(mut self, home: Option<&Path>) -> Self {
+        self.home = home.map(resolve::real);
+        self
+    }
+
     /// The policy of a session. `readable` must be a real path.
     pub fn of(context: &SessionContext, readable: &Path) -> Self {
         Self {
             readable: vec![readable.to_path_buf()],
-            home: context.home.clone(),
             rules: Arc::clone(&context.rules),
             ..Self::of_directories(context.mode, &context.directories)
+                .with_home(context.home.as_deref())
         }
     }
 

@@ -1,6 +1,6 @@
 //! Files that decide what other programs run. A write to one is never waved through as an edit.
 
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 const DIRECTORIES: [&str; 9] = [
     ".git",
@@ -60,7 +60,7 @@ pub fn is_protected(path: &Path) -> bool {
     let names: Vec<String> = path
         .components()
         .filter_map(|part| match part {
-            Component::Normal(name) => Some(name.to_string_lossy().to_lowercase()),
+            Component::Normal(name) => Some(folded(&name.to_string_lossy())),
             _ => None,
         })
         .collect();
@@ -78,6 +78,12 @@ pub fn is_protected(path: &Path) -> bool {
             name => DIRECTORIES.contains(&name),
         }
     })
+}
+
+/// The name as a disk that ignores case sees it: by way of capitals, since some letters have two
+/// small forms.
+fn folded(name: &str) -> String {
+    name.to_uppercase().to_lowercase()
 }
 
 /// Below the home directory: where keys and tokens are kept.
@@ -104,25 +110,38 @@ const CREDENTIALS: [&str; 20] = [
     ".terraform.d",
 ];
 
-/// Is this a store of keys, a device, or the view into another process? Any use of it is asked for.
-pub fn is_sensitive(path: &Path, home: Option<&Path>) -> bool {
-    let key = home.is_some_and(|home| {
-        CREDENTIALS
-            .iter()
+const KEYS: &str = "is where keys or passwords are kept";
+
+/// Below the root: what is delicate there.
+const SYSTEM: [(&str, &str); 8] = [
+    ("/dev", "is a device"),
+    ("/etc/gshadow", KEYS),
+    ("/etc/shadow", KEYS),
+    ("/etc/sudoers", "says who may do what on this machine"),
+    ("/proc", "shows other processes"),
+    ("/run", "is where services listen"),
+    ("/sys", "is the kernel's own"),
+    ("/var/run", "is where services listen"),
+];
+
+/// What is delicate about a path, any use of which is asked for: a store of keys, a device, the view
+/// into another process. Names are compared without case here too.
+pub fn sensitive(path: &Path, home: Option<&Path>) -> Option<&'static str> {
+    let folded = |path: &Path| PathBuf::from(folded(&path.to_string_lossy()));
+    let path = folded(path);
+    // Shared memory is a place for plain files, also for a working directory.
+    if path.starts_with("/dev/shm") {
+        return None;
+    }
+    let system = SYSTEM.iter().find(|(store, _)| path.starts_with(store));
+    let keys = || {
+        let home = folded(home?);
+        let mut stores = CREDENTIALS.iter();
+        stores
             .any(|store| path.starts_with(home.join(store)))
-    });
-    key || path.starts_with("/proc")
-        || path.starts_with("/dev")
-        || path.starts_with("/sys")
-        || [
-            "/etc/shadow",
-            "/etc/gshadow",
-            "/etc/sudoers",
-            "/run",
-            "/var/run",
-        ]
-        .iter()
-        .any(|store| path.starts_with(store))
+            .then_some(KEYS)
+    };
+    system.map(|(_, what)| *what).or_else(keys)
 }
 
 #[cfg(test)]
@@ -142,10 +161,35 @@ mod tests {
             ("/p/.MCP.json", true),
             ("/p/src/main.rs", false),
             ("/p/.gitignore", false),
+            ("/p/.VSCODE/tasks.json", true),
+            ("/p/.v\u{17f}code/tasks.json", true),
+            ("/p/.Husky/pre-commit", true),
             ("/", false),
         ];
         for (path, expected) in cases {
             assert_eq!(is_protected(Path::new(path)), expected, "{path}");
         }
+    }
+    #[test]
+    fn stores_of_keys_are_known_whatever_their_case() {
+        let cases = [
+            ("/h/.ssh/id_ed25519", true),
+            ("/h/.SSH/id_ed25519", true),
+            ("/h/.ssh", true),
+            ("/h/.sshrc", false),
+            ("/H/.ssh/id", true),
+            ("/other/.ssh/id", false),
+            ("/h/.config/gh/hosts.yml", true),
+            ("/proc/self/root/etc/passwd", true),
+            ("/process/x", false),
+            ("/dev/sda", true),
+            ("/dev/shm/work/a.rs", false),
+        ];
+        for (path, expected) in cases {
+            let home = Some(Path::new("/h"));
+            let found = sensitive(Path::new(path), home);
+            assert_eq!(found.is_some(), expected, "{path}");
+        }
+        assert_eq!(sensitive(Path::new("/h/.ssh/id"), None), None);
     }
 }

@@ -74,6 +74,7 @@ pub(crate) async fn admit(
         },
         slot,
         kept: Kept::default(),
+        rewritten: false,
     };
     let (prepared, granted) = judge.judge(prepared).await?;
     Ok(Admitted {
@@ -102,6 +103,8 @@ struct Judge<'a> {
     setting: Setting,
     slot: &'a mut Slot,
     kept: Kept,
+    /// A hook has written the input anew: what still asks is put to a person, not to it again.
+    rewritten: bool,
 }
 
 impl Judge<'_> {
@@ -116,7 +119,7 @@ impl Judge<'_> {
             // What is denied or lies outside is not even looked at before it is permitted.
             let early = decide(&self.policy, &facts);
             let unseen = early.behavior == Behavior::Deny
-                || matches!(early.because, Because::Outside(_) | Because::Sensitive(_));
+                || matches!(early.because, Because::Outside(_) | Because::Sensitive(..));
             let checked = if unseen {
                 None
             } else {
@@ -184,8 +187,11 @@ impl Judge<'_> {
             }
             if checked.is_none()
                 && let Check::Ask(reason) = self.check(&prepared).await?
+                && let Some(input) = self.ask(&prepared, &facts, &Because::Tool(reason)).await?
             {
-                self.ask(&prepared, &facts, &Because::Tool(reason)).await?;
+                prepared = self.again(&prepared, input)?;
+                word = HookWord::Allow;
+                continue;
             }
             let granted: BTreeSet<&Path> = facts.outside(&self.policy).collect();
             let granted = granted.into_iter().map(Path::to_path_buf).collect();
@@ -227,8 +233,11 @@ impl Judge<'_> {
         because: &Because,
     ) -> Result<Option<Value>, Settled> {
         let rules = suggest(&self.policy, facts, &self.context.bases());
-        let requested =
-            hooking::request(self.engine, prepared, &rules, self.context, &self.setting).await;
+        let requested = if self.rewritten {
+            Requested::Silent
+        } else {
+            hooking::request(self.engine, prepared, &rules, self.context, &self.setting).await
+        };
         match requested {
             Requested::Silent => {}
             Requested::Allow {
@@ -236,6 +245,7 @@ impl Judge<'_> {
                 updates,
             } => {
                 self.kept.patches.extend(updates.iter().flat_map(update));
+                self.rewritten = updated_input.is_some();
                 return Ok(updated_input);
             }
             Requested::Deny { message, stop } => {
@@ -281,8 +291,8 @@ impl Judge<'_> {
                 format!("The user did not permit this call to {name}. They said: {reason}")
             }
             Some(Answer::Nobody) => format!(
-                "Permission to use {name} was not granted: this session cannot prompt. It needs \
-                 permission because {because}.\n{}",
+                "Permission to use {name} was not granted: this session cannot prompt. The call \
+                 needs a person's consent because {because}.\n{}",
                 remedy(because, facts, &rules)
             ),
             None => super::INTERRUPTED.to_owned(),
@@ -359,38 +369,61 @@ fn denial(prepared: &Prepared, because: &Because, policy: &Policy) -> String {
         Because::Rule {
             rule,
             list: RuleList::Deny,
+            on,
             ..
-        } => format!("Permission to use {name} has been denied by rule {rule}."),
+        } => by_rule(name, rule, on),
         Because::Tool(reason) if policy.mode != PermissionMode::DontAsk => {
             format!("Permission to use {name} has been denied: {reason}")
         }
         because => format!(
-            "Permission to use {name} has been denied: it would have to be asked for, because \
+            "Permission to use {name} has been denied: it needs a person's consent because \
              {because}, and permission mode {} never asks.",
             policy.mode.name()
         ),
     }
 }
 
+/// What a model reads of a call that a rule forbids. The first sentence is looked for by others.
+pub(super) fn by_rule(tool: &str, rule: &str, on: &str) -> String {
+    let on = match on {
+        "" => String::new(),
+        on => format!(" It covers `{on}`."),
+    };
+    format!(
+        "Permission to use {tool} has been denied by rule {rule}.{on} Do not try to get around it; \
+         if the task cannot be done otherwise, say so."
+    )
+}
+
 /// What would have allowed it, for whoever set the session up.
 fn remedy(because: &Because, facts: &Facts, rules: &[String]) -> String {
+    let would = |what: &str| format!("What would allow it: {what}");
     if !rules.is_empty() {
-        return format!("What would allow it: the allow rule {}", rules.join(", "));
+        let noun = if rules.len() == 1 { "rule" } else { "rules" };
+        return would(&format!("the allow {noun} {}", rules.join(", ")));
     }
     match because {
-        Because::Outside(_) => {
-            "What would allow it: --add-dir DIR, for a directory DIR that holds it".to_owned()
+        Because::Outside(_) => would("--add-dir DIR, for a directory DIR that holds it"),
+        Because::Changes(_) | Because::Mode(_) if !facts.opaque => {
+            would("--permission-mode acceptEdits")
         }
-        Because::Changes | Because::Mode(_) if !facts.opaque => {
-            "What would allow it: --permission-mode acceptEdits".to_owned()
+        Because::Protected(path) => would(&format!(
+            "the allow rule Edit(/{}) in the user's own settings, or someone to ask",
+            path.display()
+        )),
+        Because::Sensitive(path, _) => {
+            let tool = if facts.writes.is_empty() {
+                "Read"
+            } else {
+                "Edit"
+            };
+            would(&format!(
+                "the allow rule {tool}(/{}) in the user's own settings, or someone to ask",
+                path.display()
+            ))
         }
-        Because::Changes
-        | Because::Mode(_)
-        | Because::Protected(_)
-        | Because::Sensitive(_)
-        | Because::Command { .. }
-        | Because::Address(_) => {
-            "What would allow it: --permission-mode bypassPermissions, or someone to ask".to_owned()
+        Because::Changes(_) | Because::Mode(_) | Because::Command { .. } | Because::Address(_) => {
+            would("--permission-mode bypassPermissions, or someone to ask")
         }
         Because::Tool(_)
         | Because::ReadOnly

@@ -10,8 +10,8 @@ use haft_contract::{
 };
 use serde_json::Value;
 
-use super::{Repair, Settled, coerce, misuse_card, paths, validate};
-use crate::pool::{Pool, PoolTool};
+use super::{Repair, Settled, admit::by_rule, coerce, misuse_card, paths, validate};
+use crate::pool::{Forbidden, Pool, PoolTool};
 
 /// A call that fits its tool, and that nobody has permitted yet.
 #[derive(Debug)]
@@ -76,7 +76,10 @@ pub(crate) fn prepare(
         mut input,
     } = tool_use;
     let Some(tool) = pool.find(&name) else {
-        return Err(unknown(pool, &name));
+        return Err(match pool.forbidden(&name) {
+            Some(forbidden) => banned(forbidden),
+            None => unknown(pool, &name),
+        });
     };
     let spec = tool.spec();
 
@@ -97,6 +100,18 @@ pub(crate) fn prepare(
         }),
         // The schema let it pass and the type did not: still one problem of the input.
         Err(error) => Err(invalid(tool, &Value::Null, &[error.to_string()], repairs)),
+    }
+}
+
+/// A tool that is there, and that a rule keeps out.
+fn banned(forbidden: &Forbidden) -> Settled {
+    let message = by_rule(&forbidden.name, &forbidden.rule, "");
+    let card = Card::new(forbidden.name.clone(), String::new());
+    Settled {
+        name: forbidden.name.clone(),
+        card: Box::new(card.with(Piece::Alarm(message.clone()))),
+        message,
+        repairs: Vec::new(),
     }
 }
 

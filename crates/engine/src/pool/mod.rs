@@ -10,6 +10,7 @@ pub mod merge;
 pub mod registry;
 
 use std::{
+    borrow::Cow,
     collections::{BTreeSet, HashMap},
     sync::{Arc, OnceLock},
 };
@@ -31,8 +32,20 @@ pub struct Pool {
     by_name: HashMap<String, usize>,
     /// Deferred tools are sent in full all the same.
     undefer: bool,
-    /// Tools that a rule keeps out, with the rule and where it stands.
-    forbidden: Vec<(String, String)>,
+    forbidden: Vec<Forbidden>,
+}
+
+/// A tool that a rule keeps out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Forbidden {
+    /// The tool.
+    pub name: String,
+    /// Its other names.
+    pub aliases: Vec<Cow<'static, str>>,
+    /// The rule.
+    pub rule: String,
+    /// Where the rule stands.
+    pub source: String,
 }
 
 /// A tool in a pool.
@@ -90,9 +103,16 @@ impl Pool {
         }
     }
 
-    /// Tools that a rule keeps out: the name, and the rule with where it stands.
-    pub fn forbidden(&self) -> &[(String, String)] {
+    /// Tools that a rule keeps out.
+    pub fn all_forbidden(&self) -> &[Forbidden] {
         &self.forbidden
+    }
+
+    /// The tool of this name or alias, if a rule keeps it out.
+    pub fn forbidden(&self, name: &str) -> Option<&Forbidden> {
+        self.forbidden
+            .iter()
+            .find(|tool| tool.name == name || tool.aliases.iter().any(|alias| alias == name))
     }
 
     /// The tool of this name or alias.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use haft_contract::{DynTool, Tool, ToolSpec, erase};
 use serde_json::Value;
 
-use super::{Filters, Pool, filter, merge};
+use super::{Filters, Forbidden, Pool, filter, merge};
 
 /// The tools that could be offered, before filters.
 #[derive(Debug, Default)]
@@ -98,9 +98,14 @@ impl Registry {
     pub async fn pool(self, filters: &Filters) -> (Pool, Vec<String>) {
         let tools = self.built_in.iter().chain(&self.external);
         let forbidden = tools.filter_map(|tool| {
-            let name = &tool.spec().name;
-            let rule = filters.rules.bans(name)?;
-            Some((name.clone(), format!("{} ({})", rule.text, rule.source)))
+            let spec = tool.spec();
+            let rule = filters.rules.bans(&spec.name)?;
+            Some(Forbidden {
+                name: spec.name.clone(),
+                aliases: spec.profile.aliases.clone(),
+                rule: rule.text.clone(),
+                source: rule.source.to_string(),
+            })
         });
         let forbidden = forbidden.collect();
         let (kept, unknown) = filter::apply(self, filters).await;

@@ -23,7 +23,7 @@ use tokio_util::task::TaskTracker;
 pub(crate) use slots::Slot;
 pub use turn::Turn;
 
-use crate::{Engine, SessionContext, settings::Watch};
+use crate::{Engine, SessionContext};
 
 /// Runs the calls of one session.
 pub struct Scheduler {
@@ -89,13 +89,13 @@ impl Scheduler {
 }
 
 impl Scheduler {
-    /// Takes over rules that deny or ask from settings files that have changed.
+    /// Takes over what has become stricter in settings files that have changed.
     fn tighten(&self) {
-        let watch = self.shared.engine.watch.as_ref();
-        if let Some(stricter) = watch.and_then(Watch::tightened) {
+        if let Some(watch) = &self.shared.engine.watch {
             let mut context = self.shared.context();
-            Arc::make_mut(&mut context.context.rules).extend(stricter);
-            context.version += 1;
+            if watch.tighten(&mut context.context) {
+                context.version += 1;
+            }
         }
     }
 }

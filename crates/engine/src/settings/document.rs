@@ -1,6 +1,6 @@
 //! A settings file: JSON in which comments and trailing commas are fine.
 
-use std::path::Path;
+use std::{collections::HashMap, io::ErrorKind, path::Path};
 
 use jsonc_parser::{
     CollectOptions, ParseOptions, ast, common::Ranged, cst::CstRootNode, parse_to_ast,
@@ -9,6 +9,9 @@ use serde_json::{Map, Number, Value};
 
 /// Files above this are no settings.
 pub const LARGEST: u64 = 2 * 1024 * 1024;
+
+/// What some editors put in front of UTF-8.
+const BOM: &str = "\u{feff}";
 
 /// What is wrong with a settings file, or with one entry of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,47 +28,74 @@ impl std::fmt::Display for Problem {
     }
 }
 
+/// Why a text is no settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broken {
+    /// On which line, from 1, where that can be said.
+    pub line: Option<usize>,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "line {line}: {}", self.what),
+            None => f.write_str(&self.what),
+        }
+    }
+}
+
 /// A file, parsed, with the lines of its values.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Document {
     /// What it says; always an object.
     pub value: Value,
-    lines: Vec<(String, usize)>,
+    /// Values that take the place of an earlier one of the same name, by their JSON pointers.
+    pub repeated: Vec<String>,
+    lines: HashMap<String, usize>,
 }
 
 impl Document {
-    /// Parses a text. The error says on which line it fails.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    /// Parses a text.
+    pub fn parse(text: &str) -> Result<Self, Broken> {
+        let text = text.strip_prefix(BOM).unwrap_or(text);
         if text.trim().is_empty() {
-            return Ok(Self {
-                value: Value::Object(Map::new()),
-                lines: Vec::new(),
-            });
+            return Ok(Self::of(Value::Object(Map::new())));
         }
-        let parsed = parse_to_ast(text, &CollectOptions::default(), &options())
-            .map_err(|error| error.to_string())?;
-        let Some(ast::Value::Object(object)) = parsed.value else {
-            return Err("a settings file is one JSON object".to_owned());
+        let parsed = parse_to_ast(text, &CollectOptions::default(), &options());
+        let parsed = parsed.map_err(|error| Broken {
+            line: Some(error.line_display()),
+            what: format!("{}, in column {}", error.kind(), error.column_display()),
+        })?;
+        let Some(root @ ast::Value::Object(_)) = parsed.value else {
+            return Err(Broken {
+                line: None,
+                what: "a settings file is one JSON object".to_owned(),
+            });
         };
-        let mut lines = Vec::new();
-        let root = ast::Value::Object(object);
-        let value = convert(&root, "", text, &mut lines);
-        Ok(Self { value, lines })
+        let mut reader = Reader {
+            ends: text.match_indices('\n').map(|(at, _)| at).collect(),
+            document: Self::default(),
+        };
+        let value = reader.convert(&root, "");
+        Ok(Self {
+            value,
+            ..reader.document
+        })
     }
 
     /// A value from elsewhere.
     pub fn of(value: Value) -> Self {
         Self {
             value,
-            lines: Vec::new(),
+            ..Self::default()
         }
     }
 
     /// The line of a value, by its JSON pointer; from 1.
     pub fn line(&self, pointer: &str) -> Option<usize> {
-        let found = self.lines.iter().find(|(known, _)| known == pointer);
-        found.map(|(_, line)| *line)
+        self.lines.get(pointer).copied()
     }
 }
 
@@ -85,40 +115,44 @@ fn options() -> ParseOptions {
     }
 }
 
-fn convert(
-    value: &ast::Value<'_>,
-    pointer: &str,
-    text: &str,
-    lines: &mut Vec<(String, usize)>,
-) -> Value {
-    let line = text[..value.start()].matches('\n').count() + 1;
-    lines.push((pointer.to_owned(), line));
-    match value {
-        ast::Value::StringLit(string) => Value::String(string.value.to_string()),
-        ast::Value::NumberLit(number) => number
-            .value
-            .parse::<Number>()
-            .map_or(Value::Null, Value::Number),
-        ast::Value::BooleanLit(boolean) => Value::Bool(boolean.value),
-        ast::Value::NullKeyword(_) => Value::Null,
-        ast::Value::Array(array) => {
-            let elements = array.elements.iter().enumerate();
-            let elements = elements
-                .map(|(at, element)| convert(element, &format!("{pointer}/{at}"), text, lines));
-            Value::Array(elements.collect())
-        }
-        ast::Value::Object(object) => {
-            let mut map = Map::new();
-            for property in &object.properties {
-                let name = property.name.as_str();
-                let escaped = name.replace('~', "~0").replace('/', "~1");
-                let inner = format!("{pointer}/{escaped}");
-                map.insert(
-                    name.to_owned(),
-                    convert(&property.value, &inner, text, lines),
-                );
+/// Makes a value of a syntax tree, and notes where everything stands.
+struct Reader {
+    /// Where lines end.
+    ends: Vec<usize>,
+    document: Document,
+}
+
+impl Reader {
+    fn convert(&mut self, value: &ast::Value<'_>, pointer: &str) -> Value {
+        let line = self.ends.partition_point(|end| *end < value.start()) + 1;
+        self.document.lines.insert(pointer.to_owned(), line);
+        match value {
+            ast::Value::StringLit(string) => Value::String(string.value.to_string()),
+            ast::Value::NumberLit(number) => number
+                .value
+                .parse::<Number>()
+                .map_or(Value::Null, Value::Number),
+            ast::Value::BooleanLit(boolean) => Value::Bool(boolean.value),
+            ast::Value::NullKeyword(_) => Value::Null,
+            ast::Value::Array(array) => {
+                let elements = array.elements.iter().enumerate();
+                let elements =
+                    elements.map(|(at, element)| self.convert(element, &format!("{pointer}/{at}")));
+                Value::Array(elements.collect())
             }
-            Value::Object(map)
+            ast::Value::Object(object) => {
+                let mut map = Map::new();
+                for property in &object.properties {
+                    let name = property.name.as_str();
+                    let escaped = name.replace('~', "~0").replace('/', "~1");
+                    let inner = format!("{pointer}/{escaped}");
+                    let value = self.convert(&property.value, &inner);
+                    if map.insert(name.to_owned(), value).is_some() {
+                        self.document.repeated.push(inner);
+                    }
+                }
+                Value::Object(map)
+            }
         }
     }
 }
@@ -126,6 +160,10 @@ fn convert(
 /// The text of a settings file with rules added to a list of `permissions`; comments, order and
 /// indentation stay.
 pub fn with_rules(text: &str, list: &str, rules: &[String]) -> Result<String, String> {
+    let (mark, text) = match text.strip_prefix(BOM) {
+        Some(rest) => (BOM, rest),
+        None => ("", text),
+    };
     let text = if text.trim().is_empty() { "{}\n" } else { text };
     let root = CstRootNode::parse(text, &options()).map_err(|error| error.to_string())?;
     let object = root
@@ -148,14 +186,16 @@ pub fn with_rules(text: &str, list: &str, rules: &[String]) -> Result<String, St
             array.append(rule.as_str().into());
         }
     }
-    Ok(root.to_string())
+    Ok(format!("{mark}{root}"))
 }
 
 /// Reads a settings file: `None` where there is none. Only a regular file of sensible size.
 pub fn read(path: &Path) -> Result<Option<String>, String> {
     let metadata = match std::fs::metadata(path) {
         Ok(metadata) => metadata,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) => {
+            return Ok(None);
+        }
         Err(error) => return Err(error.to_string()),
     };
     if !metadata.is_file() {
@@ -194,16 +234,15 @@ mod tests {
             "Bash(npm test *)"
         );
         assert_eq!(document.line("/permissions/allow/0"), Some(5));
-        let error = Document::parse("{\n  \"a\": }").unwrap_err();
-        assert!(error.contains("line 2"), "{error}");
+        let broken = Document::parse("{\n  \"a\": }").unwrap_err();
+        assert_eq!(broken.line, Some(2), "{broken}");
         assert!(Document::parse("[1]").is_err());
         assert!(Document::parse("{'a': 1}").is_err());
     }
 
     #[test]
     fn an_edit_keeps_everything_else() {
-        let plain = FILE.trim_start_matches('\u{feff}');
-        let edited = with_rules(plain, "allow", &["Bash(make)".to_owned()]).unwrap();
+        let edited = with_rules(FILE, "allow", &["Bash(make)".to_owned()]).unwrap();
         insta::assert_snapshot!(edited);
         let again = with_rules(&edited, "allow", &["Bash(make)".to_owned()]).unwrap();
         assert_eq!(again, edited);

@@ -7,8 +7,14 @@ use std::{
     sync::Arc,
 };
 
-use super::document::{self, Document, Problem};
-use crate::permissions::Scope;
+use super::{
+    document::{self, Broken, Document, Problem},
+    git_index,
+};
+use crate::{permissions::Scope, resolve};
+
+/// Where a directory has its local settings.
+pub(super) const LOCAL: &str = ".claude/settings.local.json";
 
 /// Where to look.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,64 +66,21 @@ pub struct Layer {
     pub document: Document,
     /// Where its patterns of the form `/p` start.
     pub slash: PathBuf,
-    /// It comes with the workspace: what loosens or runs code waits for trust.
+    /// It comes with the workspace: what loosens waits for trust too.
     pub from_workspace: bool,
 }
 
 /// Reads every file that counts, the highest rank first.
 pub fn load(places: &Places, flags: &Flags) -> (Vec<Layer>, Vec<Problem>) {
-    let mut found = Vec::new();
-    let mut problems = Vec::new();
-    let counts = |scope: Scope| {
-        flags
-            .sources
-            .as_ref()
-            .is_none_or(|sources| sources.contains(&scope))
-    };
-    let mut add = |scope: Scope, path: &Path, slash: &Path, from_workspace: bool| {
-        let (layer, problem) = read_layer(scope, path, slash, from_workspace);
-        found.extend(layer);
-        problems.extend(problem);
-    };
-    let mut managed = vec![places.managed.join("managed-settings.json")];
-    managed.extend(drop_ins(&places.managed.join("managed-settings.d")));
+    let mut read = Vec::new();
     // Of two files of one rank the later one wins.
-    for path in managed.iter().rev() {
-        add(Scope::Managed, path, &places.managed, false);
+    for path in managed(places).iter().rev() {
+        read.extend(read_layer(Scope::Managed, path, &places.managed));
     }
-    if let Some(given) = &flags.settings {
-        if given.trim_start().starts_with('{') {
-            match Document::parse(given) {
-                Ok(document) => found.push(Layer {
-                    scope: Scope::CommandLine,
-                    file: None,
-                    document,
-                    slash: places.cwd.clone(),
-                    from_workspace: false,
-                }),
-                Err(what) => problems.push(Problem {
-                    place: "--settings".to_owned(),
-                    what,
-                }),
-            }
-        } else {
-            let path = places.cwd.join(given);
-            let slash = path.parent().unwrap_or(&places.cwd).to_path_buf();
-            let (layer, problem) = read_layer(Scope::CommandLine, &path, &slash, false);
-            if layer.is_none() && problem.is_none() {
-                problems.push(Problem {
-                    place: format!("--settings {given}"),
-                    what: "there is no such file".to_owned(),
-                });
-            }
-            found.extend(layer);
-            problems.extend(problem);
-        }
-    }
-    let mut add = |scope: Scope, path: &Path, slash: &Path, from_workspace: bool| {
-        let (layer, problem) = read_layer(scope, path, slash, from_workspace);
-        found.extend(layer);
-        problems.extend(problem);
+    read.extend(flags.settings.as_ref().map(|given| of_flag(places, given)));
+    let counts = |scope: Scope| {
+        let sources = flags.sources.as_ref();
+        sources.is_none_or(|sources| sources.contains(&scope))
     };
     if counts(Scope::Local) {
         let root = local_root(places);
@@ -126,50 +89,128 @@ pub fn load(places: &Places, flags: &Flags) -> (Vec<Layer>, Vec<Problem>) {
             directories.push(&places.cwd);
         }
         for directory in directories {
-            let path = directory.join(".claude/settings.local.json");
-            let theirs = is_symlink(&directory.join(".claude")) || is_tracked(directory);
-            add(Scope::Local, &path, &places.cwd, theirs);
+            let path = directory.join(LOCAL);
+            let mut local = read_layer(Scope::Local, &path, &places.cwd);
+            if let Some(Ok(layer)) = &mut local {
+                layer.from_workspace =
+                    is_symlink(&directory.join(".claude")) || git_index::tracks(&path);
+            }
+            read.extend(local);
         }
     }
-    if counts(Scope::Project) && places.cwd.join(".claude") != places.user {
+    // At home the two are one file, and the user's own.
+    let own = resolve::real(&places.cwd.join(".claude")) == resolve::real(&places.user);
+    if counts(Scope::Project) && !own {
         let path = places.cwd.join(".claude/settings.json");
-        add(Scope::Project, &path, &places.cwd, true);
+        let mut project = read_layer(Scope::Project, &path, &places.cwd);
+        if let Some(Ok(layer)) = &mut project {
+            layer.from_workspace = true;
+        }
+        read.extend(project);
     }
     if counts(Scope::User) {
         let path = places.user.join("settings.json");
-        add(Scope::User, &path, &places.user, false);
+        read.extend(read_layer(Scope::User, &path, &places.user));
+    }
+    let mut found = Vec::new();
+    let mut problems = Vec::new();
+    for layer in read {
+        match layer {
+            Ok(layer) => {
+                problems.extend(layer.repeated());
+                found.push(layer);
+            }
+            Err(problem) => problems.push(problem),
+        }
     }
     (found, problems)
 }
 
-fn read_layer(
-    scope: Scope,
-    path: &Path,
-    slash: &Path,
-    from_workspace: bool,
-) -> (Option<Layer>, Option<Problem>) {
+/// What `--settings` names: a file, or JSON itself.
+pub fn of_flag(places: &Places, given: &str) -> Result<Layer, Problem> {
     let problem = |what: String| Problem {
-        place: path.display().to_string(),
-        what: format!("{what}; the file is left out"),
+        place: "--settings".to_owned(),
+        what,
     };
-    let document = match document::read(path) {
-        Ok(None) => return (None, None),
-        Ok(Some(text)) => Document::parse(&text),
-        Err(what) => Err(what),
-    };
-    match document {
-        Ok(document) => (
-            Some(Layer {
-                scope,
-                file: Some(Arc::from(path)),
-                document,
-                slash: slash.to_path_buf(),
-                from_workspace,
-            }),
-            None,
-        ),
-        Err(what) => (None, Some(problem(what))),
+    if given.trim_start().starts_with('{') {
+        return Ok(Layer {
+            scope: Scope::CommandLine,
+            file: None,
+            document: Document::parse(given).map_err(|broken| problem(broken.to_string()))?,
+            slash: places.cwd.clone(),
+            from_workspace: false,
+        });
     }
+    let path = places.cwd.join(given);
+    let slash = path.parent().unwrap_or(&places.cwd).to_path_buf();
+    match read_layer(Scope::CommandLine, &path, &slash) {
+        Some(read) => read,
+        None => Err(problem(format!("{} is no file", path.display()))),
+    }
+}
+
+/// `None`: there is no such file.
+fn read_layer(scope: Scope, path: &Path, slash: &Path) -> Option<Result<Layer, Problem>> {
+    let document = match document::read(path) {
+        Ok(text) => Document::parse(&text?),
+        Err(what) => Err(Broken { line: None, what }),
+    };
+    Some(match document {
+        Ok(document) => Ok(Layer {
+            scope,
+            file: Some(Arc::from(path)),
+            document,
+            slash: slash.to_path_buf(),
+            from_workspace: false,
+        }),
+        Err(Broken { line, what }) => Err(Problem {
+            place: place(path, line),
+            what: format!("{what}; the file is left out"),
+        }),
+    })
+}
+
+fn place(file: &Path, line: Option<usize>) -> String {
+    match line {
+        Some(line) => format!("{}:{line}", file.display()),
+        None => file.display().to_string(),
+    }
+}
+
+impl Layer {
+    /// It lies in the workspace, whoever wrote it: what runs code waits for trust.
+    pub(super) fn is_in_workspace(&self) -> bool {
+        matches!(self.scope, Scope::Local | Scope::Project)
+    }
+
+    /// Something about one value of it.
+    pub(super) fn problem(&self, pointer: &str, what: &str) -> Problem {
+        let line = self.document.line(pointer);
+        Problem {
+            place: match &self.file {
+                Some(file) => place(file, line),
+                None => "--settings".to_owned(),
+            },
+            what: what.to_owned(),
+        }
+    }
+
+    /// Names that are given twice in one object, of which the last counts: a list of rules may be
+    /// lost that way.
+    fn repeated(&self) -> impl Iterator<Item = Problem> {
+        self.document.repeated.iter().map(|pointer| {
+            let name = pointer.trim_start_matches('/').replace('/', ".");
+            let what = format!("{name} is given twice; only what this line says counts");
+            self.problem(pointer, &what)
+        })
+    }
+}
+
+/// The administrator's files, the base file first.
+pub(super) fn managed(places: &Places) -> Vec<PathBuf> {
+    let mut files = vec![places.managed.join("managed-settings.json")];
+    files.extend(drop_ins(&places.managed.join("managed-settings.d")));
+    files
 }
 
 /// `*.json` in order of their names, hidden ones left out.
@@ -202,9 +243,9 @@ pub fn local_root(places: &Places) -> PathBuf {
     let Some(root) = repository_root(&places.cwd) else {
         return places.cwd.clone();
     };
-    let owner = |path: &Path| fs::metadata(path).map(|metadata| metadata.uid()).ok();
-    let foreign = owner(&root) != owner(&places.cwd);
-    if root == places.home || foreign {
+    let own = rustix::process::geteuid().as_raw();
+    let foreign = !fs::metadata(&root).is_ok_and(|metadata| metadata.uid() == own);
+    if foreign || resolve::real(&root) == resolve::real(&places.home) {
         return places.cwd.clone();
     }
     main_checkout(&root).unwrap_or(root)
@@ -233,12 +274,4 @@ fn main_checkout(root: &Path) -> Option<PathBuf> {
     }
     let git = own.parent()?.parent()?;
     (git.file_name()? == ".git").then(|| git.parent().map(Path::to_path_buf))?
-}
-
-/// Is the local file in git's index, and so part of what others send? Looked for as its bare name
-/// in the index, which errs on the side of distrust.
-fn is_tracked(directory: &Path) -> bool {
-    const NAME: &[u8] = b".claude/settings.local.json";
-    let index = directory.join(".git/index");
-    fs::read(index).is_ok_and(|bytes| bytes.windows(NAME.len()).any(|window| window == NAME))
 }

@@ -9,10 +9,14 @@ use haft_contract::PermissionMode;
 use serde_json::{Map, Value};
 
 use super::{
-    Flags, Layer, Places, Problem, Trust,
-    files::{self, local_root},
+    Flags, Layer, Places, Problem, Trust, env,
+    files::{self, LOCAL, local_root},
+    trust,
 };
-use crate::permissions::{Bases, List, Rules, Scope, Source, rules::split_list};
+use crate::{
+    permissions::{Bases, List, Rules, Scope, Source, rules::split_list},
+    resolve,
+};
 
 /// Settings, loaded.
 #[derive(Debug, Clone)]
@@ -29,15 +33,14 @@ pub struct Settings {
     pub trust: Trust,
 }
 
-/// Keys that no file of the workspace may set, whatever is trusted: they move where secrets go, or
-/// what is loaded into every child.
-const FORBIDDEN_ENV: [&str; 6] = [
-    "ANTHROPIC_",
-    "OPENAI_",
-    "AWS_",
-    "LD_",
-    "DYLD_",
-    "CLAUDE_CODE_",
+/// What runs code, or keeps the user's own from running.
+const RUNNING: [&str; 6] = [
+    "apiKeyHelper",
+    "disableAllHooks",
+    "env",
+    "hooks",
+    "mcpServers",
+    "statusLine",
 ];
 
 impl Settings {
@@ -74,6 +77,11 @@ impl Settings {
         }
         let mut waiting = 0;
         for layer in &self.layers {
+            let permissions = layer.document.value.get("permissions");
+            if permissions.is_some_and(|value| !value.is_object()) {
+                self.problems
+                    .push(layer.problem("/permissions", "an object is expected; it is left out"));
+            }
             for list in [List::Deny, List::Ask, List::Allow] {
                 let pointer = format!("/permissions/{}", list.name());
                 let Some(value) = layer.document.value.pointer(&pointer) else {
@@ -118,11 +126,10 @@ impl Settings {
                 }
             }
         }
-        if waiting > 0 {
-            self.left_out.push(format!("{waiting} allow rules"));
-        }
         if self.flag_of(Scope::Managed, "allowManagedPermissionRulesOnly") {
-            rules.retain(|rule| rule.source.scope == Scope::Managed);
+            rules.close();
+        } else {
+            self.leave_out(waiting, "allow rule");
         }
         rules
     }
@@ -133,7 +140,12 @@ impl Settings {
         let mut waiting = 0;
         for layer in &self.layers {
             let pointer = "/permissions/additionalDirectories";
-            let Some(Value::Array(entries)) = layer.document.value.pointer(pointer) else {
+            let Some(value) = layer.document.value.pointer(pointer) else {
+                continue;
+            };
+            let Some(entries) = value.as_array() else {
+                self.problems
+                    .push(layer.problem(pointer, "a list of directories is expected"));
                 continue;
             };
             if layer.from_workspace && !self.trust.allows {
@@ -143,6 +155,7 @@ impl Settings {
             for entry in entries.iter().filter_map(Value::as_str) {
                 let path = match entry.strip_prefix("~/") {
                     Some(rest) => self.places.home.join(rest),
+                    None if entry == "~" => self.places.home.clone(),
                     None => self.places.cwd.join(entry),
                 };
                 if !directories.contains(&path) {
@@ -150,10 +163,7 @@ impl Settings {
                 }
             }
         }
-        if waiting > 0 {
-            self.left_out
-                .push(format!("{waiting} additional directories"));
-        }
+        self.leave_out(waiting, "additional directory");
         directories
     }
 
@@ -176,16 +186,15 @@ impl Settings {
                     .push(layer.problem(pointer, "no such permission mode; it is left out"));
                 continue;
             };
-            let workspace = matches!(layer.scope, Scope::Project | Scope::Local);
             match mode {
-                PermissionMode::BypassPermissions if workspace => {
+                PermissionMode::BypassPermissions if layer.is_in_workspace() => {
                     self.problems.push(layer.problem(
                         pointer,
                         "bypassPermissions is only taken from the user's own settings or flags",
                     ));
                     continue;
                 }
-                PermissionMode::AcceptEdits if layer.from_workspace && !self.trust.allows => {
+                PermissionMode::AcceptEdits if layer.is_in_workspace() && !self.trust.allows => {
                     self.left_out.push("permission mode acceptEdits".to_owned());
                     continue;
                 }
@@ -204,8 +213,8 @@ impl Settings {
         })
     }
 
-    /// Variables for the session and its children. A file of the workspace sets none that moves
-    /// where secrets go.
+    /// Variables for the session and its children; an empty one takes away what is inherited. A file
+    /// of the workspace sets none that moves where secrets go.
     pub fn env(&mut self) -> BTreeMap<String, String> {
         let mut env = BTreeMap::new();
         let mut waiting = 0;
@@ -213,13 +222,12 @@ impl Settings {
             let Some(Value::Object(entries)) = layer.document.value.get("env") else {
                 continue;
             };
-            let workspace = matches!(layer.scope, Scope::Project | Scope::Local);
-            if workspace && !self.trust.runs {
+            if layer.is_in_workspace() && !self.trust.runs {
                 waiting += entries.len();
                 continue;
             }
             for (name, value) in entries {
-                let pointer = format!("/env/{name}");
+                let pointer = format!("/env/{}", name.replace('~', "~0").replace('/', "~1"));
                 let text = match value {
                     Value::String(text) => text.clone(),
                     Value::Number(_) | Value::Bool(_) => value.to_string(),
@@ -229,7 +237,7 @@ impl Settings {
                         continue;
                     }
                 };
-                if workspace && is_forbidden(name) {
+                if layer.is_in_workspace() && env::steers(name) {
                     self.problems.push(layer.problem(
                         &pointer,
                         "a file of the workspace may not set this variable; it is left out",
@@ -239,18 +247,23 @@ impl Settings {
                 env.entry(name.clone()).or_insert(text);
             }
         }
-        if waiting > 0 {
-            self.left_out
-                .push(format!("{waiting} environment variables"));
-        }
+        self.leave_out(waiting, "environment variable");
         env
     }
 
     /// The hooks of every file that may run them, with whose they are.
     pub fn hooks(&mut self) -> Vec<(Scope, Option<PathBuf>, Value)> {
         let managed_only = self.flag_of(Scope::Managed, "allowManagedHooksOnly");
-        let disabled = self.merged().get("disableAllHooks") == Some(&Value::Bool(true));
         let managed_too = self.flag_of(Scope::Managed, "disableAllHooks");
+        let waits = |layer: &Layer| layer.is_in_workspace() && !self.trust.runs;
+        // The user's hooks may be guards: what is not trusted does not send them away.
+        let (later, now): (Vec<_>, Vec<_>) = self
+            .layers
+            .iter()
+            .filter_map(|layer| Some((layer, layer.document.value.get("disableAllHooks")?)))
+            .partition(|(layer, _)| waits(layer));
+        let disabled = now.first().is_some_and(|(_, switch)| **switch == true);
+        let switch_waits = later.iter().any(|(_, switch)| **switch == true);
         let mut hooks = Vec::new();
         let mut waiting = false;
         for layer in &self.layers {
@@ -261,7 +274,7 @@ impl Settings {
             if (disabled && (!managed || managed_too)) || (managed_only && !managed) {
                 continue;
             }
-            if matches!(layer.scope, Scope::Project | Scope::Local) && !self.trust.runs {
+            if waits(layer) {
                 waiting = true;
                 continue;
             }
@@ -271,21 +284,25 @@ impl Settings {
         if waiting {
             self.left_out.push("hooks".to_owned());
         }
+        if switch_waits {
+            self.left_out.push("disableAllHooks".to_owned());
+        }
         hooks
     }
 
     /// Everything that would run code for the workspace, for a person to look at: what it is called,
     /// and what it says.
     pub fn running_things(&self) -> BTreeMap<String, Value> {
-        let workspace = self
-            .layers
-            .iter()
-            .filter(|layer| matches!(layer.scope, Scope::Project | Scope::Local));
+        let workspace = self.layers.iter().filter(|layer| layer.is_in_workspace());
+        let directory = trust::directory(&self.places);
         let mut things = BTreeMap::new();
         for layer in workspace {
-            for key in ["hooks", "env", "apiKeyHelper", "statusLine", "mcpServers"] {
+            let file = layer.file.as_deref().unwrap_or(Path::new(""));
+            let real = resolve::real(file);
+            let name = real.strip_prefix(&directory).unwrap_or(file).display();
+            for key in RUNNING {
                 if let Some(value) = layer.document.value.get(key) {
-                    things.insert(format!("{} {key}", layer.scope.name()), value.clone());
+                    things.insert(format!("{name} {key}"), value.clone());
                 }
             }
         }
@@ -297,6 +314,15 @@ impl Settings {
         let mut merged = Value::Object(Map::new());
         for layer in &self.layers {
             merge(&mut merged, &layer.document.value);
+        }
+        // The administrator's list stands alone.
+        let managed = self
+            .layers
+            .iter()
+            .filter(|layer| layer.scope == Scope::Managed);
+        let models = managed.filter_map(|layer| layer.document.value.get("availableModels"));
+        if let Some(models) = models.take(1).next() {
+            merged["availableModels"] = models.clone();
         }
         merged
     }
@@ -315,7 +341,16 @@ impl Settings {
 
     /// The file that rules a person agreed to are written to.
     pub fn local_file(&self) -> PathBuf {
-        local_root(&self.places).join(".claude/settings.local.json")
+        local_root(&self.places).join(LOCAL)
+    }
+
+    fn leave_out(&mut self, count: usize, what: &str) {
+        match (count, what.strip_suffix('y')) {
+            (0, _) => {}
+            (1, _) => self.left_out.push(format!("1 {what}")),
+            (count, Some(stem)) => self.left_out.push(format!("{count} {stem}ies")),
+            (count, None) => self.left_out.push(format!("{count} {what}s")),
+        }
     }
 
     fn flag_of(&self, scope: Scope, key: &str) -> bool {
@@ -325,45 +360,14 @@ impl Settings {
     }
 }
 
-impl Layer {
-    fn problem(&self, pointer: &str, what: &str) -> Problem {
-        let file = match &self.file {
-            Some(file) => file.display().to_string(),
-            None => "--settings".to_owned(),
-        };
-        Problem {
-            place: match self.document.line(pointer) {
-                Some(line) => format!("{file}:{line}"),
-                None => file,
-            },
-            what: what.to_owned(),
-        }
-    }
-}
-
-fn is_forbidden(name: &str) -> bool {
-    let upper = name.to_ascii_uppercase();
-    FORBIDDEN_ENV.iter().any(|prefix| upper.starts_with(prefix))
-        || upper.ends_with("_PROXY")
-        || [
-            "PATH",
-            "BASH_ENV",
-            "ENV",
-            "NODE_OPTIONS",
-            "PYTHONPATH",
-            "HOME",
-        ]
-        .contains(&upper.as_str())
-}
-
 /// Adds what a lower rank says.
 fn merge(high: &mut Value, low: &Value) {
     match (high, low) {
         (Value::Object(high), Value::Object(low)) => {
             for (key, value) in low {
                 match high.get_mut(key) {
-                    // Whole values, by the convention.
-                    Some(_) if ["fallbackModel", "availableModels"].contains(&key.as_str()) => {}
+                    // A whole value, by the convention.
+                    Some(_) if key == "fallbackModel" => {}
                     Some(known) => merge(known, value),
                     None => {
                         high.insert(key.clone(), value.clone());

@@ -6,13 +6,17 @@
 //! waits until the directory is trusted.
 
 pub mod document;
+mod env;
 pub mod files;
+mod git_index;
+mod keep;
 mod load;
 pub mod trust;
 pub mod watch;
 
 pub use document::{Document, Problem};
 pub use files::{Flags, Layer, Places};
+pub use keep::LocalRules;
 pub use load::Settings;
 pub use trust::{Trust, TrustFile};
 pub use watch::Watch;

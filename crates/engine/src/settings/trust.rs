@@ -4,16 +4,12 @@
 //! so that a change is asked about again. The boolean of the common convention counts for allow
 //! rules only.
 
-use std::{
-    collections::BTreeMap,
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, fs, io, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Flags, Places, files::repository_root};
+use super::{Flags, Places, files::repository_root, keep};
 use crate::{permissions::Scope, resolve};
 
 /// What of a workspace counts.
@@ -47,19 +43,17 @@ impl TrustFile {
             .unwrap_or_default()
     }
 
-    /// Trusts this directory with these things.
+    /// Trusts this directory with these things, beside those it was trusted with before.
     pub fn add(places: &Places, things: &BTreeMap<String, Value>) -> io::Result<PathBuf> {
         let mut file = Self::read(places);
         let directory = directory(places);
         let key = directory.to_string_lossy().into_owned();
-        file.directories.insert(key, hashes(things));
-        let path = Self::path(places);
-        let folder = path.parent().unwrap_or(&path);
-        fs::create_dir_all(folder)?;
+        file.directories
+            .entry(key)
+            .or_default()
+            .extend(hashes(things));
         let text = serde_json::to_string_pretty(&file).map_err(io::Error::other)?;
-        let partial = path.with_extension("json.partial");
-        fs::write(&partial, text)?;
-        fs::rename(&partial, &path)?;
+        keep::replace(&Self::path(places), &text)?;
         Ok(directory)
     }
 
@@ -107,18 +101,15 @@ pub fn directory(places: &Places) -> PathBuf {
         .unwrap_or(cwd)
 }
 
-/// The boolean of the common convention.
+/// The boolean of the common convention, kept in the home directory or in what stands in for it.
 fn is_accepted(places: &Places) -> bool {
-    let file = places.home.join(".claude.json");
-    let Ok(text) = fs::read_to_string(file) else {
-        return false;
-    };
-    let Ok(value) = serde_json::from_str::<Value>(&text) else {
-        return false;
-    };
     let root = directory(places);
     let key = root.to_string_lossy();
-    value["projects"][&*key]["hasTrustDialogAccepted"] == true
+    [&places.home, &places.user].into_iter().any(|folder| {
+        let text = fs::read_to_string(folder.join(".claude.json")).unwrap_or_default();
+        let value: Value = serde_json::from_str(&text).unwrap_or_default();
+        value["projects"][&*key]["hasTrustDialogAccepted"] == true
+    })
 }
 
 fn hashes(things: &BTreeMap<String, Value>) -> BTreeMap<String, String> {
@@ -131,28 +122,4 @@ fn hashes(things: &BTreeMap<String, Value>) -> BTreeMap<String, String> {
         .iter()
         .map(|(name, value)| (name.clone(), hash(value)))
         .collect()
-}
-
-/// Keeps allow rules that a person agreed to in the local settings file.
-#[derive(Debug, Clone)]
-pub struct LocalRules {
-    /// The file.
-    pub file: PathBuf,
-}
-
-impl LocalRules {
-    /// Adds them, keeping everything else in the file as it is.
-    pub fn add(&self, rules: &[String]) -> Result<(), String> {
-        let text = super::document::read(&self.file)?.unwrap_or_default();
-        let text = super::document::with_rules(&text, "allow", rules)?;
-        let write = |path: &Path| -> io::Result<()> {
-            if let Some(folder) = path.parent() {
-                fs::create_dir_all(folder)?;
-            }
-            let partial = path.with_extension("json.partial");
-            fs::write(&partial, &text)?;
-            fs::rename(&partial, path)
-        };
-        write(&self.file).map_err(|error| error.to_string())
-    }
 }

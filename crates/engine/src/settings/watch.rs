@@ -1,17 +1,28 @@
 //! Settings files that change while a session runs.
 //!
-//! A session may become stricter because a file changed, never looser: a rule that appears counts
-//! from the next turn on if it denies or asks, and one that disappears stays.
+//! A session may become stricter because a file changed, never looser. From the next turn on a rule
+//! counts that appears and denies or asks, and one that allowed no longer does if it disappears. What
+//! would loosen waits for the next session: rules that allow, the end of rules that deny.
 
 use std::{
+    collections::HashSet,
     fs,
-    path::PathBuf,
-    sync::{Mutex, PoisonError},
-    time::SystemTime,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
 };
 
-use super::{Flags, Places, Settings, Trust};
-use crate::permissions::{List, Rules};
+use haft_contract::PermissionMode;
+use serde_json::Value;
+
+use super::{
+    Flags, Places, Settings, Trust,
+    files::{self, LOCAL},
+};
+use crate::{
+    SessionContext,
+    permissions::{List, rules::Rule},
+};
 
 /// Looks whether settings files have changed.
 #[derive(Debug)]
@@ -21,8 +32,9 @@ pub struct Watch {
     seen: Mutex<Vec<Stamp>>,
 }
 
-/// What tells one version of a file from another without reading it.
-type Stamp = Option<(SystemTime, u64)>;
+/// What tells one version of a file from another without reading it: which file it is, when its
+/// content and when anything about it changed, and how long it is.
+type Stamp = Option<(PathBuf, u64, [i64; 4], u64)>;
 
 impl Watch {
     /// Watches from now on.
@@ -37,44 +49,93 @@ impl Watch {
         watch
     }
 
-    /// Rules that deny or ask, if a file has changed since the last look. A few `stat` calls
-    /// otherwise.
-    pub fn tightened(&self) -> Option<Rules> {
+    /// Makes a session as strict as the files have become. Says whether anything has changed in
+    /// them; a few `stat` calls if not.
+    pub(crate) fn tighten(&self, context: &mut SessionContext) -> bool {
         let now = self.stamps();
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if *seen == now {
-            return None;
+            return false;
         }
         *seen = now;
-        let mut settings = Settings::load(self.places.clone(), &self.flags, Trust::default());
-        let mut rules = settings.rules(&[], &[]);
-        rules.retain(|rule| rule.list != List::Allow);
-        Some(rules)
+        // Whether a rule that allows still stands there is looked at, trusted or not: none is added.
+        let trust = Trust {
+            allows: true,
+            runs: false,
+        };
+        let mut settings = Settings::load(self.places.clone(), &self.flags, trust);
+        let mut read = settings.rules(&[], &[]);
+        let rules = Arc::make_mut(&mut context.rules);
+        let standing = Standing::of(&settings);
+        rules.retain(|rule| rule.list != List::Allow || standing.has(rule));
+        read.retain(|rule| rule.list != List::Allow);
+        rules.extend(read);
+        if context.mode == PermissionMode::BypassPermissions && settings.bypass_is_disabled() {
+            context.mode = PermissionMode::Default;
+        }
+        true
     }
 
     fn stamps(&self) -> Vec<Stamp> {
-        self.files()
-            .iter()
-            .map(|file| {
-                let metadata = fs::metadata(file).ok()?;
-                Some((metadata.modified().ok()?, metadata.len()))
-            })
-            .collect()
+        let stamp = |file: PathBuf| {
+            let metadata = fs::metadata(&file).ok()?;
+            let times = [
+                metadata.mtime(),
+                metadata.mtime_nsec(),
+                metadata.ctime(),
+                metadata.ctime_nsec(),
+            ];
+            Some((file, metadata.ino(), times, metadata.len()))
+        };
+        self.files().into_iter().map(stamp).collect()
     }
 
     fn files(&self) -> Vec<PathBuf> {
-        let local = super::files::local_root(&self.places);
-        let mut files = vec![
-            self.places.managed.join("managed-settings.json"),
-            self.places.managed.join("managed-settings.d"),
-            local.join(".claude/settings.local.json"),
-            self.places.cwd.join(".claude/settings.local.json"),
+        let mut files = files::managed(&self.places);
+        files.extend([
+            files::local_root(&self.places).join(LOCAL),
+            self.places.cwd.join(LOCAL),
             self.places.cwd.join(".claude/settings.json"),
             self.places.user.join("settings.json"),
-        ];
-        if let Some(given) = &self.flags.settings {
-            files.push(self.places.cwd.join(given));
-        }
+        ]);
+        let given = self.flags.settings.as_ref();
+        files.extend(given.map(|given| self.places.cwd.join(given)));
         files
+    }
+}
+
+/// Rules that allow, as they are written now.
+struct Standing<'a> {
+    files: HashSet<&'a Path>,
+    rules: HashSet<(&'a Path, &'a str)>,
+}
+
+impl<'a> Standing<'a> {
+    fn of(settings: &'a Settings) -> Self {
+        let mut standing = Self {
+            files: HashSet::new(),
+            rules: HashSet::new(),
+        };
+        for layer in &settings.layers {
+            let Some(file) = layer.file.as_deref() else {
+                continue;
+            };
+            standing.files.insert(file);
+            let list = layer.document.value.pointer("/permissions/allow");
+            let entries = list.and_then(Value::as_array).into_iter().flatten();
+            let texts = entries.filter_map(Value::as_str).map(str::trim);
+            standing.rules.extend(texts.map(|text| (file, text)));
+        }
+        standing
+    }
+
+    /// Is it still written where it was? A file that is broken just now, in the middle of being
+    /// edited, takes nothing away.
+    fn has(&self, rule: &Rule) -> bool {
+        match rule.source.file.as_deref() {
+            None => true,
+            Some(file) if self.files.contains(file) => self.rules.contains(&(file, &rule.text)),
+            Some(file) => file.exists(),
+        }
     }
 }

@@ -233,10 +233,8 @@ async fn a_rewritten_call_is_judged_again() {
     let files = [(Scope::User, one("PreToolUse", &says(&allow, 0)))];
     let mut rig = Rig::new(&files, &[(List::Deny, "Bash(rm *)")]).await;
     let finished = rig.bash("echo 1").await;
-    assert_eq!(
-        finished.text(),
-        "Permission to use Bash has been denied by rule Bash(rm *)."
-    );
+    let denied = "Permission to use Bash has been denied by rule Bash(rm *).";
+    assert!(finished.text().starts_with(denied), "{}", finished.text());
     let bad = json!({"hookSpecificOutput": {
         "hookEventName": "PreToolUse", "updatedInput": {"wrong": 1},
     }});

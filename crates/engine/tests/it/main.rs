@@ -4,8 +4,11 @@
 //! - `pool`: definitions, filters, order
 //! - `pipeline`: one call: repair, validation, permission, results
 //! - `hooks`: programs of the user's that have a say
-//! - `permission_vectors`: the table of the permission rules; `permission_properties`: what holds of
-//!   any
+//! - `permission_vectors`: the table of the permission rules; `permission_rows`: its rows that take
+//!   files, settings or several calls; `permission_properties`: what holds of any
+//! - `links`: where paths really lead; `always`: rules that a person keeps
+//! - `machine`: settings files of everybody; `settings`: what they say together; `trust`: what waits
+//!   for it; `watch`: files that change while a session runs
 //! - `layers`: timeout, cache, rate limit
 //! - `scheduler`: many calls: order, conflicts, patches, interrupts
 //! - `serial`: the guarantee, on random batches: the same as one after the other
@@ -15,12 +18,19 @@
     reason = "a test that cannot go on should stop there"
 )]
 
+mod always;
 mod hooks;
 mod layers;
+mod links;
+mod machine;
 mod permission_properties;
+mod permission_rows;
 mod permission_vectors;
 mod pipeline;
 mod pool;
 mod rig;
 mod scheduler;
 mod serial;
+mod settings;
+mod trust;
+mod watch;

@@ -1,7 +1,7 @@
 //! A decision as a tree: the parts of the call, what they do, and what decided.
 
 use haft::engine::permissions::{
-    Behavior, Covered, Decision, Facts, Policy, Setting, decide, suggest, uncovered,
+    Bases, Behavior, Covered, Decision, Facts, Policy, Setting, Touched, decide, suggest, uncovered,
 };
 use haft_shell::{Arg, Effect, How, Part, Value as ArgValue};
 use serde_json::{Value, json};
@@ -24,9 +24,15 @@ pub(super) fn run(
     let permitted = settings::load(session, &cwd)?;
     settings::report(&permitted.settings);
     let policy = super::policy(&permitted);
+    let home = permitted.settings.places.home;
     let setting = Setting {
         cwd: cwd.clone(),
-        home: policy.home.clone(),
+        home: Some(home.clone()),
+    };
+    let bases = Bases {
+        slash: cwd.clone(),
+        cwd,
+        home,
     };
     let (tool, input) = match (bash, words) {
         (Some(command), _) => ("Bash".to_owned(), json!({ "command": command })),
@@ -36,7 +42,7 @@ pub(super) fn run(
     let facts = Facts::named(&tool, &input, &setting);
     let explained = Explained {
         decision: decide(&policy, &facts),
-        rules: suggestions(&policy, &facts, &cwd),
+        rules: suggestions(&policy, &facts, &bases),
         parts: uncovered(&policy, &facts),
         facts: &facts,
     };
@@ -49,14 +55,9 @@ pub(super) fn run(
     Ok(Exit::Success)
 }
 
-fn suggestions(policy: &Policy, facts: &Facts, cwd: &std::path::Path) -> Vec<String> {
-    let bases = haft::engine::permissions::Bases {
-        cwd: cwd.to_path_buf(),
-        home: policy.home.clone().unwrap_or_default(),
-        slash: cwd.to_path_buf(),
-    };
+fn suggestions(policy: &Policy, facts: &Facts, bases: &Bases) -> Vec<String> {
     match decide(policy, facts).behavior {
-        Behavior::Ask => suggest(policy, facts, &bases),
+        Behavior::Ask => suggest(policy, facts, bases),
         Behavior::Allow | Behavior::Deny => Vec::new(),
     }
 }
@@ -96,17 +97,18 @@ impl Explained<'_> {
             }
         } else {
             for touched in &self.facts.reads {
-                text += &format!("  reads {}\n", touched.real.display());
+                text += &format!("  reads {}\n", path_text(touched));
             }
             for touched in &self.facts.writes {
-                text += &format!("  writes {}\n", touched.real.display());
+                text += &format!("  writes {}\n", path_text(touched));
             }
             for target in &self.facts.fetches {
                 text += &format!("  contacts {}\n", show::clean(&target.host));
             }
         }
         if !self.rules.is_empty() {
-            text += &format!("would be allowed by: {}\n", self.rules.join(", "));
+            let rules = show::clean(&self.rules.join(", "));
+            text += &format!("would be allowed by: {rules}\n");
         }
         text.trim_end().to_owned()
     }
@@ -134,7 +136,7 @@ impl Explained<'_> {
                 })
                 .collect(),
         };
-        let paths = |touched: &[haft::engine::permissions::Touched]| -> Vec<String> {
+        let paths = |touched: &[Touched]| -> Vec<String> {
             let real = touched.iter().map(|path| path.real.display().to_string());
             real.collect()
         };
@@ -149,6 +151,17 @@ impl Explained<'_> {
             "parts": parts,
             "rules_that_would_allow": self.rules,
         })
+    }
+}
+
+fn path_text(touched: &Touched) -> String {
+    let [given, real] = touched
+        .both()
+        .map(|path| show::clean(&path.display().to_string()));
+    if given == real {
+        given
+    } else {
+        format!("{given}, which is {real}")
     }
 }
 

@@ -2,13 +2,15 @@
 
 use std::{
     io::{self, BufRead, BufReader, BufWriter, Write},
+    panic,
     path::PathBuf,
 };
 
 use haft::{
     PermissionMode,
     engine::permissions::{
-        Bases, Facts, HookWord, List, Policy, Rules, Scope, Setting, Source, decide, rules::target,
+        Bases, Facts, HookWord, List, Policy, Rules, Scope, Setting, Source, decide,
+        rules::{Target, target},
     },
 };
 use haft_shell::{Place, analyze};
@@ -17,8 +19,12 @@ use serde_json::Value;
 
 use crate::exit::Exit;
 
-/// Answers each line of stdin by one of stdout: a word, a tab, a reason.
-pub(super) fn run(answer: fn(&str) -> (&'static str, String)) -> anyhow::Result<Exit> {
+/// What a line is answered by: a word and a reason, or what is wrong with the line.
+type Answer = Result<(&'static str, String), String>;
+
+/// Answers each line of stdin by one of stdout: a word, a tab, a reason. What cannot be served is
+/// answered by the cautious word; empty lines are passed over.
+pub(super) fn run(answer: fn(&str) -> Answer, cautious: &'static str) -> anyhow::Result<Exit> {
     let mut out = BufWriter::new(io::stdout().lock());
     let mut input = BufReader::with_capacity(1 << 16, io::stdin());
     let mut line = Vec::new();
@@ -27,13 +33,18 @@ pub(super) fn run(answer: fn(&str) -> (&'static str, String)) -> anyhow::Result<
         if input.read_until(b'\n', &mut line)? == 0 {
             break;
         }
-        let text = String::from_utf8_lossy(&line);
-        let text = text.trim();
-        if text.is_empty() {
+        let line = line.trim_ascii();
+        if line.is_empty() {
             continue;
         }
-        let (word, reason) = answer(text);
-        let reason = reason.replace(['\n', '\r', '\t'], " ");
+        let answered = match str::from_utf8(line) {
+            // A defect of ours is no reason to leave the next line without its answer.
+            Ok(text) => panic::catch_unwind(|| answer(text))
+                .unwrap_or_else(|_| Err("the line could not be judged".to_owned())),
+            Err(_) => Err("the line is not UTF-8".to_owned()),
+        };
+        let (word, reason) = answered.unwrap_or_else(|problem| (cautious, problem));
+        let reason = reason.replace(|next: char| next.is_control(), " ");
         writeln!(out, "{word}\t{reason}")?;
         // Whoever asks one by one waits for the answer; a pipe full of questions does not.
         if !input.buffer().contains(&b'\n') {
@@ -52,17 +63,18 @@ struct Command {
     cwd: Option<PathBuf>,
 }
 
-pub(super) fn classify(line: &str) -> (&'static str, String) {
-    let command: Command = match serde_json::from_str(line) {
-        Ok(command) => command,
-        Err(error) => return ("unknown", format!("the line is not valid: {error}")),
-    };
+pub(super) fn classify(line: &str) -> Answer {
+    let command: Command = read(line)?;
     let place = Place {
         cwd: command.cwd.unwrap_or_else(|| PathBuf::from("/workspace")),
         home: Some(PathBuf::from("/home/user")),
     };
     let analysis = analyze(&command.cmd, &place);
-    (analysis.verdict.name(), analysis.reason)
+    Ok((analysis.verdict.name(), analysis.reason))
+}
+
+fn read<'a, T: Deserialize<'a>>(line: &'a str) -> Result<T, String> {
+    serde_json::from_str(line).map_err(|error| format!("the line is not valid: {error}"))
 }
 
 #[derive(Deserialize)]
@@ -95,11 +107,8 @@ struct RuleTexts {
     deny: Vec<String>,
 }
 
-pub(super) fn check(line: &str) -> (&'static str, String) {
-    let call: Call = match serde_json::from_str(line) {
-        Ok(call) => call,
-        Err(error) => return ("deny", format!("the line is not valid: {error}")),
-    };
+pub(super) fn check(line: &str) -> Answer {
+    let call: Call = read(line)?;
     let home = call
         .home
         .or_else(|| std::env::var_os("HOME").map(PathBuf::from));
@@ -132,9 +141,8 @@ pub(super) fn check(line: &str) -> (&'static str, String) {
     let mut roots = vec![call.cwd.clone()];
     roots.extend(call.additional_dirs);
     let policy = Policy {
-        home: home.clone(),
         rules: rules.into(),
-        ..Policy::of_directories(call.mode.unwrap_or_default(), &roots)
+        ..Policy::of_directories(call.mode.unwrap_or_default(), &roots).with_home(home.as_deref())
     };
     let setting = Setting {
         cwd: call.cwd,
@@ -144,7 +152,7 @@ pub(super) fn check(line: &str) -> (&'static str, String) {
     match call.hook.as_deref() {
         Some("allow") => facts.hook = HookWord::Allow,
         Some("ask") => facts.hook = HookWord::Ask,
-        Some("deny") => return ("deny", "a hook decided so".to_owned()),
+        Some("deny") => return Ok(("deny", "a hook decided so".to_owned())),
         _ => {}
     }
     if let Some(simulate) = &call.simulate {
@@ -155,7 +163,7 @@ pub(super) fn check(line: &str) -> (&'static str, String) {
     for problem in problems {
         reason += &format!(" ({problem})");
     }
-    (decision.behavior.name(), reason)
+    Ok((decision.behavior.name(), reason))
 }
 
 /// Takes over what the world would answer.
@@ -180,7 +188,12 @@ fn simulated(facts: &mut Facts, simulate: &Value) {
         "redirects",
         "location",
     ]) {
-        facts.fetches.extend(target(&url));
+        let same_host = url.starts_with('/') && !url.starts_with("//");
+        if !same_host {
+            facts
+                .fetches
+                .push(target(&url).unwrap_or_else(Target::none));
+        }
     }
     let addresses = texts(&[
         "address",

@@ -31,6 +31,10 @@ pub(super) fn run(session: &Session, json: bool) -> anyhow::Result<Exit> {
         return Ok(Exit::Success);
     }
     show::line(&format!("mode {}", permitted.mode.name()))?;
+    for directory in &permitted.directories {
+        let directory = show::clean(&directory.display().to_string());
+        show::line(&format!("also works in {directory}"))?;
+    }
     if permitted.rules.is_empty() {
         show::line(
             "no rules: reads inside the working directories and harmless commands run, the rest asks",
@@ -44,7 +48,7 @@ pub(super) fn run(session: &Session, json: bool) -> anyhow::Result<Exit> {
         rows.push([
             rule.list.name().to_owned(),
             show::clean(&rule.text),
-            rule.source.to_string(),
+            show::clean(&rule.source.to_string()),
         ]);
     }
     show::line(&show::table(&rows))?;

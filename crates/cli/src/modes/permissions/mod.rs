@@ -17,8 +17,8 @@ use crate::{
 pub(crate) fn run(session: &Session, asked: Permissions) -> anyhow::Result<Exit> {
     match asked {
         Permissions::Explain { bash, call, json } => explain::run(session, bash, &call, json),
-        Permissions::Classify { .. } => jsonl::run(jsonl::classify),
-        Permissions::Check { .. } => jsonl::run(jsonl::check),
+        Permissions::Classify { .. } => jsonl::run(jsonl::classify, "unknown"),
+        Permissions::Check { .. } => jsonl::run(jsonl::check, "deny"),
         Permissions::List { json } => list::run(session, json),
         Permissions::Trust { yes } => trust(session, yes),
     }
@@ -30,28 +30,32 @@ fn policy(permitted: &settings::Permitted) -> Policy {
     let mut roots = vec![places.cwd.clone()];
     roots.extend(permitted.directories.iter().cloned());
     Policy {
-        home: Some(places.home.clone()),
         rules: permitted.rules.clone().into(),
-        ..Policy::of_directories(permitted.mode, &roots)
+        ..Policy::of_directories(permitted.mode, &roots).with_home(Some(&places.home))
     }
 }
 
 fn trust(session: &Session, yes: bool) -> anyhow::Result<Exit> {
     let cwd = settings::cwd(session)?;
     let permitted = settings::load(session, &cwd)?;
+    for problem in &permitted.settings.problems {
+        show::complain(&format!("haft: {}", show::clean(&problem.to_string())));
+    }
     let places = &permitted.settings.places;
     let things = permitted.settings.running_things();
     let directory = haft::engine::settings::trust::directory(places);
-    show::line(&format!("Trusting {} lets these act:", directory.display()))?;
+    let shown = show::clean(&directory.display().to_string());
+    show::line(&format!("Trusting {shown} lets these act:"))?;
     show::line("  allow rules and additional directories of its settings")?;
     for (name, value) in &things {
-        show::line(&format!("  {name}:"))?;
+        show::line(&format!("  {}:", show::clean(name)))?;
         for line in serde_json::to_string_pretty(value)?.lines() {
             show::line(&format!("    {}", show::clean(line)))?;
         }
     }
     if let Some(changed) = TrustFile::read(places).changes(places, &things) {
         for change in changed {
+            let change = show::clean(&change);
             show::line(&format!("  since you trusted it last, {change}"))?;
         }
     }
@@ -68,7 +72,7 @@ fn trust(session: &Session, yes: bool) -> anyhow::Result<Exit> {
             return Ok(Exit::Success);
         }
     }
-    let directory = TrustFile::add(places, &things)?;
-    show::line(&format!("{} is trusted.", directory.display()))?;
+    TrustFile::add(places, &things)?;
+    show::line(&format!("{shown} is trusted."))?;
     Ok(Exit::Success)
 }

@@ -56,6 +56,16 @@ pub struct Target {
     pub odd: Option<&'static str>,
 }
 
+impl Target {
+    /// What has no host: it leads nowhere that a rule could allow.
+    pub fn none() -> Self {
+        Self {
+            host: String::new(),
+            odd: Some("it is no web address"),
+        }
+    }
+}
+
 /// The host of a URL; `None` where there is none. Strict: what two parsers could read differently
 /// is odd.
 pub fn target(url: &str) -> Option<Target> {

@@ -9,6 +9,7 @@ mod wildcard;
 use haft_contract::Hidden;
 
 use std::{
+    collections::HashSet,
     fmt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -106,6 +107,10 @@ pub struct Bases {
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     rules: Vec<Rule>,
+    /// What is there already, so that many rules are no trouble.
+    known: HashSet<Key>,
+    /// Only the administrator's count.
+    closed: bool,
 }
 
 impl PartialEq for Rules {
@@ -128,9 +133,14 @@ impl Rules {
         bases: &Bases,
     ) -> Result<Option<RuleProblem>, RuleProblem> {
         let (rule, warning) = Rule::parse(list, text, source, bases)?;
-        if !self.rules.iter().any(|known| {
-            known.list == list && known.text == rule.text && known.source.scope == rule.source.scope
-        }) {
+        if !self.takes(&rule) {
+            return Err(RuleProblem {
+                rule: rule.text,
+                problem: "only the rules of managed settings count here".to_owned(),
+                source: rule.source,
+            });
+        }
+        if self.known.insert(key(&rule)) {
             self.rules.push(rule);
         }
         Ok(warning)
@@ -168,20 +178,31 @@ impl Rules {
         })
     }
 
+    /// Only the administrator's rules count, now and later.
+    pub fn close(&mut self) {
+        self.closed = true;
+        self.retain(|rule| rule.source.scope == Scope::Managed);
+    }
+
+    fn takes(&self, rule: &Rule) -> bool {
+        !self.closed || rule.source.scope == Scope::Managed
+    }
+
     /// Leaves out what does not pass.
     pub fn retain(&mut self, keep: impl FnMut(&Rule) -> bool) {
         self.rules.retain(keep);
+        self.known = self.rules.iter().map(key).collect();
     }
 
-    /// Adds the rules of another set that are not there yet.
+    /// Adds the rules of another set that are not there yet. Nothing gets looser by it where the
+    /// other takes only the administrator's: what is denied stays.
     pub fn extend(&mut self, other: Self) {
+        if other.closed {
+            self.closed = true;
+            self.retain(|rule| rule.list != List::Allow || rule.source.scope == Scope::Managed);
+        }
         for rule in other.rules {
-            let known = |one: &Rule| {
-                one.list == rule.list
-                    && one.text == rule.text
-                    && one.source.file == rule.source.file
-            };
-            if !self.rules.iter().any(known) {
+            if self.takes(&rule) && self.known.insert(key(&rule)) {
                 self.rules.push(rule);
             }
         }
@@ -192,4 +213,12 @@ impl Rules {
         self.of(List::Deny)
             .find(|rule| rule.is_bare() && rule.tool.is(tool))
     }
+}
+
+/// What makes two rules the same. The file belongs to it: it says where patterns start.
+type Key = (List, Scope, Option<Arc<Path>>, String);
+
+fn key(rule: &Rule) -> Key {
+    let Source { scope, file, .. } = &rule.source;
+    (rule.list, *scope, file.clone(), rule.text.clone())
 }

@@ -5,13 +5,24 @@ use std::path::{Path, PathBuf};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::{Bases, List};
+use crate::resolve;
+
+/// Characters that mean something else than themselves.
+const WILD: [char; 4] = ['*', '?', '[', '\\'];
 
 /// A path pattern, bound to the directory it starts from.
 #[derive(Debug, Clone)]
 pub struct PathPattern {
+    anchor: Anchor,
+    /// From the directory as it is called, and from where that really is.
+    starts: Vec<Start>,
+}
+
+/// A pattern from one directory.
+#[derive(Debug, Clone)]
+struct Start {
     base: PathBuf,
     matcher: Gitignore,
-    anchor: Anchor,
     /// The one path it names, if it holds no wildcard.
     names: Option<PathBuf>,
     /// Everything it covers is below this directory.
@@ -48,33 +59,78 @@ impl PathPattern {
         } else {
             (Anchor::Cwd, bases.cwd.as_path(), relative(pattern, list))
         };
-        let (rest, up) = without_parents(&rest);
-        let base = up.iter().fold(base.to_path_buf(), |base, ()| {
-            base.parent().map_or(base.clone(), Path::to_path_buf)
-        });
-        let has_wildcard = rest.contains(['*', '?', '[', '\\']);
-        let names = (!has_wildcard && rest.starts_with('/'))
-            .then(|| base.join(rest.trim_start_matches('/').trim_end_matches('/')));
-        let stem = stem(&base, &rest);
+        let (rest, up) = without_dots(&rest)?;
+        let base = base.ancestors().nth(up).unwrap_or(Path::new("/"));
+        let start = Start::new(base.to_path_buf(), &rest)?;
+        let real = resolve::real(base);
+        let linked = match list {
+            List::Deny | List::Ask => behind_links(&start, &real, &rest),
+            List::Allow => None,
+        };
+        let mut starts = vec![start];
+        if real != base {
+            starts.push(Start::new(real, &rest)?);
+        }
+        if let Some((base, rest)) = linked {
+            starts.push(Start::new(base, &rest)?);
+        }
+        Ok(Self { anchor, starts })
+    }
+
+    /// Does it cover this absolute path, by itself or by a directory above it?
+    pub fn covers(&self, path: &Path) -> bool {
+        self.starts.iter().any(|start| start.covers(path))
+    }
+
+    /// Does it cover everything below this directory?
+    pub fn covers_all_below(&self, directory: &Path) -> bool {
+        // No pattern a person writes names this file but by naming all of them.
+        const ANY: &str = "\u{1}";
+        self.covers(directory) || self.covers(&directory.join(ANY).join(ANY))
+    }
+
+    /// May it cover something below this directory?
+    pub fn reaches_below(&self, directory: &Path) -> bool {
+        self.starts
+            .iter()
+            .any(|start| start.stem.starts_with(directory) || directory.starts_with(&start.stem))
+    }
+
+    /// It names exactly this path.
+    pub fn names(&self, path: &Path) -> bool {
+        self.starts
+            .iter()
+            .any(|start| start.names.as_deref() == Some(path))
+    }
+
+    /// It is written as an absolute path or from the home directory.
+    pub fn is_absolute(&self) -> bool {
+        matches!(self.anchor, Anchor::Root | Anchor::Home)
+    }
+}
+
+impl Start {
+    fn new(base: PathBuf, pattern: &str) -> Result<Self, String> {
+        let has_wildcard = pattern.contains(WILD);
+        let names = (!has_wildcard && pattern.starts_with('/'))
+            .then(|| base.join(pattern.trim_start_matches('/').trim_end_matches('/')));
         let mut builder = GitignoreBuilder::new(&base);
         builder
-            .add_line(None, &rest)
+            .add_line(None, pattern)
             .map_err(|error| error.to_string())?;
         let matcher = builder.build().map_err(|error| error.to_string())?;
         if matcher.num_ignores() == 0 {
             return Err("the pattern names nothing".to_owned());
         }
         Ok(Self {
-            base,
             matcher,
-            anchor,
             names,
-            stem,
+            stem: base.join(stem(pattern)),
+            base,
         })
     }
 
-    /// Does it cover this absolute path, by itself or by a directory above it?
-    pub fn covers(&self, path: &Path) -> bool {
+    fn covers(&self, path: &Path) -> bool {
         // gitignore knows only what is below its directory.
         let Ok(below) = path.strip_prefix(&self.base) else {
             return false;
@@ -88,39 +144,43 @@ impl PathPattern {
                 .is_ignore()
         })
     }
+}
 
-    /// Does it cover everything below this directory?
-    pub fn covers_all_below(&self, directory: &Path) -> bool {
-        // No pattern a person writes names this file but by naming all of them.
-        const ANY: &str = "\u{1}";
-        self.covers(directory) || self.covers(&directory.join(ANY).join(ANY))
+/// The same pattern from where its first directories really are, if links lead there: what is
+/// denied by the name of a link is denied by its own name too. Never for what allows: whoever can
+/// make a link would say what.
+fn behind_links(start: &Start, real_base: &Path, pattern: &str) -> Option<(PathBuf, String)> {
+    let below = stem(pattern);
+    let real = resolve::real(&start.stem);
+    if real == real_base.join(&below) {
+        return None;
     }
-
-    /// May it cover something below this directory?
-    pub fn reaches_below(&self, directory: &Path) -> bool {
-        self.stem.starts_with(directory) || directory.starts_with(&self.stem)
+    let parts = pattern.split('/').filter(|part| !part.is_empty());
+    let rest: Vec<&str> = parts.skip(below.components().count()).collect();
+    if !rest.is_empty() {
+        return Some((real, format!("/{}", rest.join("/"))));
     }
-
-    /// It names exactly this path.
-    pub fn names(&self, path: &Path) -> bool {
-        self.names.as_deref() == Some(path)
-    }
-
-    /// It is written as an absolute path or from the home directory.
-    pub fn is_absolute(&self) -> bool {
-        matches!(self.anchor, Anchor::Root | Anchor::Home)
-    }
+    let name = real.file_name()?.to_string_lossy().into_owned();
+    let name: String = name
+        .chars()
+        .flat_map(|next| {
+            (WILD.contains(&next) || next == ' ')
+                .then_some('\\')
+                .into_iter()
+                .chain([next])
+        })
+        .collect();
+    Some((real.parent()?.to_path_buf(), format!("/{name}")))
 }
 
 /// The directories a pattern begins with, up to the first wildcard. A name without a slash is
 /// looked for at any depth.
-fn stem(base: &Path, pattern: &str) -> PathBuf {
-    let mut stem = base.to_path_buf();
-    if pattern.trim_end_matches('/').contains('/') {
-        let parts = pattern.split('/').filter(|part| !part.is_empty());
-        stem.extend(parts.take_while(|part| !part.contains(['*', '?', '[', '\\'])));
+fn stem(pattern: &str) -> PathBuf {
+    if !pattern.trim_end_matches('/').contains('/') {
+        return PathBuf::new();
     }
-    stem
+    let parts = pattern.split('/').filter(|part| !part.is_empty());
+    parts.take_while(|part| !part.contains(WILD)).collect()
 }
 
 /// `dir/**` denies at any depth, but allows only where it says.
@@ -138,29 +198,38 @@ fn relative(pattern: &str, list: List) -> String {
     pattern.to_owned()
 }
 
-/// Takes `..` in front away, counting them: the base moves up instead.
-fn without_parents(pattern: &str) -> (String, Vec<()>) {
-    let mut rest = pattern;
-    let mut up = Vec::new();
-    loop {
-        let bare = rest.strip_prefix('/').unwrap_or(rest);
-        match bare.strip_prefix("../") {
-            Some(above) => {
-                up.push(());
-                rest = above;
+/// The pattern without `.` and `..`, and how many directories above its base it starts.
+fn without_dots(pattern: &str) -> Result<(String, usize), String> {
+    let dots = |part: &str| part == "." || part == "..";
+    if !pattern.split('/').any(dots) && pattern != "/" {
+        return Ok((pattern.to_owned(), 0));
+    }
+    let mut parts: Vec<&str> = Vec::new();
+    let mut up = 0;
+    for part in pattern.split('/') {
+        match (part, parts.last()) {
+            ("" | ".", _) => {}
+            ("..", None) => up += 1,
+            ("..", Some(before)) if before.contains(WILD) => {
+                return Err("where `..` behind a wildcard leads cannot be told".to_owned());
             }
-            None => break,
+            ("..", Some(_)) => {
+                parts.pop();
+            }
+            (part, _) => parts.push(part),
         }
     }
-    if up.is_empty() {
-        (pattern.to_owned(), up)
-    } else {
-        (format!("/{}", rest.trim_start_matches('/')), up)
+    // A directory itself: everything in it.
+    if parts.is_empty() {
+        parts.push("**");
     }
+    Ok((format!("/{}", parts.join("/")), up))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     #[test]
@@ -193,12 +262,21 @@ mod tests {
             ("../q/*", List::Allow, "/q/a", true),
             ("a/b", List::Deny, "/p/x/a/b", false),
             ("a/b", List::Deny, "/p/a/b", true),
+            ("./a/../.env", List::Deny, "/p/.env", true),
+            ("a/../.env", List::Deny, "/p/x/.env", false),
+            ("././.env", List::Deny, "/p/.env", true),
+            ("//etc/./../etc/passwd", List::Deny, "/etc/passwd", true),
+            ("../../../x", List::Deny, "/x", true),
+            (".", List::Deny, "/p/a/b", true),
+            ("~/", List::Deny, "/h/a", true),
+            ("..", List::Deny, "/q/a", true),
         ];
         for (pattern, list, path, expected) in cases {
             let rule = PathPattern::new(pattern, list, &bases).unwrap();
             assert_eq!(rule.covers(Path::new(path)), expected, "{pattern} {path}");
         }
         assert!(PathPattern::new("!x", List::Deny, &bases).is_err());
+        assert!(PathPattern::new("a*/../x", List::Deny, &bases).is_err());
         let private = PathPattern::new("./private/**", List::Deny, &bases).unwrap();
         assert!(private.covers_all_below(Path::new("/p/private")));
         assert!(!private.covers_all_below(Path::new("/p")));
@@ -208,5 +286,43 @@ mod tests {
         assert!(!env.reaches_below(Path::new("/p/src")));
         assert!(!private.reaches_below(Path::new("/p/src")));
         assert!(private.reaches_below(Path::new("/p/private/x")));
+    }
+    #[test]
+    fn a_directory_is_known_by_each_of_its_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = std::fs::canonicalize(dir.path()).unwrap();
+        for name in ["real/src", "kept/[1] keys"] {
+            std::fs::create_dir_all(root.join(name)).unwrap();
+        }
+        symlink(root.join("real"), root.join("p")).unwrap();
+        symlink(root.join("kept/[1] keys"), root.join("real/secret")).unwrap();
+        let bases = Bases {
+            cwd: root.join("p"),
+            home: root.join("p"),
+            slash: root.join("p"),
+        };
+        let cases = [
+            ("src/**", List::Allow, "p/src/a", true),
+            ("src/**", List::Allow, "real/src/a", true),
+            ("~/.env", List::Deny, "real/.env", true),
+            (".env", List::Deny, "real/x/.env", true),
+            // The link is denied, and so is what it leads to.
+            ("./secret", List::Deny, "p/secret/a", true),
+            ("./secret", List::Deny, "kept/[1] keys/a", true),
+            ("./secret/**", List::Ask, "kept/[1] keys/a/b", true),
+            ("./secret/*.pem", List::Deny, "kept/[1] keys/a.pem", true),
+            ("./secret/*.pem", List::Deny, "kept/[1] keys/a.txt", false),
+            ("./secret", List::Deny, "kept/1/a", false),
+            // What allows does not follow links: anyone may have made them.
+            ("./secret/**", List::Allow, "kept/[1] keys/a", false),
+        ];
+        for (pattern, list, path, expected) in cases {
+            let rule = PathPattern::new(pattern, list, &bases).unwrap();
+            assert_eq!(rule.covers(&root.join(path)), expected, "{pattern} {path}");
+        }
+        let secret = PathPattern::new("./secret/*.pem", List::Deny, &bases).unwrap();
+        assert!(secret.reaches_below(&root.join("kept")));
+        let one = PathPattern::new("./src", List::Allow, &bases).unwrap();
+        assert!(one.names(&root.join("real/src")) && one.names(&root.join("p/src")));
     }
 }

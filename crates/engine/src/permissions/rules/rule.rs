@@ -262,6 +262,9 @@ fn parse_content(tool: &str, content: &str, list: List, bases: &Bases) -> Result
         "Cd" => Ok(Content::Text(Wildcard::new(content))),
         _ => match parameter(content) {
             Some((name, value)) => parameter_rule(name, value, list),
+            None if !tool.contains('_') && !is_known(tool) => {
+                Err(format!("no tool is called {tool}; is it spelled right?"))
+            }
             None => Err("only TOOL or TOOL(parameter:value) can be said of this tool".to_owned()),
         },
     }
