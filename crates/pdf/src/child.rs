@@ -69,13 +69,13 @@ pub enum AskError {
     /// The PDF is at fault.
     #[error("{0}")]
     Refused(Refusal),
-    #[error("took longer than {} s to read, so reading was stopped", .0.as_secs())]
+    #[error("took longer than {} s, so it was stopped", .0.as_secs())]
     TimedOut(Duration),
     #[error(
         "made its reader fail ({0}): it is damaged, or it needs more memory or time than is allowed"
     )]
     Crashed(String),
-    #[error("gave more than {0} bytes of output, so reading was stopped")]
+    #[error("gave more than {0} bytes of output, so it was stopped")]
     TooMuch(usize),
     #[error("was not read: cancelled")]
     Cancelled,
@@ -256,7 +256,9 @@ fn end_of(status: ExitStatus) -> String {
     match (status.signal(), status.code()) {
         (Some(signal), _) => match Signal::from_named_raw(signal) {
             Some(Signal::XCPU) => "too much computing time".to_owned(),
-            Some(Signal::ABORT) => "aborted, probably for lack of memory".to_owned(),
+            Some(Signal::ABORT) => {
+                "aborted, for lack of memory or because of too deep nesting".to_owned()
+            }
             Some(Signal::SEGV) => "memory fault".to_owned(),
             _ => format!("signal {signal}"),
         },

@@ -20,13 +20,15 @@ use crate::{
 /// Reads what was asked for, or says why not.
 pub fn read(bytes: Vec<u8>, request: &Request) -> Result<Document, Refusal> {
     let damaged_end = damage::of_end(&bytes);
-    let refuse = |error: Error| match (&damaged_end, error) {
+    let refuse = |error: Error, what: &str| match (&damaged_end, error) {
         (_, Error::EncryptedPdf) => Refusal::Encrypted,
-        (_, Error::Unsupported(what)) => Refusal::Unreadable(line(&what, REASON_CHARS)),
+        (_, Error::Unsupported(feature)) => Refusal::Unreadable(line(&feature, REASON_CHARS)),
         (Some(damage), _) => Refusal::Damaged(damage.clone()),
-        (None, error) => Refusal::Damaged(line(&error.to_string(), REASON_CHARS)),
+        // The library's own words quote the file, byte by byte.
+        (None, _) => Refusal::Damaged(format!("{what} cannot be read")),
     };
-    let document = PdfDocument::from_bytes(bytes).map_err(refuse)?;
+    let document =
+        PdfDocument::from_bytes(bytes).map_err(|error| refuse(error, "its table of objects"))?;
     if document.is_encrypted() && !document.is_authenticated() {
         // Many are encrypted only against changes, with an empty password.
         let is_open = document.authenticate(b"").unwrap_or(false);
@@ -35,7 +37,9 @@ pub fn read(bytes: Vec<u8>, request: &Request) -> Result<Document, Refusal> {
         }
     }
     let lost_pages = damage::of_page_tree(&document).map_err(Refusal::Damaged)?;
-    let count = document.page_count().map_err(refuse)?;
+    let count = document
+        .page_count()
+        .map_err(|error| refuse(error, "its list of pages"))?;
     let page_count = u32::try_from(count)
         .map_err(|_| Refusal::Damaged("it claims too many pages".to_owned()))?;
     let numbers: Vec<u32> = match &request.pages {

@@ -304,7 +304,7 @@ pub enum ParameterOperation {
 pub struct Arithmetic {
     /// The whole of it.
     pub span: Span,
-    /// As written.
+    /// As written, continued lines joined.
     pub text: String,
     /// Its expansions, which run as anywhere else.
     pub parts: Vec<Part>,

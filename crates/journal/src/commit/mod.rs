@@ -70,7 +70,7 @@ pub(crate) fn create(
         attributes.give(&temporary.file).map_err(failed)?;
     }
     temporary.file.sync_all().map_err(failed)?;
-    let written = Written::of(&temporary.file).map_err(failed)?;
+    let placed = Placed::of(&temporary.file).map_err(failed)?;
     match temporary.rename_to_new() {
         Ok(()) => {}
         Err(Errno::EXIST) => return Err(drifted(real)),
@@ -78,7 +78,7 @@ pub(crate) fn create(
     }
     directory.sync();
     parents.keep();
-    Ok(written.stamp())
+    Ok(placed.stamp())
 }
 
 /// Replaces the content of a file that is still as `before` saw it.
@@ -145,7 +145,7 @@ fn replace_by_rename(
         return Ok(None);
     }
     temporary.file.sync_all().map_err(failed)?;
-    let written = Written::of(&temporary.file).map_err(failed)?;
+    let placed = Placed::of(&temporary.file).map_err(failed)?;
     if !is_unchanged(directory, &target, before).map_err(failed)? {
         return Err(drifted(real));
     }
@@ -155,7 +155,7 @@ fn replace_by_rename(
         Err(error) => return Err(failed(error.into())),
     }
     directory.sync();
-    Ok(Some(written.stamp()))
+    Ok(Some(placed.stamp()))
 }
 
 fn replace_in_place(
@@ -174,7 +174,7 @@ fn replace_in_place(
     }
     // A full disk is to be noticed before the first old byte is overwritten.
     reserve(&target, content.len()).map_err(failed)?;
-    let written = Written::of(&target).map_err(failed)?;
+    let placed = Placed::of(&target).map_err(failed)?;
     before_in_place()?;
     if let Err(error) = overwrite(&target, content) {
         return Err(match overwrite(&target, &before.bytes) {
@@ -186,17 +186,17 @@ fn replace_in_place(
         });
     }
     attributes::keep_mode(&target, &before.stamp);
-    Ok(written.stamp())
+    Ok(placed.stamp())
 }
 
 /// A file whose new content is about to be in its place, opened. What is asked of it afterwards
 /// must not fail any more: the change is made.
-struct Written {
+struct Placed {
     file: File,
     before: Stamp,
 }
 
-impl Written {
+impl Placed {
     fn of(file: &File) -> io::Result<Self> {
         let before = Stamp::of(&file.metadata()?);
         let file = file.try_clone()?;

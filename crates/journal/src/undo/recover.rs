@@ -65,7 +65,7 @@ impl History {
     /// it fails, it can wait for another start.
     fn tidy(&self, units: &Units) {
         if !self.store().litter(&units.hashes()).is_empty()
-            && let Ok(Some(_log)) = self.store().is_alone()
+            && let Ok(Some(_log)) = self.store().try_open_alone()
             // Others may have added some since.
             && let Ok(units) = self.units()
         {

@@ -105,7 +105,7 @@ impl Store {
     }
 
     /// The same, if that is so at this moment and certain: not where there are no locks.
-    pub(super) fn is_alone(&self) -> Result<Option<Log>, JournalError> {
+    pub(super) fn try_open_alone(&self) -> Result<Option<Log>, JournalError> {
         let path = self.log_path();
         let opened = OpenOptions::new().read(true).append(true).open(&path);
         let file = match opened {

@@ -10,7 +10,10 @@ use std::{
 
 use haft_pdf::child::{self, AskError, Limits};
 
-use crate::{ask_within, request, written::pdf_with};
+use crate::{
+    ask_within, request,
+    written::{file_of, pdf_with},
+};
 
 fn short() -> Limits {
     Limits {
@@ -106,7 +109,11 @@ fn a_child_that_hangs_floods_or_dies_is_an_error() {
     let pid = env::temp_dir().join(format!("haft-pdf-pid-{}", process::id()));
     let hangs = format!("sleep 60 & echo $! > {}; wait", pid.display());
     let cases = [
-        ("hangs", hangs.as_str(), "took longer than 0 s"),
+        (
+            "hangs",
+            hangs.as_str(),
+            "took longer than 0 s, so it was stopped",
+        ),
         (
             "floods",
             "while :; do echo flood; done",
@@ -130,6 +137,36 @@ fn a_child_that_hangs_floods_or_dies_is_an_error() {
     let status = fs::read_to_string(format!("/proc/{}/stat", sleeper.trim()));
     let is_alive = status.is_ok_and(|status| !status.contains(") Z "));
     assert!(!is_alive, "the whole group was ended");
+}
+
+#[test]
+fn computing_beyond_the_limit_ends_the_child_only() {
+    let script = Script::new("computes", "while :; do :; done");
+    let limits = Limits {
+        cpu_seconds: 1,
+        ..Limits::default()
+    };
+    let program = env::current_exe().unwrap();
+    let error = child::draw(&program, &script.0, b"x", 1, 1, &limits, &|| false).unwrap_err();
+    let error = error.to_string();
+    assert!(error.contains("too much computing time"), "{error}");
+}
+
+#[test]
+fn lists_that_contain_themselves_are_not_followed() {
+    let page = "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] >>".to_owned();
+    let outline = "<< /First 5 0 R /Last 5 0 R >>".to_owned();
+    let heading = "<< /Title (x) /First 5 0 R /Next 5 0 R /Parent 4 0 R >>".to_owned();
+    let catalog = "<< /Type /Catalog /Pages 2 0 R /Outlines 4 0 R >>".to_owned();
+    let file = |pages: &str| {
+        let pages = format!("<< /Type /Pages /Kids [{pages}] /Count 12 >>");
+        let objects = [&catalog, &pages, &page, &outline, &heading];
+        file_of(&objects.map(String::clone))
+    };
+    let document = ask_within(&file(&"3 0 R ".repeat(12)), None, &short()).unwrap();
+    assert_eq!((document.page_count, document.outline.len()), (12, 0));
+    let error = ask_within(&file("3 0 R 2 0 R 2 0 R"), None, &short()).unwrap_err();
+    assert!(error.to_string().contains("contains itself"), "{error}");
 }
 
 #[test]

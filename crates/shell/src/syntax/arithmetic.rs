@@ -12,6 +12,8 @@ pub(super) struct Close {
     at: usize,
     /// The next byte is one too: arithmetic.
     pub(super) doubled: bool,
+    /// The next byte is a line break.
+    pub(super) broken: bool,
     /// Bash would certainly find the same one.
     certain: bool,
 }
@@ -54,9 +56,11 @@ impl Parser<'_> {
                     depth -= 1;
                     if depth == 0 {
                         let doubled = bytes.get(at + 1) == Some(&b')');
+                        let broken = bytes.get(at + 1) == Some(&b'\n');
                         return Ok(Close {
                             at,
                             doubled,
+                            broken,
                             certain,
                         });
                     }
@@ -170,7 +174,7 @@ impl Parser<'_> {
         expansions.retain(|piece| !matches!(piece.kind, PartKind::Text(_)));
         Ok(Arithmetic {
             span: self.span(start, self.at),
-            text: self.source.text[start..self.at].to_owned(),
+            text: self.source.text[start..self.at].replace("\\\n", ""),
             parts: self.parts(expansions),
         })
     }
@@ -195,12 +199,18 @@ impl Parser<'_> {
             }
             match byte {
                 b'(' => parentheses += 1,
-                b')' => parentheses = parentheses.saturating_sub(1),
+                b')' if parentheses == 0 => {
+                    return Err(self.unexpected("a parenthesis too many"));
+                }
+                b')' => parentheses -= 1,
                 b'[' => brackets += 1,
                 b']' => brackets = brackets.saturating_sub(1),
                 _ => {}
             }
             self.arithmetic_piece(byte, end, &mut pieces)?;
+        }
+        if parentheses > 0 {
+            return Err(self.unexpected("a parenthesis without its end"));
         }
         if let End::Parenthesis(close) = end
             && (self.at > close || self.byte(self.at).is_none())
@@ -226,12 +236,11 @@ impl Parser<'_> {
             b'\\' | b'\'' | b'"' | b'{' | b'}' | b';' => {}
             b'<' | b'>'
                 if matches!(end, End::Subscript | End::Slice) && self.second() == Some(b'(') => {}
-            // Bash may take this for a comment when it looks for the end.
+            // Bash may take this for a comment when it looks for the end, unless it is that of `16#ff`.
             b'#' if self.at == 0
-                || matches!(
-                    self.byte(self.at - 1),
-                    Some(b' ' | b'\t' | b'\n' | b'(' | b'[')
-                ) => {}
+                || !self
+                    .byte(self.at - 1)
+                    .is_some_and(|before| before.is_ascii_digit()) => {}
             _ => {
                 let start = self.at;
                 self.bump();

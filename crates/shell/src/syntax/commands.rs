@@ -2,7 +2,7 @@
 
 use super::words::Style;
 use super::{Parsed, Parser};
-use crate::ast::{Command, Item, Kind, PartKind, Pipeline, Script, Separator, Word};
+use crate::ast::{AssignedValue, Command, Item, Kind, PartKind, Pipeline, Script, Separator, Word};
 
 /// What ends a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,7 +102,10 @@ impl Parser<'_> {
             (Some(b';'), Some(b';' | b'&')) => {
                 return Err(self.unexpected("the end of an arm outside `case`"));
             }
-            (Some(b';'), _) => Some(Separator::Sequence),
+            (Some(b';'), _) => {
+                self.semicolons += 1;
+                Some(Separator::Sequence)
+            }
             (Some(b'&'), Some(b'&')) => Some(Separator::And),
             (Some(b'|'), Some(b'|')) => Some(Separator::Or),
             (Some(b'&'), _) => Some(Separator::Background),
@@ -159,6 +162,9 @@ impl Parser<'_> {
             Some(b';') => !self.at_arm_end(),
             _ => false,
         };
+        if prefixed && nothing && self.in_substitution {
+            return Err(self.unexpected("expected a command"));
+        }
         if !(prefixed && nothing) {
             loop {
                 let command = self.command(pipeline.commands.is_empty())?;
@@ -230,6 +236,7 @@ impl Parser<'_> {
             self.blanks();
             if let Some(redirect) = self.redirection()? {
                 redirects.push(redirect);
+                declares = false;
                 end = self.at;
                 continue;
             }
@@ -248,6 +255,10 @@ impl Parser<'_> {
             if words.is_empty()
                 && let Some(assignment) = self.assignment()?
             {
+                let list = matches!(assignment.value, AssignedValue::Array(_));
+                if !redirects.is_empty() && (list || assignment.subscript.is_some()) {
+                    return Err(self.unexpected("a list or an element behind a redirection"));
+                }
                 assignments.push(assignment);
                 end = self.at;
                 continue;
@@ -261,6 +272,11 @@ impl Parser<'_> {
                 None => self.word(Style::ARGUMENT)?,
             };
             self.refuse_strange_descriptor(&word)?;
+            // Printed, the redirection stands behind, and the word is reserved.
+            let moved = words.is_empty() && assignments.is_empty() && !redirects.is_empty();
+            if moved && plain_text(&word).is_some_and(|text| RESERVED.contains(&text)) {
+                return Err(self.unexpected("a reserved word behind a redirection"));
+            }
             declares |= words.is_empty()
                 && redirects.is_empty()
                 && plain_text(&word).is_some_and(|name| DECLARATIONS.contains(&name));

@@ -44,6 +44,9 @@ impl Parser<'_> {
                 self.at += 1;
                 return Ok(Kind::Arithmetic(self.parenthesized_arithmetic(close)?));
             }
+            if close.broken {
+                return Err(self.unexpected("a line break where bash expects more of `((`"));
+            }
             self.enter_scanned()?;
             let subshell = self.subshell()?;
             self.bounds.scanned -= 1;
@@ -91,6 +94,8 @@ impl Parser<'_> {
         }
         self.gap()?;
         let mut words = None;
+        // Directly behind the name a brace would be a word.
+        let apart = matches!(self.peek(), Some(b';' | b'\n'));
         if self.eat(b';') {
             self.newlines()?;
         } else {
@@ -98,6 +103,9 @@ impl Parser<'_> {
             if self.eat_bare("in") {
                 words = Some(self.loop_words()?);
             }
+        }
+        if words.is_none() && !apart && self.at_bare("{") {
+            return Err(self.unexpected("expected `do`"));
         }
         let body = self.loop_body()?;
         Ok(Kind::For {
@@ -174,11 +182,16 @@ impl Parser<'_> {
         if self.bounds.is_scanned() {
             return Err(self.unexpected("`case` inside `((`"));
         }
-        self.eat(b'(');
+        let open = self.eat(b'(');
         let mut patterns = Vec::new();
         loop {
             self.blanks();
-            if self.peek() == Some(b'#') || self.at_bare("esac") {
+            // Some of these are reserved words here, too.
+            let odd = |text: &str| match open {
+                true => RESERVED.contains(&text),
+                false => ["{", "}", "esac"].contains(&text),
+            };
+            if self.bare().is_some_and(|bare| odd(bare.text())) {
                 return Err(self.unexpected("expected a pattern"));
             }
             patterns.push(self.word(Style::PATTERN)?);

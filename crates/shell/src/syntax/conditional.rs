@@ -134,7 +134,7 @@ impl Parser<'_> {
 
     fn test_operand(&mut self, style: Style) -> Parsed<Word> {
         self.blanks();
-        if self.at_bare("]]") || self.peek() == Some(b'#') {
+        if self.at_bare("]]") {
             return Err(self.unexpected("expected an operand in `[[`"));
         }
         let word = self.word(style)?;

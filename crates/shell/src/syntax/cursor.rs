@@ -263,6 +263,8 @@ impl Parser<'_> {
             in_substituted_list: false,
             odd_braces: false,
             expansions: 0,
+            semicolons: 0,
+            in_double_quotes: self.in_double_quotes,
         };
         let result = read(&mut parser)?;
         self.bounds.alternatives = parser.bounds.alternatives;

@@ -7,7 +7,7 @@ use super::cursor::starts_name;
 use super::source::Rewritten;
 use super::words::{Piece, Pieces, Quote};
 use super::{Parsed, Parser};
-use crate::ast::{Kind, Parameter, ParameterOperation, PartKind, Script, Word};
+use crate::ast::{Item, Kind, Parameter, ParameterOperation, PartKind, Script, Separator, Word};
 
 impl Parser<'_> {
     /// The `$` at the cursor and what it begins.
@@ -118,6 +118,7 @@ impl Parser<'_> {
     fn substituted_script(&mut self) -> Parsed<Script> {
         self.enter()?;
         let outer = mem::take(&mut self.documents);
+        let semicolons = mem::take(&mut self.semicolons);
         let substitution = mem::replace(&mut self.in_substitution, true);
         let list = mem::replace(&mut self.in_substituted_list, false);
         self.gap()?;
@@ -127,9 +128,15 @@ impl Parser<'_> {
         if timed && !keeps_time(&script) {
             return Err(self.error(start, self.at, "`time` at the start of a substitution"));
         }
+        if !self.documents.are_none() && (self.semicolons > 0 || !is_simple(&script)) {
+            // Printed, such a script loses a `;`.
+            let message = "a here-document in a substitution of several commands";
+            return Err(self.error(start, self.at, message));
+        }
         self.finish_documents(&mut script)?;
         self.expect(b')', "at the end of a substitution")?;
         self.documents = outer;
+        self.semicolons = semicolons;
         self.in_substitution = substitution;
         self.in_substituted_list = list;
         self.leave();
@@ -181,6 +188,16 @@ impl Parser<'_> {
         });
         Ok(())
     }
+}
+
+/// Whether there are no compound commands in it, and none in the background.
+fn is_simple(script: &Script) -> bool {
+    let background = |item: &Item| item.then == Separator::Background;
+    if script.items.iter().any(background) {
+        return false;
+    }
+    let mut commands = script.items.iter().flat_map(|item| &item.pipeline.commands);
+    commands.all(|command| matches!(command.kind, Kind::Simple { .. }))
 }
 
 /// Bash reads a substitution twice. The first time it takes `time` at its start for the name of a

@@ -17,6 +17,10 @@ pub(super) struct Documents {
 }
 
 impl Documents {
+    pub(super) fn are_none(&self) -> bool {
+        self.pending.is_empty() && self.bodies.is_empty()
+    }
+
     pub(super) fn are_pending(&self) -> bool {
         !self.pending.is_empty()
     }

@@ -3,7 +3,8 @@
 //!
 //! Everything that bash would evaluate is a node of the tree. Where bash itself reads a text twice by
 //! different rules (once to find its end, once to expand it), only what both readings agree on is
-//! accepted; all else is a [`SyntaxError`], never a silent text. Time is linear in the length of the
+//! accepted; all else is a [`SyntaxError`], never a silent text. A substitution it even prints from its
+//! own tree and reads again, so that the faults of its printer count, too. Time is linear in the length of the
 //! line: no construct is read again because of what surrounds it, except for the few texts that
 //! bash rewrites before reading them (backquotes and here-documents), whose nesting is bounded.
 //!
@@ -96,6 +97,8 @@ pub fn parse(line: &str) -> Result<Script, SyntaxError> {
         in_substituted_list: false,
         odd_braces: false,
         expansions: 0,
+        semicolons: 0,
+        in_double_quotes: 0,
     };
     parser.whole_script()
 }
@@ -142,4 +145,8 @@ struct Parser<'t> {
     odd_braces: bool,
     /// Expansions seen so far: tells whether a stretch had any.
     expansions: usize,
+    /// `;` between the commands of this script so far.
+    semicolons: usize,
+    /// Double quotes around this place, also outside the substitution it is in.
+    in_double_quotes: usize,
 }

@@ -4,8 +4,8 @@
 //! another, which depends on the operator and on what surrounds the whole. Only texts that both
 //! read alike are accepted.
 
-use super::cursor::starts_name;
-use super::words::{Pieces, Quote, Style};
+use super::cursor::{in_name, starts_name};
+use super::words::{Piece, Pieces, Quote, Style};
 use super::{Parsed, Parser};
 use crate::ast::{Parameter, ParameterOperation, PartKind, Word};
 
@@ -178,8 +178,12 @@ impl Parser<'_> {
                 None => return Err(self.error(start, self.at, "`${` without its end")),
                 Some(b'}') => break,
                 Some(byte) if Some(byte) == stop => break,
+                // Bash counts them when it looks for the end of what is around.
+                Some(b'(' | b')') if self.bounds.is_scanned() => {
+                    return Err(self.unexpected("a parenthesis in `${` inside `((`"));
+                }
                 Some(byte) => match quote {
-                    Quote::None => self.unquoted_operand(byte, &mut pieces)?,
+                    Quote::None => self.unquoted_operand(byte, operand, &mut pieces)?,
                     _ => self.quoted_operand(byte, quote, operand, &mut pieces)?,
                 },
             }
@@ -193,11 +197,21 @@ impl Parser<'_> {
         Ok(word)
     }
 
-    fn unquoted_operand(&mut self, byte: u8, pieces: &mut Pieces) -> Parsed<()> {
+    fn unquoted_operand(&mut self, byte: u8, operand: Operand, pieces: &mut Pieces) -> Parsed<()> {
         match byte {
             b'<' | b'>' if self.second() == Some(b'(') => self.process_substitution(pieces),
-            // There may be double quotes around it that only bash still knows of.
-            b'$' if self.second() == Some(b'\'') => self.plain_ansi_quoted(pieces),
+            // Bash takes these quotes off if there are double quotes anywhere around.
+            b'$' if self.second() == Some(b'\'') && self.in_double_quotes > 0 => {
+                self.plain_ansi_quoted(pieces)?;
+                let kept = |piece: &Piece| match &piece.kind {
+                    PartKind::Text(text) => text.bytes().all(in_name),
+                    _ => false,
+                };
+                match operand == Operand::Pattern || pieces.list.last().is_some_and(kept) {
+                    true => Ok(()),
+                    false => Err(self.unexpected("`$'…'` in `${` inside double quotes")),
+                }
+            }
             b'{' => {
                 self.odd_braces = true;
                 self.unquoted_piece(pieces, true)

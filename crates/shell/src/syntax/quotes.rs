@@ -28,6 +28,7 @@ impl Parser<'_> {
         let first = pieces.list.len();
         pieces.close();
         self.at += 1;
+        self.in_double_quotes += 1;
         loop {
             match self.peek() {
                 None => {
@@ -41,6 +42,7 @@ impl Parser<'_> {
             }
         }
         self.at += 1;
+        self.in_double_quotes -= 1;
         match pieces.list.get_mut(first) {
             Some(piece) => piece.start = start,
             None => pieces.push(Piece {
@@ -107,6 +109,11 @@ impl Parser<'_> {
                 "an escape in `$'…'` whose meaning is not certain",
             ));
         };
+        // Printed, such a quote has a backslash in front.
+        if self.in_substituted_list && decoded.contains('\'') {
+            let message = "a single quote in a list inside a substitution";
+            return Err(self.error(start, end + 1, message));
+        }
         self.at = end + 1;
         pieces.push(Piece {
             start,

@@ -1,6 +1,7 @@
 //! Redirections.
 
 use super::commands::plain_text;
+use super::cursor::in_name;
 use super::words::Style;
 use super::{Parsed, Parser};
 use crate::ast::{PartKind, Redirect, RedirectOperator, Word};
@@ -49,9 +50,6 @@ impl Parser<'_> {
             RedirectOperator::HereDocument => self.here_document(start, descriptor)?,
             _ => {
                 self.blanks();
-                if self.peek() == Some(b'#') {
-                    return Err(self.unexpected("expected the target of a redirection"));
-                }
                 let target = self.target(operator)?;
                 let operator = match operator {
                     RedirectOperator::DuplicateOut if !names_descriptor(&target) => {
@@ -159,9 +157,15 @@ impl Parser<'_> {
         let first = word.parts.first().filter(|part| !part.quoted);
         let strange = match first.map(|part| &part.kind) {
             Some(PartKind::Text(text)) => {
-                let subscript = word.parts.len() > 1 || text.contains('[');
+                let name = text
+                    .strip_prefix('{')
+                    .map(|rest| rest.trim_end_matches('}'));
+                let variable = |name: &str| {
+                    word.parts.len() > 1
+                        || (name.bytes().all(in_name) && !name.starts_with(char::is_numeric))
+                };
                 let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-                (text.starts_with('{') && subscript) || digits
+                name.is_some_and(variable) || text.contains('[') || digits
             }
             Some(PartKind::Brace(None)) => true,
             _ => false,

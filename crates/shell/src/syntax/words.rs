@@ -127,6 +127,9 @@ impl Pieces {
 impl Parser<'_> {
     /// The word at the cursor; there must be one.
     pub(super) fn word(&mut self, style: Style) -> Parsed<Word> {
+        if self.peek() == Some(b'#') {
+            return Err(self.unexpected("a comment where a word should be"));
+        }
         let word = self.word_or_nothing(style)?;
         if word.parts.is_empty() {
             return Err(self.unexpected("expected a word"));

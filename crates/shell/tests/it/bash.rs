@@ -1,9 +1,12 @@
 //! Running bash on many texts.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 /// Where bash is; says so loudly where there is none.
 pub(crate) fn path() -> Option<&'static Path> {
@@ -26,7 +29,8 @@ pub(crate) fn path() -> Option<&'static Path> {
 /// What every command that is not a builtin does instead of running: its words are noted. A line that
 /// goes on for too long is ended.
 const PREPARATION: &str = r#"
-ulimit -t 2 -v 500000 -u 200 2>/dev/null
+ulimit -t 2 -v 500000 2>/dev/null
+FUNCNEST=3
 command_not_found_handle() {
     { printf '%s\0' "$#" "$@"; } >>"$NOTES"
     read -r -d '' -N 2000 bulk <"$NOTES" 2>/dev/null
@@ -61,7 +65,7 @@ impl Stage {
         let notes = folder.join(format!("notes{}", self.count.get()));
         fs::write(&notes, "").unwrap();
         let work = folder.join("empty");
-        Command::new(bash)
+        let mut child = Command::new(bash)
             .args(["-c", "--", line])
             .env_clear()
             .env("PATH", "/nonexistent")
@@ -71,8 +75,27 @@ impl Stage {
             .env("HOME", "/home/of/nobody")
             .current_dir(&work)
             .stdin(Stdio::null())
-            .output()
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
             .unwrap();
+        let group = format!("-{}", child.id());
+        // What runs in the background holds the pipe, too: its end is the end of everything.
+        let mut output = child.stdout.take().unwrap();
+        let (sender, receiver) = channel();
+        std::thread::spawn(move || {
+            let _ = output.read_to_end(&mut Vec::new());
+            let _ = sender.send(());
+        });
+        let ended = receiver.recv_timeout(Duration::from_secs(20)).is_ok();
+        // Whatever is left of it, or was started by it without the pipe.
+        let _ = Command::new("kill")
+            .args(["-9", "--", &group])
+            .stderr(Stdio::null())
+            .status();
+        let _ = child.wait();
+        assert!(ended, "runs for too long: {line:?}");
         for entry in fs::read_dir(&work).unwrap() {
             let _ = fs::remove_file(entry.unwrap().path());
         }
@@ -132,9 +155,10 @@ pub(crate) fn accepts(bash: &Path, texts: &[&str]) -> Vec<bool> {
         .collect()
 }
 
-/// Each text inside a function, as bash prints that.
+/// Each text inside a function, as bash prints that. Each in a process of its own: a fault in one text
+/// can make bash misread the next.
 pub(crate) fn prints(bash: &Path, texts: &[&str]) -> Vec<String> {
-    let script = r#"while IFS= read -r -d '' text; do unset -f f; eval "f() { $text"$'\n}'; declare -f f; printf '\0'; done"#;
+    let script = r#"while IFS= read -r -d '' text; do (eval "f() { $text"$'\n}'; declare -f f); printf '\0'; done"#;
     answers(bash, script, texts)
 }
 

@@ -73,8 +73,12 @@ impl Writer {
         };
         match choice {
             30 => {
-                self.around("f() { ", Self::list, "; }");
-                self.put("; f");
+                // A name of its own, so that it cannot call itself.
+                self.count += 1;
+                let name = format!("f{}", self.count);
+                self.put(&name);
+                self.around("() { ", Self::list, "; }; ");
+                self.put(&name);
             }
             31 => {
                 self.around("w[", Self::subscript, "]=");

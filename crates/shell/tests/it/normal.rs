@@ -138,8 +138,32 @@ fn redirect(redirect: &mut Redirect) {
         RedirectOperator::DuplicateOut => Some("1"),
         _ => None,
     };
+    if let Some(number) = redirect
+        .descriptor
+        .as_ref()
+        .and_then(|text| text.parse::<u32>().ok())
+    {
+        redirect.descriptor = Some(number.to_string());
+    }
+    // A fault of its printer.
+    if redirect.operator == RedirectOperator::ReadWrite
+        && redirect.descriptor.as_deref() == Some("1")
+    {
+        redirect.descriptor = None;
+    }
     if redirect.descriptor.is_none() {
         redirect.descriptor = default.map(str::to_owned);
+    }
+    let shown = match redirect.operator {
+        RedirectOperator::Read | RedirectOperator::HereDocument | RedirectOperator::HereString => {
+            "0"
+        }
+        RedirectOperator::DuplicateIn | RedirectOperator::DuplicateOut => "",
+        RedirectOperator::ReadWrite => "",
+        _ => "1",
+    };
+    if redirect.descriptor.as_deref() == Some(shown) {
+        redirect.descriptor = None;
     }
     word(&mut redirect.target);
     let closes = matches!(&redirect.target.parts[..], [Part { kind: PartKind::Text(text), .. }] if text == "-");
@@ -197,5 +221,9 @@ fn operation(operation: &mut ParameterOperation) {
 }
 
 fn arithmetic(arithmetic: &mut Arithmetic) {
+    // The text of a substitution in it is printed anew, too.
+    if !arithmetic.parts.is_empty() {
+        arithmetic.text.clear();
+    }
     arithmetic.parts.iter_mut().for_each(part);
 }

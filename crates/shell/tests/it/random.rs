@@ -1,5 +1,6 @@
 //! Random text: no panic, honest spans, linear time, and bash accepts what we accept.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
@@ -93,7 +94,7 @@ const TOKENS: [&str; 60] = [
 ];
 
 /// A line of the table with a few changes.
-fn mutated() -> impl Strategy<Value = String> {
+pub(crate) fn mutated() -> impl Strategy<Value = String> {
     let all: Vec<&str> = [GOOD, REFUSED, BAD].concat();
     let change = (
         any::<prop::sample::Index>(),
@@ -177,13 +178,14 @@ fn bash_accepts(texts: &[String]) {
 pub(crate) fn accepted(texts: &impl Strategy<Value = String>, count: usize) -> Vec<String> {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let mut sample = || texts.new_tree(&mut runner).unwrap().current();
+    let mut seen = HashSet::new();
     let mut accepted: Vec<String> = Vec::new();
     for _ in 0..count * 400 {
         if accepted.len() == count {
             break;
         }
         let text = sample();
-        if parse(&text).is_ok() && !accepted.contains(&text) {
+        if parse(&text).is_ok() && seen.insert(text.clone()) {
             accepted.push(text);
         }
     }

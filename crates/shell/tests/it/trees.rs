@@ -101,7 +101,51 @@ fn word_of(parts: Vec<Part>) -> Word {
     }
 }
 
+/// A substitution may hold a here-document only if all its commands are simple.
+fn substituted(mut script: Script) -> Script {
+    let mut commands = script.items.iter().flat_map(|item| &item.pipeline.commands);
+    let background = |item: &Item| item.then == Separator::Background;
+    if !commands.all(|command| matches!(command.kind, Kind::Simple { .. }))
+        || script.items.iter().any(background)
+    {
+        without_documents(&mut script);
+    }
+    script
+}
+
+fn without_documents(script: &mut Script) {
+    for item in &mut script.items {
+        for command in &mut item.pipeline.commands {
+            command
+                .redirects
+                .retain(|redirect| redirect.operator != RedirectOperator::HereDocument);
+            inner_scripts(&mut command.kind)
+                .into_iter()
+                .for_each(without_documents);
+        }
+    }
+}
+
+fn inner_scripts(kind: &mut Kind) -> Vec<&mut Script> {
+    match kind {
+        Kind::Group(body) | Kind::Subshell(body) => vec![body],
+        Kind::If {
+            branches,
+            otherwise,
+        } => {
+            let both = branches.iter_mut().flat_map(|(test, body)| [test, body]);
+            both.chain(otherwise).collect()
+        }
+        Kind::While { test, body } => vec![test, body],
+        Kind::For { body, .. } | Kind::ArithmeticFor { body, .. } => vec![body],
+        Kind::Case { arms, .. } => arms.iter_mut().map(|arm| &mut arm.body).collect(),
+        Kind::Function { body, .. } => inner_scripts(&mut body.kind),
+        _ => Vec::new(),
+    }
+}
+
 fn word(script: BoxedStrategy<Script>) -> BoxedStrategy<Word> {
+    let script = script.prop_map(substituted).boxed();
     let substitution = (any::<bool>(), script.clone())
         .prop_map(|(quoted, script)| part(quoted, PartKind::Command(script)));
     let process = script.prop_map(|script| part(false, PartKind::Process(script)));

@@ -3,7 +3,7 @@
 
 use std::{env, fs, os::unix::fs::PermissionsExt, sync::Arc};
 
-use haft_contract::Content;
+use haft_contract::{Content, ToolOutput};
 use haft_pdf::child;
 use haft_tools::PdfReader;
 use serde_json::{Value, json};
@@ -63,6 +63,13 @@ fn pdf(pages: &[String]) -> Vec<u8> {
     text += &table;
     text += &format!("trailer\n<< /Size {size} /Root 1 0 R >>\nstartxref\n{start}\n%%EOF\n");
     text.into_bytes()
+}
+
+/// The smallest picture.
+fn dot_png() -> Vec<u8> {
+    data_encoding::BASE64
+        .decode(b"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
+        .unwrap()
 }
 
 fn pages(count: usize) -> Vec<String> {
@@ -149,10 +156,7 @@ async fn a_page_without_text_is_drawn() {
     session
         .project
         .write("scan.pdf", pdf(&["".to_owned(), "text".to_owned()]));
-    let dot = data_encoding::BASE64
-        .decode(b"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
-        .unwrap();
-    session.project.write("dot.png", &dot);
+    session.project.write("dot.png", dot_png());
     session.project.write(
         "draw",
         format!(
@@ -185,6 +189,78 @@ async fn a_page_without_text_is_drawn() {
     let value = output.structured.unwrap();
     assert_eq!(value["type"], "parts");
     assert_eq!(value["file"]["count"], 2);
+}
+
+#[tokio::test]
+async fn the_real_pdftoppm_draws_a_scan_but_not_what_is_lost() {
+    let mut session = session();
+    let reader = PdfReader::new(env::current_exe().unwrap());
+    if reader.drawer.is_none() {
+        println!("skipped: there is no pdftoppm (poppler-utils) on the path");
+        return;
+    }
+    session.services = session.services.with(Arc::new(reader));
+    let bare = pdf(&["".to_owned(), "".to_owned()]);
+    session.project.write("scan.pdf", &bare);
+    let input = json!({"file_path": "scan.pdf", "pages": "2"});
+    let output = session.output("Read", input).await.unwrap();
+    let [Content::Text { text }, Content::Image { .. }] = output.content.as_slice() else {
+        panic!("{output:?}");
+    };
+    assert!(
+        text.ends_with("--- page 2 of 2 ---\n[no text layer, so the page follows as an image]"),
+        "{text}"
+    );
+    session.project.write("scan.pdf", &bare[..bare.len() / 2]);
+    let error = session
+        .say("Read", json!({"file_path": "scan.pdf"}))
+        .await
+        .failed();
+    assert!(error.contains("its end is missing"), "{error}");
+}
+
+#[tokio::test]
+async fn pages_are_drawn_while_they_fit_and_while_drawing_works() {
+    let mut session = session();
+    session
+        .project
+        .write("scan.pdf", pdf(&vec![String::new(); 20]));
+    let dot = session.project.path("dot.png");
+    fs::write(&dot, dot_png()).unwrap();
+    let mut said = Vec::new();
+    for script in [format!("cat {}", dot.display()), "exit 5".to_owned()] {
+        session
+            .project
+            .write("draw", format!("#!/bin/sh\n{script}\n"));
+        let drawer = session.project.path("draw");
+        fs::set_permissions(&drawer, fs::Permissions::from_mode(0o755)).unwrap();
+        session.services = session.services.with(Arc::new(PdfReader {
+            program: env::current_exe().unwrap(),
+            drawer: Some(drawer),
+        }));
+        let input = json!({"file_path": "scan.pdf", "pages": "1-20"});
+        said.push(session.output("Read", input).await.unwrap());
+    }
+    let pictures = |output: &ToolOutput| {
+        let pictures = output.content.iter();
+        pictures
+            .filter(|part| matches!(part, Content::Image { .. }))
+            .count()
+    };
+    assert_eq!((pictures(&said[0]), pictures(&said[1])), (15, 0));
+    let rest = "--- page 20 of 20 ---\n[no text layer, and no more pages are drawn in one answer: ask for it \
+                with pages \"20\"]";
+    for output in &said {
+        let Some(Content::Text { text }) = output.content.last() else {
+            panic!("{output:?}");
+        };
+        assert!(text.ends_with(rest), "{text}");
+    }
+    let text = crate::session::text_of(&said[1]);
+    assert!(
+        text.contains("could not be drawn: it made its reader fail (exit code 5)"),
+        "{text}"
+    );
 }
 
 #[tokio::test]

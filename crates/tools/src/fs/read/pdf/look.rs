@@ -179,8 +179,8 @@ async fn look(
 fn advice(error: &AskError) -> &'static str {
     match error {
         AskError::Refused(Refusal::Damaged(_)) => {
-            "Get a whole copy of it, or try to repair it with a shell command such as \
-             qpdf damaged.pdf repaired.pdf and Read the result."
+            "Get a whole copy of it, or try what shell commands make of it: qpdf damaged.pdf \
+             repaired.pdf, then Read the result, or pdftotext."
         }
         AskError::Refused(Refusal::Encrypted) => {
             "With the password, make a copy that is not encrypted and Read that: \

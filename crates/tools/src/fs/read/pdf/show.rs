@@ -49,7 +49,7 @@ pub(super) fn pages(
                     "[{}, so the page follows as an image]",
                     why_bare(page)
                 );
-                blocks.push(Content::text(std::mem::take(&mut text)));
+                blocks.push(Content::text(std::mem::take(&mut text).trim_start()));
                 blocks.push(picture(ready.media_type, ready.base64.clone()));
             }
             Some(Err(error)) => {
