@@ -11,7 +11,7 @@ use haft::{
     engine::{
         hooks::Hooks,
         permissions::{Bases, KeepRules, Rules, Scope},
-        settings::{Flags, LocalRules, Places, Settings, Trust, files},
+        settings::{Flags, LocalRules, Places, Problem, Settings, Trust, files},
     },
 };
 
@@ -38,7 +38,7 @@ pub(crate) fn cwd(session: &Session) -> anyhow::Result<PathBuf> {
 /// Loads what counts.
 pub(crate) fn load(session: &Session, cwd: &Path) -> anyhow::Result<Permitted> {
     let flags = Flags {
-        settings: session.settings.clone(),
+        settings: session.settings.as_deref().map(given).transpose()?,
         sources: session
             .setting_sources
             .as_deref()
@@ -57,7 +57,17 @@ pub(crate) fn load(session: &Session, cwd: &Path) -> anyhow::Result<Permitted> {
     for directory in &session.add_dir {
         directories.push(std::path::absolute(directory)?);
     }
-    directories.extend(settings.directories());
+    for directory in settings.directories() {
+        // One that is not there today is no reason to do nothing at all.
+        if directory.is_dir() {
+            directories.push(directory);
+        } else {
+            settings.problems.push(Problem {
+                place: "additionalDirectories".to_owned(),
+                what: format!("{} is no directory; it is left out", directory.display()),
+            });
+        }
+    }
     let hooks = hooks(&mut settings);
     let from_files = settings.default_mode();
     let mode = if session.dangerously_skip_permissions {
@@ -112,6 +122,17 @@ pub(crate) fn report(settings: &Settings) {
     if let Some(untrusted) = settings.untrusted() {
         show::complain(&format!("haft: {untrusted}"));
     }
+}
+
+/// A file is named from where the command is typed, wherever the session works.
+fn given(settings: &str) -> anyhow::Result<String> {
+    if settings.trim_start().starts_with('{') {
+        return Ok(settings.to_owned());
+    }
+    let path = std::path::absolute(settings).context("--settings")?;
+    path.into_os_string()
+        .into_string()
+        .map_err(|_| anyhow::anyhow!("--settings: the path is not UTF-8"))
 }
 
 fn sources(list: &str) -> anyhow::Result<Vec<Scope>> {

@@ -159,7 +159,7 @@ impl Judge<'_> {
             if decision.behavior == Behavior::Deny {
                 return Err(rejected(
                     &prepared,
-                    denial(&prepared, &decision.because, &self.policy),
+                    denial(&facts, &decision.because, &self.policy),
                 ));
             }
             if let Some(why) = denied {
@@ -173,10 +173,7 @@ impl Judge<'_> {
             }
             if let Some(because) = because {
                 if self.policy.mode == PermissionMode::DontAsk {
-                    return Err(rejected(
-                        &prepared,
-                        denial(&prepared, &because, &self.policy),
-                    ));
+                    return Err(rejected(&prepared, denial(&facts, &because, &self.policy)));
                 }
                 if let Some(input) = self.ask(&prepared, &facts, &because).await? {
                     // What a hook wrote is judged like any other call, but its consent stands.
@@ -363,8 +360,8 @@ fn update(update: &Value) -> Vec<ContextPatch> {
     }
 }
 
-fn denial(prepared: &Prepared, because: &Because, policy: &Policy) -> String {
-    let name = prepared.name();
+fn denial(facts: &Facts, because: &Because, policy: &Policy) -> String {
+    let name = &facts.tool;
     match because {
         Because::Rule {
             rule,
@@ -372,7 +369,7 @@ fn denial(prepared: &Prepared, because: &Because, policy: &Policy) -> String {
             on,
             ..
         } => by_rule(name, rule, on),
-        Because::Tool(reason) if policy.mode != PermissionMode::DontAsk => {
+        Because::Tool(reason) if matches!(facts.opinion, Permission::Deny(_)) => {
             format!("Permission to use {name} has been denied: {reason}")
         }
         because => format!(

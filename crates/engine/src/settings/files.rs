@@ -32,11 +32,14 @@ pub struct Places {
 impl Places {
     /// As the environment has it.
     pub fn of_process(cwd: &Path) -> Self {
-        let home = std::env::var_os("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
-        let user = match std::env::var_os("CLAUDE_CONFIG_DIR") {
-            Some(dir) if !dir.is_empty() => PathBuf::from(dir),
-            _ => home.join(".claude"),
-        };
+        // A home that is no absolute path would be one of the workspace.
+        let home = std::env::var_os("HOME")
+            .map(PathBuf::from)
+            .filter(|home| home.is_absolute())
+            .unwrap_or_else(|| PathBuf::from("/"));
+        let user = std::env::var_os("CLAUDE_CONFIG_DIR")
+            .and_then(|dir| std::path::absolute(dir).ok())
+            .unwrap_or_else(|| home.join(".claude"));
         Self {
             cwd: cwd.to_path_buf(),
             home,

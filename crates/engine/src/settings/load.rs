@@ -169,40 +169,41 @@ impl Settings {
 
     /// The mode the files ask for.
     pub fn default_mode(&mut self) -> Option<PermissionMode> {
+        use PermissionMode as Mode;
+        let pointer = "/permissions/defaultMode";
         let mut found = None;
+        // What a workspace asks for that is not trusted, where nobody above it has said anything.
+        let mut untrusted = None;
         for layer in &self.layers {
-            let pointer = "/permissions/defaultMode";
             let Some(value) = layer.document.value.pointer(pointer) else {
                 continue;
             };
-            let name = value.as_str().unwrap_or_default();
-            if name == "auto" {
-                self.problems
-                    .push(layer.problem(pointer, "mode auto is not known here; default is used"));
+            let mut complain = |what: &str| self.problems.push(layer.problem(pointer, what));
+            if value == "auto" {
+                complain("mode auto is not known here; default is used");
                 continue;
             }
-            let Ok(mode) = serde_json::from_value::<PermissionMode>(value.clone()) else {
-                self.problems
-                    .push(layer.problem(pointer, "no such permission mode; it is left out"));
+            let Ok(mode) = serde_json::from_value::<Mode>(value.clone()) else {
+                complain("no such permission mode; it is left out");
                 continue;
             };
-            match mode {
-                PermissionMode::BypassPermissions if layer.is_in_workspace() => {
-                    self.problems.push(layer.problem(
-                        pointer,
-                        "bypassPermissions is only taken from the user's own settings or flags",
-                    ));
-                    continue;
-                }
-                PermissionMode::AcceptEdits if layer.is_in_workspace() && !self.trust.allows => {
-                    self.left_out.push("permission mode acceptEdits".to_owned());
-                    continue;
-                }
-                _ => {}
+            let (workspace, trusted) = (layer.is_in_workspace(), self.trust.allows);
+            if mode == Mode::BypassPermissions && workspace {
+                complain("bypassPermissions is only taken from the user's own settings or flags");
+            } else if mode == Mode::AcceptEdits && workspace && !trusted {
+                self.left_out.push("permission mode acceptEdits".to_owned());
+            } else if layer.from_workspace && !trusted {
+                untrusted = untrusted.or(found.is_none().then_some(mode));
+            } else {
+                found = found.or(Some(mode));
             }
-            found.get_or_insert(mode);
         }
-        found
+        match found {
+            // Where everything is asked about, or nothing is done that would ask, no other mode is
+            // stricter in all it does.
+            Some(Mode::Plan | Mode::DontAsk) => found,
+            _ => untrusted.or(found),
+        }
     }
 
     /// Does any file forbid bypassPermissions?
@@ -275,7 +276,7 @@ impl Settings {
                 continue;
             }
             if waits(layer) {
-                waiting = true;
+                waiting |= value.as_object().is_none_or(|events| !events.is_empty());
                 continue;
             }
             let file = layer.file.as_deref().map(Path::to_path_buf);

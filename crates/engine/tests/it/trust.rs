@@ -52,6 +52,33 @@ fn an_untrusted_project_may_tighten_and_nothing_else() {
 }
 
 #[test]
+fn an_untrusted_project_does_not_take_the_users_caution_away() {
+    use PermissionMode as Mode;
+    let mode = |user: &str, project: &str, trusted: bool| {
+        let text = |mode: &str| json!({"permissions": {"defaultMode": mode}}).to_string();
+        let (user, project) = (text(user), text(project));
+        let machine = Machine::new([(USER, user.as_str()), (PROJECT, project.as_str())]);
+        if trusted {
+            machine.trust();
+        }
+        machine.load().default_mode().unwrap()
+    };
+    for (user, project, untrusted, trusted) in [
+        ("plan", "default", Mode::Plan, Mode::Default),
+        ("plan", "dontAsk", Mode::Plan, Mode::DontAsk),
+        ("dontAsk", "plan", Mode::DontAsk, Mode::Plan),
+        ("dontAsk", "acceptEdits", Mode::DontAsk, Mode::AcceptEdits),
+        ("acceptEdits", "default", Mode::Default, Mode::Default),
+        ("acceptEdits", "plan", Mode::Plan, Mode::Plan),
+        ("bypassPermissions", "dontAsk", Mode::DontAsk, Mode::DontAsk),
+        ("default", "acceptEdits", Mode::Default, Mode::AcceptEdits),
+    ] {
+        assert_eq!(mode(user, project, false), untrusted, "{user} {project}");
+        assert_eq!(mode(user, project, true), trusted, "{user} {project}");
+    }
+}
+
+#[test]
 fn a_trusted_project_says_what_it_likes() {
     let machine = Machine::new([(PROJECT, HOSTILE)]);
     machine.trust();

@@ -1,6 +1,9 @@
 //! `Undo`: a change of this session taken back.
 
-use std::{fmt::Write, path::Path};
+use std::{
+    fmt::Write,
+    path::{Path, PathBuf},
+};
 
 use haft_contract::{
     CallContext, Card, Check, Effects, Permission, PermissionMode, Piece, Profile, Repeat, Tool,
@@ -104,6 +107,21 @@ impl Tool for Undo {
     }
 
     fn permission(&self, input: &Input, cx: &CallContext) -> Permission {
+        // What rules keep from being changed, or from being seen, an undo does not reach either.
+        let kept_from = if input.preview {
+            &cx.permissions.hidden
+        } else {
+            &cx.permissions.locked
+        };
+        if let Some(file) = self
+            .files(input, cx)
+            .into_iter()
+            .flatten()
+            .find(|file| kept_from.hides(file))
+        {
+            let file = shown(&file, &cx.cwd);
+            return Permission::Deny(format!("it is about {file}, which a rule denies"));
+        }
         // Where edits are accepted an undo is one more, of files only the journal can name.
         let accepted = cx.permissions.mode == PermissionMode::AcceptEdits;
         if accepted && self.stays_inside(input, cx) {
@@ -167,12 +185,16 @@ impl Undo {
     /// Does it touch only files in the working directories?
     fn stays_inside(&self, input: &Input, cx: &CallContext) -> bool {
         let ticket = ticket(Self::NAME, cx);
-        cx.services.get::<Journal>().is_ok_and(|journal| {
-            let files = journal
-                .required_history()
-                .and_then(|history| history.files_of(&input.which()));
-            files.is_ok_and(|files| files.iter().all(|file| ticket.covers(&file.real)))
-        })
+        self.files(input, cx)
+            .is_some_and(|files| files.iter().all(|file| ticket.covers(file)))
+    }
+
+    /// The files it is about, as far as the journal knows.
+    fn files(&self, input: &Input, cx: &CallContext) -> Option<Vec<PathBuf>> {
+        let journal = cx.services.get::<Journal>().ok()?;
+        let history = journal.required_history().ok()?;
+        let files = history.files_of(&input.which()).ok()?;
+        Some(files.into_iter().map(|file| file.real).collect())
     }
 }
 

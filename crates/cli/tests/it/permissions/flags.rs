@@ -100,6 +100,29 @@ fn settings_on_the_command_line_are_json_or_a_file() {
 }
 
 #[test]
+fn a_file_is_named_from_where_the_command_is_typed() {
+    let place = Place::new(&[
+        (
+            "work/given.json",
+            r#"{"permissions": {"deny": ["Bash(ls *)"]}}"#,
+        ),
+        ("work/sub/a.txt", ""),
+        ("work/more/b.txt", ""),
+    ]);
+    let flags = [
+        "--cwd",
+        "sub",
+        "--settings",
+        "given.json",
+        "--add-dir",
+        "more",
+    ];
+    assert_eq!(decision(&place, &flags, "ls"), "deny");
+    assert_eq!(decision(&place, &flags, "cat ../more/b.txt"), "allow");
+    assert_eq!(decision(&place, &flags, "cat ../given.json"), "ask");
+}
+
+#[test]
 fn settings_that_were_asked_for_and_are_not_there_end_it() {
     let place = Place::new(&[("work/broken.json", "{\n\"permissions\": ]}")]);
     for (given, said) in [

@@ -151,6 +151,70 @@ fn what_is_wrong_with_settings_is_told_and_the_session_goes_on() {
 }
 
 #[test]
+fn a_further_directory_that_is_not_there_is_told_and_the_session_goes_on() {
+    let place = Place::new(&[
+        (
+            USER,
+            r#"{"permissions": {"additionalDirectories": ["../gone", "../more"]}}"#,
+        ),
+        ("more/a.txt", "a\n"),
+    ]);
+    let call = json!({"name": "Read", "input": {"file_path": "../more/a.txt"}});
+    let (answers, complaints) = place.exec(&[], &[call]);
+    assert_eq!(answers[0]["is_error"], false);
+    assert_eq!(
+        complaints,
+        "haft: additionalDirectories: /work/../gone is no directory; it is left out\n"
+    );
+    let ran = place.run(&["--add-dir", "../gone", "tools"]);
+    assert_eq!(ran.code, 1, "a flag is meant");
+}
+
+#[test]
+fn a_home_that_is_no_path_is_none() {
+    let place = Place::new(&[(
+        "work/.claude/settings.json",
+        r#"{"permissions": {"allow": ["Bash(make)"]}}"#,
+    )]);
+    for home in ["", ".", "work"] {
+        let mut command = place.haft();
+        command.env("HOME", home).env("CLAUDE_CONFIG_DIR", "");
+        let ran = crate::binary::run(command.args(["permissions", "list"]), b"");
+        assert!(
+            ran.stderr.contains("has not been trusted"),
+            "{home:?}: {}",
+            ran.stderr
+        );
+        assert!(!ran.stdout.contains("Bash(make)"), "{home:?}");
+    }
+}
+
+#[test]
+fn a_change_is_not_taken_back_where_nothing_may_be_changed_any_more() {
+    let place = Place::new(&[("work/a.txt", "one\n")]);
+    let mut command = place.haft();
+    command.args(["--permission-mode", "acceptEdits"]);
+    let mut conversation = Conversation::of(&mut command);
+    let read = json!({"name": "Read", "input": {"file_path": "a.txt"}});
+    conversation.ask(&read);
+    let edit = json!({"name": "Edit", "input": {
+        "file_path": "a.txt", "old_string": "one", "new_string": "two",
+    }});
+    assert_eq!(conversation.ask(&edit)["is_error"], false);
+    place.write(USER, r#"{"permissions": {"deny": ["Edit(a.txt)"]}}"#);
+    let undo = json!({"name": "Undo", "input": {}});
+    let preview = json!({"name": "Undo", "input": {"preview": true}});
+    let refused = conversation.ask(&undo);
+    let told = "Permission to use Undo has been denied: it is about a.txt, which a rule denies";
+    assert_eq!(content(&refused), told);
+    assert_eq!(conversation.ask(&preview)["is_error"], false);
+    place.write(USER, r#"{"permissions": {"deny": ["Read(a.txt)"]}}"#);
+    assert_eq!(content(&conversation.ask(&preview)), told);
+    assert_eq!(conversation.end(), 0);
+    assert_eq!(place.read("work/a.txt"), "two\n");
+}
+
+#[test]
 fn the_rules_in_force_are_listed_with_where_they_stand() {
     let place = Place::new(&[
         (
