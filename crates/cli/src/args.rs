@@ -98,7 +98,7 @@ pub(crate) struct Session {
 }
 
 /// `PermissionMode`, as flags spell it.
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "camelCase")]
 pub(crate) enum Mode {
     /// Reads inside the working directories; the rest asks, or is refused when nobody can be asked.
@@ -112,12 +112,15 @@ pub(crate) enum Mode {
     DontAsk,
     /// Everything that is not denied outright.
     BypassPermissions,
+    /// A mode of the convention that is not known here: the same as `default`.
+    #[value(hide = true)]
+    Auto,
 }
 
 impl From<Mode> for PermissionMode {
     fn from(mode: Mode) -> Self {
         match mode {
-            Mode::Default => Self::Default,
+            Mode::Default | Mode::Auto => Self::Default,
             Mode::AcceptEdits => Self::AcceptEdits,
             Mode::Plan => Self::Plan,
             Mode::DontAsk => Self::DontAsk,

@@ -15,7 +15,10 @@ use haft::{
     },
 };
 
-use crate::{args::Session, show};
+use crate::{
+    args::{Mode, Session},
+    show,
+};
 
 /// What a session is permitted.
 pub(crate) struct Permitted {
@@ -70,6 +73,12 @@ pub(crate) fn load(session: &Session, cwd: &Path) -> anyhow::Result<Permitted> {
     }
     let hooks = hooks(&mut settings);
     let from_files = settings.default_mode();
+    if session.permission_mode == Some(Mode::Auto) {
+        settings.problems.push(Problem {
+            place: "--permission-mode".to_owned(),
+            what: "mode auto is not known here; default is used".to_owned(),
+        });
+    }
     let mode = if session.dangerously_skip_permissions {
         PermissionMode::BypassPermissions
     } else {

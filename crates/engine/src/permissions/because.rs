@@ -123,7 +123,10 @@ impl fmt::Display for Because {
                 let on = if on.is_empty() { "it" } else { on };
                 write!(f, "{} rule {rule} ({source}) covers {on}", list.name())
             }
-            Self::Undecidable(why) => write!(f, "{why}, and something is denied here"),
+            Self::Undecidable(why) => write!(
+                f,
+                "{why}, so it cannot be told whether a deny rule covers it"
+            ),
             Self::Critical(path) => write!(f, "it would remove {path}"),
             Self::Protected(path) => {
                 write!(f, "{} decides what other programs run", path.display())
@@ -138,7 +141,7 @@ impl fmt::Display for Because {
             Self::Sandboxed => f.write_str("it runs in the sandbox"),
             Self::Mode(mode) => write!(f, "permission mode is {}", mode.name()),
             Self::Command { part, why } if part.is_empty() => f.write_str(why),
-            Self::Command { part, why } => write!(f, "`{part}`: {why}"),
+            Self::Command { part, why } => write!(f, "`{part}` is not harmless: {why}"),
             Self::Changes(Some(path)) => write!(f, "it changes {}", path.display()),
             Self::Changes(None) => f.write_str("it may change something"),
         }

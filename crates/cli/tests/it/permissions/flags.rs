@@ -198,6 +198,15 @@ fn bypass_is_not_for_root_unless_the_machine_is_a_sandbox() {
 }
 
 #[test]
+fn mode_auto_is_taken_as_default_with_a_word() {
+    let place = Place::new(&[(USER, r#"{"permissions": {"defaultMode": "acceptEdits"}}"#)]);
+    let ran = place.run(&["--permission-mode", "auto", "permissions", "list"]);
+    assert!(ran.stdout.starts_with("mode default\n"), "{}", ran.stdout);
+    let told = "haft: --permission-mode: mode auto is not known here; default is used\n";
+    assert_eq!(ran.stderr, told);
+}
+
+#[test]
 fn bypass_stops_at_what_is_denied_and_what_is_asked_for() {
     let place = Place::new(&[("work/.env", "A=1"), ("work/a.txt", "a")]);
     let args = [
