@@ -163,16 +163,20 @@ fn one(
     if part.argv.is_empty() {
         return (by_edit_rules(policy, part, paths, why), false);
     }
+    let written = [collapse(&part.text), collapse(&part.words)];
+    let texts: Vec<String> = loosely(policy, part)
+        .iter()
+        .map(|text| collapse(text))
+        .collect();
     for rule in allowing(policy, facts) {
         let Content::Command { pattern, .. } = &rule.content else {
             continue;
         };
-        let fits = |text: &str| pattern.matches(&collapse(text));
-        if pattern.is_exact() && (fits(&part.text) || fits(&part.words)) {
+        if pattern.is_exact() && written.iter().any(|text| pattern.matches(text)) {
             return (Covered::By(Because::rule(rule, part.text.clone())), true);
         }
-        let texts = loosely(policy, part);
-        if texts.iter().any(|text| fits(text)) && fits_a_prefix(policy, part, paths) {
+        let fits = texts.iter().any(|text| pattern.matches(text));
+        if fits && fits_a_prefix(policy, part, paths) {
             return (Covered::By(Because::rule(rule, part.text.clone())), false);
         }
     }

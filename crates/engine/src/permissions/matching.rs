@@ -85,20 +85,24 @@ fn command_hit(pattern: &Wildcard, shell: &ShellFacts) -> Option<Hit> {
         return lenient(line)
             .find_map(|text| pattern.matches(&text).then(|| Hit::on(text.clone())));
     }
-    shell.parts().find_map(|(at, part, _)| {
-        let text = spellings(part)
-            .into_iter()
-            .find(|text| pattern.matches(text))?;
+    shell.spellings.iter().enumerate().find_map(|(at, texts)| {
+        let text = texts.iter().find(|text| pattern.matches(text))?;
         Some(Hit {
             part: Some(at),
-            what: text.into_owned(),
+            what: text.clone(),
         })
     })
 }
 
 /// Every way a part may be written that means the same.
-fn spellings(part: &Part) -> Vec<Cow<'_, str>> {
-    let mut all: Vec<Cow<'_, str>> = vec![part.text.as_str().into(), part.words.as_str().into()];
+pub(super) fn spellings(part: &Part) -> Vec<String> {
+    let mut all = vec![part.text.clone()];
+    let mut add = |text: String| {
+        if !all.contains(&text) {
+            all.push(text);
+        }
+    };
+    add(part.words.clone());
     // What an expansion puts in the place of the name is not known before it runs.
     let named = part
         .argv
@@ -110,9 +114,9 @@ fn spellings(part: &Part) -> Vec<Cow<'_, str>> {
     let decoded: Vec<&str> = part.argv.iter().map(shown).collect();
     let name = part.base_name().unwrap_or_default();
     let rest = decoded.get(1..).unwrap_or_default();
-    all.push(joined(name, rest).into());
+    add(joined(name, rest));
     if name == "git" {
-        all.push(joined(name, without_global_options(rest)).into());
+        add(joined(name, without_global_options(rest)));
     }
     all
 }

@@ -7,6 +7,7 @@ use haft_shell::{Analysis, Arg, Effect, How, Part, Place, Value, Verdict, analyz
 use super::{
     facts::{Setting, Touched},
     git_audit,
+    matching::spellings,
 };
 
 /// A line longer than this is never let through by a wildcard or as harmless.
@@ -21,6 +22,8 @@ pub struct ShellFacts {
     pub analysis: Analysis,
     /// The paths each part touches.
     pub paths: Vec<Vec<PathUse>>,
+    /// Every way each part may be written that means the same, for rules that hold up.
+    pub(super) spellings: Vec<Vec<String>>,
     /// Why git cannot be trusted here, if so: a setting of the repository that runs a program.
     pub git: Option<String>,
 }
@@ -73,11 +76,13 @@ impl ShellFacts {
             .iter()
             .map(|part| paths_of(part, line))
             .collect();
+        let spellings = analysis.parts.iter().map(spellings).collect();
         let git = git_audit::problem(&analysis.parts);
         Self {
             line: line.to_owned(),
             analysis,
             paths,
+            spellings,
             git,
         }
     }

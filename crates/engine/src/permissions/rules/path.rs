@@ -131,6 +131,10 @@ impl Start {
     }
 
     fn covers(&self, path: &Path) -> bool {
+        // Most patterns are about somewhere else; told apart without matching.
+        if !path.starts_with(&self.stem) {
+            return false;
+        }
         // gitignore knows only what is below its directory.
         let Ok(below) = path.strip_prefix(&self.base) else {
             return false;
