@@ -222,13 +222,16 @@ async fn the_real_pdftoppm_draws_a_scan_but_not_what_is_lost() {
 #[tokio::test]
 async fn pages_are_drawn_while_they_fit_and_while_drawing_works() {
     let mut session = session();
-    session
-        .project
-        .write("scan.pdf", pdf(&vec![String::new(); 20]));
     let dot = session.project.path("dot.png");
     fs::write(&dot, dot_png()).unwrap();
     let mut said = Vec::new();
-    for script in [format!("cat {}", dot.display()), "exit 5".to_owned()] {
+    // A file each: what was read before would only be pointed to.
+    let scripts = [
+        ("drawn.pdf", format!("cat {}", dot.display())),
+        ("failed.pdf", "exit 5".to_owned()),
+    ];
+    for (name, script) in scripts {
+        session.project.write(name, pdf(&vec![String::new(); 20]));
         session
             .project
             .write("draw", format!("#!/bin/sh\n{script}\n"));
@@ -238,7 +241,7 @@ async fn pages_are_drawn_while_they_fit_and_while_drawing_works() {
             program: env::current_exe().unwrap(),
             drawer: Some(drawer),
         }));
-        let input = json!({"file_path": "scan.pdf", "pages": "1-20"});
+        let input = json!({"file_path": name, "pages": "1-20"});
         said.push(session.output("Read", input).await.unwrap());
     }
     let pictures = |output: &ToolOutput| {
