@@ -1,0 +1,5 @@
+//! Confined processes.
+
+mod profile;
+
+pub use profile::{Network, Profile, Reading, Workspace};

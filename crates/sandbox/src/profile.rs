@@ -1,0 +1,60 @@
+//! What a command may touch.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// How much of the machine a command gets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Profile {
+    /// Every file as it is, none to be changed; no network, no sockets; temporary files of its own
+    /// that go away with it.
+    ReadOnly(Reading),
+    /// Files below the working directories may be changed, those that control programs may not.
+    Workspace(Workspace),
+    /// What the user could do. Only by an explicit decision.
+    Full,
+}
+
+/// What is kept from a command that only reads.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reading {
+    /// Files and directories that may not even be read; absolute.
+    pub hidden: Vec<PathBuf>,
+}
+
+/// What a command that changes files may touch. All paths absolute; those that do not exist are
+/// passed over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Workspace {
+    /// May be changed, with everything below.
+    pub writable: Vec<PathBuf>,
+    /// Below a writable path, and yet may not be changed.
+    pub protected: Vec<PathBuf>,
+    /// May not even be read.
+    pub hidden: Vec<PathBuf>,
+    /// Whom it may talk to.
+    pub network: Network,
+}
+
+/// Whom a command may talk to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Network {
+    /// Whoever the user may.
+    Open,
+    /// Only through our proxy, which decides by rule.
+    Proxy,
+    /// Nobody.
+    None,
+}
+
+impl Profile {
+    /// Its name, as people and models read it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::ReadOnly(_) => "readonly",
+            Self::Workspace(_) => "workspace",
+            Self::Full => "full",
+        }
+    }
+}
