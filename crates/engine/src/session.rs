@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use haft_contract::{ContextPatch, PermissionMode, PermissionSnapshot};
+use haft_contract::{Confinement, ContextPatch, PermissionMode, PermissionSnapshot};
 
 use crate::permissions::{Bases, Rules, Scope, Source};
 
@@ -87,6 +87,8 @@ impl SessionContext {
             granted: Arc::from([]),
             hidden: self.rules.keep_from(&["Read"]),
             locked: self.rules.keep_from(&["Read", "Edit"]),
+            // Made for a call that starts a command, when it is admitted.
+            confinement: Confinement::default(),
         }
     }
 
