@@ -27,7 +27,14 @@ const GRAPH: [(&str, &[&str]); 5] = [
     ("haft-engine", &["haft-contract", "haft-shell"]),
     (
         "haft-tools",
-        &["haft-contract", "haft-journal", "haft-pdf", "haft-search"],
+        &[
+            "haft-contract",
+            "haft-journal",
+            "haft-pdf",
+            "haft-sandbox",
+            "haft-search",
+            "haft-shell",
+        ],
     ),
     ("haft-testkit", &["haft-contract"]),
 ];
