@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use haft_sandbox::{Ended, Output, Process, Running, Sandbox};
+use super::stand_in::{Ended, Output, Process, Running, Sandbox};
 use tokio::{
     sync::{mpsc, oneshot, watch},
     time::timeout,

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use haft_sandbox::{Ended, How};
+use super::stand_in::{Ended, How};
 use tokio::time::timeout;
 
 use super::{

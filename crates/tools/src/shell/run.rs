@@ -1,0 +1,431 @@
+//! One command, from its line to its answer.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use haft_contract::{
+    CallContext, Confined, Confinement, ContextPatch, ToolError, ToolOutput, Update,
+};
+use haft_shell::Analysis;
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+
+use super::{
+    Shell,
+    answer::{self, Answer},
+    bash::{self, Input},
+    capture::Capture,
+    cwd::{self, Moved},
+    job::{Cause, Job, Stage},
+    limits::{self, Limits},
+    ports, profile,
+    stand_in::{Ended, How, Line, Profile},
+    tasks::NewTask,
+};
+use crate::{blocking::blocking, words::counted};
+
+/// What is said first of a call that was interrupted; others look for it.
+const INTERRUPTED: &str = "[Request interrupted by user for tool use]";
+/// How often the call tells of new output.
+const PROGRESS: Duration = Duration::from_millis(250);
+/// How much of new output it tells, in bytes: the newest.
+const PROGRESS_TAIL: usize = 4 << 10;
+/// How long a command may take to end by itself: when it is interrupted, and when its time is over.
+const INTERRUPT_GRACE: Duration = Duration::from_millis(50);
+const TIMEOUT_GRACE: Duration = Duration::from_secs(2);
+/// How long after an interrupt the answer may come.
+const INTERRUPT_ANSWER: Duration = Duration::from_millis(90);
+
+/// Runs a command and answers.
+pub(crate) async fn run(input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+    if cx.cancel.is_cancelled() {
+        return Err(ToolError::Cancelled);
+    }
+    let shell = cx.services.get::<Shell>()?;
+    let mut confinement = cx.permissions.confinement.clone();
+    let lifted = input.dangerously_disable_sandbox && confinement.may_be_lifted;
+    if lifted {
+        confinement.profile = Confined::Full;
+    }
+    let variables = confinement.env.clone();
+    let limits = Limits::read(|name| variable(&variables, name));
+    Run {
+        analysis: bash::read(input, cx.cwd.to_path_buf()),
+        shell: &shell,
+        input,
+        cx,
+        limits,
+        lifted,
+    }
+    .run(confinement)
+    .await
+}
+
+/// A variable that sets us up: from the settings, else from our own environment.
+fn variable(settings: &std::collections::BTreeMap<String, String>, name: &str) -> Option<String> {
+    settings
+        .get(name)
+        .cloned()
+        .or_else(|| std::env::var(name).ok())
+}
+
+struct Run<'a> {
+    shell: &'a Shell,
+    input: &'a Input,
+    cx: &'a CallContext,
+    analysis: Analysis,
+    limits: Limits,
+    /// The person let it run without the sandbox.
+    lifted: bool,
+}
+
+/// How the waiting for a command ended.
+enum Waited {
+    Ended(Ended),
+    Interrupted,
+    TimedOut(Duration),
+    /// The person wants it to go on in the background.
+    Wished,
+}
+
+impl Run<'_> {
+    async fn run(&self, confinement: Confinement) -> Result<ToolOutput, ToolError> {
+        let profile = profile::of(&confinement);
+        let job = self.start(&confinement, &profile, 0).await?;
+        if self.input.run_in_background {
+            return self.in_background(job).await;
+        }
+        self.finish(job).await
+    }
+
+    async fn start(
+        &self,
+        confinement: &Confinement,
+        profile: &Profile,
+        attempt: u32,
+    ) -> Result<Arc<Job>, ToolError> {
+        let set = |name: &str| {
+            variable(&confinement.env, name).filter(|value| !value.trim().is_empty())
+        };
+        let line = Line {
+            text: match set("CLAUDE_CODE_SHELL_PREFIX") {
+                Some(prefix) => format!("{prefix} {}", quoted(&self.input.command)),
+                None => self.input.command.clone(),
+            },
+            cwd: self.cx.cwd.to_path_buf(),
+            sourced: set("CLAUDE_ENV_FILE")
+                .map(PathBuf::from)
+                .filter(|file| file.is_file()),
+        };
+        let place = self.shell.place(self.cx.call, attempt);
+        // A character has at most four bytes.
+        let capture = Capture::new(place, self.limits.output * 4);
+        self.shell.start(confinement, profile, line, capture).await
+    }
+
+    /// Waits for a command in the foreground and answers, in whatever way the waiting ends.
+    async fn finish(&self, job: Arc<Job>) -> Result<ToolOutput, ToolError> {
+        match self.wait(&job).await {
+            Waited::Ended(ended) => {
+                job.settle().await;
+                self.ended(job, &ended).await
+            }
+            Waited::Interrupted => {
+                job.kill(Cause::Interrupted, INTERRUPT_GRACE);
+                let over = async {
+                    job.gone().await;
+                    job.capture.closed().await;
+                };
+                let _ = timeout(INTERRUPT_ANSWER, over).await;
+                Ok(self.interrupted(&job))
+            }
+            Waited::TimedOut(after) if self.may_go_on() => self.moved(job, Some(after)).await,
+            Waited::TimedOut(after) => {
+                job.kill(Cause::TimedOut(after), TIMEOUT_GRACE);
+                let over = async {
+                    job.gone().await;
+                    job.capture.closed().await;
+                };
+                let _ = timeout(TIMEOUT_GRACE + Duration::from_secs(2), over).await;
+                Ok(self.timed_out(&job, after))
+            }
+            Waited::Wished => self.moved(job, None).await,
+        }
+    }
+
+    async fn wait(&self, job: &Job) -> Waited {
+        let longest = self.limits.foreground(self.input.timeout);
+        let wish = self.shell.wish(self.cx.call);
+        let mut told = 0;
+        let mut ticks = interval(PROGRESS);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let over = sleep(longest);
+        tokio::pin!(over);
+        loop {
+            tokio::select! {
+                biased;
+                ended = job.exited() => return Waited::Ended(ended),
+                () = self.cx.cancel.cancelled() => return Waited::Interrupted,
+                () = wish.told() => return Waited::Wished,
+                () = &mut over => return Waited::TimedOut(longest),
+                _ = ticks.tick() => self.tell(&job.capture, &mut told),
+            }
+        }
+    }
+
+    /// Tells whoever listens what came since the last time, the end of it.
+    fn tell(&self, capture: &Capture, told: &mut u64) {
+        let total = capture.total();
+        let new = usize::try_from(total - *told).unwrap_or(usize::MAX);
+        if new > 0 {
+            *told = total;
+            let text = answer::plain(&capture.end(new.min(PROGRESS_TAIL)));
+            self.cx.progress.report(Update::Text { text });
+        }
+    }
+
+    /// May it go on in the background when its time is over?
+    fn may_go_on(&self) -> bool {
+        let parts = &self.analysis.parts;
+        let waits = parts.first().and_then(|part| part.base_name()) == Some("sleep");
+        let git = parts.iter().any(|part| part.base_name() == Some("git"));
+        let readable = self.analysis.unreadable.is_none();
+        readable && !waits && !git && self.backgrounds()
+    }
+
+    /// Is there a background at all?
+    fn backgrounds(&self) -> bool {
+        let off = variable(
+            &self.cx.permissions.confinement.env,
+            "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS",
+        );
+        !off.is_some_and(|value| matches!(value.trim(), "1" | "true"))
+    }
+
+    /// The answer to a command that ended.
+    async fn ended(&self, job: Arc<Job>, ended: &Ended) -> Result<ToolOutput, ToolError> {
+        let mut answer = self.answer();
+        let code = match ended.how {
+            How::Exited(code) => code,
+            How::Killed(signal) => 128 + signal,
+            How::Lost => -1,
+        };
+        let meaning: Option<String> = None;
+        if job.cause() == Some(Cause::Flood) {
+            answer.failed = true;
+            answer.first = Some("Killed: it printed more than 5 GB.".to_owned());
+        } else if code != 0 && meaning.is_none() {
+            answer.failed = true;
+            answer.first = Some(format!("Exit code {code}"));
+        }
+        if let Some(meaning) = meaning {
+            answer.field("returnCodeInterpretation", meaning);
+        }
+        let body = match answer.failed {
+            true => answer::of_failure(&job.capture, self.limits.failed_output),
+            false => answer::of_success(&job.capture, self.limits.output).await,
+        };
+        self.left_running(&job, &mut answer).await;
+        let moved = self.moved_to(ended, &mut answer).await?;
+        let mut output = answer.with(body);
+        output.patches.extend(moved);
+        Ok(output)
+    }
+
+    /// What the command left running becomes a task; what only reads leaves nothing.
+    async fn left_running(&self, job: &Arc<Job>, answer: &mut Answer) {
+        if matches!(job.stage(), Stage::Gone(_)) {
+            return;
+        }
+        if bash::is_harmless(&self.analysis, self.input) || !self.backgrounds() {
+            job.kill(Cause::Leftover, Duration::ZERO);
+            return;
+        }
+        let processes = job.processes().await;
+        if processes.is_empty() {
+            return;
+        }
+        let pids: Vec<u32> = processes.iter().map(|process| process.pid).collect();
+        let ports = blocking(move || ports::listening(pids)).await;
+        let names: Vec<String> = processes
+            .iter()
+            .take(5)
+            .map(|process| format!("{} (pid {})", process.name, process.pid))
+            .collect();
+        let more = match processes.len().saturating_sub(names.len()) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let listening = match ports.unwrap_or_default() {
+            ports if ports.is_empty() => String::new(),
+            ports => {
+                let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
+                format!(", listening on port {}", ports.join(", "))
+            }
+        };
+        let what = format!("{}{more}{listening}", names.join(", "));
+        match self.task(job, limits::BACKGROUND).await {
+            Ok((id, path)) => {
+                answer.note(format!(
+                    "Still running as background task {id}: {what}. Output file: {path}"
+                ));
+                answer.field("backgroundTaskId", id);
+            }
+            Err(error) => {
+                job.kill(Cause::Leftover, Duration::ZERO);
+                answer.note(format!(
+                    "It left running {what}; that was ended, because its output cannot be kept: {error}"
+                ));
+            }
+        }
+    }
+
+    /// Where the session goes.
+    async fn moved_to(
+        &self,
+        ended: &Ended,
+        answer: &mut Answer,
+    ) -> Result<Option<ContextPatch>, ToolError> {
+        let fixed = variable(
+            &self.cx.permissions.confinement.env,
+            "CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR",
+        );
+        let fixed = fixed.is_some_and(|value| matches!(value.trim(), "1" | "true"));
+        let (left_in, cwd) = (ended.cwd.clone(), Arc::clone(&self.cx.cwd));
+        let directories = Arc::clone(&self.cx.permissions.directories);
+        let moved =
+            blocking(move || cwd::after(left_in.as_deref(), &cwd, &directories, fixed)).await?;
+        Ok(match moved {
+            Moved::Nowhere => None,
+            Moved::To(path) => Some(ContextPatch::SetCwd { path }),
+            Moved::Back(path) => {
+                answer.note(format!(
+                    "Shell cwd was reset to {}",
+                    answer::directory(&path)
+                ));
+                (*path != *self.cx.cwd).then_some(ContextPatch::SetCwd { path })
+            }
+        })
+    }
+
+    fn interrupted(&self, job: &Job) -> ToolOutput {
+        let mut answer = self.answer();
+        answer.failed = true;
+        answer.interrupted = true;
+        answer.first = Some(INTERRUPTED.to_owned());
+        answer.with(answer::of_failure(&job.capture, self.limits.failed_output))
+    }
+
+    fn timed_out(&self, job: &Job, after: Duration) -> ToolOutput {
+        let mut answer = self.answer();
+        answer.failed = true;
+        let time = limits::format(after);
+        answer.first = Some(format!("Command timed out after {time}"));
+        answer.field("timedOutAfterMs", milliseconds(after));
+        answer.with(answer::of_failure(&job.capture, self.limits.failed_output))
+    }
+
+    /// The answer to a command that was started as a background task.
+    async fn in_background(&self, job: Arc<Job>) -> Result<ToolOutput, ToolError> {
+        let lifetime = Limits::background(self.input.timeout);
+        let (id, path) = self.task(&job, lifetime).await.map_err(|error| {
+            ToolError::Failed(format!(
+                "The command was ended again: its output cannot be kept: {error}"
+            ))
+        })?;
+        let mut answer = self.answer();
+        answer.first = Some(format!("Started background task {id}; output file: {path}"));
+        self.stays(&mut answer);
+        answer.field("backgroundTaskId", id);
+        Ok(answer.with(answer::of_failure(
+            &Capture::new(PathBuf::new(), 0),
+            self.limits.failed_output,
+        )))
+    }
+
+    /// The answer to a command that goes on in the background.
+    async fn moved(&self, job: Arc<Job>, after: Option<Duration>) -> Result<ToolOutput, ToolError> {
+        let mut answer = self.answer();
+        let task = self.task(&job, limits::BACKGROUND).await;
+        let (id, path) = task.map_err(|error| {
+            ToolError::Failed(format!(
+                "The command was ended: it should have gone on in the background, but its output \
+                 cannot be kept: {error}"
+            ))
+        })?;
+        let why = match after {
+            Some(after) => {
+                answer.field("timedOutAfterMs", milliseconds(after));
+                format!("did not complete within its {}s timeout and", after.as_secs_f64())
+            }
+            None => {
+                answer.field("backgroundedByUser", true);
+                "was not waited for: the user".to_owned()
+            }
+        };
+        let verb = if after.is_some() { "was moved" } else { "moved it" };
+        answer.first = Some(format!(
+            "The command {why} {verb} to the background: task {id}; output file: {path}"
+        ));
+        self.stays(&mut answer);
+        answer.field("backgroundTaskId", id);
+        let so_far = job.capture.total();
+        if so_far > 0 {
+            answer.first = answer
+                .first
+                .map(|first| format!("{first}\nOutput so far ({}):", counted(so_far, "byte")));
+        }
+        Ok(answer.with(answer::of_failure(&job.capture, self.limits.failed_output)))
+    }
+
+    /// A command in the background moves nobody.
+    fn stays(&self, answer: &mut Answer) {
+        if bash::moves(&self.analysis) {
+            let hint = format!(
+                "Session cwd remains {}; a cd inside a background command does not change it.",
+                answer::directory(&self.cx.cwd)
+            );
+            answer.note(hint.clone());
+            answer.field("backgroundCwdHint", hint);
+        }
+    }
+
+    /// Makes a task of it: its id, and where its output is.
+    async fn task(
+        &self,
+        job: &Arc<Job>,
+        lifetime: Duration,
+    ) -> Result<(String, String), ToolError> {
+        let capture = job.capture.clone();
+        let output_file = blocking(move || capture.keep())
+            .await?
+            .map_err(|error| ToolError::Failed(error.to_string()))?;
+        let path = output_file.display().to_string();
+        let described = self.input.description.as_deref().map(str::trim);
+        let description = described.filter(|text| !text.is_empty());
+        let id = self.shell.tasks().add(NewTask {
+            description: description.unwrap_or(&self.input.command).to_owned(),
+            command: self.input.command.clone(),
+            output_file,
+            job: Arc::clone(job),
+            lifetime,
+            read: job.capture.total(),
+        });
+        Ok((id, path))
+    }
+
+    fn answer(&self) -> Answer {
+        let mut answer = Answer::default();
+        if self.lifted {
+            answer.field("dangerouslyDisableSandbox", true);
+        }
+        answer
+    }
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// One word for a shell, whatever is in it.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}

@@ -1,0 +1,166 @@
+//! What the commands of one session share: the sandbox they run in, what runs in the background.
+
+use std::{
+    collections::HashMap,
+    env,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use haft_contract::{CallId, Confinement, ToolError};
+use tokio::sync::Notify;
+
+use super::{capture::Capture, job::Job, tasks::Tasks};
+use super::stand_in::{Line, Profile, Sandbox, Setup};
+
+/// The program that confines commands: one whose `main` starts with
+/// `haft_sandbox::child::run_if_asked()`. Without this service no command runs.
+#[derive(Debug, Clone)]
+pub struct ShellProgram {
+    path: PathBuf,
+}
+
+impl ShellProgram {
+    /// The program at this path, such as [`env::current_exe`].
+    pub fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+}
+
+/// The commands of one session. Everything they started ends with it.
+#[derive(Debug)]
+pub struct Shell {
+    program: Option<PathBuf>,
+    /// The session's folder.
+    folder: PathBuf,
+    standing: tokio::sync::Mutex<Option<Standing>>,
+    tasks: Arc<Tasks>,
+    /// The calls that wait for a command, and how to tell them not to.
+    waiting: Mutex<HashMap<CallId, Arc<Notify>>>,
+}
+
+/// A sandbox, and what it was made for.
+#[derive(Debug)]
+struct Standing {
+    sandbox: Sandbox,
+    settings: Confinement,
+}
+
+impl Shell {
+    pub(crate) fn new(program: Option<&ShellProgram>, folder: &Path) -> Self {
+        Self {
+            program: program.map(|program| program.path.clone()),
+            folder: folder.to_path_buf(),
+            standing: tokio::sync::Mutex::default(),
+            tasks: Arc::default(),
+            waiting: Mutex::default(),
+        }
+    }
+
+    /// What runs in the background.
+    pub fn tasks(&self) -> &Arc<Tasks> {
+        &self.tasks
+    }
+
+    /// Lets a call that waits for its command go on without it: the command goes on in the background.
+    /// `false`: no such call waits.
+    pub fn background(&self, call: CallId) -> bool {
+        let wish = self.waiting().get(&call).cloned();
+        wish.map(|wish| wish.notify_one()).is_some()
+    }
+
+    /// Ends everything that commands of this session left running.
+    pub async fn close(&self) {
+        self.tasks.stop_all().await;
+        if let Some(standing) = self.standing.lock().await.take() {
+            standing.sandbox.close().await;
+        }
+    }
+
+    /// Where an output goes that is too long to be shown.
+    pub(crate) fn place(&self, call: CallId, attempt: u32) -> PathBuf {
+        let name = match attempt {
+            0 => format!("bash-{call}.txt"),
+            again => format!("bash-{call}-{again}.txt"),
+        };
+        self.folder.join("tool-results").join(name)
+    }
+
+    /// Hears of a wish that a call should not wait any longer, as long as it is held.
+    pub(crate) fn wish(&self, call: CallId) -> Wish<'_> {
+        let told = Arc::new(Notify::new());
+        self.waiting().insert(call, Arc::clone(&told));
+        Wish {
+            shell: self,
+            call,
+            told,
+        }
+    }
+
+    /// Starts a command.
+    pub(crate) async fn start(
+        &self,
+        confinement: &Confinement,
+        profile: &Profile,
+        line: Line,
+        capture: Capture,
+    ) -> Result<Arc<Job>, ToolError> {
+        let sandbox = self.sandbox(confinement).await?;
+        let mut running = sandbox
+            .start(profile, line)
+            .await
+            .map_err(|error| ToolError::Failed(error.to_string()))?;
+        let Some(output) = running.output.take() else {
+            return Err(ToolError::Failed("no output".to_owned()));
+        };
+        Ok(Arc::new(Job::new(sandbox, running, output, capture)))
+    }
+
+    async fn sandbox(&self, confinement: &Confinement) -> Result<Sandbox, ToolError> {
+        let mut standing = self.standing.lock().await;
+        if let Some(standing) = &*standing {
+            return Ok(standing.sandbox.clone());
+        }
+        let program = self
+            .program
+            .clone()
+            .ok_or(ToolError::Unavailable("a program that confines commands"))?;
+        let sandbox = Sandbox::new(Setup {
+            program,
+            shell: "/bin/bash".into(),
+            env: env::vars_os().collect(),
+            full_env: env::vars_os().collect(),
+            scratch: self.folder.join("scratch"),
+            snapshot: None,
+        });
+        *standing = Some(Standing {
+            sandbox: sandbox.clone(),
+            settings: confinement.clone(),
+        });
+        Ok(sandbox)
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<CallId, Arc<Notify>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A call that waits for its command, and can be told not to.
+pub(crate) struct Wish<'a> {
+    shell: &'a Shell,
+    call: CallId,
+    told: Arc<Notify>,
+}
+
+impl Wish<'_> {
+    /// Waits for the word.
+    pub(crate) async fn told(&self) {
+        self.told.notified().await;
+    }
+}
+
+impl Drop for Wish<'_> {
+    fn drop(&mut self) {
+        self.shell.waiting().remove(&self.call);
+    }
+}
