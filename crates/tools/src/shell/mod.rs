@@ -4,6 +4,11 @@
     not(test),
     expect(dead_code, reason = "the tool that uses it is not here yet")
 )]
+mod environment;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "the tool that uses it is not here yet")
+)]
 mod limits;
 #[cfg_attr(
     not(test),
