@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use data_encoding::BASE64;
-use haft_contract::{Content, Source, ToolOutput};
+use haft_contract::{Content, ToolOutput, output::Source};
 use serde_json::{Map, Value, json};
 
 use super::{

@@ -3,22 +3,22 @@
 
 use std::{
     sync::{
-        Mutex, PoisonError,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
-use super::stand_in::{Ended, Output, Process, Running, Sandbox};
+use haft_sandbox::{Ended, Output, Process, Running, Sandbox};
 use tokio::{
     sync::{mpsc, oneshot, watch},
     time::timeout,
 };
 
-use super::{
-    capture::{Capture, Filled},
-    limits::OUTPUT_LIMIT,
-};
+use super::capture::{Capture, Filled};
+
+/// A command that prints more is ended.
+const OUTPUT_LIMIT: u64 = 5_000_000_000;
 
 /// How long a stray that still holds the pipe is listened to.
 const STRAYS: Duration = Duration::from_millis(100);
@@ -33,7 +33,7 @@ pub(crate) struct Job {
     stage: watch::Receiver<Stage>,
     orders: mpsc::UnboundedSender<Order>,
     cause: Mutex<Option<Cause>>,
-    flooded: std::sync::Arc<AtomicBool>,
+    flooded: Arc<AtomicBool>,
 }
 
 /// How far a command is.
@@ -73,14 +73,14 @@ impl Job {
     pub(crate) fn new(sandbox: Sandbox, running: Running, output: Output, capture: Capture) -> Self {
         let (orders, received) = mpsc::unbounded_channel();
         let (told, stage) = watch::channel(Stage::Running);
-        let flooded = std::sync::Arc::<AtomicBool>::default();
+        let flooded = Arc::<AtomicBool>::default();
         tokio::spawn(Driver {
             _sandbox: sandbox,
             running,
             capture: capture.clone(),
             orders: received,
             stage: told,
-            flooded: std::sync::Arc::clone(&flooded),
+            flooded: Arc::clone(&flooded),
         }
         .drive(output));
         Self {
@@ -110,6 +110,11 @@ impl Job {
             // The runtime is shutting down.
             Ok(Stage::Running) | Err(_) => Ended::lost(),
         }
+    }
+
+    /// Tells how far it is, without keeping it.
+    pub(crate) fn stages(&self) -> watch::Receiver<Stage> {
+        self.stage.clone()
     }
 
     /// How far it is.
@@ -164,7 +169,7 @@ struct Driver {
     capture: Capture,
     orders: mpsc::UnboundedReceiver<Order>,
     stage: watch::Sender<Stage>,
-    flooded: std::sync::Arc<AtomicBool>,
+    flooded: Arc<AtomicBool>,
 }
 
 impl Driver {

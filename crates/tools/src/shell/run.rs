@@ -17,7 +17,7 @@ use super::{
     job::{Cause, Job, Stage},
     limits::{self, Limits},
     ports, profile,
-    stand_in::{Ended, How, Line, Profile},
+
     tasks::NewTask,
 };
 use crate::{blocking::blocking, words::counted};

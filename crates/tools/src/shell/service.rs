@@ -1,8 +1,9 @@
 //! What the commands of one session share: the sandbox they run in, what runs in the background.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     env,
+    ffi::{OsStr, OsString},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -10,8 +11,8 @@ use std::{
 use haft_contract::{CallId, Confinement, ToolError};
 use tokio::sync::Notify;
 
-use super::{capture::Capture, job::Job, tasks::Tasks};
-use super::stand_in::{Line, Profile, Sandbox, Setup};
+use super::{capture::Capture, environment, job::Job, tasks::Tasks};
+use haft_sandbox::{Line, Profile, Sandbox, Setup};
 
 /// The program that confines commands: one whose `main` starts with
 /// `haft_sandbox::child::run_if_asked()`. Without this service no command runs.
@@ -33,17 +34,22 @@ pub struct Shell {
     program: Option<PathBuf>,
     /// The session's folder.
     folder: PathBuf,
-    standing: tokio::sync::Mutex<Option<Standing>>,
+    standing: tokio::sync::Mutex<Vec<Standing>>,
     tasks: Arc<Tasks>,
     /// The calls that wait for a command, and how to tell them not to.
     waiting: Mutex<HashMap<CallId, Arc<Notify>>>,
 }
 
-/// A sandbox, and what it was made for.
+/// How many sandboxes are kept at hand.
+const MOST_STANDING: usize = 6;
+
+type Environment = Vec<(OsString, OsString)>;
+
+/// A sandbox, and the environment of its commands.
 #[derive(Debug)]
 struct Standing {
     sandbox: Sandbox,
-    settings: Confinement,
+    env: Environment,
 }
 
 impl Shell {
@@ -72,8 +78,9 @@ impl Shell {
     /// Ends everything that commands of this session left running.
     pub async fn close(&self) {
         self.tasks.stop_all().await;
-        if let Some(standing) = self.standing.lock().await.take() {
-            standing.sandbox.close().await;
+        let standing = std::mem::take(&mut *self.standing.lock().await);
+        for one in standing {
+            one.sandbox.close().await;
         }
     }
 
@@ -105,7 +112,7 @@ impl Shell {
         line: Line,
         capture: Capture,
     ) -> Result<Arc<Job>, ToolError> {
-        let sandbox = self.sandbox(confinement).await?;
+        let sandbox = self.sandbox(confinement, profile).await?;
         let mut running = sandbox
             .start(profile, line)
             .await
@@ -116,10 +123,16 @@ impl Shell {
         Ok(Arc::new(Job::new(sandbox, running, output, capture)))
     }
 
-    async fn sandbox(&self, confinement: &Confinement) -> Result<Sandbox, ToolError> {
+    /// The sandbox for commands with this environment: made when the first of them comes.
+    async fn sandbox(
+        &self,
+        confinement: &Confinement,
+        profile: &Profile,
+    ) -> Result<Sandbox, ToolError> {
+        let env = environment(confinement, profile);
         let mut standing = self.standing.lock().await;
-        if let Some(standing) = &*standing {
-            return Ok(standing.sandbox.clone());
+        if let Some(found) = standing.iter().find(|one| one.env == env) {
+            return Ok(found.sandbox.clone());
         }
         let program = self
             .program
@@ -127,22 +140,62 @@ impl Shell {
             .ok_or(ToolError::Unavailable("a program that confines commands"))?;
         let sandbox = Sandbox::new(Setup {
             program,
-            shell: "/bin/bash".into(),
-            env: env::vars_os().collect(),
-            full_env: env::vars_os().collect(),
+            shell: bash(),
+            env: env.clone(),
+            full_env: env.clone(),
             scratch: self.folder.join("scratch"),
             snapshot: None,
         });
-        *standing = Some(Standing {
-            sandbox: sandbox.clone(),
-            settings: confinement.clone(),
-        });
+        // One a profile; more only where the settings change. What still runs keeps its own.
+        standing.truncate(MOST_STANDING - 1);
+        standing.insert(
+            0,
+            Standing {
+                sandbox: sandbox.clone(),
+                env,
+            },
+        );
         Ok(sandbox)
     }
 
     fn waiting(&self) -> MutexGuard<'_, HashMap<CallId, Arc<Notify>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The whole environment of a command.
+fn environment(confinement: &Confinement, profile: &Profile) -> Environment {
+    let given = &confinement.env;
+    let taken_away = |name: &OsStr| {
+        let name = name.to_string_lossy();
+        given.get(&*name).is_some_and(String::is_empty)
+            || confinement.withheld.iter().any(|held| *held == name)
+    };
+    let own: Environment = env::vars_os()
+        .filter(|(name, _)| !taken_away(name))
+        .collect();
+    let mut settings = BTreeMap::clone(given);
+    settings.retain(|_, value| !value.is_empty());
+    let child = environment::child(&environment::Origin {
+        own: &own,
+        settings: &settings,
+        path: None,
+        profile,
+        proxy: None,
+    });
+    child.into_iter().collect()
+}
+
+/// The shell that reads lines as we do.
+fn bash() -> PathBuf {
+    let usual = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"].map(PathBuf::from);
+    let path = env::var_os("PATH").unwrap_or_default();
+    let found = env::split_paths(&path)
+        .filter(|directory| directory.is_absolute())
+        .map(|directory| directory.join("bash"));
+    let mut all = usual.into_iter().chain(found);
+    all.find(|candidate| candidate.is_file())
+        .unwrap_or_else(|| PathBuf::from("/bin/bash"))
 }
 
 /// A call that waits for its command, and can be told not to.

@@ -8,12 +8,13 @@ use std::{
     time::Duration,
 };
 
-use super::stand_in::{Ended, How};
+use haft_sandbox::{Ended, How};
 use tokio::time::timeout;
 
 use super::{
+    answer::plain,
     job::{Cause, Job, Stage},
-    text,
+    limits,
 };
 
 /// How much of the end of an output a notice shows, in bytes.
@@ -131,6 +132,13 @@ impl Tasks {
         kept.tasks.iter().map(|(id, task)| task.info(*id)).collect()
     }
 
+    /// Those that run.
+    pub(crate) fn running(&self) -> Vec<TaskInfo> {
+        let mut tasks = self.list();
+        tasks.retain(|task| task.status == TaskStatus::Running);
+        tasks
+    }
+
     /// The tasks that ended since this was last called, and that the model has not asked about
     /// itself.
     pub fn take_notices(&self) -> Vec<TaskNotice> {
@@ -191,8 +199,8 @@ impl Tasks {
         let end = captured.file.as_ref().map_or(captured.total, |(_, end)| *end);
         let from = task.read.max(end.saturating_sub(most as u64));
         let bytes = task.job.capture.read_at(from, most).unwrap_or_default();
-        let mut skipped = from - task.read;
-        task.read = from + bytes.len() as u64;
+        let skipped = from.saturating_sub(task.read);
+        task.read = task.read.max(from + bytes.len() as u64);
         // Beyond the limit of the file only the end is there.
         let mut trouble = captured.trouble;
         if captured.total > end && trouble.is_none() {
@@ -201,11 +209,7 @@ impl Tasks {
                 captured.total - end
             ));
         }
-        if info.status == TaskStatus::Running {
-            skipped = from.saturating_sub(task.read - bytes.len() as u64).max(skipped);
-        } else {
-            task.told = true;
-        }
+        task.told |= info.status != TaskStatus::Running;
         Some(News {
             info,
             bytes,
@@ -248,7 +252,7 @@ impl Tasks {
         if task.told {
             return;
         }
-        let tail = text::clean(&task.job.capture.end(NOTICE_TAIL));
+        let tail = plain(&task.job.capture.end(NOTICE_TAIL));
         let notice = TaskNotice {
             task: task.info(number),
             tail,
@@ -263,10 +267,9 @@ impl Tasks {
 
 /// Waits for the end of a task; sees to it that there is one.
 async fn watch(tasks: Weak<Tasks>, job: Weak<Job>, number: u64, lifetime: Duration) {
-    let Some(gone) = job.upgrade().map(|job| job.stages()) else {
+    let Some(mut gone) = job.upgrade().map(|job| job.stages()) else {
         return;
     };
-    let mut gone = gone;
     let over = |stage: &Stage| matches!(stage, Stage::Gone(_));
     if timeout(lifetime, gone.wait_for(over)).await.is_err() {
         if let Some(job) = job.upgrade() {
@@ -361,7 +364,7 @@ fn words_of(ended: &Ended, cause: Option<Cause>) -> String {
     match (cause, ended.how) {
         (Some(Cause::Stopped | Cause::Interrupted | Cause::Leftover), _) => "stopped".to_owned(),
         (Some(Cause::TimedOut(after)), _) => {
-            format!("stopped: it ran longer than {}", text::duration(after))
+            format!("stopped: it ran longer than {}", limits::format(after))
         }
         (Some(Cause::Flood), _) => "stopped: it wrote more than 5 GB".to_owned(),
         (None, How::Exited(code)) => format!("exit code {code}"),

@@ -1,0 +1,3 @@
+//! The program that confines the commands of the tests.
+
+fn main() {}
