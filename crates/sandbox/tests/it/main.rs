@@ -1,0 +1,4 @@
+//! Commands in real sandboxes.
+
+mod running;
+mod setting;
