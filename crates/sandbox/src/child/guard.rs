@@ -39,11 +39,10 @@ const LOOK_AT_MOST: Duration = Duration::from_millis(250);
 pub(super) fn run(plan: &Plan, socket: OwnedFd, output: OwnedFd) -> i32 {
     match Guard::new(plan, UnixStream::from(socket), output) {
         Ok(mut guard) => {
-            let watched = guard.watch();
-            guard.kill();
-            if watched.is_ok() {
-                let _ = protocol::write(&mut guard.socket, &News::Gone);
+            if !matches!(guard.watch(), Ok(Watched::Gone)) {
+                guard.kill();
             }
+            let _ = protocol::write(&mut guard.socket, &News::Gone);
             0
         }
         Err(_) => 1,
@@ -61,6 +60,14 @@ struct Guard {
     go: Option<std::fs::File>,
     report: std::fs::File,
     deadline: Option<Instant>,
+}
+
+/// Why a guard stops watching.
+enum Watched {
+    /// Nothing of the command is left.
+    Gone,
+    /// Whoever wanted it is gone.
+    Unwanted,
 }
 
 impl Guard {
@@ -117,8 +124,8 @@ impl Guard {
         })
     }
 
-    /// Until nothing is left, or it is to be ended at once.
-    fn watch(&mut self) -> io::Result<()> {
+    /// Until nothing is left, or nobody wants it any more.
+    fn watch(&mut self) -> io::Result<Watched> {
         let mut look = LOOK_FIRST;
         loop {
             let mut pause = self.ended.then_some(look);
@@ -133,14 +140,14 @@ impl Guard {
             }
             let [heard, keeper_gone, shell_ended] = self.wait(pause)?;
             if keeper_gone {
-                return Ok(());
+                return Ok(Watched::Unwanted);
             }
             if shell_ended && !self.ended {
                 self.end()?;
             }
             if heard {
                 match protocol::read(&mut self.socket)? {
-                    None => return Ok(()),
+                    None => return Ok(Watched::Unwanted),
                     Some(Order::Run { cwd, sourced, text }) => {
                         self.start(&cwd, sourced.as_deref(), &text)?;
                     }
@@ -159,7 +166,7 @@ impl Guard {
             }
             if self.ended {
                 if self.reap() {
-                    return Ok(());
+                    return Ok(Watched::Gone);
                 }
                 look = (look * 2).min(LOOK_AT_MOST);
             }
@@ -212,8 +219,12 @@ impl Guard {
         // Whoever still holds the other end must not hold us: what is there is read, no more.
         let _ = self.report.read_to_end(&mut told);
         let cwd = told.strip_suffix(b"\n").filter(|path| !path.is_empty());
-        self.reap();
-        let left = tree::below(process::id()).len();
+        // Looking at every process of the machine takes time, and is hardly ever needed.
+        let left = if self.reap() {
+            0
+        } else {
+            tree::below(process::id()).len()
+        };
         protocol::write(
             &mut self.socket,
             &News::Ended {

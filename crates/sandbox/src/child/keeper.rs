@@ -159,6 +159,15 @@ fn enter(channel: &mut Option<OwnedFd>, plan: &Plan, file: &fs::File) -> Result<
 
 /// Gives up what a command must not have, and serves.
 fn keep(socket: &OwnedFd, plan: &Plan) -> Result<i32, Step> {
+    let mut plan = plan.clone();
+    if let Profile::Workspace(workspace) = &mut plan.profile
+        && plan.mechanism == Mechanism::Reduced
+        && workspace.network == Network::Proxy
+    {
+        // Without a network space of its own it could talk past the proxy: then to nobody.
+        workspace.network = Network::None;
+    }
+    let plan = &plan;
     let listener = listener(plan)?;
     step("adopting orphans", || set_child_subreaper(Some(getpid())))?;
     if plan.mechanism != Mechanism::None && plan.profile != Profile::Full {
@@ -183,7 +192,9 @@ fn keep(socket: &OwnedFd, plan: &Plan) -> Result<i32, Step> {
 /// A socket inside the sandbox's network on which our process, outside, can listen.
 fn listener(plan: &Plan) -> Result<Option<TcpListener>, Step> {
     match &plan.profile {
-        Profile::Workspace(workspace) if workspace.network == Network::Proxy => {}
+        // Without a network of its own, there is no place for it that others could not reach.
+        Profile::Workspace(workspace)
+            if workspace.network == Network::Proxy && plan.mechanism < Mechanism::Reduced => {}
         _ => return Ok(None),
     }
     if plan.mechanism == Mechanism::Namespaces {
