@@ -35,6 +35,10 @@ use crate::{
 const LOOK_FIRST: Duration = Duration::from_millis(5);
 const LOOK_AT_MOST: Duration = Duration::from_millis(250);
 
+/// The variable in which the shell finds what it has to do: a list of processes stays readable. It is
+/// gone before the command runs.
+const SCRIPT: &str = "HAFT_SHELL";
+
 /// Guards one command until nothing of it is left. Never fails: there is nobody to tell.
 pub(super) fn run(plan: &Plan, socket: OwnedFd, output: OwnedFd) -> i32 {
     match Guard::new(plan, UnixStream::from(socket), output) {
@@ -92,11 +96,12 @@ impl Guard {
         let shell = Command::new(&plan.shell)
             .arg0("bash")
             .args(["--noprofile", "--norc", "-c"])
-            .arg(script(inherited))
+            .arg(format!("eval \"${SCRIPT}\""))
             .arg("bash")
             .args(plan.snapshot.as_deref())
             .env_clear()
             .envs(env)
+            .env(SCRIPT, script(inherited))
             .current_dir("/")
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
@@ -268,7 +273,7 @@ impl Guard {
 /// runs, so that no process of it holds or finds it.
 fn script([wait_for, request, told]: [i32; 3]) -> String {
     format!(
-        "[ $# = 0 ] || {{ . \"$1\"; shift; }} >/dev/null 2>&1 </dev/null; \
+        "builtin unset {SCRIPT}; [ $# = 0 ] || {{ . \"$1\"; shift; }} >/dev/null 2>&1 </dev/null; \
          builtin read -r -u {wait_for} || builtin exit 0; \
          {{ IFS= builtin read -r -d '' REPLY; builtin cd -- \"$REPLY\" || builtin exit 126; \
          IFS= builtin read -r -d '' REPLY; [ -z \"$REPLY\" ] || . \"$REPLY\"; \
