@@ -22,6 +22,7 @@
 pub mod child;
 mod error;
 mod fork;
+mod probe;
 mod profile;
 mod protocol;
 mod running;
@@ -31,6 +32,7 @@ mod tree;
 mod world;
 
 pub use error::SandboxError;
+pub use probe::{Finding, Report, probe};
 pub use profile::{Network, Profile, Reading, Workspace};
 pub use running::{Ended, How, Output, Running};
 pub use sandbox::{Line, Mechanism, Sandbox, Setup};
