@@ -11,7 +11,13 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
-use crate::{Profile, Running, SandboxError, protocol::Plan, sockets, world::World};
+use crate::{
+    Profile, Running, SandboxError,
+    network::{Entry, Gate},
+    protocol::Plan,
+    sockets,
+    world::World,
+};
 
 /// What a session's commands need.
 #[derive(Clone)]
@@ -21,18 +27,21 @@ pub struct Setup {
     pub program: PathBuf,
     /// The shell: bash, absolute.
     pub shell: PathBuf,
-    /// The whole environment of commands in a sandbox. `TMPDIR` is added.
-    pub env: Vec<(OsString, OsString)>,
-    /// The whole environment of commands without one.
-    pub full_env: Vec<(OsString, OsString)>,
+    /// The whole environment of commands in a profile. In a sandbox, `TMPDIR` is added.
+    pub environment: Environment,
     /// Where temporary files go: a folder of the session's own, made when needed, removed at the end.
     pub scratch: PathBuf,
     /// A file that every shell reads before its command: the user's functions and aliases.
     pub snapshot: Option<PathBuf>,
+    /// Who decides for [`Network::Proxy`](crate::Network::Proxy). `None`: nobody may be reached.
+    pub gate: Option<Arc<dyn Gate>>,
     /// The best way of confining that may be used; the better ones are not tried. For tests, and
     /// for those who know that a way does not work for them.
     pub best: Mechanism,
 }
+
+/// The whole environment of commands in a profile.
+pub type Environment = Arc<dyn Fn(&Profile) -> Vec<(OsString, OsString)> + Send + Sync>;
 
 /// How commands are confined here, from the best way down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -138,6 +147,13 @@ impl Sandbox {
         self.0.worlds.lock().await.failures.clone()
     }
 
+    /// What the proxy decided lately, oldest first.
+    pub async fn network_log(&self) -> Vec<Entry> {
+        let worlds = self.0.worlds.lock().await;
+        let logs = worlds.standing.iter().map(|world| world.network_log());
+        logs.flatten().collect()
+    }
+
     /// Ends everything that still runs, and removes the temporary files.
     pub async fn close(&self) {
         let standing = std::mem::take(&mut self.0.worlds.lock().await.standing);
@@ -190,7 +206,7 @@ impl Inner {
         loop {
             let mut plan = self.plan(profile, mechanism, sockets.clone());
             plan.own_processes = !worlds.shared_processes && mechanism < Mechanism::Reduced;
-            let failed = match World::raise(&self.setup.program, plan).await {
+            let failed = match World::raise(&self.setup, plan).await {
                 Ok(world) => return Ok(world),
                 Err(failed) => failed,
             };
@@ -220,15 +236,10 @@ impl Inner {
 
     fn plan(&self, profile: &Profile, mechanism: Mechanism, sockets: Vec<PathBuf>) -> Plan {
         let full = *profile == Profile::Full;
-        let env = if full {
-            &self.setup.full_env
-        } else {
-            &self.setup.env
-        };
-        let mut env: Vec<_> = env
-            .iter()
+        let mut env: Vec<_> = (self.setup.environment)(profile)
+            .into_iter()
             .filter(|(name, _)| full || name != "TMPDIR")
-            .map(|(name, value)| (name.clone().into(), value.clone().into()))
+            .map(|(name, value)| (name.into(), value.into()))
             .collect();
         if !full {
             let scratch = self.setup.scratch.as_os_str().to_owned();

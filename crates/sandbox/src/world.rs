@@ -26,8 +26,9 @@ use tokio::{
 };
 
 use crate::{
-    Line, Mechanism, Profile, Running, SandboxError,
+    Line, Mechanism, Profile, Running, SandboxError, Setup,
     child::ARGUMENT,
+    network::{ByRules, Entry, Proxy},
     protocol::{self, Keeper, Order, Plan},
 };
 
@@ -45,8 +46,8 @@ pub(crate) struct World {
     channel: Mutex<Option<OwnedFd>>,
     child: Mutex<Option<Child>>,
     waiting: Mutex<VecDeque<Shell>>,
-    /// In the sandbox's network, for our proxy.
-    listener: Mutex<Option<TcpListener>>,
+    /// For those who may talk through it only.
+    proxy: Option<Proxy>,
 }
 
 /// A shell that waits for its command.
@@ -57,13 +58,14 @@ struct Shell {
 
 impl World {
     /// Sets a sandbox up.
-    pub(crate) async fn raise(program: &Path, plan: Plan) -> Result<Self, SandboxError> {
+    pub(crate) async fn raise(setup: &Setup, plan: Plan) -> Result<Self, SandboxError> {
         let failed = |step: &str, error: &io::Error| SandboxError::Unavailable {
             step: step.to_owned(),
             error: error.to_string(),
         };
-        let (channel, child) = start(program, &plan)
-            .map_err(|error| failed(&format!("starting {}", program.display()), &error))?;
+        let program = setup.program.display();
+        let (channel, child) = start(&setup.program, &plan)
+            .map_err(|error| failed(&format!("starting {program}"), &error))?;
         let answer = receive(&channel)
             .await
             .map_err(|error| failed("its keeper does not answer", &error))?;
@@ -78,15 +80,24 @@ impl World {
             }
             Err(error) => return Err(failed("its keeper's answer", &error.into())),
         }
-        let world = Self {
+        // What the proxy's socket is for; without anybody who decides, all is refused.
+        let gate = setup
+            .gate
+            .clone()
+            .unwrap_or_else(|| Arc::new(ByRules::default()));
+        let listener = files.into_iter().next().map(TcpListener::from);
+        let proxy = listener
+            .map(|listener| Proxy::serve(listener, gate))
+            .transpose()
+            .map_err(|error| failed("the proxy", &error))?;
+        Ok(Self {
             plan,
             pid: child.id().unwrap_or_default(),
             channel: Mutex::new(Some(channel)),
             child: Mutex::new(Some(child)),
             waiting: Mutex::default(),
-            listener: Mutex::new(files.into_iter().next().map(TcpListener::from)),
-        };
-        Ok(world)
+            proxy,
+        })
     }
 
     pub(crate) fn fits(&self, profile: &Profile, sockets: &[PathBuf]) -> bool {
@@ -110,9 +121,9 @@ impl World {
         self.pid
     }
 
-    /// The proxy's socket in the sandbox's network; once.
-    pub(crate) fn take_listener(&self) -> Option<TcpListener> {
-        locked(&self.listener).take()
+    /// What the proxy decided lately.
+    pub(crate) fn network_log(&self) -> Vec<Entry> {
+        self.proxy.as_ref().map(Proxy::log).unwrap_or_default()
     }
 
     /// Hands a command to a shell that waits, and lets another one get ready.
