@@ -1,5 +1,45 @@
-//! Confined processes.
+//! Confined processes: a command gets the part of the machine that its profile names, the kernel holds
+//! it to that, and when it is to end, all of it ends.
+//!
+//! # Who starts whom
+//! ```text
+//! our process ─ waiter ─ keeper ─┬─ guard ─ bash ─ what the command starts
+//!                                ├─ guard ─ bash ─ …
+//!                                └─ guard ─ bash    (waits for the next command)
+//! ```
+//! The *keeper* sets a sandbox up once, with its own name spaces, mounts, filters, and stands in it. For
+//! each command it forks a *guard*, which starts a fresh shell and adopts every process that the command
+//! lets go of. A shell is started before it is needed, so that a command does not wait for one.
+//!
+//! **Invariant:** no process outlives its guard, no guard its keeper, no keeper our process, however
+//! any of them ends.
+//!
+//! # Layout
+//! - [`Sandbox`], [`Running`]: what is started and what runs; [`Profile`]: what it may touch
+//! - [`network`]: the proxy through which a command talks to those it may
+//! - [`probe`]: finds out by trying what holds here
+//! - [`child`]: the keeper and the guard
+//! - `fork`: all unsafe code there is
 
+pub mod child;
+mod error;
+mod fork;
+pub mod network;
+mod probe;
 mod profile;
+mod protocol;
+mod running;
+mod sandbox;
+mod sockets;
+mod tree;
+mod world;
 
+pub use error::SandboxError;
+pub use probe::{Finding, Report, probe};
 pub use profile::{Network, Profile, Reading, Workspace};
+pub use running::{Ended, How, Output, Running};
+pub use sandbox::{Environment, Line, Mechanism, Sandbox, Setup};
+pub use tree::Process;
+
+/// Where the proxy is for commands with [`Network::Proxy`]: on this port of their loopback interface.
+pub const PROXY_PORT: u16 = 3128;

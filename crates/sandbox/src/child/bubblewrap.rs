@@ -1,0 +1,66 @@
+//! The same sandbox by another program: some systems let nobody but bubblewrap make name spaces.
+
+use std::{env, ffi::OsString, io};
+
+use crate::{Profile, protocol::Plan};
+
+/// What bubblewrap is told. It starts this program again, which then confines itself further.
+pub(super) fn arguments(plan: &Plan) -> io::Result<Vec<OsString>> {
+    let mut arguments: Vec<OsString> = Vec::new();
+    let mut add = |words: &[&OsString]| arguments.extend(words.iter().map(|word| (*word).clone()));
+    let word = |text: &str| OsString::from(text);
+    add(&[&word("--ro-bind"), &word("/"), &word("/")]);
+    add(&[&word("--dev"), &word("/dev")]);
+    add(&[&word("--proc"), &word("/proc")]);
+    let scratch = plan.scratch.as_os_str().to_owned();
+    let hidden = match &plan.profile {
+        Profile::ReadOnly(reading) => {
+            add(&[&word("--tmpfs"), &scratch]);
+            add(&[&word("--unshare-net")]);
+            &reading.hidden
+        }
+        Profile::Workspace(workspace) => {
+            for path in &workspace.writable {
+                let path = path.as_os_str().to_owned();
+                add(&[&word("--bind-try"), &path, &path]);
+            }
+            for path in workspace.protected.iter().filter(|path| path.exists()) {
+                let path = path.as_os_str().to_owned();
+                add(&[&word("--ro-bind"), &path, &path]);
+            }
+            add(&[&word("--bind"), &scratch, &scratch]);
+            if !super::spaces::has_network(&plan.profile) {
+                add(&[&word("--unshare-net")]);
+            }
+            &workspace.hidden
+        }
+        Profile::Full => return Err(io::Error::other("it is not for commands without a sandbox")),
+    };
+    for path in hidden.iter().chain(&plan.sockets) {
+        let Ok(metadata) = std::fs::metadata(path) else {
+            continue;
+        };
+        let path = path.as_os_str().to_owned();
+        if metadata.is_dir() {
+            add(&[&word("--perms"), &word("0000"), &word("--tmpfs"), &path]);
+            add(&[&word("--remount-ro"), &path]);
+        } else {
+            add(&[&word("--ro-bind"), &word("/dev/null"), &path]);
+        }
+    }
+    for option in [
+        "--unshare-user-try",
+        "--unshare-pid",
+        "--unshare-ipc",
+        "--unshare-cgroup-try",
+        "--as-pid-1",
+        "--die-with-parent",
+        "--",
+    ] {
+        add(&[&word(option)]);
+    }
+    add(&[env::current_exe()?.as_os_str(), super::ARGUMENT.as_ref()]
+        .map(OsString::from)
+        .each_ref());
+    Ok(arguments)
+}

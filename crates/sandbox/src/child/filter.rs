@@ -1,0 +1,208 @@
+//! System calls that no command in a sandbox needs and some need not have.
+
+use std::{collections::BTreeMap, io};
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen::Dword, SeccompCmpOp, SeccompCondition,
+    SeccompFilter, SeccompRule, apply_filter, sock_filter,
+};
+
+use super::keeper::Step;
+use crate::{Network, Profile};
+
+/// Refused altogether: looking into other processes, the kernel's side doors, mounts and name spaces.
+const REFUSED: &[i64] = &[
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_syslog,
+    libc::SYS_vhangup,
+    libc::SYS_fanotify_init,
+    libc::SYS_lookup_dcookie,
+];
+
+#[cfg(target_arch = "x86_64")]
+const OF_THIS_MACHINE: &[i64] = &[libc::SYS_iopl, libc::SYS_ioperm, libc::SYS_modify_ldt];
+#[cfg(not(target_arch = "x86_64"))]
+const OF_THIS_MACHINE: &[i64] = &[];
+
+/// Name spaces that a new process could ask for; the words of `clone`.
+const SPACES: [i32; 8] = [
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWCGROUP,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
+    0x80, // CLONE_NEWTIME
+];
+
+/// Typing into the terminal of another program, in two spellings.
+const TYPING: [u64; 2] = [0x5412 /* TIOCSTI */, 0x541C /* TIOCLINUX */];
+
+/// Takes the system calls away from this process and all it starts. Nothing gives them back.
+pub(super) fn apply(profile: &Profile) -> Result<(), Step> {
+    (|| {
+        for program in programs(profile)? {
+            apply_filter(&program).map_err(other)?;
+        }
+        Ok(())
+    })()
+    .map_err(|error: io::Error| Step::new("the filter of system calls", &error))
+}
+
+fn programs(profile: &Profile) -> io::Result<Vec<BpfProgram>> {
+    let refused = compile(refused(profile)?, libc::EPERM)?;
+    // Its flags lie in memory, where a filter cannot look; without it, libraries use `clone`.
+    let unknown = compile(
+        BTreeMap::from([(libc::SYS_clone3, Vec::new())]),
+        libc::ENOSYS,
+    )?;
+    let mut programs = vec![refused, unknown];
+    if cfg!(target_arch = "x86_64") {
+        programs.push(without_x32());
+    }
+    Ok(programs)
+}
+
+fn compile(rules: BTreeMap<i64, Vec<SeccompRule>>, errno: i32) -> io::Result<BpfProgram> {
+    let filter = SeccompFilter::new(
+        rules,
+        SeccompAction::Allow,
+        SeccompAction::Errno(errno.unsigned_abs()),
+        std::env::consts::ARCH.try_into().map_err(other)?,
+    );
+    filter.and_then(TryInto::try_into).map_err(other)
+}
+
+/// The calls of the x32 convention have numbers of their own, and would pass by every other filter.
+fn without_x32() -> BpfProgram {
+    const LOAD_NUMBER: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS, at offset 0
+    const AT_LEAST: u16 = 0x35; // BPF_JMP | BPF_JGE | BPF_K
+    const ANSWER: u16 = 0x06; // BPF_RET | BPF_K
+    const ERRNO: u32 = 0x0005_0000;
+    const ALLOW: u32 = 0x7fff_0000;
+    let instruction = |code, jt, jf, k| sock_filter { code, jt, jf, k };
+    vec![
+        instruction(LOAD_NUMBER, 0, 0, 0),
+        instruction(AT_LEAST, 0, 1, 0x4000_0000),
+        instruction(ANSWER, 0, 0, ERRNO | libc::ENOSYS.unsigned_abs()),
+        instruction(ANSWER, 0, 0, ALLOW),
+    ]
+}
+
+fn refused(profile: &Profile) -> io::Result<BTreeMap<i64, Vec<SeccompRule>>> {
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = REFUSED
+        .iter()
+        .chain(OF_THIS_MACHINE)
+        .map(|call| (*call, Vec::new()))
+        .collect();
+    let spaces = SPACES.map(|space| {
+        let space = u64::from(space.unsigned_abs());
+        when(&[(0, SeccompCmpOp::MaskedEq(space), space)])
+    });
+    rules.insert(
+        libc::SYS_clone,
+        spaces.into_iter().collect::<io::Result<_>>()?,
+    );
+    let typing = TYPING.map(|request| when(&[(1, SeccompCmpOp::Eq, request)]));
+    rules.insert(
+        libc::SYS_ioctl,
+        typing.into_iter().collect::<io::Result<_>>()?,
+    );
+    rules.insert(libc::SYS_socket, sockets(profile)?);
+    Ok(rules)
+}
+
+/// Which kinds of sockets are refused. `socketpair` reaches nobody and is free.
+fn sockets(profile: &Profile) -> io::Result<Vec<SeccompRule>> {
+    let families: &[i32] = match profile {
+        Profile::ReadOnly(_) => return Ok(Vec::new()), // all of them
+        Profile::Workspace(workspace) if workspace.network == Network::None => &[libc::AF_UNIX],
+        Profile::Workspace(_) | Profile::Full => &[
+            libc::AF_UNIX,
+            libc::AF_INET,
+            libc::AF_INET6,
+            libc::AF_NETLINK,
+        ],
+    };
+    // None of them: each must differ.
+    let differs: Vec<_> = families
+        .iter()
+        .map(|family| (0, SeccompCmpOp::Ne, u64::from(family.unsigned_abs())))
+        .collect();
+    let netlink = u64::from(libc::AF_NETLINK.unsigned_abs());
+    let mut rules = vec![when(&differs)?];
+    if families.contains(&libc::AF_NETLINK) {
+        // Reading the list of interfaces and routes is all that programs want of it.
+        rules.push(when(&[
+            (0, SeccompCmpOp::Eq, netlink),
+            (2, SeccompCmpOp::Ne, 0),
+        ])?);
+    }
+    // Raw packets could be sent past the proxy.
+    let kind = |kind: i32| u64::from(kind.unsigned_abs());
+    rules.push(when(&[
+        (0, SeccompCmpOp::Ne, netlink),
+        (1, SeccompCmpOp::MaskedEq(0xf), kind(libc::SOCK_RAW)),
+    ])?);
+    Ok(rules)
+}
+
+fn when(conditions: &[(u8, SeccompCmpOp, u64)]) -> io::Result<SeccompRule> {
+    let conditions: Result<Vec<_>, _> = conditions
+        .iter()
+        .map(|(argument, test, value)| {
+            SeccompCondition::new(*argument, Dword, test.clone(), *value)
+        })
+        .collect();
+    SeccompRule::new(conditions.map_err(other)?).map_err(other)
+}
+
+fn other(error: impl std::fmt::Display) -> io::Error {
+    io::Error::other(error.to_string())
+}

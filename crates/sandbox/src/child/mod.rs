@@ -1,0 +1,28 @@
+//! The processes between ours and a command: the keeper of a sandbox, which stands in it and makes
+//! guards, and the guard of each command, which starts the shell and ends whatever came of it.
+//!
+//! The keeper is our own program, started with [`ARGUMENT`]; it has one thread, so that it can fork.
+
+mod bubblewrap;
+mod confine;
+mod filter;
+mod guard;
+mod keeper;
+mod mounts;
+mod spaces;
+
+use std::{env, process};
+
+/// The first argument that makes a program with [`run_if_asked`] the keeper of a sandbox.
+pub const ARGUMENT: &str = "__sandbox";
+
+/// The step that fails where a process space of one's own cannot be had.
+pub(crate) const PROCESSES: &str = "the list of processes";
+
+/// Turns this process into the keeper of a sandbox, if its first argument says so, and does not
+/// return then. The first thing that `main` calls: there must be no other thread yet.
+pub fn run_if_asked() {
+    if env::args_os().nth(1).is_some_and(|first| first == ARGUMENT) {
+        process::exit(keeper::main());
+    }
+}

@@ -1,0 +1,304 @@
+//! Which files a sandbox shows, and which of them can be changed: a mount space in which everything is
+//! read-only but what was named.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink},
+    path::{Component, Path, PathBuf},
+};
+
+use rustix::{
+    io::Errno,
+    mount::{
+        MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change,
+        mount_move, mount_remount,
+    },
+};
+
+use super::keeper::{Step, step};
+use crate::{Profile, Workspace, protocol::Plan};
+
+/// Devices that do no harm.
+const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+
+/// An empty file and an empty directory that nobody may enter, in the sandbox's own `/dev`: they lie
+/// over what is hidden.
+const MASK_FILE: &str = ".hidden-file";
+const MASK_DIRECTORY: &str = ".hidden-directory";
+
+/// Sets the mounts up, in a mount space that is this process's own.
+pub(super) fn set_up(plan: &Plan) -> Result<(), Step> {
+    step("private mounts", || {
+        mount_change(
+            "/",
+            MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
+        )
+    })?;
+    step("devices", || devices(&plan.scratch))?;
+    let none = Workspace::nothing();
+    let (workspace, hidden) = match &plan.profile {
+        Profile::ReadOnly(reading) => (&none, &reading.hidden),
+        Profile::Workspace(workspace) => (workspace, &workspace.hidden),
+        Profile::Full => return Ok(()),
+    };
+    let mut writable = Vec::new();
+    if matches!(plan.profile, Profile::ReadOnly(_)) {
+        step("temporary files", || {
+            tmpfs(&plan.scratch, "mode=0700,size=25%")
+        })?;
+    } else {
+        step("temporary files", || {
+            mount_bind(&plan.scratch, &plan.scratch)
+        })?;
+    }
+    writable.push(plan.scratch.clone());
+    for path in &workspace.writable {
+        // One below another needs no mount of its own.
+        let inside = workspace
+            .writable
+            .iter()
+            .any(|other| other != path && path.starts_with(other));
+        if path.exists() && !inside {
+            step(&path.display().to_string(), || {
+                mount_bind_recursive(path, path)
+            })?;
+            writable.push(path.clone());
+        }
+    }
+    writable.extend(["/dev/shm", "/dev/pts"].map(PathBuf::from));
+    step("read-only files", || freeze(&writable))?;
+    for path in &workspace.protected {
+        if path.exists() {
+            step(&path.display().to_string(), || {
+                protect(path, &writable, &plan.scratch)
+            })?;
+        }
+    }
+    if plan.own_processes {
+        step(super::PROCESSES, || {
+            mount(
+                "proc",
+                "/proc",
+                "proc",
+                MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC,
+                None,
+            )
+        })?;
+    }
+    for path in hidden.iter().chain(&plan.sockets) {
+        step(&path.display().to_string(), || hide(path))?;
+    }
+    step("the directory", || std::env::set_current_dir("/"))
+}
+
+impl Workspace {
+    fn nothing() -> Self {
+        Self {
+            writable: Vec::new(),
+            protected: Vec::new(),
+            hidden: Vec::new(),
+            network: crate::Network::None,
+        }
+    }
+}
+
+fn tmpfs(at: &Path, options: &str) -> rustix::io::Result<()> {
+    let options = std::ffi::CString::new(options).map_err(|_| Errno::INVAL)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount("tmpfs", at, "tmpfs", flags, options.as_c_str())
+}
+
+/// A `/dev` with nothing in it that reaches the machine. Made at `staging`, then moved.
+fn devices(staging: &Path) -> io::Result<()> {
+    tmpfs(staging, "mode=0755,size=64k")?;
+    for name in DEVICES {
+        let node = staging.join(name);
+        fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o666)
+            .open(&node)?;
+        let device = Path::new("/dev").join(name);
+        match mount_bind(&device, &node) {
+            Err(Errno::NOENT) => fs::remove_file(&node)?, // containers have no tty, at times
+            bound => bound?,
+        }
+    }
+    for (name, to) in [
+        ("fd", "/proc/self/fd"),
+        ("stdin", "/proc/self/fd/0"),
+        ("stdout", "/proc/self/fd/1"),
+        ("stderr", "/proc/self/fd/2"),
+        ("ptmx", "pts/ptmx"),
+    ] {
+        symlink(to, staging.join(name))?;
+    }
+    let (shm, pts) = (staging.join("shm"), staging.join("pts"));
+    fs::DirBuilder::new().mode(0o1777).create(&shm)?;
+    fs::DirBuilder::new().mode(0o755).create(&pts)?;
+    tmpfs(&shm, "mode=1777,size=25%")?;
+    // A terminal is a convenience: some systems let nobody have one of their own.
+    let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
+    let _ = mount(
+        "devpts",
+        &pts,
+        "devpts",
+        flags,
+        c"newinstance,ptmxmode=0666,mode=620",
+    );
+    fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o000)
+        .open(staging.join(MASK_FILE))?;
+    fs::DirBuilder::new()
+        .mode(0o000)
+        .create(staging.join(MASK_DIRECTORY))?;
+    mount_move(staging, "/dev")?;
+    Ok(())
+}
+
+/// Makes every mount read-only that is not at or below one of these.
+fn freeze(writable: &[PathBuf]) -> io::Result<()> {
+    for (path, flags) in mounts()? {
+        if writable.iter().any(|open| path.starts_with(open)) {
+            continue;
+        }
+        let flags = flags | MountFlags::RDONLY | MountFlags::BIND;
+        match mount_remount(&path, flags, c"") {
+            // Another mount lies over it, or nobody here can walk there: then no command can.
+            Ok(()) | Err(Errno::NOENT | Errno::ACCESS | Errno::NOTDIR) => {}
+            // The one that lies over it is another's, and was or will be dealt with by its own name.
+            Err(Errno::INVAL) => {}
+            Err(error) => {
+                let error = io::Error::from(error);
+                return Err(io::Error::new(
+                    error.kind(),
+                    format!("{}: {error}", path.display()),
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Makes a path below a writable one read-only. The directories between are mounted too, or a
+/// command could move one of them away and put another in its place.
+fn protect(path: &Path, writable: &[PathBuf], scratch: &Path) -> io::Result<()> {
+    let path = &fs::canonicalize(path)?;
+    let root = writable.iter().find(|root| path.starts_with(root));
+    if let Some(root) = root
+        && let Some(parent) = path.parent()
+        && let Ok(between) = parent.strip_prefix(root)
+    {
+        let mut at = root.clone();
+        for part in between.components() {
+            let Component::Normal(part) = part else {
+                continue;
+            };
+            at.push(part);
+            if !is_mounted(&at)? {
+                mount_bind_recursive(&at, &at)?;
+            }
+        }
+    }
+    mount_bind_recursive(path, path)?;
+    for (mounted, flags) in mounts()? {
+        if mounted.starts_with(path) && !mounted.starts_with(scratch) {
+            mount_remount(&mounted, flags | MountFlags::RDONLY | MountFlags::BIND, c"")?;
+        }
+    }
+    Ok(())
+}
+
+fn is_mounted(path: &Path) -> io::Result<bool> {
+    Ok(mounts()?.contains_key(path))
+}
+
+/// Where something is mounted, and how. Of several in one place the last counts: it lies on top.
+fn mounts() -> io::Result<BTreeMap<PathBuf, MountFlags>> {
+    let table = fs::read_to_string("/proc/self/mountinfo")?;
+    Ok(table.lines().filter_map(parse).collect())
+}
+
+/// `ID PARENT MAJOR:MINOR ROOT PLACE OPTIONS …`. The options that a less privileged user may not take
+/// away must be named again, or a change is refused.
+fn parse(line: &str) -> Option<(PathBuf, MountFlags)> {
+    let mut fields = line.split(' ');
+    let place = fields.nth(4)?;
+    let options = fields.next()?;
+    let mut flags = MountFlags::empty();
+    for option in options.split(',') {
+        flags |= match option {
+            "ro" => MountFlags::RDONLY,
+            "nosuid" => MountFlags::NOSUID,
+            "nodev" => MountFlags::NODEV,
+            "noexec" => MountFlags::NOEXEC,
+            "noatime" => MountFlags::NOATIME,
+            "nodiratime" => MountFlags::NODIRATIME,
+            "relatime" => MountFlags::RELATIME,
+            _ => MountFlags::empty(),
+        };
+    }
+    Some((PathBuf::from(unescape(place)), flags))
+}
+
+/// Blanks, tabs, line ends and backslashes stand as three octal digits.
+fn unescape(text: &str) -> std::ffi::OsString {
+    use std::os::unix::ffi::OsStringExt;
+    let bytes = text.as_bytes();
+    let mut plain = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let code = (byte == b'\\')
+            .then(|| bytes.get(at + 1..at + 4))
+            .flatten()
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        match code {
+            Some(code) => {
+                plain.push(code);
+                at += 4;
+            }
+            None => {
+                plain.push(byte);
+                at += 1;
+            }
+        }
+    }
+    std::ffi::OsString::from_vec(plain)
+}
+
+/// Lays an empty file or directory over what is there; what is not there needs none.
+fn hide(path: &Path) -> io::Result<()> {
+    // Gone, or nobody here can walk there.
+    let Ok(metadata) = fs::metadata(path) else {
+        return Ok(());
+    };
+    let mask = if metadata.is_dir() {
+        MASK_DIRECTORY
+    } else {
+        MASK_FILE
+    };
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::RDONLY | MountFlags::BIND;
+    mount_bind(Path::new("/dev").join(mask), path)?;
+    mount_remount(path, flags, c"")?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_mount_table_is_read_with_its_escapes_and_flags() {
+        let line =
+            r"36 35 98:0 /mnt1 /mnt/with\040blank rw,nosuid,relatime master:1 - ext3 /dev/root rw";
+        let (path, flags) = parse(line).unwrap();
+        assert_eq!(path, Path::new("/mnt/with blank"));
+        assert_eq!(flags, MountFlags::NOSUID | MountFlags::RELATIME);
+        assert!(parse("36 35").is_none());
+        assert_eq!(unescape(r"a\b\134"), *r"a\b\");
+    }
+}

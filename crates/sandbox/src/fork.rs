@@ -1,0 +1,54 @@
+//! The two system calls that have no safe form, made safe by what is checked here. All `unsafe` code
+//! of the workspace stands in this file.
+
+use std::{fs, io};
+
+use rustix::{process::Pid, thread::UnshareFlags};
+
+/// Which side of a fork this is.
+#[derive(Debug)]
+pub(crate) enum Forked {
+    /// The one that was there before; with the process it made.
+    Parent(Pid),
+    /// The new one.
+    Child,
+}
+
+/// Makes a second process of this one. Refused when there is more than one thread: the others would
+/// be gone in the child, with whatever locks they held.
+#[expect(unsafe_code, reason = "fork has no safe form")]
+pub(crate) fn fork() -> io::Result<Forked> {
+    alone()?;
+    // SAFETY: this process has one thread, which is this one, so that the child is whole: no lock
+    // is held by a thread that is not there, and any code may run in it.
+    match unsafe { libc::fork() } {
+        0 => Ok(Forked::Child),
+        -1 => Err(io::Error::last_os_error()),
+        pid => Pid::from_raw(pid)
+            .map(Forked::Parent)
+            .ok_or_else(|| io::Error::other("fork gave no process")),
+    }
+}
+
+/// Leaves the name spaces it shares with others. Refused when there is more than one thread.
+#[expect(
+    unsafe_code,
+    reason = "unshare has no safe form that is not deprecated"
+)]
+pub(crate) fn unshare(spaces: UnshareFlags) -> io::Result<()> {
+    alone()?;
+    let spaces = spaces.difference(UnshareFlags::FILES);
+    // SAFETY: what could harm are two threads with different tables of open files; the flag is taken
+    // out, and there is one thread only.
+    unsafe { rustix::thread::unshare_unsafe(spaces) }?;
+    Ok(())
+}
+
+fn alone() -> io::Result<()> {
+    match fs::read_dir("/proc/self/task")?.count() {
+        1 => Ok(()),
+        threads => Err(io::Error::other(format!(
+            "this process has {threads} threads; only one with a single thread can be doubled"
+        ))),
+    }
+}

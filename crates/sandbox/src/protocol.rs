@@ -1,0 +1,202 @@
+//! What our process and its children say to each other.
+//!
+//! There are two channels. The one to the keeper of a sandbox is a socket of whole packets, on which
+//! open files travel too. The one to the guard of a command is a stream of frames: four bytes of
+//! length, then JSON.
+
+use std::{
+    ffi::OsString,
+    io::{self, IoSlice, IoSliceMut, Read, Write},
+    mem::MaybeUninit,
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::{ffi::OsStringExt, net::UnixStream},
+    },
+    path::PathBuf,
+};
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use crate::{Mechanism, Profile};
+
+/// The longest packet: what is longer (a large environment) goes through a file.
+const PACKET: usize = 4096;
+/// The longest frame that is believed: a command line, with room to spare.
+const FRAME: usize = 64 * 1024 * 1024;
+/// The most files one packet carries.
+const FILES: usize = 4;
+
+/// What a sandbox is to be.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Plan {
+    pub(crate) profile: Profile,
+    pub(crate) mechanism: Mechanism,
+    /// With a process space of its own.
+    pub(crate) own_processes: bool,
+    /// The shell, absolute.
+    pub(crate) shell: PathBuf,
+    /// The whole environment of commands, each as `(name, value)`.
+    pub(crate) env: Vec<(Bytes, Bytes)>,
+    /// Where temporary files go.
+    pub(crate) scratch: PathBuf,
+    /// Read by every shell before its command.
+    pub(crate) snapshot: Option<PathBuf>,
+    /// Sockets of other programs, to be hidden.
+    pub(crate) sockets: Vec<PathBuf>,
+}
+
+/// What the keeper of a sandbox answers, once.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Keeper {
+    /// It stands. With [`Network::Proxy`](crate::Network::Proxy), a listening socket comes along.
+    Ready,
+    /// It cannot be had.
+    Failed {
+        /// What was tried.
+        step: String,
+        /// What the system said.
+        error: String,
+    },
+}
+
+/// What the guard of a command is told.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Order {
+    Run {
+        cwd: PathBuf,
+        sourced: Option<PathBuf>,
+        text: String,
+    },
+    Kill {
+        /// How long it may take to end by itself.
+        grace_ms: u64,
+    },
+}
+
+/// What the guard of a command tells.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum News {
+    /// The guard's own process, as it sees itself.
+    Standing { pid: u32 },
+    /// The command's own process ended.
+    Ended {
+        code: Option<i32>,
+        signal: Option<i32>,
+        cwd: Option<PathBuf>,
+        left: u32,
+    },
+    /// Nothing of it is left.
+    Gone,
+}
+
+/// Bytes of the system that need not be text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Bytes(Vec<u8>);
+
+impl From<OsString> for Bytes {
+    fn from(value: OsString) -> Self {
+        Self(value.into_vec())
+    }
+}
+
+impl From<Bytes> for OsString {
+    fn from(value: Bytes) -> Self {
+        Self::from_vec(value.0)
+    }
+}
+
+/// Sends one packet with open files.
+pub(crate) fn send(socket: impl AsFd, bytes: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if bytes.len() > PACKET
+        || (!files.is_empty() && !control.push(SendAncillaryMessage::ScmRights(files)))
+    {
+        return Err(io::Error::other("too much for one packet"));
+    }
+    loop {
+        match sendmsg(
+            &socket,
+            &[IoSlice::new(bytes)],
+            &mut control,
+            SendFlags::NOSIGNAL,
+        ) {
+            Err(rustix::io::Errno::INTR) => {}
+            sent => return sent.map(drop).map_err(io::Error::from),
+        }
+    }
+}
+
+/// The next packet with its open files; `None` when the other side is gone.
+pub(crate) fn receive(socket: impl AsFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
+    let mut bytes = vec![0; PACKET];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let received = loop {
+        match recvmsg(
+            &socket,
+            &mut [IoSliceMut::new(&mut bytes)],
+            &mut control,
+            RecvFlags::CMSG_CLOEXEC,
+        ) {
+            Err(rustix::io::Errno::INTR) => {}
+            received => break received?,
+        }
+    };
+    if received.flags.contains(ReturnFlags::TRUNC) || received.flags.contains(ReturnFlags::CTRUNC) {
+        return Err(io::Error::other("a packet was cut"));
+    }
+    let files = control
+        .drain()
+        .filter_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(files) => Some(files),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    bytes.truncate(received.bytes);
+    Ok((received.bytes > 0).then_some((bytes, files)))
+}
+
+/// A frame, ready to be written.
+pub(crate) fn frame(message: &impl Serialize) -> io::Result<Vec<u8>> {
+    let json = serde_json::to_vec(message)?;
+    let length = u32::try_from(json.len())
+        .ok()
+        .filter(|length| *length as usize <= FRAME)
+        .ok_or_else(|| io::Error::other("a message is too long"))?;
+    let mut frame = length.to_le_bytes().to_vec();
+    frame.extend(json);
+    Ok(frame)
+}
+
+/// The length that the first four bytes of a frame tell.
+pub(crate) fn length(head: [u8; 4]) -> io::Result<usize> {
+    let length = u32::from_le_bytes(head) as usize;
+    if length <= FRAME {
+        Ok(length)
+    } else {
+        Err(io::Error::other("a message is too long"))
+    }
+}
+
+/// Writes a frame; blocking.
+pub(crate) fn write(stream: &mut UnixStream, message: &impl Serialize) -> io::Result<()> {
+    stream.write_all(&frame(message)?)
+}
+
+/// Reads a frame; blocking. `None` when the other side is gone.
+pub(crate) fn read<T: DeserializeOwned>(stream: &mut UnixStream) -> io::Result<Option<T>> {
+    let mut head = [0; 4];
+    match stream.read_exact(&mut head) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        read => read?,
+    }
+    let mut json = vec![0; length(head)?];
+    stream.read_exact(&mut json)?;
+    Ok(Some(serde_json::from_slice(&json)?))
+}

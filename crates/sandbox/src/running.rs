@@ -1,0 +1,208 @@
+//! A command that runs.
+
+use std::{
+    io,
+    os::fd::OwnedFd,
+    path::PathBuf,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWriteExt, ReadBuf},
+    net::{UnixStream, unix::pipe},
+};
+
+use crate::{
+    Mechanism, Process,
+    protocol::{self, News, Order},
+    tree,
+    world::World,
+};
+
+/// A command that runs. When this is dropped, all of it ends.
+pub struct Running {
+    /// What it writes.
+    pub output: Output,
+    guard: UnixStream,
+    /// What the guard said and is not a whole frame yet.
+    heard: Vec<u8>,
+    /// The guard, as it sees itself.
+    inner: Option<u32>,
+    ended: Option<Ended>,
+    gone: bool,
+    world: Arc<World>,
+}
+
+/// What a command writes to standard output and standard error: one pipe, in order.
+pub struct Output(pipe::Receiver);
+
+/// How a command ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// With a code, by a signal.
+    pub how: How,
+    /// The directory it was in at last, links followed; `None` if it did not get to the end.
+    pub cwd: Option<PathBuf>,
+    /// How many processes it left behind.
+    pub left: u32,
+}
+
+/// With what a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// It exited with this code.
+    Exited(i32),
+    /// This signal ended it.
+    Killed(i32),
+    /// Its sandbox was ended from outside: nobody can say.
+    Lost,
+}
+
+impl Running {
+    pub(crate) async fn start(
+        world: Arc<World>,
+        mut guard: UnixStream,
+        output: pipe::Receiver,
+        order: &[u8],
+    ) -> io::Result<Self> {
+        guard.write_all(order).await?;
+        let mut running = Self {
+            output: Output(output),
+            guard,
+            heard: Vec::new(),
+            inner: None,
+            ended: None,
+            gone: false,
+            world,
+        };
+        // The shell waits with its guard, or neither is there: then it is known at once.
+        while running.inner.is_none() && !running.gone {
+            running.hear().await;
+        }
+        match running.inner {
+            Some(_) => Ok(running),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    /// How it is confined.
+    pub fn mechanism(&self) -> Mechanism {
+        self.world.mechanism()
+    }
+
+    /// Waits until the command's own process ended; what it started may still run, and hold the pipe.
+    /// Nothing is lost when the wait is given up.
+    pub async fn exited(&mut self) -> Ended {
+        loop {
+            if let Some(ended) = &self.ended {
+                return ended.clone();
+            }
+            if self.gone {
+                return Ended {
+                    how: How::Lost,
+                    cwd: None,
+                    left: 0,
+                };
+            }
+            self.hear().await;
+        }
+    }
+
+    /// Waits until nothing of it runs any more. Nothing is lost when the wait is given up.
+    pub async fn gone(&mut self) {
+        while !self.gone {
+            self.hear().await;
+        }
+    }
+
+    /// Asks its processes to end, and after `grace` ends all that came of it; [`gone`](Self::gone)
+    /// tells when.
+    pub fn kill(&mut self, grace: Duration) {
+        let order = Order::Kill {
+            grace_ms: u64::try_from(grace.as_millis()).unwrap_or(u64::MAX),
+        };
+        // A few bytes into a socket that is read at once. If it is closed, nothing runs any more.
+        let sent = protocol::frame(&order).and_then(|order| self.guard.try_write(&order));
+        if let Err(error) = sent {
+            tracing::debug!(%error, "the guard does not listen");
+        }
+    }
+
+    /// Its processes, numbered as our process sees them.
+    pub fn processes(&self) -> Vec<Process> {
+        self.inner
+            .and_then(|inner| tree::named(self.world.pid(), inner))
+            .map(tree::below)
+            .unwrap_or_default()
+    }
+
+    /// Waits for more of what the guard says.
+    async fn hear(&mut self) {
+        let mut buffer = [0; 4096];
+        let read = loop {
+            if self.guard.readable().await.is_err() {
+                break 0;
+            }
+            match self.guard.try_read(&mut buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                read => break read.unwrap_or(0),
+            }
+        };
+        if read == 0 {
+            self.gone = true;
+        }
+        self.heard.extend(&buffer[..read]);
+        while let Some(news) = self.next_news() {
+            match news {
+                News::Standing { pid } => self.inner = Some(pid),
+                News::Ended {
+                    code,
+                    signal,
+                    cwd,
+                    left,
+                } => {
+                    let how = match (code, signal) {
+                        (Some(code), _) => How::Exited(code),
+                        (None, Some(signal)) => How::Killed(signal),
+                        (None, None) => How::Lost,
+                    };
+                    self.ended = Some(Ended { how, cwd, left });
+                }
+                News::Gone => self.gone = true,
+            }
+        }
+    }
+
+    fn next_news(&mut self) -> Option<News> {
+        let head = *self.heard.first_chunk::<4>()?;
+        let end = 4 + protocol::length(head).ok()?;
+        let news = serde_json::from_slice(self.heard.get(4..end)?).ok();
+        self.heard.drain(..end);
+        news
+    }
+}
+
+impl Output {
+    /// The pipe itself, for a thread that reads and waits.
+    pub fn into_blocking_fd(self) -> io::Result<OwnedFd> {
+        self.0.into_blocking_fd()
+    }
+
+    /// What is there now, without waiting.
+    pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.try_read(buffer)
+    }
+}
+
+impl AsyncRead for Output {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buffer)
+    }
+}

@@ -1,0 +1,272 @@
+//! A session's commands: which sandbox each of them gets.
+
+use std::{
+    ffi::OsString,
+    fs, io,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::Mutex;
+
+use crate::{
+    Profile, Running, SandboxError,
+    network::{Entry, Gate},
+    protocol::Plan,
+    sockets,
+    world::World,
+};
+
+/// What a session's commands need.
+#[derive(Clone)]
+pub struct Setup {
+    /// The program that becomes the keeper of a sandbox: one whose `main` begins with
+    /// [`child::run_if_asked`](crate::child::run_if_asked).
+    pub program: PathBuf,
+    /// The shell: bash, absolute.
+    pub shell: PathBuf,
+    /// The whole environment of commands in a profile. In a sandbox, `TMPDIR` is added.
+    pub environment: Environment,
+    /// Where temporary files go: a folder of the session's own, made when needed, removed at the end.
+    pub scratch: PathBuf,
+    /// A file that every shell reads before its command: the user's functions and aliases.
+    pub snapshot: Option<PathBuf>,
+    /// Who decides for [`Network::Proxy`](crate::Network::Proxy). `None`: nobody may be reached.
+    pub gate: Option<Arc<dyn Gate>>,
+    /// The best way of confining that may be used; the better ones are not tried. For tests, and
+    /// for those who know that a way does not work for them.
+    pub best: Mechanism,
+}
+
+/// The whole environment of commands in a profile.
+pub type Environment = Arc<dyn Fn(&Profile) -> Vec<(OsString, OsString)> + Send + Sync>;
+
+/// How commands are confined here, from the best way down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Mechanism {
+    /// Name spaces of our own, with Landlock and a filter of system calls.
+    Namespaces,
+    /// The same through bubblewrap, where only that may make name spaces.
+    Bubblewrap,
+    /// Landlock and the filter alone. Modes, owners and times of files can still be changed, sockets
+    /// of other programs and their command lines be seen, and control files not be told from others.
+    Reduced,
+    /// Not at all.
+    None,
+}
+
+impl Mechanism {
+    /// Its name, as people read it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Namespaces => "namespaces",
+            Self::Bubblewrap => "bubblewrap",
+            Self::Reduced => "reduced (Landlock and seccomp only)",
+            Self::None => "none",
+        }
+    }
+
+    fn next(self) -> Option<Self> {
+        match self {
+            Self::Namespaces => Some(Self::Bubblewrap),
+            Self::Bubblewrap => Some(Self::Reduced),
+            Self::Reduced => Some(Self::None),
+            Self::None => None,
+        }
+    }
+}
+
+/// A command line and where it runs.
+#[derive(Debug, Clone)]
+pub struct Line {
+    /// What bash is to run.
+    pub text: String,
+    /// Where; absolute.
+    pub cwd: PathBuf,
+    /// A file to be sourced first, in the same shell.
+    pub sourced: Option<PathBuf>,
+}
+
+/// Starts a session's commands. Cheap to clone. Nothing is started before the first command; when the
+/// last clone goes, or our process does, everything that was started ends.
+#[derive(Clone)]
+pub struct Sandbox(Arc<Inner>);
+
+struct Inner {
+    setup: Setup,
+    worlds: Mutex<Worlds>,
+}
+
+#[derive(Default)]
+struct Worlds {
+    standing: Vec<Arc<World>>,
+    /// What better ways failed with, in the order they were tried.
+    failures: Vec<(Mechanism, String)>,
+    /// The best way that has not failed.
+    best: Option<Mechanism>,
+    /// A process space of one's own cannot be had.
+    shared_processes: bool,
+}
+
+impl Sandbox {
+    /// For a session. Nothing is started yet.
+    pub fn new(setup: Setup) -> Self {
+        Self(Arc::new(Inner {
+            setup,
+            worlds: Mutex::default(),
+        }))
+    }
+
+    /// Starts a command in the profile's sandbox, in the best way that works here;
+    /// [`Running::mechanism`] says which.
+    pub async fn start(&self, profile: &Profile, line: Line) -> Result<Running, SandboxError> {
+        // A sandbox whose processes were killed from outside is replaced once.
+        for _ in 0..2 {
+            let world = self.world(profile).await?;
+            match world.start(&line).await {
+                Ok(running) => return Ok(running),
+                Err(error) => {
+                    tracing::debug!(%error, profile = profile.name(), "a sandbox is gone");
+                    self.forget(&world).await;
+                }
+            }
+        }
+        let world = self.world(profile).await?;
+        world.start(&line).await.map_err(SandboxError::Shell)
+    }
+
+    /// Gets a sandbox ready, so that the first command need not wait for it. How is it confined?
+    pub async fn prepare(&self, profile: &Profile) -> Result<Mechanism, SandboxError> {
+        Ok(self.world(profile).await?.mechanism())
+    }
+
+    /// Ways of confining that did not work here, and why.
+    pub async fn failures(&self) -> Vec<(Mechanism, String)> {
+        self.0.worlds.lock().await.failures.clone()
+    }
+
+    /// What the proxy decided lately, oldest first.
+    pub async fn network_log(&self) -> Vec<Entry> {
+        let worlds = self.0.worlds.lock().await;
+        let logs = worlds.standing.iter().map(|world| world.network_log());
+        logs.flatten().collect()
+    }
+
+    /// Ends everything that still runs, and removes the temporary files.
+    pub async fn close(&self) {
+        let standing = std::mem::take(&mut self.0.worlds.lock().await.standing);
+        for world in standing {
+            world.close().await;
+        }
+        let _ = fs::remove_dir_all(&self.0.setup.scratch);
+    }
+
+    async fn world(&self, profile: &Profile) -> Result<Arc<World>, SandboxError> {
+        let mut worlds = self.0.worlds.lock().await;
+        let sockets = match profile {
+            // It can make no socket at all.
+            Profile::ReadOnly(_) | Profile::Full => Vec::new(),
+            Profile::Workspace(workspace) => {
+                let mut open = workspace.writable.clone();
+                open.push(self.0.setup.scratch.clone());
+                sockets::listening(&open)
+            }
+        };
+        let fits = |world: &Arc<World>| world.fits(profile, &sockets);
+        if let Some(world) = worlds.standing.iter().find(|world| fits(world)) {
+            return Ok(Arc::clone(world));
+        }
+        make_scratch(&self.0.setup.scratch).map_err(SandboxError::Scratch)?;
+        // One of each kind is enough; what still runs in the old one keeps it.
+        worlds
+            .standing
+            .retain(|world| world.profile().name() != profile.name());
+        let world = Arc::new(self.0.raise(&mut worlds, profile, sockets).await?);
+        worlds.standing.push(Arc::clone(&world));
+        Ok(world)
+    }
+
+    async fn forget(&self, gone: &Arc<World>) {
+        let mut worlds = self.0.worlds.lock().await;
+        worlds.standing.retain(|world| !Arc::ptr_eq(world, gone));
+    }
+}
+
+impl Inner {
+    /// Tries the ways of confining from the best down. What failed is not tried again.
+    async fn raise(
+        &self,
+        worlds: &mut Worlds,
+        profile: &Profile,
+        sockets: Vec<PathBuf>,
+    ) -> Result<World, SandboxError> {
+        let mut mechanism = worlds.best.unwrap_or(self.setup.best);
+        loop {
+            let mut plan = self.plan(profile, mechanism, sockets.clone());
+            plan.own_processes = !worlds.shared_processes && mechanism < Mechanism::Reduced;
+            let failed = match World::raise(&self.setup, plan).await {
+                Ok(world) => return Ok(world),
+                Err(failed) => failed,
+            };
+            if *profile == Profile::Full || mechanism == Mechanism::None {
+                return Err(failed);
+            }
+            tracing::warn!(mechanism = mechanism.name(), error = %failed, "commands cannot be confined this way");
+            let lists = mechanism == Mechanism::Namespaces && !worlds.shared_processes;
+            if lists && failed.to_string().contains(crate::child::PROCESSES) {
+                // Containers often forbid just this; the rest is still worth having.
+                worlds.shared_processes = true;
+                worlds
+                    .failures
+                    .push((mechanism, format!("no process space of its own: {failed}")));
+                continue;
+            }
+            worlds.failures.push((mechanism, failed.to_string()));
+            match mechanism.next() {
+                Some(next) => {
+                    mechanism = next;
+                    worlds.best = Some(next);
+                }
+                None => return Err(failed),
+            }
+        }
+    }
+
+    fn plan(&self, profile: &Profile, mechanism: Mechanism, sockets: Vec<PathBuf>) -> Plan {
+        let full = *profile == Profile::Full;
+        let mut env: Vec<_> = (self.setup.environment)(profile)
+            .into_iter()
+            .filter(|(name, _)| full || name != "TMPDIR")
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect();
+        if !full {
+            let scratch = self.setup.scratch.as_os_str().to_owned();
+            env.push((OsString::from("TMPDIR").into(), scratch.into()));
+        }
+        Plan {
+            profile: profile.clone(),
+            mechanism,
+            own_processes: false,
+            shell: self.setup.shell.clone(),
+            env,
+            scratch: self.setup.scratch.clone(),
+            snapshot: self.setup.snapshot.clone(),
+            sockets,
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.setup.scratch);
+    }
+}
+
+fn make_scratch(scratch: &Path) -> io::Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(scratch)
+}

@@ -1,0 +1,220 @@
+//! Processes and who started them, as `/proc` tells.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+};
+
+use rustix::{
+    io::Errno,
+    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
+};
+
+/// One process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// The name of its program, cut to 15 bytes by the system.
+    pub name: String,
+}
+
+#[derive(Debug)]
+struct Entry {
+    parent: u32,
+    name: String,
+    zombie: bool,
+    /// In ticks since the machine started: tells a process from a later one with the same number.
+    started: u64,
+}
+
+/// What runs below a process, without it and without what has ended.
+pub(crate) fn below(root: u32) -> Vec<Process> {
+    let all = all();
+    let mut found: Vec<Process> = descendants(&all, root)
+        .into_iter()
+        .filter_map(|pid| {
+            let entry = all.get(&pid).filter(|entry| !entry.zombie)?;
+            Some(Process {
+                pid,
+                name: entry.name.clone(),
+            })
+        })
+        .collect();
+    found.sort_by_key(|process| process.pid);
+    found
+}
+
+/// Ends all that runs below a process, but for `spared` and what is below those, and goes on until
+/// nothing new appears: what forks faster than it is killed is stopped first. The caller reaps.
+pub(crate) fn kill_below(root: u32, spared: &[u32], mut reap: impl FnMut()) {
+    // A round ends every process that was there when it began; a bomb needs a few.
+    for round in 0..1000 {
+        let all = all();
+        let kept: BTreeSet<u32> = spared
+            .iter()
+            .flat_map(|&pid| descendants(&all, pid).into_iter().chain([pid]))
+            .collect();
+        let doomed: Vec<(u32, u64)> = descendants(&all, root)
+            .into_iter()
+            .filter(|pid| !kept.contains(pid))
+            .filter_map(|pid| {
+                let entry = all.get(&pid).filter(|entry| !entry.zombie)?;
+                Some((pid, entry.started))
+            })
+            .collect();
+        if doomed.is_empty() {
+            break;
+        }
+        if round > 0 {
+            for &(pid, started) in &doomed {
+                signal(pid, started, Signal::STOP);
+            }
+        }
+        for &(pid, started) in &doomed {
+            signal(pid, started, Signal::KILL);
+        }
+        reap();
+        if round > 2 {
+            // The dying need a moment of the processor that we are holding.
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+    reap();
+}
+
+/// Asks all that runs below a process to end.
+pub(crate) fn terminate_below(root: u32) {
+    let all = all();
+    for pid in descendants(&all, root) {
+        if let Some(entry) = all.get(&pid) {
+            signal(pid, entry.started, Signal::TERM);
+            // A stopped process would not hear it.
+            signal(pid, entry.started, Signal::CONT);
+        }
+    }
+}
+
+/// Signals a process if it is still the one that was seen. What is gone needs none.
+fn signal(pid: u32, started: u64, signal: Signal) {
+    let Some(target) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
+        return;
+    };
+    match pidfd_open(target, PidfdFlags::empty()) {
+        Ok(handle) => {
+            // Behind the handle stands one process for good; that it is the right one is asked now.
+            if entry(pid).is_some_and(|entry| entry.started == started) {
+                let _ = pidfd_send_signal(handle, signal);
+            }
+        }
+        Err(Errno::NOSYS) => {
+            let _ = rustix::process::kill_process(target, signal);
+        }
+        Err(_) => {}
+    }
+}
+
+fn descendants(all: &BTreeMap<u32, Entry>, root: u32) -> Vec<u32> {
+    let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for (&pid, entry) in all {
+        children.entry(entry.parent).or_default().push(pid);
+    }
+    let mut found = Vec::new();
+    let mut next = vec![root];
+    while let Some(pid) = next.pop() {
+        for &child in children.get(&pid).into_iter().flatten() {
+            found.push(child);
+            next.push(child);
+        }
+    }
+    found
+}
+
+fn all() -> BTreeMap<u32, Entry> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return BTreeMap::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|found| found.file_name().to_str()?.parse().ok())
+        .filter_map(|pid| Some((pid, entry(pid)?)))
+        .collect()
+}
+
+fn entry(pid: u32) -> Option<Entry> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    parse(&String::from_utf8_lossy(&stat))
+}
+
+/// `PID (NAME) STATE PARENT … STARTED …`; the name may hold anything, parentheses too.
+fn parse(stat: &str) -> Option<Entry> {
+    let (head, rest) = stat.rsplit_once(')')?;
+    let (_, name) = head.split_once('(')?;
+    let mut fields = rest.split_ascii_whitespace();
+    let state = fields.next()?;
+    let parent = fields.next()?.parse().ok()?;
+    let started = fields.nth(17)?.parse().ok()?;
+    Some(Entry {
+        parent,
+        name: name.to_owned(),
+        zombie: matches!(state, "Z" | "X"),
+        started,
+    })
+}
+
+/// The process below `root` that calls itself `inner` in the process space it is in.
+pub(crate) fn named(root: u32, inner: u32) -> Option<u32> {
+    let all = all();
+    descendants(&all, root).into_iter().find(|pid| {
+        fs::read_to_string(format!("/proc/{pid}/status"))
+            .is_ok_and(|status| innermost(&status) == Some(inner))
+    })
+}
+
+fn innermost(status: &str) -> Option<u32> {
+    let numbers = status
+        .lines()
+        .find_map(|line| line.strip_prefix("NSpid:"))?;
+    numbers.split_ascii_whitespace().last()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_parentheses_and_blanks_does_not_confuse() {
+        let rest = "S 7 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 4711 0 0";
+        let entry = parse(&format!("12 (a) b (c)) {rest}")).unwrap();
+        assert_eq!(
+            (entry.parent, entry.name.as_str(), entry.started),
+            (7, "a) b (c)", 4711)
+        );
+        assert!(!entry.zombie);
+        assert!(parse("12 (a").is_none());
+    }
+
+    #[test]
+    fn the_innermost_number_is_the_last() {
+        assert_eq!(innermost("Name:\tx\nNSpid:\t4711\t12\nUid:\t0\n"), Some(12));
+        assert_eq!(innermost("Name:\tx\n"), None);
+    }
+
+    #[test]
+    fn children_are_found_below_this_process() {
+        let mut shell = std::process::Command::new("sh")
+            .args(["-c", "sleep 1000 & wait"])
+            .spawn()
+            .unwrap();
+        assert!(
+            below(std::process::id())
+                .iter()
+                .any(|process| process.pid == shell.id())
+        );
+        while below(shell.id()).is_empty() {
+            std::thread::yield_now();
+        }
+        kill_below(shell.id(), &[], || {});
+        assert!(shell.wait().unwrap().success());
+    }
+}

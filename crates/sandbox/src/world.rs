@@ -1,0 +1,238 @@
+//! A sandbox that stands: its keeper, and the shells that wait in it.
+
+use std::{
+    collections::VecDeque,
+    io,
+    net::TcpListener,
+    os::fd::{AsFd, OwnedFd},
+    os::unix::net::UnixStream as BlockingStream,
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::{MemfdFlags, SeekFrom, memfd_create, seek},
+    io::Errno,
+    net::{AddressFamily, SocketFlags, SocketType, socketpair},
+    pipe::{PipeFlags, pipe_with},
+};
+use tokio::{
+    net::{UnixStream, unix::pipe},
+    process::{Child, Command},
+    time::timeout,
+};
+
+use crate::{
+    Line, Mechanism, Profile, Running, SandboxError, Setup,
+    child::ARGUMENT,
+    network::{ByRules, Entry, Proxy},
+    protocol::{self, Keeper, Order, Plan},
+};
+
+/// How many shells wait for a command.
+const WAITING: usize = 2;
+/// How long the setting up may take before it is given up: it takes milliseconds.
+const PATIENCE_SECONDS: i64 = 20;
+/// How long the end of a sandbox is waited for.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+pub(crate) struct World {
+    plan: Plan,
+    pid: u32,
+    /// To the keeper. Without it, the sandbox ends.
+    channel: Mutex<Option<OwnedFd>>,
+    child: Mutex<Option<Child>>,
+    waiting: Mutex<VecDeque<Shell>>,
+    /// For those who may talk through it only.
+    proxy: Option<Proxy>,
+}
+
+/// A shell that waits for its command.
+struct Shell {
+    guard: UnixStream,
+    output: pipe::Receiver,
+}
+
+impl World {
+    /// Sets a sandbox up.
+    pub(crate) async fn raise(setup: &Setup, plan: Plan) -> Result<Self, SandboxError> {
+        let failed = |step: &str, error: &io::Error| SandboxError::Unavailable {
+            step: step.to_owned(),
+            error: error.to_string(),
+        };
+        let program = setup.program.display();
+        let (channel, child) = start(&setup.program, &plan)
+            .map_err(|error| failed(&format!("starting {program}"), &error))?;
+        let answer = receive(&channel)
+            .await
+            .map_err(|error| failed("its keeper does not answer", &error))?;
+        let Some((answer, files)) = answer else {
+            let silent = io::Error::other("its keeper ended without a word");
+            return Err(failed(plan.mechanism.name(), &silent));
+        };
+        match serde_json::from_slice(&answer) {
+            Ok(Keeper::Ready) => {}
+            Ok(Keeper::Failed { step, error }) => {
+                return Err(SandboxError::Unavailable { step, error });
+            }
+            Err(error) => return Err(failed("its keeper's answer", &error.into())),
+        }
+        // What the proxy's socket is for; without anybody who decides, all is refused.
+        let gate = setup
+            .gate
+            .clone()
+            .unwrap_or_else(|| Arc::new(ByRules::default()));
+        let listener = files.into_iter().next().map(TcpListener::from);
+        let proxy = listener
+            .map(|listener| Proxy::serve(listener, gate))
+            .transpose()
+            .map_err(|error| failed("the proxy", &error))?;
+        Ok(Self {
+            plan,
+            pid: child.id().unwrap_or_default(),
+            channel: Mutex::new(Some(channel)),
+            child: Mutex::new(Some(child)),
+            waiting: Mutex::default(),
+            proxy,
+        })
+    }
+
+    pub(crate) fn fits(&self, profile: &Profile, sockets: &[PathBuf]) -> bool {
+        // A socket that went away may stay hidden.
+        self.plan.profile == *profile
+            && sockets
+                .iter()
+                .all(|socket| self.plan.sockets.contains(socket))
+    }
+
+    pub(crate) fn profile(&self) -> &Profile {
+        &self.plan.profile
+    }
+
+    pub(crate) fn mechanism(&self) -> Mechanism {
+        self.plan.mechanism
+    }
+
+    /// The number of the process all others are below.
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// What the proxy decided lately.
+    pub(crate) fn network_log(&self) -> Vec<Entry> {
+        self.proxy.as_ref().map(Proxy::log).unwrap_or_default()
+    }
+
+    /// Hands a command to a shell that waits, and lets another one get ready.
+    pub(crate) async fn start(self: &Arc<Self>, line: &Line) -> io::Result<Running> {
+        let order = protocol::frame(&Order::Run {
+            cwd: line.cwd.clone(),
+            sourced: line.sourced.clone(),
+            text: line.text.clone(),
+        })?;
+        let shell = locked(&self.waiting).pop_front();
+        let shell = match shell {
+            Some(shell) => shell,
+            None => self.shell()?,
+        };
+        let running = Running::start(Arc::clone(self), shell.guard, shell.output, &order).await;
+        while locked(&self.waiting).len() < WAITING {
+            match self.shell() {
+                Ok(shell) => locked(&self.waiting).push_back(shell),
+                Err(_) => break, // the next command will tell
+            }
+        }
+        running
+    }
+
+    /// Has the keeper make a guard with a shell.
+    fn shell(&self) -> io::Result<Shell> {
+        let (ours, theirs) = BlockingStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+        let channel = locked(&self.channel);
+        let channel = channel.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        protocol::send(channel, b"guard", &[theirs.as_fd(), write.as_fd()])?;
+        Ok(Shell {
+            guard: UnixStream::from_std(ours)?,
+            output: pipe::Receiver::from_owned_fd(read)?,
+        })
+    }
+
+    /// Ends everything in it, and waits until that is so.
+    pub(crate) async fn close(&self) {
+        locked(&self.waiting).clear();
+        self.part();
+        let child = locked(&self.child).take();
+        if let Some(mut child) = child
+            && timeout(FAREWELL, child.wait()).await.is_err()
+        {
+            let _ = child.kill().await;
+        }
+    }
+
+    /// Says goodbye: an end without it is taken for our sudden death.
+    fn part(&self) {
+        if let Some(channel) = locked(&self.channel).take() {
+            let _ = protocol::send(&channel, b"bye", &[]);
+        }
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.part();
+    }
+}
+
+/// Starts the keeper and tells it what to keep.
+fn start(program: &Path, plan: &Plan) -> io::Result<(OwnedFd, Child)> {
+    let (ours, theirs) = socketpair(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    let child = Command::new(program)
+        .arg(ARGUMENT)
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::from(theirs))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let file = memfd_create("plan", MemfdFlags::CLOEXEC)?;
+    let mut file = std::fs::File::from(file);
+    io::Write::write_all(&mut file, &serde_json::to_vec(plan)?)?;
+    seek(&file, SeekFrom::Start(0))?;
+    protocol::send(&ours, b"plan", &[file.as_fd()])?;
+    Ok((ours, child))
+}
+
+/// The keeper's answer with its files; `None` when it ended.
+async fn receive(channel: &OwnedFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
+    let channel = channel.try_clone()?;
+    let waiting = tokio::task::spawn_blocking(move || {
+        let patience = Timespec {
+            tv_sec: PATIENCE_SECONDS,
+            tv_nsec: 0,
+        };
+        let mut watched = [PollFd::new(&channel, PollFlags::IN)];
+        while let Err(Errno::INTR) = poll(&mut watched, Some(&patience)) {}
+        if watched[0].revents().is_empty() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        match protocol::receive(&channel) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(None),
+            received => received,
+        }
+    });
+    waiting.await.map_err(io::Error::other)?
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,44 @@
+//! How commands run and end.
+
+use haft_sandbox::{How, Profile};
+
+use crate::setting::{Place, read};
+
+#[tokio::test]
+async fn a_command_runs_in_each_profile_and_tells_its_code_and_directory() {
+    let place = Place::new();
+    for profile in [Place::readonly(), place.workspace(), Profile::Full] {
+        let outcome = place
+            .run(&profile, "echo out; echo err >&2; cd /usr; (exit 3)")
+            .await;
+        assert_eq!(outcome.text, "out\nerr\n", "{profile:?}");
+        assert_eq!(outcome.ended.how, How::Exited(3));
+        assert_eq!(outcome.ended.cwd.as_deref(), Some("/usr".as_ref()));
+        assert_eq!(outcome.ended.left, 0);
+    }
+    place.sandbox.close().await;
+}
+
+#[tokio::test]
+async fn only_what_the_profile_names_is_written() {
+    let place = Place::new();
+    std::fs::write(place.path("outside"), "old").unwrap();
+    let outside = place.path("outside");
+    let outside = outside.display();
+    let line = format!("echo new > {outside}; echo new > inside; chmod 777 {outside}");
+    let outcome = place.run(&Place::readonly(), &line).await;
+    assert!(
+        outcome.text.contains("Read-only file system"),
+        "{}",
+        outcome.text
+    );
+    assert_eq!(read(place.path("project/inside")), None);
+    let outcome = place.run(&place.workspace(), &line).await;
+    assert!(
+        outcome.text.contains("Read-only file system"),
+        "{}",
+        outcome.text
+    );
+    assert_eq!(read(place.path("project/inside")).as_deref(), Some("new\n"));
+    assert_eq!(read(place.path("outside")).as_deref(), Some("old"));
+}

@@ -1,0 +1,103 @@
+//! A place to run commands in.
+
+use std::{
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use haft_sandbox::{Ended, Line, Mechanism, Network, Profile, Reading, Sandbox, Setup, Workspace};
+use tempfile::TempDir;
+use tokio::{io::AsyncReadExt, time::timeout};
+
+/// Long enough for any machine; nothing is measured by it.
+pub(crate) const LONG: Duration = Duration::from_secs(60);
+
+pub(crate) struct Place {
+    pub(crate) dir: TempDir,
+    pub(crate) sandbox: Sandbox,
+}
+
+/// What came of a command.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) ended: Ended,
+    pub(crate) text: String,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self::with(Mechanism::Namespaces)
+    }
+
+    pub(crate) fn with(best: Mechanism) -> Self {
+        let dir = tempfile::Builder::new()
+            .prefix("sandbox-")
+            .tempdir()
+            .unwrap();
+        fs::create_dir(dir.path().join("project")).unwrap();
+        let env = ["PATH", "HOME"]
+            .into_iter()
+            .filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
+        let env: Vec<_> = env.collect();
+        let sandbox = Sandbox::new(Setup {
+            program: env!("CARGO_BIN_EXE_haft-keeper").into(),
+            shell: "/bin/bash".into(),
+            environment: Arc::new(move |_| env.clone()),
+            scratch: dir.path().join("scratch"),
+            snapshot: None,
+            gate: None,
+            best,
+        });
+        Self { dir, sandbox }
+    }
+
+    /// The directory that may be changed.
+    pub(crate) fn project(&self) -> PathBuf {
+        fs::canonicalize(self.dir.path()).unwrap().join("project")
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub(crate) fn readonly() -> Profile {
+        Profile::ReadOnly(Reading::default())
+    }
+
+    pub(crate) fn workspace(&self) -> Profile {
+        Profile::Workspace(Workspace {
+            writable: vec![self.project()],
+            protected: Vec::new(),
+            hidden: Vec::new(),
+            network: Network::Open,
+        })
+    }
+
+    pub(crate) async fn run(&self, profile: &Profile, text: &str) -> Outcome {
+        let line = Line {
+            text: text.to_owned(),
+            cwd: self.project(),
+            sourced: None,
+        };
+        let mut running = self.sandbox.start(profile, line).await.unwrap();
+        let mut bytes = Vec::new();
+        let read = timeout(LONG, running.output.read_to_end(&mut bytes)).await;
+        read.expect("the output does not end").unwrap();
+        let ended = timeout(LONG, running.exited())
+            .await
+            .expect("it does not end");
+        timeout(LONG, running.gone()).await.expect("it is not gone");
+        Outcome {
+            ended,
+            text: String::from_utf8_lossy(&bytes).into_owned(),
+        }
+    }
+}
+
+/// What a file holds, if it is there.
+pub(crate) fn read(path: impl AsRef<Path>) -> Option<String> {
+    fs::read_to_string(path).ok()
+}
