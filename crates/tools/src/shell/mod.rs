@@ -14,6 +14,11 @@ mod limits;
     not(test),
     expect(dead_code, reason = "the tool that uses it is not here yet")
 )]
+mod meaning;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "the tool that uses it is not here yet")
+)]
 mod ports;
 #[cfg_attr(
     not(test),
