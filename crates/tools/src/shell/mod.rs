@@ -25,3 +25,8 @@ mod ports;
     expect(dead_code, reason = "the tool that uses it is not here yet")
 )]
 mod text;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "the tool that uses it is not here yet")
+)]
+mod waiting;
