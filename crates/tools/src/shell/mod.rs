@@ -24,6 +24,11 @@ mod ports;
     not(test),
     expect(dead_code, reason = "the tool that uses it is not here yet")
 )]
+mod refusal;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "the tool that uses it is not here yet")
+)]
 mod text;
 #[cfg_attr(
     not(test),
