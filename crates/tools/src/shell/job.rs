@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use haft_sandbox::{Ended, Output, Process, Running, Sandbox};
+use haft_sandbox::{Ended, How, Output, Process, Running, Sandbox};
 use tokio::{
     sync::{mpsc, oneshot, watch},
     time::timeout,
@@ -70,7 +70,8 @@ enum Order {
 
 impl Job {
     /// Takes charge of a command that was just started.
-    pub(crate) fn new(sandbox: Sandbox, running: Running, output: Output, capture: Capture) -> Self {
+    pub(crate) fn new(sandbox: Sandbox, mut running: Running, capture: Capture) -> Self {
+        let output = running.output.take();
         let (orders, received) = mpsc::unbounded_channel();
         let (told, stage) = watch::channel(Stage::Running);
         let flooded = Arc::<AtomicBool>::default();
@@ -108,7 +109,7 @@ impl Job {
         match reached.as_deref() {
             Ok(Stage::Exited(ended) | Stage::Gone(ended)) => ended.clone(),
             // The runtime is shutting down.
-            Ok(Stage::Running) | Err(_) => Ended::lost(),
+            Ok(Stage::Running) | Err(_) => lost(),
         }
     }
 
@@ -220,11 +221,20 @@ impl Driver {
                     ended = Some(how);
                 }
                 Event::Gone => {
-                    let how = ended.unwrap_or_else(Ended::lost);
+                    let how = ended.unwrap_or_else(lost);
                     self.stage.send_replace(Stage::Gone(how));
                     return;
                 }
             }
         }
+    }
+}
+
+/// Nobody can say how it ended.
+fn lost() -> Ended {
+    Ended {
+        how: How::Lost,
+        cwd: None,
+        left: 0,
     }
 }

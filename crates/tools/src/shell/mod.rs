@@ -7,7 +7,8 @@
 //! - `bash`, `task_output`, `task_stop`: the tools; `run` is one command from line to answer
 //! - `service`: what the commands of a session share; `tasks`: what runs in the background
 //! - `environment`, `profile`, `limits`: what a command gets
-//! - `answer`, `text`, `cwd`, `ports`: what is said of it afterwards
+//! - `answer`, `text`, `meaning`, `waiting`, `cwd`, `ports`: what is said of it afterwards
+//! - `refusal`: what the sandbox kept it from, which is then put to a person
 
 mod answer;
 mod bash;
@@ -16,14 +17,17 @@ mod cwd;
 mod environment;
 mod job;
 mod limits;
+mod meaning;
 mod ports;
 mod profile;
+mod refusal;
 mod run;
 mod service;
 mod task_output;
 mod task_stop;
 mod tasks;
 mod text;
+mod waiting;
 
 pub(crate) use bash::Bash;
 pub use service::{Shell, ShellProgram};

@@ -5,6 +5,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use haft_contract::{
     CallContext, Confined, Confinement, ContextPatch, ToolError, ToolOutput, Update,
 };
+use haft_sandbox::{Ended, How, Line, Profile};
 use haft_shell::Analysis;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 

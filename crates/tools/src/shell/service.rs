@@ -4,15 +4,16 @@ use std::{
     collections::{BTreeMap, HashMap},
     env,
     ffi::{OsStr, OsString},
+    fmt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use haft_contract::{CallId, Confinement, ToolError};
+use haft_sandbox::{Line, Mechanism, Network, PROXY_PORT, Profile, Sandbox, Setup};
 use tokio::sync::Notify;
 
 use super::{capture::Capture, environment, job::Job, tasks::Tasks};
-use haft_sandbox::{Line, Profile, Sandbox, Setup};
 
 /// The program that confines commands: one whose `main` starts with
 /// `haft_sandbox::child::run_if_asked()`. Without this service no command runs.
@@ -43,13 +44,48 @@ pub struct Shell {
 /// How many sandboxes are kept at hand.
 const MOST_STANDING: usize = 6;
 
-type Environment = Vec<(OsString, OsString)>;
-
-/// A sandbox, and the environment of its commands.
-#[derive(Debug)]
+/// A sandbox, and the settings of its commands.
 struct Standing {
     sandbox: Sandbox,
-    env: Environment,
+    settings: Settings,
+}
+
+impl fmt::Debug for Standing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Standing")
+    }
+}
+
+/// What settings say of the environment of commands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Settings {
+    env: Arc<BTreeMap<String, String>>,
+    withheld: Arc<[String]>,
+}
+
+impl Settings {
+    /// The whole environment of a command.
+    fn environment(&self, profile: &Profile) -> Vec<(OsString, OsString)> {
+        let taken_away = |name: &OsStr| {
+            let name = name.to_string_lossy();
+            self.env.get(&*name).is_some_and(String::is_empty)
+                || self.withheld.iter().any(|held| *held == name)
+        };
+        let own: Vec<_> = env::vars_os()
+            .filter(|(name, _)| !taken_away(name))
+            .collect();
+        let mut settings = BTreeMap::clone(&self.env);
+        settings.retain(|name, value| !value.is_empty() && !self.withheld.contains(name));
+        let proxied = matches!(profile, Profile::Workspace(workspace) if workspace.network == Network::Proxy);
+        let child = environment::child(&environment::Origin {
+            own: &own,
+            settings: &settings,
+            path: None,
+            profile,
+            proxy: proxied.then_some(PROXY_PORT),
+        });
+        child.into_iter().collect()
+    }
 }
 
 impl Shell {
@@ -112,47 +148,48 @@ impl Shell {
         line: Line,
         capture: Capture,
     ) -> Result<Arc<Job>, ToolError> {
-        let sandbox = self.sandbox(confinement, profile).await?;
-        let mut running = sandbox
+        let sandbox = self.sandbox(confinement).await?;
+        let running = sandbox
             .start(profile, line)
             .await
-            .map_err(|error| ToolError::Failed(error.to_string()))?;
-        let Some(output) = running.output.take() else {
-            return Err(ToolError::Failed("no output".to_owned()));
-        };
-        Ok(Arc::new(Job::new(sandbox, running, output, capture)))
+            .map_err(|error| ToolError::Failed(format!("The command was not run: {error}")))?;
+        if confinement.required && running.mechanism() == Mechanism::None {
+            // Dropping it ends it.
+        }
+        Ok(Arc::new(Job::new(sandbox, running, capture)))
     }
 
-    /// The sandbox for commands with this environment: made when the first of them comes.
-    async fn sandbox(
-        &self,
-        confinement: &Confinement,
-        profile: &Profile,
-    ) -> Result<Sandbox, ToolError> {
-        let env = environment(confinement, profile);
+    /// The sandbox for commands under these settings: made when the first of them comes.
+    async fn sandbox(&self, confinement: &Confinement) -> Result<Sandbox, ToolError> {
+        let settings = Settings {
+            env: Arc::clone(&confinement.env),
+            withheld: Arc::clone(&confinement.withheld),
+        };
         let mut standing = self.standing.lock().await;
-        if let Some(found) = standing.iter().find(|one| one.env == env) {
+        if let Some(found) = standing.iter().find(|one| one.settings == settings) {
             return Ok(found.sandbox.clone());
         }
         let program = self
             .program
             .clone()
             .ok_or(ToolError::Unavailable("a program that confines commands"))?;
+        let given = settings.clone();
         let sandbox = Sandbox::new(Setup {
             program,
             shell: bash(),
-            env: env.clone(),
-            full_env: env.clone(),
+            environment: Arc::new(move |profile| given.environment(profile)),
             scratch: self.folder.join("scratch"),
             snapshot: None,
+            gate: None,
+            best: Mechanism::Namespaces,
         });
-        // One a profile; more only where the settings change. What still runs keeps its own.
+        // Another one only where the settings change. What still runs keeps its own.
         standing.truncate(MOST_STANDING - 1);
         standing.insert(
             0,
             Standing {
                 sandbox: sandbox.clone(),
-                env,
+                settings,
             },
         );
         Ok(sandbox)
@@ -161,29 +198,6 @@ impl Shell {
     fn waiting(&self) -> MutexGuard<'_, HashMap<CallId, Arc<Notify>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The whole environment of a command.
-fn environment(confinement: &Confinement, profile: &Profile) -> Environment {
-    let given = &confinement.env;
-    let taken_away = |name: &OsStr| {
-        let name = name.to_string_lossy();
-        given.get(&*name).is_some_and(String::is_empty)
-            || confinement.withheld.iter().any(|held| *held == name)
-    };
-    let own: Environment = env::vars_os()
-        .filter(|(name, _)| !taken_away(name))
-        .collect();
-    let mut settings = BTreeMap::clone(given);
-    settings.retain(|_, value| !value.is_empty());
-    let child = environment::child(&environment::Origin {
-        own: &own,
-        settings: &settings,
-        path: None,
-        profile,
-        proxy: None,
-    });
-    child.into_iter().collect()
 }
 
 /// The shell that reads lines as we do.
