@@ -17,9 +17,12 @@ use super::{
     cwd::{self, Moved},
     job::{Cause, Job, Stage},
     limits::{self, Limits},
+    meaning::{self, Slow},
     ports, profile,
 
     tasks::NewTask,
+    text::Text,
+    waiting,
 };
 use crate::{blocking::blocking, words::counted};
 
@@ -29,6 +32,8 @@ const INTERRUPTED: &str = "[Request interrupted by user for tool use]";
 const PROGRESS: Duration = Duration::from_millis(250);
 /// How much of new output it tells, in bytes: the newest.
 const PROGRESS_TAIL: usize = 4 << 10;
+/// How much of the end tells whether it waits for input, in bytes.
+const WAITING_TAIL: usize = 2 << 10;
 /// How long a command may take to end by itself: when it is interrupted, and when its time is over.
 const INTERRUPT_GRACE: Duration = Duration::from_millis(50);
 const TIMEOUT_GRACE: Duration = Duration::from_secs(2);
@@ -138,15 +143,21 @@ impl Run<'_> {
                 let _ = timeout(INTERRUPT_ANSWER, over).await;
                 Ok(self.interrupted(&job))
             }
-            Waited::TimedOut(after) if self.may_go_on() => self.moved(job, Some(after)).await,
             Waited::TimedOut(after) => {
+                let why = match meaning::when_slow(&self.input.command) {
+                    Slow::Background if self.backgrounds() => {
+                        return self.moved(job, Some(after)).await;
+                    }
+                    Slow::Background => None,
+                    Slow::Kill(why) => Some(why),
+                };
                 job.kill(Cause::TimedOut(after), TIMEOUT_GRACE);
                 let over = async {
                     job.gone().await;
                     job.capture.closed().await;
                 };
                 let _ = timeout(TIMEOUT_GRACE + Duration::from_secs(2), over).await;
-                Ok(self.timed_out(&job, after))
+                Ok(self.timed_out(&job, after, why))
             }
             Waited::Wished => self.moved(job, None).await,
         }
@@ -183,15 +194,6 @@ impl Run<'_> {
         }
     }
 
-    /// May it go on in the background when its time is over?
-    fn may_go_on(&self) -> bool {
-        let parts = &self.analysis.parts;
-        let waits = parts.first().and_then(|part| part.base_name()) == Some("sleep");
-        let git = parts.iter().any(|part| part.base_name() == Some("git"));
-        let readable = self.analysis.unreadable.is_none();
-        readable && !waits && !git && self.backgrounds()
-    }
-
     /// Is there a background at all?
     fn backgrounds(&self) -> bool {
         let off = variable(
@@ -207,18 +209,19 @@ impl Run<'_> {
         let code = match ended.how {
             How::Exited(code) => code,
             How::Killed(signal) => 128 + signal,
-            How::Lost => -1,
+            How::Lost => return Err(lost(&job, self.limits.failed_output)),
         };
-        let meaning: Option<String> = None;
+        let meaning = meaning::meaning(&self.input.command, code);
         if job.cause() == Some(Cause::Flood) {
             answer.failed = true;
             answer.first = Some("Killed: it printed more than 5 GB.".to_owned());
-        } else if code != 0 && meaning.is_none() {
+        } else if meaning.failed {
             answer.failed = true;
             answer.first = Some(format!("Exit code {code}"));
-        }
-        if let Some(meaning) = meaning {
-            answer.field("returnCodeInterpretation", meaning);
+            answer.notes.extend(meaning.text.map(|text| format!("({text})")));
+            answer.notes.extend(waits(&job));
+        } else if let Some(text) = meaning.text {
+            answer.field("returnCodeInterpretation", text);
         }
         let body = match answer.failed {
             true => answer::of_failure(&job.capture, self.limits.failed_output),
@@ -315,12 +318,16 @@ impl Run<'_> {
         answer.with(answer::of_failure(&job.capture, self.limits.failed_output))
     }
 
-    fn timed_out(&self, job: &Job, after: Duration) -> ToolOutput {
+    fn timed_out(&self, job: &Job, after: Duration, why: Option<&str>) -> ToolOutput {
         let mut answer = self.answer();
         answer.failed = true;
         let time = limits::format(after);
         answer.first = Some(format!("Command timed out after {time}"));
         answer.field("timedOutAfterMs", milliseconds(after));
+        if let Some(why) = why {
+            answer.note(format!("It was killed and not moved to the background: {why}."));
+        }
+        answer.notes.extend(waits(job));
         answer.with(answer::of_failure(&job.capture, self.limits.failed_output))
     }
 
@@ -420,6 +427,23 @@ impl Run<'_> {
         }
         answer
     }
+}
+
+/// Its sandbox was ended from outside, and it with it.
+fn lost(job: &Job, limit: usize) -> ToolError {
+    let said = answer::of_failure(&job.capture, limit).text;
+    ToolError::Failed(format!(
+        "The command was ended from outside; how far it got is not known. What it printed:\n{said}"
+    ))
+}
+
+/// What to do about a command that waits for somebody to type, if it seems to.
+fn waits(job: &Job) -> Option<String> {
+    let mut text = Text::default();
+    text.push(&job.capture.end(WAITING_TAIL));
+    let mut tail = text.take();
+    tail.push_str(text.unfinished());
+    waiting::hint(&tail)
 }
 
 fn milliseconds(time: Duration) -> u64 {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use haft_contract::{CallId, Confinement, ToolError};
-use haft_sandbox::{Line, Mechanism, Network, PROXY_PORT, Profile, Sandbox, Setup};
+use haft_sandbox::{Line, Mechanism, Network, PROXY_PORT, Profile, Sandbox, SandboxError, Setup};
 use tokio::sync::Notify;
 
 use super::{capture::Capture, environment, job::Job, tasks::Tasks};
@@ -123,8 +123,8 @@ impl Shell {
     /// Where an output goes that is too long to be shown.
     pub(crate) fn place(&self, call: CallId, attempt: u32) -> PathBuf {
         let name = match attempt {
-            0 => format!("bash-{call}.txt"),
-            again => format!("bash-{call}-{again}.txt"),
+            0 => format!("bash_{call}.txt"),
+            again => format!("bash_{call}_{again}.txt"),
         };
         self.folder.join("tool-results").join(name)
     }
@@ -149,13 +149,18 @@ impl Shell {
         capture: Capture,
     ) -> Result<Arc<Job>, ToolError> {
         let sandbox = self.sandbox(confinement).await?;
-        let running = sandbox
-            .start(profile, line)
-            .await
-            .map_err(|error| ToolError::Failed(format!("The command was not run: {error}")))?;
-        if confinement.required && running.mechanism() == Mechanism::None {
-            // Dropping it ends it.
+        let not_run = |why: String| ToolError::Failed(format!("The command was not run: {why}"));
+        let failed = |error: SandboxError| not_run(error.to_string());
+        let mechanism = sandbox.prepare(profile).await.map_err(failed)?;
+        let confined = *profile == Profile::Full || mechanism < Mechanism::Reduced;
+        if confinement.required && !confined {
+            let why: Vec<String> = sandbox.failures().await.into_iter().map(|(_, why)| why).collect();
+            return Err(not_run(format!(
+                "the settings want it confined, and that cannot be done here: {}",
+                why.join("; ")
+            )));
         }
+        let running = sandbox.start(profile, line).await.map_err(failed)?;
         Ok(Arc::new(Job::new(sandbox, running, capture)))
     }
 

@@ -18,7 +18,7 @@ async fn a_task_is_started_asked_and_announced() {
     let id = heard.task();
     assert_eq!(
         terminal.masked(&heard.ok()),
-        "Started background task bash_1; output file: [session]/tool-results/bash-[id].txt"
+        "Started background task bash_1; output file: [session]/tool-results/bash_[id].txt"
     );
     let info = terminal.over(&id).await;
     assert_eq!((info.status, info.exit_code), (TaskStatus::Failed, Some(5)));

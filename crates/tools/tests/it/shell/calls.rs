@@ -77,7 +77,7 @@ async fn vector_23_a_long_command_goes_on_in_the_background() {
         text,
         format!(
             "The command did not complete within its 1s timeout and was moved to the background: \
-             task {id}; output file: [session]/tool-results/bash-[id].txt\n\
+             task {id}; output file: [session]/tool-results/bash_[id].txt\n\
              Output so far (6 bytes):\nbegun"
         )
     );
