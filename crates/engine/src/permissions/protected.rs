@@ -14,7 +14,7 @@ const DIRECTORIES: [&str; 9] = [
     ".claude",
 ];
 
-const FILES: [&str; 38] = [
+const FILES: [&str; 37] = [
     ".gitconfig",
     ".gitmodules",
     ".bashrc",
@@ -52,7 +52,6 @@ const FILES: [&str; 38] = [
     "pyrightconfig.json",
     ".mcp.json",
     ".claude.json",
-    ".git",
 ];
 
 /// Is this one of them? Names are compared without case, since some disks do.
@@ -64,13 +63,14 @@ pub fn is_protected(path: &Path) -> bool {
             _ => None,
         })
         .collect();
-    let Some((file, directories)) = names.split_last() else {
-        return false;
-    };
-    if FILES.contains(&file.as_str()) {
+    if names
+        .last()
+        .is_some_and(|file| FILES.contains(&file.as_str()))
+    {
         return true;
     }
-    directories.iter().enumerate().any(|(at, name)| {
+    // The directory itself too: whoever puts another in its place writes all of it.
+    names.iter().enumerate().any(|(at, name)| {
         let next = names.get(at + 1).map(String::as_str);
         match name.as_str() {
             ".claude" => next != Some("worktrees"),
@@ -82,7 +82,7 @@ pub fn is_protected(path: &Path) -> bool {
 
 /// The name as a disk that ignores case sees it: by way of capitals, since some letters have two
 /// small forms.
-fn folded(name: &str) -> String {
+pub(super) fn folded(name: &str) -> String {
     name.to_uppercase().to_lowercase()
 }
 
@@ -155,6 +155,10 @@ mod tests {
             ("/p/.GIT/config", true),
             ("/p/.git", true),
             ("/p/.claude/settings.json", true),
+            ("/p/.claude", true),
+            ("/p/.vscode", true),
+            ("/h/.config/git", true),
+            ("/h/.config", false),
             ("/p/.claude/worktrees/x/a.rs", false),
             ("/h/.config/git/config", true),
             ("/h/.config/other/config", false),
