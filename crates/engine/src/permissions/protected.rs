@@ -1,6 +1,9 @@
 //! Files that decide what other programs run. A write to one is never waved through as an edit.
 
-use std::path::{Component, Path, PathBuf};
+use std::{
+    ffi::OsStr,
+    path::{Component, Path, PathBuf},
+};
 
 const DIRECTORIES: [&str; 9] = [
     ".git",
@@ -78,6 +81,17 @@ pub fn is_protected(path: &Path) -> bool {
             name => DIRECTORIES.contains(&name),
         }
     })
+}
+
+/// May a path that ends in this name be one of them, unless one above it is? Cheap, for looking
+/// through many.
+pub(super) fn is_telling(name: &OsStr) -> bool {
+    let bytes = name.as_encoded_bytes();
+    let plain = || FILES.iter().filter(|file| !file.starts_with('.'));
+    bytes.first() == Some(&b'.')
+        || !bytes.is_ascii()
+        || name.eq_ignore_ascii_case("git")
+        || plain().any(|file| name.eq_ignore_ascii_case(file))
 }
 
 /// The name as a disk that ignores case sees it: by way of capitals, since some letters have two
@@ -174,6 +188,19 @@ mod tests {
             assert_eq!(is_protected(Path::new(path)), expected, "{path}");
         }
     }
+
+    #[test]
+    fn the_names_of_control_files_are_telling() {
+        for name in FILES
+            .iter()
+            .chain(&DIRECTORIES)
+            .chain(&["git", "LEFTHOOK.yml"])
+        {
+            assert!(is_telling(OsStr::new(name)), "{name}");
+        }
+        assert!(!is_telling(OsStr::new("main.rs")));
+    }
+
     #[test]
     fn stores_of_keys_are_known_whatever_their_case() {
         let cases = [

@@ -1,8 +1,8 @@
 //! Which files a command may change, and which it may not even read.
 //!
 //! What the kernel is told are paths, so patterns are looked up in the directories they speak of.
-//! That look is bounded: in a tree of more directories than [`MOST_DIRECTORIES`] the farthest are
-//! left out. What is there is kept as it is; what a command makes is judged when it has ended.
+//! That look is bounded: in a tree of more than [`MOST_DIRECTORIES`] directories the farthest are left
+//! out. What is there is kept as it is; what a command makes is judged when it has ended.
 
 use std::{
     collections::VecDeque,
@@ -17,7 +17,7 @@ use haft_shell::How;
 use super::{
     super::{
         Facts, Policy,
-        protected::is_protected,
+        protected::{is_protected, is_telling},
         rules::{Content, List, PathPattern},
         shell_facts::{Access, ShellFacts, Where},
     },
@@ -26,7 +26,10 @@ use super::{
 use crate::{resolve, settings::files};
 
 /// So many directories are looked through.
-const MOST_DIRECTORIES: usize = 2_000;
+const MOST_DIRECTORIES: usize = 1_000;
+
+/// And so many files.
+const MOST_FILES: usize = 50_000;
 
 /// So many paths are named one by one in the place of the directory that holds them.
 const MOST_NEIGHBOURS: usize = 128;
@@ -79,7 +82,7 @@ pub(super) fn of(policy: &Policy, facts: &Facts, confined: Confined) -> Paths {
     }
     protected.extend(neighbours);
     protected.extend(look.locked.iter().cloned());
-    writable.retain(|path| !look.locked.iter().any(|locked| path.starts_with(locked)));
+    writable.retain(|path| !protected.iter().any(|kept| path.starts_with(kept)));
     let writable = outermost(writable);
     let below = |path: &PathBuf| writable.iter().any(|root| path.starts_with(root));
     protected.retain(below);
@@ -320,6 +323,8 @@ impl<'a> Look<'a> {
         for path in writable {
             if is_git(&path) {
                 self.control.extend(control::of_git(&path));
+            } else if control::is_control_folder(&path) {
+                self.control.push(path);
             } else if path.is_dir() {
                 near.push_back((path, true));
             }
@@ -339,14 +344,15 @@ impl<'a> Look<'a> {
             }
         }
         let mut far = VecDeque::new();
-        let mut looked = 0;
+        let (mut looked, mut seen) = (0, 0);
         while let Some((directory, controls)) = near.pop_front().or_else(|| far.pop_front()) {
             looked += 1;
-            if looked > MOST_DIRECTORIES {
+            if looked > MOST_DIRECTORIES || seen > MOST_FILES {
                 tracing::debug!(directory = %directory.display(), "not looked at any more");
                 return;
             }
             for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
+                seen += 1;
                 let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
                 let path = entry.path();
                 if self.finds(&path, is_dir, controls) || !is_dir {
@@ -377,14 +383,16 @@ impl<'a> Look<'a> {
             self.locked.push(resolve::real(path));
             return true;
         }
-        if !controls {
+        if !controls || !path.file_name().is_some_and(is_telling) {
             return false;
         }
         if is_git(path) {
             self.control.extend(control::of_git(path));
             return true;
         }
-        if is_dir && control::is_control_folder(path) {
+        // What is above has been looked at already.
+        let name = name_below(path);
+        if is_dir && control::is_control_folder(&name) {
             // Worktrees in a folder of settings are places to work in.
             let worktrees = path.join("worktrees");
             match around(path, &[&worktrees]) {
@@ -396,7 +404,7 @@ impl<'a> Look<'a> {
             }
             return false;
         }
-        let is_control = control::is_control_file(path);
+        let is_control = control::is_control_file(&name);
         if is_control {
             self.control.push(resolve::real(path));
         }
@@ -414,6 +422,13 @@ impl<'a> Look<'a> {
         let hidden = hidden.flat_map(|path| but_for(path.clone(), allowed()));
         outermost(hidden.collect())
     }
+}
+
+/// The name with that of the directory it is in.
+fn name_below(path: &Path) -> PathBuf {
+    let directory = path.parent().and_then(Path::file_name);
+    let names = directory.into_iter().chain(path.file_name());
+    names.collect()
 }
 
 fn is_git(path: &Path) -> bool {
