@@ -117,8 +117,9 @@ impl Excluded {
 impl Sandbox {
     /// What was asked for that this machine cannot do, in words.
     pub fn missing(&self) -> Option<&'static str> {
-        (self.enabled == Some(true) && !self.available)
-            .then_some("sandbox.enabled is set, but commands cannot be confined on this machine")
+        (self.enabled == Some(true) && !self.available).then_some(
+            "sandbox.enabled asks for commands to be confined, which cannot be done here",
+        )
     }
 
     /// Takes over what is stricter in another one. `whole`: the other says everything there is, so
