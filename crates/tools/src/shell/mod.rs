@@ -29,6 +29,11 @@ mod refusal;
     not(test),
     expect(dead_code, reason = "the tool that uses it is not here yet")
 )]
+mod snapshot;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "the tool that uses it is not here yet")
+)]
 mod text;
 #[cfg_attr(
     not(test),
