@@ -12,7 +12,7 @@ use std::{
 };
 
 use haft_shell::{
-    Place, Verdict, analyze,
+    Arg, Place, Verdict, analyze,
     ast::{Kind, PartKind, Script, Word},
     commands::is_known,
     syntax::parse,
@@ -262,7 +262,8 @@ fn takes_words(value: &str) -> bool {
         matches!(word.parts.as_slice(), [part]
             if !part.quoted && part.kind == PartKind::Text("x".to_owned()))
     };
-    alone.items.len() == with_word.items.len()
+    !fewer.is_empty()
+        && alone.items.len() == with_word.items.len()
         && fewer.len() + 1 == more.len()
         && more.last().is_some_and(is_x)
 }
@@ -289,12 +290,15 @@ fn only_adds_options(name: &str, value: &str) -> bool {
         let [part] = analysis.parts.as_slice() else {
             return false;
         };
-        let own = part.argv.len() - operands.split_whitespace().count();
-        let is_option = |text: &str| text.starts_with('-');
-        let mut options = part.argv[1..own].iter();
+        let added = operands.split_whitespace().count();
+        let own = part.argv.len().checked_sub(added);
+        let Some([_, options @ ..]) = own.and_then(|own| part.argv.get(..own)) else {
+            return false;
+        };
+        let is_option = |arg: &Arg| arg.text().is_some_and(|text| text.starts_with('-'));
         if part.called() != Some(name)
             || !part.assignments.is_empty()
-            || !options.all(|arg| arg.text().is_some_and(is_option))
+            || !options.iter().all(is_option)
         {
             return false;
         }
@@ -348,6 +352,9 @@ mod tests {
             ("end", "echo hi;"),
             ("back", "echo \\"),
             ("sub", "(cd x)"),
+            ("from", "<file"),
+            (".", "<file"),
+            ("set-it", "A=1"),
             ("empty", ""),
             ("blank", " "),
             // They mean nothing, or what a name cannot hold.
