@@ -6,7 +6,7 @@
 //! # Layout
 //! - `bash`, `task_output`, `task_stop`: the tools; `run` is one command from line to answer
 //! - `service`: what the commands of a session share; `tasks`: what runs in the background
-//! - `environment`, `profile`, `limits`: what a command gets
+//! - `environment`, `snapshot`, `profile`, `limits`: what a command gets
 //! - `answer`, `text`, `meaning`, `waiting`, `cwd`, `ports`: what is said of it afterwards
 //! - `refusal`: what the sandbox kept it from, which is then put to a person
 
@@ -23,6 +23,7 @@ mod profile;
 mod refusal;
 mod run;
 mod service;
+mod snapshot;
 mod task_output;
 mod task_stop;
 mod tasks;
