@@ -31,7 +31,7 @@ pub(crate) struct Answer {
 }
 
 /// An output, short enough to be shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Body {
     /// The text.
     pub(crate) text: String,
@@ -158,8 +158,7 @@ pub(crate) fn of_failure(capture: &Capture, limit: usize) -> Body {
 fn inline(text: String) -> Body {
     Body {
         text,
-        image: None,
-        kept: None,
+        ..Body::default()
     }
 }
 
@@ -213,7 +212,10 @@ fn ends(captured: &Captured) -> Option<(String, String)> {
 /// Beginning and end together, at most `limit` characters, cut at line ends where one is near.
 fn joined(head: &str, tail: &str, captured: &Captured, limit: usize) -> String {
     let each = limit / 2;
-    let head_end = head.char_indices().nth(each).map_or(head.len(), |(at, _)| at);
+    let head_end = head
+        .char_indices()
+        .nth(each)
+        .map_or(head.len(), |(at, _)| at);
     let head = &head[..head_end];
     let head = match head.rfind('\n') {
         Some(at) if head.len() - at <= each / 5 => &head[..at],
@@ -238,7 +240,10 @@ fn joined(head: &str, tail: &str, captured: &Captured, limit: usize) -> String {
 
 /// Without the rest of a character that was cut in two at the start.
 fn whole_characters(bytes: &[u8]) -> &[u8] {
-    let start = bytes.iter().take(4).take_while(|byte| **byte & 0xc0 == 0x80);
+    let start = bytes
+        .iter()
+        .take(4)
+        .take_while(|byte| **byte & 0xc0 == 0x80);
     &bytes[start.count()..]
 }
 

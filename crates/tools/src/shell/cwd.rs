@@ -74,14 +74,50 @@ mod tests {
         let cases = [
             ("nowhere", Some(&project), &project, false, Moved::Nowhere),
             ("unknown", None, &project, false, Moved::Nowhere),
-            ("below", Some(&project.join("sub")), &project, false, to(&project.join("sub"))),
+            (
+                "below",
+                Some(&project.join("sub")),
+                &project,
+                false,
+                to(&project.join("sub")),
+            ),
             ("another", Some(&other), &project, false, to(&other)),
-            ("up again", Some(&project), &project.join("sub"), false, to(&project)),
+            (
+                "up again",
+                Some(&project),
+                &project.join("sub"),
+                false,
+                to(&project),
+            ),
             ("outside", Some(&root), &project, false, back()),
-            ("a name alike", Some(&root.join("project-2")), &project, false, back()),
-            ("removed", Some(&project.join("removed")), &project, false, back()),
-            ("kept there", Some(&project.join("sub")), &project, true, back()),
-            ("kept, at home", Some(&project), &project, true, Moved::Nowhere),
+            (
+                "a name alike",
+                Some(&root.join("project-2")),
+                &project,
+                false,
+                back(),
+            ),
+            (
+                "removed",
+                Some(&project.join("removed")),
+                &project,
+                false,
+                back(),
+            ),
+            (
+                "kept there",
+                Some(&project.join("sub")),
+                &project,
+                true,
+                back(),
+            ),
+            (
+                "kept, at home",
+                Some(&project),
+                &project,
+                true,
+                Moved::Nowhere,
+            ),
         ];
         for (what, left_in, cwd, fixed, expected) in cases {
             let moved = after(left_in.map(PathBuf::as_path), cwd, &directories, fixed);
@@ -89,7 +125,10 @@ mod tests {
         }
         // A session that knows its directory by a link keeps that name.
         let directories = [link.clone()];
-        assert_eq!(after(Some(&project), &link, &directories, false), Moved::Nowhere);
+        assert_eq!(
+            after(Some(&project), &link, &directories, false),
+            Moved::Nowhere
+        );
         assert_eq!(
             after(Some(&project.join("sub")), &link, &directories, false),
             Moved::To(link.join("sub"))

@@ -75,15 +75,17 @@ impl Job {
         let (orders, received) = mpsc::unbounded_channel();
         let (told, stage) = watch::channel(Stage::Running);
         let flooded = Arc::<AtomicBool>::default();
-        tokio::spawn(Driver {
-            _sandbox: sandbox,
-            running,
-            capture: capture.clone(),
-            orders: received,
-            stage: told,
-            flooded: Arc::clone(&flooded),
-        }
-        .drive(output));
+        tokio::spawn(
+            Driver {
+                _sandbox: sandbox,
+                running,
+                capture: capture.clone(),
+                orders: received,
+                stage: told,
+                flooded: Arc::clone(&flooded),
+            }
+            .drive(output),
+        );
         Self {
             capture,
             stage,
@@ -182,8 +184,7 @@ impl Driver {
             Gone,
         }
         let capture = self.capture.clone();
-        let mut filling =
-            tokio::spawn(async move { capture.fill(output, OUTPUT_LIMIT).await });
+        let mut filling = tokio::spawn(async move { capture.fill(output, OUTPUT_LIMIT).await });
         let mut filled = false;
         let mut ended: Option<Ended> = None;
         loop {

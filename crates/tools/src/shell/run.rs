@@ -11,7 +11,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use super::{
     Shell,
-    answer::{self, Answer},
+    answer::{self, Answer, Body},
     bash::{self, Input},
     capture::Capture,
     cwd::{self, Moved},
@@ -19,7 +19,6 @@ use super::{
     limits::{self, Limits},
     meaning::{self, Slow},
     ports, profile,
-
     tasks::NewTask,
     text::Text,
     waiting,
@@ -46,11 +45,9 @@ pub(crate) async fn run(input: &Input, cx: &CallContext) -> Result<ToolOutput, T
         return Err(ToolError::Cancelled);
     }
     let shell = cx.services.get::<Shell>()?;
-    let mut confinement = cx.permissions.confinement.clone();
-    let lifted = input.dangerously_disable_sandbox && confinement.may_be_lifted;
-    if lifted {
-        confinement.profile = Confined::Full;
-    }
+    let confinement = cx.permissions.confinement.clone();
+    // That it may is the engine's word, which also has asked the person.
+    let lifted = input.dangerously_disable_sandbox && confinement.profile == Confined::Full;
     let variables = confinement.env.clone();
     let limits = Limits::read(|name| variable(&variables, name));
     Run {
@@ -108,9 +105,8 @@ impl Run<'_> {
         profile: &Profile,
         attempt: u32,
     ) -> Result<Arc<Job>, ToolError> {
-        let set = |name: &str| {
-            variable(&confinement.env, name).filter(|value| !value.trim().is_empty())
-        };
+        let set =
+            |name: &str| variable(&confinement.env, name).filter(|value| !value.trim().is_empty());
         let line = Line {
             text: match set("CLAUDE_CODE_SHELL_PREFIX") {
                 Some(prefix) => format!("{prefix} {}", quoted(&self.input.command)),
@@ -218,16 +214,19 @@ impl Run<'_> {
         } else if meaning.failed {
             answer.failed = true;
             answer.first = Some(format!("Exit code {code}"));
-            answer.notes.extend(meaning.text.map(|text| format!("({text})")));
+            answer
+                .notes
+                .extend(meaning.text.map(|text| format!("({text})")));
             answer.notes.extend(waits(&job));
         } else if let Some(text) = meaning.text {
             answer.field("returnCodeInterpretation", text);
         }
+        let told = job.capture.total();
         let body = match answer.failed {
             true => answer::of_failure(&job.capture, self.limits.failed_output),
             false => answer::of_success(&job.capture, self.limits.output).await,
         };
-        self.left_running(&job, &mut answer).await;
+        self.left_running(&job, told, &mut answer).await;
         let moved = self.moved_to(ended, &mut answer).await?;
         let mut output = answer.with(body);
         output.patches.extend(moved);
@@ -235,7 +234,7 @@ impl Run<'_> {
     }
 
     /// What the command left running becomes a task; what only reads leaves nothing.
-    async fn left_running(&self, job: &Arc<Job>, answer: &mut Answer) {
+    async fn left_running(&self, job: &Arc<Job>, told: u64, answer: &mut Answer) {
         if matches!(job.stage(), Stage::Gone(_)) {
             return;
         }
@@ -266,7 +265,7 @@ impl Run<'_> {
             }
         };
         let what = format!("{}{more}{listening}", names.join(", "));
-        match self.task(job, limits::BACKGROUND).await {
+        match self.task(job, limits::BACKGROUND, told).await {
             Ok((id, path)) => {
                 answer.note(format!(
                     "Still running as background task {id}: {what}. Output file: {path}"
@@ -325,7 +324,9 @@ impl Run<'_> {
         answer.first = Some(format!("Command timed out after {time}"));
         answer.field("timedOutAfterMs", milliseconds(after));
         if let Some(why) = why {
-            answer.note(format!("It was killed and not moved to the background: {why}."));
+            answer.note(format!(
+                "It was killed and not moved to the background: {why}."
+            ));
         }
         answer.notes.extend(waits(job));
         answer.with(answer::of_failure(&job.capture, self.limits.failed_output))
@@ -334,7 +335,7 @@ impl Run<'_> {
     /// The answer to a command that was started as a background task.
     async fn in_background(&self, job: Arc<Job>) -> Result<ToolOutput, ToolError> {
         let lifetime = Limits::background(self.input.timeout);
-        let (id, path) = self.task(&job, lifetime).await.map_err(|error| {
+        let (id, path) = self.task(&job, lifetime, 0).await.map_err(|error| {
             ToolError::Failed(format!(
                 "The command was ended again: its output cannot be kept: {error}"
             ))
@@ -343,16 +344,15 @@ impl Run<'_> {
         answer.first = Some(format!("Started background task {id}; output file: {path}"));
         self.stays(&mut answer);
         answer.field("backgroundTaskId", id);
-        Ok(answer.with(answer::of_failure(
-            &Capture::new(PathBuf::new(), 0),
-            self.limits.failed_output,
-        )))
+        Ok(answer.with(Body::default()))
     }
 
     /// The answer to a command that goes on in the background.
     async fn moved(&self, job: Arc<Job>, after: Option<Duration>) -> Result<ToolOutput, ToolError> {
         let mut answer = self.answer();
-        let task = self.task(&job, limits::BACKGROUND).await;
+        let so_far = job.capture.total();
+        let body = answer::of_failure(&job.capture, self.limits.failed_output);
+        let task = self.task(&job, limits::BACKGROUND, so_far).await;
         let (id, path) = task.map_err(|error| {
             ToolError::Failed(format!(
                 "The command was ended: it should have gone on in the background, but its output \
@@ -362,26 +362,32 @@ impl Run<'_> {
         let why = match after {
             Some(after) => {
                 answer.field("timedOutAfterMs", milliseconds(after));
-                format!("did not complete within its {}s timeout and", after.as_secs_f64())
+                format!(
+                    "did not complete within its {}s timeout and",
+                    after.as_secs_f64()
+                )
             }
             None => {
                 answer.field("backgroundedByUser", true);
                 "was not waited for: the user".to_owned()
             }
         };
-        let verb = if after.is_some() { "was moved" } else { "moved it" };
+        let verb = if after.is_some() {
+            "was moved"
+        } else {
+            "moved it"
+        };
         answer.first = Some(format!(
             "The command {why} {verb} to the background: task {id}; output file: {path}"
         ));
         self.stays(&mut answer);
         answer.field("backgroundTaskId", id);
-        let so_far = job.capture.total();
         if so_far > 0 {
             answer.first = answer
                 .first
                 .map(|first| format!("{first}\nOutput so far ({}):", counted(so_far, "byte")));
         }
-        Ok(answer.with(answer::of_failure(&job.capture, self.limits.failed_output)))
+        Ok(answer.with(body))
     }
 
     /// A command in the background moves nobody.
@@ -396,11 +402,12 @@ impl Run<'_> {
         }
     }
 
-    /// Makes a task of it: its id, and where its output is.
+    /// Makes a task of it, whose output was told up to `read`: its id, and where its output is.
     async fn task(
         &self,
         job: &Arc<Job>,
         lifetime: Duration,
+        read: u64,
     ) -> Result<(String, String), ToolError> {
         let capture = job.capture.clone();
         let output_file = blocking(move || capture.keep())
@@ -415,7 +422,7 @@ impl Run<'_> {
             output_file,
             job: Arc::clone(job),
             lifetime,
-            read: job.capture.total(),
+            read,
         });
         Ok((id, path))
     }

@@ -76,7 +76,8 @@ impl Settings {
             .collect();
         let mut settings = BTreeMap::clone(&self.env);
         settings.retain(|name, value| !value.is_empty() && !self.withheld.contains(name));
-        let proxied = matches!(profile, Profile::Workspace(workspace) if workspace.network == Network::Proxy);
+        let proxied =
+            matches!(profile, Profile::Workspace(workspace) if workspace.network == Network::Proxy);
         let child = environment::child(&environment::Origin {
             own: &own,
             settings: &settings,
@@ -154,7 +155,12 @@ impl Shell {
         let mechanism = sandbox.prepare(profile).await.map_err(failed)?;
         let confined = *profile == Profile::Full || mechanism < Mechanism::Reduced;
         if confinement.required && !confined {
-            let why: Vec<String> = sandbox.failures().await.into_iter().map(|(_, why)| why).collect();
+            let why: Vec<String> = sandbox
+                .failures()
+                .await
+                .into_iter()
+                .map(|(_, why)| why)
+                .collect();
             return Err(not_run(format!(
                 "the settings want it confined, and that cannot be done here: {}",
                 why.join("; ")

@@ -77,7 +77,12 @@ impl Tool for TaskOutput {
     const NAME: &'static str = "TaskOutput";
 
     fn profile(&self) -> Profile {
-        let aliases = ["BashOutput", "AgentOutput", "AgentOutputTool", "BashOutputTool"];
+        let aliases = [
+            "BashOutput",
+            "AgentOutput",
+            "AgentOutputTool",
+            "BashOutputTool",
+        ];
         Profile {
             aliases: aliases.map(Into::into).into(),
             family: "shell".into(),
@@ -130,7 +135,10 @@ impl Tool for TaskOutput {
         let mut listening = Vec::new();
         if !matches!(job.stage(), Stage::Gone(_)) {
             let pids: Vec<u32> = job.processes().await.iter().map(|one| one.pid).collect();
-            listening = blocking(move || ports::listening(pids)).await?.into_iter().collect();
+            listening = blocking(move || ports::listening(pids))
+                .await?
+                .into_iter()
+                .collect();
         }
         let (tasks, asked) = (shell.tasks().clone(), id.clone());
         let news = blocking(move || tasks.news(&asked, MOST)).await?;
@@ -171,7 +179,10 @@ fn output(news: &News, status: &str, filter: Option<&Regex>, listening: &[u16]) 
         let ports: Vec<String> = listening.iter().map(u16::to_string).collect();
         lines.push(format!("<listening_on>{}</listening_on>", ports.join(", ")));
     }
-    lines.push(format!("<output_file>{}</output_file>", info.output_file.display()));
+    lines.push(format!(
+        "<output_file>{}</output_file>",
+        info.output_file.display()
+    ));
     if news.skipped > 0 {
         lines.push(format!(
             "<left_out>{} bytes before these; they are in the output file</left_out>",

@@ -196,7 +196,10 @@ impl Tasks {
         let (number, task) = kept.find_mut(id)?;
         let info = task.info(number);
         let captured = task.job.capture.captured();
-        let end = captured.file.as_ref().map_or(captured.total, |(_, end)| *end);
+        let end = captured
+            .file
+            .as_ref()
+            .map_or(captured.total, |(_, end)| *end);
         let from = task.read.max(end.saturating_sub(most as u64));
         let bytes = task.job.capture.read_at(from, most).unwrap_or_default();
         let skipped = from.saturating_sub(task.read);

@@ -22,7 +22,10 @@ async fn a_task_is_started_asked_and_announced() {
     );
     let info = terminal.over(&id).await;
     assert_eq!((info.status, info.exit_code), (TaskStatus::Failed, Some(5)));
-    assert_eq!(std::fs::read_to_string(&info.output_file).unwrap(), "one\ntwo\n");
+    assert_eq!(
+        std::fs::read_to_string(&info.output_file).unwrap(),
+        "one\ntwo\n"
+    );
     // The watcher may be a moment behind.
     let mut notices = Vec::new();
     while notices.is_empty() {
@@ -37,8 +40,14 @@ async fn a_task_is_started_asked_and_announced() {
     let heard = terminal.call("TaskOutput", json!({"task_id": id})).await;
     assert_eq!(heard.structured["exit_code"], 5);
     insta::assert_snapshot!(terminal.masked(&heard.ok()));
-    let text = terminal.call("TaskStop", json!({"task_id": id})).await.failed();
-    assert_eq!(text, "Task bash_1 is not running: it is failed (exit code 5).");
+    let text = terminal
+        .call("TaskStop", json!({"task_id": id}))
+        .await
+        .failed();
+    assert_eq!(
+        text,
+        "Task bash_1 is not running: it is failed (exit code 5)."
+    );
 }
 
 #[tokio::test]
@@ -53,12 +62,21 @@ async fn only_what_is_new_is_told_and_lines_can_be_picked() {
         text += &ask(json!({"bash_id": id, "block": false})).await.ok();
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert!(text.contains("apple") && text.contains("<retrieval_status>not_ready<"), "{text}");
+    assert!(
+        text.contains("apple") && text.contains("<retrieval_status>not_ready<"),
+        "{text}"
+    );
     let text = ask(json!({"task_id": id, "timeout": 50})).await.ok();
-    assert!(text.contains("<retrieval_status>timeout<") && text.contains("<output></output>"), "{text}");
+    assert!(
+        text.contains("<retrieval_status>timeout<") && text.contains("<output></output>"),
+        "{text}"
+    );
     std::fs::write(go, "").unwrap();
     let text = ask(json!({"task_id": id, "filter": "^ap"})).await.ok();
-    assert!(text.contains("<retrieval_status>success<") && text.contains("<status>completed<"), "{text}");
+    assert!(
+        text.contains("<retrieval_status>success<") && text.contains("<status>completed<"),
+        "{text}"
+    );
     assert!(text.contains("<output>\napricot\n</output>"), "{text}");
     let text = ask(json!({"task_id": id, "filter": "("})).await.failed();
     assert!(text.contains("`filter` is no regular expression"), "{text}");
@@ -67,7 +85,11 @@ async fn only_what_is_new_is_told_and_lines_can_be_picked() {
 #[tokio::test]
 async fn a_task_that_is_stopped_is_gone_with_all_it_started() {
     let terminal = Terminal::new();
-    let id = started(&terminal, "(trap '' TERM; while :; do command sleep 0.1; echo x >> tick; done) & wait").await;
+    let id = started(
+        &terminal,
+        "(trap '' TERM; while :; do command sleep 0.1; echo x >> tick; done) & wait",
+    )
+    .await;
     let tick = terminal.root().join("tick");
     while !tick.exists() {
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -87,30 +109,42 @@ async fn a_task_lives_no_longer_than_it_may() {
     let input = json!({"command": "command sleep 100", "run_in_background": true, "timeout": 500});
     let id = terminal.call("Bash", input).await.task();
     let info = terminal.over(&id).await;
-    assert_eq!(info.ended.as_deref(), Some("stopped: it ran longer than 500ms"));
+    assert_eq!(
+        info.ended.as_deref(),
+        Some("stopped: it ran longer than 500ms")
+    );
 }
 
 #[tokio::test]
 async fn what_a_command_leaves_running_becomes_a_task() {
     let terminal = Terminal::new();
     let started = Instant::now();
-    let command = "(echo ready; while :; do command sleep 0.1; done) & echo started";
+    let command = "(echo ready; while :; do command sleep 0.1; done) & touch x; echo started";
     let heard = terminal.bash(command).await;
     let id = heard.task();
     let text = heard.ok();
-    assert!(text.contains("Still running as background task bash_1: "), "{text}");
+    assert!(
+        text.contains("Still running as background task bash_1: "),
+        "{text}"
+    );
     assert!(started.elapsed() < Duration::from_secs(20));
     terminal.call("TaskStop", json!({"task_id": id})).await.ok();
     let info = terminal.over(&id).await;
     let kept = std::fs::read_to_string(info.output_file).unwrap();
-    assert!(kept.contains("started\n") && kept.contains("ready\n"), "{kept}");
+    assert!(
+        kept.contains("started\n") && kept.contains("ready\n"),
+        "{kept}"
+    );
 }
 
 #[tokio::test]
 async fn what_only_reads_leaves_nothing_running() {
     let terminal = Terminal::new();
     let text = terminal.bash("tail -f file.txt & echo started").await.ok();
-    assert!(text.contains("started") && !text.contains("background task"), "{text}");
+    assert!(
+        text.contains("started") && !text.contains("background task"),
+        "{text}"
+    );
     assert!(terminal.shell().tasks().list().is_empty());
 }
 
@@ -137,7 +171,11 @@ async fn a_command_can_be_sent_to_the_background_while_it_runs() {
 #[tokio::test]
 async fn a_session_that_ends_takes_its_tasks_along() {
     let terminal = Terminal::new();
-    started(&terminal, "while :; do command sleep 0.1; echo x >> tick; done").await;
+    started(
+        &terminal,
+        "while :; do command sleep 0.1; echo x >> tick; done",
+    )
+    .await;
     let tick = terminal.root().join("tick");
     while !tick.exists() {
         tokio::time::sleep(Duration::from_millis(20)).await;

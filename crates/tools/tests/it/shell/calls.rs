@@ -8,7 +8,10 @@ use super::Terminal;
 async fn vector_18_a_failure_begins_with_its_exit_code() {
     let terminal = Terminal::new();
     assert_eq!(terminal.bash("false").await.failed(), "Exit code 1");
-    let text = terminal.bash("echo out; echo err >&2; exit 3").await.failed();
+    let text = terminal
+        .bash("echo out; echo err >&2; exit 3")
+        .await
+        .failed();
     assert_eq!(text, "Exit code 3\nout\nerr");
 }
 
@@ -44,7 +47,10 @@ async fn a_session_can_be_kept_in_its_directory() {
 async fn vector_21_variables_do_not_carry_over() {
     let terminal = Terminal::new();
     assert_eq!(terminal.bash("export A=1; f() { :; }").await.ok(), "");
-    assert_eq!(terminal.bash("echo \"[$A]\"; type -t f").await.failed(), "Exit code 1\n[]");
+    assert_eq!(
+        terminal.bash("echo \"[$A]\"; type -t f").await.failed(),
+        "Exit code 1\n[]"
+    );
 }
 
 #[tokio::test]
@@ -88,7 +94,8 @@ async fn vector_23_a_long_command_goes_on_in_the_background() {
 #[tokio::test]
 async fn without_a_background_what_takes_too_long_is_killed() {
     let terminal = Terminal::with_env([("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "1")]);
-    let input = json!({"command": "echo begun; while :; do command sleep 0.1; done", "timeout": 1000});
+    let input =
+        json!({"command": "echo begun; while :; do command sleep 0.1; done", "timeout": 1000});
     let text = terminal.call("Bash", input).await.failed();
     assert_eq!(text, "Command timed out after 1s\nbegun");
 }
@@ -98,9 +105,15 @@ async fn vector_24_long_output_goes_to_a_file_and_of_a_failure_both_ends_are_sho
     let terminal = Terminal::new();
     let print = "for i in $(seq 1 10000); do echo \"line $i\"; done";
     let heard = terminal.bash(print).await;
-    let path = heard.structured["persistedOutputPath"].as_str().unwrap().to_owned();
+    let path = heard.structured["persistedOutputPath"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let text = heard.ok();
-    assert!(text.starts_with("Output too long to show: 98893 characters, 10000 lines."), "{text}");
+    assert!(
+        text.starts_with("Output too long to show: 98893 characters, 10000 lines."),
+        "{text}"
+    );
     assert!(text.contains(&path) && text.contains("line 1\n"), "{text}");
     assert!(text.ends_with("line 10000") && text.len() < 3000, "{text}");
     let kept = std::fs::read_to_string(&path).unwrap();
@@ -108,20 +121,42 @@ async fn vector_24_long_output_goes_to_a_file_and_of_a_failure_both_ends_are_sho
 
     let text = terminal.bash(&format!("{print}; exit 3")).await.failed();
     assert!(text.starts_with("Exit code 3\nline 1\n"), "{text}");
-    assert!(text.ends_with("line 10000") && text.len() < 10_200, "{text}");
-    assert!(text.contains(" characters truncated] ...") && !text.contains("tool-results"), "{text}");
+    assert!(
+        text.ends_with("line 10000") && text.len() < 10_200,
+        "{text}"
+    );
+    assert!(
+        text.contains(" characters truncated] ...") && !text.contains("tool-results"),
+        "{text}"
+    );
 }
 
 #[tokio::test]
 async fn vector_25_what_runs_is_listed_for_a_task_that_is_not_there() {
     let terminal = Terminal::new();
-    let text = terminal.call("TaskStop", json!({"task_id": "bash_9"})).await.failed();
-    assert_eq!(text, "There is no task \"bash_9\". No background task is running.");
-    let input = json!({"command": "command sleep 100", "run_in_background": true, "description": "Waits"});
+    let text = terminal
+        .call("TaskStop", json!({"task_id": "bash_9"}))
+        .await
+        .failed();
+    assert_eq!(
+        text,
+        "There is no task \"bash_9\". No background task is running."
+    );
+    let input =
+        json!({"command": "command sleep 100", "run_in_background": true, "description": "Waits"});
     let id = terminal.call("Bash", input).await.task();
-    let text = terminal.call("TaskStop", json!({"shell_id": "x"})).await.failed();
-    assert_eq!(text, "There is no task \"x\". Running background tasks:\nbash_1: Waits");
-    terminal.call("TaskStop", json!({"shell_id": id})).await.ok();
+    let text = terminal
+        .call("TaskStop", json!({"shell_id": "x"}))
+        .await
+        .failed();
+    assert_eq!(
+        text,
+        "There is no task \"x\". Running background tasks:\nbash_1: Waits"
+    );
+    terminal
+        .call("TaskStop", json!({"shell_id": id}))
+        .await
+        .ok();
 }
 
 #[tokio::test]
@@ -148,14 +183,23 @@ async fn an_interrupt_ends_a_command_and_what_it_said_is_told() {
     let (heard, interrupted) = tokio::join!(call, interrupt);
     assert!(interrupted.elapsed() < Duration::from_secs(3));
     assert_eq!(heard.structured["interrupted"], true);
-    assert_eq!(heard.failed(), "[Request interrupted by user for tool use]\nbegun");
+    assert_eq!(
+        heard.failed(),
+        "[Request interrupted by user for tool use]\nbegun"
+    );
 }
 
 #[tokio::test]
 async fn input_is_empty_and_there_is_no_terminal() {
     let terminal = Terminal::new();
-    assert_eq!(terminal.bash("cat; read x || echo nothing").await.ok(), "nothing");
-    assert_eq!(terminal.bash("tty").await.failed(), "Exit code 1\nnot a tty");
+    assert_eq!(
+        terminal.bash("cat; read x || echo nothing").await.ok(),
+        "nothing"
+    );
+    assert_eq!(
+        terminal.bash("tty").await.failed(),
+        "Exit code 1\nnot a tty"
+    );
     let text = terminal.bash("echo x > /dev/tty").await.failed();
     assert!(text.contains("No such device"), "{text}");
 }
