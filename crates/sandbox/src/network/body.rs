@@ -138,7 +138,8 @@ mod tests {
     async fn a_body_ends_where_it_says() {
         let chunks = b"3\r\nabc\r\nA;x=\"y\"\r\n0123456789\r\n0\r\nTrailer: x\r\n\r\nGET /";
         let written: &[u8] = b"3\r\nabc\r\na\r\n0123456789\r\n0\r\n\r\n";
-        let cases: [(Body, &[u8], &[u8], &[u8]); 5] = [
+        type Bytes = &'static [u8];
+        let cases: [(Body, Bytes, Bytes, Bytes); 5] = [
             (Body::Empty, b"GET /", b"", b"GET /"),
             (Body::Length(3), b"abcGET /", b"abc", b"GET /"),
             (Body::Chunked, chunks, written, b"GET /"),
