@@ -61,8 +61,8 @@ pub(super) async fn serve(
     let end = match (writer.write_all(&bytes).await, opened) {
         (Err(_), _) => End::Broken,
         (Ok(()), Err(_)) => End::Whole,
-        (Ok(()), Ok(mut server)) => {
-            tunnel::join(&mut reader, writer, &mut server, dialer.limits.silence).await
+        (Ok(()), Ok(server)) => {
+            tunnel::join(&mut reader, writer, server, dialer.limits.silence).await
         }
     };
     end.close(&mut reader, writer).await;

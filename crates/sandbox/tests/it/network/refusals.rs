@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use haft_sandbox::network::{ByRules, Limits};
 
-use super::rig::{Rig, Server, rules};
+use super::rig::{Closed, Rig, rules};
 
 #[tokio::test]
 async fn a_refusal_says_who_why_and_what_would_allow_it() {
-    let closed = Server::new().await.port;
+    let held = Closed::new();
+    let closed = held.port;
     let allowed = [
         "a.com".to_owned(),
         "inside.com".to_owned(),

@@ -12,7 +12,7 @@ use haft_sandbox::network::{
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
     sync::mpsc,
 };
 
@@ -144,6 +144,24 @@ impl Server {
 
     pub(super) async fn accept(&self) -> TcpStream {
         self.listener.accept().await.unwrap().0
+    }
+}
+
+/// A port at which nobody listens, and nobody else will.
+pub(super) struct Closed {
+    _bound: TcpSocket,
+    pub(super) port: u16,
+}
+
+impl Closed {
+    pub(super) fn new() -> Self {
+        let bound = TcpSocket::new_v4().unwrap();
+        bound.bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let port = bound.local_addr().unwrap().port();
+        Self {
+            _bound: bound,
+            port,
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::rig::{Rig, Server, expect, read_all};
+use super::rig::{Closed, Rig, Server, expect, read_all};
 
 const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
 const SUCCEEDED: &[u8] = &[5, 0, 0, 1, 0, 0, 0, 0, 0, 0];
@@ -174,7 +174,8 @@ async fn replied(rig: &Rig, bytes: &[u8]) -> Vec<u8> {
 
 #[tokio::test]
 async fn socks_says_why_not() {
-    let closed = Server::new().await.port;
+    let held = Closed::new();
+    let closed = held.port;
     let rules = ["allowed.com", "nowhere.com", &format!("127.0.0.1:{closed}")];
     let rig = Rig::new(&rules, &[("allowed.com", &[&["10.0.0.1"]])]);
     let cases: [(&str, Vec<u8>, u8); 8] = [
