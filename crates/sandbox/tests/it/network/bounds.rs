@@ -61,11 +61,17 @@ async fn a_head_may_not_be_too_long() {
 async fn an_answer_to_a_long_request_is_not_lost() {
     let rig = Rig::new(&[], &[]);
     let mut client = rig.connect().await;
-    let head = "POST http://evil.com/ HTTP/1.1\r\nContent-Length: 1000000\r\n\r\n";
+    // More than the sockets hold, so that it must be read.
+    let body = vec![b'a'; 30_000_000];
+    let head = format!(
+        "POST http://evil.com/ HTTP/1.1\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
     client.write_all(head.as_bytes()).await.unwrap();
-    client.write_all(&vec![b'a'; 1_000_000]).await.unwrap();
+    client.write_all(&body).await.unwrap();
     client.shutdown().await.unwrap();
-    let answer = read_all(&mut client).await;
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).await.unwrap();
     assert!(
         answer.ends_with("`WebFetch(domain:evil.com)`.\n"),
         "{answer}"
