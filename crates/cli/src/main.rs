@@ -42,6 +42,7 @@ fn run() -> anyhow::Result<Exit> {
         Command::Tools(tools) => wire::block_on(modes::tools::run(args.session, tools)),
         Command::Undo(undo) => modes::undo::run(&args.session, &undo),
         Command::Permissions(asked) => modes::permissions::run(&args.session, asked),
+        Command::Doctor { json } => modes::doctor::run(&args.session, json),
         Command::Completions { shell } => modes::completions::run(shell),
     }
 }

@@ -3,6 +3,7 @@
 use std::{
     env,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use anyhow::Context;
@@ -10,7 +11,7 @@ use haft::{
     PermissionMode,
     engine::{
         hooks::Hooks,
-        permissions::{Bases, KeepRules, Rules, Scope},
+        permissions::{Bases, KeepRules, Rules, Sandbox, Scope},
         settings::{Flags, LocalRules, Places, Problem, Settings, Trust, files},
     },
 };
@@ -28,6 +29,7 @@ pub(crate) struct Permitted {
     pub(crate) directories: Vec<PathBuf>,
     pub(crate) mode: PermissionMode,
     pub(crate) hooks: Hooks,
+    pub(crate) sandbox: Sandbox,
 }
 
 /// The directory to work in.
@@ -72,6 +74,13 @@ pub(crate) fn load(session: &Session, cwd: &Path) -> anyhow::Result<Permitted> {
         }
     }
     let hooks = hooks(&mut settings);
+    let env = settings.env();
+    let hooks = hooks.with_env(env.clone());
+    let sandbox = Sandbox {
+        available: can_confine(),
+        env: Arc::new(env),
+        ..settings.sandbox()
+    };
     let from_files = settings.default_mode();
     if session.permission_mode == Some(Mode::Auto) {
         settings.problems.push(Problem {
@@ -105,6 +114,7 @@ pub(crate) fn load(session: &Session, cwd: &Path) -> anyhow::Result<Permitted> {
         directories,
         mode,
         hooks,
+        sandbox,
     })
 }
 
@@ -120,7 +130,13 @@ fn hooks(settings: &mut Settings) -> Hooks {
         handlers.extend(read);
         settings.problems.extend(problems);
     }
-    Hooks::new(handlers, &settings.places.cwd).with_env(settings.env())
+    Hooks::new(handlers, &settings.places.cwd)
+}
+
+/// Can commands be confined on this machine? Nothing in this build does it, so that none is let
+/// through because of it.
+pub(crate) fn can_confine() -> bool {
+    false
 }
 
 /// Tells a person what was wrong with the settings, and what was left out.

@@ -23,6 +23,11 @@ pub(crate) async fn session(flags: &Session) -> anyhow::Result<Haft> {
     let cwd = settings::cwd(flags)?;
     let permitted = settings::load(flags, &cwd)?;
     settings::report(&permitted.settings);
+    if let Some(missing) = permitted.sandbox.missing() {
+        show::complain(&format!(
+            "haft: {missing}: each is asked about as if it were not set"
+        ));
+    }
     let local = LocalRules {
         file: permitted.settings.local_file(),
     };
@@ -30,6 +35,7 @@ pub(crate) async fn session(flags: &Session) -> anyhow::Result<Haft> {
         .permission_mode(permitted.mode)
         .rules(permitted.rules)
         .hooks(permitted.hooks)
+        .sandbox(permitted.sandbox)
         .home(&permitted.settings.places.home)
         .keeper(Arc::new(Keeper(local)))
         .watch(Watch::new(permitted.settings.places, permitted.flags))

@@ -11,7 +11,7 @@ use crate::resolve;
 const WILD: [char; 4] = ['*', '?', '[', '\\'];
 
 /// A path pattern, bound to the directory it starts from.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathPattern {
     anchor: Anchor,
     /// From the directory as it is called, and from where that really is.
@@ -25,9 +25,21 @@ struct Start {
     matcher: Gitignore,
     /// The one path it names, if it holds no wildcard.
     names: Option<PathBuf>,
+    /// The one path it covers with everything below, if it holds no wildcard but `/**` at its end.
+    whole: Option<PathBuf>,
     /// Everything it covers is below this directory.
     stem: PathBuf,
+    /// As it is written.
+    pattern: String,
 }
+
+impl PartialEq for Start {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.base, &self.pattern) == (&other.base, &other.pattern)
+    }
+}
+
+impl Eq for Start {}
 
 /// How the pattern is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,6 +115,18 @@ impl PathPattern {
             .any(|start| start.names.as_deref() == Some(path))
     }
 
+    /// The paths that it covers with everything below and beside which it covers nothing; `None` if
+    /// it takes a look at what is there to know.
+    pub fn wholes(&self) -> Option<Vec<PathBuf>> {
+        let wholes = self.starts.iter().map(|start| start.whole.clone());
+        wholes.collect()
+    }
+
+    /// Directories outside of which it covers nothing.
+    pub fn stems(&self) -> impl Iterator<Item = &Path> {
+        self.starts.iter().map(|start| start.stem.as_path())
+    }
+
     /// It is written as an absolute path or from the home directory.
     pub fn is_absolute(&self) -> bool {
         matches!(self.anchor, Anchor::Root | Anchor::Home)
@@ -111,9 +135,16 @@ impl PathPattern {
 
 impl Start {
     fn new(base: PathBuf, pattern: &str) -> Result<Self, String> {
-        let has_wildcard = pattern.contains(WILD);
-        let names = (!has_wildcard && pattern.starts_with('/'))
-            .then(|| base.join(pattern.trim_start_matches('/').trim_end_matches('/')));
+        let literally = |pattern: &str| {
+            let literal = !pattern.contains(WILD) && pattern.starts_with('/');
+            literal.then(|| base.join(pattern.trim_matches('/')))
+        };
+        let names = literally(pattern);
+        let whole = match pattern.strip_suffix("/**") {
+            Some("") => Some(base.clone()),
+            Some(directory) => literally(directory),
+            None => names.clone(),
+        };
         let mut builder = GitignoreBuilder::new(&base);
         builder
             .add_line(None, pattern)
@@ -125,7 +156,9 @@ impl Start {
         Ok(Self {
             matcher,
             names,
+            whole,
             stem: base.join(stem(pattern)),
+            pattern: pattern.to_owned(),
             base,
         })
     }

@@ -1,0 +1,437 @@
+//! Which files a command may change, and which it may not even read.
+//!
+//! What the kernel is told are paths, so patterns are looked up in the directories they speak of.
+//! That look is bounded: in a tree of more than [`MOST_DIRECTORIES`] directories the farthest are left
+//! out. What is there is kept as it is; what a command makes is judged when it has ended.
+
+use std::{
+    collections::VecDeque,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use haft_contract::{Confined, ControlFiles};
+use haft_shell::How;
+
+use super::{
+    super::{
+        Facts, Policy,
+        protected::{is_protected, is_telling},
+        rules::{Content, List, PathPattern},
+        shell_facts::{Access, ShellFacts, Where},
+    },
+    control,
+};
+use crate::{resolve, settings::files};
+
+/// So many directories are looked through.
+const MOST_DIRECTORIES: usize = 1_000;
+
+/// And so many files.
+const MOST_FILES: usize = 50_000;
+
+/// So many paths are named one by one in the place of the directory that holds them.
+const MOST_NEIGHBOURS: usize = 128;
+
+/// Directories of other people's code: many, and what they say is not obeyed where they lie.
+const INSTALLED: [&str; 4] = ["node_modules", "target", ".venv", "venv"];
+
+/// Which files a command may change, and which it may not even read. Real paths.
+#[derive(Debug, Default)]
+pub(super) struct Paths {
+    pub(super) writable: Vec<PathBuf>,
+    pub(super) protected: Vec<PathBuf>,
+    pub(super) hidden: Vec<PathBuf>,
+    pub(super) control: ControlFiles,
+}
+
+/// Looks them up for a call that may run.
+pub(super) fn of(policy: &Policy, facts: &Facts, confined: Confined) -> Paths {
+    let sandbox = &policy.sandbox;
+    let hiding = patterns(policy, "Read", &sandbox.deny_read);
+    if confined == Confined::ReadOnly {
+        let mut look = Look::new(hiding, Vec::new());
+        look.walk(Vec::new(), policy);
+        return Paths {
+            hidden: look.hidden(&sandbox.allow_read),
+            ..Paths::default()
+        };
+    }
+    if sandbox.files_open {
+        return Paths {
+            writable: vec![PathBuf::from("/")],
+            ..Paths::default()
+        };
+    }
+    let granted = granted(policy, facts);
+    let mut writable = permanent(policy);
+    let mut neighbours = Vec::new();
+    for one in &granted {
+        grant(&one.path, &granted, &mut writable, &mut neighbours);
+    }
+    let mut look = Look::new(hiding, patterns(policy, "Edit", &sandbox.deny_write));
+    look.walk(writable.clone(), policy);
+    let hidden = look.hidden(&sandbox.allow_read);
+    let mut protected = Vec::new();
+    for path in look.control {
+        if !granted.iter().any(|one| one.reaches(&path)) {
+            let inside = granted.iter().map(|one| one.path.as_path());
+            protected.extend(but_for(path, inside));
+        }
+    }
+    protected.extend(neighbours);
+    protected.extend(look.locked.iter().cloned());
+    writable.retain(|path| !protected.iter().any(|kept| path.starts_with(kept)));
+    let writable = outermost(writable);
+    let below = |path: &PathBuf| writable.iter().any(|root| path.starts_with(root));
+    protected.retain(below);
+    Paths {
+        protected: outermost(protected),
+        control: made(policy, granted),
+        writable,
+        hidden,
+    }
+}
+
+/// The patterns of deny rules for a tool, and those of the settings.
+fn patterns<'a>(policy: &'a Policy, tool: &str, own: &'a [PathPattern]) -> Vec<&'a PathPattern> {
+    let rules = policy.rules.of(List::Deny);
+    let rules = rules.filter(|rule| rule.tool.is(tool));
+    rules
+        .filter_map(|rule| match &rule.content {
+            Content::Path(pattern) => Some(&**pattern),
+            _ => None,
+        })
+        .chain(own)
+        .collect()
+}
+
+/// What every command of the session may change.
+fn permanent(policy: &Policy) -> Vec<PathBuf> {
+    let mut writable = policy.roots.clone();
+    let allowed = policy.sandbox.allow_write.iter();
+    writable.extend(
+        allowed
+            .map(|path| resolve::real(path))
+            .filter(|path| path.exists()),
+    );
+    for rule in policy.rules.of(List::Allow) {
+        if let Content::Path(pattern) = &rule.content
+            && rule.tool.is("Edit")
+            && rule.source.scope.is_users()
+            && pattern.is_absolute()
+        {
+            let wholes = pattern.wholes().unwrap_or_default();
+            let wholes = wholes.into_iter().filter(|path| path.exists());
+            // A rule for a folder does not answer for control files in it.
+            writable.extend(wholes.filter(|path| !control::is_control_folder(path)));
+        }
+    }
+    // A linked worktree keeps what it commits in the checkout it belongs to.
+    let linked = policy
+        .roots
+        .iter()
+        .filter_map(|root| files::main_checkout(root));
+    writable.extend(linked.map(|main| resolve::real(&main.join(".git"))));
+    writable
+}
+
+/// A path that this very call was permitted to write.
+struct Granted {
+    path: PathBuf,
+    /// With everything below it: it goes away, or it is itself one that is asked about.
+    whole: bool,
+}
+
+impl Granted {
+    /// Was the change of this path permitted with it?
+    fn reaches(&self, path: &Path) -> bool {
+        self.path == path || (self.whole && path.starts_with(&self.path))
+    }
+}
+
+/// What this very call was permitted to write, as far as its line says where.
+fn granted(policy: &Policy, facts: &Facts) -> Vec<Granted> {
+    let one = |path: &Path, removed: bool| Granted {
+        path: path.to_path_buf(),
+        whole: removed || is_protected(path),
+    };
+    let writes = facts.writes.iter();
+    let mut granted: Vec<Granted> = writes.map(|touched| one(&touched.real, false)).collect();
+    let shell = facts.shell.iter().flat_map(ShellFacts::parts);
+    for path in shell.flat_map(|(_, _, paths)| paths) {
+        let Access::Write(how) = path.access else {
+            continue;
+        };
+        match &path.place {
+            Where::Known(places) => {
+                let removed = how == How::Removal;
+                granted.extend(places.iter().map(|touched| one(&touched.real, removed)));
+            }
+            // A pattern: its directory, unless that is more than anybody means.
+            Where::Below(Some(places)) => {
+                let wide = |path: &Path| {
+                    policy.home.as_deref() == Some(path)
+                        || path.parent().is_none()
+                        || policy.is_inside(path)
+                };
+                let places = places.iter().map(|touched| &touched.real);
+                let places = places.filter(|path| !wide(path));
+                granted.extend(places.map(|path| one(path, false)));
+            }
+            Where::Below(None) => {}
+        }
+    }
+    granted
+}
+
+/// Makes a path writable that lies outside. To make, replace or remove a file takes its directory;
+/// what else is in there stays as it is.
+fn grant(
+    path: &Path,
+    granted: &[Granted],
+    writable: &mut Vec<PathBuf>,
+    neighbours: &mut Vec<PathBuf>,
+) {
+    if writable.iter().any(|root| path.starts_with(root)) {
+        return;
+    }
+    let directory = path.ancestors().skip(1).find(|above| above.is_dir());
+    match directory {
+        Some(directory) if !path.is_dir() && directory.parent().is_some() => {
+            let granted = granted.iter().map(|one| &one.path);
+            let keep: Vec<&Path> = writable
+                .iter()
+                .chain(granted)
+                .map(PathBuf::as_path)
+                .collect();
+            match around(directory, &keep) {
+                Some(others) => {
+                    neighbours.extend(others);
+                    writable.push(directory.to_path_buf());
+                }
+                None => writable.push(path.to_path_buf()),
+            }
+        }
+        _ => writable.push(path.to_path_buf()),
+    }
+}
+
+/// Everything in a directory but these paths and what is below them. `None`: it is too much to be
+/// named.
+fn around(directory: &Path, keep: &[&Path]) -> Option<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut waiting = vec![directory.to_path_buf()];
+    while let Some(directory) = waiting.pop() {
+        for entry in fs::read_dir(&directory).ok()? {
+            let path = entry.ok()?.path();
+            if keep.iter().any(|kept| path.starts_with(kept)) {
+                continue;
+            }
+            if keep.iter().any(|kept| kept.starts_with(&path)) {
+                waiting.push(path);
+            } else {
+                found.push(path);
+            }
+            if found.len() > MOST_NEIGHBOURS {
+                return None;
+            }
+        }
+    }
+    Some(found)
+}
+
+/// The path; or, where some of these lie in it, everything in it but them.
+fn but_for<'a>(path: PathBuf, these: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
+    let inside: Vec<&Path> = these.filter(|one| one.starts_with(&path)).collect();
+    if inside.is_empty() {
+        return vec![path];
+    }
+    // Rather too much than too little.
+    around(&path, &inside).unwrap_or_else(|| vec![path])
+}
+
+/// The paths without those that are below another one.
+fn outermost(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
+    paths.sort_unstable();
+    paths.dedup();
+    let mut outermost: Vec<PathBuf> = Vec::new();
+    for path in paths {
+        // By components, what is below a path comes right behind it.
+        let known = outermost.last().is_some_and(|last| path.starts_with(last));
+        if !known {
+            outermost.push(path);
+        }
+    }
+    outermost
+}
+
+/// Files that a command may not have made.
+fn made(policy: &Policy, granted: Vec<Granted>) -> ControlFiles {
+    let roots = policy.roots.clone();
+    let sandbox = Arc::clone(&policy.sandbox);
+    ControlFiles::when(move |path| {
+        let locked = sandbox
+            .deny_write
+            .iter()
+            .any(|pattern| pattern.covers(path));
+        let permitted = granted.iter().any(|one| one.reaches(path));
+        locked || (!permitted && control::is_planted(path, &roots))
+    })
+}
+
+/// A look at what is there.
+struct Look<'a> {
+    hiding: Vec<&'a PathPattern>,
+    locking: Vec<&'a PathPattern>,
+    hidden: Vec<PathBuf>,
+    locked: Vec<PathBuf>,
+    control: Vec<PathBuf>,
+}
+
+impl<'a> Look<'a> {
+    /// Takes what names its paths by itself; the patterns are left.
+    fn new(hiding: Vec<&'a PathPattern>, locking: Vec<&'a PathPattern>) -> Self {
+        let mut look = Self {
+            hiding,
+            locking,
+            hidden: Vec::new(),
+            locked: Vec::new(),
+            control: Vec::new(),
+        };
+        for (patterns, found) in [
+            (&mut look.hiding, &mut look.hidden),
+            (&mut look.locking, &mut look.locked),
+        ] {
+            patterns.retain(|pattern| match pattern.wholes() {
+                Some(wholes) => {
+                    let there = wholes.iter().filter(|path| path.exists());
+                    found.extend(there.map(|path| resolve::real(path)));
+                    false
+                }
+                None => true,
+            });
+        }
+        look
+    }
+
+    /// Looks through these directories for control files, and where patterns are left also through
+    /// the directories they speak of.
+    fn walk(&mut self, writable: Vec<PathBuf>, policy: &Policy) {
+        let mut near = VecDeque::new();
+        for path in writable {
+            if is_git(&path) {
+                self.control.extend(control::of_git(&path));
+            } else if control::is_control_folder(&path) {
+                self.control.push(path);
+            } else if path.is_dir() {
+                near.push_back((path, true));
+            }
+        }
+        for root in &policy.roots {
+            if !self.hiding.is_empty() && !near.iter().any(|(path, _)| root.starts_with(path)) {
+                near.push_back((root.clone(), false));
+            }
+        }
+        for stem in self.hiding.iter().flat_map(|pattern| pattern.stems()) {
+            let wide = stem.parent().is_none() || policy.home.as_deref() == Some(stem);
+            let known = near
+                .iter()
+                .any(|(path, _)| path.starts_with(stem) || stem.starts_with(path));
+            if !wide && !known {
+                near.push_back((stem.to_path_buf(), false));
+            }
+        }
+        let mut far = VecDeque::new();
+        let (mut looked, mut seen) = (0, 0);
+        while let Some((directory, controls)) = near.pop_front().or_else(|| far.pop_front()) {
+            looked += 1;
+            if looked > MOST_DIRECTORIES || seen > MOST_FILES {
+                tracing::debug!(directory = %directory.display(), "not looked at any more");
+                return;
+            }
+            for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
+                seen += 1;
+                let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+                let path = entry.path();
+                if self.finds(&path, is_dir, controls) || !is_dir {
+                    continue;
+                }
+                let name = entry.file_name();
+                if !INSTALLED.iter().any(|installed| name == *installed) {
+                    near.push_back((path, controls));
+                } else if !self.hiding.is_empty() {
+                    far.push_back((path, false));
+                }
+            }
+        }
+    }
+
+    /// Notes what the path is, if anything; then what is below it need not be looked at.
+    fn finds(&mut self, path: &Path, is_dir: bool, controls: bool) -> bool {
+        let covers = |patterns: &[&PathPattern]| {
+            patterns
+                .iter()
+                .any(|pattern| pattern.covers(path) || (is_dir && pattern.covers_all_below(path)))
+        };
+        if covers(&self.hiding) {
+            self.hidden.push(resolve::real(path));
+            return true;
+        }
+        if covers(&self.locking) {
+            self.locked.push(resolve::real(path));
+            return true;
+        }
+        if !controls || !path.file_name().is_some_and(is_telling) {
+            return false;
+        }
+        if is_git(path) {
+            self.control.extend(control::of_git(path));
+            return true;
+        }
+        // What is above has been looked at already.
+        let name = name_below(path);
+        if is_dir && control::is_control_folder(&name) {
+            // Worktrees in a folder of settings are places to work in.
+            let worktrees = path.join("worktrees");
+            match around(path, &[&worktrees]) {
+                Some(others) if worktrees.is_dir() => self.control.extend(others),
+                _ => {
+                    self.control.push(path.to_path_buf());
+                    return true;
+                }
+            }
+            return false;
+        }
+        let is_control = control::is_control_file(&name);
+        if is_control {
+            self.control.push(resolve::real(path));
+        }
+        is_control
+    }
+
+    /// What may not be read, but for what may.
+    fn hidden(&self, allowed: &[PathBuf]) -> Vec<PathBuf> {
+        let allowed: Vec<PathBuf> = allowed.iter().map(|path| resolve::real(path)).collect();
+        let allowed = || allowed.iter().map(PathBuf::as_path);
+        let hidden = self
+            .hidden
+            .iter()
+            .filter(|path| !allowed().any(|one| path.starts_with(one)));
+        let hidden = hidden.flat_map(|path| but_for(path.clone(), allowed()));
+        outermost(hidden.collect())
+    }
+}
+
+/// The name with that of the directory it is in.
+fn name_below(path: &Path) -> PathBuf {
+    let directory = path.parent().and_then(Path::file_name);
+    let names = directory.into_iter().chain(path.file_name());
+    names.collect()
+}
+
+fn is_git(path: &Path) -> bool {
+    let name = path.file_name();
+    name.is_some_and(|name| name.eq_ignore_ascii_case(".git"))
+}
