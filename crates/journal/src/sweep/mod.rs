@@ -17,7 +17,8 @@ mod rank;
 pub(crate) mod shelf;
 mod walk;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
@@ -32,7 +33,7 @@ use crate::stamp::now_ns;
 use crate::ticket::Ticket;
 use crate::undo::{Left, State, Swept, Undone, now};
 use compare::Comparison;
-use shelf::{Budget, Filled};
+use shelf::{Budget, Filled, Kept};
 use walk::{TooMuch, grouped};
 
 /// Where a command may change files.
@@ -187,7 +188,7 @@ impl Journal {
                     deadline: Instant::now().checked_add(limits.keep),
                 };
                 let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
-                match shelf.fill(&history.shelf(), &tree, budget) {
+                match shelf.fill(&tree, budget, &|| history.nameless()) {
                     Ok(filled) => {
                         std::thread::sleep(compare::until_certain(&tree));
                         Ok(Seen {
@@ -227,6 +228,11 @@ impl Journal {
             return changed;
         };
         let roots = before.area.roots.clone();
+        let filled = before
+            .seen
+            .as_ref()
+            .map(|seen| seen.filled.contents.clone());
+        let contents = filled.unwrap_or_default();
         let compared = self.compare(before, is_control, &mut changed);
         let (swept, left) = compared.unwrap_or_else(|why| {
             let left = roots.into_iter().map(|path| Left {
@@ -243,7 +249,15 @@ impl Journal {
         if swept.is_empty() && left.is_empty() {
             return changed;
         }
-        match history.observe(ticket, about, swept, left) {
+        let by_hash: HashMap<&str, &Kept> = contents
+            .values()
+            .map(|kept| (kept.hash.as_str(), &**kept))
+            .collect();
+        let kept_content = |hash: &str| match by_hash.get(hash) {
+            Some(kept) => kept.content(),
+            None => Err(io::ErrorKind::NotFound.into()),
+        };
+        match history.observe(ticket, about, swept, left, &kept_content) {
             Ok(unit) => changed.unit = Some(unit),
             Err(error) => changed.uncovered = Some(error.to_string()),
         }

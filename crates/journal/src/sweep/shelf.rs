@@ -1,31 +1,34 @@
 //! Contents as they are before a command, kept as long as the session lives.
 //!
-//! Each is in a file named by its hash, in a folder beside those that records name; a command that
-//! changes something moves what it needs over there. What has been kept once is known by its stamp,
-//! so that the second command only looks. A lock on the folder says that the session lives; without
-//! one, whoever tidies up removes it.
+//! All are in a few files without a name, one for each thread that copies, so that thousands of small
+//! ones cost little, and nothing is left of them when the process ends, however it ends. A command
+//! that changes something has what it needs copied to where records name it. What has been kept once
+//! is known by its stamp: the second command only looks.
 
-use std::collections::{HashMap, HashSet};
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::OFlags;
 
 use super::rank::Rank;
-use super::walk::{Kind, Tree};
+use super::walk::{Kind, Listing, Tree};
 use crate::commit::Attributes;
 use crate::open::open_real;
 use crate::stamp::{ContentHash, Stamp, now_ns};
 
-const LOCK: &str = "lock";
-/// Smaller files are copied as fast as cloned.
-const WORTH_CLONING: u64 = 64 << 10;
-const PIECE: usize = 256 << 10;
+/// Larger files go from file to file without passing through here, if the system can; where the file
+/// system shares blocks, none is copied.
+const LARGE: u64 = 64 << 10;
+/// Where blocks begin that could be shared.
+const BLOCK: u64 = 4096;
+/// So much is collected before it is written.
+const COLLECTED: usize = 1 << 20;
 
 /// A file whose content is on the shelf.
 #[derive(Debug, Clone)]
@@ -36,8 +39,23 @@ pub(crate) struct Kept {
     pub(crate) extended: Vec<(Vec<u8>, Vec<u8>)>,
     /// Any later change must show in the stamp.
     certain: bool,
+    pack: Arc<File>,
+    offset: u64,
 }
 
+impl Kept {
+    /// The content, as long as it is what the hash says.
+    pub(crate) fn content(&self) -> io::Result<Vec<u8>> {
+        let mut content = vec![0; usize::try_from(self.stamp.size).unwrap_or(usize::MAX)];
+        self.pack.read_exact_at(&mut content, self.offset)?;
+        if ContentHash::of(&content).to_string() != self.hash {
+            return Err(io::Error::other("it is damaged"));
+        }
+        Ok(content)
+    }
+}
+
+/// Device and inode.
 pub(crate) type Object = (u64, u64);
 
 /// All that is kept, by object.
@@ -54,7 +72,7 @@ pub(crate) struct Budget {
 #[derive(Debug, Default)]
 pub(crate) struct Shelf {
     contents: Arc<Contents>,
-    lock: Option<(PathBuf, File)>,
+    packs: Vec<Pack>,
 }
 
 /// What [`Shelf::fill`] has kept, and why not the rest.
@@ -73,53 +91,41 @@ struct Wanted {
 }
 
 impl Shelf {
-    /// Keeps the contents of all files in the tree, as far as the budget goes.
+    /// Keeps the contents of all files in the tree, as far as the budget goes. `new_pack` makes a
+    /// file without a name.
     pub(crate) fn fill(
         &mut self,
-        folder: &Path,
         tree: &Tree,
         budget: Budget,
+        new_pack: &dyn Fn() -> io::Result<File>,
     ) -> io::Result<Filled> {
-        self.open(folder)?;
-        let mut contents = Contents::new();
-        let mut wanted = Vec::new();
-        let mut bytes = 0;
-        for (path, stamp, rank) in files(tree) {
-            let object = (stamp.device, stamp.inode);
-            let known = self.contents.get(&object);
-            match known.filter(|kept| kept.certain && kept.stamp.is_same(stamp)) {
-                // Hard links are counted once.
-                Some(kept) => {
-                    if contents.insert(object, kept.clone()).is_none() {
-                        bytes += stamp.size;
-                    }
-                }
-                None => wanted.push(Wanted {
-                    rank: rank(&path),
-                    path,
-                    stamp: stamp.clone(),
-                }),
-            }
+        let held: u64 = self.packs.iter().map(|pack| pack.end).sum();
+        if held > budget.bytes.saturating_mul(2) {
+            // Mostly what is no longer needed: begin anew.
+            *self = Self::default();
         }
-        // Small ones first: more files for the same room.
-        wanted.sort_unstable_by(|a, b| {
-            (a.rank, a.stamp.size, &a.path).cmp(&(b.rank, b.stamp.size, &b.path))
-        });
+        let (mut contents, wanted, bytes) = self.known(tree);
+        let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(4));
+        let threads = threads.min(wanted.len() / 64 + 1);
+        while self.packs.len() < threads && !wanted.is_empty() {
+            self.packs.push(Pack::new(new_pack()?));
+        }
         let copier = Copier {
-            folder,
+            wanted: &wanted,
             budget,
             next: AtomicUsize::new(0),
             bytes: AtomicU64::new(bytes),
-            number: AtomicU64::new(0),
-            cannot_clone: AtomicBool::new(false),
             done: Mutex::default(),
         };
-        let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(4));
         std::thread::scope(|scope| {
-            for _ in 1..threads.min(wanted.len() / 64 + 1) {
-                scope.spawn(|| copier.work(&wanted));
+            let mut packs = self.packs.iter_mut().take(threads);
+            let own = packs.next();
+            for pack in packs {
+                scope.spawn(|| copier.work(pack));
             }
-            copier.work(&wanted);
+            if let Some(pack) = own {
+                copier.work(pack);
+            }
         });
         let done = copier
             .done
@@ -137,7 +143,7 @@ impl Shelf {
                 }
             }
         }
-        self.replace(folder, contents);
+        self.contents = Arc::new(contents);
         Ok(Filled {
             contents: self.contents.clone(),
             unkept,
@@ -145,118 +151,180 @@ impl Shelf {
         })
     }
 
-    fn open(&mut self, folder: &Path) -> io::Result<()> {
-        if self
-            .lock
-            .as_ref()
-            .is_some_and(|(path, _)| path == folder && path.exists())
-        {
-            return Ok(());
+    /// What of the tree is kept already, what is not, in order of preference, and how much the first is.
+    fn known(&self, tree: &Tree) -> (Contents, Vec<Wanted>, u64) {
+        let mut contents = Contents::with_capacity(self.contents.len());
+        let mut wanted = Vec::new();
+        let mut bytes = 0;
+        let mut add = |stamp: &Stamp, path: &dyn Fn() -> PathBuf, listing: Option<&Listing>| {
+            let object = (stamp.device, stamp.inode);
+            let known = self.contents.get(&object);
+            if let Some(kept) = known.filter(|kept| kept.certain && kept.stamp.is_same(stamp)) {
+                // Hard links are counted once.
+                if contents.insert(object, kept.clone()).is_none() {
+                    bytes += stamp.size;
+                }
+                return;
+            }
+            let path = path();
+            let rank = match listing {
+                Some(listing) => listing.rank.of_file(&path, listing.ignores.as_deref()),
+                None => Rank::Named,
+            };
+            wanted.push(Wanted {
+                rank,
+                path,
+                stamp: stamp.clone(),
+            });
+        };
+        for (path, entry) in &tree.points {
+            if let Some(entry) = entry.as_ref().filter(|entry| entry.kind() == Kind::File) {
+                add(&entry.stamp, &|| path.clone(), None);
+            }
         }
-        self.contents = Arc::default();
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder)?;
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(folder.join(LOCK))?;
-        // Where someone works in the folder above: searches do not look in here.
-        fs::write(folder.join(".ignore"), "*\n")?;
-        // Some network file systems have no locks.
-        let _ = flock(&file, FlockOperation::NonBlockingLockShared);
-        self.lock = Some((folder.to_path_buf(), file));
+        for (directory, listing) in &tree.listings {
+            for entry in listing
+                .entries
+                .iter()
+                .filter(|one| one.kind() == Kind::File)
+            {
+                add(&entry.stamp, &|| directory.join(&entry.name), Some(listing));
+            }
+        }
+        // Small ones first: more files for the same room. One object once, by its best name.
+        wanted.sort_unstable_by(|a, b| {
+            (a.rank, a.stamp.size, &a.path).cmp(&(b.rank, b.stamp.size, &b.path))
+        });
+        let mut seen = std::collections::HashSet::new();
+        wanted
+            .retain(|one| one.stamp.links == 1 || seen.insert((one.stamp.device, one.stamp.inode)));
+        (contents, wanted, bytes)
+    }
+}
+
+/// A file of contents, one after another.
+#[derive(Debug)]
+struct Pack {
+    file: Arc<File>,
+    end: u64,
+    /// What belongs to the end and is not yet written.
+    collected: Vec<u8>,
+}
+
+impl Pack {
+    fn new(file: File) -> Self {
+        Self {
+            file: Arc::new(file),
+            end: 0,
+            collected: Vec::new(),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.write_all_at(&self.collected, self.end)?;
+        self.end += self.collected.len() as u64;
+        self.collected.clear();
         Ok(())
     }
 
-    /// Contents that neither the next command nor a running one needs are removed.
-    fn replace(&mut self, folder: &Path, contents: Contents) {
-        let old = std::mem::replace(&mut self.contents, Arc::new(contents));
-        if Arc::strong_count(&old) > 1 {
-            return;
+    /// Gives where it begins, and its hash.
+    fn add(&mut self, file: &File, size: u64) -> io::Result<(u64, String)> {
+        if size >= LARGE {
+            self.flush()?;
+            let start = self.end.next_multiple_of(BLOCK);
+            if copy_inside(file, &self.file, start, size) {
+                self.end = start + size;
+                return Ok((start, self.hash(start, size)?));
+            }
         }
-        let needed: HashSet<&str> = self.contents.values().map(|kept| &*kept.hash).collect();
-        for kept in old.values().filter(|kept| !needed.contains(&*kept.hash)) {
-            let _ = fs::remove_file(folder.join(&kept.hash));
+        let from = self.collected.len();
+        let read = file.take(size + 1).read_to_end(&mut self.collected);
+        if let Err(error) = read {
+            self.collected.truncate(from);
+            return Err(error);
         }
+        let content = &self.collected[from..];
+        if content.len() as u64 != size {
+            self.collected.truncate(from);
+            return Err(changed_meanwhile());
+        }
+        let hash = ContentHash::of(content).to_string();
+        let start = self.end + from as u64;
+        if self.collected.len() > COLLECTED {
+            self.flush()?;
+        }
+        Ok((start, hash))
+    }
+
+    fn hash(&self, start: u64, size: u64) -> io::Result<String> {
+        let mut hasher = blake3::Hasher::new();
+        let mut buffer = vec![0; 256 << 10];
+        let mut at = 0;
+        while at < size {
+            let piece = buffer
+                .len()
+                .min(usize::try_from(size - at).unwrap_or(usize::MAX));
+            self.file.read_exact_at(&mut buffer[..piece], start + at)?;
+            hasher.update(&buffer[..piece]);
+            at += piece as u64;
+        }
+        Ok(ContentHash::finish(&hasher).to_string())
     }
 }
 
-impl Drop for Shelf {
-    fn drop(&mut self) {
-        if let Some((folder, file)) = self.lock.take() {
-            drop(file);
-            clear(&folder);
+/// Copies, or shares, without reading; `false` if that cannot be done here, or not all was there.
+fn copy_inside(from: &File, to: &File, start: u64, size: u64) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        let (mut read, mut written) = (0, start);
+        while read < size {
+            let rest = usize::try_from(size - read).unwrap_or(usize::MAX);
+            match rustix::fs::copy_file_range(from, Some(&mut read), to, Some(&mut written), rest) {
+                Ok(0) | Err(_) => return false,
+                Ok(_) => {}
+            }
         }
+        true
     }
-}
-
-/// Removes the shelf of a session that is no more. While it lives, nothing happens.
-pub(crate) fn clear(folder: &Path) {
-    let Ok(file) = File::open(folder.join(LOCK)) else {
-        return;
-    };
-    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
-        let _ = fs::remove_dir_all(folder);
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (from, to, start, size);
+        false
     }
-}
-
-/// All files, with how to find their rank.
-fn files(tree: &Tree) -> impl Iterator<Item = (PathBuf, &Stamp, impl Fn(&Path) -> Rank)> {
-    let listed = tree.listings.iter().flat_map(|(directory, listing)| {
-        let files = listing.entries.iter();
-        let files = files.filter(|entry| entry.kind() == Kind::File);
-        files.map(move |entry| (directory.join(&entry.name), &entry.stamp, Some(listing)))
-    });
-    let points = tree.points.iter().filter_map(|(path, entry)| {
-        let entry = entry.as_ref().filter(|entry| entry.kind() == Kind::File)?;
-        Some((path.clone(), &entry.stamp, None))
-    });
-    // Points first: they are what the command line names.
-    points.chain(listed).map(|(path, stamp, listing)| {
-        let rank = move |path: &Path| match listing {
-            Some(listing) => listing.rank.of_file(path, listing.ignores.as_deref()),
-            None => Rank::Named,
-        };
-        (path, stamp, rank)
-    })
 }
 
 struct Copier<'a> {
-    folder: &'a Path,
+    wanted: &'a [Wanted],
     budget: Budget,
     next: AtomicUsize,
     bytes: AtomicU64,
-    number: AtomicU64,
-    cannot_clone: AtomicBool,
     done: Mutex<Vec<(Object, Result<Kept, String>)>>,
 }
 
 impl Copier<'_> {
-    fn work(&self, wanted: &[Wanted]) {
+    fn work(&self, pack: &mut Pack) {
         let mut own = Vec::new();
-        let mut buffer = vec![0; PIECE];
-        while let Some(one) = wanted.get(self.next.fetch_add(1, Ordering::Relaxed)) {
+        while let Some(one) = self.wanted.get(self.next.fetch_add(1, Ordering::Relaxed)) {
             let object = (one.stamp.device, one.stamp.inode);
-            own.push((object, self.keep(one, &mut buffer)));
+            own.push((object, self.keep(one, pack)));
+        }
+        if let Err(error) = pack.flush() {
+            // What was collected is not there, and which that was does not matter.
+            for (_, result) in &mut own {
+                *result = Err(format!("its content could not be kept: {error}"));
+            }
         }
         let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         done.append(&mut own);
     }
 
-    fn keep(&self, one: &Wanted, buffer: &mut [u8]) -> Result<Kept, String> {
+    fn keep(&self, one: &Wanted, pack: &mut Pack) -> Result<Kept, String> {
         let size = one.stamp.size;
         if size > self.budget.file {
             return Err(format!("it is larger than {} MB", self.budget.file >> 20));
         }
-        if self
-            .budget
-            .deadline
-            .is_some_and(|deadline| Instant::now() > deadline)
-        {
+        let deadline = self.budget.deadline;
+        if deadline.is_some_and(|deadline| Instant::now() > deadline) {
             return Err("keeping its content would have taken too long".to_owned());
         }
         if self.bytes.fetch_add(size, Ordering::Relaxed) + size > self.budget.bytes {
@@ -266,84 +334,40 @@ impl Copier<'_> {
                 self.budget.bytes >> 20
             ));
         }
-        self.copy(one, buffer).map_err(|error| {
+        copy(one, pack).map_err(|error| {
             self.bytes.fetch_sub(size, Ordering::Relaxed);
             format!("its content could not be kept: {error}")
         })
     }
-
-    fn copy(&self, one: &Wanted, buffer: &mut [u8]) -> io::Result<Kept> {
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let file = File::from(open_real(&one.path, flags)?);
-        let stamp = Stamp::of(&file.metadata()?);
-        if Kind::of(&stamp) != Kind::File || stamp.size > self.budget.file {
-            return Err(io::Error::other("it was changed meanwhile"));
-        }
-        let certain = stamp.until_certain(now_ns()).is_zero();
-        let number = self.number.fetch_add(1, Ordering::Relaxed);
-        let unfinished = self
-            .folder
-            .join(format!("unfinished-{}-{number}", std::process::id()));
-        let hash = self.copy_to(&file, &stamp, &unfinished, buffer);
-        let hash = hash.inspect_err(|_| {
-            let _ = fs::remove_file(&unfinished);
-        })?;
-        if !stamp.is_same(&Stamp::of(&file.metadata()?)) {
-            let _ = fs::remove_file(&unfinished);
-            return Err(io::Error::other("it was changed meanwhile"));
-        }
-        let extended = Attributes::of(&file, &stamp)?.extended;
-        fs::rename(&unfinished, self.folder.join(&hash))?;
-        Ok(Kept {
-            stamp,
-            hash,
-            extended,
-            certain,
-        })
-    }
-
-    fn copy_to(
-        &self,
-        mut file: &File,
-        stamp: &Stamp,
-        to: &Path,
-        buffer: &mut [u8],
-    ) -> io::Result<String> {
-        let mut copy = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(to)?;
-        let worth = stamp.size >= WORTH_CLONING && !self.cannot_clone.load(Ordering::Relaxed);
-        let cloned = worth && clone(&copy, file);
-        if worth && !cloned {
-            self.cannot_clone.store(true, Ordering::Relaxed);
-        }
-        let mut hasher = blake3::Hasher::new();
-        loop {
-            let read = if cloned {
-                copy.read(buffer)
-            } else {
-                file.read(buffer)
-            };
-            let count = match read {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                count => count?,
-            };
-            if count == 0 {
-                return Ok(ContentHash::finish(&hasher).to_string());
-            }
-            hasher.update(&buffer[..count]);
-            if !cloned {
-                copy.write_all(&buffer[..count])?;
-            }
-        }
-    }
 }
 
-/// Shares the content instead of copying it, where the file system can.
+fn copy(one: &Wanted, pack: &mut Pack) -> io::Result<Kept> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::from(open_real(&one.path, flags)?);
+    let stamp = Stamp::of(&file.metadata()?);
+    let certain = stamp.until_certain(now_ns()).is_zero();
+    if !stamp.is_same(&one.stamp) {
+        return Err(changed_meanwhile());
+    }
+    let (offset, hash) = pack.add(&file, stamp.size)?;
+    if !stamp.is_same(&Stamp::of(&file.metadata()?)) {
+        return Err(changed_meanwhile());
+    }
+    Ok(Kept {
+        extended: Attributes::of(&file, &stamp)?.extended,
+        stamp,
+        hash,
+        certain,
+        pack: pack.file.clone(),
+        offset,
+    })
+}
+
+fn changed_meanwhile() -> io::Error {
+    io::Error::other("it was changed meanwhile")
+}
+
+/// Shares a content instead of copying it, where the file system can.
 pub(crate) fn clone(to: &File, from: &File) -> bool {
     #[cfg(target_os = "linux")]
     {

@@ -9,7 +9,6 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use super::{History, Recovered};
-use crate::sweep::shelf;
 
 /// Its time says up to when all journals are settled.
 const SETTLED: &str = ".undo-settled";
@@ -26,7 +25,6 @@ pub fn settle_crashed(project: &Path) -> Vec<Recovered> {
     let (mut recovered, mut any, mut all) = (Vec::new(), false, true);
     for session in fs::read_dir(project).into_iter().flatten().flatten() {
         let history = History::open(session.path().join("undo"));
-        shelf::clear(&history.shelf());
         let Some(written) = written(&history.store().log_path()) else {
             continue;
         };

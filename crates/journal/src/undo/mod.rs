@@ -27,6 +27,8 @@ mod take_back;
 mod units;
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -79,9 +81,9 @@ impl History {
         self.store.folder()
     }
 
-    /// Where contents are kept that a command could destroy.
-    pub(crate) fn shelf(&self) -> PathBuf {
-        self.store.shelf()
+    /// A file without a name, beside what is kept.
+    pub(crate) fn nameless(&self) -> io::Result<File> {
+        self.store.nameless()
     }
 
     /// What units since a time, in milliseconds after the epoch, made of paths.

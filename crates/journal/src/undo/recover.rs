@@ -17,7 +17,6 @@ use crate::error::JournalError;
 use crate::lock::FileLock;
 use crate::open::Snapshot;
 use crate::stamp::ContentHash;
-use crate::sweep::shelf;
 
 /// What recovery found and did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +58,6 @@ impl History {
         let settled = self.settle_all(&units)?;
         // The settled ones need the same contents as before.
         self.tidy(&units);
-        shelf::clear(&self.store().shelf());
         Ok(settled)
     }
 

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::record::State;
 use super::store::Store;
+use super::swept::is_same_content_and_extended;
 use crate::commit::{Directory, NewFile, Place, Times, open_failed};
 use crate::error::JournalError;
 use crate::stamp::Stamp;
@@ -224,7 +225,7 @@ impl Restoration<'_> {
         let (Some(hash), Some(attributes)) = (task.to.hash(), task.to.attributes()) else {
             return Ok(());
         };
-        if task.now.hash() == Some(hash) && has_same_extended(&task.now, &task.to) {
+        if is_same_content_and_extended(&task.now, &task.to) {
             at.give_owner(attributes.uid, attributes.gid).map_err(io)?;
             at.give_mode(attributes.mode).map_err(io)?;
             return match task.mtime {
@@ -293,11 +294,6 @@ fn can_stay_directory(to: &State) -> bool {
 
 fn has_twin(state: &State) -> bool {
     matches!(state, State::Regular { twin: Some(_), .. })
-}
-
-fn has_same_extended(one: &State, other: &State) -> bool {
-    let extended = |state: &State| state.attributes().map(|attributes| attributes.extended);
-    extended(one) == extended(other)
 }
 
 /// A directory comes before what is in it.

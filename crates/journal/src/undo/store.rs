@@ -28,7 +28,6 @@ const LOG: &str = "log.jsonl";
 /// The log that is about to take its place.
 const NEW_LOG: &str = "log.jsonl.new";
 const BLOBS: &str = "blobs";
-const SHELF: &str = "before";
 const IGNORE: &str = ".ignore";
 /// Blobs that are being written; what a crash leaves of them goes at the next start.
 const UNFINISHED: &str = "unfinished-";
@@ -132,14 +131,8 @@ impl Store {
             options.read(true).append(true).mode(0o600);
             let file = match options.open(&path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    let blobs = self.folder.join(BLOBS);
                     let made = missing_parents(&path)?;
-                    DirBuilder::new()
-                        .recursive(true)
-                        .mode(0o700)
-                        .create(&blobs)?;
-                    // Where someone works in the folder above: searches do not look in here.
-                    fs::write(self.folder.join(IGNORE), "*\n")?;
+                    self.make_folder()?;
                     let file = options.create(true).open(&path)?;
                     sync_directory(&self.folder)?;
                     for above in made.iter().filter_map(|made| made.parent()) {
@@ -232,20 +225,27 @@ impl Store {
         }
     }
 
-    /// Where contents are kept that no record names yet.
-    pub(super) fn shelf(&self) -> PathBuf {
-        self.folder.join(SHELF)
+    /// A file without a name, of which nothing is left when nobody uses it any more.
+    pub(super) fn nameless(&self) -> io::Result<File> {
+        self.make_folder()?;
+        let path = self.unfinished();
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)?;
+        fs::remove_file(&path)?;
+        Ok(file)
     }
 
-    /// Takes over a content from the shelf, which keeps it, too.
-    pub(super) fn adopt(&self, hash: &str) -> io::Result<()> {
-        let unfinished = self.unfinished();
-        let adopted = fs::hard_link(self.shelf().join(hash), &unfinished)
-            // Over one that is there: a power failure may have left anything in it.
-            .and_then(|()| fs::rename(&unfinished, self.blob_path(hash)));
-        // Two names of one file are both left by a rename.
-        let _ = fs::remove_file(&unfinished);
-        adopted
+    fn make_folder(&self) -> io::Result<()> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(self.folder.join(BLOBS))?;
+        // Where someone works in the folder above: searches do not look in here.
+        fs::write(self.folder.join(IGNORE), "*\n")
     }
 
     /// Keeps the content of a file, which must have this hash.

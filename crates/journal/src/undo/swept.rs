@@ -8,6 +8,7 @@
 //! while no later change stands: what was built since must see that its sources changed.
 
 use std::collections::{BTreeMap, HashSet};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::looked::Looked;
@@ -55,28 +56,37 @@ struct Plan {
 
 impl History {
     /// Records what a command was seen to have done; it can be undone by the id that is given.
+    /// `kept_content` gives what has a hash.
     pub(crate) fn observe(
         &self,
         ticket: &Ticket,
         about: &str,
         swept: Vec<Swept>,
         left: Vec<Left>,
+        kept_content: &dyn Fn(&str) -> io::Result<Vec<u8>>,
     ) -> Result<String, JournalError> {
         let log = self.store().open()?;
         super::perform::say_unsaid(self, &log)?;
         let (mut kept, mut lost) = (Vec::new(), left);
         for one in swept {
-            match one
-                .before
-                .hash()
-                .map_or(Ok(()), |hash| self.store().adopt(hash))
+            // Where only a mode or a time is different, the content is not needed.
+            if let Some(hash) = one.before.hash()
+                && !is_same_content_and_extended(&one.before, &one.after)
             {
-                Ok(()) => kept.push(one),
-                Err(error) => lost.push(Left {
-                    why: format!("what was kept of it is gone: {error}"),
-                    path: one.path,
-                }),
+                match kept_content(hash) {
+                    Ok(content) => {
+                        self.store().put(&content, Keep::Loosely)?;
+                    }
+                    Err(error) => {
+                        lost.push(Left {
+                            why: format!("what was kept of it cannot be read: {error}"),
+                            path: one.path,
+                        });
+                        continue;
+                    }
+                }
             }
+            kept.push(one);
         }
         let unit = self.new_unit(&ticket.call)?;
         self.count_swept(&kept);
@@ -237,7 +247,7 @@ impl History {
                 continue;
             }
             if let Some(hash) = to.hash()
-                && now.hash() != Some(hash)
+                && !is_same_content_and_extended(&now, &to)
                 && self.store().open_blob(hash)?.is_none()
             {
                 return Err(JournalError::Undo(UndoError::Damaged {
@@ -552,6 +562,11 @@ fn is_same_content(one: &State, other: &State) -> bool {
         }
         _ => one == other || (one.is_directory() && other.is_directory()),
     }
+}
+
+pub(super) fn is_same_content_and_extended(one: &State, other: &State) -> bool {
+    let extended = |state: &State| state.attributes().map(|attributes| attributes.extended);
+    is_same_content(one, other) && extended(one) == extended(other)
 }
 
 fn is_same_file(one: &Seal, other: &Seal) -> bool {

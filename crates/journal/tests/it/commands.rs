@@ -236,3 +236,55 @@ fn commands_one_after_another_are_undone_one_after_another() {
     }
     assert_says(desk.take(Which::Last), &["nothing to undo"]);
 }
+
+/// Prints what a sweep costs. `cargo test --release ... what_a_sweep_costs -- --ignored --nocapture`
+#[test]
+#[ignore = "a measurement"]
+fn what_a_sweep_costs() {
+    let count = |name: &str, default: usize| {
+        let text = std::env::var(name).unwrap_or_default();
+        text.parse().unwrap_or(default)
+    };
+    let (files, size) = (count("FILES", 120_000), count("SIZE", 2_000));
+    let desk = Desk::with_limits(SweepLimits::default());
+    for number in 0..files {
+        let directory = desk.path(&format!("{}/{}", number % 40, number % 1000));
+        if number < 1000 {
+            fs::create_dir_all(&directory).unwrap();
+        }
+        let text = format!("{number}\n").repeat(size / 6);
+        fs::write(directory.join(number.to_string()), text).unwrap();
+    }
+    let timed = |what: &str, start: std::time::Instant| {
+        eprintln!("{what}: {:.0} ms", start.elapsed().as_secs_f64() * 1e3);
+    };
+    for round in 1..=6 {
+        let start = std::time::Instant::now();
+        let before = desk.journal.before_command(&desk.sweep());
+        timed(
+            &format!("{round}. before ({:?} looked at, kept)", before.cost()),
+            start,
+        );
+        if let Some(why) = before.uncovered() {
+            eprintln!("{why}");
+        }
+        shell(
+            desk.dir.path(),
+            "echo x >> 1/1/1; rm -rf 2/2; mkdir 2/2; echo y > 2/2/y",
+        );
+        let start = std::time::Instant::now();
+        let changed = desk
+            .journal
+            .after_command(before, &ticket(), "", &|_| false);
+        let (removed, left) = (changed.removed.len(), changed.not_restorable.len());
+        timed(
+            &format!("{round}. after ({removed} removed, {left} not restorable)"),
+            start,
+        );
+        let start = std::time::Instant::now();
+        match desk.take(Which::Last) {
+            Ok(_) => timed(&format!("{round}. undo"), start),
+            Err(error) => eprintln!("{error}"),
+        }
+    }
+}

@@ -5,6 +5,7 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 use super::{
     head::{is_control, read_fields},
     line::{ReadError, read_line},
+    pulse::Pulse,
 };
 
 /// How far a body goes.
@@ -38,13 +39,14 @@ impl Body {
         reader: &mut (impl AsyncBufRead + Unpin),
         writer: &mut (impl AsyncWrite + Unpin),
         line: usize,
+        pulse: &Pulse,
     ) -> Result<(), CopyError> {
         match self {
             Self::Empty => Ok(()),
-            Self::Length(length) => copy_bytes(reader, writer, length).await,
-            Self::Chunked => copy_chunks(reader, writer, line).await,
+            Self::Length(length) => copy_bytes(reader, writer, length, pulse).await,
+            Self::Chunked => copy_chunks(reader, writer, line, pulse).await,
             Self::UntilClose => {
-                while copy_some(reader, writer, u64::MAX).await? > 0 {}
+                while copy_some(reader, writer, u64::MAX, pulse).await? > 0 {}
                 Ok(())
             }
         }
@@ -55,6 +57,7 @@ async fn copy_chunks(
     reader: &mut (impl AsyncBufRead + Unpin),
     writer: &mut (impl AsyncWrite + Unpin),
     line: usize,
+    pulse: &Pulse,
 ) -> Result<(), CopyError> {
     loop {
         let mut budget = line;
@@ -64,7 +67,7 @@ async fn copy_chunks(
             return write(writer, b"0\r\n\r\n").await;
         }
         write(writer, format!("{size:x}\r\n").as_bytes()).await?;
-        copy_bytes(reader, writer, size).await?;
+        copy_bytes(reader, writer, size, pulse).await?;
         if !read_line(reader, &mut budget).await?.is_empty() {
             return Err(ReadError::Malformed("a chunk is longer than it says").into());
         }
@@ -92,9 +95,10 @@ async fn copy_bytes(
     reader: &mut (impl AsyncBufRead + Unpin),
     writer: &mut (impl AsyncWrite + Unpin),
     mut left: u64,
+    pulse: &Pulse,
 ) -> Result<(), CopyError> {
     while left > 0 {
-        match copy_some(reader, writer, left).await? {
+        match copy_some(reader, writer, left, pulse).await? {
             0 => return Err(ReadError::Closed.into()),
             copied => left -= copied,
         }
@@ -107,12 +111,14 @@ pub(super) async fn copy_some(
     reader: &mut (impl AsyncBufRead + Unpin),
     writer: &mut (impl AsyncWrite + Unpin),
     most: u64,
+    pulse: &Pulse,
 ) -> Result<u64, CopyError> {
     let buffer = reader.fill_buf().await.map_err(ReadError::Io)?;
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let taken = buffer.len().min(most);
     write(writer, &buffer[..taken]).await?;
     reader.consume(taken);
+    pulse.beat();
     Ok(taken as u64)
 }
 
@@ -130,7 +136,9 @@ mod tests {
     /// What was passed on, what was left unread, and how it ended.
     async fn copied(body: Body, input: &[u8]) -> (Vec<u8>, Vec<u8>, Result<(), CopyError>) {
         let (mut output, mut reader) = (Vec::new(), input);
-        let result = body.copy(&mut reader, &mut output, 1000).await;
+        let result = body
+            .copy(&mut reader, &mut output, 1000, &Pulse::default())
+            .await;
         (output, reader.to_vec(), result)
     }
 
@@ -138,7 +146,8 @@ mod tests {
     async fn a_body_ends_where_it_says() {
         let chunks = b"3\r\nabc\r\nA;x=\"y\"\r\n0123456789\r\n0\r\nTrailer: x\r\n\r\nGET /";
         let written: &[u8] = b"3\r\nabc\r\na\r\n0123456789\r\n0\r\n\r\n";
-        let cases: [(Body, &[u8], &[u8], &[u8]); 5] = [
+        type Bytes = &'static [u8];
+        let cases: [(Body, Bytes, Bytes, Bytes); 5] = [
             (Body::Empty, b"GET /", b"", b"GET /"),
             (Body::Length(3), b"abcGET /", b"abc", b"GET /"),
             (Body::Chunked, chunks, written, b"GET /"),
@@ -193,7 +202,9 @@ mod tests {
                 let (whole, left, result) = copied(Body::Chunked, &input).await;
                 let mut pieces = BufReader::with_capacity(capacity, input.as_slice());
                 let mut output = Vec::new();
-                let again = Body::Chunked.copy(&mut pieces, &mut output, 1000).await;
+                let again = Body::Chunked
+                    .copy(&mut pieces, &mut output, 1000, &Pulse::default())
+                    .await;
                 prop_assert_eq!(result.is_ok(), again.is_ok());
                 prop_assert_eq!(whole, output);
                 let mut rest = Vec::new();

@@ -55,12 +55,14 @@ impl ByRules {
     fn verdict(&self, request: &Request) -> Verdict {
         let Request { host, port, .. } = request;
         let because = match self.0.judge(host, *port) {
-            Judged::Denied(pattern) => format!("The rule \"{pattern}\" denies it."),
+            Judged::Denied(pattern) => {
+                format!("The rule \"{pattern}\" denies it. Nothing overrides that.")
+            }
             Judged::Unknown => format!("No rule allows it. {}", what_allows(host)),
             Judged::Allowed(pattern) => match request.method.as_deref() {
                 None | Some("GET" | "HEAD") => {
                     return Verdict::Allow {
-                        because: format!("the rule \"{pattern}\" allows it"),
+                        because: format!("The rule \"{pattern}\" allows it."),
                         reach: self.0.reach(host, *port),
                     };
                 }

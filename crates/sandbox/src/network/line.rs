@@ -47,3 +47,27 @@ pub(super) async fn read_line(
     line.truncate(length);
     Ok(line)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_line_ends_in_both_and_has_neither_inside() {
+        let cases: [(&[u8], Option<&[u8]>); 9] = [
+            (b"a b\r\nrest", Some(b"a b")),
+            (b"\r\n", Some(b"")),
+            (b"\0\xff\r\n", Some(b"\0\xff")),
+            (b"a\n", None),
+            (b"\n", None),
+            (b"a\r\r\n", None),
+            (b"a\rb\r\n", None),
+            (b"a\r", None),
+            (b"more than ten\r\n", None),
+        ];
+        for (mut bytes, expected) in cases {
+            let line = read_line(&mut bytes, &mut 10).await.ok();
+            assert_eq!(line.as_deref(), expected);
+        }
+    }
+}

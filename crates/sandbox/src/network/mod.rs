@@ -16,9 +16,11 @@
 //! plain HTTP shows its method and URL to the gate.
 
 mod address;
+mod answer;
 mod body;
 mod dial;
 mod end;
+mod exchange;
 mod gate;
 mod head;
 #[cfg(test)]
@@ -29,6 +31,7 @@ mod line;
 mod log;
 mod pattern;
 mod proxy;
+mod pulse;
 mod reach;
 mod resolve;
 mod rules;

@@ -41,7 +41,7 @@ pub struct Limits {
     pub handshake: Duration,
     /// How long resolving and connecting may take, together.
     pub connect: Duration,
-    /// How long a connection may be silent after one side has sent everything.
+    /// How long a connection may be silent after one side has sent everything; twice as long at most.
     pub silence: Duration,
     /// Decisions that are kept.
     pub log: usize,

@@ -61,8 +61,8 @@ pub(super) async fn serve(
     let end = match (writer.write_all(&bytes).await, opened) {
         (Err(_), _) => End::Broken,
         (Ok(()), Err(_)) => End::Whole,
-        (Ok(()), Ok(mut server)) => {
-            tunnel::join(&mut reader, writer, &mut server, dialer.limits.silence).await
+        (Ok(()), Ok(server)) => {
+            tunnel::join(&mut reader, writer, server, dialer.limits.silence).await
         }
     };
     end.close(&mut reader, writer).await;
@@ -163,7 +163,9 @@ mod tests {
 
     use super::*;
 
-    async fn wanted(bytes: &[u8]) -> Option<Result<Wanted, Reply>> {
+    type Outcome = Option<Result<Wanted, Reply>>;
+
+    async fn wanted(bytes: &[u8]) -> Outcome {
         let mut reader = bytes;
         read_wanted(&mut reader).await.ok()
     }
@@ -177,7 +179,7 @@ mod tests {
             }))
         };
         let v6: Vec<u8> = [&[5, 1, 0, 4][..], &[0; 15], &[1, 0, 80]].concat();
-        let cases: [(&[u8], Option<Result<Wanted, Reply>>); 11] = [
+        let cases: [(&[u8], Outcome); 11] = [
             (b"\x05\x01\x00\x03\x05a.com\x01\xbb", to("a.com", 443)),
             (b"\x05\x01\x00\x03\x04e\0.a\x01\xbb", to("e\0.a", 443)),
             (b"\x05\x01\x00\x01\x7f\0\0\x01\x00\x50", to("127.0.0.1", 80)),
