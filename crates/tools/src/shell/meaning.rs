@@ -372,4 +372,16 @@ mod tests {
             assert_eq!(when_slow(line), Slow::Background, "{line}");
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn no_line_is_too_odd(
+            line in "((!|timeout 1|sudo|env A=1|bash -c|grep|git|diff|\\[|\\(|\\)|'|\"|\\$x|;|\\||&&) ?){0,8}",
+            code in proptest::prelude::any::<i32>(),
+        ) {
+            meaning(&line, code);
+            meaning(&line, 1);
+            when_slow(&line);
+        }
+    }
 }

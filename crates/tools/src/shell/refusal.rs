@@ -39,9 +39,13 @@ const MOST: usize = 20;
 /// Messages are shorter than this, in bytes.
 const LONGEST_LINE: usize = 4096;
 
+/// How much of a long output is looked at, from its end, in bytes: what stopped a command is there.
+const LOOKED_AT: usize = 256 << 10;
+
 /// Everything that was refused, each thing once, in the order it was said.
 pub(crate) fn refusals(output: &str, code: i32, confined: &Confined<'_>) -> Vec<Refused> {
-    let lines: Vec<&str> = output.lines().collect();
+    let from = output.ceil_char_boundary(output.len().saturating_sub(LOOKED_AT));
+    let lines: Vec<&str> = output[from..].lines().collect();
     let mut found: Vec<Refused> = Vec::new();
     for at in 0..lines.len() {
         if lines[at].len() > LONGEST_LINE {

@@ -324,6 +324,8 @@ fn everything_is_told_once() {
         .map(|number| format!("touch: cannot touch 'f{number}': Read-only file system\n"))
         .collect();
     assert_eq!(found(&many, 1).len(), MOST);
+    let long = "é line\n".repeat(100_000) + "touch: cannot touch 'a': Read-only file system\n";
+    assert_eq!(found(&long, 1), [write("/w/a")]);
 }
 
 #[test]
