@@ -270,7 +270,7 @@ fn remember_end(tail: &mut Vec<u8>, bytes: &[u8]) {
 
 /// A new file that its owner alone can read, in a folder that its owner alone can enter. Never one
 /// that is there already, nor through a link.
-fn create(path: &Path) -> io::Result<File> {
+pub(crate) fn create(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         DirBuilder::new()
             .recursive(true)

@@ -8,13 +8,16 @@
 //! - `service`: what the commands of a session share; `tasks`: what runs in the background
 //! - `environment`, `snapshot`, `profile`, `limits`: what a command gets
 //! - `answer`, `text`, `meaning`, `waiting`, `cwd`, `ports`: what is said of it afterwards
-//! - `refusal`: what the sandbox kept it from, which is then put to a person
+//! - `refusal`, `widen`, `gate`: what the sandbox keeps it from, which is then put to a person
+//! - `changes`: what it changed, so that it can be undone
 
 mod answer;
 mod bash;
 mod capture;
+mod changes;
 mod cwd;
 mod environment;
+mod gate;
 mod job;
 mod limits;
 mod meaning;
@@ -29,6 +32,7 @@ mod task_stop;
 mod tasks;
 mod text;
 mod waiting;
+mod widen;
 
 pub(crate) use bash::Bash;
 pub use service::{Shell, ShellProgram};

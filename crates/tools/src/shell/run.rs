@@ -3,25 +3,27 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use haft_contract::{
-    CallContext, Confined, Confinement, ContextPatch, ToolError, ToolOutput, Update,
+    CallContext, Confined, Confinement, Content, ContextPatch, Tool, ToolError, ToolOutput, Update,
 };
-use haft_sandbox::{Ended, How, Line, Profile};
+use haft_sandbox::{Ended, How, Line};
 use haft_shell::Analysis;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use super::{
     Shell,
     answer::{self, Answer, Body},
-    bash::{self, Input},
+    bash::{self, Bash, Input},
     capture::Capture,
+    changes,
     cwd::{self, Moved},
     job::{Cause, Job, Stage},
     limits::{self, Limits},
     meaning::{self, Slow},
-    ports, profile,
+    ports,
     tasks::NewTask,
     text::Text,
     waiting,
+    widen::{self, Asked},
 };
 use crate::{blocking::blocking, words::counted};
 
@@ -31,6 +33,13 @@ const INTERRUPTED: &str = "[Request interrupted by user for tool use]";
 const PROGRESS: Duration = Duration::from_millis(250);
 /// How much of new output it tells, in bytes: the newest.
 const PROGRESS_TAIL: usize = 4 << 10;
+/// How often a person is asked to let one command through.
+const MOST_QUESTIONS: u32 = 3;
+/// How much of the end tells what was refused, in bytes.
+const REFUSAL_TAIL: usize = 64 << 10;
+/// What is said of a command that goes on.
+const UNDO_ENDS: &str =
+    "Undo covers what it changed so far, and nothing that it changes from now on.";
 /// How much of the end tells whether it waits for input, in bytes.
 const WAITING_TAIL: usize = 2 << 10;
 /// How long a command may take to end by itself: when it is interrupted, and when its time is over.
@@ -90,21 +99,81 @@ enum Waited {
 }
 
 impl Run<'_> {
-    async fn run(&self, confinement: Confinement) -> Result<ToolOutput, ToolError> {
-        let profile = profile::of(&confinement);
-        let job = self.start(&confinement, &profile, 0).await?;
-        if self.input.run_in_background {
-            return self.in_background(job).await;
+    async fn run(&self, mut confinement: Confinement) -> Result<ToolOutput, ToolError> {
+        let (cx, session) = (self.cx, self.shell.folder());
+        let mut watched = changes::before(&confinement, &self.analysis, cx, session).await?;
+        let mut attempt = 0;
+        loop {
+            let job = self.start(&confinement, attempt).await?;
+            if self.input.run_in_background {
+                return self.in_background(job).await;
+            }
+            let waited = self.wait(&job).await;
+            let mut notes = Vec::new();
+            if let Waited::Ended(ended) = &waited {
+                job.settle().await;
+                match self.refused(&job, ended, &confinement).await {
+                    Some(Asked::Again(wider)) if attempt < MOST_QUESTIONS => {
+                        job.kill(Cause::Leftover, Duration::ZERO);
+                        job.gone().await;
+                        // What only read was not looked at before.
+                        if watched.is_none() {
+                            watched = changes::before(&wider, &self.analysis, cx, session).await?;
+                        }
+                        confinement = wider;
+                        attempt += 1;
+                        continue;
+                    }
+                    Some(Asked::Not(note)) => notes.push(note),
+                    Some(Asked::Again(_)) | None => {}
+                }
+            }
+            let interrupted = matches!(waited, Waited::Interrupted);
+            let mut output = self.finish(job, waited, &mut notes).await?;
+            if let Some(watched) = watched.take() {
+                let (command, cx) = (self.input.command.clone(), cx.clone());
+                let looking = tokio::spawn(changes::after(watched, confinement, command, cx));
+                if interrupted {
+                    // Whoever interrupts does not want to wait; it is recorded all the same.
+                    return Ok(output);
+                }
+                let said = looking.await.map_err(|_| ToolError::Cancelled)??;
+                notes.extend(said.notes);
+                notes.extend(said.uncovered.and_then(|why| self.shell.uncovered(&why)));
+            }
+            add_notes(&mut output, &notes);
+            return Ok(output);
         }
-        self.finish(job).await
     }
 
-    async fn start(
-        &self,
-        confinement: &Confinement,
-        profile: &Profile,
-        attempt: u32,
-    ) -> Result<Arc<Job>, ToolError> {
+    /// What the sandbox kept a command from that failed, put to the person.
+    async fn refused(&self, job: &Job, ended: &Ended, confinement: &Confinement) -> Option<Asked> {
+        let How::Exited(code) = ended.how else {
+            return None;
+        };
+        if code == 0 || confinement.profile == Confined::Full {
+            return None;
+        }
+        let (head, tail) = (job.capture.captured().head, job.capture.end(REFUSAL_TAIL));
+        let (cwd, with) = (Arc::clone(&self.cx.cwd), confinement.clone());
+        let refused = blocking(move || {
+            let text = answer::plain(if head.len() <= REFUSAL_TAIL {
+                &head
+            } else {
+                &tail
+            });
+            widen::kept_from(&text, code, &with, &cwd)
+        });
+        let refused = refused.await.ok().filter(|refused| !refused.is_empty())?;
+        let card = Bash.render_use(self.input).unwrap_or_default();
+        let gate = self.shell.gate();
+        Some(widen::ask(&refused, confinement, gate, self.cx, card).await)
+    }
+
+    async fn start(&self, confinement: &Confinement, attempt: u32) -> Result<Arc<Job>, ToolError> {
+        let card = Bash.render_use(self.input).unwrap_or_default();
+        let gate = self.shell.gate();
+        gate.open_for(self.cx, &confinement.network, &card);
         let set =
             |name: &str| variable(&confinement.env, name).filter(|value| !value.trim().is_empty());
         let line = Line {
@@ -120,16 +189,18 @@ impl Run<'_> {
         let place = self.shell.place(self.cx.call, attempt);
         // A character has at most four bytes.
         let capture = Capture::new(place, self.limits.output * 4);
-        self.shell.start(confinement, profile, line, capture).await
+        self.shell.start(confinement, line, capture).await
     }
 
-    /// Waits for a command in the foreground and answers, in whatever way the waiting ends.
-    async fn finish(&self, job: Arc<Job>) -> Result<ToolOutput, ToolError> {
-        match self.wait(&job).await {
-            Waited::Ended(ended) => {
-                job.settle().await;
-                self.ended(job, &ended).await
-            }
+    /// The answer, in whatever way the waiting ended.
+    async fn finish(
+        &self,
+        job: Arc<Job>,
+        waited: Waited,
+        notes: &mut Vec<String>,
+    ) -> Result<ToolOutput, ToolError> {
+        match waited {
+            Waited::Ended(ended) => self.ended(job, &ended).await,
             Waited::Interrupted => {
                 job.kill(Cause::Interrupted, INTERRUPT_GRACE);
                 let over = async {
@@ -142,6 +213,7 @@ impl Run<'_> {
             Waited::TimedOut(after) => {
                 let why = match meaning::when_slow(&self.input.command) {
                     Slow::Background if self.backgrounds() => {
+                        notes.extend(self.undo_ends());
                         return self.moved(job, Some(after)).await;
                     }
                     Slow::Background => None,
@@ -155,7 +227,10 @@ impl Run<'_> {
                 let _ = timeout(TIMEOUT_GRACE + Duration::from_secs(2), over).await;
                 Ok(self.timed_out(&job, after, why))
             }
-            Waited::Wished => self.moved(job, None).await,
+            Waited::Wished => {
+                notes.extend(self.undo_ends());
+                self.moved(job, None).await
+            }
         }
     }
 
@@ -188,6 +263,12 @@ impl Run<'_> {
             let text = answer::plain(&capture.end(new.min(PROGRESS_TAIL)));
             self.cx.progress.report(Update::Text { text });
         }
+    }
+
+    /// What is said of undo when a command goes on.
+    fn undo_ends(&self) -> Option<String> {
+        let harmless = bash::is_harmless(&self.analysis, self.input);
+        (!harmless).then(|| UNDO_ENDS.to_owned())
     }
 
     /// Is there a background at all?
@@ -433,6 +514,21 @@ impl Run<'_> {
             answer.field("dangerouslyDisableSandbox", true);
         }
         answer
+    }
+}
+
+/// Puts notes behind what the model reads.
+fn add_notes(output: &mut ToolOutput, notes: &[String]) {
+    if notes.is_empty() {
+        return;
+    }
+    let notes = notes.join("\n");
+    match output.content.last_mut() {
+        Some(Content::Text { text }) => {
+            text.push('\n');
+            text.push_str(&notes);
+        }
+        _ => output.content.push(Content::text(notes)),
     }
 }
 

@@ -5,27 +5,53 @@ use std::{
     env,
     ffi::{OsStr, OsString},
     fmt,
+    io::Write,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use haft_contract::{CallId, Confinement, ToolError};
 use haft_sandbox::{Line, Mechanism, Network, PROXY_PORT, Profile, Sandbox, SandboxError, Setup};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OnceCell};
 
-use super::{capture::Capture, environment, job::Job, tasks::Tasks};
+use super::{
+    capture::{self, Capture},
+    environment,
+    gate::HostGate,
+    job::Job,
+    profile, snapshot,
+    tasks::Tasks,
+};
+
+use crate::blocking::blocking;
 
 /// The program that confines commands: one whose `main` starts with
 /// `haft_sandbox::child::run_if_asked()`. Without this service no command runs.
 #[derive(Debug, Clone)]
 pub struct ShellProgram {
     path: PathBuf,
+    users_shell: bool,
 }
 
 impl ShellProgram {
     /// The program at this path, such as [`env::current_exe`].
     pub fn new(path: PathBuf) -> Self {
-        Self { path }
+        Self {
+            path,
+            users_shell: false,
+        }
+    }
+
+    /// The same, and commands get the functions, aliases and PATH of the user's own bash: its rc file
+    /// runs once, before the first command.
+    #[must_use]
+    pub fn with_users_shell(mut self) -> Self {
+        self.users_shell = true;
+        self
     }
 }
 
@@ -39,8 +65,23 @@ pub struct Shell {
     tasks: Arc<Tasks>,
     /// The calls that wait for a command, and how to tell them not to.
     waiting: Mutex<HashMap<CallId, Arc<Notify>>>,
+    gate: Arc<HostGate>,
+    /// What was taken over from the user's own shell, if that is wanted and worked.
+    taken: OnceCell<Option<Taken>>,
+    users_shell: bool,
+    /// Somebody was told that undo does not cover commands here.
+    told_uncovered: AtomicBool,
 }
 
+/// A file with the user's functions and aliases, and their PATH.
+#[derive(Debug, Clone)]
+struct Taken {
+    file: PathBuf,
+    path: String,
+}
+
+/// How long the user's rc file may take.
+const SNAPSHOT_TIME: Duration = Duration::from_secs(5);
 /// How many sandboxes are kept at hand.
 const MOST_STANDING: usize = 6;
 
@@ -65,7 +106,7 @@ struct Settings {
 
 impl Settings {
     /// The whole environment of a command.
-    fn environment(&self, profile: &Profile) -> Vec<(OsString, OsString)> {
+    fn environment(&self, profile: &Profile, path: Option<&str>) -> Vec<(OsString, OsString)> {
         let taken_away = |name: &OsStr| {
             let name = name.to_string_lossy();
             self.env.get(&*name).is_some_and(String::is_empty)
@@ -81,7 +122,7 @@ impl Settings {
         let child = environment::child(&environment::Origin {
             own: &own,
             settings: &settings,
-            path: None,
+            path,
             profile,
             proxy: proxied.then_some(PROXY_PORT),
         });
@@ -97,6 +138,10 @@ impl Shell {
             standing: tokio::sync::Mutex::default(),
             tasks: Arc::default(),
             waiting: Mutex::default(),
+            gate: Arc::default(),
+            taken: OnceCell::new(),
+            users_shell: program.is_some_and(|program| program.users_shell),
+            told_uncovered: AtomicBool::new(false),
         }
     }
 
@@ -119,6 +164,45 @@ impl Shell {
         for one in standing {
             one.sandbox.close().await;
         }
+    }
+
+    /// Who decides on hosts.
+    pub(crate) fn gate(&self) -> &HostGate {
+        &self.gate
+    }
+
+    /// The session's folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What is said of a command that undo does not cover; once a session.
+    pub(crate) fn uncovered(&self, why: &str) -> Option<String> {
+        let told = self.told_uncovered.swap(true, Ordering::Relaxed);
+        (!told).then(|| {
+            format!(
+                "Undo does not cover all that commands change here: {why}. This is not said again."
+            )
+        })
+    }
+
+    /// What the user's own shell defines.
+    async fn taken(&self) -> Option<&Taken> {
+        let taken = self.taken.get_or_init(|| async {
+            let home = env::var_os("HOME").filter(|_| self.users_shell)?;
+            let mark = CallId::new().0.simple().to_string();
+            let taken = snapshot::take(Path::new(&home), None, &mark, SNAPSHOT_TIME).await;
+            let snapshot = taken.ok()?;
+            let file = self.folder.join(format!("shell_{mark}.sh"));
+            let (to, text) = (file.clone(), snapshot.text);
+            let written = blocking(move || capture::create(&to)?.write_all(text.as_bytes()));
+            written.await.ok()?.ok()?;
+            Some(Taken {
+                file,
+                path: snapshot.path,
+            })
+        });
+        taken.await.as_ref()
     }
 
     /// Where an output goes that is too long to be shown.
@@ -145,10 +229,10 @@ impl Shell {
     pub(crate) async fn start(
         &self,
         confinement: &Confinement,
-        profile: &Profile,
         line: Line,
         capture: Capture,
     ) -> Result<Arc<Job>, ToolError> {
+        let profile = &profile::of(confinement);
         let sandbox = self.sandbox(confinement).await?;
         let not_run = |why: String| ToolError::Failed(format!("The command was not run: {why}"));
         let failed = |error: SandboxError| not_run(error.to_string());
@@ -184,14 +268,16 @@ impl Shell {
             .program
             .clone()
             .ok_or(ToolError::Unavailable("a program that confines commands"))?;
+        let taken = self.taken().await.cloned();
         let given = settings.clone();
+        let path = taken.as_ref().map(|taken| taken.path.clone());
         let sandbox = Sandbox::new(Setup {
             program,
             shell: bash(),
-            environment: Arc::new(move |profile| given.environment(profile)),
+            environment: Arc::new(move |profile| given.environment(profile, path.as_deref())),
             scratch: self.folder.join("scratch"),
-            snapshot: None,
-            gate: None,
+            snapshot: taken.map(|taken| taken.file),
+            gate: Some(Arc::<HostGate>::clone(&self.gate)),
             best: Mechanism::Namespaces,
         });
         // Another one only where the settings change. What still runs keeps its own.

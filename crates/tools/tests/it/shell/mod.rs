@@ -3,9 +3,11 @@
 //! - `calls`: vectors 18 to 25 of tools.md §27, and what else a call promises
 //! - `output`: what becomes of output of any kind and size
 //! - `background`: tasks
+//! - `confined`: what the sandbox keeps a command from, and what can be undone
 
 mod background;
 mod calls;
+mod confined;
 mod output;
 
 use std::{
@@ -16,7 +18,8 @@ use std::{
 };
 
 use haft_contract::{
-    CallContext, Content, ContextPatch, DynTool, Services, ToolError, ToolOutput, Updates,
+    CallContext, Confinement, Content, ContextPatch, DynTool, Services, ToolError, ToolOutput,
+    Updates,
 };
 use haft_tools::{Shell, ShellProgram, TaskInfo, TaskStatus};
 use serde_json::{Value, json};
@@ -28,6 +31,7 @@ pub(crate) struct Terminal {
     pub(crate) session: Session,
     cwd: Mutex<PathBuf>,
     env: BTreeMap<String, String>,
+    pub(crate) confinement: Confinement,
 }
 
 /// How a call ended, as the model reads it.
@@ -73,6 +77,7 @@ impl Terminal {
         Self {
             cwd: Mutex::new(session.project.root().to_path_buf()),
             session,
+            confinement: Confinement::none(),
             env: env
                 .into_iter()
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
@@ -92,7 +97,10 @@ impl Terminal {
         let (mut cx, updates) = CallContext::for_test(self.root());
         cx.services = self.session.services.clone();
         cx.cwd = Arc::from(self.cwd.lock().unwrap().as_path());
-        cx.permissions.confinement.env = Arc::new(self.env.clone());
+        cx.permissions.confinement = Confinement {
+            env: Arc::new(self.env.clone()),
+            ..self.confinement.clone()
+        };
         (cx, updates)
     }
 
