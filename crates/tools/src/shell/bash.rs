@@ -21,8 +21,8 @@ const SUBJECT: usize = 120;
 /// Runs a command line in bash and returns what it prints, stdout and stderr together and in order.
 ///
 /// - For files use the tools made for them: Read instead of cat, head and tail, Grep and Glob
-///   instead of grep and find, Edit and Write instead of sed and echo. They are exact, and what they
-///   change can be undone.
+///   instead of grep and find, Edit and Write instead of sed and echo. They are exact, and say what
+///   they did.
 /// - Every call is a new shell: variables, functions and options do not carry over. The working
 ///   directory does, as long as it stays inside the project. Use absolute paths rather than `cd`.
 /// - Input is empty and there is no terminal: give programs the options that keep them from asking.
@@ -47,8 +47,7 @@ pub(crate) struct Input {
     /// Start it as a background task and return at once.
     #[serde(default)]
     pub(crate) run_in_background: bool,
-    /// Run it without the sandbox. The user is always asked; only when a command failed because of
-    /// the sandbox.
+    /// Run it without the sandbox, for a command that failed because of it. The user is always asked.
     #[serde(default, rename = "dangerouslyDisableSandbox")]
     pub(crate) dangerously_disable_sandbox: bool,
 }

@@ -8,14 +8,14 @@ use haft_contract::{
 use regex::Regex;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::{
     Shell, answer,
     job::Stage,
     ports,
-    task_stop::unknown,
+    task_stop::{old_name, unknown},
     tasks::{News, TaskStatus},
 };
 use crate::blocking::blocking;
@@ -34,13 +34,7 @@ const MOST: usize = 30_000;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
     /// The id of the task, as Bash gave it.
-    task_id: Option<String>,
-    /// The same, by old names.
-    #[schemars(skip)]
-    bash_id: Option<String>,
-    #[schemars(skip)]
-    #[serde(rename = "agentId")]
-    agent_id: Option<String>,
+    task_id: String,
     /// Wait until it has ended (default true).
     block: Option<bool>,
     /// The longest to wait, in milliseconds (default 30000, at most 600000).
@@ -50,11 +44,6 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    fn id(&self) -> Option<&str> {
-        let ids = [&self.task_id, &self.bash_id, &self.agent_id];
-        ids.into_iter().find_map(|id| id.as_deref())
-    }
-
     fn filter(&self) -> Result<Option<Regex>, ToolError> {
         let filter = self.filter.as_deref().filter(|filter| !filter.is_empty());
         filter.map(Regex::new).transpose().map_err(|error| {
@@ -92,6 +81,10 @@ impl Tool for TaskOutput {
         }
     }
 
+    fn backfill(&self, input: &mut Value) {
+        old_name(input, &["bash_id", "agentId"]);
+    }
+
     fn effects(&self, _: &Input) -> Effects {
         Effects {
             in_order: true,
@@ -105,11 +98,7 @@ impl Tool for TaskOutput {
 
     async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
         let shell = cx.services.get::<Shell>()?;
-        let Some(id) = input.id() else {
-            return Err(ToolError::Refused(
-                "`task_id` is missing: name the task.".to_owned(),
-            ));
-        };
+        let id = &input.task_id;
         input.filter()?;
         match shell.tasks().job(id) {
             Some(_) => Ok(Check::Pass),
@@ -119,7 +108,7 @@ impl Tool for TaskOutput {
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let shell = cx.services.get::<Shell>()?;
-        let id = input.id().unwrap_or_default().to_owned();
+        let id = input.task_id.clone();
         let filter = input.filter()?;
         let missing = || ToolError::Failed(unknown(&id, shell.tasks()));
         let job = shell.tasks().job(&id).ok_or_else(missing)?;
@@ -152,7 +141,7 @@ impl Tool for TaskOutput {
     }
 
     fn render_use(&self, input: &Input) -> Option<Card> {
-        Some(Card::new(Self::NAME, input.id().unwrap_or_default()))
+        Some(Card::new(Self::NAME, &*input.task_id))
     }
 }
 

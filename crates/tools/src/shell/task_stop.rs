@@ -5,7 +5,7 @@ use haft_contract::{
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     Shell,
@@ -17,16 +17,7 @@ use super::{
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
     /// The id of the task, as Bash gave it.
-    task_id: Option<String>,
-    /// The same, by its old name.
-    #[schemars(skip)]
-    shell_id: Option<String>,
-}
-
-impl Input {
-    fn id(&self) -> Option<&str> {
-        self.task_id.as_deref().or(self.shell_id.as_deref())
-    }
+    task_id: String,
 }
 
 pub(crate) struct TaskStop;
@@ -45,6 +36,10 @@ impl Tool for TaskStop {
         }
     }
 
+    fn backfill(&self, input: &mut Value) {
+        old_name(input, &["shell_id"]);
+    }
+
     fn effects(&self, _: &Input) -> Effects {
         // Alone: a call before it may be about the same task.
         Effects {
@@ -60,11 +55,7 @@ impl Tool for TaskStop {
 
     async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
         let shell = cx.services.get::<Shell>()?;
-        let Some(id) = input.id() else {
-            return Err(ToolError::Refused(
-                "`task_id` is missing: name the task to stop.".to_owned(),
-            ));
-        };
+        let id = &input.task_id;
         match shell.tasks().job(id) {
             Some(_) => Ok(Check::Pass),
             None => Err(ToolError::Refused(unknown(id, shell.tasks()))),
@@ -73,7 +64,7 @@ impl Tool for TaskStop {
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let shell = cx.services.get::<Shell>()?;
-        let id = input.id().unwrap_or_default();
+        let id = &input.task_id;
         let stopped = shell.tasks().stop(id).await.map_err(|stop| {
             ToolError::Failed(match stop {
                 Stop::Unknown => unknown(id, shell.tasks()),
@@ -98,7 +89,21 @@ impl Tool for TaskStop {
     }
 
     fn render_use(&self, input: &Input) -> Option<Card> {
-        Some(Card::new(Self::NAME, input.id().unwrap_or_default()))
+        Some(Card::new(Self::NAME, &*input.task_id))
+    }
+}
+
+/// Takes an id that came under an old name.
+pub(crate) fn old_name(input: &mut Value, names: &[&str]) {
+    let Some(input) = input.as_object_mut() else {
+        return;
+    };
+    for name in names {
+        if let Some(id) = input.shift_remove(*name)
+            && !id.is_null()
+        {
+            input.entry("task_id").or_insert(id);
+        }
     }
 }
 

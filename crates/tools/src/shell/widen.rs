@@ -102,7 +102,7 @@ pub(crate) async fn ask(
         }
         Answer::Nobody => Asked::Not(format!(
             "The sandbox kept it from: {told}. Nobody can be asked. What would allow it: {}",
-            remedy(&grants)
+            remedy(&grants, confinement.profile)
         )),
     }
 }
@@ -231,7 +231,11 @@ fn user_may(path: &Path) -> bool {
     existing(path).is_some_and(|place| access(&place, Access::WRITE_OK).is_ok())
 }
 
-fn remedy(grants: &[Grant]) -> String {
+fn remedy(grants: &[Grant], profile: Confined) -> String {
+    if profile == Confined::ReadOnly {
+        // It was taken for one that only reads: no setting speaks of those.
+        return "someone to ask.".to_owned();
+    }
     let settings: Vec<String> = grants
         .iter()
         .map(|grant| match grant {

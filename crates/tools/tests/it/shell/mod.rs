@@ -107,9 +107,10 @@ impl Terminal {
     pub(crate) async fn output(
         &self,
         tool: Arc<dyn DynTool>,
-        input: Value,
+        mut input: Value,
         cx: &CallContext,
     ) -> Result<ToolOutput, ToolError> {
+        tool.backfill(&mut input);
         let bound = tool.bind(input).expect("a good input");
         bound.check(cx).await?;
         let output = bound.call(cx).await?;
