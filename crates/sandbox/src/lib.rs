@@ -26,6 +26,7 @@ mod profile;
 mod protocol;
 mod running;
 mod sandbox;
+mod scratch;
 mod sockets;
 mod tree;
 mod world;
