@@ -30,6 +30,7 @@ mod profile;
 mod protocol;
 mod running;
 mod sandbox;
+mod scratch;
 mod sockets;
 mod tree;
 mod world;

@@ -1,12 +1,6 @@
 //! A session's commands: which sandbox each of them gets.
 
-use std::{
-    ffi::OsString,
-    fs, io,
-    os::unix::fs::DirBuilderExt,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{ffi::OsString, io, path::PathBuf, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
@@ -15,6 +9,7 @@ use crate::{
     Profile, Running, SandboxError,
     network::{Entry, Gate},
     protocol::Plan,
+    scratch::{self, Scratch},
     sockets,
     world::World,
 };
@@ -96,6 +91,8 @@ pub struct Sandbox(Arc<Inner>);
 
 struct Inner {
     setup: Setup,
+    /// Let go of before `worlds`, so that the last of those knows that it is the last holder.
+    scratch: Arc<Scratch>,
     worlds: Mutex<Worlds>,
 }
 
@@ -114,6 +111,7 @@ impl Sandbox {
     /// For a session. Nothing is started yet.
     pub fn new(setup: Setup) -> Self {
         Self(Arc::new(Inner {
+            scratch: Arc::new(Scratch::new(setup.scratch.clone())),
             setup,
             worlds: Mutex::default(),
         }))
@@ -127,6 +125,7 @@ impl Sandbox {
             let world = self.world(profile).await?;
             match world.start(&line).await {
                 Ok(running) => return Ok(running),
+                Err(error) if !is_gone(&error) => return Err(SandboxError::Shell(error)),
                 Err(error) => {
                     tracing::debug!(%error, profile = profile.name(), "a sandbox is gone");
                     self.forget(&world).await;
@@ -160,7 +159,7 @@ impl Sandbox {
         for world in standing {
             world.close().await;
         }
-        let _ = fs::remove_dir_all(&self.0.setup.scratch);
+        scratch::remove(self.0.scratch.path());
     }
 
     async fn world(&self, profile: &Profile) -> Result<Arc<World>, SandboxError> {
@@ -178,7 +177,7 @@ impl Sandbox {
         if let Some(world) = worlds.standing.iter().find(|world| fits(world)) {
             return Ok(Arc::clone(world));
         }
-        make_scratch(&self.0.setup.scratch).map_err(SandboxError::Scratch)?;
+        scratch::make(self.0.scratch.path()).map_err(SandboxError::Scratch)?;
         // One of each kind is enough; what still runs in the old one keeps it.
         worlds
             .standing
@@ -206,9 +205,12 @@ impl Inner {
         loop {
             let mut plan = self.plan(profile, mechanism, sockets.clone());
             plan.own_processes = !worlds.shared_processes && mechanism < Mechanism::Reduced;
-            let failed = match World::raise(&self.setup, plan).await {
+            let scratch = Arc::clone(&self.scratch);
+            let failed = match World::raise(&self.setup, plan, scratch).await {
                 Ok(world) => return Ok(world),
-                Err(failed) => failed,
+                Err(failed @ SandboxError::Unavailable { .. }) => failed,
+                // It says nothing about what can be had here: no reason to confine less.
+                Err(failed) => return Err(failed),
             };
             if *profile == Profile::Full || mechanism == Mechanism::None {
                 return Err(failed);
@@ -258,15 +260,13 @@ impl Inner {
     }
 }
 
-impl Drop for Inner {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.setup.scratch);
-    }
-}
-
-fn make_scratch(scratch: &Path) -> io::Result<()> {
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(scratch)
+/// Was the sandbox, or the shell in it, ended from outside?
+fn is_gone(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::BrokenPipe
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::NotConnected
+            | io::ErrorKind::UnexpectedEof
+    )
 }
