@@ -56,8 +56,13 @@ impl Dialer {
         })
     }
 
-    /// Opens a connection for a request, if it may have one.
-    pub(super) async fn open(&self, request: Request) -> Result<TcpStream, Failure> {
+    /// Opens a connection for a request, if it may have one. A question that the gate still thinks about
+    /// is dropped when the client is `gone`.
+    pub(super) async fn open(
+        &self,
+        request: Request,
+        gone: impl Future<Output = ()>,
+    ) -> Result<TcpStream, Failure> {
         let mut entry = Entry {
             host: request.host.to_string(),
             port: request.port,
@@ -67,7 +72,14 @@ impl Dialer {
             address: None,
         };
         let (host, port) = (request.host.clone(), request.port);
-        let (because, reach) = match self.gate.judge(request).await {
+        let verdict = tokio::select! {
+            biased;
+            verdict = self.gate.judge(request) => verdict,
+            () = gone => Verdict::Refuse {
+                because: "The client left before it was decided.".to_owned(),
+            },
+        };
+        let (because, reach) = match verdict {
             Verdict::Allow { because, reach } => (because, reach),
             Verdict::Refuse { because } => return Err(self.refused(entry, because)),
         };
