@@ -41,7 +41,7 @@ impl Dialer {
         method: Option<&str>,
     ) -> Result<Host, Failure> {
         Host::parse(bytes).map_err(|invalid| {
-            let host = bytes.escape_ascii().to_string();
+            let host = shown(bytes);
             let because = format!("This is no valid host: {invalid}. No rule allows that.");
             let failure = Failure::Refused(refusal(&host, port, &because));
             self.log.add(Entry {
@@ -120,9 +120,8 @@ impl Dialer {
 
     /// Never empty.
     async fn addresses(&self, host: &Host, deadline: Instant) -> io::Result<Vec<IpAddr>> {
-        let name = match (host.address(), host.name()) {
-            (Some(address), _) => return Ok(vec![address]),
-            (None, name) => name.unwrap_or_default(),
+        let Some(name) = host.name() else {
+            return Ok(host.address().into_iter().collect());
         };
         let found = timeout_at(deadline, self.resolver.resolve(name)).await;
         let found = found.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
@@ -133,6 +132,15 @@ impl Dialer {
             ));
         }
         Ok(found)
+    }
+}
+
+/// What is no host, for people: visible, and no longer than a host.
+fn shown(bytes: &[u8]) -> String {
+    const MOST: usize = 253;
+    match bytes.get(..MOST) {
+        Some(start) => format!("{}...", start.escape_ascii()),
+        None => bytes.escape_ascii().to_string(),
     }
 }
 
@@ -164,11 +172,12 @@ async fn connect(
         let turn = Instant::now() + left / rest;
         let outcome = timeout_at(turn, TcpStream::connect(address)).await;
         let outcome = outcome.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-        let connected = outcome.is_ok();
-        last = (outcome, address);
-        if connected {
-            break;
+        if let Ok(server) = &outcome {
+            // Small pieces are passed on at once. Only speed depends on it.
+            let _ = server.set_nodelay(true);
+            return (outcome, address);
         }
+        last = (outcome, address);
     }
     last
 }

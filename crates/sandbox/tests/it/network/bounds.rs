@@ -232,6 +232,12 @@ async fn the_log_keeps_the_latest() {
     }
     let ports: Vec<u16> = rig.proxy.log().iter().map(|entry| entry.port).collect();
     assert_eq!(ports, [3, 4, 5]);
+    // And of each as much as a host can have.
+    let long = "!".repeat(60_000);
+    let answer = rig.send(format!("CONNECT {long}:1 HTTP/1.1\r\n\r\n")).await;
+    assert!(answer.contains("!!!..., port 1."), "{answer}");
+    let host = &rig.proxy.log()[2].host;
+    assert_eq!(*host, format!("{}...", "!".repeat(253)));
 }
 
 #[tokio::test]
