@@ -8,6 +8,7 @@
 //! - [`all`]: the one list; adding a tool is one file and one line in it
 //! - `fs`: `Read`, `Write`, `Edit`, `NotebookEdit`, `LS`, `Undo`, over [`haft_journal::Journal`]
 //! - `search`: `Glob`, `Grep`, over [`haft_search::Engine`]
+//! - `shell`: command lines
 //! - `paths`, `words`: how paths and numbers are put; `blocking`: where the disk may be waited for
 
 #[cfg(any(feature = "fs", feature = "search"))]
@@ -18,6 +19,8 @@ mod fs;
 mod paths;
 #[cfg(feature = "search")]
 mod search;
+#[cfg(feature = "shell")]
+mod shell;
 #[cfg(any(feature = "fs", feature = "search"))]
 mod words;
 
