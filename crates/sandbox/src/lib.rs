@@ -21,6 +21,7 @@
 //! - [`child`]: the keeper and the guard
 //! - `fork`: all unsafe code there is
 
+mod available;
 pub mod child;
 mod error;
 mod fork;
@@ -35,6 +36,7 @@ mod sockets;
 mod tree;
 mod world;
 
+pub use available::available;
 pub use error::SandboxError;
 pub use probe::{Finding, Report, probe};
 pub use profile::{Network, Profile, Reading, Workspace};

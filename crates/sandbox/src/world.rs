@@ -235,6 +235,12 @@ impl Drop for World {
 
 /// Starts the keeper and tells it what to keep.
 fn start(program: &Path, plan: &Plan) -> io::Result<(Link, Child)> {
+    let (link, command) = call(program, plan)?;
+    Ok((link, Command::from(command).spawn()?))
+}
+
+/// What starts the keeper, with the plan already on its way.
+fn call(program: &Path, plan: &Plan) -> io::Result<(Link, std::process::Command)> {
     let pair = || {
         socketpair(
             AddressFamily::UNIX,
@@ -251,42 +257,62 @@ fn start(program: &Path, plan: &Plan) -> io::Result<(Link, Child)> {
     seek(&file, SeekFrom::Start(0))?;
     // Before it is started: it knows what to tidy up however soon our process ends.
     protocol::send(&waiter, b"plan", &[file.as_fd(), keepers.as_fd()])?;
-    let child = Command::new(program)
+    let mut command = std::process::Command::new(program);
+    command
         .arg(ARGUMENT)
         .env_clear()
         .current_dir("/")
         .stdin(Stdio::from(waiters))
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()?;
-    let last = false;
+        .stderr(Stdio::null());
     let link = Link {
         keeper,
         waiter,
-        last,
+        last: false,
     };
-    Ok((link, child))
+    Ok((link, command))
 }
 
 /// The keeper's answer with its files; `None` when it ended.
 async fn receive(channel: &OwnedFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
     let channel = channel.try_clone()?;
-    let waiting = tokio::task::spawn_blocking(move || {
-        let patience = Timespec {
-            tv_sec: PATIENCE_SECONDS,
-            tv_nsec: 0,
-        };
-        let mut watched = [PollFd::new(&channel, PollFlags::IN)];
-        while let Err(Errno::INTR) = poll(&mut watched, Some(&patience)) {}
-        if watched[0].revents().is_empty() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        match protocol::receive(&channel) {
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(None),
-            received => received,
-        }
-    });
+    let waiting = tokio::task::spawn_blocking(move || answer(&channel));
     waiting.await.map_err(io::Error::other)?
+}
+
+/// The same, for a thread that may wait.
+fn answer(channel: &OwnedFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
+    let patience = Timespec {
+        tv_sec: PATIENCE_SECONDS,
+        tv_nsec: 0,
+    };
+    let mut watched = [PollFd::new(channel, PollFlags::IN)];
+    while let Err(Errno::INTR) = poll(&mut watched, Some(&patience)) {}
+    if watched[0].revents().is_empty() {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    match protocol::receive(channel) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(None),
+        received => received,
+    }
+}
+
+/// Does a sandbox of this plan stand? It is set up and taken down again.
+pub(crate) fn stands(program: &Path, plan: &Plan) -> bool {
+    let Ok((link, mut command)) = call(program, plan) else {
+        return false;
+    };
+    let Ok(mut child) = command.spawn() else {
+        return false;
+    };
+    drop(command); // it holds the other end
+    let answered = answer(&link.keeper);
+    drop(link);
+    let _ = child.wait();
+    let Ok(Some((answer, _))) = answered else {
+        return false;
+    };
+    matches!(serde_json::from_slice(&answer), Ok(Keeper::Ready))
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
