@@ -41,7 +41,7 @@ pub use error::SandboxError;
 pub use probe::{Finding, Report, probe};
 pub use profile::{Network, Profile, Reading, Workspace};
 pub use running::{Ended, How, Output, Running};
-pub use sandbox::{Environment, Line, Mechanism, Sandbox, Setup};
+pub use sandbox::{Environment, Line, Mechanism, Sandbox, Setup, system_shell};
 pub use tree::Process;
 
 /// Where the proxy is for commands with [`Network::Proxy`]: on this port of their loopback interface.

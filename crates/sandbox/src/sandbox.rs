@@ -1,6 +1,11 @@
 //! A session's commands: which sandbox each of them gets.
 
-use std::{ffi::OsString, io, path::PathBuf, sync::Arc};
+use std::{
+    ffi::OsString,
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
@@ -33,6 +38,22 @@ pub struct Setup {
     /// The best way of confining that may be used; the better ones are not tried. For tests, and
     /// for those who know that a way does not work for them.
     pub best: Mechanism,
+}
+
+/// Where bash is usually found.
+const SHELLS: [&str; 4] = [
+    "/bin/bash",
+    "/usr/bin/bash",
+    "/usr/local/bin/bash",
+    "/run/current-system/sw/bin/bash",
+];
+
+/// The bash of the system. `PATH` is not asked: a workspace may be in it.
+pub fn system_shell() -> Option<PathBuf> {
+    SHELLS
+        .map(PathBuf::from)
+        .into_iter()
+        .find(|shell| shell.is_file())
 }
 
 /// The whole environment of commands in a profile.
@@ -160,6 +181,10 @@ impl Sandbox {
             world.close().await;
         }
         scratch::remove(self.0.scratch.path());
+    }
+
+    pub(crate) fn shell(&self) -> &Path {
+        &self.0.setup.shell
     }
 
     async fn world(&self, profile: &Profile) -> Result<Arc<World>, SandboxError> {

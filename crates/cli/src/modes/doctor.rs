@@ -32,16 +32,15 @@ const PROGRAMS: [&str; 5] = ["bash", "git", "rg", "pdftoppm", "bwrap"];
 pub(crate) async fn run(session: Session, as_json: bool) -> anyhow::Result<Exit> {
     let cwd = settings::cwd(&session)?;
     let permitted = settings::load(&session, &cwd)?;
-    let path = env::var_os("PATH").unwrap_or_default();
     let findings = Findings {
         sections: vec![
             version(),
             files(&permitted.settings),
             trusted(&permitted.settings),
-            programs(path.as_ref()),
+            programs(env::var_os("PATH").unwrap_or_default().as_ref()),
             Section {
                 name: "sandbox",
-                rows: [wanted(&permitted.sandbox), guarantees(path.as_ref()).await].concat(),
+                rows: [wanted(&permitted.sandbox), guarantees().await].concat(),
             },
         ],
     };
@@ -207,8 +206,8 @@ fn wanted(sandbox: &Sandbox) -> Vec<Row> {
 }
 
 /// What the sandbox holds on this machine, row by row: commands really try what they must not.
-async fn guarantees(path: &Path) -> Vec<Row> {
-    let (Some(shell), Ok(program)) = (find("bash", path), env::current_exe()) else {
+async fn guarantees() -> Vec<Row> {
+    let (Some(shell), Ok(program)) = (haft_sandbox::system_shell(), env::current_exe()) else {
         return vec![Row::new(
             "commands",
             State::Bad,
