@@ -76,10 +76,12 @@ pub(crate) fn load(session: &Session, cwd: &Path) -> anyhow::Result<Permitted> {
     let hooks = hooks(&mut settings);
     let env = settings.env();
     let hooks = hooks.with_env(env.clone());
+    let sandbox = settings.sandbox();
     let sandbox = Sandbox {
-        available: can_confine(),
+        // It takes some milliseconds to find out, and only this asks for it.
+        available: sandbox.enabled == Some(true) && can_confine(),
         env: Arc::new(env),
-        ..settings.sandbox()
+        ..sandbox
     };
     let from_files = settings.default_mode();
     if session.permission_mode == Some(Mode::Auto) {
@@ -133,10 +135,10 @@ fn hooks(settings: &mut Settings) -> Hooks {
     Hooks::new(handlers, &settings.places.cwd)
 }
 
-/// Can commands be confined on this machine? Nothing in this build does it, so that none is let
-/// through because of it.
-pub(crate) fn can_confine() -> bool {
-    false
+/// Can commands really be confined on this machine?
+fn can_confine() -> bool {
+    env::current_exe()
+        .is_ok_and(|program| haft_sandbox::available(&program, &env::temp_dir()).is_some())
 }
 
 /// Tells a person what was wrong with the settings, and what was left out.

@@ -21,6 +21,7 @@
 //! - [`child`]: the keeper and the guard
 //! - `fork`: all unsafe code there is
 
+mod available;
 pub mod child;
 mod error;
 mod fork;
@@ -30,15 +31,17 @@ mod profile;
 mod protocol;
 mod running;
 mod sandbox;
+mod scratch;
 mod sockets;
 mod tree;
 mod world;
 
+pub use available::available;
 pub use error::SandboxError;
 pub use probe::{Finding, Report, probe};
 pub use profile::{Network, Profile, Reading, Workspace};
 pub use running::{Ended, How, Output, Running};
-pub use sandbox::{Environment, Line, Mechanism, Sandbox, Setup};
+pub use sandbox::{Environment, Line, Mechanism, Sandbox, Setup, system_shell};
 pub use tree::Process;
 
 /// Where the proxy is for commands with [`Network::Proxy`]: on this port of their loopback interface.

@@ -38,7 +38,7 @@ pub struct Report {
 /// Tries every promise of the profiles `readonly` and `workspace`, with real files, sockets and
 /// processes, in a folder of its own below `among`.
 pub async fn probe(sandbox: &Sandbox, among: &Path) -> Result<Report, SandboxError> {
-    let ground = Ground::new(among).map_err(SandboxError::Scratch)?;
+    let ground = Ground::new(among, sandbox.shell()).map_err(SandboxError::Scratch)?;
     let mut findings = Vec::new();
     let mut mechanism = Mechanism::Namespaces;
     let readonly = Profile::ReadOnly(Reading {
@@ -76,16 +76,17 @@ const SECRET: &str = "what nobody may read";
 const MODE: u32 = 0o640;
 
 impl Ground {
-    fn new(among: &Path) -> io::Result<Self> {
+    fn new(among: &Path, shell: &Path) -> io::Result<Self> {
         let folder = fs::canonicalize(among)?.join(format!("haft-probe-{}", std::process::id()));
         fs::DirBuilder::new().mode(0o700).create(&folder)?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
         let datagrams = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         datagrams.set_nonblocking(true)?;
-        let bystander = Command::new("sleep")
-            .arg("600")
-            .stdin(Stdio::null())
+        // Waits for a line that does not come.
+        let bystander = Command::new(shell)
+            .args(["-c", "read"])
+            .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()?;
         let ground = Self {

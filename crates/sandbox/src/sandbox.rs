@@ -2,8 +2,7 @@
 
 use std::{
     ffi::OsString,
-    fs, io,
-    os::unix::fs::DirBuilderExt,
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -15,6 +14,7 @@ use crate::{
     Profile, Running, SandboxError,
     network::{Entry, Gate},
     protocol::Plan,
+    scratch::{self, Scratch},
     sockets,
     world::World,
 };
@@ -38,6 +38,22 @@ pub struct Setup {
     /// The best way of confining that may be used; the better ones are not tried. For tests, and
     /// for those who know that a way does not work for them.
     pub best: Mechanism,
+}
+
+/// Where bash is usually found.
+const SHELLS: [&str; 4] = [
+    "/bin/bash",
+    "/usr/bin/bash",
+    "/usr/local/bin/bash",
+    "/run/current-system/sw/bin/bash",
+];
+
+/// The bash of the system. `PATH` is not asked: a workspace may be in it.
+pub fn system_shell() -> Option<PathBuf> {
+    SHELLS
+        .map(PathBuf::from)
+        .into_iter()
+        .find(|shell| shell.is_file())
 }
 
 /// The whole environment of commands in a profile.
@@ -96,6 +112,8 @@ pub struct Sandbox(Arc<Inner>);
 
 struct Inner {
     setup: Setup,
+    /// Let go of before `worlds`, so that the last of those knows that it is the last holder.
+    scratch: Arc<Scratch>,
     worlds: Mutex<Worlds>,
 }
 
@@ -114,6 +132,7 @@ impl Sandbox {
     /// For a session. Nothing is started yet.
     pub fn new(setup: Setup) -> Self {
         Self(Arc::new(Inner {
+            scratch: Arc::new(Scratch::new(setup.scratch.clone())),
             setup,
             worlds: Mutex::default(),
         }))
@@ -127,6 +146,7 @@ impl Sandbox {
             let world = self.world(profile).await?;
             match world.start(&line).await {
                 Ok(running) => return Ok(running),
+                Err(error) if !is_gone(&error) => return Err(SandboxError::Shell(error)),
                 Err(error) => {
                     tracing::debug!(%error, profile = profile.name(), "a sandbox is gone");
                     self.forget(&world).await;
@@ -160,7 +180,11 @@ impl Sandbox {
         for world in standing {
             world.close().await;
         }
-        let _ = fs::remove_dir_all(&self.0.setup.scratch);
+        scratch::remove(self.0.scratch.path());
+    }
+
+    pub(crate) fn shell(&self) -> &Path {
+        &self.0.setup.shell
     }
 
     async fn world(&self, profile: &Profile) -> Result<Arc<World>, SandboxError> {
@@ -178,7 +202,7 @@ impl Sandbox {
         if let Some(world) = worlds.standing.iter().find(|world| fits(world)) {
             return Ok(Arc::clone(world));
         }
-        make_scratch(&self.0.setup.scratch).map_err(SandboxError::Scratch)?;
+        scratch::make(self.0.scratch.path()).map_err(SandboxError::Scratch)?;
         // One of each kind is enough; what still runs in the old one keeps it.
         worlds
             .standing
@@ -206,9 +230,12 @@ impl Inner {
         loop {
             let mut plan = self.plan(profile, mechanism, sockets.clone());
             plan.own_processes = !worlds.shared_processes && mechanism < Mechanism::Reduced;
-            let failed = match World::raise(&self.setup, plan).await {
+            let scratch = Arc::clone(&self.scratch);
+            let failed = match World::raise(&self.setup, plan, scratch).await {
                 Ok(world) => return Ok(world),
-                Err(failed) => failed,
+                Err(failed @ SandboxError::Unavailable { .. }) => failed,
+                // It says nothing about what can be had here: no reason to confine less.
+                Err(failed) => return Err(failed),
             };
             if *profile == Profile::Full || mechanism == Mechanism::None {
                 return Err(failed);
@@ -258,15 +285,13 @@ impl Inner {
     }
 }
 
-impl Drop for Inner {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.setup.scratch);
-    }
-}
-
-fn make_scratch(scratch: &Path) -> io::Result<()> {
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(scratch)
+/// Was the sandbox, or the shell in it, ended from outside?
+fn is_gone(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::BrokenPipe
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::NotConnected
+            | io::ErrorKind::UnexpectedEof
+    )
 }

@@ -3,11 +3,12 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
+    time::Duration,
 };
 
 use rustix::{
     io::Errno,
-    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
+    process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal},
 };
 
 /// One process.
@@ -63,7 +64,15 @@ pub(crate) fn kill_below(root: u32, spared: &[u32], mut reap: impl FnMut()) {
                 Some((pid, entry.started))
             })
             .collect();
-        if doomed.is_empty() {
+        let unseen: Vec<u32> = match root == std::process::id() {
+            true => children(),
+            false => Vec::new(),
+        };
+        let unseen: Vec<u32> = unseen
+            .into_iter()
+            .filter(|pid| !kept.contains(pid) && !all.contains_key(pid))
+            .collect();
+        if doomed.is_empty() && unseen.is_empty() {
             break;
         }
         if round > 0 {
@@ -74,13 +83,32 @@ pub(crate) fn kill_below(root: u32, spared: &[u32], mut reap: impl FnMut()) {
         for &(pid, started) in &doomed {
             signal(pid, started, Signal::KILL);
         }
+        for &pid in &unseen {
+            kill(pid);
+        }
         reap();
         if round > 2 {
             // The dying need a moment of the processor that we are holding.
-            std::thread::sleep(std::time::Duration::from_millis(1));
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
     reap();
+}
+
+/// Ends one process that cannot have made room for another: a child that was not waited for, say.
+pub(crate) fn kill(pid: u32) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}
+
+/// This process's own children, those included that `/proc` hides (mounted with `hidepid`, it does
+/// not show a process that may not be looked into). Empty where the kernel does not tell.
+fn children() -> Vec<u32> {
+    let pid = std::process::id();
+    fs::read_to_string(format!("/proc/self/task/{pid}/children"))
+        .map(|list| list.split_ascii_whitespace().flat_map(str::parse).collect())
+        .unwrap_or_default()
 }
 
 /// Asks all that runs below a process to end.
@@ -108,7 +136,7 @@ fn signal(pid: u32, started: u64, signal: Signal) {
             }
         }
         Err(Errno::NOSYS) => {
-            let _ = rustix::process::kill_process(target, signal);
+            let _ = kill_process(target, signal);
         }
         Err(_) => {}
     }

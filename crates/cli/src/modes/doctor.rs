@@ -1,18 +1,21 @@
 //! `haft doctor`: what a session here would find.
 //!
-//! Files are looked at and nothing is started: not even a program's version is worth running what a
-//! workspace may have put in its place.
+//! Files are looked at and nothing of the workspace is started: not even a program's version is worth
+//! running what it may have put in its place. What the sandbox holds is found out by trying.
 
 use std::{
     env,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
+    process,
+    sync::Arc,
 };
 
 use haft::engine::{
     permissions::Sandbox,
     settings::{Settings, TrustFile, trust},
 };
+use haft_sandbox::{Mechanism, Setup};
 use serde_json::{Value, json};
 
 use crate::{
@@ -26,9 +29,9 @@ use crate::{
 /// Programs that commands and tools make use of.
 const PROGRAMS: [&str; 5] = ["bash", "git", "rg", "pdftoppm", "bwrap"];
 
-pub(crate) fn run(session: &Session, as_json: bool) -> anyhow::Result<Exit> {
-    let cwd = settings::cwd(session)?;
-    let permitted = settings::load(session, &cwd)?;
+pub(crate) async fn run(session: Session, as_json: bool) -> anyhow::Result<Exit> {
+    let cwd = settings::cwd(&session)?;
+    let permitted = settings::load(&session, &cwd)?;
     let findings = Findings {
         sections: vec![
             version(),
@@ -37,7 +40,7 @@ pub(crate) fn run(session: &Session, as_json: bool) -> anyhow::Result<Exit> {
             programs(env::var_os("PATH").unwrap_or_default().as_ref()),
             Section {
                 name: "sandbox",
-                rows: [wanted(&permitted.sandbox), guarantees()].concat(),
+                rows: [wanted(&permitted.sandbox), guarantees().await].concat(),
             },
         ],
     };
@@ -202,9 +205,51 @@ fn wanted(sandbox: &Sandbox) -> Vec<Row> {
         .collect()
 }
 
-/// What the sandbox holds on this machine, row by row. None are known while no command is confined.
-fn guarantees() -> Vec<Row> {
-    Vec::new()
+/// What the sandbox holds on this machine, row by row: commands really try what they must not.
+async fn guarantees() -> Vec<Row> {
+    let (Some(shell), Ok(program)) = (haft_sandbox::system_shell(), env::current_exe()) else {
+        return vec![Row::new(
+            "commands",
+            State::Bad,
+            "there is no bash to run them",
+        )];
+    };
+    let among = env::temp_dir();
+    let sandbox = haft_sandbox::Sandbox::new(Setup {
+        program,
+        shell,
+        environment: Arc::new(|_| Vec::new()),
+        scratch: among.join(format!("haft-doctor-{}", process::id())),
+        snapshot: None,
+        gate: None,
+        best: Mechanism::Namespaces,
+    });
+    let report = haft_sandbox::probe(&sandbox, &among).await;
+    sandbox.close().await;
+    let report = match report {
+        Ok(report) => report,
+        Err(error) => return vec![Row::new("commands", State::Bad, error.to_string())],
+    };
+    let whole = report.mechanism < Mechanism::Reduced;
+    let state = if whole { State::Good } else { State::Note };
+    let mut rows = vec![Row::new(
+        "commands are confined by",
+        state,
+        report.mechanism.name(),
+    )];
+    for (mechanism, why) in &report.failures {
+        let name = format!("not by {}", mechanism.name());
+        rows.push(Row::new(name, State::Note, why.clone()));
+    }
+    rows.extend(report.findings.iter().map(|finding| {
+        let (state, text) = if finding.held {
+            (State::Good, finding.promise.to_owned())
+        } else {
+            (State::Note, format!("does not hold: {}", finding.promise))
+        };
+        Row::new(finding.profile, state, text)
+    }));
+    rows
 }
 
 impl Findings {

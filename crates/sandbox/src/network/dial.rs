@@ -41,7 +41,7 @@ impl Dialer {
         method: Option<&str>,
     ) -> Result<Host, Failure> {
         Host::parse(bytes).map_err(|invalid| {
-            let host = bytes.escape_ascii().to_string();
+            let host = shown(bytes);
             let because = format!("This is no valid host: {invalid}. No rule allows that.");
             let failure = Failure::Refused(refusal(&host, port, &because));
             self.log.add(Entry {
@@ -56,8 +56,13 @@ impl Dialer {
         })
     }
 
-    /// Opens a connection for a request, if it may have one.
-    pub(super) async fn open(&self, request: Request) -> Result<TcpStream, Failure> {
+    /// Opens a connection for a request, if it may have one. A question that the gate still thinks about
+    /// is dropped when the client is `gone`.
+    pub(super) async fn open(
+        &self,
+        request: Request,
+        gone: impl Future<Output = ()>,
+    ) -> Result<TcpStream, Failure> {
         let mut entry = Entry {
             host: request.host.to_string(),
             port: request.port,
@@ -67,7 +72,14 @@ impl Dialer {
             address: None,
         };
         let (host, port) = (request.host.clone(), request.port);
-        let (because, reach) = match self.gate.judge(request).await {
+        let verdict = tokio::select! {
+            biased;
+            verdict = self.gate.judge(request) => verdict,
+            () = gone => Verdict::Refuse {
+                because: "The client left before it was decided.".to_owned(),
+            },
+        };
+        let (because, reach) = match verdict {
             Verdict::Allow { because, reach } => (because, reach),
             Verdict::Refuse { because } => return Err(self.refused(entry, because)),
         };
@@ -108,9 +120,8 @@ impl Dialer {
 
     /// Never empty.
     async fn addresses(&self, host: &Host, deadline: Instant) -> io::Result<Vec<IpAddr>> {
-        let name = match (host.address(), host.name()) {
-            (Some(address), _) => return Ok(vec![address]),
-            (None, name) => name.unwrap_or_default(),
+        let Some(name) = host.name() else {
+            return Ok(host.address().into_iter().collect());
         };
         let found = timeout_at(deadline, self.resolver.resolve(name)).await;
         let found = found.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
@@ -121,6 +132,15 @@ impl Dialer {
             ));
         }
         Ok(found)
+    }
+}
+
+/// What is no host, for people: visible, and no longer than a host.
+fn shown(bytes: &[u8]) -> String {
+    const MOST: usize = 253;
+    match bytes.get(..MOST) {
+        Some(start) => format!("{}...", start.escape_ascii()),
+        None => bytes.escape_ascii().to_string(),
     }
 }
 
@@ -152,11 +172,12 @@ async fn connect(
         let turn = Instant::now() + left / rest;
         let outcome = timeout_at(turn, TcpStream::connect(address)).await;
         let outcome = outcome.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-        let connected = outcome.is_ok();
-        last = (outcome, address);
-        if connected {
-            break;
+        if let Ok(server) = &outcome {
+            // Small pieces are passed on at once. Only speed depends on it.
+            let _ = server.set_nodelay(true);
+            return (outcome, address);
         }
+        last = (outcome, address);
     }
     last
 }

@@ -9,7 +9,7 @@ use tokio::{
 };
 
 /// How long a client that has its answer may go on sending what nobody wants.
-const GOODBYE: Duration = Duration::from_secs(2);
+const GOODBYE: Duration = Duration::from_secs(5);
 
 /// How a connection came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +37,13 @@ impl End {
                 }
             }
         }
+    }
+}
+
+/// Returns once the client has left, as far as that can be told: not after it has sent something.
+pub(super) async fn gone(reader: &mut (impl AsyncBufRead + Unpin)) {
+    if matches!(reader.fill_buf().await, Ok(buffer) if !buffer.is_empty()) {
+        std::future::pending().await
     }
 }
 

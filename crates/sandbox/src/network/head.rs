@@ -7,6 +7,9 @@ use super::{
     pattern::parse_port,
 };
 
+/// Longer than any method there is.
+const LONGEST_METHOD: usize = 40;
+
 /// More header fields than any honest message has.
 const MOST_FIELDS: usize = 256;
 
@@ -163,7 +166,8 @@ pub(super) async fn read_request(
         ));
     };
     let version = Version::parse(version)?;
-    let method = token(method).ok_or(ReadError::Malformed("the method is no word"))?;
+    let method = token(method).filter(|method| method.len() <= LONGEST_METHOD);
+    let method = method.ok_or(ReadError::Malformed("the method is no word"))?;
     let target = parse_target(&method, target)?;
     let fields = read_fields(reader, &mut budget).await?;
     if fields.all("host").nth(1).is_some() {

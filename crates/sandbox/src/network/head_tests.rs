@@ -92,7 +92,8 @@ async fn what_servers_read_differently_is_refused() {
         b"CONNECT http://a.com/ HTTP/1.1\r\n\r\n",
         b"(GET) http://a.com/ HTTP/1.1\r\n\r\n",
     ];
-    for head in heads {
+    let long = format!("{} http://a.com/ HTTP/1.1\r\n\r\n", "X".repeat(41));
+    for head in heads.into_iter().chain([long.as_bytes()]) {
         let read = request(head).await;
         assert!(read.is_err(), "{} {read:?}", head.escape_ascii());
     }

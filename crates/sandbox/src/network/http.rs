@@ -10,7 +10,7 @@ use super::{
     Request,
     answer::Answer,
     dial::Dialer,
-    end::End,
+    end::{End, gone},
     exchange::Exchange,
     head::{Framing, RequestHead, Target, read_request},
     line::ReadError,
@@ -68,7 +68,7 @@ async fn pass_on(
                 method: None,
                 url: None,
             };
-            let server = dialer.open(request).await?;
+            let server = dialer.open(request, gone(reader)).await?;
             let established = b"HTTP/1.1 200 Connection established\r\n\r\n";
             if writer.write_all(established).await.is_err() {
                 return Ok(End::Broken);
@@ -88,7 +88,8 @@ async fn pass_on(
                 method: Some(head.method.clone()),
                 url: Some(format!("http://{site}{path}")),
             };
-            let server = dialer.open(request).await?;
+            // A client may say that it has sent everything, and wait for the answer.
+            let server = dialer.open(request, std::future::pending()).await?;
             let exchange = Exchange::new(&head, framing, &site, path, &dialer.limits);
             exchange.run(reader, writer, server).await
         }

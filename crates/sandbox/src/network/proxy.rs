@@ -113,7 +113,8 @@ impl Drop for Proxy {
 
 /// Takes connections. They belong to this future: when it is dropped, they end.
 async fn accept(listener: TcpListener, dialer: Arc<Dialer>) {
-    let slots = Arc::new(Semaphore::new(dialer.limits.connections));
+    let most = dialer.limits.connections.min(Semaphore::MAX_PERMITS);
+    let slots = Arc::new(Semaphore::new(most));
     let mut connections = JoinSet::new();
     loop {
         // The semaphore is never closed.

@@ -11,7 +11,7 @@ use tokio::{
 use super::{
     Request,
     dial::{Dialer, Failure},
-    end::End,
+    end::{End, gone},
     line::ReadError,
     tunnel,
 };
@@ -50,7 +50,7 @@ pub(super) async fn serve(
     let wanted = timeout(dialer.limits.handshake, shake(&mut reader, writer)).await;
     let Ok(Ok(wanted)) = wanted else { return };
     let opened = match wanted {
-        Ok(wanted) => open(wanted, dialer).await,
+        Ok(wanted) => open(wanted, dialer, gone(&mut reader)).await,
         Err(reply) => Err(reply),
     };
     let reply = opened
@@ -84,7 +84,11 @@ async fn shake(
     read_wanted(reader).await
 }
 
-async fn open(wanted: Wanted, dialer: &Dialer) -> Result<tokio::net::TcpStream, Reply> {
+async fn open(
+    wanted: Wanted,
+    dialer: &Dialer,
+    gone: impl Future<Output = ()>,
+) -> Result<tokio::net::TcpStream, Reply> {
     let Wanted { host, port } = wanted;
     let opened = match dialer.host(&host, port, None) {
         Ok(host) => {
@@ -94,7 +98,7 @@ async fn open(wanted: Wanted, dialer: &Dialer) -> Result<tokio::net::TcpStream, 
                 method: None,
                 url: None,
             };
-            dialer.open(request).await
+            dialer.open(request, gone).await
         }
         Err(failure) => Err(failure),
     };

@@ -182,6 +182,26 @@ async fn a_pending_question_ends_with_the_proxy() {
     assert_eq!(gate.most.load(Ordering::SeqCst), 3);
 }
 
+/// Nobody is to be asked for a client that has given up.
+#[tokio::test]
+async fn a_pending_question_ends_with_its_client() {
+    let gate = Arc::new(Silent::default());
+    let rig = Rig::with(gate.clone(), &[], Limits::default());
+    let socks = b"\x05\x01\x00\x05\x01\x00\x03\x08evil.com\x01\xbb";
+    for request in [REFUSED.as_bytes(), socks] {
+        let mut client = rig.connect().await;
+        client.write_all(request).await.unwrap();
+        until(|| gate.waiting.load(Ordering::SeqCst) == 1).await;
+        drop(client);
+        until(|| gate.waiting.load(Ordering::SeqCst) == 0).await;
+    }
+    until(|| rig.proxy.log().len() == 2).await;
+    for entry in rig.proxy.log() {
+        assert!(!entry.allowed);
+        assert_eq!(entry.because, "The client left before it was decided.");
+    }
+}
+
 /// Judges nothing: the proxy must not take that for a yes.
 struct Broken;
 
@@ -212,6 +232,12 @@ async fn the_log_keeps_the_latest() {
     }
     let ports: Vec<u16> = rig.proxy.log().iter().map(|entry| entry.port).collect();
     assert_eq!(ports, [3, 4, 5]);
+    // And of each as much as a host can have.
+    let long = "!".repeat(60_000);
+    let answer = rig.send(format!("CONNECT {long}:1 HTTP/1.1\r\n\r\n")).await;
+    assert!(answer.contains("!!!..., port 1."), "{answer}");
+    let host = &rig.proxy.log()[2].host;
+    assert_eq!(*host, format!("{}...", "!".repeat(253)));
 }
 
 #[tokio::test]
