@@ -15,7 +15,9 @@ use std::{
 };
 
 use haft_contract::{CallId, Confinement, ToolError};
-use haft_sandbox::{Line, Mechanism, Network, PROXY_PORT, Profile, Sandbox, SandboxError, Setup};
+use haft_sandbox::{
+    Line, Mechanism, Network, PROXY_PORT, Profile, Sandbox, SandboxError, Setup, system_shell,
+};
 use tokio::sync::{Notify, OnceCell};
 
 use super::{
@@ -268,12 +270,13 @@ impl Shell {
             .program
             .clone()
             .ok_or(ToolError::Unavailable("a program that confines commands"))?;
+        let shell = system_shell().ok_or(ToolError::Unavailable("bash"))?;
         let taken = self.taken().await.cloned();
         let given = settings.clone();
         let path = taken.as_ref().map(|taken| taken.path.clone());
         let sandbox = Sandbox::new(Setup {
             program,
-            shell: bash(),
+            shell,
             environment: Arc::new(move |profile| given.environment(profile, path.as_deref())),
             scratch: self.folder.join("scratch"),
             snapshot: taken.map(|taken| taken.file),
@@ -295,18 +298,6 @@ impl Shell {
     fn waiting(&self) -> MutexGuard<'_, HashMap<CallId, Arc<Notify>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The shell that reads lines as we do.
-fn bash() -> PathBuf {
-    let usual = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"].map(PathBuf::from);
-    let path = env::var_os("PATH").unwrap_or_default();
-    let found = env::split_paths(&path)
-        .filter(|directory| directory.is_absolute())
-        .map(|directory| directory.join("bash"));
-    let mut all = usual.into_iter().chain(found);
-    all.find(|candidate| candidate.is_file())
-        .unwrap_or_else(|| PathBuf::from("/bin/bash"))
 }
 
 /// A call that waits for its command, and can be told not to.
