@@ -1,4 +1,6 @@
 //! Commands in real sandboxes.
 
+mod lifetime;
+mod outside;
 mod running;
 mod setting;
