@@ -7,7 +7,7 @@ pub(crate) mod driver;
 mod nasty;
 mod rounds;
 
-use std::{ffi::OsString, fs, os::unix::fs::symlink, path::Path};
+use std::{ffi::OsString, fs, os::unix::fs::symlink, path::Path, sync::Arc};
 
 use haft_sandbox::{Line, Mechanism, Profile, Running, Sandbox, Setup};
 use tokio::{io::AsyncReadExt, time::timeout};
@@ -44,8 +44,8 @@ pub(crate) fn setup(dir: &Path, best: Mechanism) -> Setup {
     Setup {
         program,
         shell: "/bin/bash".into(),
-        env: env.clone(),
-        full_env: env,
+        environment: Arc::new(move |_| env.clone()),
+        gate: None,
         scratch: dir.join("scratch"),
         snapshot: None,
         best,
