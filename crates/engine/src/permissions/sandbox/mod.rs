@@ -5,6 +5,7 @@
 
 mod control;
 mod hosts;
+mod look;
 mod paths;
 mod profile;
 

@@ -1,11 +1,9 @@
 //! Which files a command may change, and which it may not even read.
 //!
-//! What the kernel is told are paths, so patterns are looked up in the directories they speak of.
-//! That look is bounded: in a tree of more than [`MOST_DIRECTORIES`] directories the farthest are left
-//! out. What is there is kept as it is; what a command makes is judged when it has ended.
+//! What the kernel is told are paths of what is there ([`look`](super::look)); what a command makes is
+//! judged when it has ended ([`control`]).
 
 use std::{
-    collections::VecDeque,
     fs,
     path::{Path, PathBuf},
     sync::Arc,
@@ -17,25 +15,17 @@ use haft_shell::How;
 use super::{
     super::{
         Facts, Policy,
-        protected::{is_protected, is_telling},
+        protected::is_protected,
         rules::{Content, List, PathPattern},
         shell_facts::{Access, ShellFacts, Where},
     },
     control,
+    look::Look,
 };
 use crate::{resolve, settings::files};
 
-/// So many directories are looked through.
-const MOST_DIRECTORIES: usize = 1_000;
-
-/// And so many files.
-const MOST_FILES: usize = 50_000;
-
 /// So many paths are named one by one in the place of the directory that holds them.
 const MOST_NEIGHBOURS: usize = 128;
-
-/// Directories of other people's code: many, and what they say is not obeyed where they lie.
-const INSTALLED: [&str; 4] = ["node_modules", "target", ".venv", "venv"];
 
 /// Which files a command may change, and which it may not even read. Real paths.
 #[derive(Debug, Default)]
@@ -220,7 +210,7 @@ fn grant(
 
 /// Everything in a directory but these paths and what is below them. `None`: it is too much to be
 /// named.
-fn around(directory: &Path, keep: &[&Path]) -> Option<Vec<PathBuf>> {
+pub(super) fn around(directory: &Path, keep: &[&Path]) -> Option<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut waiting = vec![directory.to_path_buf()];
     while let Some(directory) = waiting.pop() {
@@ -243,7 +233,7 @@ fn around(directory: &Path, keep: &[&Path]) -> Option<Vec<PathBuf>> {
 }
 
 /// The path; or, where some of these lie in it, everything in it but them.
-fn but_for<'a>(path: PathBuf, these: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
+pub(super) fn but_for<'a>(path: PathBuf, these: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
     let inside: Vec<&Path> = these.filter(|one| one.starts_with(&path)).collect();
     if inside.is_empty() {
         return vec![path];
@@ -253,7 +243,7 @@ fn but_for<'a>(path: PathBuf, these: impl Iterator<Item = &'a Path>) -> Vec<Path
 }
 
 /// The paths without those that are below another one.
-fn outermost(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
+pub(super) fn outermost(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
     paths.sort_unstable();
     paths.dedup();
     let mut outermost: Vec<PathBuf> = Vec::new();
@@ -279,159 +269,4 @@ fn made(policy: &Policy, granted: Vec<Granted>) -> ControlFiles {
         let permitted = granted.iter().any(|one| one.reaches(path));
         locked || (!permitted && control::is_planted(path, &roots))
     })
-}
-
-/// A look at what is there.
-struct Look<'a> {
-    hiding: Vec<&'a PathPattern>,
-    locking: Vec<&'a PathPattern>,
-    hidden: Vec<PathBuf>,
-    locked: Vec<PathBuf>,
-    control: Vec<PathBuf>,
-}
-
-impl<'a> Look<'a> {
-    /// Takes what names its paths by itself; the patterns are left.
-    fn new(hiding: Vec<&'a PathPattern>, locking: Vec<&'a PathPattern>) -> Self {
-        let mut look = Self {
-            hiding,
-            locking,
-            hidden: Vec::new(),
-            locked: Vec::new(),
-            control: Vec::new(),
-        };
-        for (patterns, found) in [
-            (&mut look.hiding, &mut look.hidden),
-            (&mut look.locking, &mut look.locked),
-        ] {
-            patterns.retain(|pattern| match pattern.wholes() {
-                Some(wholes) => {
-                    let there = wholes.iter().filter(|path| path.exists());
-                    found.extend(there.map(|path| resolve::real(path)));
-                    false
-                }
-                None => true,
-            });
-        }
-        look
-    }
-
-    /// Looks through these directories for control files, and where patterns are left also through
-    /// the directories they speak of.
-    fn walk(&mut self, writable: Vec<PathBuf>, policy: &Policy) {
-        let mut near = VecDeque::new();
-        for path in writable {
-            if is_git(&path) {
-                self.control.extend(control::of_git(&path));
-            } else if control::is_control_folder(&path) {
-                self.control.push(path);
-            } else if path.is_dir() {
-                near.push_back((path, true));
-            }
-        }
-        for root in &policy.roots {
-            if !self.hiding.is_empty() && !near.iter().any(|(path, _)| root.starts_with(path)) {
-                near.push_back((root.clone(), false));
-            }
-        }
-        for stem in self.hiding.iter().flat_map(|pattern| pattern.stems()) {
-            let wide = stem.parent().is_none() || policy.home.as_deref() == Some(stem);
-            let known = near
-                .iter()
-                .any(|(path, _)| path.starts_with(stem) || stem.starts_with(path));
-            if !wide && !known {
-                near.push_back((stem.to_path_buf(), false));
-            }
-        }
-        let mut far = VecDeque::new();
-        let (mut looked, mut seen) = (0, 0);
-        while let Some((directory, controls)) = near.pop_front().or_else(|| far.pop_front()) {
-            looked += 1;
-            if looked > MOST_DIRECTORIES || seen > MOST_FILES {
-                tracing::debug!(directory = %directory.display(), "not looked at any more");
-                return;
-            }
-            for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
-                seen += 1;
-                let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
-                let path = entry.path();
-                if self.finds(&path, is_dir, controls) || !is_dir {
-                    continue;
-                }
-                let name = entry.file_name();
-                if !INSTALLED.iter().any(|installed| name == *installed) {
-                    near.push_back((path, controls));
-                } else if !self.hiding.is_empty() {
-                    far.push_back((path, false));
-                }
-            }
-        }
-    }
-
-    /// Notes what the path is, if anything; then what is below it need not be looked at.
-    fn finds(&mut self, path: &Path, is_dir: bool, controls: bool) -> bool {
-        let covers = |patterns: &[&PathPattern]| {
-            patterns
-                .iter()
-                .any(|pattern| pattern.covers(path) || (is_dir && pattern.covers_all_below(path)))
-        };
-        if covers(&self.hiding) {
-            self.hidden.push(resolve::real(path));
-            return true;
-        }
-        if covers(&self.locking) {
-            self.locked.push(resolve::real(path));
-            return true;
-        }
-        if !controls || !path.file_name().is_some_and(is_telling) {
-            return false;
-        }
-        if is_git(path) {
-            self.control.extend(control::of_git(path));
-            return true;
-        }
-        // What is above has been looked at already.
-        let name = name_below(path);
-        if is_dir && control::is_control_folder(&name) {
-            // Worktrees in a folder of settings are places to work in.
-            let worktrees = path.join("worktrees");
-            match around(path, &[&worktrees]) {
-                Some(others) if worktrees.is_dir() => self.control.extend(others),
-                _ => {
-                    self.control.push(path.to_path_buf());
-                    return true;
-                }
-            }
-            return false;
-        }
-        let is_control = control::is_control_file(&name);
-        if is_control {
-            self.control.push(resolve::real(path));
-        }
-        is_control
-    }
-
-    /// What may not be read, but for what may.
-    fn hidden(&self, allowed: &[PathBuf]) -> Vec<PathBuf> {
-        let allowed: Vec<PathBuf> = allowed.iter().map(|path| resolve::real(path)).collect();
-        let allowed = || allowed.iter().map(PathBuf::as_path);
-        let hidden = self
-            .hidden
-            .iter()
-            .filter(|path| !allowed().any(|one| path.starts_with(one)));
-        let hidden = hidden.flat_map(|path| but_for(path.clone(), allowed()));
-        outermost(hidden.collect())
-    }
-}
-
-/// The name with that of the directory it is in.
-fn name_below(path: &Path) -> PathBuf {
-    let directory = path.parent().and_then(Path::file_name);
-    let names = directory.into_iter().chain(path.file_name());
-    names.collect()
-}
-
-fn is_git(path: &Path) -> bool {
-    let name = path.file_name();
-    name.is_some_and(|name| name.eq_ignore_ascii_case(".git"))
 }
