@@ -715,6 +715,53 @@ async fn what_is_denied_is_hidden_wherever_a_link_leads() {
 }
 
 #[tokio::test]
+async fn a_link_that_a_command_may_have_made_opens_nothing() {
+    let settings = |root: &str| {
+        json!({
+            "sandbox": {"filesystem": {
+                "allowWrite": [format!("{root}/p/out"), "~/cache", format!("{root}/p/a/deep")],
+                "denyRead": ["~/keys", format!("{root}/p/secrets")],
+                "allowRead": [format!("{root}/p/shown"), "~/keys/public"],
+            }},
+            "permissions": {"allow": [format!("Edit(/{root}/p/edited/**)")]},
+        })
+        .to_string()
+    };
+    let machine = Machine::new([
+        ("home/keys/private/k", ""),
+        ("home/keys/public/k", ""),
+        ("home/disk/cache/x", ""),
+        ("p/secrets/k", ""),
+        ("victim/deep/x", ""),
+    ]);
+    let root = machine.files.root().display().to_string();
+    machine.files.write(USER, settings(&root));
+    let link = |from: &str, to: &str| {
+        std::os::unix::fs::symlink(machine.files.path(to), machine.files.path(from)).unwrap();
+    };
+    // The user's own, outside of what commands change.
+    link("home/cache", "home/disk/cache");
+    // Made in the workspace.
+    link("p/out", "victim");
+    link("p/a", "victim");
+    link("p/edited", "victim");
+    link("p/shown", "home/keys/private");
+    let mut session = Session::of_settings(machine, true).await;
+    let confinement = session.run("make").await;
+    assert_eq!(
+        session.names(&confinement.writable),
+        ["/home/disk/cache", "/p"]
+    );
+    let hidden = ["/home/keys/private", "/p/secrets"];
+    assert_eq!(session.names(&confinement.hidden), hidden);
+    let shown = session.machine.files.path("p/shown");
+    fs::remove_file(&shown).unwrap();
+    std::os::unix::fs::symlink(session.machine.files.path("p/secrets"), shown).unwrap();
+    let confinement = session.run("ls").await;
+    assert_eq!(session.names(&confinement.hidden), hidden);
+}
+
+#[tokio::test]
 async fn hosts_come_from_settings_and_rules() {
     let settings = json!({
         "sandbox": {

@@ -11,7 +11,7 @@ use std::{
 use super::{
     super::{Policy, protected::is_telling, rules::PathPattern},
     control,
-    paths::{around, but_for, outermost},
+    paths::{around, outermost},
 };
 use crate::resolve;
 
@@ -29,7 +29,8 @@ const INSTALLED: [&str; 4] = ["node_modules", "target", ".venv", "venv"];
 pub(super) struct Look<'a> {
     hiding: Vec<&'a PathPattern>,
     locking: Vec<&'a PathPattern>,
-    hidden: Vec<PathBuf>,
+    /// May not be read.
+    pub(super) hidden: Vec<PathBuf>,
     /// May not be changed.
     pub(super) locked: Vec<PathBuf>,
     /// Decide what other programs run.
@@ -175,18 +176,6 @@ impl<'a> Look<'a> {
             self.control.push(resolve::real(path));
         }
         is_control
-    }
-
-    /// What may not be read, but for what may.
-    pub(super) fn hidden(&self, allowed: &[PathBuf]) -> Vec<PathBuf> {
-        let allowed: Vec<PathBuf> = allowed.iter().map(|path| resolve::real(path)).collect();
-        let allowed = || allowed.iter().map(PathBuf::as_path);
-        let hidden = self
-            .hidden
-            .iter()
-            .filter(|path| !allowed().any(|one| path.starts_with(one)));
-        let hidden = hidden.flat_map(|path| but_for(path.clone(), allowed()));
-        outermost(hidden.collect())
     }
 }
 

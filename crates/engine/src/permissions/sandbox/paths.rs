@@ -44,7 +44,7 @@ pub(super) fn of(policy: &Policy, facts: &Facts, confined: Confined) -> Paths {
         let mut look = Look::new(hiding, Vec::new());
         look.walk(Vec::new(), policy);
         return Paths {
-            hidden: look.hidden(&sandbox.allow_read),
+            hidden: hidden(look.hidden, policy),
             ..Paths::default()
         };
     }
@@ -62,7 +62,7 @@ pub(super) fn of(policy: &Policy, facts: &Facts, confined: Confined) -> Paths {
     }
     let mut look = Look::new(hiding, patterns(policy, "Edit", &sandbox.deny_write));
     look.walk(writable.clone(), policy);
-    let hidden = look.hidden(&sandbox.allow_read);
+    let hidden = hidden(look.hidden, policy);
     let mut protected = Vec::new();
     for path in look.control {
         if !granted.iter().any(|one| one.reaches(&path)) {
@@ -100,23 +100,21 @@ fn patterns<'a>(policy: &'a Policy, tool: &str, own: &'a [PathPattern]) -> Vec<&
 /// What every command of the session may change.
 fn permanent(policy: &Policy) -> Vec<PathBuf> {
     let mut writable = policy.roots.clone();
-    let allowed = policy.sandbox.allow_write.iter();
-    writable.extend(
-        allowed
-            .map(|path| resolve::real(path))
-            .filter(|path| path.exists()),
-    );
-    for rule in policy.rules.of(List::Allow) {
-        if let Content::Path(pattern) = &rule.content
-            && rule.tool.is("Edit")
-            && rule.source.scope.is_users()
-            && pattern.is_absolute()
-        {
-            let wholes = pattern.wholes().unwrap_or_default();
-            let wholes = wholes.into_iter().filter(|path| path.exists());
-            // A rule for a folder does not answer for control files in it.
-            writable.extend(wholes.filter(|path| !control::is_control_folder(path)));
-        }
+    let edits = policy
+        .rules
+        .of(List::Allow)
+        .filter(|rule| rule.tool.is("Edit") && rule.source.scope.is_users());
+    let edits = edits.filter_map(|rule| match &rule.content {
+        Content::Path(pattern) if pattern.is_absolute() => pattern.wholes(),
+        _ => None,
+    });
+    // A rule for a folder does not answer for control files in it.
+    let edits = edits
+        .flatten()
+        .filter(|path| !control::is_control_folder(path));
+    for path in policy.sandbox.allow_write.iter().cloned().chain(edits) {
+        let real = unlinked(&path, &writable).filter(|real| real.exists());
+        writable.extend(real);
     }
     // A linked worktree keeps what it commits in the checkout it belongs to.
     let linked = policy
@@ -125,6 +123,40 @@ fn permanent(policy: &Policy) -> Vec<PathBuf> {
         .filter_map(|root| files::main_checkout(root));
     writable.extend(linked.map(|main| resolve::real(&main.join(".git"))));
     writable
+}
+
+/// Where a path leads that settings or rules open; `None` if by a link that a command may have made.
+fn unlinked(path: &Path, writable: &[PathBuf]) -> Option<PathBuf> {
+    let path = resolve::lexical(path);
+    let real = resolve::real(&path);
+    let mut above: Vec<&Path> = path.ancestors().collect();
+    above.reverse();
+    for directory in above {
+        let there = resolve::real(directory);
+        if writable.iter().any(|root| there.starts_with(root)) {
+            let rest = path.strip_prefix(directory).ok()?;
+            let expected: PathBuf = there.components().chain(rest.components()).collect();
+            return (real == expected).then_some(real);
+        }
+    }
+    Some(real)
+}
+
+/// What may not be read, but for what may.
+fn hidden(hidden: Vec<PathBuf>, policy: &Policy) -> Vec<PathBuf> {
+    let allowed = &policy.sandbox.allow_read;
+    if hidden.is_empty() || allowed.is_empty() {
+        return outermost(hidden);
+    }
+    let writable = permanent(policy);
+    let allowed = allowed.iter().filter_map(|path| unlinked(path, &writable));
+    let allowed: Vec<PathBuf> = allowed.collect();
+    let allowed = || allowed.iter().map(PathBuf::as_path);
+    let rest = hidden
+        .into_iter()
+        .filter(|path| !allowed().any(|one| path.starts_with(one)))
+        .flat_map(|path| but_for(path, allowed()));
+    outermost(rest.collect())
 }
 
 /// A path that this very call was permitted to write.
@@ -233,7 +265,7 @@ pub(super) fn around(directory: &Path, keep: &[&Path]) -> Option<Vec<PathBuf>> {
 }
 
 /// The path; or, where some of these lie in it, everything in it but them.
-pub(super) fn but_for<'a>(path: PathBuf, these: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
+fn but_for<'a>(path: PathBuf, these: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
     let inside: Vec<&Path> = these.filter(|one| one.starts_with(&path)).collect();
     if inside.is_empty() {
         return vec![path];
