@@ -77,7 +77,7 @@ impl<'a> Look<'a> {
             } else if covered(&self.locking) {
                 self.locked.push(path);
             } else if controls && is_git(&path) {
-                self.control.extend(control::of_git(&path));
+                self.control.extend(control::of_git(&resolve::real(&path)));
             } else if controls && control::is_control_folder(&path) {
                 self.control.push(path);
             } else {
@@ -150,7 +150,7 @@ impl<'a> Look<'a> {
         }
         if is_git(path) {
             if controls {
-                self.control.extend(control::of_git(path));
+                self.control.extend(control::of_git(&resolve::real(path)));
             }
             return true;
         }
