@@ -23,9 +23,11 @@ pub(crate) async fn session(flags: &Session) -> anyhow::Result<Haft> {
     let cwd = settings::cwd(flags)?;
     let permitted = settings::load(flags, &cwd)?;
     settings::report(&permitted.settings);
-    if let Some(missing) = permitted.sandbox.missing() {
+    // Where it must be had, there is no session to tell this of.
+    let sandbox = &permitted.sandbox;
+    if let Some(missing) = sandbox.missing().filter(|_| !sandbox.required) {
         show::complain(&format!(
-            "haft: {missing}: each is asked about as if it were not set"
+            "haft: {missing}: commands are asked about as if it were not set"
         ));
     }
     let local = LocalRules {

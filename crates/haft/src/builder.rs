@@ -35,9 +35,7 @@ pub enum BuildError {
         source: io::Error,
     },
     /// Commands are to be confined or not run at all, and cannot be.
-    #[error(
-        "{missing}, and sandbox.failIfUnavailable says not to start then; `haft doctor` tells more"
-    )]
+    #[error("{missing}, and sandbox.failIfUnavailable says not to start then")]
     Unconfined {
         /// What is missing.
         missing: &'static str,

@@ -236,7 +236,7 @@ impl Running {
             }
             Culprit::Keeper => {
                 tracing::warn!("the keeper of a sandbox does not answer, and is ended");
-                tree::kill_below(self.world.pid(), &[], || {});
+                tree::kill_below(self.world.pid(), &[], || true);
                 None
             }
         };

@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rustix::{
@@ -46,11 +46,31 @@ pub(crate) fn below(root: u32) -> Vec<Process> {
     found
 }
 
+/// How long it is tried to end processes. It takes milliseconds, but for those that nobody can end:
+/// they became another user's, or hang in the kernel.
+const TRYING: Duration = Duration::from_secs(10);
+
 /// Ends all that runs below a process, but for `spared` and what is below those, and goes on until
-/// nothing new appears: what forks faster than it is killed is stopped first. The caller reaps.
-pub(crate) fn kill_below(root: u32, spared: &[u32], mut reap: impl FnMut()) {
-    // A round ends every process that was there when it began; a bomb needs a few.
-    for round in 0..1000 {
+/// nothing is left: a list of processes is never whole when they come and go. What forks faster than
+/// it is killed is stopped first. `reap` takes note of children that ended; is none left but those
+/// that are spared?
+pub(crate) fn kill_below(root: u32, spared: &[u32], mut reap: impl FnMut() -> bool) {
+    let began = Instant::now();
+    for round in 0_u32.. {
+        let nothing_left = reap();
+        // Our own first, without looking at all others: whoever loses its parent becomes ours.
+        let own: Vec<u32> = if root == std::process::id() {
+            children()
+        } else {
+            Vec::new()
+        };
+        let own: Vec<u32> = own
+            .into_iter()
+            .filter(|pid| !spared.contains(pid))
+            .collect();
+        for &pid in &own {
+            kill(pid);
+        }
         let all = all();
         let kept: BTreeSet<u32> = spared
             .iter()
@@ -64,16 +84,8 @@ pub(crate) fn kill_below(root: u32, spared: &[u32], mut reap: impl FnMut()) {
                 Some((pid, entry.started))
             })
             .collect();
-        let unseen: Vec<u32> = match root == std::process::id() {
-            true => children(),
-            false => Vec::new(),
-        };
-        let unseen: Vec<u32> = unseen
-            .into_iter()
-            .filter(|pid| !kept.contains(pid) && !all.contains_key(pid))
-            .collect();
-        if doomed.is_empty() && unseen.is_empty() {
-            break;
+        if nothing_left && own.is_empty() && doomed.is_empty() {
+            return;
         }
         if round > 0 {
             for &(pid, started) in &doomed {
@@ -83,19 +95,17 @@ pub(crate) fn kill_below(root: u32, spared: &[u32], mut reap: impl FnMut()) {
         for &(pid, started) in &doomed {
             signal(pid, started, Signal::KILL);
         }
-        for &pid in &unseen {
-            kill(pid);
-        }
-        reap();
         if round > 2 {
+            if began.elapsed() > TRYING {
+                return;
+            }
             // The dying need a moment of the processor that we are holding.
             std::thread::sleep(Duration::from_millis(1));
         }
     }
-    reap();
 }
 
-/// Ends one process that cannot have made room for another: a child that was not waited for, say.
+/// Ends a process whose number cannot be another's yet: a child that was not waited for, say.
 pub(crate) fn kill(pid: u32) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         let _ = kill_process(pid, Signal::KILL);
@@ -242,7 +252,7 @@ mod tests {
         while below(shell.id()).is_empty() {
             std::thread::yield_now();
         }
-        kill_below(shell.id(), &[], || {});
+        kill_below(shell.id(), &[], || true);
         assert!(shell.wait().unwrap().success());
     }
 }

@@ -7,8 +7,9 @@ use haft_contract::{
     Reachable, Services,
 };
 use haft_engine::{
-    Engine, Registry, Scheduler, SessionContext,
-    permissions::{Sandbox, sandbox::Excluded},
+    Engine, Registry, Scheduler,
+    hooks::{Hooks, read},
+    permissions::{Sandbox, Scope, sandbox::Excluded},
 };
 use haft_testkit::Bash;
 use serde_json::{Value, json};
@@ -46,6 +47,8 @@ struct Setup {
     /// Somebody is there, who says yes.
     person: bool,
     effects: Effects,
+    /// The `hooks` of a settings file.
+    hooks: Value,
 }
 
 impl Default for Setup {
@@ -55,6 +58,7 @@ impl Default for Setup {
             sandbox: Sandbox::default(),
             person: true,
             effects: Effects::EXCLUSIVE,
+            hooks: json!({}),
         }
     }
 }
@@ -73,7 +77,27 @@ impl Session {
     async fn new(machine: Machine, setup: Setup) -> Self {
         let context = machine.context().with_sandbox(setup.sandbox);
         let context = context.with_mode(setup.mode);
-        Self::with(machine, context, setup.person, setup.effects).await
+        let bash = Bash::with(setup.effects);
+        let mut registry = Registry::new();
+        registry.add(bash.clone()).unwrap();
+        let asked = setup.person.then(Arc::<Yes>::default);
+        let services = match &asked {
+            Some(yes) => Services::none().with_approver(Arc::clone(yes) as Arc<dyn Approver>),
+            None => Services::none(),
+        };
+        let (handlers, problems) = read(Scope::User, None, &setup.hooks, &context.bases());
+        assert_eq!(problems, []);
+        let (engine, _) = Engine::builder(registry, machine.files.path("session"))
+            .services(services)
+            .hooks(Hooks::new(handlers, &machine.places.cwd))
+            .build()
+            .await;
+        Self {
+            machine,
+            scheduler: engine.scheduler(context),
+            bash,
+            asked,
+        }
     }
 
     /// With everything the settings files say.
@@ -89,32 +113,6 @@ impl Session {
         Self::new(machine, setup).await
     }
 
-    async fn with(
-        machine: Machine,
-        context: SessionContext,
-        person: bool,
-        effects: Effects,
-    ) -> Self {
-        let bash = Bash::with(effects);
-        let mut registry = Registry::new();
-        registry.add(bash.clone()).unwrap();
-        let asked = person.then(Arc::<Yes>::default);
-        let services = match &asked {
-            Some(yes) => Services::none().with_approver(Arc::clone(yes) as Arc<dyn Approver>),
-            None => Services::none(),
-        };
-        let (engine, _) = Engine::builder(registry, machine.files.path("session"))
-            .services(services)
-            .build()
-            .await;
-        Self {
-            machine,
-            scheduler: engine.scheduler(context),
-            bash,
-            asked,
-        }
-    }
-
     /// What the model reads, and how the command was to be confined if it ran.
     async fn call(&mut self, input: Value) -> (String, Option<Confinement>) {
         let mut turn = self.scheduler.turn().await;
@@ -126,7 +124,9 @@ impl Session {
     /// How a line is confined that runs.
     async fn run(&mut self, line: &str) -> Confinement {
         let (said, confinement) = self.call(json!({ "command": line })).await;
-        confinement.unwrap_or_else(|| panic!("{line}: {said}"))
+        let confinement = confinement.unwrap_or_else(|| panic!("{line}: {said}"));
+        is_sound(&confinement, line);
+        confinement
     }
 
     fn asked(&self) -> Vec<String> {
@@ -137,6 +137,43 @@ impl Session {
     fn names(&self, paths: &[std::path::PathBuf]) -> Vec<String> {
         let texts = paths.iter().map(|path| path.display().to_string());
         texts.map(|text| self.machine.plain(&text)).collect()
+    }
+}
+
+/// What every confinement keeps to.
+fn is_sound(confinement: &Confinement, line: &str) {
+    let lists = [
+        &confinement.writable,
+        &confinement.protected,
+        &confinement.hidden,
+    ];
+    for list in lists {
+        for (at, path) in list.iter().enumerate() {
+            assert!(path.is_absolute(), "{line}: {path:?}");
+            let mut others = list.iter().enumerate();
+            let nested = others.any(|(other, above)| other != at && path.starts_with(above));
+            assert!(!nested, "{line}: {list:?}");
+        }
+    }
+    for path in confinement.protected.iter() {
+        let mut writable = confinement.writable.iter();
+        assert!(
+            writable.any(|root| path.starts_with(root)),
+            "{line}: {path:?}"
+        );
+        let mut writable = confinement.writable.iter();
+        assert!(
+            !writable.any(|root| root.starts_with(path)),
+            "{line}: {path:?}"
+        );
+        assert!(path.exists(), "{line}: {path:?}");
+    }
+    assert!(
+        confinement.hidden.iter().all(|path| path.exists()),
+        "{line}"
+    );
+    if confinement.profile != Confined::Workspace {
+        assert!(confinement.writable.is_empty() && confinement.protected.is_empty());
     }
 }
 
@@ -267,6 +304,53 @@ async fn only_a_person_lets_a_command_out_of_the_sandbox() {
 }
 
 #[tokio::test]
+async fn a_hook_lets_no_command_out_of_the_sandbox() {
+    let says = |said: Value| {
+        let said = json!({ "hookSpecificOutput": said });
+        json!([{"hooks": [{"type": "command", "command": format!("echo '{said}'")}]}])
+    };
+    let requested = says(json!({
+        "hookEventName": "PermissionRequest", "decision": {"behavior": "allow"},
+    }));
+    let before = says(json!({
+        "hookEventName": "PreToolUse", "permissionDecision": "allow",
+    }));
+    // Nor does one that writes the wish into the call.
+    let rewritten = says(json!({
+        "hookEventName": "PreToolUse", "permissionDecision": "allow",
+        "updatedInput": {"command": "make", "dangerouslyDisableSandbox": true},
+    }));
+    let wish = json!({"command": "make", "dangerouslyDisableSandbox": true});
+    for (hooks, input) in [
+        (json!({"PermissionRequest": requested}), wish.clone()),
+        (json!({"PreToolUse": before}), wish),
+        (json!({"PreToolUse": rewritten}), json!({"command": "make"})),
+    ] {
+        for person in [true, false] {
+            let setup = Setup {
+                hooks: hooks.clone(),
+                person,
+                ..Setup::default()
+            };
+            let mut session = Session::new(Machine::new([]), setup).await;
+            let (said, confinement) = session.call(input.clone()).await;
+            assert_eq!(confinement.is_some(), person, "{hooks}: {said}");
+            if person {
+                assert_eq!(session.asked().len(), 1, "{hooks}");
+            }
+        }
+    }
+    // What it may do: let a confined one run.
+    let setup = Setup {
+        hooks: json!({"PermissionRequest": requested}),
+        person: false,
+        ..Setup::default()
+    };
+    let mut session = Session::new(Machine::new([]), setup).await;
+    assert_eq!(session.run("make").await.profile, Confined::Workspace);
+}
+
+#[tokio::test]
 async fn a_wish_to_leave_the_sandbox_counts_only_where_there_is_one_and_it_may_be_left() {
     let input = |line: &str| json!({"command": line, "dangerouslyDisableSandbox": true});
     // Not to be left: as if nothing had been said.
@@ -325,6 +409,8 @@ async fn an_excluded_command_takes_its_line_out_of_the_sandbox_and_into_the_regu
         ("docker run x", Confined::Full, 1),
         ("npm test && docker run x", Confined::Full, 1),
         ("make", Confined::Full, 1),
+        // The user has named it, so that it works: what only reads is let through all the same.
+        ("docker ps", Confined::Full, 0),
         ("timeout 5 make all", Confined::Full, 1),
         // A file of that name is another program, and so is one whose name begins the same.
         ("./docker run x", Confined::Workspace, 0),
@@ -469,7 +555,6 @@ async fn what_is_writable_protected_and_hidden() {
         "p/.claude/settings.json",
         "p/packages/a/.envrc",
         "p/node_modules/b/.npmrc",
-        "p/node_modules/c/secrets/k",
     ] {
         files.push((name, "{}".to_owned()));
     }
@@ -500,7 +585,6 @@ async fn what_is_writable_protected_and_hidden() {
         "/home/keys/one.pem",
         "/home/private/a",
         "/p/.env",
-        "/p/node_modules/c/secrets",
         "/p/sub/secrets",
     ];
     assert_eq!(hidden, kept);
@@ -597,6 +681,84 @@ async fn a_linked_worktree_may_commit_and_not_change_what_runs() {
             "/p/.git",
         ]
     );
+}
+
+#[tokio::test]
+async fn a_session_in_a_folder_of_control_files_changes_what_was_agreed_to_and_nothing_else() {
+    let machine = Machine::new([("p/.vscode/tasks.json", "{}"), ("p/.vscode/a/b", "")]);
+    let machine = machine.started_in("p/.vscode");
+    let mut session = Session::new(machine, Setup::default()).await;
+    let confinement = session.run("make").await;
+    assert_eq!(session.names(&confinement.writable), [""; 0]);
+    let confinement = session.run("echo x > new.json").await;
+    assert_eq!(session.names(&confinement.writable), ["/p/.vscode"]);
+    let kept = session.names(&confinement.protected);
+    assert_eq!(kept, ["/p/.vscode/a", "/p/.vscode/tasks.json"]);
+}
+
+#[tokio::test]
+async fn what_is_denied_is_hidden_wherever_a_link_leads() {
+    let settings = json!({"permissions": {"deny": ["Read(*.key)", "Edit(*.lock)"]}}).to_string();
+    let machine = Machine::new([
+        (USER, settings.as_str()),
+        ("elsewhere/real.txt", ""),
+        ("p/deep/b.key", ""),
+        ("p/x.lock", ""),
+    ]);
+    let link = machine.files.path("p/a.key");
+    std::os::unix::fs::symlink(machine.files.path("elsewhere/real.txt"), link).unwrap();
+    let mut session = Session::new(machine, Setup::default()).await;
+    let confinement = session.run("make").await;
+    let hidden = session.names(&confinement.hidden);
+    assert_eq!(hidden, ["/elsewhere/real.txt", "/p/deep/b.key"]);
+    assert_eq!(session.names(&confinement.protected), ["/p/x.lock"]);
+}
+
+#[tokio::test]
+async fn a_link_that_a_command_may_have_made_opens_nothing() {
+    let settings = |root: &str| {
+        json!({
+            "sandbox": {"filesystem": {
+                "allowWrite": [format!("{root}/p/out"), "~/cache", format!("{root}/p/a/deep")],
+                "denyRead": ["~/keys", format!("{root}/p/secrets")],
+                "allowRead": [format!("{root}/p/shown"), "~/keys/public"],
+            }},
+            "permissions": {"allow": [format!("Edit(/{root}/p/edited/**)")]},
+        })
+        .to_string()
+    };
+    let machine = Machine::new([
+        ("home/keys/private/k", ""),
+        ("home/keys/public/k", ""),
+        ("home/disk/cache/x", ""),
+        ("p/secrets/k", ""),
+        ("victim/deep/x", ""),
+    ]);
+    let root = machine.files.root().display().to_string();
+    machine.files.write(USER, settings(&root));
+    let link = |from: &str, to: &str| {
+        std::os::unix::fs::symlink(machine.files.path(to), machine.files.path(from)).unwrap();
+    };
+    // The user's own, outside of what commands change.
+    link("home/cache", "home/disk/cache");
+    // Made in the workspace.
+    link("p/out", "victim");
+    link("p/a", "victim");
+    link("p/edited", "victim");
+    link("p/shown", "home/keys/private");
+    let mut session = Session::of_settings(machine, true).await;
+    let confinement = session.run("make").await;
+    assert_eq!(
+        session.names(&confinement.writable),
+        ["/home/disk/cache", "/p"]
+    );
+    let hidden = ["/home/keys/private", "/p/secrets"];
+    assert_eq!(session.names(&confinement.hidden), hidden);
+    let shown = session.machine.files.path("p/shown");
+    fs::remove_file(&shown).unwrap();
+    std::os::unix::fs::symlink(session.machine.files.path("p/secrets"), shown).unwrap();
+    let confinement = session.run("ls").await;
+    assert_eq!(session.names(&confinement.hidden), hidden);
 }
 
 #[tokio::test]

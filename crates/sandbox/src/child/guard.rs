@@ -81,6 +81,9 @@ struct Guard {
     request: std::fs::File,
     ordered: bool,
     replaced: u32,
+    /// How the shell ended.
+    status: Option<WaitStatus>,
+    /// That it did was told.
     ended: bool,
     deadline: Option<Instant>,
 }
@@ -194,6 +197,7 @@ impl Guard {
             request,
             ordered: false,
             replaced: 0,
+            status: None,
             ended: false,
             deadline: None,
         })
@@ -336,7 +340,10 @@ impl Guard {
     fn end(&mut self) -> io::Result<()> {
         self.ended = true;
         self.output = None;
-        let status = waitpid(Some(self.shell.pid), WaitOptions::empty())?.map(|(_, status)| status);
+        let status = match self.status {
+            None => waitpid(Some(self.shell.pid), WaitOptions::empty())?.map(|(_, status)| status),
+            status => status,
+        };
         let mut told = Vec::new();
         // Whoever still holds the other end must not hold us: what is there is read, no more.
         let _ = self.shell.report.read_to_end(&mut told);
@@ -363,9 +370,12 @@ impl Guard {
     }
 
     /// Takes note of every child that ended. Is none left?
-    fn reap(&self) -> bool {
+    fn reap(&mut self) -> bool {
         loop {
             match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.shell.pid && !self.ended => {
+                    self.status = Some(status);
+                }
                 Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
                 Ok(None) => return false,
                 Err(_) => return true,
@@ -375,16 +385,10 @@ impl Guard {
 
     /// Ends everything below.
     fn kill(&mut self) {
-        let shell_ended = self.ended;
-        tree::kill_below(process::id(), &[], || {
-            if shell_ended {
-                self.reap();
-            }
-        });
+        tree::kill_below(process::id(), &[], || self.reap());
         if !self.ended {
             let _ = self.end();
         }
-        self.reap();
     }
 }
 

@@ -351,24 +351,38 @@ fn serve(socket: OwnedFd, plan: &Plan, waiter: Option<&OwnedFd>) -> i32 {
 /// Takes note of guards that ended. What one left behind that did not end in peace became ours, and
 /// ends.
 fn reap(guards: &mut Vec<Guarding>) {
-    loop {
-        let mut killed = false;
-        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
-            let count = guards.len();
-            guards.retain(|guard| guard.pid != pid);
-            killed |= guards.len() < count && status.exit_status() != Some(0);
-        }
-        if !killed {
-            return;
-        }
+    let mut killed = reap_some(guards);
+    while killed {
+        killed = false;
         let spared: Vec<u32> = guards
             .iter()
             .filter_map(|guard| guard.pid.as_raw_nonzero().get().try_into().ok())
             .collect();
-        tree::kill_below(process::id(), &spared, || {});
+        tree::kill_below(process::id(), &spared, || {
+            killed |= reap_some(guards);
+            true
+        });
     }
 }
 
-fn reap_all() {
-    while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+/// Was a guard among them that may have left something behind?
+fn reap_some(guards: &mut Vec<Guarding>) -> bool {
+    let mut killed = false;
+    while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+        let count = guards.len();
+        guards.retain(|guard| guard.pid != pid);
+        killed |= guards.len() < count && status.exit_status() != Some(0);
+    }
+    killed
+}
+
+/// Is no child left?
+fn reap_all() -> bool {
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+            Ok(None) => return false,
+            Err(_) => return true,
+        }
+    }
 }

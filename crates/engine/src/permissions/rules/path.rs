@@ -7,6 +7,9 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use super::{Bases, List};
 use crate::resolve;
 
+/// No pattern a person writes names this file but by naming all of them.
+const ANY: &str = "\u{1}";
+
 /// Characters that mean something else than themselves.
 const WILD: [char; 4] = ['*', '?', '[', '\\'];
 
@@ -96,9 +99,13 @@ impl PathPattern {
 
     /// Does it cover everything below this directory?
     pub fn covers_all_below(&self, directory: &Path) -> bool {
-        // No pattern a person writes names this file but by naming all of them.
-        const ANY: &str = "\u{1}";
         self.covers(directory) || self.covers(&directory.join(ANY).join(ANY))
+    }
+
+    /// Does it cover this path, or everything below this directory? For a walk from above, which has
+    /// asked about the directories on the way already.
+    pub fn stops_at(&self, path: &Path, is_dir: bool) -> bool {
+        self.starts.iter().any(|start| start.stops_at(path, is_dir))
     }
 
     /// May it cover something below this directory?
@@ -161,6 +168,16 @@ impl Start {
             pattern: pattern.to_owned(),
             base,
         })
+    }
+
+    fn stops_at(&self, path: &Path, is_dir: bool) -> bool {
+        let below = match path.strip_prefix(&self.base) {
+            Ok(below) if !below.as_os_str().is_empty() => below,
+            _ => return false,
+        };
+        path.starts_with(&self.stem)
+            && (self.matcher.matched(below, is_dir).is_ignore()
+                || (is_dir && self.matcher.matched(below.join(ANY), false).is_ignore()))
     }
 
     fn covers(&self, path: &Path) -> bool {
@@ -318,6 +335,34 @@ mod tests {
         assert!(private.covers_all_below(Path::new("/p/private")));
         assert!(!private.covers_all_below(Path::new("/p")));
         assert!(private.reaches_below(Path::new("/p")));
+        for (pattern, path, is_dir, expected) in [
+            (".env", "/p/a/.env", false, true),
+            (".env", "/p/a/env", false, false),
+            ("secrets/**", "/p/x/secrets", true, true),
+            ("secrets/**", "/p/x/secrets", false, false),
+            ("./private/**", "/p/private", true, true),
+            ("*.pem", "/p/x", true, false),
+            ("*.pem", "/q/x.pem", false, false),
+            ("build/", "/p/build", false, false),
+            ("build/", "/p/build", true, true),
+        ] {
+            let rule = PathPattern::new(pattern, List::Deny, &bases).unwrap();
+            let got = rule.stops_at(Path::new(path), is_dir);
+            assert_eq!(got, expected, "{pattern} {path}");
+        }
+        for (pattern, list, wholes) in [
+            ("./.env", List::Deny, Some("/p/.env")),
+            ("//q/**", List::Allow, Some("/q")),
+            ("~/x/", List::Allow, Some("/h/x")),
+            ("./**", List::Deny, Some("/p")),
+            ("x/**", List::Allow, None),
+            (".env", List::Deny, None),
+            ("//q/*", List::Allow, None),
+        ] {
+            let rule = PathPattern::new(pattern, list, &bases).unwrap();
+            let wholes = wholes.map(|path| vec![PathBuf::from(path)]);
+            assert_eq!(rule.wholes(), wholes, "{pattern}");
+        }
         let env = PathPattern::new("./.env", List::Deny, &bases).unwrap();
         assert!(env.reaches_below(Path::new("/p")));
         assert!(!env.reaches_below(Path::new("/p/src")));

@@ -5,6 +5,7 @@
 
 mod control;
 mod hosts;
+mod look;
 mod paths;
 mod profile;
 
@@ -125,8 +126,10 @@ impl Sandbox {
     /// Takes over what is stricter in another one. `whole`: the other says everything there is, so
     /// that what it no longer allows is no longer allowed.
     pub fn tighten(&mut self, other: Self, whole: bool) {
-        if other.enabled == Some(true) {
-            self.enabled = other.enabled;
+        if other.enabled == Some(true) && self.enabled != Some(true) {
+            self.enabled = Some(true);
+            // Nobody has agreed that it stands in for consent.
+            self.lets_through = false;
         }
         self.required |= other.required;
         self.may_be_lifted &= other.may_be_lifted;

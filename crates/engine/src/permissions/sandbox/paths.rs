@@ -1,11 +1,9 @@
 //! Which files a command may change, and which it may not even read.
 //!
-//! What the kernel is told are paths, so patterns are looked up in the directories they speak of.
-//! That look is bounded: in a tree of more than [`MOST_DIRECTORIES`] directories the farthest are left
-//! out. What is there is kept as it is; what a command makes is judged when it has ended.
+//! What the kernel is told are paths of what is there ([`look`](super::look)); what a command makes is
+//! judged when it has ended ([`control`]).
 
 use std::{
-    collections::VecDeque,
     fs,
     path::{Path, PathBuf},
     sync::Arc,
@@ -17,25 +15,17 @@ use haft_shell::How;
 use super::{
     super::{
         Facts, Policy,
-        protected::{is_protected, is_telling},
+        protected::is_protected,
         rules::{Content, List, PathPattern},
         shell_facts::{Access, ShellFacts, Where},
     },
     control,
+    look::Look,
 };
 use crate::{resolve, settings::files};
 
-/// So many directories are looked through.
-const MOST_DIRECTORIES: usize = 1_000;
-
-/// And so many files.
-const MOST_FILES: usize = 50_000;
-
 /// So many paths are named one by one in the place of the directory that holds them.
 const MOST_NEIGHBOURS: usize = 128;
-
-/// Directories of other people's code: many, and what they say is not obeyed where they lie.
-const INSTALLED: [&str; 4] = ["node_modules", "target", ".venv", "venv"];
 
 /// Which files a command may change, and which it may not even read. Real paths.
 #[derive(Debug, Default)]
@@ -54,7 +44,7 @@ pub(super) fn of(policy: &Policy, facts: &Facts, confined: Confined) -> Paths {
         let mut look = Look::new(hiding, Vec::new());
         look.walk(Vec::new(), policy);
         return Paths {
-            hidden: look.hidden(&sandbox.allow_read),
+            hidden: hidden(look.hidden, policy),
             ..Paths::default()
         };
     }
@@ -72,7 +62,7 @@ pub(super) fn of(policy: &Policy, facts: &Facts, confined: Confined) -> Paths {
     }
     let mut look = Look::new(hiding, patterns(policy, "Edit", &sandbox.deny_write));
     look.walk(writable.clone(), policy);
-    let hidden = look.hidden(&sandbox.allow_read);
+    let hidden = hidden(look.hidden, policy);
     let mut protected = Vec::new();
     for path in look.control {
         if !granted.iter().any(|one| one.reaches(&path)) {
@@ -110,23 +100,21 @@ fn patterns<'a>(policy: &'a Policy, tool: &str, own: &'a [PathPattern]) -> Vec<&
 /// What every command of the session may change.
 fn permanent(policy: &Policy) -> Vec<PathBuf> {
     let mut writable = policy.roots.clone();
-    let allowed = policy.sandbox.allow_write.iter();
-    writable.extend(
-        allowed
-            .map(|path| resolve::real(path))
-            .filter(|path| path.exists()),
-    );
-    for rule in policy.rules.of(List::Allow) {
-        if let Content::Path(pattern) = &rule.content
-            && rule.tool.is("Edit")
-            && rule.source.scope.is_users()
-            && pattern.is_absolute()
-        {
-            let wholes = pattern.wholes().unwrap_or_default();
-            let wholes = wholes.into_iter().filter(|path| path.exists());
-            // A rule for a folder does not answer for control files in it.
-            writable.extend(wholes.filter(|path| !control::is_control_folder(path)));
-        }
+    let edits = policy
+        .rules
+        .of(List::Allow)
+        .filter(|rule| rule.tool.is("Edit") && rule.source.scope.is_users());
+    let edits = edits.filter_map(|rule| match &rule.content {
+        Content::Path(pattern) if pattern.is_absolute() => pattern.wholes(),
+        _ => None,
+    });
+    // A rule for a folder does not answer for control files in it.
+    let edits = edits
+        .flatten()
+        .filter(|path| !control::is_control_folder(path));
+    for path in policy.sandbox.allow_write.iter().cloned().chain(edits) {
+        let real = unlinked(&path, &writable).filter(|real| real.exists());
+        writable.extend(real);
     }
     // A linked worktree keeps what it commits in the checkout it belongs to.
     let linked = policy
@@ -135,6 +123,40 @@ fn permanent(policy: &Policy) -> Vec<PathBuf> {
         .filter_map(|root| files::main_checkout(root));
     writable.extend(linked.map(|main| resolve::real(&main.join(".git"))));
     writable
+}
+
+/// Where a path leads that settings or rules open; `None` if by a link that a command may have made.
+fn unlinked(path: &Path, writable: &[PathBuf]) -> Option<PathBuf> {
+    let path = resolve::lexical(path);
+    let real = resolve::real(&path);
+    let mut above: Vec<&Path> = path.ancestors().collect();
+    above.reverse();
+    for directory in above {
+        let there = resolve::real(directory);
+        if writable.iter().any(|root| there.starts_with(root)) {
+            let rest = path.strip_prefix(directory).ok()?;
+            let expected: PathBuf = there.components().chain(rest.components()).collect();
+            return (real == expected).then_some(real);
+        }
+    }
+    Some(real)
+}
+
+/// What may not be read, but for what may.
+fn hidden(hidden: Vec<PathBuf>, policy: &Policy) -> Vec<PathBuf> {
+    let allowed = &policy.sandbox.allow_read;
+    if hidden.is_empty() || allowed.is_empty() {
+        return outermost(hidden);
+    }
+    let writable = permanent(policy);
+    let allowed = allowed.iter().filter_map(|path| unlinked(path, &writable));
+    let allowed: Vec<PathBuf> = allowed.collect();
+    let allowed = || allowed.iter().map(PathBuf::as_path);
+    let rest = hidden
+        .into_iter()
+        .filter(|path| !allowed().any(|one| path.starts_with(one)))
+        .flat_map(|path| but_for(path, allowed()));
+    outermost(rest.collect())
 }
 
 /// A path that this very call was permitted to write.
@@ -220,7 +242,7 @@ fn grant(
 
 /// Everything in a directory but these paths and what is below them. `None`: it is too much to be
 /// named.
-fn around(directory: &Path, keep: &[&Path]) -> Option<Vec<PathBuf>> {
+pub(super) fn around(directory: &Path, keep: &[&Path]) -> Option<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut waiting = vec![directory.to_path_buf()];
     while let Some(directory) = waiting.pop() {
@@ -253,7 +275,7 @@ fn but_for<'a>(path: PathBuf, these: impl Iterator<Item = &'a Path>) -> Vec<Path
 }
 
 /// The paths without those that are below another one.
-fn outermost(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
+pub(super) fn outermost(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
     paths.sort_unstable();
     paths.dedup();
     let mut outermost: Vec<PathBuf> = Vec::new();
@@ -279,159 +301,4 @@ fn made(policy: &Policy, granted: Vec<Granted>) -> ControlFiles {
         let permitted = granted.iter().any(|one| one.reaches(path));
         locked || (!permitted && control::is_planted(path, &roots))
     })
-}
-
-/// A look at what is there.
-struct Look<'a> {
-    hiding: Vec<&'a PathPattern>,
-    locking: Vec<&'a PathPattern>,
-    hidden: Vec<PathBuf>,
-    locked: Vec<PathBuf>,
-    control: Vec<PathBuf>,
-}
-
-impl<'a> Look<'a> {
-    /// Takes what names its paths by itself; the patterns are left.
-    fn new(hiding: Vec<&'a PathPattern>, locking: Vec<&'a PathPattern>) -> Self {
-        let mut look = Self {
-            hiding,
-            locking,
-            hidden: Vec::new(),
-            locked: Vec::new(),
-            control: Vec::new(),
-        };
-        for (patterns, found) in [
-            (&mut look.hiding, &mut look.hidden),
-            (&mut look.locking, &mut look.locked),
-        ] {
-            patterns.retain(|pattern| match pattern.wholes() {
-                Some(wholes) => {
-                    let there = wholes.iter().filter(|path| path.exists());
-                    found.extend(there.map(|path| resolve::real(path)));
-                    false
-                }
-                None => true,
-            });
-        }
-        look
-    }
-
-    /// Looks through these directories for control files, and where patterns are left also through
-    /// the directories they speak of.
-    fn walk(&mut self, writable: Vec<PathBuf>, policy: &Policy) {
-        let mut near = VecDeque::new();
-        for path in writable {
-            if is_git(&path) {
-                self.control.extend(control::of_git(&path));
-            } else if control::is_control_folder(&path) {
-                self.control.push(path);
-            } else if path.is_dir() {
-                near.push_back((path, true));
-            }
-        }
-        for root in &policy.roots {
-            if !self.hiding.is_empty() && !near.iter().any(|(path, _)| root.starts_with(path)) {
-                near.push_back((root.clone(), false));
-            }
-        }
-        for stem in self.hiding.iter().flat_map(|pattern| pattern.stems()) {
-            let wide = stem.parent().is_none() || policy.home.as_deref() == Some(stem);
-            let known = near
-                .iter()
-                .any(|(path, _)| path.starts_with(stem) || stem.starts_with(path));
-            if !wide && !known {
-                near.push_back((stem.to_path_buf(), false));
-            }
-        }
-        let mut far = VecDeque::new();
-        let (mut looked, mut seen) = (0, 0);
-        while let Some((directory, controls)) = near.pop_front().or_else(|| far.pop_front()) {
-            looked += 1;
-            if looked > MOST_DIRECTORIES || seen > MOST_FILES {
-                tracing::debug!(directory = %directory.display(), "not looked at any more");
-                return;
-            }
-            for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
-                seen += 1;
-                let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
-                let path = entry.path();
-                if self.finds(&path, is_dir, controls) || !is_dir {
-                    continue;
-                }
-                let name = entry.file_name();
-                if !INSTALLED.iter().any(|installed| name == *installed) {
-                    near.push_back((path, controls));
-                } else if !self.hiding.is_empty() {
-                    far.push_back((path, false));
-                }
-            }
-        }
-    }
-
-    /// Notes what the path is, if anything; then what is below it need not be looked at.
-    fn finds(&mut self, path: &Path, is_dir: bool, controls: bool) -> bool {
-        let covers = |patterns: &[&PathPattern]| {
-            patterns
-                .iter()
-                .any(|pattern| pattern.covers(path) || (is_dir && pattern.covers_all_below(path)))
-        };
-        if covers(&self.hiding) {
-            self.hidden.push(resolve::real(path));
-            return true;
-        }
-        if covers(&self.locking) {
-            self.locked.push(resolve::real(path));
-            return true;
-        }
-        if !controls || !path.file_name().is_some_and(is_telling) {
-            return false;
-        }
-        if is_git(path) {
-            self.control.extend(control::of_git(path));
-            return true;
-        }
-        // What is above has been looked at already.
-        let name = name_below(path);
-        if is_dir && control::is_control_folder(&name) {
-            // Worktrees in a folder of settings are places to work in.
-            let worktrees = path.join("worktrees");
-            match around(path, &[&worktrees]) {
-                Some(others) if worktrees.is_dir() => self.control.extend(others),
-                _ => {
-                    self.control.push(path.to_path_buf());
-                    return true;
-                }
-            }
-            return false;
-        }
-        let is_control = control::is_control_file(&name);
-        if is_control {
-            self.control.push(resolve::real(path));
-        }
-        is_control
-    }
-
-    /// What may not be read, but for what may.
-    fn hidden(&self, allowed: &[PathBuf]) -> Vec<PathBuf> {
-        let allowed: Vec<PathBuf> = allowed.iter().map(|path| resolve::real(path)).collect();
-        let allowed = || allowed.iter().map(PathBuf::as_path);
-        let hidden = self
-            .hidden
-            .iter()
-            .filter(|path| !allowed().any(|one| path.starts_with(one)));
-        let hidden = hidden.flat_map(|path| but_for(path.clone(), allowed()));
-        outermost(hidden.collect())
-    }
-}
-
-/// The name with that of the directory it is in.
-fn name_below(path: &Path) -> PathBuf {
-    let directory = path.parent().and_then(Path::file_name);
-    let names = directory.into_iter().chain(path.file_name());
-    names.collect()
-}
-
-fn is_git(path: &Path) -> bool {
-    let name = path.file_name();
-    name.is_some_and(|name| name.eq_ignore_ascii_case(".git"))
 }
