@@ -3,7 +3,8 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use haft_contract::{
-    CallContext, Confined, Confinement, Content, ContextPatch, Tool, ToolError, ToolOutput, Update,
+    CallContext, Confined, Confinement, Content, ContextPatch, Reachable, Tool, ToolError,
+    ToolOutput, Update,
 };
 use haft_sandbox::{Ended, How, Line};
 use haft_shell::Analysis;
@@ -103,6 +104,11 @@ impl Run<'_> {
         let (cx, session) = (self.cx, self.shell.folder());
         let mut watched = changes::before(&confinement, &self.analysis, cx, session).await?;
         let mut attempt = 0;
+        let proxied = matches!(confinement.network, Reachable::ByRule(_));
+        let refused_before = match proxied {
+            true => self.shell.refused_hosts().await.len(),
+            false => 0,
+        };
         loop {
             let job = self.start(&confinement, attempt).await?;
             if self.input.run_in_background {
@@ -127,6 +133,12 @@ impl Run<'_> {
                     Some(Asked::Not(note)) => notes.push(note),
                     Some(Asked::Again(_)) | None => {}
                 }
+            }
+            if proxied && matches!(&waited, Waited::Ended(ended) if ended.how != How::Exited(0)) {
+                let refused = self.shell.refused_hosts().await;
+                notes.extend(hosts_note(
+                    refused.get(refused_before..).unwrap_or_default(),
+                ));
             }
             let interrupted = matches!(waited, Waited::Interrupted);
             let mut output = self.finish(job, waited, &mut notes).await?;
@@ -530,6 +542,19 @@ fn add_notes(output: &mut ToolOutput, notes: &[String]) {
         }
         _ => output.content.push(Content::text(notes)),
     }
+}
+
+/// What is said of connections that the proxy refused.
+fn hosts_note(refused: &[String]) -> Option<String> {
+    let mut different: Vec<&str> = refused.iter().map(String::as_str).collect();
+    different.dedup();
+    different.truncate(5);
+    (!different.is_empty()).then(|| {
+        format!(
+            "The sandbox refused connections to {}",
+            different.join(" To ")
+        )
+    })
 }
 
 /// Its sandbox was ended from outside, and it with it.

@@ -173,6 +173,19 @@ impl Shell {
         &self.gate
     }
 
+    /// The connections that the proxy refused, all of the session, in sentences.
+    pub(crate) async fn refused_hosts(&self) -> Vec<String> {
+        let mut refused = Vec::new();
+        for one in &*self.standing.lock().await {
+            let log = one.sandbox.network_log().await;
+            let no = log.into_iter().filter(|entry| !entry.allowed);
+            refused.extend(
+                no.map(|entry| format!("{}, port {}: {}", entry.host, entry.port, entry.because)),
+            );
+        }
+        refused
+    }
+
     /// The session's folder.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
