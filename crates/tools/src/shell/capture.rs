@@ -22,6 +22,9 @@ use crate::blocking::blocking;
 pub(crate) const FILE_LIMIT: u64 = 64 << 20;
 /// How much of the end is kept in memory, whatever came before.
 const TAIL: usize = 64 << 10;
+/// How a picture begins, and how large it may be to be shown.
+const PICTURE: &[u8] = b"data:image/";
+const PICTURE_WINDOW: usize = 8 << 20;
 /// How much is taken from the pipe at once.
 const CHUNK: usize = 256 << 10;
 
@@ -194,16 +197,24 @@ impl Kept {
     /// Would so many bytes more have to go into a file?
     fn needs_file(&self, more: usize) -> bool {
         let open = self.file.is_some() && self.in_file < FILE_LIMIT;
-        open || (self.file.is_none() && self.head.len() + more > self.window)
+        open || (self.file.is_none() && self.head.len() + more > self.window())
+    }
+
+    /// How much is kept in memory.
+    fn window(&self) -> usize {
+        match self.head.starts_with(PICTURE) {
+            true => self.window.max(PICTURE_WINDOW),
+            false => self.window,
+        }
     }
 
     fn add(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
-        if self.file.is_none() && self.head.len() + bytes.len() > self.window {
+        if self.file.is_none() && self.head.len() + bytes.len() > self.window() {
             // What cannot be kept is told at the end; the command runs on.
             let _ = self.open();
         }
-        let room = self.window - self.head.len().min(self.window);
+        let room = self.window().saturating_sub(self.head.len());
         let into_head = &bytes[..bytes.len().min(room)];
         self.head.extend_from_slice(into_head);
         remember_end(&mut self.tail, bytes);

@@ -133,11 +133,16 @@ impl Job {
             Stage::Running => true,
             Stage::Gone(_) => false,
         };
+        self.over_within(if left { STRAYS } else { REST }).await;
+    }
+
+    /// Waits until nothing of it runs and nothing more can come, at most so long.
+    pub(crate) async fn over_within(&self, longest: Duration) {
         let over = async {
             self.gone().await;
             self.capture.closed().await;
         };
-        let _ = timeout(if left { STRAYS } else { REST }, over).await;
+        let _ = timeout(longest, over).await;
     }
 
     /// Ends it with everything it started; the first cause stays.

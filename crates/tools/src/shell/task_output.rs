@@ -178,8 +178,8 @@ fn output(news: &News, status: &str, filter: Option<&Regex>, listening: &[u16]) 
             news.skipped
         ));
     }
-    if let Some(trouble) = &news.trouble {
-        lines.push(format!("<note>{trouble}</note>"));
+    for note in news.trouble.iter().chain(&info.notes) {
+        lines.push(format!("<note>{note}</note>"));
     }
     // A delimiter in the output must not end it.
     let text = text.replace("</output>", "<\\/output>");
