@@ -55,6 +55,11 @@ pub(crate) async fn session(flags: &Session) -> anyhow::Result<Haft> {
     if let Ok(program) = env::current_exe() {
         builder = builder.service(Arc::new(haft::tools::PdfReader::new(program)));
     }
+    #[cfg(feature = "shell")]
+    if let Ok(program) = env::current_exe() {
+        let program = haft::tools::ShellProgram::new(program).with_users_shell();
+        builder = builder.service(Arc::new(program));
+    }
     let haft = builder.build().await?;
     for name in haft.unknown_tools() {
         show::complain(&format!("haft: no tool is called {name:?}; it is left out"));

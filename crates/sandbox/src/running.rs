@@ -61,7 +61,7 @@ enum Culprit {
 }
 
 /// What a command writes to standard output and standard error: one pipe, in order.
-pub struct Output(pipe::Receiver);
+pub struct Output(Option<pipe::Receiver>);
 
 /// How a command ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,7 +94,7 @@ impl Running {
     ) -> io::Result<Self> {
         guard.write_all(order).await?;
         let mut running = Self {
-            output: Output(output),
+            output: Output(Some(output)),
             guard,
             heard: Vec::new(),
             inner: None,
@@ -252,14 +252,24 @@ impl Running {
 }
 
 impl Output {
+    /// The same for somebody else to read, beside whoever waits for the command; nothing comes from
+    /// here any more.
+    #[must_use]
+    pub fn take(&mut self) -> Self {
+        Self(self.0.take())
+    }
+
     /// The pipe itself, for a thread that reads and waits.
     pub fn into_blocking_fd(self) -> io::Result<OwnedFd> {
-        self.0.into_blocking_fd()
+        match self.0 {
+            Some(pipe) => pipe.into_blocking_fd(),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        }
     }
 
     /// What is there now, without waiting.
     pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.try_read(buffer)
+        self.0.as_ref().map_or(Ok(0), |pipe| pipe.try_read(buffer))
     }
 }
 
@@ -269,6 +279,9 @@ impl AsyncRead for Output {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(cx, buffer)
+        match &mut self.0 {
+            Some(pipe) => Pin::new(pipe).poll_read(cx, buffer),
+            None => Poll::Ready(Ok(())),
+        }
     }
 }

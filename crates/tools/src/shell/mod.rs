@@ -1,42 +1,41 @@
-//! Command lines: what a command gets, what it printed, what came of it.
+//! Command lines: `Bash`, `TaskOutput`, `TaskStop`.
+//!
+//! A call becomes a [`job`]: a process in the sandbox with its output in a [`capture`]. Who holds the
+//! job decides what it is: the call that waits for it, or a task in the background.
+//!
+//! # Layout
+//! - `bash`, `task_output`, `task_stop`: the tools; `run` is one command from line to answer
+//! - `service`: what the commands of a session share; `tasks`: what runs in the background
+//! - `environment`, `snapshot`, `profile`, `limits`: what a command gets
+//! - `answer`, `text`, `meaning`, `waiting`, `cwd`, `ports`: what is said of it afterwards
+//! - `refusal`, `widen`, `gate`: what the sandbox keeps it from, which is then put to a person
+//! - `changes`: what it changed, so that it can be undone
 
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the tool that uses it is not here yet")
-)]
+mod answer;
+mod bash;
+mod capture;
+mod changes;
+mod cwd;
 mod environment;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the tool that uses it is not here yet")
-)]
+mod gate;
+mod job;
 mod limits;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the tool that uses it is not here yet")
-)]
 mod meaning;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the tool that uses it is not here yet")
-)]
 mod ports;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the tool that uses it is not here yet")
-)]
+mod profile;
 mod refusal;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the tool that uses it is not here yet")
-)]
+mod run;
+mod service;
 mod snapshot;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the tool that uses it is not here yet")
-)]
+mod task_output;
+mod task_stop;
+mod tasks;
 mod text;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the tool that uses it is not here yet")
-)]
 mod waiting;
+mod widen;
+
+pub(crate) use bash::Bash;
+pub use service::{Shell, ShellProgram};
+pub(crate) use task_output::TaskOutput;
+pub(crate) use task_stop::TaskStop;
+pub use tasks::{TaskInfo, TaskNotice, TaskStatus, Tasks};
