@@ -684,6 +684,20 @@ async fn a_linked_worktree_may_commit_and_not_change_what_runs() {
 }
 
 #[tokio::test]
+async fn a_part_of_a_repository_may_commit_and_not_change_what_runs() {
+    let machine = Machine::new([("p/part/a", "a")]);
+    git(&machine.files.path("p"), &["init", "-q"]);
+    let machine = machine.started_in("p/part");
+    let mut session = Session::new(machine, Setup::default()).await;
+    let confinement = session.run("git commit -m x").await;
+    assert_eq!(session.names(&confinement.writable), ["/p/.git", "/p/part"]);
+    assert_eq!(
+        session.names(&confinement.protected),
+        ["/p/.git/config", "/p/.git/hooks"]
+    );
+}
+
+#[tokio::test]
 async fn a_session_in_a_folder_of_control_files_changes_what_was_agreed_to_and_nothing_else() {
     let machine = Machine::new([("p/.vscode/tasks.json", "{}"), ("p/.vscode/a/b", "")]);
     let machine = machine.started_in("p/.vscode");

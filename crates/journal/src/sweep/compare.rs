@@ -295,26 +295,31 @@ impl<'a> Comparison<'a> {
         grown
     }
 
-    /// For files with several names the first of them in the working directories.
+    /// For files with several names one of them in the working directories: the first that is left
+    /// as it was, or else the first.
     fn twins(&self, pairs: &BTreeMap<PathBuf, Pair<'_>>) -> HashMap<(u64, u64), PathBuf> {
         let is_linked = |entry: &Entry| entry.kind() == Kind::File && entry.stamp.links > 1;
         let mut changed = pairs.values().filter_map(|(before, _)| *before);
-        let mut twins = HashMap::new();
         if !changed.any(is_linked) {
-            return twins;
+            return HashMap::new();
         }
+        let mut best: HashMap<(u64, u64), (bool, PathBuf)> = HashMap::new();
         for (directory, listing) in &self.before.listings {
+            let now = self.after.listings.get(directory);
             for entry in listing.entries.iter().filter(|entry| is_linked(entry)) {
-                let path = directory.join(&entry.name);
-                let twin = twins
-                    .entry((entry.stamp.device, entry.stamp.inode))
-                    .or_insert_with(|| path.clone());
-                if path < *twin {
-                    *twin = path;
+                let now = now.and_then(|now| now.find(&entry.name));
+                let is_changed = now.is_none_or(|now| !now.stamp.looks_like(&entry.stamp));
+                let name = (is_changed, directory.join(&entry.name));
+                let object = (entry.stamp.device, entry.stamp.inode);
+                let best = best.entry(object).or_insert_with(|| name.clone());
+                if name < *best {
+                    *best = name;
                 }
             }
         }
-        twins
+        best.into_iter()
+            .map(|(object, (_, path))| (object, path))
+            .collect()
     }
 
     /// Git may have packed its objects anew: if an old one is gone for good, the new ones are what is

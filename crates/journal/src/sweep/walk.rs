@@ -4,7 +4,7 @@
 //! reached there costs the sight of those directories only. Links are never followed.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -81,6 +81,14 @@ pub(crate) struct Listing {
     pub(crate) entries: Vec<Entry>,
     pub(crate) rank: Rank,
     pub(crate) ignores: Option<Arc<Ignores>>,
+}
+
+impl Listing {
+    pub(crate) fn find(&self, name: &OsStr) -> Option<&Entry> {
+        let by_name = |entry: &Entry| entry.name.as_bytes().cmp(name.as_bytes());
+        let at = self.entries.binary_search_by(by_name).ok()?;
+        self.entries.get(at)
+    }
 }
 
 /// What there was at one moment.

@@ -84,14 +84,23 @@ impl Looked {
         }
     }
 
-    /// It, as a record says it.
-    pub(super) fn state(&self) -> State {
-        let Some(entry) = &self.entry else {
-            return State::Absent;
-        };
-        match (entry.kind(), self.content()) {
-            (Kind::File, Some(content)) => regular(&entry.stamp, content, None),
-            _ => unread(entry),
+    /// It, as a record says it; as much is read as for what the record said it is.
+    pub(super) fn state(&self, is: &State) -> State {
+        match (is, &self.entry) {
+            (_, None) => State::Absent,
+            (State::Grown { .. }, _) => is.clone(),
+            (State::Regular { twin, .. }, Some(entry)) => match self.content() {
+                Some(content) => {
+                    let is_twin = |path: &&PathBuf| {
+                        let found = Entry::at(path).ok().flatten();
+                        found.is_some_and(|found| found.stamp.same_object(&entry.stamp))
+                    };
+                    let twin = twin.as_ref().filter(is_twin).cloned();
+                    regular(&entry.stamp, content, twin)
+                }
+                None => unread(entry),
+            },
+            (_, Some(entry)) => unread(entry),
         }
     }
 }

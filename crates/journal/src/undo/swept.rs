@@ -7,7 +7,7 @@
 //! A mode or a time that the command did not change stays what it is now. Times are set back only
 //! while no later change stands: what was built since must see that its sources changed.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -221,7 +221,7 @@ impl History {
                 }
                 continue;
             }
-            let now = looked.state();
+            let now = looked.state(&wanted.expected);
             let gone = matches!(wanted.target, State::Opaque { .. } | State::Grown { .. });
             let is_same_object = match (&now, &wanted.target) {
                 (State::Opaque { seal: now, .. }, State::Opaque { seal: then, .. }) => {
@@ -266,6 +266,7 @@ impl History {
                 mtime,
             });
         }
+        name_twins(&mut plan.tasks);
         Ok(plan)
     }
 
@@ -387,7 +388,7 @@ impl History {
             match Looked::at(&one.path) {
                 Ok(looked) if looked.is(&one.after) => tasks.push(Task {
                     path: one.path.clone(),
-                    now: looked.state(),
+                    now: looked.state(&one.after),
                     seen: looked.entry.map(|entry| entry.stamp),
                     to: one.before.clone(),
                     mtime: one.before.mtime(),
@@ -518,6 +519,24 @@ impl History {
             }
         })
         .collect()
+    }
+}
+
+/// Names of one file, so that they can be that again.
+fn name_twins(tasks: &mut [Task]) {
+    let mut first: HashMap<(u64, u64), PathBuf> = HashMap::new();
+    for task in tasks {
+        if let (State::Regular { twin, .. }, Some(seen)) = (&mut task.now, &task.seen)
+            && seen.links > 1
+        {
+            let object = (seen.device, seen.inode);
+            match first.get(&object) {
+                Some(path) => *twin = Some(path.clone()),
+                None => {
+                    first.insert(object, task.path.clone());
+                }
+            }
+        }
     }
 }
 

@@ -82,7 +82,10 @@ fn file(lines: &[&str], at: usize, code: i32, confined: &Confined<'_>) -> Option
         return Some(Refused::Other(line.trim().to_owned()));
     }
     // 126: bash found a program that it may not start, which has nothing to do with us.
-    let denied = located("permission denied").or_else(|| located("operation not permitted"));
+    let denied = located("permission denied")
+        .or_else(|| located("operation not permitted"))
+        // What comes of putting another file in the place of one that is mounted.
+        .or_else(|| located("device or resource busy"));
     let (from, to) = denied.filter(|_| code != 126)?;
     let path = path_in(line, from, to).or_else(|| path_above(&lines[..at]))?;
     let path = absolute(confined.cwd, path);

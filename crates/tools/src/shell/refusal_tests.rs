@@ -346,3 +346,16 @@ proptest::proptest! {
         found(&format!("{start}{words}{end}"), 1);
     }
 }
+
+#[test]
+fn what_is_mounted_and_could_not_be_replaced_is_named() {
+    let busy = "error: could not write config file /r/.git/config: Device or resource busy";
+    assert_eq!(found(busy, 128), [write("/r/.git/config")]);
+    assert_eq!(
+        found(
+            "mv: cannot move '/r/.git' to 'x': Device or resource busy",
+            1
+        ),
+        [] // where it was to go is not forbidden
+    );
+}

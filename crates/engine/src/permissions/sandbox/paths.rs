@@ -122,7 +122,16 @@ fn permanent(policy: &Policy) -> Vec<PathBuf> {
         .iter()
         .filter_map(|root| files::main_checkout(root));
     writable.extend(linked.map(|main| resolve::real(&main.join(".git"))));
+    let above = policy.roots.iter().filter_map(|root| repository_above(root));
+    writable.extend(above);
     writable
+}
+
+/// Where a session that works in a part of a repository keeps what it commits.
+fn repository_above(root: &Path) -> Option<PathBuf> {
+    let found = root.ancestors().find(|path| path.join(".git").exists())?;
+    let folder = found.join(".git");
+    (found != root && folder.is_dir()).then(|| resolve::real(&folder))
 }
 
 /// Where a path leads that settings or rules open; `None` if by a link that a command may have made.
