@@ -14,7 +14,7 @@ use crate::{
         changes,
         cwd::{self, Moved},
         job::{Cause, Job},
-        limits, meaning,
+        limits, meaning, seen,
         text::Text,
         waiting,
     },
@@ -59,6 +59,12 @@ impl Run<'_> {
             true => answer::of_failure(&job.capture, self.limits.failed_output),
             false => answer::of_success(&job.capture, self.limits.output).await,
         };
+        if !answer.failed && body.kept.is_none() {
+            seen::note(&self.analysis, &self.input.command, self.cx).await;
+        }
+        if let Some((path, bytes)) = &body.kept {
+            self.shell.remember(path.into(), *bytes).await;
+        }
         self.record(&mut due).await?;
         self.left_running(&mut due, told, &mut answer).await?;
         let moved = self.moved_to(ended, &mut answer).await?;

@@ -160,6 +160,27 @@ async fn vector_25_what_runs_is_listed_for_a_task_that_is_not_there() {
 }
 
 #[tokio::test]
+async fn a_file_that_a_command_showed_may_be_edited() {
+    let terminal = Terminal::new();
+    let path = terminal.root().join("file.txt");
+    let edit = json!({"file_path": path, "old_string": "two", "new_string": "2"});
+    let text = terminal.call("Edit", edit.clone()).await.failed();
+    assert!(text.contains("has not been read yet"), "{text}");
+    terminal.bash("wc file.txt").await.ok();
+    terminal.call("Edit", edit.clone()).await.failed();
+    terminal.bash("head -n 1 file.txt").await.ok();
+    terminal.call("Edit", edit).await.ok();
+    // A part is not enough to replace the whole.
+    let path = terminal.root().join("lines.txt");
+    std::fs::write(&path, "1\n2\n3\n").unwrap();
+    let write = json!({"file_path": path, "content": "new\n"});
+    terminal.bash("head -n 1 lines.txt").await.ok();
+    terminal.call("Write", write.clone()).await.failed();
+    terminal.bash("cat lines.txt").await.ok();
+    terminal.call("Write", write).await.ok();
+}
+
+#[tokio::test]
 async fn what_is_no_command_is_refused() {
     let terminal = Terminal::new();
     for command in ["", "  \n", "echo \0"] {
