@@ -1,0 +1,352 @@
+//! The body of a request, put together from what was serialized before.
+//!
+//! At most four cache marks are set: on the stable part of the system prompt (or, without one, on the
+//! last tool), on the end of the system prompt, on the last message and on the last user message before
+//! it. The last one is what the previous request ended with, so it is found in the cache even when more
+//! blocks came in since than the provider looks back.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use haft_contract::{Content, Role, output::Source};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::{
+    Block, Message, Request, Thinking, ToolChoice, ToolResult,
+    conversation::Entry,
+    fragments::{Dialect, Fragment},
+};
+
+const WITH_THINKING: Dialect = Dialect(0);
+const WITHOUT_THINKING: Dialect = Dialect(1);
+
+const FIVE_MINUTES: &str = r#","cache_control":{"type":"ephemeral"}"#;
+const AN_HOUR: &str = r#","cache_control":{"type":"ephemeral","ttl":"1h"}"#;
+
+/// What stands where a tool had nothing to say; providers refuse an empty result.
+const NO_OUTPUT: &str = "(no output)";
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Wire<'a> {
+    Text {
+        text: &'a str,
+    },
+    Image {
+        source: &'a Source,
+    },
+    Document {
+        source: &'a Source,
+    },
+    Thinking {
+        thinking: &'a str,
+        signature: &'a str,
+    },
+    RedactedThinking {
+        data: &'a str,
+    },
+    ToolUse {
+        id: Cow<'a, str>,
+        name: &'a str,
+        input: &'a Value,
+    },
+    ToolResult {
+        tool_use_id: Cow<'a, str>,
+        content: WireContent<'a>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
+    },
+    #[serde(untagged)]
+    Other(&'a Value),
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum WireContent<'a> {
+    Text(&'a str),
+    Blocks(Vec<&'a Content>),
+}
+
+/// The whole body.
+pub(super) fn body(request: &Request, an_hour: bool) -> Bytes {
+    let mark = if an_hour { AN_HOUR } else { FIVE_MINUTES };
+    let mut out = Vec::with_capacity(4096);
+    // The parameters first; the object stays open for the large parts.
+    write(&mut out, &parameters(request));
+    out.pop();
+    write_tools(request, mark, &mut out);
+    write_system(request, mark, &mut out);
+    write_messages(request, mark, &mut out);
+    out.push(b'}');
+    out.into()
+}
+
+fn parameters(request: &Request) -> Value {
+    let mut body =
+        json!({"model": request.model, "max_tokens": request.max_tokens, "stream": true});
+    let thinking = thinking(request);
+    if let Some(thinking) = &thinking {
+        body["thinking"] = thinking.clone();
+    } else if let Some(temperature) = request.temperature {
+        body["temperature"] = json!(temperature);
+    }
+    if !request.prefix.tools().is_empty()
+        && let Some(choice) = tool_choice(request)
+    {
+        body["tool_choice"] = choice;
+    }
+    if !request.stop_sequences.is_empty() {
+        body["stop_sequences"] = json!(request.stop_sequences);
+    }
+    if let Some(effort) = &request.effort {
+        body["output_config"]["effort"] = json!(effort);
+    }
+    if let Some(schema) = &request.output_schema {
+        body["output_config"]["format"] = json!({"type": "json_schema", "schema": schema});
+    }
+    body
+}
+
+/// A forced tool and thinking exclude each other; the tool is what the caller needs.
+fn thinking(request: &Request) -> Option<Value> {
+    if matches!(request.tool_choice, ToolChoice::Any | ToolChoice::Tool(_)) {
+        return None;
+    }
+    match request.thinking {
+        Thinking::Off => None,
+        Thinking::Adaptive => Some(json!({"type": "adaptive"})),
+        Thinking::Budget(budget) => {
+            // The provider takes at least 1024, and less than the reply may have in all.
+            let budget = budget.max(1024).min(request.max_tokens.saturating_sub(1));
+            (budget >= 1024).then(|| json!({"type": "enabled", "budget_tokens": budget}))
+        }
+    }
+}
+
+fn tool_choice(request: &Request) -> Option<Value> {
+    let mut choice = match &request.tool_choice {
+        ToolChoice::Auto if request.parallel_calls => return None,
+        ToolChoice::Auto => json!({"type": "auto"}),
+        ToolChoice::Any => json!({"type": "any"}),
+        ToolChoice::None => return Some(json!({"type": "none"})),
+        ToolChoice::Tool(name) => json!({"type": "tool", "name": name}),
+    };
+    if !request.parallel_calls {
+        choice["disable_parallel_tool_use"] = json!(true);
+    }
+    Some(choice)
+}
+
+fn write_tools(request: &Request, mark: &str, out: &mut Vec<u8>) {
+    let prefix = &request.prefix;
+    if prefix.tools().is_empty() {
+        return;
+    }
+    let fragment = prefix.tools_fragments.get(WITH_THINKING, || {
+        let mut bytes = Vec::from(br#","tools":["#);
+        list(&mut bytes, prefix.tools());
+        let mark_at = Some(bytes.len() - 1);
+        bytes.push(b']');
+        Fragment {
+            bytes: bytes.into(),
+            mark_at,
+        }
+    });
+    let marked = !prefix.system().first().is_some_and(|block| block.stable);
+    fragment.write(out, marked.then_some(mark));
+}
+
+/// Two fragments would do as well, but the mark inside depends only on the prefix and the time to keep.
+fn write_system(request: &Request, mark: &str, out: &mut Vec<u8>) {
+    let prefix = &request.prefix;
+    let system = prefix.system();
+    if system.is_empty() {
+        return;
+    }
+    let stable = system.iter().take_while(|block| block.stable).count();
+    let dialect = Dialect(u32::from(mark == AN_HOUR));
+    let fragment = prefix.system_fragments.get(dialect, || {
+        let mut bytes = Vec::from(br#","system":["#);
+        for (index, block) in system.iter().enumerate() {
+            if index > 0 {
+                bytes.push(b',');
+            }
+            write(&mut bytes, &Wire::Text { text: &block.text });
+            if index + 1 == stable && index + 1 < system.len() {
+                bytes.pop();
+                bytes.extend_from_slice(mark.as_bytes());
+                bytes.push(b'}');
+            }
+        }
+        let mark_at = Some(bytes.len() - 1);
+        bytes.push(b']');
+        Fragment {
+            bytes: bytes.into(),
+            mark_at,
+        }
+    });
+    fragment.write(out, Some(mark));
+}
+
+fn write_messages(request: &Request, mark: &str, out: &mut Vec<u8>) {
+    let entries = request.history.entries();
+    let last = entries.len().saturating_sub(1);
+    let before = entries[..last]
+        .iter()
+        .rposition(|entry| entry.message.role == Role::User);
+    out.extend_from_slice(br#","messages":["#);
+    for (index, entry) in entries.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        let marked = index == last || Some(index) == before;
+        let is_prefill = index == last && entry.message.role == Role::Assistant;
+        let fragment = if is_prefill {
+            message(&trimmed(&entry.message), keeps_thinking(entry, request))
+        } else {
+            fragment(entry, request)
+        };
+        fragment.write(out, marked.then_some(mark));
+    }
+    out.push(b']');
+}
+
+/// Signatures are bound to the model, so its thinking goes to no other.
+fn keeps_thinking(entry: &Entry, request: &Request) -> bool {
+    let by = entry.message.model.as_deref();
+    by.is_none_or(|by| by == request.model)
+}
+
+fn fragment(entry: &Entry, request: &Request) -> Fragment {
+    let keeps = keeps_thinking(entry, request);
+    let dialect = if keeps {
+        WITH_THINKING
+    } else {
+        WITHOUT_THINKING
+    };
+    entry
+        .fragments
+        .get(dialect, || message(&entry.message, keeps))
+}
+
+/// The provider refuses a last message of the model's that ends in white space.
+fn trimmed(message: &Message) -> Message {
+    let mut message = message.clone();
+    if let Some(Block::Text { text }) = message.content.last_mut() {
+        text.truncate(text.trim_end().len());
+    }
+    message
+}
+
+fn message(message: &Message, keeps_thinking: bool) -> Fragment {
+    let role = match message.role {
+        Role::User => "user",
+        Role::Assistant => "assistant",
+    };
+    let mut bytes = format!(r#"{{"role":"{role}","content":["#).into_bytes();
+    let mut mark_at = None;
+    let mut first = true;
+    for block in &message.content {
+        let Some(wire) = wire(block, keeps_thinking) else {
+            continue;
+        };
+        if !std::mem::take(&mut first) {
+            bytes.push(b',');
+        }
+        write(&mut bytes, &wire);
+        if !block.is_thinking() {
+            mark_at = Some(bytes.len() - 1);
+        }
+    }
+    if first {
+        // Nothing but thinking that goes to no other model, and a message must say something.
+        write(&mut bytes, &Wire::Text { text: "(thinking)" });
+        mark_at = Some(bytes.len() - 1);
+    }
+    bytes.extend_from_slice(b"]}");
+    Fragment {
+        bytes: bytes.into(),
+        mark_at,
+    }
+}
+
+fn wire(block: &Block, keeps_thinking: bool) -> Option<Wire<'_>> {
+    Some(match block {
+        Block::Text { text } => Wire::Text { text },
+        Block::Image { source } => Wire::Image { source },
+        Block::Document { source } => Wire::Document { source },
+        Block::Thinking {
+            thinking,
+            signature,
+            ..
+        } => {
+            // Without a signature it is another provider's.
+            if !keeps_thinking || signature.is_empty() {
+                return None;
+            }
+            Wire::Thinking {
+                thinking,
+                signature,
+            }
+        }
+        Block::RedactedThinking { data } if keeps_thinking => Wire::RedactedThinking { data },
+        Block::RedactedThinking { .. } => return None,
+        Block::ToolUse {
+            id, name, input, ..
+        } => Wire::ToolUse {
+            id: allowed_id(id),
+            name,
+            input,
+        },
+        Block::ToolResult(result) => Wire::ToolResult {
+            tool_use_id: allowed_id(&result.tool_use_id),
+            content: content(result),
+            is_error: result.is_error,
+        },
+        Block::Other(value) => Wire::Other(value),
+    })
+}
+
+fn content(result: &ToolResult) -> WireContent<'_> {
+    let said = |content: &&Content| content.as_text().is_none_or(|text| !text.trim().is_empty());
+    let blocks: Vec<&Content> = result.content.iter().filter(said).collect();
+    match blocks[..] {
+        [] => WireContent::Text(NO_OUTPUT),
+        [Content::Text { text }] => WireContent::Text(text),
+        _ => WireContent::Blocks(blocks),
+    }
+}
+
+/// Ids of other providers may hold characters that this one refuses.
+fn allowed_id(id: &str) -> Cow<'_, str> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if !id.is_empty() && id.chars().all(allowed) {
+        return Cow::Borrowed(id);
+    }
+    let mut hex = String::from("id_");
+    for byte in id.bytes() {
+        hex.push_str(&format!("{byte:02x}"));
+    }
+    Cow::Owned(hex)
+}
+
+fn list<T: Serialize>(out: &mut Vec<u8>, items: &[T]) {
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        write(out, item);
+    }
+}
+
+fn write<T: Serialize>(out: &mut Vec<u8>, item: &T) {
+    // Strings, numbers and values with string keys: nothing here can fail to be written.
+    if let Err(error) = serde_json::to_writer(out, item) {
+        tracing::error!(%error, "a part of a request was not written");
+    }
+}
+
+#[cfg(test)]
+#[path = "body_tests.rs"]
+mod tests;

@@ -1,0 +1,185 @@
+//! Anthropic's Messages API.
+
+mod body;
+mod stream;
+
+use haft_contract::CancellationToken;
+use reqwest::{
+    Response,
+    header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue},
+};
+
+use crate::{
+    EventStream, Http, Model, ModelError, Request,
+    generate::{Out, generate},
+    http,
+};
+
+/// Where the API is, unless told otherwise.
+pub const BASE_URL: &str = "https://api.anthropic.com";
+
+/// Anthropic, or a server that speaks like it.
+#[derive(Debug, Clone)]
+pub struct Anthropic {
+    http: Http,
+    options: AnthropicOptions,
+}
+
+/// Whom to ask, and in whose name.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct AnthropicOptions {
+    /// Where the API is; with or without `/v1`. Empty: [`BASE_URL`].
+    pub base_url: String,
+    /// Sent as `x-api-key`.
+    pub api_key: Option<String>,
+    /// Sent as a bearer token, and then alone.
+    pub auth_token: Option<String>,
+    /// Features that are not for everybody yet.
+    pub betas: Vec<String>,
+    /// More headers, one `Name: value` a line.
+    pub custom_headers: String,
+    /// The prompt cache keeps things for an hour, not for five minutes.
+    pub cache_for_an_hour: bool,
+}
+
+// By hand, so that no key ends in a log.
+impl std::fmt::Debug for AnthropicOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AnthropicOptions")
+            .field("base_url", &self.base_url)
+            .field("betas", &self.betas)
+            .field("cache_for_an_hour", &self.cache_for_an_hour)
+            .finish_non_exhaustive()
+    }
+}
+
+impl AnthropicOptions {
+    /// With what the environment says.
+    pub fn from_env() -> Self {
+        Self::from_variables(|name| std::env::var(name).ok())
+    }
+
+    fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let set = |name| variable(name).filter(|value| !value.trim().is_empty());
+        Self {
+            base_url: set("ANTHROPIC_BASE_URL").unwrap_or_default(),
+            api_key: set("ANTHROPIC_API_KEY"),
+            auth_token: set("ANTHROPIC_AUTH_TOKEN"),
+            custom_headers: set("ANTHROPIC_CUSTOM_HEADERS").unwrap_or_default(),
+            ..Self::default()
+        }
+    }
+
+    fn headers(&self) -> Result<HeaderMap, ModelError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
+        match (&self.auth_token, &self.api_key) {
+            (Some(token), _) => {
+                http::secret(
+                    &mut headers,
+                    "authorization",
+                    &format!("Bearer {}", token.trim()),
+                )?;
+            }
+            (None, Some(key)) => http::secret(&mut headers, "x-api-key", key)?,
+            // A server of one's own may want none; the provider's answer says if it does.
+            (None, None) => {}
+        }
+        if !self.betas.is_empty() {
+            http::custom(
+                &mut headers,
+                &format!("anthropic-beta: {}", self.betas.join(",")),
+            )?;
+        }
+        http::custom(&mut headers, &self.custom_headers)?;
+        Ok(headers)
+    }
+}
+
+impl Anthropic {
+    /// Through this client. Nothing is sent, nor is the client built, before the first request.
+    pub fn new(http: Http, options: AnthropicOptions) -> Self {
+        Self { http, options }
+    }
+
+    async fn send(
+        &self,
+        request: &Request,
+        cancel: &CancellationToken,
+    ) -> Result<Response, ModelError> {
+        let base = match self.options.base_url.as_str() {
+            "" => BASE_URL,
+            base => base,
+        };
+        let url = http::join(base, "v1", "messages")?;
+        let body = body::body(request, self.options.cache_for_an_hour);
+        let headers = self.options.headers()?;
+        let response = self.http.post(&url, headers, body, cancel).await?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        Err(http::answer::refusal(&self.http, response, cancel).await)
+    }
+
+    async fn run(
+        self,
+        request: Request,
+        cancel: CancellationToken,
+        out: Out,
+    ) -> Result<(), ModelError> {
+        let response = self.send(&request, &cancel).await?;
+        let stream = Box::pin(response.bytes_stream());
+        let body = http::body::Body::new(stream, self.http.options(), cancel);
+        stream::read(body, &out).await
+    }
+}
+
+impl Model for Anthropic {
+    fn stream(&self, request: Request, cancel: CancellationToken) -> EventStream {
+        let model = self.clone();
+        generate(move |out| model.run(request, cancel, out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_wins_over_a_key_and_neither_is_ever_shown() {
+        let options = AnthropicOptions::from_variables(|name| match name {
+            "ANTHROPIC_API_KEY" => Some("key-1".to_owned()),
+            "ANTHROPIC_AUTH_TOKEN" => Some("token-1".to_owned()),
+            "ANTHROPIC_CUSTOM_HEADERS" => Some("X-One: 1\nX-Two:2\n".to_owned()),
+            _ => Some(String::new()),
+        });
+        let headers = options.headers().unwrap();
+        assert_eq!(headers["authorization"], "Bearer token-1");
+        assert!(!headers.contains_key("x-api-key"));
+        assert_eq!(
+            (&headers["x-one"], &headers["x-two"]),
+            (&"1".parse().unwrap(), &"2".parse().unwrap())
+        );
+        let shown = format!("{options:?} {headers:?}");
+        assert!(
+            !shown.contains("key-1") && !shown.contains("token-1"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn a_key_that_cannot_be_sent_is_said_to_be_wrong_without_showing_it() {
+        let options = AnthropicOptions {
+            api_key: Some("sk\n1".to_owned()),
+            ..AnthropicOptions::default()
+        };
+        let error = options.headers().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the provider refused the key: the key holds characters that cannot be sent, such as a line break; check the API key"
+        );
+    }
+}

@@ -1,0 +1,280 @@
+//! Reading the answer: events of the wire to ours.
+
+use bytes::Bytes;
+use futures_util::Stream;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::{
+    BlockStart, ErrorKind, Event, ModelError, StopReason, Usage,
+    generate::Out,
+    http::{
+        answer::{described, from_body, quoted},
+        body::{Body, Events},
+    },
+};
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Wire {
+    MessageStart {
+        message: Start,
+    },
+    ContentBlockStart {
+        index: usize,
+        content_block: Value,
+    },
+    ContentBlockDelta {
+        index: usize,
+        delta: Delta,
+    },
+    ContentBlockStop {
+        index: usize,
+    },
+    MessageDelta {
+        delta: MessageDelta,
+        #[serde(default)]
+        usage: Option<WireUsage>,
+    },
+    MessageStop,
+    #[serde(other)]
+    Unknown,
+}
+
+#[derive(Deserialize)]
+struct Start {
+    id: Option<String>,
+    model: Option<String>,
+    #[serde(default)]
+    usage: Option<WireUsage>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Delta {
+    TextDelta {
+        text: String,
+    },
+    InputJsonDelta {
+        partial_json: String,
+    },
+    ThinkingDelta {
+        thinking: String,
+    },
+    SignatureDelta {
+        signature: String,
+    },
+    #[serde(other)]
+    Unknown,
+}
+
+#[derive(Deserialize)]
+struct MessageDelta {
+    stop_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct WireUsage {
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+    cache_creation: Option<CacheCreation>,
+}
+
+#[derive(Deserialize)]
+struct CacheCreation {
+    ephemeral_1h_input_tokens: Option<u64>,
+}
+
+/// What a stream said so far.
+#[derive(Default)]
+struct Decoder {
+    usage: Usage,
+    /// It gave a reason to stop, after which only its end can come.
+    has_stopped: bool,
+    /// It said that it is over.
+    is_over: bool,
+    anything: bool,
+}
+
+/// Sends what the body says; an error if it does not say all.
+pub(super) async fn read<S, E>(body: Body<S>, out: &Out) -> Result<(), ModelError>
+where
+    S: Stream<Item = Result<Bytes, E>> + Unpin,
+    E: std::error::Error,
+{
+    let mut events = Events::new(body);
+    let mut decoder = Decoder::default();
+    while !decoder.is_over {
+        let read = match events.next().await {
+            Ok(Some(read)) => read,
+            Ok(None) => break,
+            // Everything was said; only the goodbye is missing.
+            Err(error) if decoder.has_stopped && error.kind != ErrorKind::Cancelled => break,
+            Err(error) => return Err(error),
+        };
+        let (name, data) = (read.event.name.as_str(), read.event.data.as_str());
+        if name == "error" {
+            return Err(from_body(None, data));
+        }
+        let wire: Value = match serde_json::from_str(data) {
+            Ok(wire) => wire,
+            Err(_) if read.open => return Err(lost()),
+            Err(_) if name.is_empty() || known(name) => {
+                let message = format!("an event is not JSON: {}", quoted(data));
+                return Err(ModelError::protocol(message));
+            }
+            Err(_) => continue,
+        };
+        decoder.anything = true;
+        for event in decoder.decode(wire)? {
+            out.send(event).await;
+        }
+    }
+    if decoder.is_over || decoder.has_stopped {
+        return Ok(());
+    }
+    if decoder.anything {
+        return Err(lost());
+    }
+    // A server that does not stream, or no such server at all.
+    let head = String::from_utf8_lossy(&events.body.head).into_owned();
+    match serde_json::from_str::<Value>(&head) {
+        Ok(answer) if !answer["error"].is_null() => Err(from_body(None, &head)),
+        _ => Err(ModelError::protocol(described(None, &head))),
+    }
+}
+
+fn lost() -> ModelError {
+    ModelError::connection("the answer ended before it was complete")
+}
+
+fn known(name: &str) -> bool {
+    name.starts_with("message_") || name.starts_with("content_block_")
+}
+
+impl Decoder {
+    fn decode(&mut self, wire: Value) -> Result<Vec<Event>, ModelError> {
+        if wire["type"] == "error" {
+            return Err(from_body(None, &wire.to_string()));
+        }
+        let wire: Wire = serde_json::from_value(wire).map_err(|error| {
+            ModelError::protocol(format!("an event is not as it should be: {error}"))
+        })?;
+        Ok(match wire {
+            Wire::MessageStart { message } => {
+                self.count(message.usage);
+                let (id, model) = (message.id, message.model);
+                let start = Event::Start { id, model };
+                vec![start, Event::Usage { usage: self.usage }]
+            }
+            Wire::ContentBlockStart {
+                index,
+                content_block,
+            } => started(index, content_block)?,
+            Wire::ContentBlockDelta { index, delta } => match delta {
+                Delta::TextDelta { text } => vec![Event::Text { index, text }],
+                Delta::InputJsonDelta { partial_json: json } => vec![Event::Input { index, json }],
+                Delta::ThinkingDelta { thinking: text } => vec![Event::Thinking { index, text }],
+                Delta::SignatureDelta { signature } => vec![Event::Signature { index, signature }],
+                Delta::Unknown => Vec::new(),
+            },
+            Wire::ContentBlockStop { index } => vec![Event::BlockStop { index }],
+            Wire::MessageDelta { delta, usage } => {
+                self.count(usage);
+                let mut events = vec![Event::Usage { usage: self.usage }];
+                if let Some(reason) = delta.stop_reason {
+                    self.has_stopped = true;
+                    let reason = stop_reason(reason);
+                    events.push(Event::Stop { reason });
+                }
+                events
+            }
+            Wire::MessageStop => {
+                self.is_over = true;
+                Vec::new()
+            }
+            Wire::Unknown => Vec::new(),
+        })
+    }
+
+    /// Each number that is said replaces the one before.
+    fn count(&mut self, usage: Option<WireUsage>) {
+        let Some(wire) = usage else { return };
+        let own = &mut self.usage;
+        own.input = wire.input_tokens.unwrap_or(own.input);
+        own.output = wire.output_tokens.unwrap_or(own.output);
+        own.cache_read = wire.cache_read_input_tokens.unwrap_or(own.cache_read);
+        own.cache_write = wire.cache_creation_input_tokens.unwrap_or(own.cache_write);
+        let hour = wire
+            .cache_creation
+            .and_then(|by| by.ephemeral_1h_input_tokens);
+        own.cache_write_1h = hour.unwrap_or(own.cache_write_1h);
+    }
+}
+
+/// The beginning of a block, with what it already holds.
+fn started(index: usize, block: Value) -> Result<Vec<Event>, ModelError> {
+    let text = |key: &str| block[key].as_str().unwrap_or_default().to_owned();
+    let start = |block| Event::BlockStart { index, block };
+    Ok(match block["type"].as_str() {
+        Some("text") => vec![
+            start(BlockStart::Text),
+            Event::Text {
+                index,
+                text: text("text"),
+            },
+        ],
+        Some("thinking") => vec![
+            start(BlockStart::Thinking),
+            Event::Thinking {
+                index,
+                text: text("thinking"),
+            },
+            Event::Signature {
+                index,
+                signature: text("signature"),
+            },
+        ],
+        Some("redacted_thinking") => {
+            vec![start(BlockStart::RedactedThinking { data: text("data") })]
+        }
+        Some("tool_use") => {
+            let (id, name) = (text("id"), text("name"));
+            if id.is_empty() || name.is_empty() {
+                return Err(ModelError::protocol("a tool call has no id or no name"));
+            }
+            let extra = Map::new();
+            let mut events = vec![start(BlockStart::ToolUse { id, name, extra })];
+            // Empty in a stream; some gateways put all of it here.
+            if let Value::Object(input) = &block["input"]
+                && !input.is_empty()
+            {
+                let json = block["input"].to_string();
+                events.push(Event::Input { index, json });
+            }
+            events
+        }
+        _ => vec![start(BlockStart::Other { block })],
+    }
+    .into_iter()
+    .filter(|event| {
+        !matches!(event, Event::Text { text, .. } | Event::Thinking { text, .. } if text.is_empty())
+            && !matches!(event, Event::Signature { signature, .. } if signature.is_empty())
+    })
+    .collect())
+}
+
+fn stop_reason(reason: String) -> StopReason {
+    match reason.as_str() {
+        "end_turn" => StopReason::EndTurn,
+        "tool_use" => StopReason::ToolUse,
+        "max_tokens" => StopReason::MaxTokens,
+        "stop_sequence" => StopReason::StopSequence,
+        "pause_turn" => StopReason::PauseTurn,
+        "refusal" => StopReason::Refusal,
+        "model_context_window_exceeded" => StopReason::ContextWindow,
+        _ => StopReason::Other(reason),
+    }
+}

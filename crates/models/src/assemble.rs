@@ -1,0 +1,402 @@
+//! From events to blocks.
+//!
+//! A tool's input is collected as text and parsed when its block stops; from then on the call can run,
+//! while the model goes on talking. What is no JSON object becomes a [`BadInput`], whose text is the
+//! error result that lets the model repair its call.
+
+use std::{collections::HashMap, fmt};
+
+use serde_json::{Map, Value};
+
+use crate::{Block, BlockStart, Event, Message, StopReason, Usage, conversation::empty_input};
+
+/// An input longer than this is not kept: no tool takes it, and no provider takes it back.
+const LONGEST_INPUT: usize = 16 * 1024 * 1024;
+
+/// How much of a bad input the model is shown.
+const SHOWN: usize = 200;
+
+/// Collects the events of one reply.
+#[derive(Debug)]
+pub struct Assembler {
+    asked: String,
+    id: Option<String>,
+    model: Option<String>,
+    blocks: Vec<Building>,
+    /// The block each index means now.
+    by_index: HashMap<usize, usize>,
+    /// A call without any input, held back: it may yet turn out that the model was cut off in it.
+    held: Option<usize>,
+    usage: Usage,
+    stop: Option<StopReason>,
+}
+
+/// A complete tool call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolCall {
+    /// The provider's id.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// The arguments, or why there are none. A call without is answered, not run.
+    pub input: Result<Value, BadInput>,
+}
+
+/// An input that no tool can take. Its text is for the model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadInput {
+    /// What is wrong.
+    pub problem: String,
+    /// How the input begins.
+    pub beginning: String,
+    /// How long it is, in bytes.
+    pub length: usize,
+}
+
+/// Everything a model said in one reply. Blocks that were not complete are not in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reply {
+    /// The provider's id of the message.
+    pub id: Option<String>,
+    /// The model that answered, as the provider names it; often more exactly than it was asked for.
+    pub model: Option<String>,
+    /// What goes into the conversation, in the name of the model that was asked.
+    pub message: Message,
+    /// The calls in it, in order, each to be answered.
+    pub calls: Vec<ToolCall>,
+    /// Why the model stopped; `None` if it was interrupted.
+    pub stop: Option<StopReason>,
+    /// What it cost.
+    pub usage: Usage,
+    /// Some block was begun and not completed.
+    pub incomplete: bool,
+}
+
+#[derive(Debug)]
+struct Building {
+    block: Part,
+    complete: bool,
+}
+
+#[derive(Debug)]
+enum Part {
+    Text(String),
+    Thinking {
+        thinking: String,
+        signature: String,
+        details: Vec<Value>,
+    },
+    Redacted(String),
+    Tool {
+        id: String,
+        name: String,
+        extra: Map<String, Value>,
+        json: String,
+        /// All of it, also what was not kept.
+        length: usize,
+        input: Option<Result<Value, BadInput>>,
+    },
+    Other {
+        block: Value,
+        json: String,
+    },
+}
+
+impl Assembler {
+    /// For one reply of the model that is asked.
+    pub fn new(model: impl Into<String>) -> Self {
+        Self {
+            asked: model.into(),
+            id: None,
+            model: None,
+            blocks: Vec::new(),
+            by_index: HashMap::new(),
+            held: None,
+            usage: Usage::default(),
+            stop: None,
+        }
+    }
+
+    /// Takes an event. Gives the call that is known to be complete by it, if there is one.
+    pub fn push(&mut self, event: &Event) -> Option<ToolCall> {
+        match event {
+            Event::Start { id, model } => {
+                self.id.clone_from(id);
+                self.model.clone_from(model);
+            }
+            Event::BlockStart { index, block } => {
+                self.start(*index, block);
+                return self.release(None);
+            }
+            Event::Text { index, text } => {
+                if let Some(Part::Text(so_far)) = self.open(*index) {
+                    so_far.push_str(text);
+                }
+            }
+            Event::Thinking { index, text } => {
+                if let Some(Part::Thinking { thinking, .. }) = self.open(*index) {
+                    thinking.push_str(text);
+                }
+            }
+            Event::Signature { index, signature } => {
+                if let Some(Part::Thinking { signature: own, .. }) = self.open(*index) {
+                    own.push_str(signature);
+                }
+            }
+            Event::ThinkingDetail { index, detail } => {
+                if let Some(Part::Thinking { details, .. }) = self.open(*index) {
+                    details.push(detail.clone());
+                }
+            }
+            Event::Input { index, json: more } => match self.open(*index) {
+                Some(Part::Tool { json, length, .. }) => {
+                    *length += more.len();
+                    if *length <= LONGEST_INPUT {
+                        json.push_str(more);
+                    }
+                }
+                Some(Part::Other { json, .. }) => json.push_str(more),
+                _ => {}
+            },
+            Event::BlockStop { index } => return self.complete(*index),
+            Event::Usage { usage } => self.usage = *usage,
+            Event::Stop { reason } => {
+                self.stop = Some(reason.clone());
+                return self.release(Some(reason));
+            }
+            Event::CutOff { .. } => self.stop = Some(StopReason::CutOff),
+            Event::Discard => *self = Self::new(std::mem::take(&mut self.asked)),
+            Event::Fallback { to, .. } => self.asked.clone_from(to),
+            Event::Retry { .. } | Event::ImagesDropped { .. } => {}
+        }
+        None
+    }
+
+    /// What there is, complete blocks only.
+    pub fn finish(self) -> Reply {
+        let mut reply = Reply {
+            id: self.id,
+            model: self.model,
+            message: Message::assistant(Vec::new(), self.asked),
+            calls: Vec::new(),
+            stop: self.stop,
+            usage: self.usage,
+            incomplete: false,
+        };
+        for building in self.blocks {
+            if !building.complete {
+                reply.incomplete = true;
+                continue;
+            }
+            let block = match building.block {
+                Part::Text(text) => Block::Text { text },
+                Part::Thinking {
+                    thinking,
+                    signature,
+                    details,
+                } => Block::Thinking {
+                    thinking,
+                    signature,
+                    details,
+                },
+                Part::Redacted(data) => Block::RedactedThinking { data },
+                Part::Other { block, .. } => Block::Other(block),
+                Part::Tool {
+                    id,
+                    name,
+                    extra,
+                    input,
+                    ..
+                } => {
+                    let input = input.unwrap_or_else(|| Ok(empty_input()));
+                    reply.calls.push(ToolCall {
+                        id: id.clone(),
+                        name: name.clone(),
+                        input: input.clone(),
+                    });
+                    Block::ToolUse {
+                        id,
+                        name,
+                        // A provider takes objects only; the error result says what was there.
+                        input: input.unwrap_or_else(|_| empty_input()),
+                        extra,
+                    }
+                }
+            };
+            reply.message.content.push(block);
+        }
+        reply
+    }
+
+    fn start(&mut self, index: usize, block: &BlockStart) {
+        let block = match block {
+            BlockStart::Text => Part::Text(String::new()),
+            BlockStart::Thinking => Part::Thinking {
+                thinking: String::new(),
+                signature: String::new(),
+                details: Vec::new(),
+            },
+            BlockStart::RedactedThinking { data } => Part::Redacted(data.clone()),
+            BlockStart::ToolUse { id, name, extra } => Part::Tool {
+                id: self.unused(id),
+                name: name.clone(),
+                extra: extra.clone(),
+                json: String::new(),
+                length: 0,
+                input: None,
+            },
+            BlockStart::Other { block } => Part::Other {
+                block: block.clone(),
+                json: String::new(),
+            },
+        };
+        self.by_index.insert(index, self.blocks.len());
+        self.blocks.push(Building {
+            block,
+            complete: false,
+        });
+    }
+
+    /// Two calls of one id could not be answered.
+    fn unused(&self, id: &str) -> String {
+        let taken = |wanted: &str| {
+            self.blocks
+                .iter()
+                .any(|building| matches!(&building.block, Part::Tool { id, .. } if id == wanted))
+        };
+        let mut unused = id.to_owned();
+        let mut count = 2;
+        while taken(&unused) {
+            unused = format!("{id}_{count}");
+            count += 1;
+        }
+        unused
+    }
+
+    fn open(&mut self, index: usize) -> Option<&mut Part> {
+        let building = self.blocks.get_mut(*self.by_index.get(&index)?)?;
+        (!building.complete).then_some(&mut building.block)
+    }
+
+    fn complete(&mut self, index: usize) -> Option<ToolCall> {
+        let position = *self.by_index.get(&index)?;
+        let building = self.blocks.get_mut(position)?;
+        if std::mem::replace(&mut building.complete, true) {
+            return None;
+        }
+        match &mut building.block {
+            Part::Tool {
+                json,
+                length,
+                input,
+                ..
+            } => {
+                let json = std::mem::take(json);
+                *input = Some(if *length > LONGEST_INPUT {
+                    Err(BadInput::too_long(&json, *length))
+                } else {
+                    parse_input(&json)
+                });
+                if *length == 0 {
+                    self.held = Some(position);
+                    return None;
+                }
+                self.call(position)
+            }
+            Part::Other { block, json } => {
+                if let Ok(input) = serde_json::from_str::<Value>(json) {
+                    block["input"] = input;
+                }
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// Lets go of the call that was held back, now that something follows it. A reply that ends in it
+    /// for lack of tokens never got to the input.
+    fn release(&mut self, end: Option<&StopReason>) -> Option<ToolCall> {
+        let position = self.held.take()?;
+        if matches!(end, Some(StopReason::MaxTokens | StopReason::Refusal))
+            && let Part::Tool { input, .. } = &mut self.blocks[position].block
+        {
+            *input = Some(Err(BadInput::new("the reply was cut off before it", "")));
+        }
+        self.call(position)
+    }
+
+    fn call(&self, position: usize) -> Option<ToolCall> {
+        match &self.blocks.get(position)?.block {
+            Part::Tool {
+                id,
+                name,
+                input: Some(input),
+                ..
+            } => Some(ToolCall {
+                id: id.clone(),
+                name: name.clone(),
+                input: input.clone(),
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// The arguments in a text; no text at all means none.
+fn parse_input(json: &str) -> Result<Value, BadInput> {
+    if json.trim().is_empty() {
+        return Ok(empty_input());
+    }
+    match serde_json::from_str(json) {
+        Ok(input @ Value::Object(_)) => Ok(input),
+        Ok(_) => Err(BadInput::new("it must be a JSON object", json)),
+        Err(error) if error.is_eof() => Err(BadInput::new(
+            &format!("the JSON is cut off ({error})"),
+            json,
+        )),
+        Err(error) => Err(BadInput::new(&format!("it is not JSON ({error})"), json)),
+    }
+}
+
+impl BadInput {
+    fn new(problem: &str, json: &str) -> Self {
+        Self {
+            problem: problem.to_owned(),
+            beginning: json.chars().take(SHOWN).collect(),
+            length: json.len(),
+        }
+    }
+
+    fn too_long(json: &str, length: usize) -> Self {
+        let limit = LONGEST_INPUT / (1024 * 1024);
+        Self {
+            length,
+            ..Self::new(
+                &format!("it is longer than {limit} MiB; make several smaller calls"),
+                json,
+            )
+        }
+    }
+}
+
+impl fmt::Display for BadInput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            problem,
+            beginning,
+            length,
+        } = self;
+        write!(
+            f,
+            "The call was not run, because its input cannot be used: {problem}. \
+             Send the call again with a complete JSON object. The input "
+        )?;
+        if *length == 0 {
+            write!(f, "was empty")
+        } else if *length > beginning.len() {
+            write!(f, "({length} bytes) began: {beginning}")
+        } else {
+            write!(f, "was: {beginning}")
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Taking images out that a provider refuses.
+
+use std::sync::Arc;
+
+use haft_contract::{Content, output::Source};
+
+use super::{Block, Conversation, Entry, History, Message};
+
+/// A provider takes no image of more base 64 than this.
+const LARGEST: usize = 5 * 1024 * 1024;
+
+impl Conversation {
+    /// Puts a note in place of every image in these messages.
+    pub fn drop_images(&mut self, messages: &[usize], note: &str) {
+        drop_from(&mut self.entries, messages, note);
+    }
+}
+
+impl History {
+    /// The same for one request.
+    pub(crate) fn drop_images(&mut self, messages: &[usize], note: &str) {
+        drop_from(&mut self.entries, messages, note);
+    }
+
+    /// The messages with images that a refusal most likely means: the one it names
+    /// (`messages.3.content…`), else those with an image over the limit, else the last with any.
+    pub(crate) fn refused_images(&self, refusal: &str) -> Vec<usize> {
+        let with = |check: &dyn Fn(&Source) -> bool| -> Vec<usize> {
+            let messages = self.messages().enumerate();
+            let found = messages.filter(|(_, message)| images(message).any(check));
+            found.map(|(index, _)| index).collect()
+        };
+        let all = with(&|_| true);
+        if let Some(index) = named(refusal).filter(|index| all.contains(index)) {
+            return vec![index];
+        }
+        let large = with(&|Source::Base64 { data, .. }| data.len() > LARGEST);
+        if large.is_empty() {
+            all.last().copied().into_iter().collect()
+        } else {
+            large
+        }
+    }
+
+    /// All messages with images.
+    pub(crate) fn with_images(&self) -> Vec<usize> {
+        let messages = self.messages().enumerate();
+        let found = messages.filter(|(_, message)| images(message).next().is_some());
+        found.map(|(index, _)| index).collect()
+    }
+}
+
+/// The `3` of `messages.3.content.0.image…`.
+fn named(refusal: &str) -> Option<usize> {
+    let (_, after) = refusal.split_once("messages.")?;
+    let digits = after.split(|c: char| !c.is_ascii_digit()).next()?;
+    digits.parse().ok()
+}
+
+fn images(message: &Message) -> impl Iterator<Item = &Source> {
+    message.content.iter().flat_map(|block| {
+        let inside = match block {
+            Block::ToolResult(result) => result.content.as_slice(),
+            _ => &[],
+        };
+        let own = match block {
+            Block::Image { source } => Some(source),
+            _ => None,
+        };
+        own.into_iter()
+            .chain(inside.iter().filter_map(|content| match content {
+                Content::Image { source } => Some(source),
+                _ => None,
+            }))
+    })
+}
+
+fn drop_from(entries: &mut [Arc<Entry>], messages: &[usize], note: &str) {
+    for index in messages {
+        let Some(entry) = entries.get_mut(*index) else {
+            continue;
+        };
+        let mut message = entry.message.clone();
+        for block in &mut message.content {
+            match block {
+                Block::Image { .. } => *block = Block::text(note),
+                Block::ToolResult(result) => {
+                    for content in &mut result.content {
+                        if matches!(content, Content::Image { .. }) {
+                            *content = Content::text(note);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        *entry = Entry::new(message, entry.tools.clone());
+    }
+}

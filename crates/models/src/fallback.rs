@@ -1,0 +1,105 @@
+//! Another model for when the first one cannot.
+//!
+//! Takes over when a model is overloaded or does not exist, and stays: going back and forth would cost
+//! the prompt cache each time. Give the models inside a [`RetryPolicy`](crate::RetryPolicy) with
+//! `max_overloaded`, or the first one is waited for ten times before the second is asked.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use futures_util::StreamExt;
+use haft_contract::CancellationToken;
+
+use crate::{
+    ErrorKind, Event, EventStream, Model, ModelError, Request,
+    generate::{Out, generate},
+    handed_out::HandedOut,
+};
+
+/// Models in the order in which they are asked.
+#[derive(Debug, Clone)]
+pub struct Fallback {
+    first: Arc<dyn Model>,
+    others: Vec<(Arc<dyn Model>, String)>,
+    /// How many have failed so far.
+    failed: Arc<AtomicUsize>,
+}
+
+impl Fallback {
+    /// Only one yet; it is asked for the model that a request names.
+    pub fn new(first: Arc<dyn Model>) -> Self {
+        Self {
+            first,
+            others: Vec::new(),
+            failed: Arc::default(),
+        }
+    }
+
+    /// The same with one more after it, asked for the model of this name.
+    #[must_use]
+    pub fn then(mut self, model: Arc<dyn Model>, name: impl Into<String>) -> Self {
+        self.others.push((model, name.into()));
+        self
+    }
+
+    /// The first model is asked again from now on.
+    pub fn reset(&self) {
+        self.failed.store(0, Ordering::Relaxed);
+    }
+
+    async fn run(
+        self,
+        mut request: Request,
+        cancel: CancellationToken,
+        out: Out,
+    ) -> Result<(), ModelError> {
+        let first = request.model.clone();
+        let mut current = self.failed.load(Ordering::Relaxed).min(self.others.len());
+        loop {
+            let model = match current.checked_sub(1) {
+                None => &self.first,
+                Some(other) => {
+                    let (model, name) = &self.others[other];
+                    request.model.clone_from(name);
+                    model
+                }
+            };
+            let mut handed_out = HandedOut::default();
+            let mut events = model.stream(request.clone(), cancel.clone());
+            let error = loop {
+                match events.next().await {
+                    None => return Ok(()),
+                    Some(Err(error)) => break error,
+                    Some(Ok(event)) => {
+                        handed_out.note(&event);
+                        out.send(event).await;
+                    }
+                }
+            };
+            let may_help = matches!(error.kind, ErrorKind::Overloaded | ErrorKind::NotFound);
+            if !may_help || handed_out.call || current == self.others.len() {
+                return Err(error);
+            }
+            if handed_out.anything {
+                out.send(Event::Discard).await;
+            }
+            let from = match current.checked_sub(1) {
+                None => first.clone(),
+                Some(other) => self.others[other].1.clone(),
+            };
+            let to = self.others[current].1.clone();
+            current += 1;
+            self.failed.fetch_max(current, Ordering::Relaxed);
+            out.send(Event::Fallback { from, to, error }).await;
+        }
+    }
+}
+
+impl Model for Fallback {
+    fn stream(&self, request: Request, cancel: CancellationToken) -> EventStream {
+        let fallback = self.clone();
+        generate(move |out| fallback.run(request, cancel, out))
+    }
+}

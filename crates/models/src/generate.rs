@@ -1,0 +1,79 @@
+//! A stream written as an async block that sends its items.
+//!
+//! No task is spawned: the block runs only while the stream is polled, and dropping the stream drops
+//! it, with its connection.
+
+use std::{
+    future::poll_fn,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
+};
+
+use futures_util::{Stream, StreamExt};
+use haft_contract::BoxFuture;
+
+use crate::{Event, EventStream, ModelError};
+
+/// Where the block puts its items.
+#[derive(Clone)]
+pub(crate) struct Out {
+    slot: Arc<Mutex<Option<Event>>>,
+}
+
+impl Out {
+    /// Returns when the reader has taken the event.
+    pub(crate) async fn send(&self, event: Event) {
+        *self.slot() = Some(event);
+        // No waker is kept: the reader that takes the event polls the block again for the next one.
+        poll_fn(|_| match *self.slot() {
+            None => Poll::Ready(()),
+            Some(_) => Poll::Pending,
+        })
+        .await;
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Option<Event>> {
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A stream of what the block sends; its error, if it ends with one, is the last item.
+pub(crate) fn generate<F>(block: impl FnOnce(Out) -> F) -> EventStream
+where
+    F: Future<Output = Result<(), ModelError>> + Send + 'static,
+{
+    let out = Out {
+        slot: Arc::default(),
+    };
+    Generated {
+        future: Some(Box::pin(block(out.clone()))),
+        out,
+    }
+    .boxed()
+}
+
+struct Generated {
+    out: Out,
+    future: Option<BoxFuture<'static, Result<(), ModelError>>>,
+}
+
+impl Stream for Generated {
+    type Item = Result<Event, ModelError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Some(future) = &mut self.future else {
+            return Poll::Ready(None);
+        };
+        match future.as_mut().poll(context) {
+            Poll::Ready(ended) => {
+                self.future = None;
+                Poll::Ready(ended.err().map(Err))
+            }
+            Poll::Pending => match self.out.slot().take() {
+                Some(event) => Poll::Ready(Some(Ok(event))),
+                None => Poll::Pending,
+            },
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! Reading refusals: what a status, its headers and its body mean.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use reqwest::{Response, header::HeaderMap};
+use serde_json::Value;
+
+use super::{Http, body::Body};
+use crate::{ErrorKind, ModelError};
+use haft_contract::CancellationToken;
+
+/// How much of a refusal is read.
+const LONGEST_REFUSAL: usize = 64 * 1024;
+
+/// How much of an answer is quoted that nobody understands.
+const QUOTED: usize = 200;
+
+/// The error that a response of a bad status is.
+pub(crate) async fn refusal(
+    http: &Http,
+    response: Response,
+    cancel: &CancellationToken,
+) -> ModelError {
+    let status = response.status().as_u16();
+    let headers = response.headers().clone();
+    let stream = Box::pin(response.bytes_stream());
+    let mut body = Body::new(stream, http.options(), cancel.clone());
+    let text = match body.all(LONGEST_REFUSAL).await {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind == ErrorKind::Cancelled => return error,
+        // What was said so far says more than that it was cut off.
+        Err(_) => std::mem::take(&mut body.head),
+    };
+    let mut error = from_body(Some(status), &String::from_utf8_lossy(&text));
+    if (300..400).contains(&status)
+        && let Some(to) = header(&headers, "location")
+    {
+        error.message = format!("the server points to {to}; set the base URL to that");
+    }
+    error.retry_after = retry_after(&headers);
+    error.should_retry = match header(&headers, "x-should-retry") {
+        Some("true") => Some(true),
+        Some("false") => Some(false),
+        _ => None,
+    };
+    let id = header(&headers, "request-id").or(header(&headers, "x-request-id"));
+    error.request_id = id.map(str::to_owned).or(error.request_id);
+    error
+}
+
+/// The error that a body says, of an HTTP answer or inside a stream.
+pub(crate) fn from_body(status: Option<u16>, text: &str) -> ModelError {
+    let value: Value = serde_json::from_str(text).unwrap_or_default();
+    let detail = match &value["error"] {
+        Value::Null => &value,
+        detail => detail,
+    };
+    let name = |key: &str| match &detail[key] {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        _ => String::new(),
+    };
+    let message = match (detail, &detail["message"], &detail["detail"]) {
+        (Value::String(text), ..) | (_, Value::String(text), _) | (_, _, Value::String(text)) => {
+            text.clone()
+        }
+        (_, _, Value::Null) => described(status, text),
+        (_, _, other) => other.to_string(),
+    };
+    let (kind_name, code) = (name("type"), name("code"));
+    // Inside a stream the status, if any, is in the body.
+    let status = status.or_else(|| code.parse().ok().filter(|code| (400..600).contains(code)));
+    let mut error = ModelError::new(kind(status, &kind_name, &code, &message), message);
+    error.status = status;
+    error.request_id = value["request_id"].as_str().map(str::to_owned);
+    error
+}
+
+fn kind(status: Option<u16>, name: &str, code: &str, message: &str) -> ErrorKind {
+    use ErrorKind::*;
+    let by_name = match (name, code) {
+        (_, "insufficient_quota") | ("insufficient_quota", _) => Some(Billing),
+        (_, "context_length_exceeded") => Some(ContextTooLong),
+        (_, "invalid_api_key") => Some(Auth),
+        (_, "model_not_found") => Some(NotFound),
+        (_, "rate_limit_exceeded") => Some(RateLimited),
+        ("authentication_error", _) => Some(Auth),
+        ("permission_error", _) => Some(Permission),
+        ("billing_error", _) => Some(Billing),
+        ("not_found_error", _) => Some(NotFound),
+        ("request_too_large", _) => Some(TooLarge),
+        ("rate_limit_error", _) => Some(RateLimited),
+        ("overloaded_error", _) => Some(Overloaded),
+        ("api_error" | "timeout_error" | "server_error", _) => Some(Server),
+        _ => None,
+    };
+    let by_status = match status {
+        Some(401) => Auth,
+        Some(402) => Billing,
+        Some(403) => Permission,
+        Some(404) => NotFound,
+        Some(408 | 409) => Server,
+        Some(413) => TooLarge,
+        Some(429) => RateLimited,
+        Some(529) => Overloaded,
+        Some(500..) => Server,
+        Some(400..) => BadRequest,
+        Some(_) => Protocol,
+        None if name == "invalid_request_error" => BadRequest,
+        None => Server,
+    };
+    match by_name.unwrap_or(by_status) {
+        BadRequest if speaks_of_length(message) => ContextTooLong,
+        kind => kind,
+    }
+}
+
+fn speaks_of_length(message: &str) -> bool {
+    let message = message.to_lowercase();
+    let words = [
+        "context length",
+        "maximum context",
+        "context limit",
+        "context window",
+        "too long",
+    ];
+    !message.contains("image") && words.iter().any(|words| message.contains(words))
+}
+
+/// What an answer is that is no JSON error.
+pub(crate) fn described(status: Option<u16>, text: &str) -> String {
+    let text = text.trim();
+    if is_page(text) {
+        let title = page_title(text).map_or(String::new(), |title| format!(" ({title:?})"));
+        return format!(
+            "the server sent a web page{title} instead of an API's answer; \
+             check the base URL and any proxy"
+        );
+    }
+    match (text, status) {
+        ("", Some(status)) => format!("status {status} without a word"),
+        ("", None) => "an empty answer".to_owned(),
+        _ => quoted(text),
+    }
+}
+
+/// The beginning of a text, on one line.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut line: String = text.chars().take(QUOTED).collect();
+    if line.len() < text.len() {
+        line.push('…');
+    }
+    let words: Vec<&str> = line.split_whitespace().collect();
+    words.join(" ")
+}
+
+fn is_page(text: &str) -> bool {
+    let head: String = text.chars().take(100).collect::<String>().to_lowercase();
+    head.starts_with("<!doctype html") || head.starts_with("<html") || head.contains("<html")
+}
+
+fn page_title(text: &str) -> Option<String> {
+    let lower = text.to_ascii_lowercase();
+    let start = lower.find("<title>")? + "<title>".len();
+    let end = start + lower[start..].find("</title>")?;
+    Some(quoted(text[start..end].trim()))
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let number = |name| {
+        let value: f64 = header(headers, name)?.trim().parse().ok()?;
+        (value.is_finite() && value >= 0.0).then_some(value)
+    };
+    if let Some(millis) = number("retry-after-ms") {
+        return Duration::try_from_secs_f64(millis / 1000.0).ok();
+    }
+    if let Some(seconds) = number("retry-after") {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let then = http_date(header(headers, "retry-after")?)?;
+    // The server's own clock, if it tells: ours may be wrong.
+    let now = header(headers, "date").and_then(http_date).or_else(|| {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+        i64::try_from(now.as_secs()).ok()
+    })?;
+    Some(Duration::from_secs(u64::try_from(then - now).unwrap_or(0)))
+}
+
+/// Seconds since 1970 of `Sun, 06 Nov 1994 08:49:37 GMT`, the one form that servers may send.
+fn http_date(text: &str) -> Option<i64> {
+    const MONTHS: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
+    let (_, rest) = text.split_once(", ")?;
+    let mut words = rest.split(' ');
+    let day: i64 = words.next()?.parse().ok()?;
+    let name = words.next()?;
+    let month = i64::try_from(MONTHS.iter().position(|month| *month == name)?).ok()? + 1;
+    let year: i64 = words
+        .next()?
+        .parse()
+        .ok()
+        .filter(|year| (1970..10_000).contains(year))?;
+    let time: Vec<i64> = words
+        .next()?
+        .split(':')
+        .map_while(|part| part.parse().ok())
+        .collect();
+    let [hours, minutes, seconds] = time[..] else {
+        return None;
+    };
+    // Days since 1970-03-01 style counting: the year begins in March, so that leap days come last.
+    let (year, month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
+    let days =
+        365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1 - 719_468;
+    Some(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_of_http() {
+        let cases = [
+            ("Thu, 01 Jan 1970 00:00:00 GMT", Some(0)),
+            ("Sun, 06 Nov 1994 08:49:37 GMT", Some(784_111_777)),
+            ("Thu, 29 Feb 2024 12:00:00 GMT", Some(1_709_208_000)),
+            ("Sunday, 06-Nov-94 08:49:37 GMT", None),
+            ("tomorrow", None),
+        ];
+        for (text, seconds) in cases {
+            assert_eq!(http_date(text), seconds, "{text}");
+        }
+    }
+
+    #[test]
+    fn how_long_to_wait() {
+        let cases: &[(&str, &[(&str, &str)], Option<u64>)] = &[
+            ("seconds", &[("retry-after", "2")], Some(2000)),
+            (
+                "milliseconds win",
+                &[("retry-after", "2"), ("retry-after-ms", "1500")],
+                Some(1500),
+            ),
+            (
+                "a date, by the server's clock",
+                &[
+                    ("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT"),
+                    ("date", "Sun, 06 Nov 1994 08:49:30 GMT"),
+                ],
+                Some(7000),
+            ),
+            (
+                "a date long past",
+                &[("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT")],
+                Some(0),
+            ),
+            ("nonsense", &[("retry-after", "-1")], None),
+            ("more than there is", &[("retry-after", "1e300")], None),
+            ("nothing", &[], None),
+        ];
+        for (what, pairs, millis) in cases {
+            let mut headers = HeaderMap::new();
+            for (name, value) in *pairs {
+                headers.insert(*name, value.parse().unwrap());
+            }
+            assert_eq!(
+                retry_after(&headers),
+                millis.map(Duration::from_millis),
+                "{what}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_a_refusal_means() {
+        use ErrorKind::*;
+        let cases: &[(Option<u16>, &str, ErrorKind)] = &[
+            (
+                Some(400),
+                r#"{"error":{"type":"invalid_request_error","message":"bad"}}"#,
+                BadRequest,
+            ),
+            (
+                Some(400),
+                r#"{"error":{"type":"invalid_request_error","message":"prompt is too long: 3 > 2"}}"#,
+                ContextTooLong,
+            ),
+            (
+                Some(400),
+                r#"{"error":{"message":"x","code":"context_length_exceeded"}}"#,
+                ContextTooLong,
+            ),
+            (
+                Some(400),
+                r#"{"error":{"message":"This model's maximum context length is 8"}}"#,
+                ContextTooLong,
+            ),
+            (
+                Some(401),
+                r#"{"error":{"type":"authentication_error","message":"invalid x-api-key"}}"#,
+                Auth,
+            ),
+            (Some(402), "", Billing),
+            (Some(403), "", Permission),
+            (Some(404), "", NotFound),
+            (Some(408), "", Server),
+            (Some(409), "", Server),
+            (
+                Some(413),
+                r#"{"error":{"type":"request_too_large","message":"x"}}"#,
+                TooLarge,
+            ),
+            (
+                Some(429),
+                r#"{"error":{"message":"x","code":"insufficient_quota"}}"#,
+                Billing,
+            ),
+            (
+                Some(429),
+                r#"{"error":{"message":"x","code":null}}"#,
+                RateLimited,
+            ),
+            (Some(500), "", Server),
+            (
+                Some(504),
+                r#"{"error":{"type":"timeout_error","message":"x"}}"#,
+                Server,
+            ),
+            (
+                Some(529),
+                r#"{"error":{"type":"overloaded_error","message":"x"}}"#,
+                Overloaded,
+            ),
+            (Some(302), "", Protocol),
+            (
+                None,
+                r#"{"type":"error","error":{"type":"overloaded_error","message":"x"}}"#,
+                Overloaded,
+            ),
+            (None, r#"{"error":{"message":"x","code":429}}"#, RateLimited),
+            (None, r#"{"error":{"message":"x","code":"502"}}"#, Server),
+            (None, r#"{"error":{"message":"x"}}"#, Server),
+        ];
+        for (status, body, kind) in cases {
+            assert_eq!(from_body(*status, body).kind, *kind, "{status:?} {body}");
+        }
+    }
+
+    #[test]
+    fn what_a_refusal_says() {
+        let cases = [
+            (r#"{"error":{"message":"from error"}}"#, "from error"),
+            (r#"{"error":"just text"}"#, "just text"),
+            (r#"{"detail":"from detail"}"#, "from detail"),
+            (r#"{"message":"from message"}"#, "from message"),
+            (r#"{"detail":[{"loc":["x"]}]}"#, r#"[{"loc":["x"]}]"#),
+            ("plain\n text", "plain text"),
+            ("", "status 400 without a word"),
+            (
+                "<!DOCTYPE html><html><head><title>Sign in</title></head>",
+                "the server sent a web page (\"Sign in\") instead of an API's answer; check the base URL and any proxy",
+            ),
+        ];
+        for (body, message) in cases {
+            assert_eq!(from_body(Some(400), body).message, message, "{body}");
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Reading an answer: bounded, watched, cancellable.
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt};
+use haft_contract::CancellationToken;
+use tokio::time::{Instant, timeout_at};
+
+use super::{HttpOptions, chain, until_cancelled};
+use crate::{
+    ModelError,
+    sse::{Parser, ServerEvent},
+};
+
+/// How much of an answer is kept to show what it was.
+const HEAD: usize = 512;
+
+/// The body of an answer.
+pub(crate) struct Body<S> {
+    stream: S,
+    options: HttpOptions,
+    cancel: CancellationToken,
+    read: usize,
+    /// How it begins.
+    pub(crate) head: Vec<u8>,
+    /// When patience ends, unless there is content before.
+    until: Instant,
+}
+
+impl<S, E> Body<S>
+where
+    S: Stream<Item = Result<Bytes, E>> + Unpin,
+    E: std::error::Error,
+{
+    pub(crate) fn new(stream: S, options: &HttpOptions, cancel: CancellationToken) -> Self {
+        Self {
+            stream,
+            until: Instant::now() + options.patience,
+            options: options.clone(),
+            cancel,
+            read: 0,
+            head: Vec::new(),
+        }
+    }
+
+    /// There was content, not only a keep-alive.
+    fn content(&mut self) {
+        self.until = Instant::now() + self.options.patience;
+    }
+
+    /// The next bytes; `None` at the end.
+    async fn chunk(&mut self) -> Result<Option<Bytes>, ModelError> {
+        let silence = Instant::now() + self.options.silence;
+        let next = timeout_at(silence.min(self.until), self.stream.next());
+        let chunk = match until_cancelled(&self.cancel, next).await? {
+            Ok(None) => return Ok(None),
+            Ok(Some(Ok(chunk))) => chunk,
+            Ok(Some(Err(error))) => {
+                let why = chain(&error);
+                return Err(ModelError::connection(format!("it was lost: {why}")));
+            }
+            Err(_) => {
+                let (what, limit) = if silence < self.until {
+                    ("nothing", self.options.silence)
+                } else {
+                    ("nothing but keep-alives", self.options.patience)
+                };
+                let limit = limit.as_secs_f64();
+                return Err(ModelError::connection(format!("{what} came for {limit} s")));
+            }
+        };
+        self.read += chunk.len();
+        if self.read > self.options.longest_answer {
+            return Err(ModelError::protocol(format!(
+                "it is longer than {} bytes and does not end",
+                self.options.longest_answer
+            )));
+        }
+        let room = HEAD.saturating_sub(self.head.len()).min(chunk.len());
+        self.head.extend_from_slice(&chunk[..room]);
+        Ok(Some(chunk))
+    }
+
+    /// All of it, up to a limit; what is beyond is left out.
+    pub(crate) async fn all(&mut self, limit: usize) -> Result<Vec<u8>, ModelError> {
+        let mut all = Vec::new();
+        while all.len() < limit
+            && let Some(chunk) = self.chunk().await?
+        {
+            all.extend_from_slice(&chunk[..chunk.len().min(limit - all.len())]);
+        }
+        Ok(all)
+    }
+}
+
+/// The events of an answer.
+pub(crate) struct Events<S> {
+    pub(crate) body: Body<S>,
+    parser: Parser,
+    ended: bool,
+}
+
+/// An event, and whether the stream ended in it.
+pub(crate) struct Read {
+    pub(crate) event: ServerEvent,
+    /// No end of the event was seen, so it may have been cut off.
+    pub(crate) open: bool,
+}
+
+impl<S, E> Events<S>
+where
+    S: Stream<Item = Result<Bytes, E>> + Unpin,
+    E: std::error::Error,
+{
+    pub(crate) fn new(body: Body<S>) -> Self {
+        let parser = Parser::new(body.options.longest_event);
+        Self {
+            body,
+            parser,
+            ended: false,
+        }
+    }
+
+    /// The next event; `None` at the end.
+    pub(crate) async fn next(&mut self) -> Result<Option<Read>, ModelError> {
+        let unreadable = |error: crate::sse::SseError| ModelError::protocol(error.to_string());
+        loop {
+            let event = if self.ended {
+                self.parser.finish()
+            } else {
+                self.parser.next()
+            };
+            if let Some(event) = event {
+                let event = event.map_err(unreadable)?;
+                // Pings keep a connection alive, not our patience.
+                if event.name != "ping" {
+                    self.body.content();
+                }
+                let open = self.ended;
+                return Ok(Some(Read { event, open }));
+            }
+            if self.ended {
+                return Ok(None);
+            }
+            match self.body.chunk().await? {
+                Some(chunk) => self.parser.push(&chunk),
+                None => self.ended = true,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{convert::Infallible, time::Duration};
+
+    use futures_util::stream;
+
+    use super::*;
+    use crate::ErrorKind;
+
+    fn options() -> HttpOptions {
+        HttpOptions {
+            silence: Duration::from_secs(90),
+            patience: Duration::from_secs(600),
+            longest_answer: 1000,
+            ..HttpOptions::default()
+        }
+    }
+
+    /// The chunk again and again, with a pause before each; then silence.
+    fn pulsing(
+        chunk: &'static [u8],
+        pause: u64,
+        times: usize,
+    ) -> impl Stream<Item = Result<Bytes, Infallible>> + Unpin {
+        let pulses = stream::iter(0..times).then(move |_| async move {
+            tokio::time::sleep(Duration::from_secs(pause)).await;
+            Ok(Bytes::from_static(chunk))
+        });
+        Box::pin(pulses.chain(stream::pending()))
+    }
+
+    async fn read(
+        stream: impl Stream<Item = Result<Bytes, Infallible>> + Unpin,
+    ) -> (usize, ModelError) {
+        let mut events = Events::new(Body::new(stream, &options(), CancellationToken::new()));
+        let mut count = 0;
+        loop {
+            match events.next().await {
+                Ok(Some(_)) => count += 1,
+                Ok(None) => panic!("it ended"),
+                Err(error) => return (count, error),
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_ends_an_answer_and_pings_do_not_count_as_silence() {
+        let (count, error) = read(pulsing(b"event: ping\ndata: {}\n\n", 80, 3)).await;
+        assert_eq!((count, error.kind), (3, ErrorKind::Connection));
+        assert_eq!(error.message, "nothing came for 90 s");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pings_alone_are_not_enough_for_ever() {
+        let (count, error) = read(pulsing(b"event: ping\ndata: {}\n\n", 80, 30)).await;
+        assert_eq!((count, error.kind), (7, ErrorKind::Connection));
+        assert_eq!(error.message, "nothing but keep-alives came for 600 s");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn comments_count_as_keep_alives_too() {
+        let (count, error) = read(pulsing(b": keep-alive\n\n", 80, 30)).await;
+        assert_eq!(
+            (count, error.message.as_str()),
+            (0, "nothing but keep-alives came for 600 s")
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn content_may_come_for_as_long_as_it_likes_up_to_a_size() {
+        let (count, error) = read(pulsing(b"data: 0123\n\n", 80, 200)).await;
+        assert_eq!((count, error.kind), (83, ErrorKind::Protocol));
+        assert_eq!(
+            error.message,
+            "it is longer than 1000 bytes and does not end"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn being_told_to_stop_ends_the_wait() {
+        let cancel = CancellationToken::new();
+        let stream = stream::pending::<Result<Bytes, Infallible>>();
+        let mut events = Events::new(Body::new(stream, &options(), cancel.clone()));
+        let (ended, ()) = tokio::join!(events.next(), async { cancel.cancel() });
+        assert_eq!(
+            ended.err().map(|error| error.kind),
+            Some(ErrorKind::Cancelled)
+        );
+    }
+}

@@ -1,0 +1,221 @@
+//! The only HTTP client: built when first needed, because loading certificates takes time.
+//!
+//! There is no limit on the whole of an answer, which may take long for good reasons; there are limits
+//! on connecting, on silence, and on going on without saying anything ([`HttpOptions`]).
+
+pub(crate) mod answer;
+pub(crate) mod body;
+
+use std::{
+    error::Error,
+    fmt::Write,
+    future::Future,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use haft_contract::CancellationToken;
+use reqwest::{
+    Client, Response, Url,
+    header::{HeaderMap, HeaderName, HeaderValue},
+    redirect,
+};
+
+use crate::ModelError;
+
+/// Limits and ways of the client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpOptions {
+    /// For connecting.
+    pub connect: Duration,
+    /// Without any byte once an answer has begun; keep-alives count as bytes.
+    pub silence: Duration,
+    /// Without a first byte, and after that without any content between keep-alives. A local server
+    /// may read the conversation for minutes before it says a word.
+    pub patience: Duration,
+    /// Bytes of one answer.
+    pub longest_answer: usize,
+    /// Bytes of one event in it.
+    pub longest_event: usize,
+    /// Go through the proxies that the environment names.
+    pub proxies: bool,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(30),
+            silence: Duration::from_secs(90),
+            patience: Duration::from_secs(600),
+            longest_answer: 256 * 1024 * 1024,
+            longest_event: 64 * 1024 * 1024,
+            proxies: true,
+        }
+    }
+}
+
+/// The client, shared by everything that talks to a provider.
+#[derive(Debug, Clone, Default)]
+pub struct Http {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    options: HttpOptions,
+    client: OnceLock<Client>,
+}
+
+impl Http {
+    /// With these limits.
+    pub fn new(options: HttpOptions) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                options,
+                client: OnceLock::new(),
+            }),
+        }
+    }
+
+    pub(crate) fn options(&self) -> &HttpOptions {
+        &self.inner.options
+    }
+
+    /// Sends JSON; gives the answer when its head is there, whatever its status.
+    pub(crate) async fn post(
+        &self,
+        url: &Url,
+        headers: HeaderMap,
+        body: Bytes,
+        cancel: &CancellationToken,
+    ) -> Result<Response, ModelError> {
+        let request = self.client()?.post(url.clone()).headers(headers).body(body);
+        let sent = tokio::time::timeout(self.options().patience, request.send());
+        match until_cancelled(cancel, sent).await? {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(error)) => Err(unreachable(url, error)),
+            Err(_) => Err(ModelError::connection(format!(
+                "{} did not begin to answer within {} s",
+                place(url),
+                self.options().patience.as_secs_f64()
+            ))),
+        }
+    }
+
+    fn client(&self) -> Result<&Client, ModelError> {
+        if let Some(client) = self.inner.client.get() {
+            return Ok(client);
+        }
+        let client = self.build().map_err(|error| {
+            ModelError::local(format!("cannot set up HTTPS: {}", chain(&error)))
+        })?;
+        Ok(self.inner.client.get_or_init(|| client))
+    }
+
+    fn build(&self) -> reqwest::Result<Client> {
+        // Fails only if there is one already, and then there is one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let options = self.options();
+        let mut builder = Client::builder()
+            .user_agent(concat!("haft/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(options.connect)
+            .tcp_keepalive(Duration::from_secs(30))
+            // A redirect would carry the key to wherever it points.
+            .redirect(redirect::Policy::none());
+        if !options.proxies {
+            builder = builder.no_proxy();
+        }
+        builder.build()
+    }
+}
+
+/// What comes first: the end of the future, or being told to stop.
+pub(crate) async fn until_cancelled<T>(
+    cancel: &CancellationToken,
+    future: impl Future<Output = T>,
+) -> Result<T, ModelError> {
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => Err(ModelError::cancelled()),
+        value = future => Ok(value),
+    }
+}
+
+/// Host and port: the rest of an address may hold secrets.
+pub(crate) fn place(url: &Url) -> String {
+    let host = url.host_str().unwrap_or("the server");
+    match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
+}
+
+/// An address to send to: the base, and the rest below it.
+pub(crate) fn join(base: &str, version: &str, path: &str) -> Result<Url, ModelError> {
+    let bad = |why: &str| ModelError::local(format!("the base URL {base:?} cannot be used: {why}"));
+    let mut url = Url::parse(base.trim()).map_err(|error| bad(&error.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(bad("it must begin with http:// or https://"));
+    }
+    let root = url.path().trim_end_matches('/').to_owned();
+    url.set_path(&match version {
+        "" => format!("{root}/{path}"),
+        version if root.ends_with(&format!("/{version}")) => format!("{root}/{path}"),
+        version => format!("{root}/{version}/{path}"),
+    });
+    Ok(url)
+}
+
+/// Adds a header; a key that cannot be one is said to be wrong, and never shown.
+pub(crate) fn secret(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), ModelError> {
+    let unusable = || {
+        ModelError::new(
+            crate::ErrorKind::Auth,
+            "the key holds characters that cannot be sent, such as a line break",
+        )
+    };
+    let name = HeaderName::try_from(name).map_err(|_| unusable())?;
+    let mut value = HeaderValue::try_from(value.trim()).map_err(|_| unusable())?;
+    value.set_sensitive(true);
+    headers.insert(name, value);
+    Ok(())
+}
+
+/// Adds headers that a person wrote, one `Name: value` a line.
+pub(crate) fn custom(headers: &mut HeaderMap, lines: &str) -> Result<(), ModelError> {
+    for line in lines.lines().filter(|line| !line.trim().is_empty()) {
+        let pair = line.split_once(':').and_then(|(name, value)| {
+            let name = HeaderName::try_from(name.trim()).ok()?;
+            Some((name, HeaderValue::try_from(value.trim()).ok()?))
+        });
+        // The value may be a secret, so the line is not shown.
+        let Some((name, mut value)) = pair else {
+            return Err(ModelError::local(
+                "a custom header cannot be sent: write one `Name: value` a line",
+            ));
+        };
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    Ok(())
+}
+
+fn unreachable(url: &Url, error: reqwest::Error) -> ModelError {
+    let why = chain(&error.without_url());
+    ModelError::connection(format!("{} cannot be reached: {why}", place(url)))
+}
+
+/// An error with its causes; each says only a part.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            let _ = write!(text, ": {more}");
+        }
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,346 @@
+//! The body of a request, put together from what was serialized before.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use haft_contract::{Content, Role, output::Source};
+use serde_json::{Map, Value, json};
+
+use super::{
+    quirks::{EchoReasoning, Quirks},
+    schema,
+};
+use crate::{
+    Block, Request, ToolChoice, ToolDefinition, ToolResult,
+    conversation::Entry,
+    fragments::{Dialect, Fragment},
+};
+
+/// What stands where a tool had nothing to say.
+const NO_OUTPUT: &str = "(no output)";
+
+/// What is known only by asking: which optional fields a server refuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Accepted {
+    pub(super) stream_options: bool,
+    pub(super) max_completion_tokens: bool,
+}
+
+/// The whole body.
+pub(super) fn body(request: &Request, quirks: &Quirks, accepted: Accepted) -> Bytes {
+    let mut out = parameters(request, accepted).to_string().into_bytes();
+    // The object stays open for the large parts.
+    out.pop();
+    write_tools(request, quirks, &mut out);
+    out.extend_from_slice(br#","messages":["#);
+    let mut first = true;
+    let mut add = |fragment: &Fragment| {
+        if fragment.bytes.is_empty() {
+            return;
+        }
+        if !std::mem::take(&mut first) {
+            out.push(b',');
+        }
+        fragment.write(&mut out, None);
+    };
+    if !request.prefix.system().is_empty() {
+        add(&system(request, quirks));
+    }
+    let dialect = quirks.message_dialect();
+    for entry in request.history.entries() {
+        // Thinking is echoed to the model it is of, so whose it is belongs to the dialect.
+        let own = entry
+            .message
+            .model
+            .as_deref()
+            .is_none_or(|by| by == request.model);
+        let dialect = Dialect(dialect.0 << 1 | u32::from(own));
+        add(&entry
+            .fragments
+            .get(dialect, || messages(entry, quirks, own)));
+    }
+    out.extend_from_slice(b"]}");
+    out.into()
+}
+
+fn parameters(request: &Request, accepted: Accepted) -> Value {
+    let mut body = json!({"model": request.model, "stream": true});
+    if accepted.stream_options {
+        body["stream_options"] = json!({"include_usage": true});
+    }
+    let limit = match accepted.max_completion_tokens {
+        true => "max_completion_tokens",
+        false => "max_tokens",
+    };
+    body[limit] = json!(request.max_tokens);
+    if let Some(effort) = &request.effort {
+        body["reasoning_effort"] = json!(effort);
+    } else if let Some(temperature) = request.temperature {
+        // Models that reason take none.
+        body["temperature"] = json!(temperature);
+    }
+    if !request.stop_sequences.is_empty() {
+        body["stop"] = json!(request.stop_sequences);
+    }
+    if let Some(schema) = &request.output_schema {
+        let format = json!({"name": "answer", "schema": schema, "strict": true});
+        body["response_format"] = json!({"type": "json_schema", "json_schema": format});
+    }
+    if !request.prefix.tools().is_empty() {
+        match &request.tool_choice {
+            ToolChoice::Auto => {}
+            ToolChoice::Any => body["tool_choice"] = json!("required"),
+            ToolChoice::None => body["tool_choice"] = json!("none"),
+            ToolChoice::Tool(name) => {
+                body["tool_choice"] = json!({"type": "function", "function": {"name": name}});
+            }
+        }
+        if !request.parallel_calls {
+            body["parallel_tool_calls"] = json!(false);
+        }
+    }
+    body
+}
+
+fn write_tools(request: &Request, quirks: &Quirks, out: &mut Vec<u8>) {
+    let prefix = &request.prefix;
+    // Some servers refuse an empty list.
+    if prefix.tools().is_empty() {
+        return;
+    }
+    let fragment = prefix.tools_fragments.get(quirks.tools_dialect(), || {
+        let tools = prefix.tools().iter().map(|tool| definition(tool, quirks));
+        plain_fragment(format!(r#","tools":{}"#, tools.collect::<Value>()))
+    });
+    fragment.write(out, None);
+}
+
+fn definition(tool: &ToolDefinition, quirks: &Quirks) -> Value {
+    let schema = match quirks.plain_schemas {
+        true => schema::plain(&tool.input_schema),
+        false => tool.input_schema.clone(),
+    };
+    json!({
+        "type": "function",
+        "function": {"name": tool.name, "description": tool.description, "parameters": schema},
+    })
+}
+
+fn system(request: &Request, quirks: &Quirks) -> Fragment {
+    let prefix = &request.prefix;
+    prefix.system_fragments.get(quirks.system_dialect(), || {
+        let role = match quirks.developer_role {
+            true => "developer",
+            false => "system",
+        };
+        let blocks: Vec<&str> = prefix
+            .system()
+            .iter()
+            .map(|block| block.text.as_str())
+            .collect();
+        plain_fragment(json!({"role": role, "content": blocks.join("\n\n")}).to_string())
+    })
+}
+
+fn plain_fragment(json: String) -> Fragment {
+    Fragment {
+        bytes: json.into(),
+        mark_at: None,
+    }
+}
+
+/// One message of ours is one or more of theirs.
+fn messages(entry: &Entry, quirks: &Quirks, own: bool) -> Fragment {
+    let messages = match entry.message.role {
+        Role::Assistant => assistant(&entry.message.content, quirks, own)
+            .into_iter()
+            .collect(),
+        Role::User => user(entry, quirks),
+    };
+    let json: Vec<String> = messages.iter().map(Value::to_string).collect();
+    plain_fragment(json.join(","))
+}
+
+fn assistant(blocks: &[Block], quirks: &Quirks, own: bool) -> Option<Value> {
+    let mut text = String::new();
+    let mut reasoning = String::new();
+    let mut reasoning_details = Vec::new();
+    let mut calls = Vec::new();
+    for block in blocks {
+        match block {
+            Block::Text { text: more } => text.push_str(more),
+            Block::Thinking {
+                thinking, details, ..
+            } => {
+                reasoning.push_str(thinking);
+                reasoning_details.extend(details.iter().cloned());
+            }
+            Block::ToolUse {
+                id,
+                name,
+                input,
+                extra,
+            } => {
+                let mut call = Map::new();
+                call.insert("id".to_owned(), json!(allowed_id(id, quirks)));
+                call.insert("type".to_owned(), json!("function"));
+                let arguments = input.to_string();
+                call.insert(
+                    "function".to_owned(),
+                    json!({"name": name, "arguments": arguments}),
+                );
+                call.extend(extra.clone());
+                calls.push(Value::Object(call));
+            }
+            _ => {}
+        }
+    }
+    if text.is_empty() && calls.is_empty() {
+        return None;
+    }
+    let content = match (text.is_empty(), quirks.no_null_content) {
+        (true, false) => Value::Null,
+        _ => json!(text),
+    };
+    let mut message = json!({"role": "assistant", "content": content});
+    match quirks.echo_reasoning {
+        EchoReasoning::Content if own && !calls.is_empty() && !reasoning.is_empty() => {
+            message["reasoning_content"] = json!(reasoning);
+        }
+        EchoReasoning::Details if own => {
+            if !reasoning.is_empty() {
+                message["reasoning"] = json!(reasoning);
+            }
+            if !reasoning_details.is_empty() {
+                message["reasoning_details"] = json!(reasoning_details);
+            }
+        }
+        _ => {}
+    }
+    if !calls.is_empty() {
+        message["tool_calls"] = json!(calls);
+    }
+    Some(message)
+}
+
+/// A tool's message for each result, then what tools' messages cannot hold, then what the user said.
+fn user(entry: &Entry, quirks: &Quirks) -> Vec<Value> {
+    let mut messages = Vec::new();
+    let mut shown = Vec::new();
+    let mut said = Vec::new();
+    for block in &entry.message.content {
+        match block {
+            Block::ToolResult(result) => {
+                messages.push(tool(result, entry, quirks));
+                let rest = result
+                    .content
+                    .iter()
+                    .filter(|content| content.as_text().is_none());
+                shown.extend(rest.filter_map(part));
+            }
+            Block::Text { text } => said.push(json!({"type": "text", "text": text})),
+            Block::Image { source } => said.push(image(source)),
+            Block::Document { source } => said.push(document(source)),
+            _ => {}
+        }
+    }
+    if quirks.strict_alternation {
+        shown.append(&mut said);
+    }
+    for parts in [shown, said] {
+        if !parts.is_empty() {
+            messages.push(json!({"role": "user", "content": shortest(parts)}));
+        }
+    }
+    messages
+}
+
+fn tool(result: &ToolResult, entry: &Entry, quirks: &Quirks) -> Value {
+    let texts: Vec<&str> = result.content.iter().map(text_or_place).collect();
+    let mut text = texts.join("\n");
+    if text.trim().is_empty() {
+        NO_OUTPUT.clone_into(&mut text);
+    }
+    // There is no field for failure, so the text says it.
+    let failed = if result.is_error { "Error: " } else { "" };
+    let id = allowed_id(&result.tool_use_id, quirks);
+    let content = format!("{failed}{text}");
+    let mut message = json!({"role": "tool", "tool_call_id": id, "content": content});
+    if quirks.tool_name_in_result
+        && let Some(name) = entry.tools.get(&result.tool_use_id)
+    {
+        message["name"] = json!(name);
+    }
+    message
+}
+
+fn text_or_place(content: &Content) -> &str {
+    match content {
+        Content::Text { text } => text,
+        Content::Image { .. } => "[image: see the next message]",
+        Content::Document { .. } => "[document: see the next message]",
+    }
+}
+
+fn part(content: &Content) -> Option<Value> {
+    match content {
+        Content::Text { .. } => None,
+        Content::Image { source } => Some(image(source)),
+        Content::Document { source } => Some(document(source)),
+    }
+}
+
+fn image(source: &Source) -> Value {
+    json!({"type": "image_url", "image_url": {"url": data_url(source)}})
+}
+
+fn document(source: &Source) -> Value {
+    let file = json!({"filename": "document.pdf", "file_data": data_url(source)});
+    json!({"type": "file", "file": file})
+}
+
+fn data_url(Source::Base64 { media_type, data }: &Source) -> String {
+    format!("data:{media_type};base64,{data}")
+}
+
+/// A string where text is all there is: older servers take nothing else.
+fn shortest(parts: Vec<Value>) -> Value {
+    let texts: Option<Vec<&str>> = parts.iter().map(|part| part["text"].as_str()).collect();
+    match texts {
+        Some(texts) => json!(texts.join("\n\n")),
+        None => Value::Array(parts),
+    }
+}
+
+/// The id itself where the server takes it, else one made of it, the same each time.
+fn allowed_id<'a>(id: &'a str, quirks: &Quirks) -> Cow<'a, str> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if quirks.nine_character_ids {
+        if id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric()) {
+            return Cow::Borrowed(id);
+        }
+        return Cow::Owned(short_of(id, 9));
+    }
+    if (1..=40).contains(&id.len()) && id.chars().all(allowed) {
+        return Cow::Borrowed(id);
+    }
+    Cow::Owned(format!("call_{}", short_of(id, 13)))
+}
+
+/// Letters and digits from an FNV-1a hash: ids of one conversation are few, so clashes do not matter.
+fn short_of(id: &str, length: usize) -> String {
+    const LETTERS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+    let mut hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let mut short = String::new();
+    for _ in 0..length {
+        short.push(char::from(LETTERS[usize::try_from(hash % 36).unwrap_or(0)]));
+        hash /= 36;
+    }
+    short
+}
+
+#[cfg(test)]
+#[path = "body_tests.rs"]
+mod tests;

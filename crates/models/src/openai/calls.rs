@@ -1,0 +1,211 @@
+//! Putting tool calls together from the pieces that servers send, conforming or not.
+//!
+//! Pieces belong together by index, or by id, or by being next, depending on what the server bothers to
+//! send. Because a server may use an index twice, or send a call again as a whole, no call is known to
+//! be complete before the reply is.
+
+use serde_json::{Map, Value};
+
+use super::mend;
+
+/// More than this is not kept; the one who parses it refuses it for its length.
+const LONGEST: usize = 17 * 1024 * 1024;
+
+/// The calls of one reply.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    calls: Vec<Call>,
+    by_index: std::collections::HashMap<u64, usize>,
+    /// The calls that the last chunk with new calls brought.
+    opened: Vec<usize>,
+}
+
+#[derive(Debug, Default)]
+struct Call {
+    id: String,
+    name: String,
+    arguments: String,
+    extra: Map<String, Value>,
+}
+
+/// A call as it is handed out.
+#[derive(Debug, PartialEq)]
+pub(super) struct Finished {
+    pub(super) id: String,
+    pub(super) name: String,
+    /// JSON if it could be made so, else what was sent.
+    pub(super) arguments: String,
+    pub(super) extra: Map<String, Value>,
+}
+
+/// What a piece says, with nothing and `null` and `""` being the same.
+struct Piece<'a> {
+    index: Option<u64>,
+    id: &'a str,
+    name: &'a str,
+    arguments: Option<&'a Value>,
+}
+
+impl<'a> Piece<'a> {
+    fn read(entry: &'a Value) -> Self {
+        let function = &entry["function"];
+        Self {
+            index: entry["index"].as_u64(),
+            id: entry["id"].as_str().unwrap_or_default(),
+            name: function["name"].as_str().unwrap_or_default(),
+            arguments: function.get("arguments").filter(|value| !value.is_null()),
+        }
+    }
+}
+
+impl Call {
+    fn is_complete(&self) -> bool {
+        !self.name.is_empty() && is_json(&self.arguments)
+    }
+}
+
+impl Calls {
+    pub(super) fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Takes the `tool_calls` of one chunk.
+    pub(super) fn push(&mut self, entries: &[Value]) {
+        let mut opened = Vec::new();
+        for (position, entry) in entries.iter().enumerate() {
+            let piece = Piece::read(entry);
+            let several = entries.len() > 1;
+            let call = match self.belongs_to(&piece, several.then_some(position)) {
+                Some(call) => call,
+                None => {
+                    let call = self.calls.len();
+                    self.calls.push(Call::default());
+                    opened.push(call);
+                    call
+                }
+            };
+            if let Some(index) = piece.index {
+                self.by_index.insert(index, call);
+            }
+            self.calls[call].take(&piece, entry);
+        }
+        if !opened.is_empty() {
+            self.opened = opened;
+        }
+    }
+
+    /// The call that a piece continues; `None` for a new one.
+    fn belongs_to(&self, piece: &Piece<'_>, position: Option<usize>) -> Option<usize> {
+        let last = self.calls.len().checked_sub(1);
+        if let Some(index) = piece.index {
+            let known = *self.by_index.get(&index)?;
+            return (!self.is_another(piece, &self.calls[known])).then_some(known);
+        }
+        if !piece.id.is_empty() {
+            return self.calls.iter().rposition(|call| call.id == piece.id);
+        }
+        if !piece.name.is_empty() {
+            return last.filter(|last| !self.calls[*last].is_complete());
+        }
+        let by_position = position.and_then(|position| self.opened.get(position).copied());
+        by_position.or(last)
+    }
+
+    /// Does the piece begin another call under an index that is taken?
+    fn is_another(&self, piece: &Piece<'_>, call: &Call) -> bool {
+        if call.name.is_empty() {
+            return false;
+        }
+        match (piece.id, call.id.as_str()) {
+            ("", "") => {
+                let differs = || {
+                    let arguments = piece.arguments.map(text_of).unwrap_or_default();
+                    piece.name != call.name || arguments != call.arguments
+                };
+                !piece.name.is_empty() && differs() && is_json(&call.arguments)
+            }
+            ("", _) | (_, "") => false,
+            (new, known) => new != known && (!piece.name.is_empty() || is_json(&call.arguments)),
+        }
+    }
+
+    /// The calls, in order. `cut_off`: the reply ended for lack of tokens, so nothing may be completed.
+    pub(super) fn finish(self, cut_off: bool) -> Vec<Finished> {
+        let named = self.calls.into_iter().filter(|call| {
+            if call.name.is_empty() {
+                tracing::debug!(arguments = call.arguments, "a tool call without a name");
+            }
+            !call.name.is_empty()
+        });
+        named
+            .map(|call| Finished {
+                arguments: mend::mend(&call.arguments, cut_off),
+                id: if call.id.is_empty() {
+                    made_up_id()
+                } else {
+                    call.id
+                },
+                name: call.name,
+                extra: call.extra,
+            })
+            .collect()
+    }
+}
+
+impl Call {
+    fn take(&mut self, piece: &Piece<'_>, entry: &Value) {
+        if self.id.is_empty() {
+            piece.id.clone_into(&mut self.id);
+        }
+        if !piece.name.is_empty() && piece.name != self.name && self.arguments.is_empty() {
+            // A few servers send names in pieces.
+            self.name.push_str(piece.name);
+        }
+        match piece.arguments {
+            Some(Value::String(more)) => {
+                let is_repetition = *more == self.arguments
+                    && self.arguments.starts_with(['{', '['])
+                    && is_json(&self.arguments);
+                if !is_repetition && self.arguments.len() <= LONGEST {
+                    self.arguments.push_str(more);
+                }
+            }
+            Some(other) => self.arguments = other.to_string(),
+            None => {}
+        }
+        for (key, value) in entry.as_object().into_iter().flatten() {
+            if !matches!(key.as_str(), "index" | "id" | "type" | "function") {
+                self.extra.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
+fn text_of(arguments: &Value) -> String {
+    match arguments {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}
+
+/// `call_` and 24 random letters and digits.
+fn made_up_id() -> String {
+    const LETTERS: &[u8; 62] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    let mut random = [0; 24];
+    // Without entropy the id is the same each time, and the assembler tells calls apart.
+    let _ = getrandom::fill(&mut random);
+    let letters = random
+        .iter()
+        .map(|byte| char::from(LETTERS[usize::from(*byte) % 62]));
+    std::iter::once("call_".to_owned())
+        .chain(letters.map(String::from))
+        .collect()
+}
+
+#[cfg(test)]
+#[path = "calls_tests.rs"]
+mod tests;

@@ -1,0 +1,235 @@
+//! OpenAI's chat completions, and the many servers that imitate them.
+
+mod body;
+mod calls;
+mod mend;
+mod quirks;
+mod schema;
+mod stream;
+mod think;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering::Relaxed},
+};
+
+use haft_contract::CancellationToken;
+use reqwest::{
+    Response, Url,
+    header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue},
+};
+
+use crate::{
+    ErrorKind, Event, EventStream, Http, Model, ModelError, Request,
+    generate::{Out, generate},
+    http,
+};
+use body::Accepted;
+pub use quirks::{EchoReasoning, Quirks};
+use stream::Ended;
+
+/// Where the API is, unless told otherwise.
+pub const BASE_URL: &str = "https://api.openai.com/v1";
+
+/// OpenAI, or a server that speaks like it.
+#[derive(Debug, Clone)]
+pub struct OpenAi {
+    http: Http,
+    options: OpenAiOptions,
+    refused: Arc<Refused>,
+}
+
+/// Whom to ask, and in whose name.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct OpenAiOptions {
+    /// Where the API is; `/v1` is added only to a base without a path. Empty: [`BASE_URL`].
+    pub base_url: String,
+    /// Local servers need none.
+    pub api_key: Option<String>,
+    /// The key goes into the header `api-key`, as Azure wants it, not into a bearer token.
+    pub api_key_header: bool,
+    /// Sent as the query `api-version`.
+    pub api_version: Option<String>,
+    /// More headers, one `Name: value` a line.
+    pub custom_headers: String,
+    /// How the server differs; `None`: as is known of its address.
+    pub quirks: Option<Quirks>,
+}
+
+// By hand, so that no key ends in a log.
+impl std::fmt::Debug for OpenAiOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenAiOptions")
+            .field("base_url", &self.base_url)
+            .field("api_version", &self.api_version)
+            .field("quirks", &self.quirks)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What this server has refused so far; it is not asked again.
+#[derive(Debug, Default)]
+struct Refused {
+    stream_options: AtomicBool,
+    /// It wants the other name for the limit of tokens.
+    limit_name: AtomicBool,
+}
+
+impl OpenAiOptions {
+    /// With what the environment says.
+    pub fn from_env() -> Self {
+        let set = |name| {
+            std::env::var(name)
+                .ok()
+                .filter(|value| !value.trim().is_empty())
+        };
+        Self {
+            base_url: set("OPENAI_BASE_URL").unwrap_or_default(),
+            api_key: set("OPENAI_API_KEY"),
+            ..Self::default()
+        }
+    }
+
+    fn base_url(&self) -> &str {
+        match self.base_url.as_str() {
+            "" => BASE_URL,
+            base => base,
+        }
+    }
+
+    fn url(&self) -> Result<Url, ModelError> {
+        let base = self.base_url();
+        let bare = Url::parse(base).is_ok_and(|url| matches!(url.path(), "" | "/"));
+        let mut url = http::join(base, if bare { "v1" } else { "" }, "chat/completions")?;
+        if let Some(version) = &self.api_version {
+            url.query_pairs_mut().append_pair("api-version", version);
+        }
+        Ok(url)
+    }
+
+    fn headers(&self) -> Result<HeaderMap, ModelError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        match &self.api_key {
+            Some(key) if self.api_key_header => http::secret(&mut headers, "api-key", key)?,
+            Some(key) => {
+                http::secret(
+                    &mut headers,
+                    "authorization",
+                    &format!("Bearer {}", key.trim()),
+                )?;
+            }
+            None => {}
+        }
+        http::custom(&mut headers, &self.custom_headers)?;
+        Ok(headers)
+    }
+}
+
+impl OpenAi {
+    /// Through this client. Nothing is sent, nor is the client built, before the first request.
+    pub fn new(http: Http, mut options: OpenAiOptions) -> Self {
+        if options.quirks.is_none() {
+            options.quirks = Some(Quirks::of_server(options.base_url()));
+        }
+        Self {
+            http,
+            options,
+            refused: Arc::default(),
+        }
+    }
+
+    fn accepted(&self, quirks: &Quirks) -> Accepted {
+        Accepted {
+            stream_options: !self.refused.stream_options.load(Relaxed),
+            max_completion_tokens: quirks.max_completion_tokens
+                != self.refused.limit_name.load(Relaxed),
+        }
+    }
+
+    /// Takes note of a field that the server does not know. Is there another way to ask?
+    fn learn(&self, error: &ModelError, sent: Accepted, quirks: &Quirks) -> bool {
+        if error.kind != ErrorKind::BadRequest {
+            return false;
+        }
+        let names = |field| error.message.contains(field);
+        let limit = match sent.max_completion_tokens {
+            true => "max_completion_tokens",
+            false => "max_tokens",
+        };
+        if sent.stream_options && names("stream_options") {
+            self.refused.stream_options.store(true, Relaxed);
+        } else if names(limit) {
+            self.refused.limit_name.store(true, Relaxed);
+        }
+        self.accepted(quirks) != sent
+    }
+
+    /// The answer, and the length of what was asked.
+    async fn send(
+        &self,
+        request: &Request,
+        quirks: &Quirks,
+        cancel: &CancellationToken,
+    ) -> Result<(Response, usize), ModelError> {
+        let url = self.options.url()?;
+        loop {
+            let sent = self.accepted(quirks);
+            let body = body::body(request, quirks, sent);
+            let asked = body.len();
+            let headers = self.options.headers()?;
+            let response = self.http.post(&url, headers, body, cancel).await?;
+            if response.status().is_success() {
+                return Ok((response, asked));
+            }
+            let error = http::answer::refusal(&self.http, response, cancel).await;
+            if !self.learn(&error, sent, quirks) {
+                return Err(error);
+            }
+        }
+    }
+
+    async fn run(
+        self,
+        request: Request,
+        cancel: CancellationToken,
+        out: Out,
+    ) -> Result<(), ModelError> {
+        let quirks = self.options.quirks.clone().unwrap_or_default();
+        for attempt in 1.. {
+            let (response, asked) = self.send(&request, &quirks, &cancel).await?;
+            let is_json = response.headers().get(CONTENT_TYPE).is_some_and(|value| {
+                value
+                    .to_str()
+                    .is_ok_and(|value| value.starts_with("application/json"))
+            });
+            let options = self.http.options();
+            let stream = Box::pin(response.bytes_stream());
+            let body = http::body::Body::new(stream, options, cancel.clone());
+            let ended = if is_json {
+                let longest = options.longest_event;
+                stream::read_whole(body, longest, quirks.think_tags, asked, &out).await?
+            } else {
+                stream::read(body, quirks.think_tags, asked, &out).await?
+            };
+            match ended {
+                Ended::Whole => break,
+                Ended::Empty if attempt == 1 => out.send(Event::Discard).await,
+                Ended::Empty => {
+                    let message = "the reply holds nothing but a tool call without a name";
+                    return Err(ModelError::protocol(message));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Model for OpenAi {
+    fn stream(&self, request: Request, cancel: CancellationToken) -> EventStream {
+        let model = self.clone();
+        generate(move |out| model.run(request, cancel, out))
+    }
+}

@@ -1,0 +1,341 @@
+//! Reading the answer: chunks to events.
+//!
+//! Text and thinking are passed on as they come. Tool calls are handed out when the reply is over,
+//! because no sooner is it certain which pieces belong to which call (see [`super::calls`]).
+
+use bytes::Bytes;
+use futures_util::Stream;
+use serde_json::Value;
+
+use super::{
+    calls::Calls,
+    think::{Piece, Splitter},
+};
+use crate::{
+    BlockStart, ErrorKind, Event, ModelError, StopReason, Usage,
+    generate::Out,
+    http::{
+        answer::{described, from_body, quoted},
+        body::{Body, Events},
+    },
+};
+
+/// What came of an answer.
+pub(super) enum Ended {
+    /// A reply.
+    Whole,
+    /// Nothing that could be used, though nothing failed.
+    Empty,
+}
+
+/// What a stream said so far.
+pub(super) struct Decoder {
+    splitter: Option<Splitter>,
+    calls: Calls,
+    /// The block that text goes to now.
+    open: Option<(usize, Kind)>,
+    blocks: usize,
+    started: bool,
+    finish: Option<String>,
+    refused: bool,
+    usage: Option<Usage>,
+    /// Characters of the reply, for an estimate.
+    said: usize,
+    events: Vec<Event>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Thinking,
+}
+
+/// Sends what a stream of events says. `asked` is the length of the request, for an estimate.
+pub(super) async fn read<S, E>(
+    body: Body<S>,
+    think_tags: bool,
+    asked: usize,
+    out: &Out,
+) -> Result<Ended, ModelError>
+where
+    S: Stream<Item = Result<Bytes, E>> + Unpin,
+    E: std::error::Error,
+{
+    let mut events = Events::new(body);
+    let mut decoder = Decoder::new(think_tags);
+    let mut is_over = false;
+    while !is_over {
+        let read = match events.next().await {
+            Ok(Some(read)) => read,
+            Ok(None) => break,
+            // Everything was said; only the goodbye is missing.
+            Err(error) if decoder.finish.is_some() && error.kind != ErrorKind::Cancelled => break,
+            Err(error) => return Err(error),
+        };
+        let data = read.event.data.trim();
+        if data == "[DONE]" {
+            is_over = true;
+            continue;
+        }
+        if read.event.name == "error" {
+            return Err(from_body(None, data));
+        }
+        match serde_json::from_str(data) {
+            Ok(chunk) => decoder.chunk(&chunk)?,
+            Err(_) if read.open => break,
+            Err(_) => {
+                let message = format!("an event is not JSON: {}", quoted(data));
+                return Err(ModelError::protocol(message));
+            }
+        }
+        for event in decoder.events.drain(..) {
+            out.send(event).await;
+        }
+    }
+    if !is_over && decoder.finish.is_none() {
+        if decoder.started {
+            return Err(ModelError::connection(
+                "the answer ended before it was complete",
+            ));
+        }
+        let head = String::from_utf8_lossy(&events.body.head).into_owned();
+        return Err(ModelError::protocol(described(None, &head)));
+    }
+    finish(decoder, asked, out).await
+}
+
+/// Sends what an answer says that came as one piece of JSON.
+pub(super) async fn read_whole<S, E>(
+    mut body: Body<S>,
+    longest: usize,
+    think_tags: bool,
+    asked: usize,
+    out: &Out,
+) -> Result<Ended, ModelError>
+where
+    S: Stream<Item = Result<Bytes, E>> + Unpin,
+    E: std::error::Error,
+{
+    let bytes = body.all(longest).await?;
+    let text = String::from_utf8_lossy(&bytes);
+    let mut answer: Value =
+        serde_json::from_str(&text).map_err(|_| ModelError::protocol(described(None, &text)))?;
+    if let Some(choice) = answer["choices"].get_mut(0) {
+        choice["delta"] = choice["message"].take();
+    } else if answer["error"].is_null() {
+        return Err(ModelError::protocol(described(None, &text)));
+    }
+    let mut decoder = Decoder::new(think_tags);
+    decoder.chunk(&answer)?;
+    finish(decoder, asked, out).await
+}
+
+async fn finish(decoder: Decoder, asked: usize, out: &Out) -> Result<Ended, ModelError> {
+    let (events, ended) = decoder.finish(asked);
+    for event in events {
+        out.send(event).await;
+    }
+    Ok(ended)
+}
+
+impl Decoder {
+    pub(super) fn new(think_tags: bool) -> Self {
+        Self {
+            splitter: think_tags.then(Splitter::default),
+            calls: Calls::default(),
+            open: None,
+            blocks: 0,
+            started: false,
+            finish: None,
+            refused: false,
+            usage: None,
+            said: 0,
+            events: Vec::new(),
+        }
+    }
+
+    /// Takes a chunk; what it says is in `events` then.
+    pub(super) fn chunk(&mut self, chunk: &Value) -> Result<(), ModelError> {
+        if !chunk["error"].is_null() {
+            return Err(from_body(None, &chunk.to_string()));
+        }
+        if !self.started {
+            self.started = true;
+            let text = |key: &str| {
+                let text = chunk[key].as_str().filter(|text| !text.is_empty());
+                text.map(str::to_owned)
+            };
+            let (id, model) = (text("id"), text("model"));
+            self.events.push(Event::Start { id, model });
+        }
+        if let Some(usage) = usage(&chunk["usage"]) {
+            self.usage = Some(usage);
+        }
+        let Some(choice) = chunk["choices"].get(0) else {
+            return Ok(());
+        };
+        let delta = &choice["delta"];
+        self.reasoning(delta);
+        if let Some(text) = delta["content"].as_str() {
+            self.content(text);
+        }
+        if let Some(text) = delta["refusal"].as_str().filter(|text| !text.is_empty()) {
+            self.refused = true;
+            self.say(Kind::Text, text);
+        }
+        if let Some(entries) = delta["tool_calls"].as_array() {
+            self.said += delta["tool_calls"].to_string().len();
+            self.calls.push(entries);
+        }
+        if let Some(reason) = choice["finish_reason"].as_str() {
+            self.finish = Some(reason.to_owned());
+        }
+        Ok(())
+    }
+
+    fn reasoning(&mut self, delta: &Value) {
+        let names = [
+            "reasoning_content",
+            "reasoning",
+            "reasoning_text",
+            "thinking",
+        ];
+        let mut texts = names.iter().filter_map(|name| delta[*name].as_str());
+        let text = texts.find(|text| !text.is_empty());
+        if let Some(text) = text {
+            self.say(Kind::Thinking, text);
+        }
+        let details = delta["reasoning_details"].as_array();
+        for detail in details.into_iter().flatten() {
+            let own = || detail["text"].as_str().or(detail["summary"].as_str());
+            let index = self.block(Kind::Thinking);
+            if text.is_none()
+                && let Some(text) = own().filter(|text| !text.is_empty())
+            {
+                self.say(Kind::Thinking, text);
+            }
+            let detail = detail.clone();
+            self.events.push(Event::ThinkingDetail { index, detail });
+        }
+    }
+
+    fn content(&mut self, text: &str) {
+        let Some(splitter) = &mut self.splitter else {
+            return self.say(Kind::Text, text);
+        };
+        for piece in splitter.push(text) {
+            self.piece(&piece);
+        }
+    }
+
+    fn piece(&mut self, piece: &Piece) {
+        match piece {
+            Piece::Thinking(text) => self.say(Kind::Thinking, text),
+            Piece::Text(text) => self.say(Kind::Text, text),
+        }
+    }
+
+    fn say(&mut self, kind: Kind, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        self.said += text.len();
+        let index = self.block(kind);
+        let text = text.to_owned();
+        self.events.push(match kind {
+            Kind::Text => Event::Text { index, text },
+            Kind::Thinking => Event::Thinking { index, text },
+        });
+    }
+
+    /// The open block, if it is of this kind, else a new one.
+    fn block(&mut self, kind: Kind) -> usize {
+        if let Some((index, open)) = self.open
+            && open == kind
+        {
+            return index;
+        }
+        self.close();
+        let index = self.blocks;
+        self.blocks += 1;
+        self.open = Some((index, kind));
+        let block = match kind {
+            Kind::Text => BlockStart::Text,
+            Kind::Thinking => BlockStart::Thinking,
+        };
+        self.events.push(Event::BlockStart { index, block });
+        index
+    }
+
+    fn close(&mut self) {
+        if let Some((index, _)) = self.open.take() {
+            self.events.push(Event::BlockStop { index });
+        }
+    }
+
+    /// The stream is over.
+    pub(super) fn finish(mut self, asked: usize) -> (Vec<Event>, Ended) {
+        for piece in self
+            .splitter
+            .take()
+            .map(|mut splitter| splitter.finish())
+            .into_iter()
+            .flatten()
+        {
+            self.piece(&piece);
+        }
+        self.close();
+        let cut_off = self.finish.as_deref() == Some("length");
+        let only_nameless = self.blocks == 0 && !self.calls.is_empty();
+        let calls = std::mem::take(&mut self.calls).finish(cut_off);
+        if only_nameless && calls.is_empty() {
+            return (self.events, Ended::Empty);
+        }
+        let has_calls = !calls.is_empty();
+        for call in calls {
+            let index = self.blocks;
+            self.blocks += 1;
+            let (id, name, extra) = (call.id, call.name, call.extra);
+            let block = BlockStart::ToolUse { id, name, extra };
+            let json = call.arguments;
+            self.events.push(Event::BlockStart { index, block });
+            self.events.push(Event::Input { index, json });
+            self.events.push(Event::BlockStop { index });
+        }
+        let usage = self.usage.unwrap_or_else(|| estimate(asked, self.said));
+        self.events.push(Event::Usage { usage });
+        let reason = match self.finish.as_deref() {
+            Some("length") => StopReason::MaxTokens,
+            Some("content_filter") => StopReason::Refusal,
+            _ if has_calls => StopReason::ToolUse,
+            _ if self.refused => StopReason::Refusal,
+            _ => StopReason::EndTurn,
+        };
+        self.events.push(Event::Stop { reason });
+        (self.events, Ended::Whole)
+    }
+}
+
+fn usage(wire: &Value) -> Option<Usage> {
+    let prompt = wire["prompt_tokens"].as_u64()?;
+    let details = &wire["prompt_tokens_details"];
+    let cached = details["cached_tokens"].as_u64().unwrap_or(0);
+    let written = details["cache_write_tokens"].as_u64().unwrap_or(0);
+    Some(Usage {
+        input: prompt.saturating_sub(cached).saturating_sub(written),
+        output: wire["completion_tokens"].as_u64().unwrap_or(0),
+        cache_read: cached,
+        cache_write: written,
+        ..Usage::default()
+    })
+}
+
+fn estimate(asked: usize, said: usize) -> Usage {
+    let tokens = |length: usize| u64::try_from(length.div_ceil(4)).unwrap_or(u64::MAX);
+    Usage {
+        input: tokens(asked),
+        output: tokens(said),
+        estimated: true,
+        ..Usage::default()
+    }
+}

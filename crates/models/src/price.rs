@@ -1,0 +1,95 @@
+//! What a reply cost.
+//!
+//! Prices change and differ by contract, so none are built in: an unknown model costs `None`, not a guess.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Usage;
+
+/// USD for a million tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Price {
+    /// Read at full price.
+    pub input: f64,
+    /// Written.
+    pub output: f64,
+    /// Read from the cache.
+    pub cache_read: f64,
+    /// Written to the cache for five minutes.
+    pub cache_write: f64,
+    /// Written to the cache for an hour.
+    pub cache_write_1h: f64,
+}
+
+/// Prices by the beginning of a model's id; the longest that fits counts.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Prices(Vec<(String, Price)>);
+
+impl Prices {
+    /// The same with one more.
+    #[must_use]
+    pub fn with(mut self, prefix: impl Into<String>, price: Price) -> Self {
+        self.0.push((prefix.into(), price));
+        self
+    }
+
+    /// The price of a model.
+    pub fn of(&self, model: &str) -> Option<&Price> {
+        let fitting = self.0.iter().filter(|(of, _)| model.starts_with(of));
+        fitting
+            .max_by_key(|(of, _)| of.len())
+            .map(|(_, price)| price)
+    }
+
+    /// What so many tokens of a model cost in USD, if its price is known.
+    pub fn cost(&self, model: &str, usage: &Usage) -> Option<f64> {
+        let price = self.of(model)?;
+        let short = usage.cache_write.saturating_sub(usage.cache_write_1h);
+        let parts = [
+            (usage.input, price.input),
+            (usage.output, price.output),
+            (usage.cache_read, price.cache_read),
+            (short, price.cache_write),
+            (usage.cache_write_1h, price.cache_write_1h),
+        ];
+        let sum: f64 = parts.iter().map(|(n, price)| *n as f64 * price).sum();
+        Some(sum / 1e6)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_prefix_counts_and_an_unknown_model_has_no_cost() {
+        let price = |input| Price {
+            input,
+            output: 10.0,
+            cache_read: 0.1,
+            cache_write: 1.25,
+            cache_write_1h: 2.0,
+        };
+        let prices = Prices::default()
+            .with("m-1", price(1.0))
+            .with("m-1-large", price(4.0));
+        let usage = Usage {
+            input: 1_000_000,
+            output: 100_000,
+            cache_read: 1_000_000,
+            cache_write: 2_000_000,
+            cache_write_1h: 1_000_000,
+            estimated: false,
+        };
+        assert_eq!(
+            prices.cost("m-1-large-2", &usage),
+            Some(4.0 + 1.0 + 0.1 + 1.25 + 2.0)
+        );
+        assert_eq!(
+            prices.cost("m-1-small", &usage),
+            Some(1.0 + 1.0 + 0.1 + 1.25 + 2.0)
+        );
+        assert_eq!(prices.cost("m-2", &usage), None);
+    }
+}

@@ -1,0 +1,81 @@
+//! Keeping a session's model traffic, and running it again without a network.
+//!
+//! A recording is JSON lines. A request is a list of parts (settings, system prompt, tools, each message);
+//! a part is written once, when it first occurs, so a recording grows with the session and not with its
+//! square. Events name the request they belong to, because requests of subagents overlap.
+
+mod recorder;
+mod replay;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+pub use recorder::Recorder;
+pub use replay::{Divergence, Replay};
+
+use crate::{Event, ModelError, Request};
+
+/// The version of the format; a recording begins with it.
+const VERSION: u32 = 1;
+
+/// A line of a recording.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Version(u32),
+    /// The next part; parts are numbered from 0 in the order in which they stand.
+    Part(Value),
+    Request {
+        request: usize,
+        parts: Vec<usize>,
+    },
+    Event {
+        request: usize,
+        #[serde(flatten)]
+        event: Event,
+    },
+    Error {
+        request: usize,
+        error: ModelError,
+    },
+    /// The reply was read to its end.
+    End {
+        request: usize,
+    },
+}
+
+/// A request in parts that can be compared one by one.
+fn parts(request: &Request) -> Vec<(String, Value)> {
+    let settings = json!({
+        "model": request.model,
+        "max_tokens": request.max_tokens,
+        "thinking": request.thinking,
+        "effort": request.effort,
+        "tool_choice": request.tool_choice,
+        "parallel_calls": request.parallel_calls,
+        "temperature": request.temperature,
+        "stop_sequences": request.stop_sequences,
+        "output_schema": request.output_schema,
+    });
+    let mut parts = vec![
+        ("the settings".to_owned(), settings),
+        (
+            "the system prompt".to_owned(),
+            json!(request.prefix.system()),
+        ),
+        (
+            "the list of tools".to_owned(),
+            json!(request.prefix.tools()),
+        ),
+    ];
+    for (index, message) in request.history.messages().enumerate() {
+        let role = json!(message.role);
+        let name = format!(
+            "message {} ({})",
+            index + 1,
+            role.as_str().unwrap_or_default()
+        );
+        parts.push((name, json!(message)));
+    }
+    parts
+}

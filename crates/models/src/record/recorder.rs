@@ -1,0 +1,152 @@
+//! Keeping what goes by.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    fs::File,
+    io::{self, Write},
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use futures_util::StreamExt;
+use haft_contract::CancellationToken;
+
+use super::{Line, VERSION, parts};
+use crate::{
+    ErrorKind, EventStream, Model, ModelError, Request,
+    generate::{Out, generate},
+};
+
+/// A model whose traffic is kept. Keys are no part of it; everything said is.
+#[derive(Debug, Clone)]
+pub struct Recorder {
+    model: Arc<dyn Model>,
+    tape: Arc<Mutex<Tape>>,
+}
+
+struct Tape {
+    out: Box<dyn Write + Send>,
+    requests: usize,
+    /// Parts that are on the tape, by their text.
+    known: HashMap<String, usize>,
+}
+
+impl fmt::Debug for Tape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tape")
+            .field("requests", &self.requests)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Recorder {
+    /// Keeps a model's traffic in a new file, which only its owner can read.
+    pub fn create(model: Arc<dyn Model>, path: &Path) -> Result<Self, ModelError> {
+        let mut options = File::options();
+        options.write(true).create(true).truncate(true);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::OpenOptionsExt;
+            options.mode(0o600);
+        }
+        let file = options.open(path).map_err(|error| {
+            ModelError::local(format!("cannot record to {}: {error}", path.display()))
+        })?;
+        Self::new(model, Box::new(file))
+    }
+
+    /// Keeps a model's traffic wherever this leads.
+    pub fn new(model: Arc<dyn Model>, out: Box<dyn Write + Send>) -> Result<Self, ModelError> {
+        let mut tape = Tape {
+            out,
+            requests: 0,
+            known: HashMap::new(),
+        };
+        tape.write(&Line::Version(VERSION)).map_err(not_kept)?;
+        Ok(Self {
+            model,
+            tape: Arc::new(Mutex::new(tape)),
+        })
+    }
+
+    fn keep<T>(&self, act: impl FnOnce(&mut Tape) -> io::Result<T>) -> Result<T, ModelError> {
+        let mut tape = self.tape.lock().unwrap_or_else(PoisonError::into_inner);
+        act(&mut tape).map_err(not_kept)
+    }
+
+    async fn run(
+        self,
+        request: Request,
+        cancel: CancellationToken,
+        out: Out,
+    ) -> Result<(), ModelError> {
+        let number = self.keep(|tape| tape.request(&request))?;
+        let mut events = self.model.stream(request, cancel);
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(event) => {
+                    self.keep(|tape| {
+                        tape.write(&Line::Event {
+                            request: number,
+                            event: event.clone(),
+                        })
+                    })?;
+                    out.send(event).await;
+                }
+                Err(error) => {
+                    // Whoever cancelled will do so again, or not; it is no part of what the model said.
+                    if error.kind != ErrorKind::Cancelled {
+                        let line = Line::Error {
+                            request: number,
+                            error: error.clone(),
+                        };
+                        self.keep(|tape| tape.write(&line))?;
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        self.keep(|tape| tape.write(&Line::End { request: number }))
+    }
+}
+
+fn not_kept(error: io::Error) -> ModelError {
+    ModelError::local(format!("the recording cannot be written: {error}"))
+}
+
+impl Tape {
+    fn request(&mut self, request: &Request) -> io::Result<usize> {
+        let mut numbers = Vec::new();
+        for (_, part) in parts(request) {
+            let text = part.to_string();
+            let next = self.known.len();
+            let number = *self.known.entry(text).or_insert(next);
+            if number == next {
+                self.write(&Line::Part(part))?;
+            }
+            numbers.push(number);
+        }
+        let number = self.requests;
+        self.requests += 1;
+        self.write(&Line::Request {
+            request: number,
+            parts: numbers,
+        })?;
+        Ok(number)
+    }
+
+    /// A line at a time, so that a killed session leaves whole lines.
+    fn write(&mut self, line: &Line) -> io::Result<()> {
+        let mut json = serde_json::to_vec(line)?;
+        json.push(b'\n');
+        self.out.write_all(&json)
+    }
+}
+
+impl Model for Recorder {
+    fn stream(&self, request: Request, cancel: CancellationToken) -> EventStream {
+        let recorder = self.clone();
+        generate(move |out| recorder.run(request, cancel, out))
+    }
+}

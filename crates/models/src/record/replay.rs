@@ -1,0 +1,268 @@
+//! Running a recording again.
+
+use std::{
+    fmt,
+    fs::File,
+    io::{BufRead, BufReader},
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use haft_contract::CancellationToken;
+use serde_json::Value;
+
+use super::{Line, VERSION, parts};
+use crate::{
+    Event, EventStream, Model, ModelError, Request,
+    generate::{Out, generate},
+};
+
+/// How much is shown on either side of a difference.
+const SHOWN: usize = 60;
+
+/// A model that says again what it said when it was recorded, and notes where it is asked otherwise.
+#[derive(Debug, Clone)]
+pub struct Replay {
+    tape: Arc<Mutex<Tape>>,
+    is_strict: bool,
+}
+
+#[derive(Debug, Default)]
+struct Tape {
+    parts: Vec<Value>,
+    requests: Vec<Recorded>,
+    divergences: Vec<Divergence>,
+}
+
+#[derive(Debug, Default)]
+struct Recorded {
+    parts: Vec<usize>,
+    events: Vec<Event>,
+    error: Option<ModelError>,
+    /// The recording goes to the end of the reply.
+    is_whole: bool,
+    is_used: bool,
+}
+
+/// A request that is not as it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Divergence {
+    /// The request, from 1, as recorded.
+    pub request: usize,
+    /// The part that differs first.
+    pub part: String,
+    /// What it was, around the difference; nothing if it was not there.
+    pub recorded: String,
+    /// What it is.
+    pub now: String,
+}
+
+impl fmt::Display for Divergence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            request,
+            part,
+            recorded,
+            now,
+        } = self;
+        write!(
+            f,
+            "request {request} differs from the recording in {part}: "
+        )?;
+        match (recorded.as_str(), now.as_str()) {
+            ("", now) => write!(f, "it was not there, now it is {now}"),
+            (recorded, "") => write!(f, "it was {recorded}, now it is not there"),
+            (recorded, now) => write!(f, "it was {recorded}, now it is {now}"),
+        }
+    }
+}
+
+impl Replay {
+    /// From a file.
+    pub fn open(path: &Path) -> Result<Self, ModelError> {
+        let named = |error: &dyn fmt::Display| {
+            ModelError::local(format!("the recording {}: {error}", path.display()))
+        };
+        let file = File::open(path).map_err(|error| named(&error))?;
+        Self::read(BufReader::new(file)).map_err(|error| named(&error))
+    }
+
+    /// From lines.
+    pub fn read(lines: impl BufRead) -> Result<Self, ModelError> {
+        let mut tape = Tape::default();
+        for (index, line) in lines.lines().enumerate() {
+            let bad = |why: String| ModelError::local(format!("line {}: {why}", index + 1));
+            let line = line.map_err(|error| bad(error.to_string()))?;
+            let line: Line = serde_json::from_str(&line).map_err(|error| bad(error.to_string()))?;
+            tape.take(line).map_err(bad)?;
+        }
+        Ok(Self {
+            tape: Arc::new(Mutex::new(tape)),
+            is_strict: false,
+        })
+    }
+
+    /// The same, but a request that differs fails.
+    #[must_use]
+    pub fn strict(mut self) -> Self {
+        self.is_strict = true;
+        self
+    }
+
+    /// Where requests differed so far.
+    pub fn divergences(&self) -> Vec<Divergence> {
+        self.tape().divergences.clone()
+    }
+
+    /// How many recorded requests were never made.
+    pub fn unused(&self) -> usize {
+        let tape = self.tape();
+        let unused = tape.requests.iter().filter(|request| !request.is_used);
+        unused.count()
+    }
+
+    fn tape(&self) -> MutexGuard<'_, Tape> {
+        self.tape.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn run(
+        self,
+        request: Request,
+        cancel: CancellationToken,
+        out: Out,
+    ) -> Result<(), ModelError> {
+        let found = self.tape().find(&request, self.is_strict);
+        let (events, ended) = found?;
+        for event in events {
+            if cancel.is_cancelled() {
+                return Err(ModelError::cancelled());
+            }
+            out.send(event).await;
+        }
+        ended
+    }
+}
+
+/// The events of a recorded reply and how it ended.
+type Told = (Vec<Event>, Result<(), ModelError>);
+
+impl Tape {
+    fn take(&mut self, line: Line) -> Result<(), String> {
+        match line {
+            Line::Version(VERSION) => {}
+            Line::Version(other) => {
+                return Err(format!("version {other} is not known; this is {VERSION}"));
+            }
+            Line::Part(part) => self.parts.push(part),
+            Line::Request { request, parts } => {
+                if request != self.requests.len()
+                    || parts.iter().any(|part| *part >= self.parts.len())
+                {
+                    return Err("a request that does not fit what comes before".to_owned());
+                }
+                self.requests.push(Recorded {
+                    parts,
+                    ..Recorded::default()
+                });
+            }
+            Line::Event { request, event } => self.request(request)?.events.push(event),
+            Line::Error { request, error } => self.request(request)?.error = Some(error),
+            Line::End { request } => self.request(request)?.is_whole = true,
+        }
+        Ok(())
+    }
+
+    fn request(&mut self, number: usize) -> Result<&mut Recorded, String> {
+        let unknown = || format!("request {number} was not begun");
+        self.requests.get_mut(number).ok_or_else(unknown)
+    }
+
+    /// The same request if there is one, because requests of subagents come in any order; else the
+    /// next one, and a note of the difference.
+    fn find(&mut self, request: &Request, is_strict: bool) -> Result<Told, ModelError> {
+        let now = parts(request);
+        let unused = |recorded: &&Recorded| !recorded.is_used;
+        let difference = |recorded: &Recorded| first_difference(&self.parts, &recorded.parts, &now);
+        let same = |recorded: &Recorded| !recorded.is_used && difference(recorded).is_none();
+        let number = self.requests.iter().position(same).or_else(|| {
+            let next = self.requests.iter().find(unused)?;
+            self.requests
+                .iter()
+                .position(|other| std::ptr::eq(other, next))
+        });
+        let Some(number) = number else {
+            let count = self.requests.len();
+            let message = format!("the recording is over: it has {count} requests");
+            return Err(ModelError::local(message));
+        };
+        if let Some((part, recorded, now)) = difference(&self.requests[number]) {
+            let divergence = Divergence {
+                request: number + 1,
+                part,
+                recorded,
+                now,
+            };
+            self.divergences.push(divergence.clone());
+            if is_strict {
+                return Err(ModelError::local(divergence.to_string()));
+            }
+        }
+        let recorded = &mut self.requests[number];
+        recorded.is_used = true;
+        let ended = match (recorded.error.take(), recorded.is_whole) {
+            (Some(error), _) => Err(error),
+            (None, true) => Ok(()),
+            // The session was interrupted there.
+            (None, false) => Err(ModelError::local(
+                "the recording stops in the middle of this reply",
+            )),
+        };
+        Ok((std::mem::take(&mut recorded.events), ended))
+    }
+}
+
+fn first_difference(
+    known: &[Value],
+    recorded: &[usize],
+    now: &[(String, Value)],
+) -> Option<(String, String, String)> {
+    let pairs = recorded.iter().zip(now);
+    for (number, (name, now)) in pairs {
+        if known[*number] != *now {
+            let (was, is) = around(&known[*number].to_string(), &now.to_string());
+            return Some((name.clone(), was, is));
+        }
+    }
+    let shortened = |value: &Value| around(&value.to_string(), "").0;
+    let common = recorded.len().min(now.len());
+    if let Some((name, part)) = now.get(common) {
+        return Some((name.clone(), String::new(), shortened(part)));
+    }
+    let part = recorded.get(common)?;
+    let name = format!("message {}", common - 2);
+    Some((name, shortened(&known[*part]), String::new()))
+}
+
+/// Both texts from a little before they differ.
+fn around(a: &str, b: &str) -> (String, String) {
+    let same = a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count();
+    let start = same.saturating_sub(SHOWN / 3);
+    let shown = |text: &str| {
+        let before = if start > 0 { "…" } else { "" };
+        let after = if text.chars().count() > start + SHOWN {
+            "…"
+        } else {
+            ""
+        };
+        let middle: String = text.chars().skip(start).take(SHOWN).collect();
+        format!("{before}{middle}{after}")
+    };
+    (shown(a), shown(b))
+}
+
+impl Model for Replay {
+    fn stream(&self, request: Request, cancel: CancellationToken) -> EventStream {
+        let replay = self.clone();
+        generate(move |out| replay.run(request, cancel, out))
+    }
+}

@@ -1,0 +1,281 @@
+//! Asking again.
+//!
+//! The rule (see [`crate::handed_out`] for why): as long as no complete tool call was handed out, a
+//! failed reply is void ([`Event::Discard`]) and asked for again. After that nothing is asked again:
+//! [`Event::CutOff`] says that the complete blocks stand, and the next request goes on from there. So a
+//! lost connection never runs a tool twice.
+//!
+//! Images that a provider refuses are left out and the request is sent without them, once a reply.
+
+use std::{fmt::Debug, sync::Arc, time::Duration};
+
+use futures_util::StreamExt;
+use haft_contract::{BoxFuture, CancellationToken};
+
+use crate::{
+    ErrorKind, Event, EventStream, Model, ModelError, Request,
+    generate::{Out, generate},
+    handed_out::HandedOut,
+    http::until_cancelled,
+};
+
+/// How often and after which waits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RetryPolicy {
+    /// At most so many times after the first.
+    pub max_retries: u32,
+    /// The first wait; each later one is twice as long.
+    pub first_delay: Duration,
+    /// No wait of ours is longer.
+    pub longest_delay: Duration,
+    /// The part of a wait that chance may take off, so that many clients do not come back at once.
+    pub jitter: f64,
+    /// A provider that asks for a longer wait than this is not waited for…
+    pub longest_asked: Duration,
+    /// …unless this is set.
+    pub wait_as_asked: bool,
+    /// Give up after so many replies of an overloaded provider: set where another model can take over.
+    pub max_overloaded: Option<u32>,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            max_retries: 10,
+            first_delay: Duration::from_millis(500),
+            longest_delay: Duration::from_secs(32),
+            jitter: 0.25,
+            longest_asked: Duration::from_secs(60),
+            wait_as_asked: false,
+            max_overloaded: None,
+        }
+    }
+}
+
+/// Time and chance, so that tests need neither.
+pub trait Clock: Send + Sync + Debug {
+    /// Returns after this long.
+    fn sleep(&self, duration: Duration) -> BoxFuture<'_, ()>;
+    /// At least 0 and less than 1.
+    fn chance(&self) -> f64;
+}
+
+/// The real ones.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn sleep(&self, duration: Duration) -> BoxFuture<'_, ()> {
+        Box::pin(tokio::time::sleep(duration))
+    }
+
+    fn chance(&self) -> f64 {
+        let mut random = [0; 4];
+        // Without entropy there is no jitter.
+        let _ = getrandom::fill(&mut random);
+        f64::from(u32::from_le_bytes(random)) / 4_294_967_296.0
+    }
+}
+
+impl RetryPolicy {
+    /// The wait before retry number `retry` (from 1); `None` if there is to be none.
+    fn delay(
+        &self,
+        error: &ModelError,
+        retry: u32,
+        overloaded: u32,
+        chance: f64,
+    ) -> Option<Duration> {
+        let out_of_patience = self.max_overloaded.is_some_and(|most| overloaded >= most);
+        if retry > self.max_retries || !error.is_retryable() || out_of_patience {
+            return None;
+        }
+        if let Some(asked) = error.retry_after {
+            return (asked <= self.longest_asked || self.wait_as_asked).then_some(asked);
+        }
+        let doubled = 2_u32.saturating_pow(retry - 1);
+        let delay = self
+            .first_delay
+            .saturating_mul(doubled)
+            .min(self.longest_delay);
+        Some(delay.mul_f64(1.0 - self.jitter.clamp(0.0, 1.0) * chance))
+    }
+}
+
+/// A model that is asked again when it fails.
+#[derive(Debug, Clone)]
+pub struct Retry {
+    model: Arc<dyn Model>,
+    policy: RetryPolicy,
+    clock: Arc<dyn Clock>,
+}
+
+impl Retry {
+    /// Around a model.
+    pub fn new(model: Arc<dyn Model>, policy: RetryPolicy) -> Self {
+        Self::with_clock(model, policy, Arc::new(SystemClock))
+    }
+
+    /// The same with other time and chance.
+    pub fn with_clock(model: Arc<dyn Model>, policy: RetryPolicy, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            model,
+            policy,
+            clock,
+        }
+    }
+
+    async fn run(
+        self,
+        mut request: Request,
+        cancel: CancellationToken,
+        out: Out,
+    ) -> Result<(), ModelError> {
+        let mut retries = 0;
+        let mut overloaded = 0;
+        let mut has_dropped = false;
+        loop {
+            let mut handed_out = HandedOut::default();
+            let mut events = self.model.stream(request.clone(), cancel.clone());
+            let error = loop {
+                match events.next().await {
+                    None => return Ok(()),
+                    Some(Err(error)) => break error,
+                    Some(Ok(event)) => {
+                        handed_out.note(&event);
+                        out.send(event).await;
+                    }
+                }
+            };
+            // Frees the connection before the wait.
+            drop(events);
+            if handed_out.call && error.kind != ErrorKind::Cancelled {
+                out.send(Event::CutOff { error }).await;
+                return Ok(());
+            }
+            let refused = match has_dropped {
+                true => Vec::new(),
+                false => refused_images(&request, &error),
+            };
+            let dropped = !refused.is_empty();
+            let delay = if dropped {
+                None
+            } else {
+                overloaded += u32::from(error.kind == ErrorKind::Overloaded);
+                let chance = self.clock.chance();
+                let delay = self.policy.delay(&error, retries + 1, overloaded, chance);
+                if delay.is_none() {
+                    return Err(error);
+                }
+                delay
+            };
+            if handed_out.anything {
+                out.send(Event::Discard).await;
+            }
+            if dropped {
+                has_dropped = true;
+                let note = format!("[image left out: {}]", error.message);
+                request.history.drop_images(&refused, &note);
+                let messages = refused;
+                out.send(Event::ImagesDropped { messages, error }).await;
+                continue;
+            }
+            retries += 1;
+            let delay = delay.unwrap_or_default();
+            out.send(Event::Retry {
+                attempt: retries,
+                max_retries: self.policy.max_retries,
+                delay,
+                error,
+            })
+            .await;
+            until_cancelled(&cancel, self.clock.sleep(delay)).await?;
+        }
+    }
+}
+
+/// The messages whose images the provider does not take.
+fn refused_images(request: &Request, error: &ModelError) -> Vec<usize> {
+    match error.kind {
+        ErrorKind::BadRequest if error.message.to_lowercase().contains("image") => {
+            request.history.refused_images(&error.message)
+        }
+        ErrorKind::TooLarge => request.history.with_images(),
+        _ => Vec::new(),
+    }
+}
+
+impl Model for Retry {
+    fn stream(&self, request: Request, cancel: CancellationToken) -> EventStream {
+        let retry = self.clone();
+        generate(move |out| retry.run(request, cancel, out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_long_is_waited() {
+        let policy = RetryPolicy::default();
+        let with = |kind, retry_after: Option<u64>| ModelError {
+            retry_after: retry_after.map(Duration::from_secs),
+            ..ModelError::new(kind, "")
+        };
+        let server = with(ErrorKind::Server, None);
+        let cases: &[(&str, &ModelError, u32, f64, Option<f64>)] = &[
+            ("first", &server, 1, 0.0, Some(0.5)),
+            ("doubled", &server, 2, 0.0, Some(1.0)),
+            ("chance takes off a quarter", &server, 2, 1.0, Some(0.75)),
+            ("capped", &server, 10, 0.0, Some(32.0)),
+            ("no more", &server, 11, 0.0, None),
+            (
+                "as asked",
+                &with(ErrorKind::RateLimited, Some(2)),
+                1,
+                0.5,
+                Some(2.0),
+            ),
+            (
+                "asked for a minute",
+                &with(ErrorKind::RateLimited, Some(60)),
+                1,
+                0.5,
+                Some(60.0),
+            ),
+            (
+                "asked for more",
+                &with(ErrorKind::RateLimited, Some(61)),
+                1,
+                0.5,
+                None,
+            ),
+            ("no use", &with(ErrorKind::Auth, None), 1, 0.0, None),
+        ];
+        for (what, error, retry, chance, seconds) in cases {
+            let expected = seconds.map(Duration::from_secs_f64);
+            assert_eq!(policy.delay(error, *retry, 0, *chance), expected, "{what}");
+        }
+        let patient = RetryPolicy {
+            wait_as_asked: true,
+            ..RetryPolicy::default()
+        };
+        let long = with(ErrorKind::RateLimited, Some(3600));
+        assert_eq!(
+            patient.delay(&long, 1, 0, 0.0),
+            Some(Duration::from_secs(3600))
+        );
+    }
+
+    #[test]
+    fn the_provider_has_the_last_word_on_trying_again() {
+        let policy = RetryPolicy::default();
+        let mut error = ModelError::new(ErrorKind::BadRequest, "");
+        error.should_retry = Some(true);
+        assert!(policy.delay(&error, 1, 0, 0.0).is_some());
+        error = ModelError::new(ErrorKind::Server, "");
+        error.should_retry = Some(false);
+        assert_eq!(policy.delay(&error, 1, 0, 0.0), None);
+    }
+}
