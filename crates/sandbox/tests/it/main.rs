@@ -4,3 +4,4 @@ mod lifetime;
 mod outside;
 mod running;
 mod setting;
+mod soak;
