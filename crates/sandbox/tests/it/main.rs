@@ -1,5 +1,6 @@
 //! Commands in real sandboxes.
 
+mod ending;
 mod lifetime;
 mod outside;
 mod running;
