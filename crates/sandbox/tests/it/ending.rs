@@ -253,12 +253,7 @@ async fn a_snapshot_brings_functions_and_aliases_and_cannot_break_the_shell() {
             "ok 0\n",
         ),
         ("sets words", "set -- a b c", "echo ok $#", "ok 0\n"),
-        (
-            "is in the way",
-            "REPLY=x; IFS=x",
-            "echo ok",
-            "ok\n",
-        ),
+        ("is in the way", "REPLY=x; IFS=x", "echo ok", "ok\n"),
         (
             "leaves a child",
             "sleep 1000 & disown",

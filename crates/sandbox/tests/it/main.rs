@@ -2,6 +2,7 @@
 
 mod ending;
 mod lifetime;
+mod output;
 mod outside;
 mod running;
 mod setting;
