@@ -46,6 +46,7 @@ impl Driver {
         }
         let mut words: Vec<PathBuf> = before.iter().map(PathBuf::from).collect();
         words.push(std::env::current_exe().unwrap());
+        let said = fs::File::create(dir.path().join("said")).unwrap();
         let child = Command::new(&words[0])
             .args(&words[1..])
             .args(["--exact", "lifetime::driver::driver", "--ignored"])
@@ -54,8 +55,8 @@ impl Driver {
             .env(FOLDER, dir.path())
             .env(BEST, best.name())
             .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stdout(said.try_clone().unwrap())
+            .stderr(said)
             .process_group(0)
             .spawn()
             .unwrap();
@@ -69,24 +70,27 @@ impl Driver {
     /// Waits until it says that its commands run.
     pub(crate) async fn running(&mut self) {
         let ready = self.dir.path().join("ready");
-        let child = &mut self.child;
         until("the driver's commands run", || {
-            if let Some(status) = child.try_wait().unwrap() {
-                let mut said = String::new();
-                for stream in [
-                    child
-                        .stdout
-                        .take()
-                        .map(|out| Box::new(out) as Box<dyn std::io::Read>),
-                    child.stderr.take().map(|err| Box::new(err) as _),
-                ] {
-                    stream.unwrap().read_to_string(&mut said).unwrap();
-                }
-                panic!("the driver ended: {status}\n{said}");
+            if let Some(status) = self.child.try_wait().unwrap() {
+                panic!("the driver ended: {status}\n{}", self.said());
             }
             ready.exists()
         })
         .await;
+    }
+
+    /// Waits until it has done its work.
+    pub(crate) async fn finished(&mut self) {
+        until("the driver ends", || {
+            self.child.try_wait().unwrap().is_some()
+        })
+        .await;
+        let status = self.child.wait().unwrap();
+        assert!(status.success(), "{status}\n{}", self.said());
+    }
+
+    fn said(&self) -> String {
+        fs::read_to_string(self.dir.path().join("said")).unwrap()
     }
 
     /// Waits until nothing is left of it and what it started, files included.
