@@ -10,11 +10,12 @@ use std::{
 
 use haft_sandbox::{Line, Mechanism, Network, Profile, Workspace};
 use tempfile::TempDir;
+use tokio::time::{sleep, timeout};
 
-use super::{nasty, read_until, sandbox};
+use super::{nasty, read_until, sandbox, scarce};
 use crate::{
     outside::{Seen, below, is_there, marked, until},
-    setting::Place,
+    setting::{LONG, Place},
     soak,
 };
 
@@ -130,6 +131,8 @@ async fn driver() {
     match work.to_str().unwrap() {
         "commands" => commands(&dir, best).await,
         "short" => short(&dir, best).await,
+        "hidden" => scarce::hidden(&dir, best).await,
+        "crowded" => scarce::crowded(&dir, best).await,
         "soak" => soak::work(&dir, best).await,
         other => panic!("no such work: {other}"),
     }
