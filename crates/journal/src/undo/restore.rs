@@ -169,8 +169,10 @@ impl Restoration<'_> {
         let same = match (&task.seen, &now) {
             (None, None) => true,
             (Some(_), Some(now)) if task.now.is_directory() => now.mode & 0o170_000 == 0o040_000,
-            // Other names of it may have come or gone, by our own doing.
-            (Some(seen), Some(now)) if seen.links > 1 => seen.looks_like(now),
+            // Other names of it may have come or gone, or got another time, by our own doing.
+            (Some(seen), Some(now)) if seen.links > 1 => {
+                seen.same_object(now) && seen.size == now.size
+            }
             (Some(seen), Some(now)) => seen.is_same(now),
             _ => false,
         };

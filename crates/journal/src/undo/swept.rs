@@ -572,6 +572,7 @@ fn name_twins(tasks: &mut [Task]) {
     for task in tasks {
         if let (State::Regular { twin, .. }, Some(seen)) = (&mut task.now, &task.seen)
             && seen.links > 1
+            && twin.is_none()
         {
             let object = (seen.device, seen.inode);
             match first.get(&object) {
