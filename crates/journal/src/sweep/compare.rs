@@ -9,7 +9,7 @@ use super::shelf::{Filled, Kept, Object};
 use super::walk::{Entry, Kind, Listing, Tree, grouped};
 use super::{Changed, SweepLimits, is_directory_both};
 use crate::stamp::now_ns;
-use crate::undo::{Content, Left, State, Swept, digest, read_content, regular, unread};
+use crate::undo::{Content, Left, Seal, State, Swept, digest, read_content, regular, unread};
 
 /// A new directory with more in it than this is recorded as one.
 const GROWN: usize = 500;
@@ -63,6 +63,15 @@ impl<'a> Comparison<'a> {
             before: twins(self.before, self.after, pairs.values().map(|pair| pair.0)),
             after: twins(self.after, self.before, pairs.values().map(|pair| pair.1)),
         };
+        let moved = self.take_moved(&mut pairs);
+        for one in moved {
+            if let State::Moved { to, .. } = &one.before {
+                self.count(changed, to, true, false);
+            }
+            let is_gone = one.after == State::Absent;
+            self.count(changed, &one.path, false, is_gone);
+            swept.push(one);
+        }
         for (path, (before, after)) in &pairs {
             let is_new = before.is_none();
             match self.judge(path, *before, *after, &twins) {
@@ -170,10 +179,9 @@ impl<'a> Comparison<'a> {
 
     fn why_unkept(&self, entry: &Entry) -> String {
         let object = (entry.stamp.device, entry.stamp.inode);
-        match self.filled.unkept.get(&object) {
-            Some(why) => why.clone(),
-            None => "it was changed by someone else just before the command".to_owned(),
-        }
+        let why = self.filled.unkept.get(&object).map(String::as_str);
+        let why = why.unwrap_or("changed by someone else just before");
+        format!("what it held was not kept ({why})")
     }
 
     /// `None`: nothing that matters is different. `Err`: it cannot be restored.
@@ -252,6 +260,51 @@ impl<'a> Comparison<'a> {
         unread(entry)
     }
 
+    /// Files that were not kept and are at another path now: they need only be moved back, and must
+    /// not be removed where they are.
+    fn take_moved(&self, pairs: &mut BTreeMap<PathBuf, Pair<'a>>) -> Vec<Swept> {
+        let is_file = |entry: &&Entry| entry.kind() == Kind::File;
+        let object = |entry: &Entry| (entry.stamp.device, entry.stamp.inode);
+        let new: HashMap<Object, (PathBuf, &Entry)> = pairs
+            .iter()
+            .filter(|(path, (before, _))| before.is_none() && !self.claimed.contains_key(*path))
+            .filter_map(|(path, (_, after))| Some((path, after.filter(is_file)?)))
+            .map(|(path, entry)| (object(entry), (path.clone(), entry)))
+            .collect();
+        let mut moved = Vec::new();
+        for (path, (before, after)) in pairs.iter() {
+            let Some(before) = before.filter(is_file) else {
+                continue;
+            };
+            let is_other = after.is_none_or(|after| !after.stamp.same_object(&before.stamp));
+            if is_other
+                && self.kept(before).is_none()
+                && !self.claimed.contains_key(path)
+                && let Some((to, there)) = new.get(&object(before))
+                && there.stamp.looks_like(&before.stamp)
+            {
+                let state = State::Moved {
+                    to: to.clone(),
+                    seal: Seal::of(&there.stamp),
+                };
+                moved.push((path.clone(), state, *after));
+            }
+        }
+        let mut all = Vec::new();
+        for (path, state, after) in moved {
+            let after = match after {
+                None => State::Absent,
+                Some(entry) => self.state_after(&path, entry, &Twins::default()),
+            };
+            if let State::Moved { to, .. } = &state {
+                pairs.remove(to);
+            }
+            pairs.remove(&path);
+            all.push(swept(&path, state, after));
+        }
+        all
+    }
+
     /// New directories with very much in them, instead of all that is in them.
     fn take_grown(&self, pairs: &mut BTreeMap<PathBuf, Pair<'a>>) -> Vec<Swept> {
         let mut grown: Vec<Swept> = Vec::new();
@@ -324,6 +377,7 @@ impl<'a> Comparison<'a> {
 }
 
 /// For files with several names, by object, one of them.
+#[derive(Default)]
 struct Twins {
     before: HashMap<Object, PathBuf>,
     after: HashMap<Object, PathBuf>,

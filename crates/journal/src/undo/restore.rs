@@ -82,7 +82,9 @@ impl Restoration<'_> {
         }
         let mut left = Vec::new();
         let goes = |task: &&&Task| {
-            is_there(&task.now) && task.to == State::Absent && !is_in_the_way(&task.path)
+            let has_moved = matches!(task.now, State::Moved { .. });
+            let goes = is_there(&task.now) && task.to == State::Absent;
+            goes && !has_moved && !is_in_the_way(&task.path)
         };
         let lost = |task: &&&Task| matches!(task.now, State::Opaque { .. } | State::Grown { .. });
         let going = by_depth.iter().rev().filter(goes);
@@ -212,13 +214,26 @@ impl Restoration<'_> {
         Ok(())
     }
 
-    fn put(&self, task: &Task, place: Place, sync: bool) -> Result<(), JournalError> {
+    fn put(&self, task: &Task, mut place: Place, sync: bool) -> Result<(), JournalError> {
+        if let State::Moved { to, .. } = &task.now
+            && !matches!(task.to, State::Moved { .. })
+        {
+            let at = self.at(task)?;
+            self.require_seen(task, &at)?;
+            let moved = Directory::of(to).and_then(|to| at.move_to(&to, Place::Free));
+            moved.map_err(|error| failed(task, error))?;
+            place = Place::Free;
+        }
         if !is_there(&task.to) || task.to.is_directory() {
             return Ok(());
         }
         let at = self.at(task)?;
         let result = match &task.to {
             State::Absent | State::Directory { .. } | State::Grown { .. } => return Ok(()),
+            State::Moved { to, .. } => {
+                self.require_seen(task, &at)?;
+                Directory::of(to).and_then(|from| from.move_to(&at, place))
+            }
             State::Link { target, .. } => {
                 if place == Place::Taken {
                     self.require_seen(task, &at)?;

@@ -220,6 +220,11 @@ impl History {
                 }
                 continue;
             }
+            if !is_where_it_moves(wanted) {
+                let conflict = self.swept_conflict(path, wanted, &looked);
+                plan.conflicts.push(conflict);
+                continue;
+            }
             let now = looked.state(&wanted.expected);
             let gone = matches!(wanted.target, State::Opaque { .. } | State::Grown { .. });
             let is_same_object = match (&now, &wanted.target) {
@@ -546,6 +551,16 @@ impl History {
         })
         .collect()
     }
+}
+
+/// Of a file that is moved: is it, or is nothing, at the other end?
+fn is_where_it_moves(wanted: &Wanted<'_>) -> bool {
+    let (to, state) = match (&wanted.expected, &wanted.target) {
+        (State::Moved { to, .. }, _) => (to, &State::Absent),
+        (_, target @ State::Moved { to, .. }) => (to, target),
+        _ => return true,
+    };
+    Looked::at(to).is_ok_and(|there| there.is(state))
 }
 
 fn look_at(path: &Path) -> Result<Looked, JournalError> {

@@ -346,6 +346,12 @@ fn what_is_over_the_budget_is_named_and_the_rest_restored() {
     assert!(!desk.path("new").exists());
     // Modes and moves of what is not kept need no content.
     desk.there_and_back("chmod 600 large");
+    desk.there_and_back("mv large larger");
+    desk.there_and_back("mkdir sub && mv large sub/ && echo small > large");
+    fs::create_dir(desk.path("dir")).unwrap();
+    shell(desk.dir.path(), "mv large dir && echo x > dir/x");
+    desk.there_and_back("mv dir other");
+    shell(desk.dir.path(), "mv dir/large .");
     // Nothing of it can be restored: said, and not passed over in silence.
     desk.run("echo y >> large");
     let error = desk.take(Which::Last).unwrap_err();
