@@ -3,12 +3,13 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use haft_contract::{Progress, Services, SessionId};
+use serde_json::{Map, Value};
 
 use crate::{
     DefinitionError, Filters, Pool, Registry, ResultStore, Scheduler, SessionContext,
-    hooks::{Common, Hooks},
+    hooks::{Common, Event, Heard, Hooks, Occasion},
     layers::{self, Layer, LayerSettings},
-    permissions::KeepRules,
+    permissions::{KeepRules, Setting},
     results::Budget,
     settings::Watch,
 };
@@ -67,6 +68,41 @@ impl Engine {
             transcript_path: self.transcript.clone(),
             permission_mode: None,
         }
+    }
+
+    /// The session.
+    pub fn session(&self) -> SessionId {
+        self.session
+    }
+
+    /// Runs the hooks of an event that is about no call. `matched` is what matchers look at; the
+    /// permission mode is told where the event tells it.
+    pub async fn fire(
+        &self,
+        event: Event,
+        matched: &str,
+        fields: Map<String, Value>,
+        context: &SessionContext,
+    ) -> Vec<Heard> {
+        if self.hooks.is_silent(event) {
+            return Vec::new();
+        }
+        let setting = Setting {
+            cwd: context.cwd.to_path_buf(),
+            home: context.home.clone(),
+        };
+        let occasion = Occasion {
+            event,
+            names: &[matched],
+            fields,
+            call: None,
+            setting: &setting,
+        };
+        let common = Common {
+            permission_mode: event.tells_mode().then(|| context.mode.name()),
+            ..self.common()
+        };
+        self.hooks.fire(&occasion, &common).await
     }
 
     /// The tools.

@@ -34,5 +34,5 @@ pub use engine::{Engine, EngineBuilder};
 pub use pipeline::{Finished, Metadata, Repair};
 pub use pool::{DefinitionError, Filters, Format, Pool, Registry};
 pub use results::ResultStore;
-pub use scheduler::{Scheduler, Turn};
+pub use scheduler::{Scheduler, Turn, Witness};
 pub use session::SessionContext;

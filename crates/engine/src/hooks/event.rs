@@ -60,6 +60,19 @@ impl Event {
     /// A settings file has changed.
     pub const CONFIG_CHANGE: Self = Self("ConfigChange");
 
+    /// A session begins, or is taken up again.
+    pub const SESSION_START: Self = Self("SessionStart");
+    /// A session ends.
+    pub const SESSION_END: Self = Self("SessionEnd");
+    /// The person says something.
+    pub const USER_PROMPT_SUBMIT: Self = Self("UserPromptSubmit");
+    /// All calls of one reply are answered.
+    pub const POST_TOOL_BATCH: Self = Self("PostToolBatch");
+    /// The model has said everything.
+    pub const STOP: Self = Self("Stop");
+    /// The conversation is about to be summed up.
+    pub const PRE_COMPACT: Self = Self("PreCompact");
+
     /// The event of this name.
     pub fn named(name: &str) -> Option<Self> {
         let found = EVENTS.iter().find(|(known, _)| *known == name);
@@ -88,6 +101,11 @@ impl Event {
             "PermissionDenied",
         ]
         .contains(&self.0)
+    }
+
+    /// Is its handler told the permission mode, where no call is concerned?
+    pub fn tells_mode(self) -> bool {
+        ["UserPromptSubmit", "PostToolBatch", "Stop"].contains(&self.0)
     }
 
     /// Does its matcher tell anything apart?

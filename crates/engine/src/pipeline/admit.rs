@@ -470,6 +470,7 @@ fn rejected(prepared: &Prepared, message: String) -> Settled {
     Settled {
         name: prepared.name().to_owned(),
         card: Box::new(prepared.bound.render_rejected(&message)),
+        denied: message != super::INTERRUPTED,
         message,
         repairs: prepared.repairs.clone(),
     }

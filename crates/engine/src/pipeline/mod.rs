@@ -91,6 +91,9 @@ pub struct Metadata {
     /// A hook wants everything to stop after this call: why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<String>,
+    /// It was not permitted: by a rule, a mode, a hook or a person, or because nobody could be asked.
+    #[serde(skip)]
+    pub denied: bool,
     /// From the call's turn to its result, waiting for a person included.
     #[serde(skip)]
     pub duration: Duration,
@@ -113,6 +116,8 @@ pub(crate) struct Settled {
     // Boxed, so that the happy path does not carry the size of the unhappy one.
     pub(crate) card: Box<Card>,
     pub(crate) repairs: Vec<Repair>,
+    /// It was not permitted, as against: it made no sense.
+    pub(crate) denied: bool,
 }
 
 impl Settled {
@@ -124,6 +129,7 @@ impl Settled {
             message,
             card: Box::new(card),
             repairs,
+            denied: false,
         }
     }
 
@@ -135,6 +141,7 @@ impl Settled {
             message: message.to_owned(),
             card: Box::new(card),
             repairs: Vec::new(),
+            denied: false,
         }
     }
 
@@ -150,6 +157,7 @@ impl Settled {
             patches: Vec::new(),
             metadata: Metadata {
                 repairs: self.repairs,
+                denied: self.denied,
                 ..Metadata::default()
             },
             card: *self.card,

@@ -43,7 +43,7 @@ impl Prepared {
     }
 
     /// Our id and the provider's.
-    pub(crate) fn ids(&self) -> (CallId, String) {
+    pub fn ids(&self) -> (CallId, String) {
         (self.call, self.id.clone())
     }
 
@@ -112,6 +112,7 @@ fn banned(forbidden: &Forbidden) -> Settled {
         card: Box::new(card.with(Piece::Alarm(message.clone()))),
         message,
         repairs: Vec::new(),
+        denied: true,
     }
 }
 

@@ -7,21 +7,21 @@
 //! The scheduler is the only owner of the session's context. [`ContextPatch`]es apply in the order
 //! of the calls; a call behind one that may patch waits for it, and is prepared anew if the context
 //! changed, so it never acts on a stale directory or mode.
-//!
-//! [`ContextPatch`]: haft_contract::ContextPatch
 
 pub mod claims;
 mod slots;
 mod turn;
+mod witness;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use haft_contract::CancellationToken;
+use haft_contract::{CancellationToken, ContextPatch};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 pub(crate) use slots::Slot;
 pub use turn::Turn;
+pub use witness::Witness;
 
 use crate::{Engine, SessionContext};
 
@@ -70,6 +70,13 @@ impl Scheduler {
     /// The session's context as it is now.
     pub fn context(&self) -> SessionContext {
         self.shared.context().context.clone()
+    }
+
+    /// Changes the context between two turns, as a person asked.
+    pub fn apply(&mut self, patch: &ContextPatch) {
+        let mut context = self.shared.context();
+        context.context.apply(patch);
+        context.version += 1;
     }
 
     /// Fires to end the whole session: every turn and every call in it.

@@ -5,7 +5,7 @@ use std::{
     collections::VecDeque,
     mem,
     panic::{self, AssertUnwindSafe},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Instant,
 };
 
@@ -15,7 +15,7 @@ use haft_contract::{
 };
 use tokio::sync::Notify;
 
-use super::{Scheduler, Shared, claims::Claims, slots::Slot};
+use super::{Scheduler, Shared, Witness, claims::Claims, slots::Slot};
 use crate::pipeline::{
     Finished, INTERRUPTED, Prepared, Settled, admit, execute, finish, hooking, prepare,
     without_outcome,
@@ -35,6 +35,7 @@ struct Inner {
     cancel: CancellationToken,
     state: Mutex<State>,
     settled: Notify,
+    witness: OnceLock<Arc<dyn Witness>>,
 }
 
 #[derive(Default)]
@@ -94,12 +95,18 @@ impl<'a> Turn<'a> {
             cancel,
             state: Mutex::default(),
             settled: Notify::new(),
+            witness: OnceLock::new(),
         };
         Self {
             inner: Arc::new(inner),
             delivered: 0,
             _scheduler: scheduler,
         }
+    }
+
+    /// Who hears of the turn's calls as they start and end; set it before the first is pushed, once.
+    pub fn witnessed_by(&mut self, witness: Arc<dyn Witness>) {
+        let _ = self.inner.witness.set(witness);
     }
 
     /// Adds a call. It is prepared at once and starts as soon as nothing before it is in its way.
@@ -259,10 +266,13 @@ impl Inner {
             let ran = AssertUnwindSafe(inner.run(prepared, &cx))
                 .catch_unwind()
                 .await;
-            let mut state = inner.state();
             let finished = ran.unwrap_or_else(|panic| {
-                state.calls[index].without_outcome(&panicked(&name, &panic))
+                inner.state().calls[index].without_outcome(&panicked(&name, &panic))
             });
+            if let Some(witness) = inner.witness.get() {
+                witness.ended(&finished);
+            }
+            let mut state = inner.state();
             let mut ready = VecDeque::new();
             inner.settle(&mut state, index, finished, &mut ready);
             while let Some(next) = ready.pop_front() {
@@ -281,6 +291,9 @@ impl Inner {
             Ok(mut admitted) => {
                 let kept = admitted.take_kept();
                 self.keep(&kept.rules, &kept.patches);
+                if let Some(witness) = self.witness.get() {
+                    witness.started(&admitted);
+                }
                 let mut outcome = execute(admitted, cx, &engine.layers).await;
                 let duration = started.elapsed();
                 let notes = hooking::after(engine, &mut outcome, cx, &context, duration).await;
