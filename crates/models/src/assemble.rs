@@ -102,6 +102,41 @@ enum Part {
     },
 }
 
+impl Part {
+    fn as_block(&self) -> Block {
+        match self {
+            Self::Text(text) => Block::text(text),
+            Self::Thinking {
+                thinking,
+                signature,
+                details,
+            } => Block::Thinking {
+                thinking: thinking.clone(),
+                signature: signature.clone(),
+                details: details.clone(),
+            },
+            Self::Redacted(data) => Block::RedactedThinking { data: data.clone() },
+            Self::Other { block, .. } => Block::Other(block.clone()),
+            Self::Tool {
+                id,
+                name,
+                extra,
+                input,
+                ..
+            } => Block::ToolUse {
+                id: id.clone(),
+                name: name.clone(),
+                // A provider takes objects only; the error result says what was there.
+                input: match input {
+                    Some(Ok(input)) => input.clone(),
+                    _ => empty_input(),
+                },
+                extra: extra.clone(),
+            },
+        }
+    }
+}
+
 impl Assembler {
     /// For one reply of the model that is asked.
     pub fn new(model: impl Into<String>) -> Self {
@@ -172,6 +207,12 @@ impl Assembler {
         None
     }
 
+    /// The block that an index means, once it is complete.
+    pub fn block(&self, index: usize) -> Option<Block> {
+        let building = self.blocks.get(*self.by_index.get(&index)?)?;
+        building.complete.then(|| building.block.as_block())
+    }
+
     /// What there is, complete blocks only.
     pub fn finish(self) -> Reply {
         let mut reply = Reply {
@@ -188,42 +229,18 @@ impl Assembler {
                 reply.incomplete = true;
                 continue;
             }
-            let block = match building.block {
-                Part::Text(text) => Block::Text { text },
-                Part::Thinking {
-                    thinking,
-                    signature,
-                    details,
-                } => Block::Thinking {
-                    thinking,
-                    signature,
-                    details,
-                },
-                Part::Redacted(data) => Block::RedactedThinking { data },
-                Part::Other { block, .. } => Block::Other(block),
-                Part::Tool {
-                    id,
-                    name,
-                    extra,
+            if let Part::Tool {
+                id, name, input, ..
+            } = &building.block
+            {
+                let input = input.clone().unwrap_or_else(|| Ok(empty_input()));
+                reply.calls.push(ToolCall {
+                    id: id.clone(),
+                    name: name.clone(),
                     input,
-                    ..
-                } => {
-                    let input = input.unwrap_or_else(|| Ok(empty_input()));
-                    reply.calls.push(ToolCall {
-                        id: id.clone(),
-                        name: name.clone(),
-                        input: input.clone(),
-                    });
-                    Block::ToolUse {
-                        id,
-                        name,
-                        // A provider takes objects only; the error result says what was there.
-                        input: input.unwrap_or_else(|_| empty_input()),
-                        extra,
-                    }
-                }
-            };
-            reply.message.content.push(block);
+                });
+            }
+            reply.message.content.push(building.block.as_block());
         }
         reply
     }

@@ -11,6 +11,7 @@
 
 mod block;
 mod images;
+mod prune;
 mod repair;
 
 use std::{
