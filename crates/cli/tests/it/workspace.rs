@@ -10,7 +10,7 @@ use spdx::{Expression, LicenseReq};
 
 /// What each crate may depend on of ours (normal dependencies; tests and examples may use more).
 /// A crate that is not here may depend on none.
-const GRAPH: [(&str, &[&str]); 5] = [
+const GRAPH: [(&str, &[&str]); 7] = [
     (
         "haft-cli",
         &[
@@ -28,7 +28,12 @@ const GRAPH: [(&str, &[&str]); 5] = [
         "haft",
         &["haft-engine", "haft-tools", "haft-contract", "haft-sandbox"],
     ),
+    (
+        "haft-agent",
+        &["haft-contract", "haft-engine", "haft-models"],
+    ),
     ("haft-engine", &["haft-contract", "haft-shell"]),
+    ("haft-models", &["haft-contract"]),
     (
         "haft-tools",
         &[

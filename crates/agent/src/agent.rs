@@ -1,0 +1,338 @@
+//! Setting an agent up.
+
+use std::sync::Arc;
+
+use haft_contract::{ContextPatch, PermissionMode, SessionId};
+use haft_engine::{Scheduler, SessionContext};
+use haft_models::{
+    Conversation, Model, Prefix, Prices, Request, SystemBlock, Thinking, ToolDefinition,
+};
+
+use crate::{
+    Control, Ledger, Session,
+    prompt::{Environment, SystemPrompt},
+    room::Room,
+    transcript::{Files, Origin, Transcript},
+};
+
+/// How a model is asked.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ModelSettings {
+    /// The model, as its provider names it.
+    pub name: String,
+    /// At most so many tokens in a reply.
+    pub max_tokens: u32,
+    /// Whether and how it thinks first.
+    pub thinking: Thinking,
+    /// How much work it puts in.
+    pub effort: Option<String>,
+    /// How many tokens it can read.
+    pub window: u64,
+}
+
+impl ModelSettings {
+    /// With everything else left at its default.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            max_tokens: 32_000,
+            thinking: Thinking::Off,
+            effort: None,
+            window: 200_000,
+        }
+    }
+}
+
+/// When a run ends though the model would go on.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// After so many rounds of tools.
+    pub max_turns: Option<u32>,
+    /// After so much money, all runs of this agent together.
+    pub max_budget_usd: Option<f64>,
+    /// So many rounds in a row got nowhere: the model is told…
+    pub warn_after_repeats: u32,
+    /// …and after so many the run ends.
+    pub stop_after_repeats: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_turns: None,
+            max_budget_usd: None,
+            warn_after_repeats: 3,
+            stop_after_repeats: 6,
+        }
+    }
+}
+
+/// A model with tools, in one session.
+pub struct Agent {
+    pub(crate) scheduler: Scheduler,
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) settings: ModelSettings,
+    pub(crate) limits: Limits,
+    pub(crate) prices: Prices,
+    pub(crate) control: Control,
+    pub(crate) conversation: Conversation,
+    pub(crate) transcript: Arc<Transcript>,
+    pub(crate) session: SessionId,
+    pub(crate) origin: Origin,
+    pub(crate) ledger: Ledger,
+    pub(crate) room: Room,
+    pub(crate) memory: bool,
+    /// Some run has begun.
+    pub(crate) has_begun: bool,
+    /// A run was dropped in the middle: what is in memory lags behind the transcript.
+    pub(crate) is_behind: bool,
+    offer: Offer,
+}
+
+/// What every request begins with.
+struct Offer {
+    system: Vec<SystemBlock>,
+    tools: Vec<ToolDefinition>,
+    prefix: Arc<Prefix>,
+}
+
+/// Sets an agent up.
+pub struct AgentBuilder {
+    scheduler: Scheduler,
+    model: Arc<dyn Model>,
+    settings: ModelSettings,
+    limits: Limits,
+    prices: Prices,
+    session: Option<Session>,
+    system: Option<SystemPrompt>,
+    control: Control,
+    version: String,
+    memory: bool,
+}
+
+impl Agent {
+    /// Sets one up that asks this model and runs calls here.
+    pub fn builder(
+        scheduler: Scheduler,
+        model: Arc<dyn Model>,
+        settings: ModelSettings,
+    ) -> AgentBuilder {
+        AgentBuilder {
+            scheduler,
+            model,
+            settings,
+            limits: Limits::default(),
+            prices: Prices::default(),
+            session: None,
+            system: None,
+            control: Control::default(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            memory: true,
+        }
+    }
+
+    /// The handle by which it is interrupted, steered and changed while it runs.
+    pub fn control(&self) -> Control {
+        self.control.clone()
+    }
+
+    /// The session.
+    pub fn session(&self) -> SessionId {
+        self.session
+    }
+
+    /// What was said so far.
+    pub fn conversation(&self) -> &Conversation {
+        &self.conversation
+    }
+
+    /// Where the session is written down.
+    pub fn transcript(&self) -> &Arc<Transcript> {
+        &self.transcript
+    }
+
+    /// Which files the session has read and changed.
+    pub fn files(&self) -> Files {
+        self.transcript.files()
+    }
+
+    /// What was spent so far.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// The session's context as it is now.
+    pub fn context(&self) -> SessionContext {
+        self.scheduler.context()
+    }
+
+    /// How the model is asked.
+    pub fn settings(&self) -> &ModelSettings {
+        &self.settings
+    }
+
+    /// Tokens in the conversation, about, and how many the model can read.
+    pub fn context_usage(&self) -> (u64, u64) {
+        (self.room.tokens(), self.settings.window)
+    }
+
+    /// Takes over what was asked for through the handle.
+    pub(crate) fn take_changes(&mut self) {
+        let changes = self.control.take_changes();
+        if let Some(model) = changes.model {
+            self.settings.name = model;
+        }
+        if let Some(thinking) = changes.thinking {
+            self.settings.thinking = thinking;
+        }
+        if let Some(mode) = changes.mode {
+            self.set_mode(mode);
+        }
+    }
+
+    fn set_mode(&mut self, mode: PermissionMode) {
+        self.scheduler.apply(&ContextPatch::SetMode { mode });
+    }
+
+    /// What is sent now.
+    pub(crate) fn request(&mut self) -> Request {
+        let prefix = self.prefix();
+        let name = self.settings.name.clone();
+        let mut request = Request::new(name, prefix, self.conversation.history());
+        request.max_tokens = self.settings.max_tokens;
+        request.thinking = self.settings.thinking;
+        request.effort.clone_from(&self.settings.effort);
+        request
+    }
+
+    /// Tools that were activated since go to the end, so that what the provider has cached stays so.
+    fn prefix(&mut self) -> Arc<Prefix> {
+        let context = self.scheduler.context();
+        let known = self.offer.tools.len();
+        for tool in self.scheduler.engine().pool().offered(&context.activated) {
+            let spec = tool.spec();
+            if !self.offer.tools[..known]
+                .iter()
+                .any(|tool| tool.name == spec.name)
+            {
+                self.offer.tools.push(ToolDefinition::from(spec));
+            }
+        }
+        if self.offer.tools.len() != known {
+            self.offer.prefix = prefix(&self.offer.system, &self.offer.tools);
+        }
+        Arc::clone(&self.offer.prefix)
+    }
+}
+
+fn prefix(system: &[SystemBlock], tools: &[ToolDefinition]) -> Arc<Prefix> {
+    Arc::new(Prefix::new(system.to_vec(), tools.to_vec()))
+}
+
+impl AgentBuilder {
+    /// Where a run ends though the model would go on.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// What tokens cost.
+    #[must_use]
+    pub fn prices(mut self, prices: Prices) -> Self {
+        self.prices = prices;
+        self
+    }
+
+    /// The session. Default: a new one, of the engine's id, that is gone with the process.
+    #[must_use]
+    pub fn session(mut self, session: Session) -> Self {
+        self.session = Some(session);
+        self
+    }
+
+    /// The system prompt. Default: our own words, and where the session runs.
+    #[must_use]
+    pub fn system_prompt(mut self, system: SystemPrompt) -> Self {
+        self.system = Some(system);
+        self
+    }
+
+    /// A handle that exists already.
+    #[must_use]
+    pub fn control(mut self, control: Control) -> Self {
+        self.control = control;
+        self
+    }
+
+    /// The version that transcripts name.
+    #[must_use]
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.version = version.into();
+        self
+    }
+
+    /// The model is not told what the project's own files want it to know.
+    #[must_use]
+    pub fn without_memory(mut self) -> Self {
+        self.memory = false;
+        self
+    }
+
+    /// The agent.
+    pub fn build(self) -> Agent {
+        let context = self.scheduler.context();
+        let session = self
+            .session
+            .unwrap_or_else(|| Session::in_memory(self.scheduler.engine().session()));
+        let system = self
+            .system
+            .unwrap_or_else(|| SystemPrompt::new(Environment::look(&context, &self.settings.name)));
+        let system = system.blocks();
+        let pool = self.scheduler.engine().pool();
+        let tools: Vec<_> = pool
+            .offered(&context.activated)
+            .map(|tool| ToolDefinition::from(tool.spec()))
+            .collect();
+        let prefix = prefix(&system, &tools);
+        let loaded = session.loaded;
+        let transcript = Arc::new(Transcript::new(
+            session.store,
+            session.id,
+            self.version,
+            loaded.lines,
+            loaded.last,
+            loaded.files,
+        ));
+        let room = Room::of(&loaded.conversation);
+        let agent = Agent {
+            scheduler: self.scheduler,
+            model: self.model,
+            settings: self.settings,
+            limits: self.limits,
+            prices: self.prices,
+            control: self.control,
+            conversation: loaded.conversation,
+            transcript,
+            session: session.id,
+            origin: session.origin,
+            ledger: Ledger::default(),
+            room,
+            memory: self.memory,
+            has_begun: false,
+            is_behind: false,
+            offer: Offer {
+                system,
+                tools,
+                prefix,
+            },
+        };
+        agent.note_place();
+        for result in &loaded.made_up {
+            agent.transcript.answer(result, None);
+        }
+        agent
+    }
+}

@@ -1,0 +1,104 @@
+//! What can be done to an agent while it runs.
+
+use std::{
+    collections::VecDeque,
+    mem,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use haft_contract::{CancellationToken, Content, PermissionMode};
+use haft_models::Thinking;
+
+/// A handle on a running agent. Cheap to clone; every clone means the same agent.
+#[derive(Debug, Clone, Default)]
+pub struct Control {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Of the run that is under way.
+    run: Option<CancellationToken>,
+    said: VecDeque<Vec<Content>>,
+    changes: Changes,
+}
+
+/// What is to be different from the next request on.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    pub(crate) model: Option<String>,
+    pub(crate) mode: Option<PermissionMode>,
+    pub(crate) thinking: Option<Thinking>,
+}
+
+impl Control {
+    /// Interrupts the run that is under way: what the model has said so far stands, running calls are
+    /// told to stop, and every call is answered. Says whether there was a run.
+    pub fn interrupt(&self) -> bool {
+        let state = self.state();
+        if let Some(run) = &state.run {
+            run.cancel();
+        }
+        state.run.is_some()
+    }
+
+    /// Says something to the model between two rounds of the run that is under way; without one, with
+    /// the next.
+    pub fn steer(&self, content: Vec<Content>) {
+        self.state().said.push_back(content);
+    }
+
+    /// From the next request on, another model is asked.
+    pub fn set_model(&self, model: impl Into<String>) {
+        self.state().changes.model = Some(model.into());
+    }
+
+    /// From the next request on, this permission mode.
+    pub fn set_permission_mode(&self, mode: PermissionMode) {
+        self.state().changes.mode = Some(mode);
+    }
+
+    /// From the next request on, the model thinks like this.
+    pub fn set_thinking(&self, thinking: Thinking) {
+        self.state().changes.thinking = Some(thinking);
+    }
+
+    /// A run begins. It ends when the guard is dropped, also with the future that holds it.
+    pub(crate) fn begin(&self) -> Running {
+        let cancel = CancellationToken::new();
+        self.state().run = Some(cancel.clone());
+        Running {
+            cancel,
+            control: self.clone(),
+        }
+    }
+
+    pub(crate) fn take_changes(&self) -> Changes {
+        mem::take(&mut self.state().changes)
+    }
+
+    pub(crate) fn take_said(&self) -> Vec<Vec<Content>> {
+        self.state().said.drain(..).collect()
+    }
+
+    pub(crate) fn has_said(&self) -> bool {
+        !self.state().said.is_empty()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A run that is under way.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) cancel: CancellationToken,
+    control: Control,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.control.state().run = None;
+    }
+}

@@ -1,0 +1,85 @@
+//! Tokens and money.
+
+use std::collections::BTreeMap;
+
+use haft_models::{Prices, Usage};
+
+/// What was spent, by model.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Ledger {
+    models: BTreeMap<String, Spent>,
+}
+
+/// What one model was paid.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Spent {
+    /// Tokens.
+    pub usage: Usage,
+    /// USD; nothing where the price is not known.
+    pub cost: f64,
+}
+
+impl Ledger {
+    /// By model.
+    pub fn models(&self) -> impl Iterator<Item = (&str, &Spent)> {
+        self.models
+            .iter()
+            .map(|(name, spent)| (name.as_str(), spent))
+    }
+
+    /// All of it, in USD.
+    pub fn total_cost(&self) -> f64 {
+        self.models.values().map(|spent| spent.cost).sum()
+    }
+
+    pub(crate) fn add(&mut self, model: &str, usage: &Usage, prices: &Prices) {
+        let spent = self.models.entry(model.to_owned()).or_default();
+        spent.usage = sum(&spent.usage, usage);
+        spent.cost += prices.cost(model, usage).unwrap_or_default();
+    }
+}
+
+pub(crate) fn sum(a: &Usage, b: &Usage) -> Usage {
+    Usage {
+        input: a.input + b.input,
+        output: a.output + b.output,
+        cache_read: a.cache_read + b.cache_read,
+        cache_write: a.cache_write + b.cache_write,
+        cache_write_1h: a.cache_write_1h + b.cache_write_1h,
+        estimated: a.estimated || b.estimated,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use haft_models::Price;
+
+    use super::*;
+
+    #[test]
+    fn each_model_is_counted_by_itself_and_an_unknown_price_costs_nothing() {
+        let price = Price {
+            input: 1.0,
+            output: 2.0,
+            cache_read: 0.0,
+            cache_write: 0.0,
+            cache_write_1h: 0.0,
+        };
+        let prices = Prices::default().with("a", price);
+        let usage = Usage {
+            input: 1_000_000,
+            output: 500_000,
+            ..Usage::default()
+        };
+        let mut ledger = Ledger::default();
+        ledger.add("a", &usage, &prices);
+        ledger.add("a", &usage, &prices);
+        ledger.add("b", &usage, &prices);
+        assert_eq!(ledger.total_cost(), 4.0);
+        let spent: Vec<_> = ledger
+            .models()
+            .map(|(name, spent)| (name, spent.usage.input))
+            .collect();
+        assert_eq!(spent, [("a", 2_000_000), ("b", 1_000_000)]);
+    }
+}

@@ -1,0 +1,175 @@
+//! What is told while an agent runs.
+
+use std::{path::PathBuf, time::Duration};
+
+use haft_contract::{Content, PermissionMode, SessionId};
+use haft_models::{Block, Event, ModelError, Usage};
+use serde_json::Value;
+use uuid::Uuid;
+
+/// Hears what happens, in order.
+pub trait Sink: Send + Sync {
+    /// Something happened. Called from the loop: the model waits until this returns.
+    fn hear(&self, event: &AgentEvent);
+}
+
+impl<F: Fn(&AgentEvent) + Send + Sync> Sink for F {
+    fn hear(&self, event: &AgentEvent) {
+        self(event);
+    }
+}
+
+/// Something that happened.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum AgentEvent {
+    /// A run begins.
+    Began(Began),
+    /// A piece of a reply, as the model said it. [`Event::Discard`] takes back the blocks of this reply.
+    Model(Event),
+    /// A block of a reply is complete.
+    Said(Said),
+    /// A call is answered; in the order of the calls.
+    Answered(Answered),
+    /// Something was added in the user's name.
+    Added {
+        /// Its line in the transcript.
+        uuid: Uuid,
+        /// What it says.
+        content: Vec<Content>,
+        /// By whom.
+        by: Added,
+    },
+    /// The model could not answer, and the run ends for it.
+    Failed(ModelError),
+    /// The conversation is being summed up.
+    Compacting {
+        /// Why.
+        trigger: Trigger,
+    },
+    /// The conversation was summed up.
+    Compacted {
+        /// Why.
+        trigger: Trigger,
+        /// How long it was, in tokens.
+        pre_tokens: u64,
+        /// How long it is now, about.
+        post_tokens: u64,
+        /// How long it took.
+        duration: Duration,
+        /// Its line in the transcript.
+        uuid: Uuid,
+    },
+    /// Something a person should know.
+    Notice {
+        /// How much it matters.
+        level: Level,
+        /// What.
+        text: String,
+    },
+}
+
+/// What is known when a run begins.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Began {
+    /// The session.
+    pub session: SessionId,
+    /// Where relative paths start.
+    pub cwd: PathBuf,
+    /// The model that is asked.
+    pub model: String,
+    /// How much runs without asking.
+    pub mode: PermissionMode,
+    /// The tools there are, deferred ones included, in their order.
+    pub tools: Vec<String>,
+}
+
+/// A complete block of a reply.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Said {
+    /// Its line in the transcript.
+    pub uuid: Uuid,
+    /// The message it is part of.
+    pub message_id: String,
+    /// Who said it, as the provider names the model.
+    pub model: String,
+    /// What.
+    pub block: Block,
+    /// What the reply has cost so far.
+    pub usage: Usage,
+}
+
+/// The answer to a call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answered {
+    /// Its line in the transcript.
+    pub uuid: Uuid,
+    /// The provider's id of the call.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// What the model reads.
+    pub content: Vec<Content>,
+    /// What programs read.
+    pub structured: Option<Value>,
+    /// It failed, in whatever way.
+    pub is_error: bool,
+    /// It was not permitted.
+    pub denied: bool,
+    /// How long it took.
+    pub duration: Duration,
+}
+
+/// Who added something in the user's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Added {
+    /// The person, while the model was at work.
+    Steering,
+    /// A hook.
+    Hook,
+    /// A tool, beside its result.
+    Tool,
+    /// The loop: the model goes in circles.
+    Repeats,
+    /// The loop: the person interrupted it.
+    Interrupt,
+}
+
+/// Why a conversation is summed up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trigger {
+    /// A person asked for it.
+    Manual,
+    /// It came near the end of the model's window.
+    Auto,
+}
+
+impl Trigger {
+    /// Its name in messages and hooks.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Manual => "manual",
+            Self::Auto => "auto",
+        }
+    }
+}
+
+/// How much a notice matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Good to know.
+    Info,
+    /// Something is not as it should be.
+    Warning,
+}
+
+impl Level {
+    /// Its name in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+        }
+    }
+}

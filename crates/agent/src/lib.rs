@@ -1,0 +1,42 @@
+//! The loop between a model and its tools, and the sessions it keeps.
+//!
+//! An [`Agent`] is given a model and a scheduler; it knows no tool by name. [`Agent::run`] takes what a
+//! person says, asks the model, pushes each tool call to the scheduler the moment its block is complete,
+//! answers the model in the order of the calls, and so on until a reply has no call in it. What happens
+//! is told to a [`Sink`]; how it ended is [`Ended`], which has everything a result message needs.
+//!
+//! # Layout
+//! - [`agent`]: setting one up; `run`: the loop; `round`: one reply and the calls in it
+//! - [`control`]: interrupting, steering and changing it while it runs
+//! - [`event`], [`ended`]: what is told
+//! - `room`: making room in the model's window; `repeats`: noticing that it goes in circles
+//! - [`cost`]: tokens and money
+//! - [`prompt`]: what the model is told before anybody speaks
+//! - [`transcript`]: a session on disk: written ahead, repaired when read
+//!
+//! **Invariants.** Whatever is interrupted whenever, the conversation stays one that can be sent, and no
+//! call runs twice. A call stands in the transcript before its tool runs, its result as soon as it ends.
+
+#![warn(missing_docs)]
+
+pub mod agent;
+mod clock;
+pub mod control;
+pub mod cost;
+pub mod ended;
+pub mod event;
+mod hooking;
+pub mod prompt;
+mod repeats;
+mod room;
+mod round;
+mod run;
+pub mod transcript;
+
+pub use agent::{Agent, AgentBuilder, Limits, ModelSettings};
+pub use control::Control;
+pub use cost::{Ledger, Spent};
+pub use ended::{Denial, Ended, Reason, Subtype};
+pub use event::{Added, AgentEvent, Answered, Began, Level, Said, Sink, Trigger};
+pub use run::Prompt;
+pub use transcript::{Session, SessionError, Sessions};

@@ -1,0 +1,94 @@
+//! What the model is told before anybody speaks.
+//!
+//! Two parts: one that is the same for everybody, one about this session ([`Environment`]). Both are made
+//! once, so every request begins with the same bytes and the provider's cache holds. What the project
+//! wants the model to know ([`memory`]) goes into the first message, because it differs by project and
+//! may be long.
+
+mod environment;
+pub mod memory;
+
+use haft_models::SystemBlock;
+
+pub use environment::{Environment, branch};
+
+/// What everybody's model is told.
+const BASE: &str = include_str!("base.md");
+
+/// The system prompt of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SystemPrompt {
+    /// In place of our own words; empty for none at all.
+    pub base: Option<String>,
+    /// After everything else.
+    pub append: Option<String>,
+    /// Where the session runs; `None` leaves it out.
+    pub environment: Option<Environment>,
+}
+
+impl SystemPrompt {
+    /// Our own words, and where the session runs.
+    pub fn new(environment: Environment) -> Self {
+        Self {
+            base: None,
+            append: None,
+            environment: Some(environment),
+        }
+    }
+
+    /// Its parts, what is the same for everybody first.
+    pub fn blocks(&self) -> Vec<SystemBlock> {
+        let base = self.base.as_deref().unwrap_or(BASE);
+        let mut blocks = vec![SystemBlock::stable(base)];
+        if let Some(environment) = &self.environment {
+            blocks.push(SystemBlock::new(environment.to_string()));
+        }
+        if let Some(append) = &self.append {
+            blocks.push(SystemBlock::new(append));
+        }
+        blocks.retain(|block| !block.text.trim().is_empty());
+        blocks
+    }
+}
+
+/// Text that is not the user's own, marked as such.
+pub(crate) fn reminder(text: &str) -> String {
+    format!("<system-reminder>\n{}\n</system-reminder>", text.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment() -> Environment {
+        Environment {
+            cwd: "/work/project".into(),
+            directories: vec!["/work/other".into()],
+            branch: Some("main".to_owned()),
+            is_repository: true,
+            system: "linux x86_64".to_owned(),
+            date: "2026-01-31".to_owned(),
+            model: "some-model".to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_the_model_is_told() {
+        let blocks = SystemPrompt::new(environment()).blocks();
+        let texts: Vec<String> = blocks
+            .iter()
+            .map(|block| format!("[stable: {}]\n{}", block.stable, block.text))
+            .collect();
+        insta::assert_snapshot!(texts.join("\n"));
+    }
+
+    #[test]
+    fn an_empty_base_is_no_base() {
+        let prompt = SystemPrompt {
+            base: Some(String::new()),
+            append: Some("Be brief.".to_owned()),
+            environment: None,
+        };
+        assert_eq!(prompt.blocks(), [SystemBlock::new("Be brief.")]);
+    }
+}

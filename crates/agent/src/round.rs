@@ -1,0 +1,339 @@
+//! One reply, and the calls in it.
+//!
+//! Each call is pushed to the scheduler the moment its block is complete, and runs while the model goes on
+//! talking. Its block is in the transcript before that. When the reply is over, the answers are taken in
+//! the order of the calls.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures_util::StreamExt;
+use haft_contract::{CancellationToken, Content, ToolUse};
+use haft_engine::{Finished, Scheduler, Turn, pipeline::INTERRUPTED};
+use haft_models::{
+    Assembler, Block, ErrorKind, Event, Model, ModelError, Reply, Request, ToolResult,
+};
+use serde_json::Value;
+
+use crate::{AgentEvent, Answered, Said, Sink, clock, transcript::Transcript};
+
+/// What a round needs.
+pub(crate) struct Round<'a> {
+    pub(crate) model: &'a dyn Model,
+    pub(crate) transcript: &'a Arc<Transcript>,
+    pub(crate) sink: &'a dyn Sink,
+    pub(crate) cancel: &'a CancellationToken,
+}
+
+/// A reply, with every call in it answered.
+pub(crate) struct Done {
+    /// What was said; nothing where the reply is void.
+    pub(crate) reply: Reply,
+    pub(crate) answers: Vec<Answer>,
+    pub(crate) end: End,
+    /// Spent waiting for the model.
+    pub(crate) api: Duration,
+    pub(crate) first_token: Option<Duration>,
+    /// Messages whose images the provider does not take.
+    pub(crate) refused_images: Vec<(Vec<usize>, String)>,
+}
+
+/// How a round ended.
+pub(crate) enum End {
+    Complete,
+    Interrupted,
+    /// The model failed. What is in the reply stands all the same: calls of it have run.
+    Failed(ModelError),
+}
+
+/// The answer to one call.
+pub(crate) struct Answer {
+    pub(crate) name: String,
+    pub(crate) input: Value,
+    pub(crate) result: ToolResult,
+    pub(crate) denied: bool,
+    /// What a tool wants said beside its result.
+    pub(crate) messages: Vec<Content>,
+    pub(crate) notices: Vec<String>,
+    /// A hook wants everything to stop.
+    pub(crate) stop: Option<String>,
+}
+
+/// The reply so far.
+struct Listening<'a> {
+    round: &'a Round<'a>,
+    asked: String,
+    assembler: Assembler,
+    message_id: String,
+    model: String,
+    usage: haft_models::Usage,
+    /// Blocks that were told of, by index.
+    told: HashSet<usize>,
+    /// Blocks that are not in the transcript: until a call is complete, all of it may yet be void.
+    unwritten: Vec<Said>,
+    pushed: HashSet<String>,
+    refused_images: Vec<(Vec<usize>, String)>,
+}
+
+impl Round<'_> {
+    /// Asks, and answers the calls.
+    pub(crate) async fn run(&self, scheduler: &mut Scheduler, request: Request) -> Done {
+        let mut turn = scheduler.turn().await;
+        turn.witnessed_by(Arc::clone(self.transcript) as _);
+        let started = Instant::now();
+        let mut first_token = None;
+        let mut listening = Listening {
+            round: self,
+            assembler: Assembler::new(&*request.model),
+            message_id: format!("msg_{}", clock::random_id().simple()),
+            model: request.model.clone(),
+            asked: request.model.clone(),
+            usage: haft_models::Usage::default(),
+            told: HashSet::new(),
+            unwritten: Vec::new(),
+            pushed: HashSet::new(),
+            refused_images: Vec::new(),
+        };
+        let mut stream = self.model.stream(request, self.cancel.child_token());
+        let end = loop {
+            let next = tokio::select! {
+                biased;
+                () = self.cancel.cancelled() => break End::Interrupted,
+                next = stream.next() => next,
+            };
+            match next {
+                None => break End::Complete,
+                Some(Err(error)) if error.kind == ErrorKind::Cancelled => break End::Interrupted,
+                Some(Err(error)) => break End::Failed(error),
+                Some(Ok(event)) => {
+                    if matches!(event, Event::BlockStart { .. }) {
+                        first_token.get_or_insert_with(|| started.elapsed());
+                    }
+                    listening.hear(event, &mut turn);
+                }
+            }
+        };
+        // Ends the request, if it is still under way.
+        drop(stream);
+        let api = started.elapsed();
+        let refused_images = std::mem::take(&mut listening.refused_images);
+        let (reply, answers, end) = listening.answer(turn, end).await;
+        Done {
+            reply,
+            answers,
+            end,
+            api,
+            first_token,
+            refused_images,
+        }
+    }
+}
+
+impl Listening<'_> {
+    fn hear(&mut self, event: Event, turn: &mut Turn<'_>) {
+        self.round.sink.hear(&AgentEvent::Model(event.clone()));
+        match &event {
+            Event::Start { id, model } => {
+                if let Some(id) = id {
+                    self.message_id.clone_from(id);
+                }
+                if let Some(model) = model {
+                    self.model.clone_from(model);
+                }
+            }
+            Event::BlockStart { index, .. } => {
+                self.told.remove(index);
+            }
+            Event::Usage { usage } => self.usage = *usage,
+            Event::Discard => {
+                self.told.clear();
+                self.unwritten.clear();
+            }
+            Event::Fallback { to, .. } => {
+                self.asked.clone_from(to);
+                self.model.clone_from(to);
+            }
+            Event::ImagesDropped { messages, error } => {
+                let note = format!("[image left out: {}]", error.message);
+                self.refused_images.push((messages.clone(), note));
+            }
+            _ => {}
+        }
+        let call = self.assembler.push(&event);
+        if let Event::BlockStop { index } = event
+            && let Some(block) = self.assembler.block(index)
+            && self.told.insert(index)
+        {
+            self.tell(block);
+        }
+        if let Some(call) = call {
+            // From here on the reply cannot become void.
+            self.write(None);
+            if let Ok(input) = call.input {
+                self.push(call.id, call.name, input, turn);
+            }
+        }
+    }
+
+    fn tell(&mut self, block: Block) {
+        let said = Said {
+            uuid: clock::random_id(),
+            message_id: self.message_id.clone(),
+            model: self.model.clone(),
+            block,
+            usage: self.usage,
+        };
+        self.round.sink.hear(&AgentEvent::Said(said.clone()));
+        self.unwritten.push(said);
+    }
+
+    fn write(&mut self, stop: Option<&haft_models::StopReason>) {
+        for said in self.unwritten.drain(..) {
+            self.round
+                .transcript
+                .said(&said, &self.asked, stop, &self.usage);
+        }
+    }
+
+    fn push(&mut self, id: String, name: String, input: Value, turn: &mut Turn<'_>) {
+        if self.pushed.insert(id.clone()) {
+            turn.push(ToolUse { id, name, input });
+        }
+    }
+
+    /// Answers every call of the reply.
+    async fn answer(mut self, mut turn: Turn<'_>, mut end: End) -> (Reply, Vec<Answer>, End) {
+        let assembler = std::mem::replace(&mut self.assembler, Assembler::new(""));
+        let mut reply = assembler.finish();
+        reply.id = Some(self.message_id.clone());
+        reply.model = Some(self.model.clone());
+        let is_void = match end {
+            End::Complete => false,
+            // Providers take no message of thinking alone.
+            End::Interrupted => reply.message.content.iter().all(Block::is_thinking),
+            End::Failed(_) => self.pushed.is_empty(),
+        };
+        if is_void {
+            reply.message.content.clear();
+            reply.calls.clear();
+            return (reply, Vec::new(), end);
+        }
+        let stop = reply.stop.clone();
+        self.write(stop.as_ref());
+        let turn_cancel = turn.cancel_token();
+        match end {
+            End::Interrupted => turn_cancel.cancel(),
+            // A call that was held back, and no word after it.
+            End::Complete | End::Failed(_) => {
+                for call in &reply.calls {
+                    if let Ok(input) = &call.input {
+                        self.push(call.id.clone(), call.name.clone(), input.clone(), &mut turn);
+                    }
+                }
+            }
+        }
+        let mut answers = Vec::new();
+        let mut finished: HashMap<String, Finished> = HashMap::new();
+        for call in &reply.calls {
+            let input = call.input.clone();
+            if !self.pushed.contains(&call.id) {
+                let text = match &input {
+                    Err(bad) => bad.to_string(),
+                    Ok(_) => INTERRUPTED.to_owned(),
+                };
+                let result = ToolResult::error(&call.id, text);
+                let input = input.unwrap_or_default();
+                answers.push(self.unrun(&call.name, input, result));
+                continue;
+            }
+            // Blocks may end in another order than they began in, and so the calls were pushed.
+            while !finished.contains_key(&call.id) {
+                let next = tokio::select! {
+                    biased;
+                    next = turn.next() => next,
+                    () = self.round.cancel.cancelled(), if !matches!(end, End::Interrupted) => {
+                        end = End::Interrupted;
+                        turn_cancel.cancel();
+                        continue;
+                    }
+                };
+                let Some(next) = next else { break };
+                finished.insert(next.id.clone(), next);
+            }
+            let input = input.unwrap_or_default();
+            answers.push(match finished.remove(&call.id) {
+                Some(finished) => self.ran(input, finished),
+                None => {
+                    let text = "The engine lost this call: whether it ran is not known.";
+                    let result = ToolResult::error(&call.id, text);
+                    self.unrun(&call.name, input, result)
+                }
+            });
+        }
+        (reply, answers, end)
+    }
+
+    fn ran(&self, input: Value, finished: Finished) -> Answer {
+        let result = crate::transcript::result_of(&finished);
+        let uuid = self
+            .round
+            .transcript
+            .answer(&result, finished.structured.as_ref());
+        let Finished {
+            name,
+            structured,
+            messages,
+            metadata,
+            ..
+        } = finished;
+        self.round.sink.hear(&AgentEvent::Answered(Answered {
+            uuid,
+            id: result.tool_use_id.clone(),
+            name: name.clone(),
+            content: result.content.clone(),
+            structured,
+            is_error: result.is_error,
+            denied: metadata.denied,
+            duration: metadata.duration,
+        }));
+        Answer {
+            name,
+            input,
+            result,
+            denied: metadata.denied,
+            messages: messages
+                .into_iter()
+                .flat_map(|message| message.content)
+                .collect(),
+            notices: metadata.notices,
+            stop: metadata.stop,
+        }
+    }
+
+    /// The answer to a call that never reached the scheduler.
+    fn unrun(&self, name: &str, input: Value, result: ToolResult) -> Answer {
+        let uuid = self.round.transcript.answer(&result, None);
+        self.round.sink.hear(&AgentEvent::Answered(Answered {
+            uuid,
+            id: result.tool_use_id.clone(),
+            name: name.to_owned(),
+            content: result.content.clone(),
+            structured: None,
+            is_error: true,
+            denied: false,
+            duration: Duration::ZERO,
+        }));
+        Answer {
+            name: name.to_owned(),
+            input,
+            result,
+            denied: false,
+            messages: Vec::new(),
+            notices: Vec::new(),
+            stop: None,
+        }
+    }
+}

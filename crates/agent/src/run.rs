@@ -1,0 +1,548 @@
+//! The loop.
+
+use std::time::{Duration, Instant};
+
+use haft_contract::Content;
+use haft_engine::pipeline::INTERRUPTED as INTERRUPTED_TOOLS;
+use haft_models::{ConversationError, ErrorKind, ModelError, StopReason, Usage};
+use uuid::Uuid;
+
+use crate::{
+    Added, Agent, AgentEvent, Began, Denial, Ended, Level, Reason, Sink, Subtype, Trigger, clock,
+    cost,
+    hooking::Told,
+    prompt::{branch, memory, reminder},
+    repeats::Repeats,
+    room::text_of,
+    round::{Answer, Done, End, Round},
+    transcript::{Kind, load::load},
+};
+
+/// The marker that session readers look for where a person interrupted the model.
+const INTERRUPTED: &str = "[Request interrupted by user]";
+
+/// Stop hooks may send the model on so many times in a row.
+const MOST_STOP_BLOCKS: u32 = 8;
+
+/// A provider may pause a reply so many times in a row.
+const MOST_PAUSES: u32 = 16;
+
+/// What a person says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prompt {
+    /// The words, and what goes with them.
+    pub content: Vec<Content>,
+    /// The id of the message, where it has one.
+    pub uuid: Option<Uuid>,
+}
+
+impl From<&str> for Prompt {
+    fn from(text: &str) -> Self {
+        vec![Content::text(text)].into()
+    }
+}
+
+impl From<String> for Prompt {
+    fn from(text: String) -> Self {
+        vec![Content::text(text)].into()
+    }
+}
+
+impl From<Vec<Content>> for Prompt {
+    fn from(content: Vec<Content>) -> Self {
+        Self {
+            content,
+            uuid: None,
+        }
+    }
+}
+
+/// What a run has come to so far.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) api: Duration,
+    /// Summing up failed or was refused: not tried again in this run.
+    pub(crate) compaction_refused: bool,
+    first_token: Option<Duration>,
+    usage: Usage,
+    turns: u32,
+    denials: Vec<Denial>,
+    stop: Option<StopReason>,
+}
+
+/// Why the loop is left.
+struct Left {
+    subtype: Subtype,
+    reason: Reason,
+    text: String,
+    api_error: Option<ModelError>,
+    errors: Vec<String>,
+}
+
+impl Left {
+    fn well(reason: Reason, text: impl Into<String>) -> Self {
+        Self {
+            subtype: Subtype::Success,
+            reason,
+            text: text.into(),
+            api_error: None,
+            errors: Vec::new(),
+        }
+    }
+
+    fn badly(subtype: Subtype, reason: Reason, error: impl Into<String>) -> Self {
+        Self {
+            subtype,
+            errors: vec![error.into()],
+            ..Self::well(reason, "")
+        }
+    }
+}
+
+/// What one run remembers from round to round.
+struct Course {
+    /// What the person said, for a summary.
+    last: Vec<Content>,
+    repeats: Repeats,
+    tool_rounds: u32,
+    stop_blocks: u32,
+    pauses: u32,
+    /// The conversation was summed up because the provider would not take it.
+    shortened: bool,
+}
+
+impl Agent {
+    /// Says something to the model, and lets it work until it is done or something ends it.
+    ///
+    /// To end it early, use [`Control::interrupt`](crate::Control::interrupt). A future that is dropped
+    /// in the middle also stops everything; the next run then begins by reading the transcript.
+    pub async fn run(&mut self, prompt: impl Into<Prompt> + Send, sink: &dyn Sink) -> Ended {
+        let prompt = prompt.into();
+        let running = self.control.begin();
+        let to = Told {
+            sink,
+            cancel: &running.cancel,
+        };
+        let started = Instant::now();
+        let mut tally = Tally::default();
+        self.catch_up(to).await;
+        self.is_behind = true;
+        let left = self.go(prompt, to, &mut tally).await;
+        self.is_behind = false;
+        self.tell_trouble(to);
+        Ended {
+            subtype: left.subtype,
+            text: left.text,
+            stop_reason: tally.stop,
+            reason: left.reason,
+            num_turns: tally.turns,
+            usage: tally.usage,
+            ledger: self.ledger.clone(),
+            permission_denials: tally.denials,
+            api_error: left.api_error,
+            errors: left.errors,
+            duration: started.elapsed(),
+            duration_api: tally.api,
+            first_token: tally.first_token,
+        }
+    }
+
+    async fn go(&mut self, prompt: Prompt, to: Told<'_>, tally: &mut Tally) -> Left {
+        self.take_changes();
+        self.note_place();
+        let began = !std::mem::replace(&mut self.has_begun, true);
+        let at_start = match began {
+            true => self.hook_start(self.origin.name(), to).await.context,
+            false => Vec::new(),
+        };
+        to.sink.hear(&AgentEvent::Began(self.began()));
+        let words: Vec<&str> = prompt.content.iter().filter_map(Content::as_text).collect();
+        let word = self.hook_prompt(&words.join("\n"), to).await;
+        if let Some(why) = word.block.or(word.stop) {
+            to.notice(Level::Warning, why.clone());
+            return Left::well(Reason::HookStopped, why);
+        }
+        self.open(at_start);
+        self.add(prompt.content.clone(), Kind::Prompt, prompt.uuid);
+        self.add_context(word.context, to);
+        let mut course = Course {
+            last: prompt.content,
+            repeats: Repeats::default(),
+            tool_rounds: 0,
+            stop_blocks: 0,
+            pauses: 0,
+            shortened: false,
+        };
+        loop {
+            if let Some(left) = self.step(&mut course, to, tally).await {
+                return left;
+            }
+        }
+    }
+
+    /// One request, and what follows from it. `Some`: the loop is over.
+    async fn step(&mut self, course: &mut Course, to: Told<'_>, tally: &mut Tally) -> Option<Left> {
+        self.take_changes();
+        for content in self.control.take_said() {
+            course.last.extend(content.iter().cloned());
+            self.add_told(content, Kind::Prompt, Added::Steering, to);
+        }
+        self.tell_trouble(to);
+        self.make_room(&course.last, to, tally).await;
+        if to.cancel.is_cancelled() {
+            return Some(self.interrupted(false, to));
+        }
+        let request = self.request();
+        let round = Round {
+            model: &*self.model,
+            transcript: &self.transcript,
+            sink: to.sink,
+            cancel: to.cancel,
+        };
+        let done = round.run(&mut self.scheduler, request).await;
+        self.note_place();
+        let Taken {
+            end,
+            answers,
+            text,
+            stop,
+        } = match self.take(done, tally, to) {
+            Ok(taken) => taken,
+            Err(error) => {
+                let what = format!("the reply could not be taken into the conversation: {error}");
+                let (subtype, reason) = (Subtype::DuringExecution, Reason::EngineFault);
+                return Some(Left::badly(subtype, reason, what));
+            }
+        };
+        match end {
+            End::Interrupted => return Some(self.interrupted(!answers.is_empty(), to)),
+            End::Failed(error) => return self.failed(error, course, to, tally).await,
+            End::Complete => {}
+        }
+        if answers.is_empty() {
+            return self.said_everything(text, stop, course, to, tally).await;
+        }
+        course.stop_blocks = 0;
+        course.pauses = 0;
+        course.tool_rounds += 1;
+        self.after_tools(&answers, course, to, tally).await
+    }
+
+    /// Takes a reply and its answers into the conversation.
+    fn take(
+        &mut self,
+        done: Done,
+        tally: &mut Tally,
+        to: Told<'_>,
+    ) -> Result<Taken, ConversationError> {
+        let Done {
+            reply,
+            answers,
+            end,
+            api,
+            first_token,
+            refused_images,
+        } = done;
+        tally.api += api;
+        tally.first_token = tally.first_token.or(first_token);
+        for (messages, note) in refused_images {
+            self.conversation.drop_images(&messages, &note);
+        }
+        let spent = reply.usage != Usage::default();
+        if spent || matches!(end, End::Complete) || !reply.message.content.is_empty() {
+            let name = reply
+                .message
+                .model
+                .as_deref()
+                .unwrap_or(&self.settings.name);
+            self.ledger.add(name, &reply.usage, &self.prices);
+            tally.usage = cost::sum(&tally.usage, &reply.usage);
+            tally.turns += 1;
+            tally.stop.clone_from(&reply.stop);
+        }
+        let text = text_of(&reply.message.content);
+        let stop = reply.stop.clone();
+        let results: Vec<_> = answers.iter().map(|answer| answer.result.clone()).collect();
+        self.room.replied(&reply, &results);
+        self.conversation.assistant(reply.message, results)?;
+        for answer in &answers {
+            if answer.denied {
+                tally.denials.push(Denial {
+                    tool_name: answer.name.clone(),
+                    tool_use_id: answer.result.tool_use_id.clone(),
+                    tool_input: answer.input.clone(),
+                });
+            }
+            for notice in &answer.notices {
+                to.notice(Level::Info, notice.clone());
+            }
+            if !answer.messages.is_empty() {
+                self.add_told(answer.messages.clone(), Kind::Meta, Added::Tool, to);
+            }
+        }
+        Ok(Taken {
+            end,
+            answers,
+            text,
+            stop,
+        })
+    }
+
+    /// The tools of a reply have run: is there to be another request?
+    async fn after_tools(
+        &mut self,
+        answers: &[Answer],
+        course: &mut Course,
+        to: Told<'_>,
+        tally: &mut Tally,
+    ) -> Option<Left> {
+        if let Some(why) = answers.iter().find_map(|answer| answer.stop.clone()) {
+            to.notice(Level::Info, why);
+            return Some(Left::well(Reason::HookStopped, ""));
+        }
+        let word = self.hook_batch(answers, to).await;
+        self.add_context(word.context, to);
+        if let Some(why) = word.block.or(word.stop) {
+            self.add_context(vec![why.clone()], to);
+            to.notice(Level::Info, why);
+            return Some(Left::well(Reason::HookStopped, ""));
+        }
+        let calls = answers.iter().map(|answer| {
+            (
+                answer.name.as_str(),
+                &answer.input,
+                answer.result.content.as_slice(),
+            )
+        });
+        let rounds = course.repeats.note(calls);
+        if rounds >= self.limits.stop_after_repeats {
+            let times = rounds + 1;
+            let what = format!(
+                "Stopped: the model made the same calls with the same results {times} times"
+            );
+            return Some(Left::badly(
+                Subtype::DuringExecution,
+                Reason::RepeatedCalls,
+                what,
+            ));
+        }
+        if rounds == self.limits.warn_after_repeats {
+            let text = format!(
+                "You have made the same calls {} times, and the results are always the same. Another \
+                 try will change nothing. Do something else, or say what you are missing.",
+                rounds + 1
+            );
+            let content = vec![Content::text(reminder(&text))];
+            self.add_told(content, Kind::Meta, Added::Repeats, to);
+        }
+        if let Some(most) = self
+            .limits
+            .max_turns
+            .filter(|most| course.tool_rounds >= *most)
+        {
+            tally.turns += 1;
+            let what = format!("Reached maximum number of turns ({most})");
+            return Some(Left::badly(Subtype::MaxTurns, Reason::MaxTurns, what));
+        }
+        self.over_budget()
+    }
+
+    fn over_budget(&self) -> Option<Left> {
+        let most = self.limits.max_budget_usd?;
+        let spent = self.ledger.total_cost();
+        (spent >= most).then(|| {
+            let what = format!("Reached maximum budget (${most}): ${spent:.4} spent");
+            Left::badly(Subtype::MaxBudget, Reason::BudgetExhausted, what)
+        })
+    }
+
+    /// A reply without a call: is it the last?
+    async fn said_everything(
+        &mut self,
+        text: String,
+        stop: Option<StopReason>,
+        course: &mut Course,
+        to: Told<'_>,
+        tally: &mut Tally,
+    ) -> Option<Left> {
+        if stop == Some(StopReason::PauseTurn) && course.pauses < MOST_PAUSES {
+            course.pauses += 1;
+            return self.over_budget();
+        }
+        if stop == Some(StopReason::ContextWindow) && !course.shortened {
+            course.shortened = true;
+            let done = self
+                .sum_up(Trigger::Auto, "", &course.last, to, tally)
+                .await;
+            if matches!(done, Ok(true)) {
+                return None;
+            }
+        }
+        if self.control.has_said() {
+            return self.over_budget();
+        }
+        let again = course.stop_blocks > 0;
+        let word = self.hook_stop(&text, again, to).await;
+        if word.stop.is_some() || to.cancel.is_cancelled() {
+            return Some(Left::well(Reason::Completed, text));
+        }
+        let feedback: Vec<String> = word.block.into_iter().chain(word.context).collect();
+        if feedback.is_empty() || course.stop_blocks == MOST_STOP_BLOCKS {
+            return Some(Left::well(Reason::Completed, text));
+        }
+        course.stop_blocks += 1;
+        self.add_context(feedback, to);
+        self.over_budget()
+    }
+
+    /// The model could not answer.
+    async fn failed(
+        &mut self,
+        error: ModelError,
+        course: &mut Course,
+        to: Told<'_>,
+        tally: &mut Tally,
+    ) -> Option<Left> {
+        let is_too_long = error.kind == ErrorKind::ContextTooLong;
+        if is_too_long && !course.shortened {
+            course.shortened = true;
+            match self
+                .sum_up(Trigger::Auto, "", &course.last, to, tally)
+                .await
+            {
+                Ok(true) => return None,
+                Ok(false) => {}
+                Err(error) => to.notice(Level::Warning, error.to_string()),
+            }
+            if to.cancel.is_cancelled() {
+                return Some(self.interrupted(false, to));
+            }
+        }
+        let reason = if is_too_long {
+            Reason::PromptTooLong
+        } else {
+            Reason::ApiError
+        };
+        to.sink.hear(&AgentEvent::Failed(error.clone()));
+        Some(Left {
+            api_error: Some(error.clone()),
+            errors: vec![error.to_string()],
+            ..Left::well(reason, format!("API Error: {error}"))
+        })
+    }
+
+    fn interrupted(&mut self, tools: bool, to: Told<'_>) -> Left {
+        let (reason, marker) = match tools {
+            true => (Reason::AbortedTools, INTERRUPTED_TOOLS),
+            false => (Reason::AbortedStreaming, INTERRUPTED),
+        };
+        self.add_told(
+            vec![Content::text(marker)],
+            Kind::Prompt,
+            Added::Interrupt,
+            to,
+        );
+        Left::badly(Subtype::DuringExecution, reason, marker)
+    }
+
+    /// Puts what the project and hooks want known before the first words.
+    fn open(&mut self, at_start: Vec<String>) {
+        let is_new = self.conversation.messages().len() == 0;
+        let cwd = self.scheduler.context().cwd;
+        let memory = (self.memory && is_new)
+            .then(|| memory::read(&cwd))
+            .flatten();
+        let texts = memory.into_iter().chain(at_start);
+        let content: Vec<_> = texts.map(|text| Content::text(reminder(&text))).collect();
+        if !content.is_empty() {
+            self.add(content, Kind::Meta, None);
+        }
+    }
+
+    /// Adds something in the user's name.
+    pub(crate) fn add(&mut self, content: Vec<Content>, kind: Kind, uuid: Option<Uuid>) -> Uuid {
+        let uuid = uuid.unwrap_or_else(clock::random_id);
+        self.transcript.user(uuid, &content, kind);
+        self.room.added(&content);
+        self.conversation.user(content);
+        uuid
+    }
+
+    fn add_told(&mut self, content: Vec<Content>, kind: Kind, by: Added, to: Told<'_>) {
+        let uuid = self.add(content.clone(), kind, None);
+        to.sink.hear(&AgentEvent::Added { uuid, content, by });
+    }
+
+    fn add_context(&mut self, texts: Vec<String>, to: Told<'_>) {
+        if texts.is_empty() {
+            return;
+        }
+        let content = texts
+            .iter()
+            .map(|text| Content::text(reminder(text)))
+            .collect();
+        self.add_told(content, Kind::Meta, Added::Hook, to);
+    }
+
+    /// After a run that was dropped in the middle: waits for what it left running, then takes from the
+    /// transcript what was done.
+    async fn catch_up(&mut self, to: Told<'_>) {
+        if !self.is_behind {
+            return;
+        }
+        drop(self.scheduler.turn().await);
+        let lines = match self.transcript.store().read(0) {
+            Ok(lines) => lines,
+            Err(error) => {
+                to.notice(
+                    Level::Warning,
+                    format!("the transcript cannot be read: {error}"),
+                );
+                return;
+            }
+        };
+        if let Some(loaded) = load(&lines, None) {
+            self.transcript.set_last(loaded.last);
+            for result in &loaded.made_up {
+                self.transcript.answer(result, None);
+            }
+            self.conversation = loaded.conversation;
+            self.room = crate::room::Room::of(&self.conversation);
+        }
+    }
+
+    fn began(&self) -> Began {
+        let context = self.scheduler.context();
+        let pool = self.scheduler.engine().pool();
+        Began {
+            session: self.session,
+            cwd: context.cwd.to_path_buf(),
+            model: self.settings.name.clone(),
+            mode: context.mode,
+            tools: pool.iter().map(|tool| tool.spec().name.clone()).collect(),
+        }
+    }
+
+    pub(crate) fn note_place(&self) {
+        let cwd = self.scheduler.context().cwd;
+        self.transcript.set_place(&cwd, branch(&cwd));
+    }
+
+    /// A transcript that cannot be written ends nothing, but the person must know.
+    fn tell_trouble(&self, to: Told<'_>) {
+        if let Some(trouble) = self.transcript.trouble() {
+            to.notice(
+                Level::Warning,
+                format!("this session is not written down: {trouble}"),
+            );
+        }
+    }
+}
+
+/// A reply that is in the conversation.
+struct Taken {
+    end: End,
+    answers: Vec<Answer>,
+    text: String,
+    stop: Option<StopReason>,
+}

@@ -1,0 +1,189 @@
+//! The lines of a transcript, as they are written.
+
+use std::path::Path;
+
+use haft_contract::{CallId, Content, Repeat, SessionId};
+use haft_models::{Block, StopReason, Usage};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::Files;
+use crate::{Said, Trigger, clock};
+
+/// The type of the line that is written before a tool runs.
+pub(super) const STARTED: &str = "haft-started";
+
+/// What a message of the user's is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Said by a person.
+    Prompt,
+    /// Said by a program in their name.
+    Meta,
+    /// What the conversation came to so far.
+    Summary,
+}
+
+/// What all lines of a session tell.
+#[derive(Debug, Clone)]
+pub(super) struct Facts {
+    pub(super) session: SessionId,
+    pub(super) cwd: String,
+    pub(super) branch: Option<String>,
+    pub(super) version: String,
+}
+
+impl Facts {
+    /// A line in the chain of messages.
+    pub(super) fn message(
+        &self,
+        kind: &str,
+        uuid: Uuid,
+        parent: Option<Uuid>,
+        more: Map<String, Value>,
+    ) -> Value {
+        let mut line = Map::new();
+        let mut put = |name: &str, value: Value| line.insert(name.to_owned(), value);
+        put("parentUuid", json!(parent));
+        put("isSidechain", false.into());
+        put("cwd", self.cwd.as_str().into());
+        put("sessionId", self.session.to_string().into());
+        put("version", self.version.as_str().into());
+        if let Some(branch) = &self.branch {
+            put("gitBranch", branch.as_str().into());
+        }
+        put("type", kind.into());
+        for (name, value) in more {
+            put(&name, value);
+        }
+        put("uuid", json!(uuid));
+        put("timestamp", clock::timestamp().into());
+        Value::Object(line)
+    }
+
+    /// A call whose tool is about to run. No message: it stands outside the chain.
+    pub(super) fn started(
+        &self,
+        call: CallId,
+        tool_use_id: &str,
+        name: &str,
+        repeat: Repeat,
+        files: &Files,
+    ) -> Value {
+        json!({
+            "type": STARTED,
+            "sessionId": self.session,
+            "timestamp": clock::timestamp(),
+            "callId": call,
+            "toolUseId": tool_use_id,
+            "toolName": name,
+            "repeat": repeat_name(repeat),
+            "files": files,
+        })
+    }
+}
+
+pub(super) fn repeat_name(repeat: Repeat) -> &'static str {
+    match repeat {
+        Repeat::Harmless => "harmless",
+        Repeat::Checkable => "checkable",
+        Repeat::Never => "never",
+    }
+}
+
+/// What else a line of the user's tells.
+pub(super) fn user(content: &[Content], kind: Kind) -> Map<String, Value> {
+    let content = match content {
+        [Content::Text { text }] => json!(text),
+        blocks => json!(blocks),
+    };
+    let mut more = Map::new();
+    more.insert(
+        "message".to_owned(),
+        json!({"role": "user", "content": content}),
+    );
+    match kind {
+        Kind::Prompt => {}
+        Kind::Meta => {
+            more.insert("isMeta".to_owned(), true.into());
+        }
+        Kind::Summary => {
+            more.insert("isCompactSummary".to_owned(), true.into());
+        }
+    }
+    more
+}
+
+/// What else a line with a block of a reply tells.
+pub(super) fn assistant(
+    said: &Said,
+    asked: &str,
+    stop: Option<&StopReason>,
+    usage: &Usage,
+) -> Map<String, Value> {
+    let message = json!({
+        "id": said.message_id,
+        "type": "message",
+        "role": "assistant",
+        "model": asked,
+        "content": [said.block],
+        "stop_reason": stop,
+        "stop_sequence": null,
+        "usage": {
+            "input_tokens": usage.input,
+            "output_tokens": usage.output,
+            "cache_creation_input_tokens": usage.cache_write,
+            "cache_read_input_tokens": usage.cache_read,
+        },
+    });
+    Map::from_iter([("message".to_owned(), message)])
+}
+
+/// What else the line with the answer to a call tells.
+pub(super) fn answer(
+    result: &haft_models::ToolResult,
+    structured: Option<&Value>,
+) -> Map<String, Value> {
+    let block = Block::ToolResult(result.clone());
+    let mut more = Map::new();
+    more.insert(
+        "message".to_owned(),
+        json!({"role": "user", "content": [block]}),
+    );
+    let structured = match structured {
+        Some(structured) => structured.clone(),
+        None => {
+            let texts: Vec<&str> = result.content.iter().filter_map(Content::as_text).collect();
+            let text = texts.join("\n");
+            json!(if result.is_error {
+                format!("Error: {text}")
+            } else {
+                text
+            })
+        }
+    };
+    more.insert("toolUseResult".to_owned(), structured);
+    more
+}
+
+/// What else the line tells where a summary takes the place of what came before.
+pub(super) fn boundary(
+    trigger: Trigger,
+    pre_tokens: u64,
+    before: Option<Uuid>,
+) -> Map<String, Value> {
+    Map::from_iter([
+        ("subtype".to_owned(), "compact_boundary".into()),
+        ("content".to_owned(), "Conversation compacted".into()),
+        ("logicalParentUuid".to_owned(), json!(before)),
+        (
+            "compactMetadata".to_owned(),
+            json!({"trigger": trigger.name(), "preTokens": pre_tokens}),
+        ),
+    ])
+}
+
+/// A path as transcripts write it.
+pub(super) fn written(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}

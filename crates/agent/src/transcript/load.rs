@@ -1,0 +1,293 @@
+//! From lines to a conversation, whatever state they are in.
+//!
+//! Messages form a chain by `parentUuid`; a chain that was left (a prompt said anew, a summary) does not
+//! count. A reply stands in several lines of one message id, and results may stand between them; both
+//! are put together again. Lines that cannot be read are left out, and said so.
+
+use std::collections::{HashMap, HashSet};
+
+use haft_contract::Role;
+use haft_models::{Block, Conversation, Message, ToolResult};
+use serde::Deserialize;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{Files, line::STARTED};
+
+/// What a session's lines say.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    /// What was said.
+    pub conversation: Conversation,
+    /// What was not as it should be, and what was done about it; for people.
+    pub repairs: Vec<String>,
+    /// Results that were made up for the calls of the last reply: they are to be written down.
+    pub made_up: Vec<ToolResult>,
+    /// The last message of the chain.
+    pub last: Option<Uuid>,
+    /// Which files were read and changed.
+    pub files: Files,
+    /// How many lines there are.
+    pub lines: u64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Line {
+    #[serde(rename = "type")]
+    kind: String,
+    uuid: Option<String>,
+    parent_uuid: Option<String>,
+    is_sidechain: bool,
+    is_api_error_message: bool,
+    message: Option<Value>,
+    tool_use_id: Option<String>,
+    repeat: Option<String>,
+    files: Files,
+}
+
+impl Line {
+    fn is_message(&self) -> bool {
+        !self.is_sidechain && ["user", "assistant"].contains(&self.kind.as_str())
+    }
+
+    fn message_id(&self) -> Option<&str> {
+        let message = self.message.as_ref().filter(|_| self.kind == "assistant")?;
+        message.get("id")?.as_str()
+    }
+
+    fn blocks(&self, kind: &str, id: &'static str) -> impl Iterator<Item = &str> {
+        let content = self
+            .message
+            .as_ref()
+            .and_then(|message| message.get("content"));
+        let blocks = content.and_then(Value::as_array).into_iter().flatten();
+        let blocks = blocks.filter(move |block| block["type"] == kind);
+        blocks.filter_map(move |block| block[id].as_str())
+    }
+
+    fn calls(&self) -> impl Iterator<Item = &str> {
+        self.blocks("tool_use", "id")
+    }
+
+    fn answers(&self) -> impl Iterator<Item = &str> {
+        self.blocks("tool_result", "tool_use_id")
+    }
+}
+
+/// Makes a conversation of a session's lines. `until`: only what stands before this message, and the
+/// message itself. `None`: there is no such message.
+pub fn load(lines: &[String], until: Option<&str>) -> Option<Loaded> {
+    let mut loaded = Loaded {
+        lines: lines.len() as u64,
+        ..Loaded::default()
+    };
+    let lines: Vec<Line> = lines
+        .iter()
+        .enumerate()
+        .filter(|(_, line)| !line.trim().is_empty())
+        .filter_map(|(number, line)| match serde_json::from_str(line) {
+            Ok(line) => Some(line),
+            Err(error) => {
+                let what = format!("line {} cannot be read ({error}); left out", number + 1);
+                loaded.repairs.push(what);
+                None
+            }
+        })
+        .collect();
+    let leaf = match until {
+        Some(until) => Some(
+            lines
+                .iter()
+                .position(|line| line.is_message() && line.uuid.as_deref() == Some(until))?,
+        ),
+        None => lines
+            .iter()
+            .rposition(|line| line.is_message() && line.uuid.is_some()),
+    };
+    for line in lines.iter().filter(|line| line.kind == STARTED) {
+        loaded.files.add(line.files.clone());
+    }
+    let Some(leaf) = leaf else {
+        return Some(loaded);
+    };
+    let taken = chain(&lines, leaf, &mut loaded.repairs);
+    // New lines go on from the last one that counts, which may be an answer beside the chain.
+    let end = match until {
+        Some(_) => leaf,
+        None => taken.iter().copied().max().unwrap_or(leaf),
+    };
+    loaded.last = lines[end]
+        .uuid
+        .as_deref()
+        .and_then(|uuid| uuid.parse().ok());
+    let mut messages = messages(&lines, &taken, &mut loaded.repairs);
+    answer_open_calls(&mut messages, &known(&lines), &mut loaded);
+    let (conversation, repairs) = Conversation::load(messages);
+    loaded.conversation = conversation;
+    loaded
+        .repairs
+        .extend(repairs.iter().map(ToString::to_string));
+    Some(loaded)
+}
+
+/// The lines that count, by number.
+fn chain(lines: &[Line], leaf: usize, repairs: &mut Vec<String>) -> HashSet<usize> {
+    let by_uuid: HashMap<&str, usize> = lines
+        .iter()
+        .enumerate()
+        .filter_map(|(number, line)| Some((line.uuid.as_deref()?, number)))
+        .collect();
+    let mut taken = HashSet::new();
+    let mut current = Some(leaf);
+    while let Some(number) = current.filter(|number| taken.insert(*number)) {
+        current = match &lines[number].parent_uuid {
+            None => None,
+            Some(parent) => by_uuid.get(parent.as_str()).copied().or_else(|| {
+                repairs.push(format!(
+                    "message {parent} is missing; what stands before it in the file is used"
+                ));
+                lines[..number].iter().rposition(Line::is_message)
+            }),
+        };
+    }
+    // The rest of replies that are taken, and what answers their calls: some writers hang these on
+    // branches of their own.
+    let replies: HashSet<&str> = taken
+        .iter()
+        .filter_map(|n| lines[*n].message_id())
+        .collect();
+    let rest = lines.iter().enumerate().filter(|(_, line)| {
+        !line.is_sidechain && line.message_id().is_some_and(|id| replies.contains(id))
+    });
+    taken.extend(rest.map(|(number, _)| number));
+    let calls: HashSet<&str> = taken.iter().flat_map(|n| lines[*n].calls()).collect();
+    let first = taken.iter().copied().min().unwrap_or_default();
+    let answers = lines
+        .iter()
+        .enumerate()
+        .skip(first)
+        .filter(|(_, line)| line.is_message() && line.answers().any(|id| calls.contains(id)));
+    taken.extend(answers.map(|(number, _)| number));
+    taken
+}
+
+/// The messages in these lines, each reply whole.
+fn messages(lines: &[Line], taken: &HashSet<usize>, repairs: &mut Vec<String>) -> Vec<Message> {
+    let mut messages: Vec<Message> = Vec::new();
+    let mut replies: HashMap<&str, usize> = HashMap::new();
+    let taken = lines
+        .iter()
+        .enumerate()
+        .filter(|(number, _)| taken.contains(number));
+    for (number, line) in taken {
+        if !line.is_message() || line.is_api_error_message {
+            continue;
+        }
+        let message = line.message.clone().unwrap_or_default();
+        let message: Message = match serde_json::from_value(message) {
+            Ok(message) => message,
+            Err(error) => {
+                let what = format!("message {} makes no sense ({error}); left out", number + 1);
+                repairs.push(what);
+                continue;
+            }
+        };
+        if let Some(id) = line.message_id() {
+            if let Some(reply) = replies.get(id) {
+                messages[*reply].content.extend(message.content);
+                continue;
+            }
+            replies.insert(id, messages.len());
+        }
+        messages.push(message);
+    }
+    messages
+}
+
+/// What the lines know of a call beside its result.
+fn known(lines: &[Line]) -> HashMap<&str, Option<&str>> {
+    let mut started: HashMap<&str, Option<&str>> = HashMap::new();
+    for line in lines {
+        if line.kind == STARTED {
+            if let Some(id) = &line.tool_use_id {
+                started.insert(id, line.repeat.as_deref());
+            }
+        } else {
+            // A server that counts its calls anew: what was known is of another call.
+            for id in line.calls() {
+                started.remove(id);
+            }
+        }
+    }
+    started
+}
+
+/// Gives each call without a result one that says what is known of it.
+fn answer_open_calls(
+    messages: &mut Vec<Message>,
+    started: &HashMap<&str, Option<&str>>,
+    loaded: &mut Loaded,
+) {
+    let answered: HashSet<String> = messages
+        .iter()
+        .flat_map(|message| &message.content)
+        .filter_map(|block| match block {
+            Block::ToolResult(result) => Some(result.tool_use_id.clone()),
+            _ => None,
+        })
+        .collect();
+    let last_reply = messages
+        .iter()
+        .rposition(|message| message.role == Role::Assistant);
+    // Only answers to the last reply can be written down where they belong.
+    let at_the_end = |reply: usize| {
+        Some(reply) == last_reply
+            && messages[reply + 1..].iter().all(|message| {
+                let mut blocks = message.content.iter();
+                blocks.all(|block| matches!(block, Block::ToolResult(_)))
+            })
+    };
+    let mut made_up: Vec<(usize, bool, Vec<ToolResult>)> = Vec::new();
+    for (number, message) in messages.iter().enumerate() {
+        let open = message.calls().filter(|(id, _)| !answered.contains(*id));
+        let results: Vec<ToolResult> = open
+            .map(|(id, name)| {
+                let (short, text) = match started.get(id) {
+                    None => ("was not begun", NOT_BEGUN),
+                    Some(Some("harmless")) => ("was begun; it only reads", ONLY_READS),
+                    Some(Some("checkable")) => ("was begun; its outcome is not known", LOOK_FIRST),
+                    Some(_) => ("was begun; its outcome is not known", UNKNOWN),
+                };
+                loaded
+                    .repairs
+                    .push(format!("call {id} of {name} has no result: it {short}"));
+                ToolResult::error(id, text)
+            })
+            .collect();
+        if !results.is_empty() {
+            made_up.push((number, at_the_end(number), results));
+        }
+    }
+    for (reply, at_the_end, results) in made_up.into_iter().rev() {
+        let blocks = results.iter().cloned().map(Block::ToolResult).collect();
+        messages.insert(reply + 1, Message::user(blocks));
+        if at_the_end {
+            loaded.made_up = results;
+        }
+    }
+}
+
+const NOT_BEGUN: &str = "No result: the session ended before this call was begun. Nothing of it was \
+                         done. Call it again if it is still wanted.";
+const ONLY_READS: &str = "No result: the session ended while this call ran. It only reads, so nothing \
+                          was changed. Call it again if it is still wanted.";
+const LOOK_FIRST: &str = "No result: the session ended while this call ran, so it may or may not have \
+                          been done. Look at what it was to change before you call it again.";
+const UNKNOWN: &str = "No result: the session ended while this call ran. It was begun, and how far it \
+                       got is not known. Do not repeat it blindly: look at what it would have done, \
+                       and ask if in doubt.";
+
+#[cfg(test)]
+#[path = "load_tests.rs"]
+mod tests;

@@ -1,0 +1,21 @@
+//! A session on disk: one JSON object a line, only ever appended to.
+//!
+//! A line is written before what it tells of can matter: the block with a call before the call is pushed,
+//! a `haft-started` line before its tool runs, the result as soon as the tool is done, in whatever order
+//! the calls of a reply end. So whenever the process dies, the lines tell of each call whether it was
+//! never begun, was begun, or is over; [`load`] makes a conversation of that and says what it repaired.
+
+mod files;
+mod line;
+pub mod load;
+mod sessions;
+pub mod store;
+mod writer;
+
+pub use files::Files;
+pub(crate) use line::Kind;
+pub use load::Loaded;
+pub use sessions::{Listed, Origin, Session, SessionError, Sessions};
+pub use store::{FileStore, MemoryStore, Store, StoreError};
+pub use writer::Transcript;
+pub(crate) use writer::result_of;

@@ -1,0 +1,304 @@
+//! The sessions of a project.
+
+use std::{
+    cmp::Reverse,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::SystemTime,
+};
+
+use haft_contract::SessionId;
+use serde_json::Value;
+
+use super::{FileStore, Loaded, MemoryStore, Store, StoreError, load::load, store::look};
+
+/// Why a session cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// There is none of this name.
+    #[error("no session {0} in this project; list them to see which there are")]
+    Unknown(String),
+    /// Several have this name.
+    #[error("{count} sessions are called {name}; name one by its id: {ids}")]
+    Ambiguous {
+        /// The name.
+        name: String,
+        /// How many.
+        count: usize,
+        /// Which.
+        ids: String,
+    },
+    /// The id is taken.
+    #[error("session {0} exists already; resume it, or choose another id")]
+    Taken(SessionId),
+    /// It has no such message.
+    #[error("session {session} has no message {message}")]
+    NoMessage {
+        /// The session.
+        session: SessionId,
+        /// The message.
+        message: String,
+    },
+    /// Its lines cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A session that an agent can take up. Whoever has one holds it: nobody else can take it up meanwhile.
+#[derive(Debug)]
+pub struct Session {
+    pub(crate) id: SessionId,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) loaded: Loaded,
+    pub(crate) origin: Origin,
+}
+
+/// Where a session comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// It is new.
+    New,
+    /// It is taken up again.
+    Resumed,
+    /// It begins as a copy of another.
+    Forked,
+}
+
+impl Origin {
+    /// Its name for hooks.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::New => "startup",
+            Self::Resumed => "resume",
+            Self::Forked => "fork",
+        }
+    }
+}
+
+impl Session {
+    /// A new one that is gone with the process.
+    pub fn in_memory(id: SessionId) -> Self {
+        Self::new(id, Arc::new(MemoryStore::default()))
+    }
+
+    /// A new one in a store.
+    pub fn new(id: SessionId, store: Arc<dyn Store>) -> Self {
+        Self {
+            id,
+            store,
+            loaded: Loaded::default(),
+            origin: Origin::New,
+        }
+    }
+
+    /// One that a store has lines of. `until`: only up to this message.
+    pub fn resume(
+        id: SessionId,
+        store: Arc<dyn Store>,
+        until: Option<&str>,
+    ) -> Result<Self, SessionError> {
+        let loaded = load(&store.read(0)?, until).ok_or_else(|| no_message(id, until))?;
+        Ok(Self {
+            id,
+            store,
+            loaded,
+            origin: Origin::Resumed,
+        })
+    }
+
+    /// Its id.
+    pub fn id(&self) -> SessionId {
+        self.id
+    }
+
+    /// What was not as it should be in its lines, and what was done about it; for people.
+    pub fn repairs(&self) -> &[String] {
+        &self.loaded.repairs
+    }
+
+    /// What was said in it so far.
+    pub fn loaded(&self) -> &Loaded {
+        &self.loaded
+    }
+}
+
+fn no_message(session: SessionId, until: Option<&str>) -> SessionError {
+    SessionError::NoMessage {
+        session,
+        message: until.unwrap_or_default().to_owned(),
+    }
+}
+
+/// The sessions in a project's folder: `ID.jsonl` each.
+#[derive(Debug, Clone)]
+pub struct Sessions {
+    folder: PathBuf,
+}
+
+/// A session in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its id.
+    pub id: SessionId,
+    /// What a person called it.
+    pub title: Option<String>,
+    /// How it began.
+    pub first_prompt: Option<String>,
+    /// When it was last written to.
+    pub changed: SystemTime,
+}
+
+impl Sessions {
+    /// Those in this folder, which need not exist yet.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self {
+            folder: folder.into(),
+        }
+    }
+
+    /// A new session. Nothing is written before there is something to write.
+    pub fn create(&self, id: SessionId) -> Result<Session, SessionError> {
+        Ok(Session::new(id, Arc::new(self.store(id)?)))
+    }
+
+    /// Takes a session up again. `until`: only up to this message.
+    pub fn resume(&self, id: SessionId, until: Option<&str>) -> Result<Session, SessionError> {
+        let path = self.path(id);
+        if !path.exists() {
+            return Err(SessionError::Unknown(id.to_string()));
+        }
+        Session::resume(id, Arc::new(FileStore::open(path)?), until)
+    }
+
+    /// A new session that begins as a copy of another, which may be in use.
+    pub fn fork(
+        &self,
+        from: SessionId,
+        to: SessionId,
+        until: Option<&str>,
+    ) -> Result<Session, SessionError> {
+        let path = self.path(from);
+        if !path.exists() {
+            return Err(SessionError::Unknown(from.to_string()));
+        }
+        let lines = look(&path)?;
+        load(&lines, until).ok_or_else(|| no_message(from, until))?;
+        let store = self.store(to)?;
+        for (number, line) in lines.iter().enumerate() {
+            let line = match serde_json::from_str::<Value>(line) {
+                Ok(Value::Object(mut object)) if object.contains_key("sessionId") => {
+                    object.insert("sessionId".to_owned(), to.to_string().into());
+                    Value::Object(object).to_string()
+                }
+                _ => line.clone(),
+            };
+            store.append(number as u64, &line)?;
+        }
+        let session = Session::resume(to, Arc::new(store), until)?;
+        Ok(Session {
+            origin: Origin::Forked,
+            ..session
+        })
+    }
+
+    /// All of them, the one that was last written to first.
+    pub fn list(&self) -> io::Result<Vec<Listed>> {
+        let entries = match fs::read_dir(&self.folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let mut found: Vec<Listed> = entries
+            .filter_map(|entry| listed(&entry.ok()?.path()))
+            .collect();
+        found.sort_by_key(|one| Reverse((one.changed, one.id)));
+        Ok(found)
+    }
+
+    /// The one that was last written to.
+    pub fn newest(&self) -> io::Result<Option<Listed>> {
+        Ok(self.list()?.into_iter().next())
+    }
+
+    /// The one of this id or title.
+    pub fn find(&self, name: &str) -> Result<SessionId, SessionError> {
+        if let Ok(id) = name.parse().map(SessionId)
+            && self.path(id).exists()
+        {
+            return Ok(id);
+        }
+        let all = self.list().map_err(|source| StoreError::Io {
+            path: self.folder.clone(),
+            source,
+        })?;
+        let mut fitting = all.iter().filter(|one| one.title.as_deref() == Some(name));
+        match (fitting.next(), fitting.next()) {
+            (None, _) => Err(SessionError::Unknown(name.to_owned())),
+            (Some(one), None) => Ok(one.id),
+            _ => {
+                let fitting = all.iter().filter(|one| one.title.as_deref() == Some(name));
+                let ids: Vec<String> = fitting.map(|one| one.id.to_string()).collect();
+                Err(SessionError::Ambiguous {
+                    name: name.to_owned(),
+                    count: ids.len(),
+                    ids: ids.join(", "),
+                })
+            }
+        }
+    }
+
+    /// Where a session is kept.
+    pub fn path(&self, id: SessionId) -> PathBuf {
+        self.folder.join(format!("{id}.jsonl"))
+    }
+
+    fn store(&self, id: SessionId) -> Result<FileStore, SessionError> {
+        FileStore::create(self.path(id)).map_err(|error| match error {
+            StoreError::Exists { .. } => SessionError::Taken(id),
+            other => other.into(),
+        })
+    }
+}
+
+/// A session's file, if it is one.
+fn listed(path: &Path) -> Option<Listed> {
+    let id = path.file_name()?.to_str()?.strip_suffix(".jsonl")?;
+    let id = SessionId(id.parse().ok()?);
+    let changed = path.metadata().ok()?.modified().ok()?;
+    let mut listed = Listed {
+        id,
+        title: None,
+        first_prompt: None,
+        changed,
+    };
+    // Lines with results are long and many; only the few that can matter are parsed.
+    for line in look(path).ok()? {
+        if line.contains("\"customTitle\"")
+            && let Ok(line) = serde_json::from_str::<Value>(&line)
+            && let Some(title) = line["customTitle"].as_str()
+        {
+            listed.title = Some(title.to_owned());
+        }
+        if listed.first_prompt.is_none()
+            && line.contains("\"user\"")
+            && let Ok(line) = serde_json::from_str::<Value>(&line)
+        {
+            listed.first_prompt = prompt_in(&line);
+        }
+    }
+    Some(listed)
+}
+
+/// What a person said in this line.
+fn prompt_in(line: &Value) -> Option<String> {
+    if line["type"] != "user" || line["isMeta"] == true || line["isSidechain"] == true {
+        return None;
+    }
+    let text = match &line["message"]["content"] {
+        Value::String(text) => text.as_str(),
+        Value::Array(blocks) => blocks.iter().find_map(|block| block["text"].as_str())?,
+        _ => return None,
+    };
+    Some(text.chars().take(200).collect())
+}

@@ -1,0 +1,306 @@
+//! Where the lines of a session are kept.
+//!
+//! Small on purpose: a file today, a stream on another machine one day. Whoever holds a [`Store`] holds
+//! the session: no second one is given out for the same session while it lives.
+
+use std::{
+    fmt::Debug,
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, Read, Seek, SeekFrom, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use rustix::fs::{FlockOperation, flock};
+
+/// The lines of one session.
+pub trait Store: Send + Sync + Debug {
+    /// Adds a line, if there are as many before it as the caller believes.
+    fn append(&self, expected: u64, line: &str) -> Result<(), StoreError>;
+
+    /// The lines from this one on, counted from 0. Bytes that are no UTF-8 are replaced.
+    fn read(&self, from: u64) -> Result<Vec<String>, StoreError>;
+
+    /// The file the lines are in, where there is one.
+    fn path(&self) -> Option<&Path> {
+        None
+    }
+}
+
+/// Why lines cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// Somebody else wrote too.
+    #[error("the session has {actual} lines, not {expected}: something else writes to it")]
+    Moved {
+        /// As the caller believed.
+        expected: u64,
+        /// As it is.
+        actual: u64,
+    },
+    /// Another process has the session.
+    #[error("{path} is in use by another process; end it, or fork the session", path = path.display())]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There is one already.
+    #[error("{path} exists already", path = path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The system refuses.
+    #[error("{path}: {source}", path = path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Lines in a file that only its owner reads. The file is made with its first line.
+#[derive(Debug)]
+pub struct FileStore {
+    path: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Locked for as long as it is open.
+    file: Option<File>,
+    lines: u64,
+    /// The last line is cut off: a process died while it wrote.
+    torn: bool,
+}
+
+impl FileStore {
+    /// For a new session; there must be no such file yet.
+    pub fn create(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
+        let path = path.into();
+        match path.symlink_metadata() {
+            Ok(_) => Err(StoreError::Exists { path }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self {
+                path,
+                state: Mutex::default(),
+            }),
+            Err(source) => Err(StoreError::Io { path, source }),
+        }
+    }
+
+    /// For a session that is taken up again.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
+        let path = path.into();
+        let file = OpenOptions::new().read(true).append(true).open(&path);
+        let file = file.map_err(|source| StoreError::Io {
+            path: path.clone(),
+            source,
+        })?;
+        lock(&file, &path)?;
+        let store = Self {
+            path,
+            state: Mutex::new(State {
+                file: Some(file),
+                ..State::default()
+            }),
+        };
+        {
+            let mut state = store.state();
+            let bytes = store.bytes(&mut state)?;
+            state.lines = bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+            state.torn = bytes.last().is_some_and(|last| *last != b'\n');
+            state.lines += u64::from(state.torn);
+        }
+        Ok(store)
+    }
+
+    fn bytes(&self, state: &mut State) -> Result<Vec<u8>, StoreError> {
+        let mut bytes = Vec::new();
+        if let Some(file) = &mut state.file {
+            file.seek(SeekFrom::Start(0))
+                .map_err(|source| self.failed(source))?;
+            file.read_to_end(&mut bytes)
+                .map_err(|source| self.failed(source))?;
+        }
+        Ok(bytes)
+    }
+
+    fn make(&self) -> Result<File, StoreError> {
+        if let Some(folder) = self.path.parent() {
+            let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+            made.map_err(|source| self.failed(source))?;
+        }
+        let made = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&self.path);
+        let file = made.map_err(|source| match source.kind() {
+            io::ErrorKind::AlreadyExists => StoreError::Exists {
+                path: self.path.clone(),
+            },
+            _ => self.failed(source),
+        })?;
+        lock(&file, &self.path)?;
+        Ok(file)
+    }
+
+    fn failed(&self, source: io::Error) -> StoreError {
+        StoreError::Io {
+            path: self.path.clone(),
+            source,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn lock(file: &File, path: &Path) -> Result<(), StoreError> {
+    flock(file, FlockOperation::NonBlockingLockExclusive).map_err(|error| {
+        let path = path.to_path_buf();
+        match error {
+            rustix::io::Errno::WOULDBLOCK => StoreError::InUse { path },
+            other => StoreError::Io {
+                path,
+                source: other.into(),
+            },
+        }
+    })
+}
+
+impl Store for FileStore {
+    fn append(&self, expected: u64, line: &str) -> Result<(), StoreError> {
+        let mut state = self.state();
+        if state.lines != expected {
+            let actual = state.lines;
+            return Err(StoreError::Moved { expected, actual });
+        }
+        if state.file.is_none() {
+            state.file = Some(self.make()?);
+        }
+        let mut bytes = Vec::with_capacity(line.len() + 2);
+        if state.torn {
+            bytes.push(b'\n');
+        }
+        bytes.extend(line.as_bytes());
+        bytes.push(b'\n');
+        if let Some(file) = &mut state.file {
+            // If it fails half way, the next line begins on a line of its own.
+            let written = file.write_all(&bytes);
+            state.torn = written.is_err();
+            written.map_err(|source| self.failed(source))?;
+            state.lines += 1;
+        }
+        Ok(())
+    }
+
+    fn read(&self, from: u64) -> Result<Vec<String>, StoreError> {
+        let bytes = self.bytes(&mut self.state())?;
+        Ok(lines_of(&bytes, from))
+    }
+
+    fn path(&self) -> Option<&Path> {
+        Some(&self.path)
+    }
+}
+
+/// The lines of a file that another process may be writing.
+pub(super) fn look(path: &Path) -> Result<Vec<String>, StoreError> {
+    let bytes = fs::read(path).map_err(|source| StoreError::Io {
+        path: path.to_path_buf(),
+        source,
+    })?;
+    Ok(lines_of(&bytes, 0))
+}
+
+fn lines_of(bytes: &[u8], from: u64) -> Vec<String> {
+    let body = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    if body.is_empty() {
+        return Vec::new();
+    }
+    let from = usize::try_from(from).unwrap_or(usize::MAX);
+    let lines = body.split(|byte| *byte == b'\n').skip(from);
+    lines
+        .map(|line| String::from_utf8_lossy(line).into_owned())
+        .collect()
+}
+
+/// Lines that are gone with the process.
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    lines: Mutex<Vec<String>>,
+}
+
+impl Store for MemoryStore {
+    fn append(&self, expected: u64, line: &str) -> Result<(), StoreError> {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let actual = lines.len() as u64;
+        if actual != expected {
+            return Err(StoreError::Moved { expected, actual });
+        }
+        lines.push(line.to_owned());
+        Ok(())
+    }
+
+    fn read(&self, from: u64) -> Result<Vec<String>, StoreError> {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let from = usize::try_from(from).unwrap_or(usize::MAX);
+        Ok(lines.iter().skip(from).cloned().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_private_has_one_writer_and_is_made_late() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("project/session.jsonl");
+        let store = FileStore::create(&path).unwrap();
+        assert!(!path.exists());
+        store.append(0, "{}").unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&path), 0o600);
+        assert_eq!(mode(path.parent().unwrap()), 0o700);
+        assert!(matches!(
+            store.append(0, "{}"),
+            Err(StoreError::Moved { actual: 1, .. })
+        ));
+        assert!(matches!(
+            FileStore::open(&path),
+            Err(StoreError::InUse { .. })
+        ));
+        assert!(matches!(
+            FileStore::create(&path),
+            Err(StoreError::Exists { .. })
+        ));
+        drop(store);
+        let store = FileStore::open(&path).unwrap();
+        store.append(1, "{\"a\":1}").unwrap();
+        assert_eq!(store.read(1).unwrap(), ["{\"a\":1}"]);
+    }
+
+    #[test]
+    fn a_line_that_was_cut_off_does_not_spoil_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.jsonl");
+        fs::write(&path, "{\"a\":1}\n{\"b\":").unwrap();
+        let store = FileStore::open(&path).unwrap();
+        store.append(2, "{\"c\":3}").unwrap();
+        store.append(3, "{\"d\":4}").unwrap();
+        assert_eq!(
+            store.read(0).unwrap(),
+            ["{\"a\":1}", "{\"b\":", "{\"c\":3}", "{\"d\":4}"]
+        );
+    }
+}

@@ -1,0 +1,210 @@
+//! Writing a session down while it happens.
+
+use std::{
+    collections::HashMap,
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use haft_contract::{Content, SessionId};
+use haft_engine::{Finished, Witness, pipeline::Admitted};
+use haft_models::{StopReason, ToolResult, Usage};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::{
+    Files, Kind, Store,
+    line::{self, Facts},
+};
+use crate::{Said, Trigger, clock};
+
+/// Writes the lines of one session. Calls of a reply end in any order, so their tasks write too.
+#[derive(Debug)]
+pub struct Transcript {
+    store: Arc<dyn Store>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    facts: Facts,
+    next: u64,
+    /// The last message in the chain.
+    last: Option<Uuid>,
+    files: Files,
+    /// The lines of answers that are written and not handed out yet, by the provider's id of the call.
+    answers: HashMap<String, Uuid>,
+    /// Why a line could not be written; told once.
+    trouble: Option<String>,
+    told: bool,
+}
+
+impl Transcript {
+    /// Goes on after so many lines.
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        session: SessionId,
+        version: String,
+        next: u64,
+        last: Option<Uuid>,
+        files: Files,
+    ) -> Self {
+        let facts = Facts {
+            session,
+            cwd: String::new(),
+            branch: None,
+            version,
+        };
+        Self {
+            store,
+            state: Mutex::new(State {
+                facts,
+                next,
+                last,
+                files,
+                answers: HashMap::new(),
+                trouble: None,
+                told: false,
+            }),
+        }
+    }
+
+    /// The file it is in, where there is one.
+    pub fn path(&self) -> Option<&Path> {
+        self.store.path()
+    }
+
+    /// Which files the session has read and changed.
+    pub fn files(&self) -> Files {
+        self.state().files.clone()
+    }
+
+    pub(crate) fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// Where the session is from now on.
+    pub(crate) fn set_place(&self, cwd: &Path, branch: Option<String>) {
+        let mut state = self.state();
+        state.facts.cwd = line::written(cwd);
+        state.facts.branch = branch;
+    }
+
+    /// A new end of the chain, after the lines were read anew.
+    pub(crate) fn set_last(&self, last: Option<Uuid>) {
+        let mut state = self.state();
+        state.last = last;
+        state.answers.clear();
+    }
+
+    /// Something in the user's name.
+    pub(crate) fn user(&self, uuid: Uuid, content: &[Content], kind: Kind) {
+        self.message("user", uuid, line::user(content, kind));
+    }
+
+    /// A block of a reply.
+    pub(crate) fn said(&self, said: &Said, asked: &str, stop: Option<&StopReason>, usage: &Usage) {
+        self.message(
+            "assistant",
+            said.uuid,
+            line::assistant(said, asked, stop, usage),
+        );
+    }
+
+    /// The answer to a call, unless it stands there already. Gives its line's id.
+    pub(crate) fn answer(&self, result: &ToolResult, structured: Option<&Value>) -> Uuid {
+        let written = self.state().answers.remove(&result.tool_use_id);
+        written.unwrap_or_else(|| {
+            let uuid = clock::random_id();
+            self.message("user", uuid, line::answer(result, structured));
+            uuid
+        })
+    }
+
+    /// A summary takes the place of what came before.
+    pub(crate) fn boundary(&self, uuid: Uuid, trigger: Trigger, pre_tokens: u64) {
+        let mut state = self.state();
+        let before = state.last.take();
+        let more = line::boundary(trigger, pre_tokens, before);
+        state.message(&*self.store, "system", uuid, more);
+    }
+
+    /// What a person calls the session from now on.
+    pub fn set_title(&self, title: &str) {
+        let mut state = self.state();
+        let session = state.facts.session;
+        let line = serde_json::json!({
+            "type": "custom-title",
+            "customTitle": title,
+            "sessionId": session,
+        });
+        state.write(&*self.store, &line);
+    }
+
+    /// What went wrong with writing, the first time it is asked for.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        let mut state = self.state();
+        let trouble = state.trouble.clone().filter(|_| !state.told);
+        state.told |= trouble.is_some();
+        trouble
+    }
+
+    fn message(&self, kind: &str, uuid: Uuid, more: Map<String, Value>) {
+        self.state().message(&*self.store, kind, uuid, more);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn message(&mut self, store: &dyn Store, kind: &str, uuid: Uuid, more: Map<String, Value>) {
+        let line = self.facts.message(kind, uuid, self.last, more);
+        self.last = Some(uuid);
+        self.write(store, &line);
+    }
+
+    fn write(&mut self, store: &dyn Store, line: &Value) {
+        match store.append(self.next, &line.to_string()) {
+            Ok(()) => self.next += 1,
+            Err(error) => {
+                tracing::warn!(%error, "a line of the transcript is lost");
+                self.trouble.get_or_insert_with(|| error.to_string());
+            }
+        }
+    }
+}
+
+impl Witness for Transcript {
+    fn started(&self, call: &Admitted) {
+        let call = call.call();
+        let (own, id) = call.ids();
+        let effects = call.effects();
+        let files = Files::of(&effects);
+        let mut state = self.state();
+        let line = state
+            .facts
+            .started(own, &id, call.name(), effects.repeat, &files);
+        state.files.add(files);
+        state.write(&*self.store, &line);
+    }
+
+    fn ended(&self, finished: &Finished) {
+        let uuid = clock::random_id();
+        let result = result_of(finished);
+        let more = line::answer(&result, finished.structured.as_ref());
+        let mut state = self.state();
+        state.message(&*self.store, "user", uuid, more);
+        state.answers.insert(result.tool_use_id, uuid);
+    }
+}
+
+/// What the conversation takes of a finished call.
+pub(crate) fn result_of(finished: &Finished) -> ToolResult {
+    ToolResult {
+        tool_use_id: finished.id.clone(),
+        content: finished.content.clone(),
+        is_error: finished.is_error,
+    }
+}
