@@ -91,6 +91,8 @@ pub struct Said {
     pub uuid: Uuid,
     /// The message it is part of.
     pub message_id: String,
+    /// Its place in the message; blocks may end in another order than they begin in.
+    pub position: usize,
     /// Who said it, as the provider names the model.
     pub model: String,
     /// What.

@@ -70,10 +70,14 @@ struct Listening<'a> {
     message_id: String,
     model: String,
     usage: haft_models::Usage,
-    /// Blocks that were told of, by index.
-    told: HashSet<usize>,
+    /// The places of blocks that were not told of yet, by index.
+    untold: HashMap<usize, usize>,
+    /// How many blocks have begun.
+    begun: usize,
     /// Blocks that are not in the transcript: until a call is complete, all of it may yet be void.
     unwritten: Vec<Said>,
+    /// A complete call was handed out, so the reply stands whatever follows.
+    stands: bool,
     pushed: HashSet<String>,
     refused_images: Vec<(Vec<usize>, String)>,
 }
@@ -92,8 +96,10 @@ impl Round<'_> {
             model: request.model.clone(),
             asked: request.model.clone(),
             usage: haft_models::Usage::default(),
-            told: HashSet::new(),
+            untold: HashMap::new(),
+            begun: 0,
             unwritten: Vec::new(),
+            stands: false,
             pushed: HashSet::new(),
             refused_images: Vec::new(),
         };
@@ -145,11 +151,13 @@ impl Listening<'_> {
                 }
             }
             Event::BlockStart { index, .. } => {
-                self.told.remove(index);
+                self.untold.insert(*index, self.begun);
+                self.begun += 1;
             }
             Event::Usage { usage } => self.usage = *usage,
             Event::Discard => {
-                self.told.clear();
+                self.untold.clear();
+                self.begun = 0;
                 self.unwritten.clear();
             }
             Event::Fallback { to, .. } => {
@@ -165,12 +173,12 @@ impl Listening<'_> {
         let call = self.assembler.push(&event);
         if let Event::BlockStop { index } = event
             && let Some(block) = self.assembler.block(index)
-            && self.told.insert(index)
+            && let Some(position) = self.untold.remove(&index)
         {
-            self.tell(block);
+            self.tell(block, position);
         }
         if let Some(call) = call {
-            // From here on the reply cannot become void.
+            self.stands = true;
             self.write(None);
             if let Ok(input) = call.input {
                 self.push(call.id, call.name, input, turn);
@@ -178,10 +186,11 @@ impl Listening<'_> {
         }
     }
 
-    fn tell(&mut self, block: Block) {
+    fn tell(&mut self, block: Block, position: usize) {
         let said = Said {
             uuid: clock::random_id(),
             message_id: self.message_id.clone(),
+            position,
             model: self.model.clone(),
             block,
             usage: self.usage,
@@ -214,7 +223,7 @@ impl Listening<'_> {
             End::Complete => false,
             // Providers take no message of thinking alone.
             End::Interrupted => reply.message.content.iter().all(Block::is_thinking),
-            End::Failed(_) => self.pushed.is_empty(),
+            End::Failed(_) => !self.stands,
         };
         if is_void {
             reply.message.content.clear();

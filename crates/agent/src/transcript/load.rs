@@ -43,6 +43,7 @@ struct Line {
     message: Option<Value>,
     tool_use_id: Option<String>,
     repeat: Option<String>,
+    block_index: Option<usize>,
     files: Files,
 }
 
@@ -175,7 +176,8 @@ fn chain(lines: &[Line], leaf: usize, repairs: &mut Vec<String>) -> HashSet<usiz
 /// The messages in these lines, each reply whole.
 fn messages(lines: &[Line], taken: &HashSet<usize>, repairs: &mut Vec<String>) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
-    let mut replies: HashMap<&str, usize> = HashMap::new();
+    // Where each reply is, and the places of its blocks.
+    let mut replies: HashMap<&str, (usize, Vec<usize>)> = HashMap::new();
     let taken = lines
         .iter()
         .enumerate()
@@ -194,11 +196,18 @@ fn messages(lines: &[Line], taken: &HashSet<usize>, repairs: &mut Vec<String>) -
             }
         };
         if let Some(id) = line.message_id() {
-            if let Some(reply) = replies.get(id) {
-                messages[*reply].content.extend(message.content);
+            if let Some((reply, places)) = replies.get_mut(id) {
+                // Blocks are written when they end, which may be another order than that of the reply.
+                let place = line.block_index.unwrap_or(places.len());
+                let at = places.partition_point(|before| *before <= place);
+                let content = &mut messages[*reply].content;
+                places.splice(at..at, message.content.iter().map(|_| place));
+                content.splice(at..at, message.content);
                 continue;
             }
-            replies.insert(id, messages.len());
+            let place = line.block_index.unwrap_or_default();
+            let places = message.content.iter().map(|_| place).collect();
+            replies.insert(id, (messages.len(), places));
         }
         messages.push(message);
     }
