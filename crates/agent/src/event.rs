@@ -89,8 +89,10 @@ pub struct Began {
 pub struct Said {
     /// Its line in the transcript.
     pub uuid: Uuid,
-    /// The message it is part of.
+    /// The message it is part of, as the provider names it.
     pub message_id: String,
+    /// The request it answers, as we name it: some servers give every message the same id.
+    pub request_id: String,
     /// Its place in the message; blocks may end in another order than they begin in.
     pub position: usize,
     /// Who said it, as the provider names the model.

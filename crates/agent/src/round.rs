@@ -68,6 +68,7 @@ struct Listening<'a> {
     asked: String,
     assembler: Assembler,
     message_id: String,
+    request_id: String,
     model: String,
     usage: haft_models::Usage,
     /// The places of blocks that were not told of yet, by index.
@@ -93,6 +94,7 @@ impl Round<'_> {
             round: self,
             assembler: Assembler::new(&*request.model),
             message_id: format!("msg_{}", clock::random_id().simple()),
+            request_id: format!("req_{}", clock::random_id().simple()),
             model: request.model.clone(),
             asked: request.model.clone(),
             usage: haft_models::Usage::default(),
@@ -190,6 +192,7 @@ impl Listening<'_> {
         let said = Said {
             uuid: clock::random_id(),
             message_id: self.message_id.clone(),
+            request_id: self.request_id.clone(),
             position,
             model: self.model.clone(),
             block,

@@ -150,11 +150,9 @@ impl Agent {
     async fn go(&mut self, prompt: Prompt, to: Told<'_>, tally: &mut Tally) -> Left {
         self.take_changes();
         self.note_place();
-        let began = !std::mem::replace(&mut self.has_begun, true);
-        let at_start = match began {
-            true => self.hook_start(self.origin.name(), to).await.context,
-            false => Vec::new(),
-        };
+        if !std::mem::replace(&mut self.has_begun, true) {
+            self.opening = self.hook_start(self.origin.name(), to).await.context;
+        }
         to.sink.hear(&AgentEvent::Began(self.began()));
         let words: Vec<&str> = prompt.content.iter().filter_map(Content::as_text).collect();
         let word = self.hook_prompt(&words.join("\n"), to).await;
@@ -162,7 +160,7 @@ impl Agent {
             to.notice(Level::Warning, why.clone());
             return Left::well(Reason::HookStopped, why);
         }
-        self.open(at_start);
+        self.open();
         self.add(prompt.content.clone(), Kind::Prompt, prompt.uuid);
         self.add_context(word.context, to);
         let mut course = Course {
@@ -182,6 +180,9 @@ impl Agent {
 
     /// One request, and what follows from it. `Some`: the loop is over.
     async fn step(&mut self, course: &mut Course, to: Told<'_>, tally: &mut Tally) -> Option<Left> {
+        if let Some(left) = self.over_budget() {
+            return Some(left);
+        }
         self.take_changes();
         for content in self.control.take_said() {
             course.last.extend(content.iter().cloned());
@@ -344,7 +345,7 @@ impl Agent {
             let what = format!("Reached maximum number of turns ({most})");
             return Some(Left::badly(Subtype::MaxTurns, Reason::MaxTurns, what));
         }
-        self.over_budget()
+        None
     }
 
     fn over_budget(&self) -> Option<Left> {
@@ -367,7 +368,7 @@ impl Agent {
     ) -> Option<Left> {
         if stop == Some(StopReason::PauseTurn) && course.pauses < MOST_PAUSES {
             course.pauses += 1;
-            return self.over_budget();
+            return None;
         }
         if stop == Some(StopReason::ContextWindow) && !course.shortened {
             course.shortened = true;
@@ -379,7 +380,7 @@ impl Agent {
             }
         }
         if self.control.has_said() {
-            return self.over_budget();
+            return None;
         }
         let again = course.stop_blocks > 0;
         let word = self.hook_stop(&text, again, to).await;
@@ -392,7 +393,7 @@ impl Agent {
         }
         course.stop_blocks += 1;
         self.add_context(feedback, to);
-        self.over_budget()
+        None
     }
 
     /// The model could not answer.
@@ -446,13 +447,13 @@ impl Agent {
     }
 
     /// Puts what the project and hooks want known before the first words.
-    fn open(&mut self, at_start: Vec<String>) {
+    fn open(&mut self) {
         let is_new = self.conversation.messages().len() == 0;
         let cwd = self.scheduler.context().cwd;
         let memory = (self.memory && is_new)
             .then(|| memory::read(&cwd))
             .flatten();
-        let texts = memory.into_iter().chain(at_start);
+        let texts = memory.into_iter().chain(std::mem::take(&mut self.opening));
         let content: Vec<_> = texts.map(|text| Content::text(reminder(&text))).collect();
         if !content.is_empty() {
             self.add(content, Kind::Meta, None);

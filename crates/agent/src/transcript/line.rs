@@ -138,6 +138,7 @@ pub(super) fn assistant(
     });
     Map::from_iter([
         ("message".to_owned(), message),
+        ("requestId".to_owned(), said.request_id.as_str().into()),
         ("blockIndex".to_owned(), said.position.into()),
     ])
 }

@@ -41,6 +41,7 @@ struct Line {
     is_sidechain: bool,
     is_api_error_message: bool,
     message: Option<Value>,
+    request_id: Option<String>,
     tool_use_id: Option<String>,
     repeat: Option<String>,
     block_index: Option<usize>,
@@ -52,9 +53,11 @@ impl Line {
         !self.is_sidechain && ["user", "assistant"].contains(&self.kind.as_str())
     }
 
-    fn message_id(&self) -> Option<&str> {
+    /// What the lines of one reply share. The id of a message may come again in another reply.
+    fn reply_id(&self) -> Option<&str> {
         let message = self.message.as_ref().filter(|_| self.kind == "assistant")?;
-        message.get("id")?.as_str()
+        let request = self.request_id.as_deref();
+        request.or_else(|| message.get("id")?.as_str())
     }
 
     fn blocks(&self, kind: &str, id: &'static str) -> impl Iterator<Item = &str> {
@@ -154,22 +157,30 @@ fn chain(lines: &[Line], leaf: usize, repairs: &mut Vec<String>) -> HashSet<usiz
     }
     // The rest of replies that are taken, and what answers their calls: some writers hang these on
     // branches of their own.
-    let replies: HashSet<&str> = taken
-        .iter()
-        .filter_map(|n| lines[*n].message_id())
-        .collect();
+    let replies: HashSet<&str> = taken.iter().filter_map(|n| lines[*n].reply_id()).collect();
     let rest = lines.iter().enumerate().filter(|(_, line)| {
-        !line.is_sidechain && line.message_id().is_some_and(|id| replies.contains(id))
+        !line.is_sidechain && line.reply_id().is_some_and(|id| replies.contains(id))
     });
     taken.extend(rest.map(|(number, _)| number));
-    let calls: HashSet<&str> = taken.iter().flat_map(|n| lines[*n].calls()).collect();
-    let first = taken.iter().copied().min().unwrap_or_default();
-    let answers = lines
-        .iter()
-        .enumerate()
-        .skip(first)
-        .filter(|(_, line)| line.is_message() && line.answers().any(|id| calls.contains(id)));
-    taken.extend(answers.map(|(number, _)| number));
+    let mut in_order: Vec<usize> = taken.iter().copied().collect();
+    in_order.sort_unstable();
+    // Calls without an answer, with the line they stand in: ids may come again in another reply.
+    let mut open: HashMap<&str, usize> = HashMap::new();
+    for number in in_order {
+        open.extend(lines[number].calls().map(|id| (id, number)));
+        for id in lines[number].answers() {
+            open.remove(id);
+        }
+    }
+    for (id, number) in open {
+        let after = lines.iter().enumerate().skip(number + 1);
+        let mut answers = after.filter(|(_, line)| line.is_message());
+        taken.extend(
+            answers
+                .find(|(_, line)| line.answers().any(|answered| answered == id))
+                .map(|(number, _)| number),
+        );
+    }
     taken
 }
 
@@ -195,7 +206,7 @@ fn messages(lines: &[Line], taken: &HashSet<usize>, repairs: &mut Vec<String>) -
                 continue;
             }
         };
-        if let Some(id) = line.message_id() {
+        if let Some(id) = line.reply_id() {
             if let Some((reply, places)) = replies.get_mut(id) {
                 // Blocks are written when they end, which may be another order than that of the reply.
                 let place = line.block_index.unwrap_or(places.len());
@@ -238,14 +249,15 @@ fn answer_open_calls(
     started: &HashMap<&str, Option<&str>>,
     loaded: &mut Loaded,
 ) {
-    let answered: HashSet<String> = messages
-        .iter()
-        .flat_map(|message| &message.content)
-        .filter_map(|block| match block {
-            Block::ToolResult(result) => Some(result.tool_use_id.clone()),
-            _ => None,
+    let answered = |reply: usize, id: &str| {
+        let after = messages[reply + 1..].iter();
+        let mut answers = after.take_while(|message| message.role == Role::User);
+        answers.any(|message| {
+            let mut blocks = message.content.iter();
+            blocks
+                .any(|block| matches!(block, Block::ToolResult(result) if result.tool_use_id == id))
         })
-        .collect();
+    };
     let last_reply = messages
         .iter()
         .rposition(|message| message.role == Role::Assistant);
@@ -259,7 +271,7 @@ fn answer_open_calls(
     };
     let mut made_up: Vec<(usize, bool, Vec<ToolResult>)> = Vec::new();
     for (number, message) in messages.iter().enumerate() {
-        let open = message.calls().filter(|(id, _)| !answered.contains(*id));
+        let open = message.calls().filter(|(id, _)| !answered(number, id));
         let results: Vec<ToolResult> = open
             .map(|(id, name)| {
                 let (short, text) = match started.get(id) {

@@ -113,8 +113,12 @@ async fn a_conversation_the_provider_will_not_take_is_summed_up_and_sent_again()
 #[tokio::test]
 async fn old_results_give_way_first() {
     let rig = Rig::new();
-    rig.project.write("work/long.txt", "long ".repeat(100));
-    let mut turns: Vec<Value> = (0..8).map(|_| peeks("long.txt", 100)).collect();
+    let name = |number| format!("long-{number}.txt");
+    for number in 0..8 {
+        rig.project
+            .write(&format!("work/{}", name(number)), "long ".repeat(100));
+    }
+    let mut turns: Vec<Value> = (0..8).map(|number| peeks(&name(number), 100)).collect();
     // Over 70 % of the window, but not over 85 % once the old results are gone.
     turns[6]["usage"]["input"] = json!(8500);
     turns.push(says("done", 100));
