@@ -4,7 +4,10 @@
 //! count. A reply stands in several lines of one message id, and results may stand between them; both
 //! are put together again. Lines that cannot be read are left out, and said so.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    path::PathBuf,
+};
 
 use haft_contract::Role;
 use haft_models::{Block, Conversation, Message, ToolResult};
@@ -27,6 +30,8 @@ pub struct Loaded {
     pub last: Option<Uuid>,
     /// Which files were read and changed.
     pub files: Files,
+    /// Where the session was last.
+    pub cwd: Option<PathBuf>,
     /// How many lines there are.
     pub lines: u64,
 }
@@ -42,6 +47,7 @@ struct Line {
     is_api_error_message: bool,
     message: Option<Value>,
     request_id: Option<String>,
+    cwd: Option<PathBuf>,
     tool_use_id: Option<String>,
     repeat: Option<String>,
     block_index: Option<usize>,
@@ -125,6 +131,7 @@ pub fn load(lines: &[String], until: Option<&str>) -> Option<Loaded> {
         .uuid
         .as_deref()
         .and_then(|uuid| uuid.parse().ok());
+    loaded.cwd.clone_from(&lines[end].cwd);
     let mut messages = messages(&lines, &taken, &mut loaded.repairs);
     answer_open_calls(&mut messages, &known(&lines), &mut loaded);
     let (conversation, repairs) = Conversation::load(messages);

@@ -282,12 +282,16 @@ fn line(event: &AgentEvent) -> Option<String> {
             Block::ToolUse { id, .. } => format!("called {id}"),
             other => format!("said {other:?}"),
         },
-        AgentEvent::Answered(answered) => format!(
+        AgentEvent::Answered { finished, .. } => format!(
             "answered {}{}{}: {}",
-            answered.id,
-            if answered.is_error { " error" } else { "" },
-            if answered.denied { " denied" } else { "" },
-            text(&answered.content)
+            finished.id,
+            if finished.is_error { " error" } else { "" },
+            if finished.metadata.denied {
+                " denied"
+            } else {
+                ""
+            },
+            text(&finished.content)
         ),
         AgentEvent::Added { content, by, .. } => format!("added {by:?}: {}", text(content)),
         AgentEvent::Failed(error) => format!("failed: {error}"),

@@ -56,8 +56,10 @@ async fn a_session_is_taken_up_where_it_was_left() {
 
     let session = sessions.resume(id, None).unwrap();
     assert_eq!(session.repairs(), Vec::<String>::new());
+    let cwd = session.loaded().cwd.clone();
     let mut second = agent(&rig, session, json!([says("two")])).await;
     assert_eq!(shown(second.conversation().messages()), history);
+    assert_eq!(cwd.as_deref(), Some(rig.project.path("work").as_path()));
     second.run("and?", &rig.ear).await;
     assert_eq!(
         shown(second.conversation().messages())[history.len()..],
@@ -127,6 +129,12 @@ async fn sessions_are_found_by_id_and_by_name() {
     assert_eq!(prompts, ["begin second one", "begin first one"]);
     assert_eq!(sessions.find(&old.to_string()).unwrap(), old);
     assert_eq!(sessions.find("first one").unwrap(), old);
+    let all = Sessions::of_all_projects(rig.project.root()).unwrap();
+    let found: Vec<_> = all
+        .iter()
+        .filter_map(|one| one.find("first one").ok())
+        .collect();
+    assert_eq!(found, [old]);
     let unknown = sessions.find("third one").unwrap_err().to_string();
     assert_eq!(
         unknown,
