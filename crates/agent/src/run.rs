@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use haft_contract::Content;
 use haft_engine::pipeline::INTERRUPTED as INTERRUPTED_TOOLS;
 use haft_models::{ConversationError, ErrorKind, ModelError, StopReason, Usage};
-use uuid::Uuid;
 
 use crate::{
     Added, Agent, AgentEvent, Began, Denial, Ended, Level, Reason, Sink, Subtype, Trigger, cost,
