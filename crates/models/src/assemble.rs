@@ -298,8 +298,9 @@ impl Assembler {
                     parse_input(&json)
                 });
                 if *length == 0 {
-                    self.held = Some(position);
-                    return None;
+                    // One that was held already is complete: this one came after it.
+                    let earlier = self.held.replace(position)?;
+                    return self.call(earlier);
                 }
                 self.call(position)
             }

@@ -133,8 +133,8 @@ impl fmt::Display for ModelError {
             RateLimited => "too many requests",
             Overloaded => "the provider is overloaded",
             Server => "the provider failed",
-            Connection => "no connection to the provider",
-            Protocol => "the answer makes no sense",
+            Connection => "the connection failed",
+            Protocol => "the answer cannot be used",
             Cancelled | Local => return f.write_str(&self.message),
         };
         f.write_str(what)?;
@@ -148,6 +148,8 @@ impl fmt::Display for ModelError {
         let next = match self.kind {
             Auth => "; check the API key",
             Billing => "; check the account's credit",
+            // A page instead of an answer says so itself.
+            NotFound if self.message.contains("base URL") => "",
             NotFound => "; check the model's name and the base URL",
             ContextTooLong => "; compact it or start a new one",
             TooLarge => "; send fewer or smaller images and documents",

@@ -139,8 +139,12 @@ pub(crate) fn described(status: Option<u16>, text: &str) -> String {
     }
     match (text, status) {
         ("", Some(status)) => format!("status {status} without a word"),
-        ("", None) => "an empty answer".to_owned(),
-        _ => quoted(text),
+        ("", None) => "it is empty".to_owned(),
+        (_, Some(_)) => quoted(text),
+        (_, None) => format!(
+            "the server said {:?}, which is nothing this API says; check the base URL",
+            quoted(text)
+        ),
     }
 }
 
@@ -213,7 +217,7 @@ fn http_date(text: &str) -> Option<i64> {
     let [hours, minutes, seconds] = time[..] else {
         return None;
     };
-    // Days since 1970-03-01 style counting: the year begins in March, so that leap days come last.
+    // The year begins in March here, so that leap days come last.
     let (year, month) = if month > 2 {
         (year, month - 3)
     } else {
@@ -244,7 +248,8 @@ mod tests {
 
     #[test]
     fn how_long_to_wait() {
-        let cases: &[(&str, &[(&str, &str)], Option<u64>)] = &[
+        type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], Option<u64>);
+        let cases: &[Case<'_>] = &[
             ("seconds", &[("retry-after", "2")], Some(2000)),
             (
                 "milliseconds win",

@@ -8,7 +8,6 @@ pub(crate) mod body;
 
 use std::{
     error::Error,
-    fmt::Write,
     future::Future,
     sync::{Arc, OnceLock},
     time::Duration,
@@ -107,9 +106,9 @@ impl Http {
         if let Some(client) = self.inner.client.get() {
             return Ok(client);
         }
-        let client = self.build().map_err(|error| {
-            ModelError::local(format!("cannot set up HTTPS: {}", chain(&error)))
-        })?;
+        let client = self
+            .build()
+            .map_err(|error| ModelError::local(format!("cannot set up HTTPS: {}", root(&error))))?;
         Ok(self.inner.client.get_or_init(|| client))
     }
 
@@ -202,20 +201,15 @@ pub(crate) fn custom(headers: &mut HeaderMap, lines: &str) -> Result<(), ModelEr
 }
 
 fn unreachable(url: &Url, error: reqwest::Error) -> ModelError {
-    let why = chain(&error.without_url());
+    let why = root(&error.without_url());
     ModelError::connection(format!("{} cannot be reached: {why}", place(url)))
 }
 
-/// An error with its causes; each says only a part.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            let _ = write!(text, ": {more}");
-        }
-        cause = error.source();
+/// The cause of the cause: the layers above it only say that something failed.
+pub(crate) fn root(error: &dyn Error) -> String {
+    let mut root = error;
+    while let Some(cause) = root.source() {
+        root = cause;
     }
-    text
+    root.to_string()
 }
