@@ -54,6 +54,19 @@ impl Default for HttpOptions {
     }
 }
 
+impl HttpOptions {
+    /// With what the environment says: `API_TIMEOUT_MS` is the patience. Proxies are found by the client.
+    pub fn from_env() -> Self {
+        let millis = std::env::var("API_TIMEOUT_MS").ok();
+        let millis = millis.and_then(|value| value.trim().parse().ok());
+        let usual = Self::default();
+        Self {
+            patience: millis.map_or(usual.patience, Duration::from_millis),
+            ..usual
+        }
+    }
+}
+
 /// The client, shared by everything that talks to a provider.
 #[derive(Debug, Clone, Default)]
 pub struct Http {
@@ -201,7 +214,11 @@ pub(crate) fn custom(headers: &mut HeaderMap, lines: &str) -> Result<(), ModelEr
 }
 
 fn unreachable(url: &Url, error: reqwest::Error) -> ModelError {
-    let why = root(&error.without_url());
+    let mut why = root(&error.without_url());
+    // What rustls says when it is answered in plain HTTP.
+    if why.contains("InvalidContentType") {
+        "it does not speak TLS; use http:// in the base URL".clone_into(&mut why);
+    }
     ModelError::connection(format!("{} cannot be reached: {why}", place(url)))
 }
 

@@ -83,6 +83,7 @@ fn the_same_for_a_server_with_every_quirk() {
         tool_name_in_result: true,
         plain_schemas: true,
         think_tags: true,
+        printed_calls: true,
     };
     insta::assert_json_snapshot!(sent(&request(), &quirks));
 }

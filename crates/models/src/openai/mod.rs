@@ -3,6 +3,7 @@
 mod body;
 mod calls;
 mod mend;
+mod printed;
 mod quirks;
 mod schema;
 mod stream;
@@ -210,9 +211,9 @@ impl OpenAi {
             let body = http::body::Body::new(stream, options, cancel.clone());
             let ended = if is_json {
                 let longest = options.longest_event;
-                stream::read_whole(body, longest, quirks.think_tags, asked, &out).await?
+                stream::read_whole(body, longest, &quirks, asked, &out).await?
             } else {
-                stream::read(body, quirks.think_tags, asked, &out).await?
+                stream::read(body, &quirks, asked, &out).await?
             };
             match ended {
                 Ended::Whole => break,

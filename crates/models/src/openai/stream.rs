@@ -5,10 +5,12 @@
 
 use bytes::Bytes;
 use futures_util::Stream;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     calls::Calls,
+    printed,
+    quirks::Quirks,
     think::{Piece, Splitter},
 };
 use crate::{
@@ -31,6 +33,8 @@ pub(super) enum Ended {
 /// What a stream said so far.
 pub(super) struct Decoder {
     splitter: Option<Splitter>,
+    /// Text that is looked through for calls when all of it is there.
+    held: Option<String>,
     calls: Calls,
     /// The block that text goes to now.
     open: Option<(usize, Kind)>,
@@ -53,7 +57,7 @@ enum Kind {
 /// Sends what a stream of events says. `asked` is the length of the request, for an estimate.
 pub(super) async fn read<S, E>(
     body: Body<S>,
-    think_tags: bool,
+    quirks: &Quirks,
     asked: usize,
     out: &Out,
 ) -> Result<Ended, ModelError>
@@ -62,7 +66,7 @@ where
     E: std::error::Error,
 {
     let mut events = Events::new(body);
-    let mut decoder = Decoder::new(think_tags);
+    let mut decoder = Decoder::new(quirks);
     let mut is_over = false;
     while !is_over {
         let read = match events.next().await {
@@ -108,7 +112,7 @@ where
 pub(super) async fn read_whole<S, E>(
     mut body: Body<S>,
     longest: usize,
-    think_tags: bool,
+    quirks: &Quirks,
     asked: usize,
     out: &Out,
 ) -> Result<Ended, ModelError>
@@ -125,7 +129,7 @@ where
     } else if answer["error"].is_null() {
         return Err(ModelError::protocol(described(None, &text)));
     }
-    let mut decoder = Decoder::new(think_tags);
+    let mut decoder = Decoder::new(quirks);
     decoder.chunk(&answer)?;
     finish(decoder, asked, out).await
 }
@@ -139,9 +143,10 @@ async fn finish(decoder: Decoder, asked: usize, out: &Out) -> Result<Ended, Mode
 }
 
 impl Decoder {
-    pub(super) fn new(think_tags: bool) -> Self {
+    pub(super) fn new(quirks: &Quirks) -> Self {
         Self {
-            splitter: think_tags.then(Splitter::default),
+            splitter: quirks.think_tags.then(Splitter::default),
+            held: quirks.printed_calls.then(String::new),
             calls: Calls::default(),
             open: None,
             blocks: 0,
@@ -221,7 +226,7 @@ impl Decoder {
 
     fn content(&mut self, text: &str) {
         let Some(splitter) = &mut self.splitter else {
-            return self.say(Kind::Text, text);
+            return self.text(text);
         };
         for piece in splitter.push(text) {
             self.piece(&piece);
@@ -231,7 +236,14 @@ impl Decoder {
     fn piece(&mut self, piece: &Piece) {
         match piece {
             Piece::Thinking(text) => self.say(Kind::Thinking, text),
-            Piece::Text(text) => self.say(Kind::Text, text),
+            Piece::Text(text) => self.text(text),
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        match &mut self.held {
+            Some(held) => held.push_str(text),
+            None => self.say(Kind::Text, text),
         }
     }
 
@@ -273,6 +285,15 @@ impl Decoder {
         }
     }
 
+    fn look_for_calls(&mut self, text: &str) {
+        let (said, calls) = printed::find(text);
+        self.say(Kind::Text, &said);
+        for call in calls {
+            let function = json!({"name": call.name, "arguments": call.arguments});
+            self.calls.push(&[json!({"function": function})]);
+        }
+    }
+
     /// The stream is over.
     pub(super) fn finish(mut self, asked: usize) -> (Vec<Event>, Ended) {
         for piece in self
@@ -283,6 +304,9 @@ impl Decoder {
             .flatten()
         {
             self.piece(&piece);
+        }
+        if let Some(held) = self.held.take() {
+            self.look_for_calls(&held);
         }
         self.close();
         let cut_off = self.finish.as_deref() == Some("length");

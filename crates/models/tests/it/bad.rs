@@ -128,6 +128,60 @@ async fn addresses_that_are_none() {
     insta::assert_snapshot!(lines.join("\n"));
 }
 
+#[tokio::test]
+async fn a_server_that_does_not_speak_tls() {
+    use tokio::io::AsyncWriteExt;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let host = listener.local_addr().unwrap().to_string();
+    let model = anthropic(&format!("https://{host}"));
+    let answering = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.write_all(b"HTTP/1.1 400 X\r\n\r\n").await.unwrap();
+        stream
+    };
+    let (heard, _open) = tokio::join!(ask(&model, request()), answering);
+    let text = heard.error.unwrap().to_string().replace(&host, "HOST");
+    insta::assert_snapshot!(text, @"the connection failed: HOST cannot be reached: it does not speak TLS; use http:// in the base URL");
+}
+
+/// The environment of a process cannot be changed safely, so this test runs itself again in a child.
+#[tokio::test]
+async fn the_proxies_of_the_environment_are_used() {
+    const CHILD: &str = "HAFT_TEST_BEHIND_A_PROXY";
+    if std::env::var_os(CHILD).is_some() {
+        let mut options = AnthropicOptions::default();
+        options.base_url = "http://model.invalid".to_owned();
+        let model = Anthropic::new(Http::default(), options);
+        let heard = ask(&model, request()).await;
+        assert_eq!(
+            (heard.error, heard.reply.id.as_deref()),
+            (None, Some("proxied"))
+        );
+        return;
+    }
+    let stream = "data: {\"type\":\"message_start\",\"message\":{\"id\":\"proxied\"}}\n\ndata: {\"type\":\"message_stop\"}\n\n";
+    let server = Server::start([Answer::events(stream)]).await;
+    let child = tokio::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "bad::the_proxies_of_the_environment_are_used"])
+        .env(CHILD, "1")
+        .env("HTTP_PROXY", &server.url)
+        .env("http_proxy", &server.url)
+        .env_remove("NO_PROXY")
+        .env_remove("no_proxy")
+        .env_remove("REQUEST_METHOD")
+        .kill_on_drop(true)
+        .output()
+        .await
+        .unwrap();
+    assert!(
+        child.status.success(),
+        "{}",
+        String::from_utf8_lossy(&child.stdout)
+    );
+    let line = server.seen()[0].head.lines().next().unwrap().to_owned();
+    assert_eq!(line, "POST http://model.invalid/v1/messages HTTP/1.1");
+}
+
 fn impatient(url: &str, change: impl FnOnce(&mut HttpOptions)) -> Anthropic {
     let mut http = HttpOptions {
         proxies: false,

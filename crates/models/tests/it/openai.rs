@@ -270,6 +270,28 @@ async fn thinking_in_tags_is_told_from_text() {
 }
 
 #[tokio::test]
+async fn printed_calls_are_calls_only_where_the_server_is_known_to_print_them() {
+    let stream = delta(json!({"content": "So: <tool_"}))
+        + &delta(json!({"content": "call>{\"name\":\"R\",\"arguments\":{\"x\":1}}</tool_call>"}))
+        + &finish(json!("stop"))
+        + DONE;
+    let server = Server::start([Answer::events(stream)]).await;
+    let with = |quirks: Quirks| {
+        let mut options = OpenAiOptions::default();
+        options.base_url.clone_from(&server.url);
+        options.quirks = Some(quirks);
+        OpenAi::new(http(), options)
+    };
+    let mut prints = Quirks::default();
+    prints.printed_calls = true;
+    let heard = ask(&with(prints), request()).await;
+    assert_eq!(heard.text(), "So:");
+    assert_eq!(heard.handed_out[0].input, Ok(json!({"x": 1})));
+    let heard = ask(&with(Quirks::default()), request()).await;
+    assert!(heard.handed_out.is_empty() && heard.text().contains("<tool_call>"));
+}
+
+#[tokio::test]
 async fn a_refusal_and_a_filter_are_told() {
     let refused = delta(json!({"refusal": "I will not."})) + &finish(json!("stop")) + DONE;
     let heard_refused = heard(refused).await;
