@@ -184,6 +184,10 @@ fn loading_repairs_and_says_what_it_repaired() {
             "assistant",
             json!([{"type": "tool_use", "id": "c", "name": "Read", "input": "x"}]),
         ),
+        message(
+            "assistant",
+            json!([{"type": "tool_use", "name": "Read"}, {"type": "web_search_tool_result"}]),
+        ),
     ]);
     let repairs: Vec<String> = repairs.iter().map(Repair::to_string).collect();
     insta::assert_snapshot!(format!(

@@ -20,6 +20,7 @@ use crate::{
         answer::{described, from_body, quoted},
         body::{Body, Events},
     },
+    sse::SseError,
 };
 
 /// What came of an answer.
@@ -121,13 +122,14 @@ where
     E: std::error::Error,
 {
     let bytes = body.all(longest).await?;
-    let text = String::from_utf8_lossy(&bytes);
-    let mut answer: Value =
-        serde_json::from_str(&text).map_err(|_| ModelError::protocol(described(None, &text)))?;
+    let text = std::str::from_utf8(&bytes)
+        .map_err(|_| ModelError::protocol(SseError::NotUtf8.to_string()))?;
+    let unreadable = || ModelError::protocol(described(None, text));
+    let mut answer: Value = serde_json::from_str(text).map_err(|_| unreadable())?;
     if let Some(choice) = answer["choices"].get_mut(0) {
         choice["delta"] = choice["message"].take();
     } else if answer["error"].is_null() {
-        return Err(ModelError::protocol(described(None, &text)));
+        return Err(unreadable());
     }
     let mut decoder = Decoder::new(quirks);
     decoder.chunk(&answer)?;

@@ -196,6 +196,32 @@ async fn a_server_that_does_not_stream_is_understood() {
 }
 
 #[tokio::test]
+async fn whole_answers_that_cannot_be_used() {
+    let cases: [(&[u8], ErrorKind); 4] = [
+        (
+            b"{\"choices\":[{\"message\":{\"content\":\"\xff\"}}]}",
+            ErrorKind::Protocol,
+        ),
+        (b"{\"choices\":[", ErrorKind::Protocol),
+        (b"{\"hello\":1}", ErrorKind::Protocol),
+        (
+            b"{\"error\":{\"message\":\"x\",\"code\":429}}",
+            ErrorKind::RateLimited,
+        ),
+    ];
+    for (body, kind) in cases {
+        let server = Server::start([Answer::new(200, "application/json", body)]).await;
+        let heard = ask(&openai(&server.url), request()).await;
+        assert_eq!(
+            heard.kind(),
+            Some(kind),
+            "{}",
+            String::from_utf8_lossy(body)
+        );
+    }
+}
+
+#[tokio::test]
 async fn fields_that_a_server_refuses_are_left_out_from_then_on() {
     let good = || Answer::events(delta(json!({"content": "ok"})) + &finish(json!("stop")) + DONE);
     let refuse = |message: &str| Answer::error(400, "invalid_request_error", message);

@@ -29,9 +29,10 @@ async fn session(model: &dyn Model, result: &str) -> Vec<Heard> {
         Request::new("m", prefix.clone(), conversation.history()),
     )
     .await;
-    let results = first.reply.calls.iter().map(|call| match &call.input {
-        Ok(_) => ToolResult::text(&call.id, result),
-        Err(bad) => ToolResult::error(&call.id, bad.to_string()),
+    let calls = first.reply.calls.iter().cloned();
+    let results = calls.map(|call| match call.into_use() {
+        Ok(call) => ToolResult::text(call.id, result),
+        Err(answer) => answer,
     });
     conversation
         .assistant(first.reply.message.clone(), results.collect())
