@@ -5,7 +5,7 @@
 //! it. The last one is what the previous request ended with, so it is found in the cache even when more
 //! blocks came in since than the provider looks back.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
 use haft_contract::{Content, Role, output::Source};
@@ -195,18 +195,25 @@ fn write_messages(request: &Request, mark: &str, out: &mut Vec<u8>) {
     let before = entries[..last]
         .iter()
         .rposition(|entry| entry.message.role == Role::User);
+    let fragment = |(index, entry): (usize, &Arc<Entry>)| {
+        let is_prefill = index == last && entry.message.role == Role::Assistant;
+        match is_prefill {
+            true => message(&trimmed(&entry.message), keeps_thinking(entry, request)),
+            false => fragment(entry, request),
+        }
+    };
+    let fragments: Vec<Fragment> = entries.iter().enumerate().map(fragment).collect();
+    let length: usize = fragments
+        .iter()
+        .map(|fragment| fragment.bytes.len() + 1)
+        .sum();
+    out.reserve_exact(length + 200);
     out.extend_from_slice(br#","messages":["#);
-    for (index, entry) in entries.iter().enumerate() {
+    for (index, fragment) in fragments.iter().enumerate() {
         if index > 0 {
             out.push(b',');
         }
         let marked = index == last || Some(index) == before;
-        let is_prefill = index == last && entry.message.role == Role::Assistant;
-        let fragment = if is_prefill {
-            message(&trimmed(&entry.message), keeps_thinking(entry, request))
-        } else {
-            fragment(entry, request)
-        };
         fragment.write(out, marked.then_some(mark));
     }
     out.push(b']');
@@ -247,7 +254,12 @@ fn message(message: &Message, keeps_thinking: bool) -> Fragment {
     let mut bytes = format!(r#"{{"role":"{role}","content":["#).into_bytes();
     let mut mark_at = None;
     let mut first = true;
-    for block in &message.content {
+    // The provider refuses a message that ends in thinking; what it led to was cut off.
+    let said = message
+        .content
+        .iter()
+        .rposition(|block| !block.is_thinking());
+    for block in &message.content[..said.map_or(0, |last| last + 1)] {
         let Some(wire) = wire(block, keeps_thinking) else {
             continue;
         };
@@ -260,7 +272,7 @@ fn message(message: &Message, keeps_thinking: bool) -> Fragment {
         }
     }
     if first {
-        // Nothing but thinking that goes to no other model, and a message must say something.
+        // Nothing but thinking, and a message must say something.
         write(&mut bytes, &Wire::Text { text: "(thinking)" });
         mark_at = Some(bytes.len() - 1);
     }

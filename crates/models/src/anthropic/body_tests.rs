@@ -179,6 +179,33 @@ fn a_last_message_of_the_model_does_not_end_in_white_space() {
 }
 
 #[test]
+fn a_message_does_not_end_in_thinking() {
+    let mut conversation = conversation();
+    let thought = || Block::RedactedThinking {
+        data: "x".to_owned(),
+    };
+    let reply = Message::assistant(vec![thought(), use_of("t3"), thought()], "m");
+    conversation
+        .assistant(reply, vec![ToolResult::text("t3", "ok")])
+        .unwrap();
+    conversation
+        .assistant(Message::assistant(vec![thought()], "m"), vec![])
+        .unwrap();
+    let body = sent(&Request::new("m", prefix(), conversation.history()));
+    let types = |index: usize| -> Vec<String> {
+        let blocks = body["messages"][index]["content"]
+            .as_array()
+            .unwrap()
+            .iter();
+        blocks
+            .map(|block| block["type"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(types(3), ["redacted_thinking", "tool_use"]);
+    assert_eq!(types(5), ["text"]);
+}
+
+#[test]
 fn marks_for_an_hour() {
     let body = body(&request(), true);
     assert_eq!(marks(&body), 4);

@@ -175,14 +175,15 @@ fn spoken(mut message: Message, repairs: &mut Vec<Repair>) -> Message {
             repairs.push(Repair::Misplaced { role });
             false
         }
-        Block::Other(value) => match value["type"].as_str() {
-            Some(kind) if OURS.contains(&kind) => {
+        Block::Other(value) => {
+            let kind = value["type"].as_str().unwrap_or("?");
+            let is_theirs = kind != "?" && !OURS.contains(&kind);
+            if !is_theirs {
                 let kind = kind.to_owned();
                 repairs.push(Repair::Unreadable { kind });
-                false
             }
-            _ => true,
-        },
+            is_theirs
+        }
         _ => true,
     });
     message

@@ -186,7 +186,7 @@ fn loading_repairs_and_says_what_it_repaired() {
         ),
         message(
             "assistant",
-            json!([{"type": "tool_use", "name": "Read"}, {"type": "web_search_tool_result"}]),
+            json!([{"type": "tool_use", "name": "Read"}, {"type": "web_search_tool_result"}, 7]),
         ),
     ]);
     let repairs: Vec<String> = repairs.iter().map(Repair::to_string).collect();

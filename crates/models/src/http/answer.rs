@@ -60,13 +60,17 @@ pub(crate) fn from_body(status: Option<u16>, text: &str) -> ModelError {
         Value::Number(number) => number.to_string(),
         _ => String::new(),
     };
-    let message = match (detail, &detail["message"], &detail["detail"]) {
+    let mut message = match (detail, &detail["message"], &detail["detail"]) {
         (Value::String(text), ..) | (_, Value::String(text), _) | (_, _, Value::String(text)) => {
             text.clone()
         }
         (_, _, Value::Null) => described(status, text),
         (_, _, other) => other.to_string(),
     };
+    let parameter = name("param");
+    if !message.contains(&parameter) {
+        message = format!("{message} ({parameter})");
+    }
     let (kind_name, code) = (name("type"), name("code"));
     // Inside a stream the status, if any, is in the body.
     let status = status.or_else(|| code.parse().ok().filter(|code| (400..600).contains(code)));
@@ -366,6 +370,14 @@ mod tests {
         let cases = [
             (r#"{"error":{"message":"from error"}}"#, "from error"),
             (r#"{"error":"just text"}"#, "just text"),
+            (
+                r#"{"error":{"message":"unknown","param":"stream_options"}}"#,
+                "unknown (stream_options)",
+            ),
+            (
+                r#"{"error":{"message":"unknown n","param":"n"}}"#,
+                "unknown n",
+            ),
             (r#"{"detail":"from detail"}"#, "from detail"),
             (r#"{"message":"from message"}"#, "from message"),
             (r#"{"detail":[{"loc":["x"]}]}"#, r#"[{"loc":["x"]}]"#),

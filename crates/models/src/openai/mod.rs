@@ -160,9 +160,11 @@ impl OpenAi {
             true => "max_completion_tokens",
             false => "max_tokens",
         };
+        // A limit that is too high is no wrong name for it.
+        let is_value = names("too large") || names("at most");
         if sent.stream_options && names("stream_options") {
             self.refused.stream_options.store(true, Relaxed);
-        } else if names(limit) {
+        } else if names(limit) && !is_value {
             self.refused.limit_name.store(true, Relaxed);
         }
         self.accepted(quirks) != sent
