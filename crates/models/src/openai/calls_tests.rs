@@ -8,19 +8,22 @@ use super::*;
 /// `id name arguments` of each call; ids that were made up are `*`.
 fn calls(chunks: &[Value], cut_off: bool) -> Vec<String> {
     let mut calls = Calls::default();
+    let mut finished = Vec::new();
     for chunk in chunks {
         let entries = chunk
             .as_array()
             .cloned()
             .unwrap_or_else(|| vec![chunk.clone()]);
         calls.push(&entries);
+        finished.extend(std::iter::from_fn(|| calls.ready()));
     }
+    finished.extend(calls.finish(cut_off));
     let line = |call: &Finished| {
         let made_up = call.id.len() == 29 && call.id.starts_with("call_");
         let id = if made_up { "*" } else { call.id.as_str() };
         format!("{id} {} {}", call.name, call.arguments)
     };
-    calls.finish(cut_off).iter().map(line).collect()
+    finished.iter().map(line).collect()
 }
 
 fn piece(index: Option<u64>, id: Option<&str>, name: Option<&str>, arguments: Value) -> Value {
@@ -173,6 +176,52 @@ fn vectors() {
 fn vector_12_what_was_cut_off_is_not_completed() {
     let chunk = piece(Some(0), Some("a"), Some("R"), json!(r#"{"x":"#));
     assert_eq!(calls(&[chunk], true), [r#"a R {"x":"#]);
+}
+
+#[test]
+fn a_call_is_handed_out_early_only_when_it_is_complete_and_another_has_begun() {
+    let p = |index, id, arguments: &str| piece(Some(index), Some(id), Some("R"), json!(arguments));
+    let ready = |chunks: &[Value]| {
+        let mut calls = Calls::default();
+        chunks
+            .iter()
+            .for_each(|chunk| calls.push(std::slice::from_ref(chunk)));
+        std::iter::from_fn(|| calls.ready())
+            .map(|call| call.id)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        ready(&[p(0, "a", "{}")]),
+        [""; 0],
+        "nothing has begun after it"
+    );
+    assert_eq!(ready(&[p(0, "a", "{}"), p(1, "b", "")]), ["a"]);
+    assert_eq!(
+        ready(&[p(0, "a", "{}"), p(1, "b", "{}"), p(2, "c", "")]),
+        ["a", "b"]
+    );
+    assert_eq!(
+        ready(&[p(0, "a", r#"{"x""#), p(1, "b", "{}"), p(2, "c", "")]),
+        [""; 0],
+        "in order"
+    );
+    assert_eq!(
+        ready(&[p(0, "a", ""), p(1, "b", "{}")]),
+        [""; 0],
+        "its arguments may yet come"
+    );
+    assert_eq!(
+        ready(&[p(0, "", "{}"), p(1, "b", "{}")]),
+        [""; 0],
+        "its id may yet come"
+    );
+    // Sent again as a whole after it was handed out.
+    let again = [
+        p(0, "a", r#"{"x":1}"#),
+        p(1, "b", "{}"),
+        p(0, "a", r#"{"x":1}"#),
+    ];
+    assert_eq!(calls(&again, false), [r#"a R {"x":1}"#, "b R {}"]);
 }
 
 #[test]

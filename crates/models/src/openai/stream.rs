@@ -1,14 +1,14 @@
 //! Reading the answer: chunks to events.
 //!
-//! Text and thinking are passed on as they come. Tool calls are handed out when the reply is over,
-//! because no sooner is it certain which pieces belong to which call (see [`super::calls`]).
+//! Text and thinking are passed on as they come, tool calls as soon as it is certain that they are
+//! complete; the last one, always, when the reply is over (see [`super::calls`]).
 
 use bytes::Bytes;
 use futures_util::Stream;
 use serde_json::{Value, json};
 
 use super::{
-    calls::Calls,
+    calls::{Calls, Finished},
     printed,
     quirks::Quirks,
     think::{Piece, Splitter},
@@ -41,6 +41,7 @@ pub(super) struct Decoder {
     open: Option<(usize, Kind)>,
     blocks: usize,
     started: bool,
+    has_calls: bool,
     finish: Option<String>,
     refused: bool,
     usage: Option<Usage>,
@@ -153,6 +154,7 @@ impl Decoder {
             open: None,
             blocks: 0,
             started: false,
+            has_calls: false,
             finish: None,
             refused: false,
             usage: None,
@@ -193,6 +195,9 @@ impl Decoder {
         if let Some(entries) = delta["tool_calls"].as_array() {
             self.said += delta["tool_calls"].to_string().len();
             self.calls.push(entries);
+            while let Some(call) = self.calls.ready() {
+                self.hand_out(call);
+            }
         }
         if let Some(reason) = choice["finish_reason"].as_str() {
             self.finish = Some(reason.to_owned());
@@ -296,6 +301,19 @@ impl Decoder {
         }
     }
 
+    fn hand_out(&mut self, call: Finished) {
+        self.close();
+        self.has_calls = true;
+        let index = self.blocks;
+        self.blocks += 1;
+        let (id, name, extra) = (call.id, call.name, call.extra);
+        let block = BlockStart::ToolUse { id, name, extra };
+        let json = call.arguments;
+        self.events.push(Event::BlockStart { index, block });
+        self.events.push(Event::Input { index, json });
+        self.events.push(Event::BlockStop { index });
+    }
+
     /// The stream is over.
     pub(super) fn finish(mut self, asked: usize) -> (Vec<Event>, Ended) {
         for piece in self
@@ -317,23 +335,13 @@ impl Decoder {
         if only_nameless && calls.is_empty() {
             return (self.events, Ended::Empty);
         }
-        let has_calls = !calls.is_empty();
-        for call in calls {
-            let index = self.blocks;
-            self.blocks += 1;
-            let (id, name, extra) = (call.id, call.name, call.extra);
-            let block = BlockStart::ToolUse { id, name, extra };
-            let json = call.arguments;
-            self.events.push(Event::BlockStart { index, block });
-            self.events.push(Event::Input { index, json });
-            self.events.push(Event::BlockStop { index });
-        }
+        calls.into_iter().for_each(|call| self.hand_out(call));
         let usage = self.usage.unwrap_or_else(|| estimate(asked, self.said));
         self.events.push(Event::Usage { usage });
         let reason = match self.finish.as_deref() {
             Some("length") => StopReason::MaxTokens,
             Some("content_filter") => StopReason::Refusal,
-            _ if has_calls => StopReason::ToolUse,
+            _ if self.has_calls => StopReason::ToolUse,
             _ if self.refused => StopReason::Refusal,
             _ => StopReason::EndTurn,
         };

@@ -547,3 +547,17 @@ async fn a_second_turn_repeats_the_first_byte_for_byte_but_for_its_marks() {
         ])
     );
 }
+
+#[tokio::test]
+async fn a_reply_that_nobody_reads_any_more_closes_its_connection() {
+    use futures_util::StreamExt;
+    let whole = start() + &say(0, "ok") + &stop("end_turn");
+    let silent = Answer::events(start()).then_silence();
+    // It serves one connection after the other, so the second waits for the end of the first.
+    let server = Server::start([silent, Answer::events(whole)]).await;
+    let model = anthropic(&server.url);
+    let mut events = model.stream(request(), CancellationToken::new());
+    assert!(matches!(events.next().await, Some(Ok(Event::Start { .. }))));
+    drop(events);
+    assert_eq!(ask(&model, request()).await.text(), "ok");
+}

@@ -393,3 +393,30 @@ async fn a_lost_connection_hands_out_no_call_and_is_retried() {
     let (model, _) = retrying(openai(&server.url));
     assert_eq!(ask(&model, request()).await.calls(), ["b R {}"]);
 }
+
+#[tokio::test]
+async fn a_call_is_handed_out_while_the_next_one_is_still_written() {
+    let entry = |index: u64, id: &str, arguments: &str| {
+        let function = json!({"name": "R", "arguments": arguments});
+        delta(json!({"tool_calls": [{"index": index, "id": id, "function": function}]}))
+    };
+    let begun =
+        delta(json!({"content": "so"})) + &entry(0, "a", r#"{"x":1}"#) + &entry(1, "b", r#"{"y""#);
+    let rest = delta(json!({"tool_calls": [{"index": 1, "function": {"arguments": ":2}"}}]}));
+    let whole = begun.clone() + &rest + &finish(json!("tool_calls")) + DONE;
+    let heard_whole = heard(whole).await;
+    assert_eq!(heard_whole.calls(), [r#"a R {"x":1}"#, r#"b R {"y":2}"#]);
+    assert_eq!(
+        (heard_whole.text().as_str(), heard_whole.reply.stop),
+        ("so", Some(StopReason::ToolUse))
+    );
+    // Lost after that: what was handed out stands, and nothing is asked again.
+    let server = Server::start([Answer::events(begun).then_cut()]).await;
+    let (model, _) = retrying(openai(&server.url));
+    let lost = ask(&model, request()).await;
+    assert_eq!(lost.calls(), [r#"a R {"x":1}"#]);
+    assert_eq!(
+        (lost.reply.stop, server.seen().len()),
+        (Some(StopReason::CutOff), 1)
+    );
+}

@@ -1,8 +1,9 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use haft_contract::Content;
+use futures_util::StreamExt;
+use haft_contract::{BoxFuture, CancellationToken, Content};
 use haft_models::{
-    Conversation, ErrorKind, Fallback, Model, Prefix, Recorder, Replay, Request, Retry,
+    Clock, Conversation, ErrorKind, Fallback, Model, Prefix, Recorder, Replay, Request, Retry,
     RetryPolicy, Scripted, SystemBlock, ToolResult,
 };
 
@@ -289,4 +290,29 @@ async fn a_recording_that_cannot_be_written_is_an_error_not_a_loss() {
         error.to_string(),
         "the recording cannot be written: no space left"
     );
+}
+
+#[tokio::test]
+async fn being_told_to_stop_ends_the_wait_for_a_retry() {
+    #[derive(Debug)]
+    struct Never(CancellationToken);
+    impl Clock for Never {
+        fn sleep(&self, _: Duration) -> BoxFuture<'_, ()> {
+            // Whoever waits is told to stop.
+            self.0.cancel();
+            Box::pin(std::future::pending())
+        }
+        fn chance(&self) -> f64 {
+            0.0
+        }
+    }
+    let cancel = CancellationToken::new();
+    let busy =
+        Scripted::parse(r#"{"turns": [{"error": {"kind": "overloaded", "message": "busy"}}]}"#)
+            .unwrap();
+    let clock = Arc::new(Never(cancel.clone()));
+    let model = Retry::with_clock(Arc::new(busy), RetryPolicy::default(), clock);
+    let events: Vec<_> = model.stream(request(), cancel).collect().await;
+    assert_eq!(events.len(), 2, "the note of the retry, then the end");
+    assert_eq!(events[1].as_ref().unwrap_err().kind, ErrorKind::Cancelled);
 }
