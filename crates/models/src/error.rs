@@ -123,7 +123,7 @@ impl fmt::Display for ModelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use ErrorKind::*;
         let what = match self.kind {
-            Auth => "the provider refused the key",
+            Auth => "no access to the provider",
             Permission => "the key may not do this",
             Billing => "the account cannot pay for this",
             NotFound => "the provider knows no such model or address",
@@ -146,7 +146,8 @@ impl fmt::Display for ModelError {
             write!(f, "; it asks to wait {} s", wait.as_secs_f64().ceil())?;
         }
         let next = match self.kind {
-            Auth => "; check the API key",
+            // Without a status nobody was asked, and the message says what to set.
+            Auth if self.status.is_some() => "; check the API key",
             Billing => "; check the account's credit",
             // A page instead of an answer says so itself.
             NotFound if self.message.contains("base URL") => "",

@@ -10,7 +10,7 @@ use reqwest::{
 };
 
 use crate::{
-    EventStream, Http, Model, ModelError, Request,
+    ErrorKind, EventStream, Http, Model, ModelError, Request,
     generate::{Out, generate},
     http,
 };
@@ -85,7 +85,11 @@ impl AnthropicOptions {
                 )?;
             }
             (None, Some(key)) => http::secret(&mut headers, "x-api-key", key)?,
-            // A server of one's own may want none; the provider's answer says if it does.
+            (None, None) if self.base_url.is_empty() && self.custom_headers.is_empty() => {
+                let message = "no key is set; set ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN";
+                return Err(ModelError::new(ErrorKind::Auth, message));
+            }
+            // A server of one's own may want none; its answer says if it does.
             (None, None) => {}
         }
         if !self.betas.is_empty() {
@@ -179,7 +183,18 @@ mod tests {
         let error = options.headers().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the provider refused the key: the key holds characters that cannot be sent, such as a line break; check the API key"
+            "no access to the provider: the key holds characters that cannot be sent, such as a line break; set another"
         );
+    }
+
+    #[test]
+    fn without_a_key_nobody_is_asked_unless_it_is_a_server_of_ones_own() {
+        let mut options = AnthropicOptions::default();
+        assert_eq!(
+            options.headers().unwrap_err().to_string(),
+            "no access to the provider: no key is set; set ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN"
+        );
+        options.base_url = "http://localhost:8080".to_owned();
+        assert!(options.headers().is_ok());
     }
 }

@@ -184,7 +184,7 @@ pub(crate) fn secret(headers: &mut HeaderMap, name: &str, value: &str) -> Result
     let unusable = || {
         ModelError::new(
             crate::ErrorKind::Auth,
-            "the key holds characters that cannot be sent, such as a line break",
+            "the key holds characters that cannot be sent, such as a line break; set another",
         )
     };
     let name = HeaderName::try_from(name).map_err(|_| unusable())?;

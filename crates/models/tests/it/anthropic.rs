@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The stream of the specification, word for word: it has no blank lines between its events.
-const VECTOR: &str = include_str!("vectors/anthropic.sse");
+const VECTOR: &str = include_str!("traffic/anthropic/vector.sse");
 
 fn event(value: Value) -> String {
     format!(

@@ -3,6 +3,7 @@
 //! - `anthropic`, `openai`: the wire vectors, and what servers do
 //! - `bad`: wrong keys, wrong addresses, answers that are none
 //! - `assembling`: events in any order
+//! - `traffic`: what comes of the streams in the folder of that name
 //! - `wrappers`: retries, fallback, scripts, recordings
 
 #![expect(
@@ -16,4 +17,5 @@ mod assembling;
 mod bad;
 mod openai;
 mod server;
+mod traffic;
 mod wrappers;
