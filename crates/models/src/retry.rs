@@ -212,10 +212,12 @@ impl Retry {
 
 /// The messages whose images the provider does not take.
 fn refused_images(request: &Request, error: &ModelError) -> Vec<usize> {
+    let message = error.message.to_lowercase();
+    let says = |word| message.contains(word);
     match error.kind {
-        ErrorKind::BadRequest if error.message.to_lowercase().contains("image") => {
-            request.history.refused_images(&error.message)
-        }
+        // A model that sees nothing: "does not support images", "only supported by certain models".
+        ErrorKind::BadRequest if says("image") && says("support") => request.history.with_images(),
+        ErrorKind::BadRequest if says("image") => request.history.refused_images(&error.message),
         ErrorKind::TooLarge => request.history.with_images(),
         _ => Vec::new(),
     }

@@ -18,7 +18,7 @@ pub(super) struct Calls {
     by_index: std::collections::HashMap<u64, usize>,
     /// The calls that the last chunk with new calls brought.
     opened: Vec<usize>,
-    /// So many were handed out; they do not change any more.
+    /// So many were handed out; what comes of them later changes nothing.
     handed_out: usize,
 }
 
@@ -89,9 +89,7 @@ impl Calls {
             if let Some(index) = piece.index {
                 self.by_index.insert(index, call);
             }
-            if call >= self.handed_out {
-                self.calls[call].take(&piece, entry);
-            }
+            self.calls[call].take(&piece, entry);
         }
         if !opened.is_empty() {
             self.opened = opened;

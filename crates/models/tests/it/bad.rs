@@ -321,6 +321,13 @@ async fn an_image_that_is_refused_is_left_out() {
         ("by its size", 400, unnamed, pictures(6 << 20), vec![2]),
         ("the last one", 400, unnamed, pictures(8), vec![4]),
         (
+            "a model without eyes",
+            400,
+            "this model does not support image input",
+            pictures(8),
+            vec![0, 2, 4],
+        ),
+        (
             "all of them",
             413,
             "Request exceeds the maximum size",
