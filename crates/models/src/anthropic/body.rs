@@ -68,12 +68,26 @@ enum WireContent<'a> {
     Blocks(Vec<&'a Content>),
 }
 
-/// The whole body.
+/// The body of a request for a reply.
 pub(super) fn body(request: &Request, an_hour: bool) -> Bytes {
+    let mut parameters =
+        json!({"model": request.model, "max_tokens": request.max_tokens, "stream": true});
+    settings(request, &mut parameters);
+    with_parts(request, &parameters, an_hour)
+}
+
+/// The body of the question how long the same request is.
+pub(super) fn counting(request: &Request) -> Bytes {
+    let mut parameters = json!({"model": request.model});
+    settings(request, &mut parameters);
+    with_parts(request, &parameters, false)
+}
+
+fn with_parts(request: &Request, parameters: &Value, an_hour: bool) -> Bytes {
     let mark = if an_hour { AN_HOUR } else { FIVE_MINUTES };
     let mut out = Vec::with_capacity(4096);
-    // The parameters first; the object stays open for the large parts.
-    write(&mut out, &parameters(request));
+    // The object stays open for the large parts.
+    write(&mut out, parameters);
     out.pop();
     write_tools(request, mark, &mut out);
     write_system(request, mark, &mut out);
@@ -82,9 +96,7 @@ pub(super) fn body(request: &Request, an_hour: bool) -> Bytes {
     out.into()
 }
 
-fn parameters(request: &Request) -> Value {
-    let mut body =
-        json!({"model": request.model, "max_tokens": request.max_tokens, "stream": true});
+fn settings(request: &Request, body: &mut Value) {
     let thinking = thinking(request);
     if let Some(thinking) = &thinking {
         body["thinking"] = thinking.clone();
@@ -105,7 +117,6 @@ fn parameters(request: &Request) -> Value {
     if let Some(schema) = &request.output_schema {
         body["output_config"]["format"] = json!({"type": "json_schema", "schema": schema});
     }
-    body
 }
 
 /// A forced tool and thinking exclude each other; the tool is what the caller needs.
@@ -157,7 +168,7 @@ fn write_tools(request: &Request, mark: &str, out: &mut Vec<u8>) {
     fragment.write(out, marked.then_some(mark));
 }
 
-/// Two fragments would do as well, but the mark inside depends only on the prefix and the time to keep.
+/// The mark inside is a part of the fragment: it depends on nothing but the prefix and the time to keep.
 fn write_system(request: &Request, mark: &str, out: &mut Vec<u8>) {
     let prefix = &request.prefix;
     let system = prefix.system();

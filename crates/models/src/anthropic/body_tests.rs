@@ -86,7 +86,9 @@ fn parameters_of_a_request() {
     let mut add = |change: &dyn Fn(&mut Request)| {
         let mut request = request();
         change(&mut request);
-        variants.push(parameters(&request));
+        let mut parameters = json!({"max_tokens": request.max_tokens});
+        settings(&request, &mut parameters);
+        variants.push(parameters);
     };
     add(&|request| request.thinking = Thinking::Budget(10));
     add(&|request| request.thinking = Thinking::Budget(100_000));

@@ -1,5 +1,6 @@
 //! Anthropic's Messages API.
 
+mod asides;
 mod body;
 mod stream;
 
@@ -14,6 +15,8 @@ use crate::{
     generate::{Out, generate},
     http,
 };
+
+pub use asides::ModelInfo;
 
 /// Where the API is, unless told otherwise.
 pub const BASE_URL: &str = "https://api.anthropic.com";
@@ -109,16 +112,19 @@ impl Anthropic {
         Self { http, options }
     }
 
+    fn base_url(&self) -> &str {
+        match self.options.base_url.as_str() {
+            "" => BASE_URL,
+            base => base,
+        }
+    }
+
     async fn send(
         &self,
         request: &Request,
         cancel: &CancellationToken,
     ) -> Result<Response, ModelError> {
-        let base = match self.options.base_url.as_str() {
-            "" => BASE_URL,
-            base => base,
-        };
-        let url = http::join(base, "v1", "messages")?;
+        let url = http::join(self.base_url(), "v1", "messages")?;
         let body = body::body(request, self.options.cache_for_an_hour);
         let headers = self.options.headers()?;
         let response = self.http.post(&url, headers, body, cancel).await?;

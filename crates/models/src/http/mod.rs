@@ -16,7 +16,7 @@ use std::{
 use bytes::Bytes;
 use haft_contract::CancellationToken;
 use reqwest::{
-    Client, Response, Url,
+    Client, RequestBuilder, Response, Url,
     header::{HeaderMap, HeaderName, HeaderValue},
     redirect,
 };
@@ -103,6 +103,26 @@ impl Http {
         cancel: &CancellationToken,
     ) -> Result<Response, ModelError> {
         let request = self.client()?.post(url.clone()).headers(headers).body(body);
+        self.send(url, request, cancel).await
+    }
+
+    /// Asks for something; gives the answer when its head is there, whatever its status.
+    pub(crate) async fn get(
+        &self,
+        url: &Url,
+        headers: HeaderMap,
+        cancel: &CancellationToken,
+    ) -> Result<Response, ModelError> {
+        let request = self.client()?.get(url.clone()).headers(headers);
+        self.send(url, request, cancel).await
+    }
+
+    async fn send(
+        &self,
+        url: &Url,
+        request: RequestBuilder,
+        cancel: &CancellationToken,
+    ) -> Result<Response, ModelError> {
         let sent = tokio::time::timeout(self.options().patience, request.send());
         match until_cancelled(cancel, sent).await? {
             Ok(Ok(response)) => Ok(response),

@@ -561,3 +561,46 @@ async fn a_reply_that_nobody_reads_any_more_closes_its_connection() {
     drop(events);
     assert_eq!(ask(&model, request()).await.text(), "ok");
 }
+
+#[tokio::test]
+async fn how_long_a_request_is_and_which_models_there_are() {
+    let json = |text: &str| Answer::new(200, "application/json", text);
+    let server = Server::start([
+        json(r#"{"input_tokens":2095}"#),
+        json(r#"{"data":[{"type":"model","id":"m-1","display_name":"M One"}],"has_more":false}"#),
+        json("{}"),
+        Answer::error(401, "authentication_error", "invalid x-api-key"),
+    ])
+    .await;
+    let model = anthropic(&server.url);
+    let cancel = CancellationToken::new();
+    assert_eq!(model.count_tokens(&request(), &cancel).await, Ok(2095));
+    let models = model.models(&cancel).await.unwrap();
+    assert_eq!(
+        (models[0].id.as_str(), models[0].display_name.as_str()),
+        ("m-1", "M One")
+    );
+    let kind = |error: haft_models::ModelError| error.kind;
+    assert_eq!(
+        model.models(&cancel).await.map_err(kind),
+        Err(ErrorKind::Protocol)
+    );
+    assert_eq!(
+        model.models(&cancel).await.map_err(kind),
+        Err(ErrorKind::Auth)
+    );
+    let seen = server.seen();
+    let lines: Vec<&str> = seen
+        .iter()
+        .filter_map(|seen| seen.head.lines().next())
+        .collect();
+    assert_eq!(
+        lines[..2],
+        [
+            "POST /v1/messages/count_tokens HTTP/1.1",
+            "GET /v1/models?limit=1000 HTTP/1.1"
+        ]
+    );
+    let keys: Vec<&String> = seen[0].body.as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["model", "messages"]);
+}
