@@ -5,11 +5,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::shelf::{Filled, Kept};
+use super::shelf::{Filled, Kept, Object};
 use super::walk::{Entry, Kind, Listing, Tree, grouped};
 use super::{Changed, SweepLimits, is_directory_both};
 use crate::stamp::now_ns;
-use crate::undo::{Content, Left, State, Swept, digest, read_content, regular, unread};
+use crate::undo::{Content, Left, Seal, State, Swept, digest, read_content, regular, unread};
 
 /// A new directory with more in it than this is recorded as one.
 const GROWN: usize = 500;
@@ -59,7 +59,19 @@ impl<'a> Comparison<'a> {
         }
         let mut left: BTreeMap<PathBuf, String> = BTreeMap::new();
         let mut swept = Vec::new();
-        let twins = self.twins(&pairs);
+        let twins = Twins {
+            before: twins(self.before, self.after, pairs.values().map(|pair| pair.0)),
+            after: twins(self.after, self.before, pairs.values().map(|pair| pair.1)),
+        };
+        let moved = self.take_moved(&mut pairs);
+        for one in moved {
+            if let State::Moved { to, .. } = &one.before {
+                self.count(changed, to, true, false);
+            }
+            let is_gone = one.after == State::Absent;
+            self.count(changed, &one.path, false, is_gone);
+            swept.push(one);
+        }
         for (path, (before, after)) in &pairs {
             let is_new = before.is_none();
             match self.judge(path, *before, *after, &twins) {
@@ -167,10 +179,9 @@ impl<'a> Comparison<'a> {
 
     fn why_unkept(&self, entry: &Entry) -> String {
         let object = (entry.stamp.device, entry.stamp.inode);
-        match self.filled.unkept.get(&object) {
-            Some(why) => why.clone(),
-            None => "it was changed by someone else just before the command".to_owned(),
-        }
+        let why = self.filled.unkept.get(&object).map(String::as_str);
+        let why = why.unwrap_or("changed by someone else just before");
+        format!("what it held was not kept ({why})")
     }
 
     /// `None`: nothing that matters is different. `Err`: it cannot be restored.
@@ -179,11 +190,11 @@ impl<'a> Comparison<'a> {
         path: &Path,
         before: Option<&Entry>,
         after: Option<&Entry>,
-        twins: &HashMap<(u64, u64), PathBuf>,
+        twins: &Twins,
     ) -> Result<Option<Swept>, String> {
         let after_state = match after {
             None => State::Absent,
-            Some(entry) => self.state_after(path, entry),
+            Some(entry) => self.state_after(path, entry, twins),
         };
         if let Some(claim) = self.claimed.get(path) {
             return match is_claimed(claim, &after_state) {
@@ -207,9 +218,7 @@ impl<'a> Comparison<'a> {
                         hash: kept.hash.clone(),
                         extended: kept.extended.clone(),
                     };
-                    let object = (entry.stamp.device, entry.stamp.inode);
-                    let twin = twins.get(&object).filter(|twin| *twin != path);
-                    regular(&entry.stamp, &content, twin.cloned())
+                    regular(&entry.stamp, &content, twin_of(&twins.before, path, entry))
                 }
                 (Kind::File, None) => match after {
                     // The content is as it was; a mode can be restored without it.
@@ -241,14 +250,59 @@ impl<'a> Comparison<'a> {
             .then(|| swept(path, before_state, after_state)))
     }
 
-    fn state_after(&self, path: &Path, entry: &Entry) -> State {
+    fn state_after(&self, path: &Path, entry: &Entry, twins: &Twins) -> State {
         if entry.kind() == Kind::File
             && entry.stamp.size <= self.limits.read
             && let Ok(content) = read_content(path, &entry.stamp)
         {
-            return regular(&entry.stamp, &content, None);
+            return regular(&entry.stamp, &content, twin_of(&twins.after, path, entry));
         }
         unread(entry)
+    }
+
+    /// Files that were not kept and are at another path now: they need only be moved back, and must
+    /// not be removed where they are.
+    fn take_moved(&self, pairs: &mut BTreeMap<PathBuf, Pair<'a>>) -> Vec<Swept> {
+        let is_file = |entry: &&Entry| entry.kind() == Kind::File;
+        let object = |entry: &Entry| (entry.stamp.device, entry.stamp.inode);
+        let new: HashMap<Object, (PathBuf, &Entry)> = pairs
+            .iter()
+            .filter(|(path, (before, _))| before.is_none() && !self.claimed.contains_key(*path))
+            .filter_map(|(path, (_, after))| Some((path, after.filter(is_file)?)))
+            .map(|(path, entry)| (object(entry), (path.clone(), entry)))
+            .collect();
+        let mut moved = Vec::new();
+        for (path, (before, after)) in pairs.iter() {
+            let Some(before) = before.filter(is_file) else {
+                continue;
+            };
+            let is_other = after.is_none_or(|after| !after.stamp.same_object(&before.stamp));
+            if is_other
+                && self.kept(before).is_none()
+                && !self.claimed.contains_key(path)
+                && let Some((to, there)) = new.get(&object(before))
+                && there.stamp.looks_like(&before.stamp)
+            {
+                let state = State::Moved {
+                    to: to.clone(),
+                    seal: Seal::of(&there.stamp),
+                };
+                moved.push((path.clone(), state, *after));
+            }
+        }
+        let mut all = Vec::new();
+        for (path, state, after) in moved {
+            let after = match after {
+                None => State::Absent,
+                Some(entry) => self.state_after(&path, entry, &Twins::default()),
+            };
+            if let State::Moved { to, .. } = &state {
+                pairs.remove(to);
+            }
+            pairs.remove(&path);
+            all.push(swept(&path, state, after));
+        }
+        all
     }
 
     /// New directories with very much in them, instead of all that is in them.
@@ -295,33 +349,6 @@ impl<'a> Comparison<'a> {
         grown
     }
 
-    /// For files with several names one of them in the working directories: the first that is left
-    /// as it was, or else the first.
-    fn twins(&self, pairs: &BTreeMap<PathBuf, Pair<'_>>) -> HashMap<(u64, u64), PathBuf> {
-        let is_linked = |entry: &Entry| entry.kind() == Kind::File && entry.stamp.links > 1;
-        let mut changed = pairs.values().filter_map(|(before, _)| *before);
-        if !changed.any(is_linked) {
-            return HashMap::new();
-        }
-        let mut best: HashMap<(u64, u64), (bool, PathBuf)> = HashMap::new();
-        for (directory, listing) in &self.before.listings {
-            let now = self.after.listings.get(directory);
-            for entry in listing.entries.iter().filter(|entry| is_linked(entry)) {
-                let now = now.and_then(|now| now.find(&entry.name));
-                let is_changed = now.is_none_or(|now| !now.stamp.looks_like(&entry.stamp));
-                let name = (is_changed, directory.join(&entry.name));
-                let object = (entry.stamp.device, entry.stamp.inode);
-                let best = best.entry(object).or_insert_with(|| name.clone());
-                if name < *best {
-                    *best = name;
-                }
-            }
-        }
-        best.into_iter()
-            .map(|(object, (_, path))| (object, path))
-            .collect()
-    }
-
     /// Git may have packed its objects anew: if an old one is gone for good, the new ones are what is
     /// left of the repository.
     fn spare_objects(&self, swept: &mut Vec<Swept>, left: &mut BTreeMap<PathBuf, String>) {
@@ -347,6 +374,47 @@ impl<'a> Comparison<'a> {
             })
             .map(Path::to_path_buf)
     }
+}
+
+/// For files with several names, by object, one of them.
+#[derive(Default)]
+struct Twins {
+    before: HashMap<Object, PathBuf>,
+    after: HashMap<Object, PathBuf>,
+}
+
+/// The first name in the one tree that is the same in the other, or else the first, for all files
+/// with several, if one of these entries is of such a file.
+fn twins<'t>(
+    tree: &Tree,
+    other: &Tree,
+    mut changed: impl Iterator<Item = Option<&'t Entry>>,
+) -> HashMap<Object, PathBuf> {
+    let is_linked = |entry: &Entry| entry.kind() == Kind::File && entry.stamp.links > 1;
+    if !changed.any(|entry| entry.is_some_and(is_linked)) {
+        return HashMap::new();
+    }
+    let mut best: HashMap<Object, (bool, PathBuf)> = HashMap::new();
+    for (directory, listing) in &tree.listings {
+        let other = other.listings.get(directory);
+        for entry in listing.entries.iter().filter(|entry| is_linked(entry)) {
+            let other = other.and_then(|other| other.find(&entry.name));
+            let is_changed = other.is_none_or(|other| !other.stamp.looks_like(&entry.stamp));
+            let name = (is_changed, directory.join(&entry.name));
+            let object = (entry.stamp.device, entry.stamp.inode);
+            let best = best.entry(object).or_insert_with(|| name.clone());
+            if name < *best {
+                *best = name;
+            }
+        }
+    }
+    let names = best.into_iter();
+    names.map(|(object, (_, path))| (object, path)).collect()
+}
+
+fn twin_of(twins: &HashMap<Object, PathBuf>, path: &Path, entry: &Entry) -> Option<PathBuf> {
+    let twin = twins.get(&(entry.stamp.device, entry.stamp.inode));
+    twin.filter(|twin| *twin != path).cloned()
 }
 
 fn swept(path: &Path, before: State, after: State) -> Swept {

@@ -142,6 +142,12 @@ pub(crate) enum State {
         kind: String,
         seal: Seal,
     },
+    /// A file that was not read and, in the other of two states, is at another path.
+    Moved {
+        #[serde(with = "path")]
+        to: PathBuf,
+        seal: Seal,
+    },
     /// A directory with very many things in it, known by one hash over their names and seals.
     Grown {
         entries: u64,

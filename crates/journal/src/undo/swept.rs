@@ -212,13 +212,17 @@ impl History {
     ) -> Result<Plan, JournalError> {
         let mut plan = Plan::default();
         for (path, wanted) in wanted {
-            let looked =
-                Looked::at(path).map_err(|error| JournalError::io("look at", path, error))?;
+            let looked = look_at(path)?;
             if !looked.is(&wanted.expected) {
                 if !looked.is(&wanted.target) {
                     plan.conflicts
                         .push(self.swept_conflict(path, wanted, &looked));
                 }
+                continue;
+            }
+            if !is_where_it_moves(wanted) {
+                let conflict = self.swept_conflict(path, wanted, &looked);
+                plan.conflicts.push(conflict);
                 continue;
             }
             let now = looked.state(&wanted.expected);
@@ -320,11 +324,9 @@ impl History {
             keep_times: true,
         };
         match restoration.run(&plan.tasks) {
-            Ok(used) => {
+            Ok(left) => {
                 end(Ending::Made, None);
-                let why = "something else is in it now, so it stays".to_owned();
-                let used = used.into_iter().map(|path| (path, why.clone()));
-                plan.left.extend(used);
+                plan.left.extend(left);
             }
             Err(error) => {
                 let failed = self.put_back(&swept, &temporary);
@@ -385,17 +387,26 @@ impl History {
         let mut tasks = Vec::new();
         let mut failed = Vec::new();
         for one in swept {
-            match Looked::at(&one.path) {
-                Ok(looked) if looked.is(&one.after) => tasks.push(Task {
-                    path: one.path.clone(),
-                    now: looked.state(&one.after),
-                    seen: looked.entry.map(|entry| entry.stamp),
-                    to: one.before.clone(),
-                    mtime: one.before.mtime(),
-                }),
-                Ok(looked) if looked.is(&one.before) => {}
-                _ => failed.push(one.path.clone()),
-            }
+            let Ok(looked) = Looked::at(&one.path) else {
+                failed.push(one.path.clone());
+                continue;
+            };
+            let now = match found(&looked, one) {
+                Found::Before => looked.state(&one.before),
+                Found::After => looked.state(&one.after),
+                Found::Torn => State::Absent,
+                Found::Other => {
+                    failed.push(one.path.clone());
+                    continue;
+                }
+            };
+            tasks.push(Task {
+                path: one.path.clone(),
+                now,
+                seen: looked.entry.map(|entry| entry.stamp),
+                to: one.before.clone(),
+                mtime: one.before.mtime(),
+            });
         }
         // Gone for good.
         tasks.retain(|task| {
@@ -436,27 +447,47 @@ impl History {
                 .remove_leftover(temporary.as_ref())
                 .map_err(failed)?;
         }
-        let mut found = Vec::new();
+        let mut all = Vec::new();
         for one in swept {
-            let looked = Looked::at(&one.path)
-                .map_err(|error| JournalError::io("look at", &one.path, error))?;
-            found.push(match () {
-                // Only modes or times are to change: either way it is no one else's.
-                () if looked.is(&one.after) && looked.is(&one.before) => continue,
-                () if looked.is(&one.after) => Found::After,
-                () if looked.is(&one.before) => Found::Before,
-                () => Found::Other,
-            });
+            let looked = look_at(&one.path)?;
+            // Where only modes or times are to change, nothing can be told.
+            if !(looked.is(&one.after) && looked.is(&one.before)) {
+                all.push(found(&looked, one));
+            }
         }
-        let verdict = match (found.is_empty(), decide(&found)) {
+        let verdict = match (all.is_empty(), decide(&all)) {
             (true, _) => Verdict::TakenBack,
             (false, verdict) => verdict,
         };
-        // Modes and times are set last, so what looks complete may lack them.
-        if matches!(verdict, Verdict::TakenBack | Verdict::NeverHappened) {
-            self.put_back(swept, temporary);
+        match verdict {
+            Verdict::TakenBack | Verdict::NeverHappened => {
+                self.put_back(swept, temporary);
+            }
+            Verdict::Completed => self.finish(swept, temporary)?,
+            Verdict::Unclear => {}
         }
         Ok(verdict)
+    }
+
+    /// Directories get their modes last, so what looks complete may lack them.
+    fn finish(&self, swept: &[Swept], temporary: &str) -> Result<(), JournalError> {
+        let mut tasks = Vec::new();
+        for one in swept.iter().filter(|one| one.after.is_directory()) {
+            let looked = look_at(&one.path)?;
+            tasks.push(Task {
+                path: one.path.clone(),
+                now: looked.state(&one.after),
+                seen: looked.entry.map(|entry| entry.stamp),
+                to: one.after.clone(),
+                mtime: one.after.mtime().filter(|_| !one.before.is_directory()),
+            });
+        }
+        let restoration = Restoration {
+            store: self.store(),
+            temporary,
+            keep_times: true,
+        };
+        restoration.run(&tasks).map(drop)
     }
 
     fn swept_conflict(&self, path: &Path, wanted: &Wanted<'_>, looked: &Looked) -> Conflict {
@@ -522,12 +553,41 @@ impl History {
     }
 }
 
+/// Of a file that is moved: is it, or is nothing, at the other end?
+fn is_where_it_moves(wanted: &Wanted<'_>) -> bool {
+    let (to, state) = match (&wanted.expected, &wanted.target) {
+        (State::Moved { to, .. }, _) => (to, &State::Absent),
+        (_, target @ State::Moved { to, .. }) => (to, target),
+        _ => return true,
+    };
+    Looked::at(to).is_ok_and(|there| there.is(state))
+}
+
+fn look_at(path: &Path) -> Result<Looked, JournalError> {
+    Looked::at(path).map_err(|error| JournalError::io("look at", path, error))
+}
+
+fn found(looked: &Looked, one: &Swept) -> Found {
+    // A directory and something else cannot take each other's place at once.
+    let is_between = looked.entry.is_none()
+        && one.before.is_directory() != one.after.is_directory()
+        && State::Absent != one.before
+        && State::Absent != one.after;
+    match () {
+        () if looked.is(&one.after) => Found::After,
+        () if looked.is(&one.before) => Found::Before,
+        () if is_between => Found::Torn,
+        () => Found::Other,
+    }
+}
+
 /// Names of one file, so that they can be that again.
 fn name_twins(tasks: &mut [Task]) {
     let mut first: HashMap<(u64, u64), PathBuf> = HashMap::new();
     for task in tasks {
         if let (State::Regular { twin, .. }, Some(seen)) = (&mut task.now, &task.seen)
             && seen.links > 1
+            && twin.is_none()
         {
             let object = (seen.device, seen.inode);
             match first.get(&object) {
