@@ -1,9 +1,11 @@
 //! Two looks at the same directories, and what became of each path in between.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use super::shelf::{Filled, Kept, Object};
 use super::walk::{Entry, Kind, Listing, Tree, grouped};
@@ -28,6 +30,8 @@ pub(crate) struct Comparison<'a> {
     pub(crate) claimed: &'a HashMap<PathBuf, State>,
     pub(crate) limits: SweepLimits,
     pub(crate) is_control: &'a dyn Fn(&Path) -> bool,
+    /// The objects of the first look; filled when needed.
+    pub(crate) known: OnceCell<HashSet<Object>>,
 }
 
 /// How long to wait until a change must show in every stamp.
@@ -50,7 +54,8 @@ impl<'a> Comparison<'a> {
     /// Fills in what changed, and gives what is recorded of it.
     pub(crate) fn make(&self, changed: &mut Changed) -> Result<(Vec<Swept>, Vec<Left>), String> {
         let mut pairs = self.pairs();
-        let grown = self.take_grown(&mut pairs);
+        let moved = self.take_moved(&mut pairs);
+        let grown = self.take_grown(&mut pairs, &moved);
         if pairs.len() > self.limits.changed {
             return Err(format!(
                 "the command changed over {} files and directories",
@@ -63,7 +68,6 @@ impl<'a> Comparison<'a> {
             before: twins(self.before, self.after, pairs.values().map(|pair| pair.0)),
             after: twins(self.after, self.before, pairs.values().map(|pair| pair.1)),
         };
-        let moved = self.take_moved(&mut pairs);
         for one in moved {
             if let State::Moved { to, .. } = &one.before {
                 self.count(changed, to, true, false);
@@ -177,6 +181,17 @@ impl<'a> Comparison<'a> {
         kept.stamp.is_same(&entry.stamp).then_some(kept)
     }
 
+    /// Was this very object in the first look, at whatever path?
+    fn is_known(&self, entry: &Entry) -> bool {
+        let known = self.known.get_or_init(|| {
+            let listed = self.before.listings.values().flat_map(|one| &one.entries);
+            let all = listed.chain(self.before.points.values().flatten());
+            all.map(|entry| (entry.stamp.device, entry.stamp.inode))
+                .collect()
+        });
+        known.contains(&(entry.stamp.device, entry.stamp.inode))
+    }
+
     fn why_unkept(&self, entry: &Entry) -> String {
         let object = (entry.stamp.device, entry.stamp.inode);
         let why = self.filled.unkept.get(&object).map(String::as_str);
@@ -209,6 +224,12 @@ impl<'a> Comparison<'a> {
             {
                 return Err(format!("it was not looked at: {why}"));
             }
+        }
+        if let (None, Some(entry)) = (before, after)
+            && !self.is_known(entry)
+            && is_older(path, self.begun)
+        {
+            return Err("it was moved here from elsewhere, so an undo leaves it".to_owned());
         }
         let before_state = match before {
             None => State::Absent,
@@ -306,7 +327,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// New directories with very much in them, instead of all that is in them.
-    fn take_grown(&self, pairs: &mut BTreeMap<PathBuf, Pair<'a>>) -> Vec<Swept> {
+    fn take_grown(&self, pairs: &mut BTreeMap<PathBuf, Pair<'a>>, moved: &[Swept]) -> Vec<Swept> {
         let mut grown: Vec<Swept> = Vec::new();
         let is_new = |pair: &Pair<'_>| match pair {
             (None, Some(entry)) => entry.kind() == Kind::Directory,
@@ -330,12 +351,19 @@ impl<'a> Comparison<'a> {
         }
         for (directory, count) in made.into_iter().filter(|(_, count)| *count > GROWN) {
             let below = |path: &Path| path.starts_with(&directory) && path != directory;
-            let mut inside = pairs.keys().filter(|path| below(path));
-            let is_special = inside.any(|path| {
-                (self.is_control)(path)
-                    || self.claimed.contains_key(path)
-                    || self.after.unseen.contains_key(path)
+            let mut inside = pairs.iter().filter(|(path, _)| below(path));
+            let has_moved = moved.iter().any(|one| match &one.before {
+                State::Moved { to, .. } => below(to),
+                _ => false,
             });
+            // All of it must be new, and nobody may ask for a part of it.
+            let is_special = has_moved
+                || inside.any(|(path, (_, after))| {
+                    after.is_some_and(|entry| self.is_known(entry) || is_older(path, self.begun))
+                        || (self.is_control)(path)
+                        || self.claimed.contains_key(path)
+                        || self.after.unseen.contains_key(path)
+                });
             if is_special {
                 continue;
             }
@@ -415,6 +443,16 @@ fn twins<'t>(
 fn twin_of(twins: &HashMap<Object, PathBuf>, path: &Path, entry: &Entry) -> Option<PathBuf> {
     let twin = twins.get(&(entry.stamp.device, entry.stamp.inode));
     twin.filter(|twin| *twin != path).cloned()
+}
+
+/// Was it made before the command began? Where the file system does not say, no.
+fn is_older(path: &Path, begun: i128) -> bool {
+    let born = fs::symlink_metadata(path).and_then(|found| found.created());
+    let born = born
+        .ok()
+        .and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+    // The file system's clock may be behind by a tick.
+    born.is_some_and(|born| (born + LONGEST_WAIT).as_nanos() as i128 <= begun)
 }
 
 fn swept(path: &Path, before: State, after: State) -> Swept {

@@ -17,6 +17,7 @@ mod rank;
 pub(crate) mod shelf;
 mod walk;
 
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -291,6 +292,7 @@ impl Journal {
             claimed: &claimed,
             limits,
             is_control,
+            known: OnceCell::new(),
         };
         comparison.make(changed)
     }

@@ -2,6 +2,7 @@
 //!
 //! - `setting`: a place to run commands in; `running`: how they run and end
 //! - `lifetime`: nothing outlives what it belongs to; `outside`: how that is seen
+//! - `ending`, `output`: status, directory, and what commands write; `soak`: many of them, nasty ones
 //! - `network`: the proxy, through real sockets on loopback
 
 #![expect(
@@ -9,8 +10,11 @@
     reason = "helpers of tests fail by panicking, like tests"
 )]
 
+mod ending;
 mod lifetime;
 mod network;
+mod output;
 mod outside;
 mod running;
 mod setting;
+mod soak;
