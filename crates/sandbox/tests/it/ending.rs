@@ -367,7 +367,7 @@ async fn a_directory_one_may_not_enter_is_an_error_for_those_who_may_not() {
     let place = place(Mechanism::Namespaces);
     let closed: PathBuf = place.project().join("closed");
     fs::create_dir(&closed).unwrap();
-    fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
     let line = Line {
         text: "echo in".to_owned(),
         cwd: closed.clone(),

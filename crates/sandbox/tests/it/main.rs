@@ -1,4 +1,13 @@
 //! Commands in real sandboxes.
+//!
+//! - `setting`: a place to run commands in; `outside`: what is to be seen of them from outside
+//! - `running`: how commands run; `ending`: with what they end, and where; `output`: what they write
+//! - `lifetime`: nothing outlives whom it belongs to; `soak`: hundreds of commands leave nothing
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, like tests"
+)]
 
 mod ending;
 mod lifetime;
