@@ -1,4 +1,5 @@
 //! Commands in real sandboxes.
 
 mod running;
+mod scenarios;
 mod setting;

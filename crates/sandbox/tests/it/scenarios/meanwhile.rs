@@ -1,0 +1,1 @@
+//! What changes outside while a sandbox stands.
