@@ -160,6 +160,15 @@ Example:
     /// What may run here, and why.
     #[command(subcommand)]
     Permissions(Permissions),
+    /// Look at what a session here would find: settings, trust, programs.
+    ///
+    /// Starts nothing and changes nothing. Exits with 1 if something the settings ask for cannot be had
+    /// here.
+    Doctor {
+        /// Print it as JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Print a completion script for a shell.
     Completions {
         /// Which shell.

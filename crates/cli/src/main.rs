@@ -17,6 +17,8 @@ use exit::Exit;
 const VERSION: &str = concat!("2.1.240 (haft ", env!("CARGO_PKG_VERSION"), ")");
 
 fn main() -> ExitCode {
+    // Commands run in a sandbox, which this program keeps. Before anything else: it must be alone.
+    haft_sandbox::child::run_if_asked();
     // A PDF is read in a process of its own, with limits, so that it can take nobody down.
     #[cfg(feature = "pdf")]
     if std::env::args_os()
@@ -42,6 +44,7 @@ fn run() -> anyhow::Result<Exit> {
         Command::Tools(tools) => wire::block_on(modes::tools::run(args.session, tools)),
         Command::Undo(undo) => modes::undo::run(&args.session, &undo),
         Command::Permissions(asked) => modes::permissions::run(&args.session, asked),
+        Command::Doctor { json } => wire::block_on(modes::doctor::run(args.session, json)),
         Command::Completions { shell } => modes::completions::run(shell),
     }
 }

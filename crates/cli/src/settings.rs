@@ -3,6 +3,7 @@
 use std::{
     env,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use anyhow::Context;
@@ -10,7 +11,7 @@ use haft::{
     PermissionMode,
     engine::{
         hooks::Hooks,
-        permissions::{Bases, KeepRules, Rules, Scope},
+        permissions::{Bases, KeepRules, Rules, Sandbox, Scope},
         settings::{Flags, LocalRules, Places, Problem, Settings, Trust, files},
     },
 };
@@ -28,6 +29,7 @@ pub(crate) struct Permitted {
     pub(crate) directories: Vec<PathBuf>,
     pub(crate) mode: PermissionMode,
     pub(crate) hooks: Hooks,
+    pub(crate) sandbox: Sandbox,
 }
 
 /// The directory to work in.
@@ -72,6 +74,15 @@ pub(crate) fn load(session: &Session, cwd: &Path) -> anyhow::Result<Permitted> {
         }
     }
     let hooks = hooks(&mut settings);
+    let env = settings.env();
+    let hooks = hooks.with_env(env.clone());
+    let sandbox = settings.sandbox();
+    let sandbox = Sandbox {
+        // It takes some milliseconds to find out, and only this asks for it.
+        available: sandbox.enabled == Some(true) && can_confine(),
+        env: Arc::new(env),
+        ..sandbox
+    };
     let from_files = settings.default_mode();
     if session.permission_mode == Some(Mode::Auto) {
         settings.problems.push(Problem {
@@ -105,6 +116,7 @@ pub(crate) fn load(session: &Session, cwd: &Path) -> anyhow::Result<Permitted> {
         directories,
         mode,
         hooks,
+        sandbox,
     })
 }
 
@@ -120,7 +132,13 @@ fn hooks(settings: &mut Settings) -> Hooks {
         handlers.extend(read);
         settings.problems.extend(problems);
     }
-    Hooks::new(handlers, &settings.places.cwd).with_env(settings.env())
+    Hooks::new(handlers, &settings.places.cwd)
+}
+
+/// Can commands really be confined on this machine?
+fn can_confine() -> bool {
+    env::current_exe()
+        .is_ok_and(|program| haft_sandbox::available(&program, &env::temp_dir()).is_some())
 }
 
 /// Tells a person what was wrong with the settings, and what was left out.

@@ -23,6 +23,13 @@ pub(crate) async fn session(flags: &Session) -> anyhow::Result<Haft> {
     let cwd = settings::cwd(flags)?;
     let permitted = settings::load(flags, &cwd)?;
     settings::report(&permitted.settings);
+    // Where it must be had, there is no session to tell this of.
+    let sandbox = &permitted.sandbox;
+    if let Some(missing) = sandbox.missing().filter(|_| !sandbox.required) {
+        show::complain(&format!(
+            "haft: {missing}: commands are asked about as if it were not set"
+        ));
+    }
     let local = LocalRules {
         file: permitted.settings.local_file(),
     };
@@ -30,6 +37,7 @@ pub(crate) async fn session(flags: &Session) -> anyhow::Result<Haft> {
         .permission_mode(permitted.mode)
         .rules(permitted.rules)
         .hooks(permitted.hooks)
+        .sandbox(permitted.sandbox)
         .home(&permitted.settings.places.home)
         .keeper(Arc::new(Keeper(local)))
         .watch(Watch::new(permitted.settings.places, permitted.flags))
@@ -46,6 +54,11 @@ pub(crate) async fn session(flags: &Session) -> anyhow::Result<Haft> {
     #[cfg(feature = "pdf")]
     if let Ok(program) = env::current_exe() {
         builder = builder.service(Arc::new(haft::tools::PdfReader::new(program)));
+    }
+    #[cfg(feature = "shell")]
+    if let Ok(program) = env::current_exe() {
+        let program = haft::tools::ShellProgram::new(program).with_users_shell();
+        builder = builder.service(Arc::new(program));
     }
     let haft = builder.build().await?;
     for name in haft.unknown_tools() {

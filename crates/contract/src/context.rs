@@ -8,7 +8,9 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-use crate::{CallId, PermissionMode, Progress, Services, SessionId, Updates, progress};
+use crate::{
+    CallId, Confinement, PermissionMode, Progress, Services, SessionId, Updates, progress,
+};
 
 /// Everything a call knows of where it runs. A snapshot: it does not change while the call runs.
 #[derive(Debug, Clone)]
@@ -44,6 +46,8 @@ pub struct PermissionSnapshot {
     pub hidden: Hidden,
     /// Files that may not be changed, so that a change of many leaves them out; the hidden ones too.
     pub locked: Hidden,
+    /// How a command that it starts is to be confined.
+    pub confinement: Confinement,
 }
 
 /// Files that a call which finds its files by itself must leave out.
@@ -93,6 +97,7 @@ impl CallContext {
                 granted: Arc::from([]),
                 hidden: Hidden::default(),
                 locked: Hidden::default(),
+                confinement: Confinement::none(),
             },
             model: None,
             services: Services::none(),

@@ -12,6 +12,7 @@
 //! - [`erase`](mod@erase): from the first to the second
 //! - [`effects`]: what a call touches; the scheduler and the permission check both read it
 //! - [`context`]: what a running call is given; [`services`] is what it may reach
+//! - [`confinement`]: how a command that a call starts is to be confined
 //! - [`output`], [`error`]: how a call ends
 //! - [`schema`]: from an input type to the JSON schema a provider accepts
 //! - [`view`]: what a person is shown
@@ -19,6 +20,7 @@
 #![warn(missing_docs)]
 
 pub mod approval;
+pub mod confinement;
 pub mod context;
 pub mod dyn_tool;
 pub mod effects;
@@ -33,6 +35,7 @@ pub mod tool;
 pub mod view;
 
 pub use approval::{Answer, Approver, Check, Permission, PermissionMode, Question};
+pub use confinement::{Confined, Confinement, ControlFiles, Hosts, Passage, Reachable};
 pub use context::{CallContext, Hidden, PermissionSnapshot};
 pub use dyn_tool::{BoundCall, BoxFuture, DynTool, ToolSpec};
 pub use effects::{Effects, Reach, Repeat};

@@ -29,6 +29,9 @@ pub struct ToolOutput {
     pub messages: Vec<Message>,
     /// What changes in the session. Only from calls whose effects say [`patches`](crate::Effects::patches).
     pub patches: Vec<ContextPatch>,
+    /// It was done, and did not succeed: a command that exits with 1 has output, and may have
+    /// changed the directory, and yet the model is told of an error.
+    pub failed: bool,
 }
 
 impl ToolOutput {
@@ -44,6 +47,13 @@ impl ToolOutput {
     #[must_use]
     pub fn with_structured(mut self, value: Value) -> Self {
         self.structured = Some(value);
+        self
+    }
+
+    /// The same as a failure.
+    #[must_use]
+    pub fn as_failure(mut self) -> Self {
+        self.failed = true;
         self
     }
 

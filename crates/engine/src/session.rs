@@ -6,9 +6,9 @@ use std::{
     sync::Arc,
 };
 
-use haft_contract::{ContextPatch, PermissionMode, PermissionSnapshot};
+use haft_contract::{Confinement, ContextPatch, PermissionMode, PermissionSnapshot};
 
-use crate::permissions::{Bases, Rules, Scope, Source};
+use crate::permissions::{Bases, Rules, Sandbox, Scope, Source};
 
 /// The context of a session. Only the scheduler changes it, by [`ContextPatch`]es in call order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub struct SessionContext {
     pub rules: Arc<Rules>,
     /// The home directory, where there is one.
     pub home: Option<PathBuf>,
+    /// How commands are confined.
+    pub sandbox: Arc<Sandbox>,
 }
 
 impl SessionContext {
@@ -38,6 +40,7 @@ impl SessionContext {
             activated: BTreeSet::new(),
             rules: Arc::default(),
             home: None,
+            sandbox: Arc::default(),
         }
     }
 
@@ -45,6 +48,13 @@ impl SessionContext {
     #[must_use]
     pub fn with_rules(mut self, rules: Rules) -> Self {
         self.rules = Arc::new(rules);
+        self
+    }
+
+    /// The same with commands confined like this.
+    #[must_use]
+    pub fn with_sandbox(mut self, sandbox: Sandbox) -> Self {
+        self.sandbox = Arc::new(sandbox);
         self
     }
 
@@ -87,6 +97,8 @@ impl SessionContext {
             granted: Arc::from([]),
             hidden: self.rules.keep_from(&["Read"]),
             locked: self.rules.keep_from(&["Read", "Edit"]),
+            // Made for a call that starts a command, when it is admitted.
+            confinement: Confinement::default(),
         }
     }
 

@@ -13,7 +13,7 @@ use haft_engine::{
     DefinitionError, Engine, Filters, Registry, SessionContext,
     hooks::Hooks,
     layers::{Layer, LayerSettings},
-    permissions::{KeepRules, Rules},
+    permissions::{KeepRules, Rules, Sandbox},
     settings::Watch,
 };
 
@@ -33,6 +33,12 @@ pub enum BuildError {
         path: PathBuf,
         /// Why not.
         source: io::Error,
+    },
+    /// Commands are to be confined or not run at all, and cannot be.
+    #[error("{missing}, and sandbox.failIfUnavailable says not to start then")]
+    Unconfined {
+        /// What is missing.
+        missing: &'static str,
     },
 }
 
@@ -58,6 +64,7 @@ pub struct HaftBuilder {
     keeper: Option<Arc<dyn KeepRules>>,
     watch: Option<Watch>,
     hooks: Hooks,
+    sandbox: Sandbox,
 }
 
 impl HaftBuilder {
@@ -82,6 +89,7 @@ impl HaftBuilder {
             keeper: None,
             watch: None,
             hooks: Hooks::default(),
+            sandbox: Sandbox::default(),
         }
     }
 
@@ -124,6 +132,13 @@ impl HaftBuilder {
     /// Programs of the user's that have a say in calls.
     pub fn hooks(mut self, hooks: Hooks) -> Self {
         self.hooks = hooks;
+        self
+    }
+
+    /// How commands are confined. Default: files as the verdict on a command says, the network not at
+    /// all, and no command is let through because of it.
+    pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
+        self.sandbox = sandbox;
         self
     }
 
@@ -201,6 +216,9 @@ impl HaftBuilder {
     /// The session.
     pub async fn build(self) -> Result<Haft, BuildError> {
         let cwd = directory(&self.cwd)?;
+        if let Some(missing) = self.sandbox.missing().filter(|_| self.sandbox.required) {
+            return Err(BuildError::Unconfined { missing });
+        }
         let filters = Filters {
             rules: Arc::new(self.rules.clone()),
             ..self.filters
@@ -208,7 +226,8 @@ impl HaftBuilder {
         let mut context = SessionContext::new(&cwd)
             .with_mode(self.mode)
             .with_rules(self.rules)
-            .with_home(self.home);
+            .with_home(self.home)
+            .with_sandbox(self.sandbox);
         for path in &self.directories {
             context = context.with_directory(directory(path)?);
         }

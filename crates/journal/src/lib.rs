@@ -10,6 +10,7 @@
 //! - `ledger`: what this session has seen of each file; `freshness` judges by it.
 //! - `open`, `special`, `lock`, `commit`: the file system, never blocking, never half done.
 //! - [`Ticket`], [`History`]: where a call may write, and how it is taken back.
+//! - [`Sweep`], [`Before`]: what a command changes, found by two looks, and taken back like the rest.
 //! - `text`, `encoding`, `lines`, `page`: bytes shown as numbered lines.
 //! - [`edit`]: pure functions from bytes and a change to the spliced bytes.
 //! - [`notebook`]: the same for one cell of a notebook.
@@ -37,6 +38,7 @@ mod patch;
 mod special;
 mod spelling;
 mod stamp;
+mod sweep;
 mod text;
 mod ticket;
 mod undo;
@@ -56,6 +58,7 @@ pub use page::{Page, PageLine, PageRequest, estimate_tokens};
 pub use patch::{Hunk, Patch};
 pub use spelling::{looks_like, respelt};
 pub use stamp::{ContentHash, Stamp};
+pub use sweep::{Before, Changed, Sweep, SweepLimits};
 pub use text::{Encoding, TextFacts, readable_text};
 pub use ticket::Ticket;
 pub use undo::{

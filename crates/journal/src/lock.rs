@@ -53,6 +53,24 @@ impl FileLock {
         Self::hold_all(&[real])
     }
 
+    /// The same for paths of any kind, and as many as there are: those that are no files, and those
+    /// beyond the first few, are only locked in this process.
+    pub(crate) fn hold_many(reals: &[&Path]) -> Result<Self, JournalError> {
+        let sorted: BTreeSet<&Path> = reals.iter().copied().collect();
+        let paths: Vec<Held> = sorted
+            .iter()
+            .map(|real| Held::acquire(Key::Path(real.to_path_buf())))
+            .collect();
+        let is_file = |real: &&&Path| fs::symlink_metadata(real).is_ok_and(|found| found.is_file());
+        let files: BTreeSet<&Path> = sorted
+            .iter()
+            .filter(is_file)
+            .take(LOCKED_ACROSS)
+            .copied()
+            .collect();
+        Self::hold_objects(&files, paths)
+    }
+
     /// Waits for several files. All paths come before all objects, each in order, so that no two
     /// holders can wait for each other.
     pub(crate) fn hold_all(reals: &[&Path]) -> Result<Self, JournalError> {
@@ -61,9 +79,13 @@ impl FileLock {
             .iter()
             .map(|real| Held::acquire(Key::Path(real.to_path_buf())))
             .collect();
+        Self::hold_objects(&sorted, paths)
+    }
+
+    fn hold_objects(reals: &BTreeSet<&Path>, paths: Vec<Held>) -> Result<Self, JournalError> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            if let Some(objects) = Objects::hold(&sorted, deadline)? {
+            if let Some(objects) = Objects::hold(reals, deadline)? {
                 return Ok(Self {
                     _objects: objects,
                     _paths: paths,

@@ -5,9 +5,13 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use rustix::fs::Stat;
+
 /// Timestamps are trusted only when they were at least this old at the time of
 /// looking: two writes within one clock tick leave the same mtime.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
+
+const TICK: Duration = Duration::from_millis(20);
 
 /// Identity and attributes of an opened file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +43,28 @@ impl Stamp {
         }
     }
 
+    #[expect(clippy::unnecessary_cast, reason = "the types differ between systems")]
+    pub(crate) fn of_stat(found: &Stat) -> Self {
+        Self {
+            device: found.st_dev as u64,
+            inode: found.st_ino as u64,
+            size: found.st_size as u64,
+            mtime_ns: nanoseconds(found.st_mtime as i64, found.st_mtime_nsec as i64),
+            ctime_ns: nanoseconds(found.st_ctime as i64, found.st_ctime_nsec as i64),
+            mode: found.st_mode as u32,
+            links: found.st_nlink as u64,
+            uid: found.st_uid,
+            gid: found.st_gid,
+        }
+    }
+
+    /// The same but for the number of names, which is not the file's own.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.looks_like(other)
+            && self.ctime_ns == other.ctime_ns
+            && (self.mode, self.uid, self.gid) == (other.mode, other.uid, other.gid)
+    }
+
     /// Same object with the same size and mtime; says nothing about a same-tick write.
     pub(crate) fn looks_like(&self, other: &Self) -> bool {
         self.same_object(other) && self.size == other.size && self.mtime_ns == other.mtime_ns
@@ -50,17 +76,40 @@ impl Stamp {
 
     /// Were the times old enough, now, that any later write must change them?
     pub(crate) fn is_settled(&self) -> bool {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
         let newest = self.mtime_ns.max(self.ctime_ns);
-        now.as_nanos() as i128 - newest >= SETTLED_AFTER.as_nanos() as i128
+        now_ns() - newest >= SETTLED_AFTER.as_nanos() as i128
+    }
+
+    /// How long it takes from a moment until every change must show in the times.
+    pub(crate) fn until_certain(&self, now_ns: i128) -> Duration {
+        let since = (now_ns - self.ctime_ns).clamp(0, i128::from(u64::MAX));
+        self.tick()
+            .saturating_sub(Duration::from_nanos(since as u64))
+    }
+
+    /// How long two writes may be apart and leave the same times. Twice the longest tick of a
+    /// kernel, unless the file system plainly keeps whole seconds.
+    fn tick(&self) -> Duration {
+        const SECOND: i128 = 1_000_000_000;
+        if self.mtime_ns % SECOND == 0 && self.ctime_ns % SECOND == 0 {
+            SETTLED_AFTER
+        } else {
+            TICK
+        }
     }
 
     /// A mode without any write bit is a wish to be left alone, also by root.
     pub(crate) fn is_read_only(&self) -> bool {
         self.mode & 0o222 == 0
     }
+}
+
+/// Nanoseconds after the epoch.
+pub(crate) fn now_ns() -> i128 {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    now.as_nanos() as i128
 }
 
 fn nanoseconds(seconds: i64, rest: i64) -> i128 {

@@ -16,24 +16,32 @@
 //!
 //! # Layout
 //! - [`Sandbox`], [`Running`]: what is started and what runs; [`Profile`]: what it may touch
+//! - [`network`]: the proxy through which a command talks to those it may
+//! - [`probe`]: finds out by trying what holds here
 //! - [`child`]: the keeper and the guard
 //! - `fork`: all unsafe code there is
 
+mod available;
 pub mod child;
 mod error;
 mod fork;
+pub mod network;
+mod probe;
 mod profile;
 mod protocol;
 mod running;
 mod sandbox;
+mod scratch;
 mod sockets;
 mod tree;
 mod world;
 
+pub use available::available;
 pub use error::SandboxError;
+pub use probe::{Finding, Report, probe};
 pub use profile::{Network, Profile, Reading, Workspace};
 pub use running::{Ended, How, Output, Running};
-pub use sandbox::{Line, Mechanism, Sandbox, Setup};
+pub use sandbox::{Environment, Line, Mechanism, Sandbox, Setup, system_shell};
 pub use tree::Process;
 
 /// Where the proxy is for commands with [`Network::Proxy`]: on this port of their loopback interface.

@@ -60,6 +60,8 @@ pub(crate) enum Keeper {
         step: String,
         /// What the system said.
         error: String,
+        /// Too many processes or open files, too little memory: it may work the next time.
+        passing: bool,
     },
 }
 
@@ -67,8 +69,8 @@ pub(crate) enum Keeper {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Order {
     Run {
-        cwd: PathBuf,
-        sourced: Option<PathBuf>,
+        cwd: Bytes,
+        sourced: Option<Bytes>,
         text: String,
     },
     Kill {
@@ -82,11 +84,13 @@ pub(crate) enum Order {
 pub(crate) enum News {
     /// The guard's own process, as it sees itself.
     Standing { pid: u32 },
+    /// There is no shell, and no command will run.
+    Unable { error: String },
     /// The command's own process ended.
     Ended {
         code: Option<i32>,
         signal: Option<i32>,
-        cwd: Option<PathBuf>,
+        cwd: Option<Bytes>,
         left: u32,
     },
     /// Nothing of it is left.
@@ -96,6 +100,24 @@ pub(crate) enum News {
 /// Bytes of the system that need not be text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Bytes(Vec<u8>);
+
+impl Bytes {
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<&[u8]> for Bytes {
+    fn from(value: &[u8]) -> Self {
+        Self(value.to_vec())
+    }
+}
+
+impl From<PathBuf> for Bytes {
+    fn from(value: PathBuf) -> Self {
+        value.into_os_string().into()
+    }
+}
 
 impl From<OsString> for Bytes {
     fn from(value: OsString) -> Self {

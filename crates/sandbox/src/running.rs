@@ -1,6 +1,7 @@
 //! A command that runs.
 
 use std::{
+    ffi::OsString,
     io,
     os::fd::OwnedFd,
     path::PathBuf,
@@ -13,6 +14,7 @@ use std::{
 use tokio::{
     io::{AsyncRead, AsyncWriteExt, ReadBuf},
     net::{UnixStream, unix::pipe},
+    time::{Instant, timeout_at},
 };
 
 use crate::{
@@ -21,6 +23,10 @@ use crate::{
     tree,
     world::World,
 };
+
+/// How long after its grace a guard may take to end its command. It takes milliseconds; one that does
+/// not was stopped.
+const OVERDUE: Duration = Duration::from_secs(5);
 
 /// A command that runs. When this is dropped, all of it ends.
 pub struct Running {
@@ -31,13 +37,31 @@ pub struct Running {
     heard: Vec<u8>,
     /// The guard, as it sees itself.
     inner: Option<u32>,
+    /// Why there is no shell.
+    unable: Option<String>,
     ended: Option<Ended>,
     gone: bool,
+    /// When all of it should be gone.
+    due: Option<Due>,
     world: Arc<World>,
 }
 
+/// When a command should be gone, and who is ended if it is not: a command can stop its own guard.
+#[derive(Clone, Copy)]
+struct Due {
+    at: Instant,
+    ends: Culprit,
+}
+
+#[derive(Clone, Copy)]
+enum Culprit {
+    Guard,
+    /// The guard is gone, and what it guarded is not.
+    Keeper,
+}
+
 /// What a command writes to standard output and standard error: one pipe, in order.
-pub struct Output(pipe::Receiver);
+pub struct Output(Option<pipe::Receiver>);
 
 /// How a command ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,21 +94,24 @@ impl Running {
     ) -> io::Result<Self> {
         guard.write_all(order).await?;
         let mut running = Self {
-            output: Output(output),
+            output: Output(Some(output)),
             guard,
             heard: Vec::new(),
             inner: None,
+            unable: None,
             ended: None,
             gone: false,
+            due: None,
             world,
         };
         // The shell waits with its guard, or neither is there: then it is known at once.
         while running.inner.is_none() && !running.gone {
             running.hear().await;
         }
-        match running.inner {
-            Some(_) => Ok(running),
-            None => Err(io::ErrorKind::BrokenPipe.into()),
+        match (running.inner, running.unable.take()) {
+            (Some(_), _) => Ok(running),
+            (None, Some(error)) => Err(io::Error::other(error)),
+            (None, None) => Err(io::ErrorKind::BrokenPipe.into()),
         }
     }
 
@@ -129,6 +156,9 @@ impl Running {
         if let Err(error) = sent {
             tracing::debug!(%error, "the guard does not listen");
         }
+        let at = Instant::now().checked_add(grace.saturating_add(OVERDUE));
+        let ends = Culprit::Guard;
+        self.due = at.map(|at| Due { at, ends });
     }
 
     /// Its processes, numbered as our process sees them.
@@ -143,7 +173,17 @@ impl Running {
     async fn hear(&mut self) {
         let mut buffer = [0; 4096];
         let read = loop {
-            if self.guard.readable().await.is_err() {
+            let readable = match self.due {
+                None => self.guard.readable().await,
+                Some(due) => match timeout_at(due.at, self.guard.readable()).await {
+                    Ok(readable) => readable,
+                    Err(_) => {
+                        self.overdue(due);
+                        continue;
+                    }
+                },
+            };
+            if readable.is_err() {
                 break 0;
             }
             match self.guard.try_read(&mut buffer) {
@@ -158,6 +198,7 @@ impl Running {
         while let Some(news) = self.next_news() {
             match news {
                 News::Standing { pid } => self.inner = Some(pid),
+                News::Unable { error } => self.unable = Some(error),
                 News::Ended {
                     code,
                     signal,
@@ -169,11 +210,36 @@ impl Running {
                         (None, Some(signal)) => How::Killed(signal),
                         (None, None) => How::Lost,
                     };
+                    let cwd = cwd.map(|cwd| PathBuf::from(OsString::from(cwd)));
                     self.ended = Some(Ended { how, cwd, left });
                 }
                 News::Gone => self.gone = true,
             }
         }
+    }
+
+    /// Ends from outside what did not end by itself.
+    fn overdue(&mut self, due: Due) {
+        self.due = match due.ends {
+            Culprit::Guard => {
+                tracing::warn!("the guard of a command does not end it, and is ended");
+                if let Some(guard) = self
+                    .inner
+                    .and_then(|pid| tree::named(self.world.pid(), pid))
+                {
+                    tree::kill(guard);
+                }
+                let ends = Culprit::Keeper;
+                Instant::now()
+                    .checked_add(OVERDUE)
+                    .map(|at| Due { at, ends })
+            }
+            Culprit::Keeper => {
+                tracing::warn!("the keeper of a sandbox does not answer, and is ended");
+                tree::kill_below(self.world.pid(), &[], || true);
+                None
+            }
+        };
     }
 
     fn next_news(&mut self) -> Option<News> {
@@ -186,14 +252,24 @@ impl Running {
 }
 
 impl Output {
+    /// The same for somebody else to read, beside whoever waits for the command; nothing comes from
+    /// here any more.
+    #[must_use]
+    pub fn take(&mut self) -> Self {
+        Self(self.0.take())
+    }
+
     /// The pipe itself, for a thread that reads and waits.
     pub fn into_blocking_fd(self) -> io::Result<OwnedFd> {
-        self.0.into_blocking_fd()
+        match self.0 {
+            Some(pipe) => pipe.into_blocking_fd(),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        }
     }
 
     /// What is there now, without waiting.
     pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.try_read(buffer)
+        self.0.as_ref().map_or(Ok(0), |pipe| pipe.try_read(buffer))
     }
 }
 
@@ -203,6 +279,9 @@ impl AsyncRead for Output {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(cx, buffer)
+        match &mut self.0 {
+            Some(pipe) => Pin::new(pipe).poll_read(cx, buffer),
+            None => Poll::Ready(Ok(())),
+        }
     }
 }

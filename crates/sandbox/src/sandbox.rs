@@ -2,8 +2,7 @@
 
 use std::{
     ffi::OsString,
-    fs, io,
-    os::unix::fs::DirBuilderExt,
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -11,7 +10,14 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
-use crate::{Profile, Running, SandboxError, protocol::Plan, sockets, world::World};
+use crate::{
+    Profile, Running, SandboxError,
+    network::{Entry, Gate},
+    protocol::Plan,
+    scratch::{self, Scratch},
+    sockets,
+    world::World,
+};
 
 /// What a session's commands need.
 #[derive(Clone)]
@@ -21,18 +27,37 @@ pub struct Setup {
     pub program: PathBuf,
     /// The shell: bash, absolute.
     pub shell: PathBuf,
-    /// The whole environment of commands in a sandbox. `TMPDIR` is added.
-    pub env: Vec<(OsString, OsString)>,
-    /// The whole environment of commands without one.
-    pub full_env: Vec<(OsString, OsString)>,
+    /// The whole environment of commands in a profile. In a sandbox, `TMPDIR` is added.
+    pub environment: Environment,
     /// Where temporary files go: a folder of the session's own, made when needed, removed at the end.
     pub scratch: PathBuf,
     /// A file that every shell reads before its command: the user's functions and aliases.
     pub snapshot: Option<PathBuf>,
+    /// Who decides for [`Network::Proxy`](crate::Network::Proxy). `None`: nobody may be reached.
+    pub gate: Option<Arc<dyn Gate>>,
     /// The best way of confining that may be used; the better ones are not tried. For tests, and
     /// for those who know that a way does not work for them.
     pub best: Mechanism,
 }
+
+/// Where bash is usually found.
+const SHELLS: [&str; 4] = [
+    "/bin/bash",
+    "/usr/bin/bash",
+    "/usr/local/bin/bash",
+    "/run/current-system/sw/bin/bash",
+];
+
+/// The bash of the system. `PATH` is not asked: a workspace may be in it.
+pub fn system_shell() -> Option<PathBuf> {
+    SHELLS
+        .map(PathBuf::from)
+        .into_iter()
+        .find(|shell| shell.is_file())
+}
+
+/// The whole environment of commands in a profile.
+pub type Environment = Arc<dyn Fn(&Profile) -> Vec<(OsString, OsString)> + Send + Sync>;
 
 /// How commands are confined here, from the best way down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -87,6 +112,8 @@ pub struct Sandbox(Arc<Inner>);
 
 struct Inner {
     setup: Setup,
+    /// Let go of before `worlds`, so that the last of those knows that it is the last holder.
+    scratch: Arc<Scratch>,
     worlds: Mutex<Worlds>,
 }
 
@@ -105,6 +132,7 @@ impl Sandbox {
     /// For a session. Nothing is started yet.
     pub fn new(setup: Setup) -> Self {
         Self(Arc::new(Inner {
+            scratch: Arc::new(Scratch::new(setup.scratch.clone())),
             setup,
             worlds: Mutex::default(),
         }))
@@ -118,6 +146,7 @@ impl Sandbox {
             let world = self.world(profile).await?;
             match world.start(&line).await {
                 Ok(running) => return Ok(running),
+                Err(error) if !is_gone(&error) => return Err(SandboxError::Shell(error)),
                 Err(error) => {
                     tracing::debug!(%error, profile = profile.name(), "a sandbox is gone");
                     self.forget(&world).await;
@@ -138,13 +167,24 @@ impl Sandbox {
         self.0.worlds.lock().await.failures.clone()
     }
 
+    /// What the proxy decided lately, oldest first.
+    pub async fn network_log(&self) -> Vec<Entry> {
+        let worlds = self.0.worlds.lock().await;
+        let logs = worlds.standing.iter().map(|world| world.network_log());
+        logs.flatten().collect()
+    }
+
     /// Ends everything that still runs, and removes the temporary files.
     pub async fn close(&self) {
         let standing = std::mem::take(&mut self.0.worlds.lock().await.standing);
         for world in standing {
             world.close().await;
         }
-        let _ = fs::remove_dir_all(&self.0.setup.scratch);
+        scratch::remove(self.0.scratch.path());
+    }
+
+    pub(crate) fn shell(&self) -> &Path {
+        &self.0.setup.shell
     }
 
     async fn world(&self, profile: &Profile) -> Result<Arc<World>, SandboxError> {
@@ -162,7 +202,7 @@ impl Sandbox {
         if let Some(world) = worlds.standing.iter().find(|world| fits(world)) {
             return Ok(Arc::clone(world));
         }
-        make_scratch(&self.0.setup.scratch).map_err(SandboxError::Scratch)?;
+        scratch::make(self.0.scratch.path()).map_err(SandboxError::Scratch)?;
         // One of each kind is enough; what still runs in the old one keeps it.
         worlds
             .standing
@@ -190,9 +230,12 @@ impl Inner {
         loop {
             let mut plan = self.plan(profile, mechanism, sockets.clone());
             plan.own_processes = !worlds.shared_processes && mechanism < Mechanism::Reduced;
-            let failed = match World::raise(&self.setup.program, plan).await {
+            let scratch = Arc::clone(&self.scratch);
+            let failed = match World::raise(&self.setup, plan, scratch).await {
                 Ok(world) => return Ok(world),
-                Err(failed) => failed,
+                Err(failed @ SandboxError::Unavailable { .. }) => failed,
+                // It says nothing about what can be had here: no reason to confine less.
+                Err(failed) => return Err(failed),
             };
             if *profile == Profile::Full || mechanism == Mechanism::None {
                 return Err(failed);
@@ -220,15 +263,10 @@ impl Inner {
 
     fn plan(&self, profile: &Profile, mechanism: Mechanism, sockets: Vec<PathBuf>) -> Plan {
         let full = *profile == Profile::Full;
-        let env = if full {
-            &self.setup.full_env
-        } else {
-            &self.setup.env
-        };
-        let mut env: Vec<_> = env
-            .iter()
+        let mut env: Vec<_> = (self.setup.environment)(profile)
+            .into_iter()
             .filter(|(name, _)| full || name != "TMPDIR")
-            .map(|(name, value)| (name.clone().into(), value.clone().into()))
+            .map(|(name, value)| (name.into(), value.into()))
             .collect();
         if !full {
             let scratch = self.setup.scratch.as_os_str().to_owned();
@@ -247,15 +285,13 @@ impl Inner {
     }
 }
 
-impl Drop for Inner {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.setup.scratch);
-    }
-}
-
-fn make_scratch(scratch: &Path) -> io::Result<()> {
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(scratch)
+/// Was the sandbox, or the shell in it, ended from outside?
+fn is_gone(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::BrokenPipe
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::NotConnected
+            | io::ErrorKind::UnexpectedEof
+    )
 }

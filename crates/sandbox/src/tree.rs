@@ -3,11 +3,12 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
+    time::{Duration, Instant},
 };
 
 use rustix::{
     io::Errno,
-    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
+    process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal},
 };
 
 /// One process.
@@ -45,11 +46,31 @@ pub(crate) fn below(root: u32) -> Vec<Process> {
     found
 }
 
+/// How long it is tried to end processes. It takes milliseconds, but for those that nobody can end:
+/// they became another user's, or hang in the kernel.
+const TRYING: Duration = Duration::from_secs(10);
+
 /// Ends all that runs below a process, but for `spared` and what is below those, and goes on until
-/// nothing new appears: what forks faster than it is killed is stopped first. The caller reaps.
-pub(crate) fn kill_below(root: u32, spared: &[u32], mut reap: impl FnMut()) {
-    // A round ends every process that was there when it began; a bomb needs a few.
-    for round in 0..1000 {
+/// nothing is left: a list of processes is never whole when they come and go. What forks faster than
+/// it is killed is stopped first. `reap` takes note of children that ended; is none left but those
+/// that are spared?
+pub(crate) fn kill_below(root: u32, spared: &[u32], mut reap: impl FnMut() -> bool) {
+    let began = Instant::now();
+    for round in 0_u32.. {
+        let nothing_left = reap();
+        // Our own first, without looking at all others: whoever loses its parent becomes ours.
+        let own: Vec<u32> = if root == std::process::id() {
+            children()
+        } else {
+            Vec::new()
+        };
+        let own: Vec<u32> = own
+            .into_iter()
+            .filter(|pid| !spared.contains(pid))
+            .collect();
+        for &pid in &own {
+            kill(pid);
+        }
         let all = all();
         let kept: BTreeSet<u32> = spared
             .iter()
@@ -63,8 +84,8 @@ pub(crate) fn kill_below(root: u32, spared: &[u32], mut reap: impl FnMut()) {
                 Some((pid, entry.started))
             })
             .collect();
-        if doomed.is_empty() {
-            break;
+        if nothing_left && own.is_empty() && doomed.is_empty() {
+            return;
         }
         if round > 0 {
             for &(pid, started) in &doomed {
@@ -74,13 +95,30 @@ pub(crate) fn kill_below(root: u32, spared: &[u32], mut reap: impl FnMut()) {
         for &(pid, started) in &doomed {
             signal(pid, started, Signal::KILL);
         }
-        reap();
         if round > 2 {
+            if began.elapsed() > TRYING {
+                return;
+            }
             // The dying need a moment of the processor that we are holding.
-            std::thread::sleep(std::time::Duration::from_millis(1));
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
-    reap();
+}
+
+/// Ends a process whose number cannot be another's yet: a child that was not waited for, say.
+pub(crate) fn kill(pid: u32) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}
+
+/// This process's own children, those included that `/proc` hides (mounted with `hidepid`, it does
+/// not show a process that may not be looked into). Empty where the kernel does not tell.
+fn children() -> Vec<u32> {
+    let pid = std::process::id();
+    fs::read_to_string(format!("/proc/self/task/{pid}/children"))
+        .map(|list| list.split_ascii_whitespace().flat_map(str::parse).collect())
+        .unwrap_or_default()
 }
 
 /// Asks all that runs below a process to end.
@@ -108,7 +146,7 @@ fn signal(pid: u32, started: u64, signal: Signal) {
             }
         }
         Err(Errno::NOSYS) => {
-            let _ = rustix::process::kill_process(target, signal);
+            let _ = kill_process(target, signal);
         }
         Err(_) => {}
     }
@@ -214,7 +252,7 @@ mod tests {
         while below(shell.id()).is_empty() {
             std::thread::yield_now();
         }
-        kill_below(shell.id(), &[], || {});
+        kill_below(shell.id(), &[], || true);
         assert!(shell.wait().unwrap().success());
     }
 }

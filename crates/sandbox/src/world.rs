@@ -26,9 +26,11 @@ use tokio::{
 };
 
 use crate::{
-    Line, Mechanism, Profile, Running, SandboxError,
+    Line, Mechanism, Profile, Running, SandboxError, Setup,
     child::ARGUMENT,
+    network::{ByRules, Entry, Proxy},
     protocol::{self, Keeper, Order, Plan},
+    scratch::{self, Scratch},
 };
 
 /// How many shells wait for a command.
@@ -41,12 +43,30 @@ const FAREWELL: Duration = Duration::from_secs(5);
 pub(crate) struct World {
     plan: Plan,
     pid: u32,
-    /// To the keeper. Without it, the sandbox ends.
-    channel: Mutex<Option<OwnedFd>>,
+    /// Without it, the sandbox ends.
+    link: Mutex<Option<Link>>,
     child: Mutex<Option<Child>>,
     waiting: Mutex<VecDeque<Shell>>,
-    /// In the sandbox's network, for our proxy.
-    listener: Mutex<Option<TcpListener>>,
+    /// For those who may talk through it only.
+    proxy: Option<Proxy>,
+    scratch: Arc<Scratch>,
+}
+
+/// To the processes that hold the sandbox. They end when it is closed, and so does all that runs there.
+struct Link {
+    keeper: OwnedFd,
+    waiter: OwnedFd,
+    /// Nobody else needs the temporary files: the waiter removes them when nothing runs any more, as
+    /// it does when our process dies.
+    last: bool,
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        if !self.last {
+            let _ = protocol::send(&self.waiter, b"bye", &[]);
+        }
+    }
 }
 
 /// A shell that waits for its command.
@@ -57,36 +77,66 @@ struct Shell {
 
 impl World {
     /// Sets a sandbox up.
-    pub(crate) async fn raise(program: &Path, plan: Plan) -> Result<Self, SandboxError> {
+    pub(crate) async fn raise(
+        setup: &Setup,
+        plan: Plan,
+        scratch: Arc<Scratch>,
+    ) -> Result<Self, SandboxError> {
+        let program = &setup.program;
         let failed = |step: &str, error: &io::Error| SandboxError::Unavailable {
             step: step.to_owned(),
             error: error.to_string(),
         };
-        let (channel, child) = start(program, &plan)
-            .map_err(|error| failed(&format!("starting {}", program.display()), &error))?;
-        let answer = receive(&channel)
+        let (link, child) = start(program, &plan).map_err(|error| {
+            let text = format!("{}: {error}", program.display());
+            SandboxError::Shell(io::Error::new(error.kind(), text))
+        })?;
+        let answer = receive(&link.keeper)
             .await
             .map_err(|error| failed("its keeper does not answer", &error))?;
         let Some((answer, files)) = answer else {
             let silent = io::Error::other("its keeper ended without a word");
-            return Err(failed(plan.mechanism.name(), &silent));
+            return Err(match plan.mechanism {
+                // It says nothing when it cannot do its work.
+                Mechanism::Bubblewrap => failed(plan.mechanism.name(), &silent),
+                // Somebody killed it: that says nothing about what can be had here.
+                _ => SandboxError::Shell(silent),
+            });
         };
         match serde_json::from_slice(&answer) {
             Ok(Keeper::Ready) => {}
-            Ok(Keeper::Failed { step, error }) => {
-                return Err(SandboxError::Unavailable { step, error });
+            Ok(Keeper::Failed {
+                step,
+                error,
+                passing,
+            }) => {
+                return Err(if passing {
+                    SandboxError::Shell(io::Error::other(format!("{step}: {error}")))
+                } else {
+                    SandboxError::Unavailable { step, error }
+                });
             }
             Err(error) => return Err(failed("its keeper's answer", &error.into())),
         }
-        let world = Self {
+        // What the proxy's socket is for; without anybody who decides, all is refused.
+        let gate = setup
+            .gate
+            .clone()
+            .unwrap_or_else(|| Arc::new(ByRules::default()));
+        let listener = files.into_iter().next().map(TcpListener::from);
+        let proxy = listener
+            .map(|listener| Proxy::serve(listener, gate))
+            .transpose()
+            .map_err(|error| failed("the proxy", &error))?;
+        Ok(Self {
             plan,
             pid: child.id().unwrap_or_default(),
-            channel: Mutex::new(Some(channel)),
+            link: Mutex::new(Some(link)),
             child: Mutex::new(Some(child)),
             waiting: Mutex::default(),
-            listener: Mutex::new(files.into_iter().next().map(TcpListener::from)),
-        };
-        Ok(world)
+            proxy,
+            scratch,
+        })
     }
 
     pub(crate) fn fits(&self, profile: &Profile, sockets: &[PathBuf]) -> bool {
@@ -110,24 +160,35 @@ impl World {
         self.pid
     }
 
-    /// The proxy's socket in the sandbox's network; once.
-    pub(crate) fn take_listener(&self) -> Option<TcpListener> {
-        locked(&self.listener).take()
+    /// What the proxy decided lately.
+    pub(crate) fn network_log(&self) -> Vec<Entry> {
+        self.proxy.as_ref().map(Proxy::log).unwrap_or_default()
     }
 
     /// Hands a command to a shell that waits, and lets another one get ready.
     pub(crate) async fn start(self: &Arc<Self>, line: &Line) -> io::Result<Running> {
+        if line.text.contains('\0') {
+            let text = "the command holds a NUL byte, which no command line can: take it out";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
         let order = protocol::frame(&Order::Run {
-            cwd: line.cwd.clone(),
-            sourced: line.sourced.clone(),
+            cwd: line.cwd.clone().into(),
+            sourced: line.sourced.clone().map(Into::into),
             text: line.text.clone(),
         })?;
-        let shell = locked(&self.waiting).pop_front();
-        let shell = match shell {
-            Some(shell) => shell,
-            None => self.shell()?,
+        let running = loop {
+            let waited = locked(&self.waiting).pop_front();
+            let fresh = waited.is_none();
+            let shell = match waited {
+                Some(shell) => shell,
+                None => self.shell()?,
+            };
+            let started = Running::start(Arc::clone(self), shell.guard, shell.output, &order).await;
+            // Somebody killed the one that waited, which was never told what to run.
+            if started.is_ok() || fresh {
+                break started;
+            }
         };
-        let running = Running::start(Arc::clone(self), shell.guard, shell.output, &order).await;
         while locked(&self.waiting).len() < WAITING {
             match self.shell() {
                 Ok(shell) => locked(&self.waiting).push_back(shell),
@@ -142,9 +203,9 @@ impl World {
         let (ours, theirs) = BlockingStream::pair()?;
         ours.set_nonblocking(true)?;
         let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-        let channel = locked(&self.channel);
-        let channel = channel.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-        protocol::send(channel, b"guard", &[theirs.as_fd(), write.as_fd()])?;
+        let link = locked(&self.link);
+        let link = link.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        protocol::send(&link.keeper, b"guard", &[theirs.as_fd(), write.as_fd()])?;
         Ok(Shell {
             guard: UnixStream::from_std(ours)?,
             output: pipe::Receiver::from_owned_fd(read)?,
@@ -154,7 +215,7 @@ impl World {
     /// Ends everything in it, and waits until that is so.
     pub(crate) async fn close(&self) {
         locked(&self.waiting).clear();
-        self.part();
+        drop(locked(&self.link).take());
         let child = locked(&self.child).take();
         if let Some(mut child) = child
             && timeout(FAREWELL, child.wait()).await.is_err()
@@ -162,64 +223,96 @@ impl World {
             let _ = child.kill().await;
         }
     }
-
-    /// Says goodbye: an end without it is taken for our sudden death.
-    fn part(&self) {
-        if let Some(channel) = locked(&self.channel).take() {
-            let _ = protocol::send(&channel, b"bye", &[]);
-        }
-    }
 }
 
 impl Drop for World {
     fn drop(&mut self) {
-        self.part();
+        if let Some(mut link) = locked(&self.link).take() {
+            link.last = scratch::is_last(&self.scratch);
+        }
     }
 }
 
 /// Starts the keeper and tells it what to keep.
-fn start(program: &Path, plan: &Plan) -> io::Result<(OwnedFd, Child)> {
-    let (ours, theirs) = socketpair(
-        AddressFamily::UNIX,
-        SocketType::SEQPACKET,
-        SocketFlags::CLOEXEC,
-        None,
-    )?;
-    let child = Command::new(program)
-        .arg(ARGUMENT)
-        .env_clear()
-        .current_dir("/")
-        .stdin(Stdio::from(theirs))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()?;
+fn start(program: &Path, plan: &Plan) -> io::Result<(Link, Child)> {
+    let (link, command) = call(program, plan)?;
+    Ok((link, Command::from(command).spawn()?))
+}
+
+/// What starts the keeper, with the plan already on its way.
+fn call(program: &Path, plan: &Plan) -> io::Result<(Link, std::process::Command)> {
+    let pair = || {
+        socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )
+    };
+    let (keeper, keepers) = pair()?;
+    let (waiter, waiters) = pair()?;
     let file = memfd_create("plan", MemfdFlags::CLOEXEC)?;
     let mut file = std::fs::File::from(file);
     io::Write::write_all(&mut file, &serde_json::to_vec(plan)?)?;
     seek(&file, SeekFrom::Start(0))?;
-    protocol::send(&ours, b"plan", &[file.as_fd()])?;
-    Ok((ours, child))
+    // Before it is started: it knows what to tidy up however soon our process ends.
+    protocol::send(&waiter, b"plan", &[file.as_fd(), keepers.as_fd()])?;
+    let mut command = std::process::Command::new(program);
+    command
+        .arg(ARGUMENT)
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::from(waiters))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let link = Link {
+        keeper,
+        waiter,
+        last: false,
+    };
+    Ok((link, command))
 }
 
 /// The keeper's answer with its files; `None` when it ended.
 async fn receive(channel: &OwnedFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
     let channel = channel.try_clone()?;
-    let waiting = tokio::task::spawn_blocking(move || {
-        let patience = Timespec {
-            tv_sec: PATIENCE_SECONDS,
-            tv_nsec: 0,
-        };
-        let mut watched = [PollFd::new(&channel, PollFlags::IN)];
-        while let Err(Errno::INTR) = poll(&mut watched, Some(&patience)) {}
-        if watched[0].revents().is_empty() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        match protocol::receive(&channel) {
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(None),
-            received => received,
-        }
-    });
+    let waiting = tokio::task::spawn_blocking(move || answer(&channel));
     waiting.await.map_err(io::Error::other)?
+}
+
+/// The same, for a thread that may wait.
+fn answer(channel: &OwnedFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
+    let patience = Timespec {
+        tv_sec: PATIENCE_SECONDS,
+        tv_nsec: 0,
+    };
+    let mut watched = [PollFd::new(channel, PollFlags::IN)];
+    while let Err(Errno::INTR) = poll(&mut watched, Some(&patience)) {}
+    if watched[0].revents().is_empty() {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    match protocol::receive(channel) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(None),
+        received => received,
+    }
+}
+
+/// Does a sandbox of this plan stand? It is set up and taken down again.
+pub(crate) fn stands(program: &Path, plan: &Plan) -> bool {
+    let Ok((link, mut command)) = call(program, plan) else {
+        return false;
+    };
+    let Ok(mut child) = command.spawn() else {
+        return false;
+    };
+    drop(command); // it holds the other end
+    let answered = answer(&link.keeper);
+    drop(link);
+    let _ = child.wait();
+    let Ok(Some((answer, _))) = answered else {
+        return false;
+    };
+    matches!(serde_json::from_slice(&answer), Ok(Keeper::Ready))
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

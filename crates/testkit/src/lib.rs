@@ -4,10 +4,13 @@
 //! # Layout
 //! - [`project`]: files to work on
 //! - [`toys`]: tools that read, write, patch, wait and panic on command
+//! - [`bash`]: one in the place of Bash, which runs nothing
 //! - [`contract`]: what every tool must keep to, as one function
 
+pub mod bash;
 pub mod contract;
 pub mod project;
 pub mod toys;
 
+pub use bash::Bash;
 pub use project::TempProject;

@@ -8,27 +8,32 @@
 //! - [`all`]: the one list; adding a tool is one file and one line in it
 //! - `fs`: `Read`, `Write`, `Edit`, `NotebookEdit`, `LS`, `Undo`, over [`haft_journal::Journal`]
 //! - `search`: `Glob`, `Grep`, over [`haft_search::Engine`]
+//! - `shell`: `Bash`, `TaskOutput`, `TaskStop`, over [`Shell`]
 //! - `paths`, `words`: how paths and numbers are put; `blocking`: where the disk may be waited for
 
-#[cfg(any(feature = "fs", feature = "search"))]
+#[cfg(any(feature = "fs", feature = "search", feature = "shell"))]
 mod blocking;
 #[cfg(feature = "fs")]
 mod fs;
-#[cfg(any(feature = "fs", feature = "search"))]
+#[cfg(any(feature = "fs", feature = "search", feature = "shell"))]
 mod paths;
 #[cfg(feature = "search")]
 mod search;
-#[cfg(any(feature = "fs", feature = "search"))]
+#[cfg(feature = "shell")]
+mod shell;
+#[cfg(any(feature = "fs", feature = "search", feature = "shell"))]
 mod words;
 
 use std::{path::Path, sync::Arc};
 
-#[cfg(any(feature = "fs", feature = "search"))]
+#[cfg(any(feature = "fs", feature = "search", feature = "shell"))]
 use haft_contract::erase;
 use haft_contract::{DynTool, Services};
 
 #[cfg(feature = "fs")]
 pub use fs::PdfReader;
+#[cfg(feature = "shell")]
+pub use shell::{Shell, ShellProgram, TaskInfo, TaskNotice, TaskStatus, Tasks};
 
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -39,6 +44,8 @@ pub mod fuzzing {
 /// Every built-in tool of this build, by name.
 pub fn all() -> Vec<Arc<dyn DynTool>> {
     Vec::from([
+        #[cfg(feature = "shell")]
+        erase(shell::Bash),
         #[cfg(feature = "fs")]
         erase(fs::Edit),
         #[cfg(feature = "search")]
@@ -53,6 +60,10 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
         erase(fs::Read),
         #[cfg(all(feature = "fs", feature = "search"))]
         erase(fs::ReplaceInFiles::default()),
+        #[cfg(feature = "shell")]
+        erase(shell::TaskOutput),
+        #[cfg(feature = "shell")]
+        erase(shell::TaskStop),
         #[cfg(feature = "fs")]
         erase(fs::Undo),
         #[cfg(feature = "fs")]
@@ -63,8 +74,8 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
 /// The same services with those the built-in tools need. One that is already there stays, so that
 /// sessions may share a search engine and a subagent may have a journal of its own.
 ///
-/// `session_folder` is where the undo journal goes, at the first change; `cwd` is where files whose
-/// path is wrong are looked for by name.
+/// `session_folder` is where the undo journal goes, at the first change, and outputs that are too long;
+/// `cwd` is where files whose path is wrong are looked for by name.
 pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> Services {
     #[cfg(feature = "fs")]
     let services = or_new(services, || {
@@ -73,6 +84,11 @@ pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> S
     let _ = (session_folder, cwd); // a build without files needs neither
     #[cfg(feature = "search")]
     let services = or_new(services, haft_search::Engine::new);
+    #[cfg(feature = "shell")]
+    let services = {
+        let program = services.get::<ShellProgram>().ok();
+        or_new(services, || Shell::new(program.as_deref(), session_folder))
+    };
     services
 }
 
@@ -84,7 +100,7 @@ pub fn settle_crashed(project: &Path) {
     let _ = project; // a build without files has nothing to settle
 }
 
-#[cfg(any(feature = "fs", feature = "search"))]
+#[cfg(any(feature = "fs", feature = "search", feature = "shell"))]
 fn or_new<T: Send + Sync + 'static>(services: Services, make: impl FnOnce() -> T) -> Services {
     if services.get::<T>().is_ok() {
         services
@@ -113,6 +129,7 @@ mod tests {
         for (family, built) in [
             ("fs", cfg!(feature = "fs")),
             ("search", cfg!(feature = "search")),
+            ("shell", cfg!(feature = "shell")),
         ] {
             for entry in fs::read_dir(source.join(family)).unwrap() {
                 let mut path = entry.unwrap().path();

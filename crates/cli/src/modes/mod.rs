@@ -2,6 +2,7 @@
 
 pub(crate) mod call;
 pub(crate) mod completions;
+pub(crate) mod doctor;
 pub(crate) mod exec;
 pub(crate) mod permissions;
 pub(crate) mod tools;

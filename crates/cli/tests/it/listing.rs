@@ -30,6 +30,7 @@ fn help_for_people() {
         &["call", "--help"],
         &["tools", "--help"],
         &["permissions", "--help"],
+        &["doctor", "--help"],
     ] {
         let ran = run(haft(dir.path()).args(args), b"");
         assert_eq!(ran.code, 0);

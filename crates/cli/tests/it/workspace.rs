@@ -19,15 +19,26 @@ const GRAPH: [(&str, &[&str]); 5] = [
             "haft-engine",
             "haft-journal",
             "haft-pdf",
+            "haft-sandbox",
             "haft-shell",
             "haft-tools",
         ],
     ),
-    ("haft", &["haft-engine", "haft-tools", "haft-contract"]),
+    (
+        "haft",
+        &["haft-engine", "haft-tools", "haft-contract", "haft-sandbox"],
+    ),
     ("haft-engine", &["haft-contract", "haft-shell"]),
     (
         "haft-tools",
-        &["haft-contract", "haft-journal", "haft-pdf", "haft-search"],
+        &[
+            "haft-contract",
+            "haft-journal",
+            "haft-pdf",
+            "haft-sandbox",
+            "haft-search",
+            "haft-shell",
+        ],
     ),
     ("haft-testkit", &["haft-contract"]),
 ];

@@ -91,7 +91,7 @@ impl Layer for Cache {
             let output = next.run(cx).await?;
             let mut entries = self.entries();
             // A patch must be applied anew each time, so an answer with one is not repeatable.
-            if entries.changes == changes && output.patches.is_empty() {
+            if entries.changes == changes && output.patches.is_empty() && !output.failed {
                 if entries.answers.len() >= MOST_ENTRIES {
                     entries.answers.retain(|_, (until, _)| now < *until);
                 }

@@ -85,6 +85,8 @@ pub enum Because {
     Hook,
     /// It runs in the sandbox.
     Sandboxed,
+    /// It asks to run outside the sandbox.
+    Unconfined,
     /// The mode lets it through, or holds it up.
     Mode(PermissionMode),
     /// A part of a command line that nothing lets through: what, and why it is not harmless.
@@ -139,6 +141,7 @@ impl fmt::Display for Because {
             Self::Interactive => f.write_str("it puts a question to a person"),
             Self::Hook => f.write_str("a hook decided so"),
             Self::Sandboxed => f.write_str("it runs in the sandbox"),
+            Self::Unconfined => f.write_str("it asks to run outside the sandbox"),
             Self::Mode(mode) => write!(f, "permission mode is {}", mode.name()),
             Self::Command { part, why } if part.is_empty() => f.write_str(why),
             Self::Command { part, why } => write!(f, "`{part}` is not harmless: {why}"),

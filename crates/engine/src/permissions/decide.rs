@@ -18,6 +18,7 @@ use super::{
     matching,
     protected::{is_protected, sensitive},
     rules::{Content, List, Target},
+    sandbox,
     shell_facts::{Access, PathUse, ShellFacts, Where},
 };
 
@@ -60,6 +61,10 @@ fn denied(policy: &Policy, facts: &Facts) -> Option<Because> {
 
 /// What asks, whatever would allow it.
 fn held_up(policy: &Policy, facts: &Facts) -> Option<Because> {
+    // First, so that whoever agrees agrees to this.
+    if sandbox::is_lifted(policy, facts) {
+        return Some(Because::Unconfined);
+    }
     if let Some(shell) = &facts.shell {
         if let Some((_, why)) = matching::undecidable(policy, shell) {
             return Some(Because::Undecidable(why));
@@ -81,8 +86,10 @@ fn held_up(policy: &Policy, facts: &Facts) -> Option<Because> {
     }
     let asked = policy.rules.of(List::Ask).find_map(|rule| {
         // A command in the sandbox needs no question that is put to all of them.
-        let skipped = rule.is_bare() && policy.sandboxed && facts.shell.is_some();
-        let hit = matching::hit(rule, facts).filter(|_| !skipped)?;
+        let hit = matching::hit(rule, facts)?;
+        if rule.is_bare() && sandbox::is_enough(policy, facts) {
+            return None;
+        }
         Some(Because::rule(rule, hit.what))
     });
     if asked.is_some() {
@@ -121,7 +128,7 @@ fn let_through(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
         return Err(Because::Mode(policy.mode));
     }
     if let Some(shell) = &facts.shell {
-        if policy.sandboxed {
+        if sandbox::is_enough(policy, facts) {
             return Ok(Because::Sandboxed);
         }
         return cover::line(policy, facts, shell).map_err(|uncovered| Because::Command {

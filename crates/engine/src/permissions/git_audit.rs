@@ -57,15 +57,11 @@ fn in_directory(start: &Path) -> Option<String> {
     for directory in start.ancestors() {
         let dot_git = directory.join(".git");
         if let Ok(metadata) = fs::metadata(&dot_git) {
-            let own = if metadata.is_dir() {
-                dot_git
+            return if metadata.is_dir() {
+                in_repository(&dot_git)
             } else {
-                match linked(&dot_git) {
-                    Some(own) => own,
-                    None => return Some(format!("{} cannot be read", dot_git.display())),
-                }
+                in_linked(&dot_git)
             };
-            return in_repository(&own);
         }
         // git takes a directory that looks like a repository for one.
         let bare = directory.join("HEAD").is_file()
@@ -78,6 +74,14 @@ fn in_directory(start: &Path) -> Option<String> {
     None
 }
 
+/// Why git is not harmless where the file `.git` of a worktree or submodule points, if so.
+pub(super) fn in_linked(file: &Path) -> Option<String> {
+    match linked(file) {
+        Some(own) => in_repository(&own),
+        None => Some(format!("{} cannot be read", file.display())),
+    }
+}
+
 /// Where the file `.git` of a worktree or submodule points.
 fn linked(file: &Path) -> Option<PathBuf> {
     let text = fs::read_to_string(file).ok()?;
@@ -85,7 +89,7 @@ fn linked(file: &Path) -> Option<PathBuf> {
     Some(file.parent()?.join(to))
 }
 
-fn in_repository(own: &Path) -> Option<String> {
+pub(super) fn in_repository(own: &Path) -> Option<String> {
     let common = match fs::read_to_string(own.join("commondir")) {
         Ok(text) => own.join(text.trim()),
         Err(_) => own.to_path_buf(),
@@ -122,7 +126,7 @@ fn in_submodules(modules: &Path) -> Option<String> {
     None
 }
 
-fn in_file(file: &Path) -> Option<String> {
+pub(super) fn in_file(file: &Path) -> Option<String> {
     let text = match fs::read(file) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,

@@ -2,7 +2,8 @@
 //!
 //! [`facts`] looks at the world (where does this path really lead? what does this line do?);
 //! [`decide`](mod@decide) is a pure and total function of policy and facts, so that every decision
-//! can be explained and tabled. Whatever cannot be proved harmless asks.
+//! can be explained and tabled. Whatever cannot be proved harmless asks. [`sandbox`] says how a
+//! command that may run is confined.
 
 pub mod because;
 mod cover;
@@ -13,6 +14,7 @@ mod matching;
 pub mod policy;
 pub mod protected;
 pub mod rules;
+pub mod sandbox;
 pub mod shell_facts;
 pub mod suggest;
 
@@ -22,4 +24,5 @@ pub use decide::{decide, uncovered};
 pub use facts::{Facts, HookWord, Setting, Touched};
 pub use policy::Policy;
 pub use rules::{Bases, List, Rules, Scope, Source};
+pub use sandbox::{Sandbox, confine, profile};
 pub use suggest::{KeepRules, suggest};

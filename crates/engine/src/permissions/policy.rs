@@ -7,7 +7,10 @@ use std::{
 
 use haft_contract::PermissionMode;
 
-use super::rules::{Content, List, Rules};
+use super::{
+    Sandbox,
+    rules::{Content, List, Rules},
+};
 use crate::{SessionContext, resolve};
 
 /// What a session permits.
@@ -24,8 +27,8 @@ pub struct Policy {
     pub home: Option<PathBuf>,
     /// The rules in force.
     pub rules: Arc<Rules>,
-    /// Commands run in a sandbox, and that is enough to let them through.
-    pub sandboxed: bool,
+    /// How commands are confined.
+    pub sandbox: Arc<Sandbox>,
 }
 
 impl Policy {
@@ -37,7 +40,7 @@ impl Policy {
             readable: Vec::new(),
             home: None,
             rules: Arc::default(),
-            sandboxed: false,
+            sandbox: Arc::default(),
         }
     }
 
@@ -59,6 +62,7 @@ impl Policy {
         Self {
             readable: vec![readable.to_path_buf()],
             rules: Arc::clone(&context.rules),
+            sandbox: Arc::clone(&context.sandbox),
             ..Self::of_directories(context.mode, &context.directories)
                 .with_home(context.home.as_deref())
         }

@@ -1,6 +1,9 @@
 //! Files that decide what other programs run. A write to one is never waved through as an edit.
 
-use std::path::{Component, Path, PathBuf};
+use std::{
+    ffi::OsStr,
+    path::{Component, Path, PathBuf},
+};
 
 const DIRECTORIES: [&str; 9] = [
     ".git",
@@ -14,7 +17,7 @@ const DIRECTORIES: [&str; 9] = [
     ".claude",
 ];
 
-const FILES: [&str; 38] = [
+const FILES: [&str; 37] = [
     ".gitconfig",
     ".gitmodules",
     ".bashrc",
@@ -52,7 +55,6 @@ const FILES: [&str; 38] = [
     "pyrightconfig.json",
     ".mcp.json",
     ".claude.json",
-    ".git",
 ];
 
 /// Is this one of them? Names are compared without case, since some disks do.
@@ -64,13 +66,14 @@ pub fn is_protected(path: &Path) -> bool {
             _ => None,
         })
         .collect();
-    let Some((file, directories)) = names.split_last() else {
-        return false;
-    };
-    if FILES.contains(&file.as_str()) {
+    if names
+        .last()
+        .is_some_and(|file| FILES.contains(&file.as_str()))
+    {
         return true;
     }
-    directories.iter().enumerate().any(|(at, name)| {
+    // The directory itself too: whoever puts another in its place writes all of it.
+    names.iter().enumerate().any(|(at, name)| {
         let next = names.get(at + 1).map(String::as_str);
         match name.as_str() {
             ".claude" => next != Some("worktrees"),
@@ -80,9 +83,20 @@ pub fn is_protected(path: &Path) -> bool {
     })
 }
 
+/// May a path that ends in this name be one of them, unless one above it is? Cheap, for looking
+/// through many.
+pub(super) fn is_telling(name: &OsStr) -> bool {
+    let bytes = name.as_encoded_bytes();
+    let plain = || FILES.iter().filter(|file| !file.starts_with('.'));
+    bytes.first() == Some(&b'.')
+        || !bytes.is_ascii()
+        || name.eq_ignore_ascii_case("git")
+        || plain().any(|file| name.eq_ignore_ascii_case(file))
+}
+
 /// The name as a disk that ignores case sees it: by way of capitals, since some letters have two
 /// small forms.
-fn folded(name: &str) -> String {
+pub(super) fn folded(name: &str) -> String {
     name.to_uppercase().to_lowercase()
 }
 
@@ -155,6 +169,10 @@ mod tests {
             ("/p/.GIT/config", true),
             ("/p/.git", true),
             ("/p/.claude/settings.json", true),
+            ("/p/.claude", true),
+            ("/p/.vscode", true),
+            ("/h/.config/git", true),
+            ("/h/.config", false),
             ("/p/.claude/worktrees/x/a.rs", false),
             ("/h/.config/git/config", true),
             ("/h/.config/other/config", false),
@@ -170,6 +188,19 @@ mod tests {
             assert_eq!(is_protected(Path::new(path)), expected, "{path}");
         }
     }
+
+    #[test]
+    fn the_names_of_control_files_are_telling() {
+        for name in FILES
+            .iter()
+            .chain(&DIRECTORIES)
+            .chain(&["git", "LEFTHOOK.yml"])
+        {
+            assert!(is_telling(OsStr::new(name)), "{name}");
+        }
+        assert!(!is_telling(OsStr::new("main.rs")));
+    }
+
     #[test]
     fn stores_of_keys_are_known_whatever_their_case() {
         let cases = [

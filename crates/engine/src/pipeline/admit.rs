@@ -11,7 +11,8 @@ use std::{
 };
 
 use haft_contract::{
-    Answer, CallContext, Check, ContextPatch, Permission, PermissionMode, Question, RuleList,
+    Answer, CallContext, Check, Confinement, ContextPatch, Permission, PermissionMode, Question,
+    RuleList,
 };
 use serde_json::Value;
 
@@ -21,7 +22,7 @@ use super::{
 };
 use crate::{
     Engine, SessionContext,
-    permissions::{Because, Behavior, Facts, HookWord, Policy, Setting, decide, suggest},
+    permissions::{Because, Behavior, Facts, HookWord, Policy, Setting, confine, decide, suggest},
     scheduler::Slot,
 };
 
@@ -29,8 +30,17 @@ use crate::{
 #[derive(Debug)]
 pub struct Admitted {
     prepared: Prepared,
-    granted: Arc<[PathBuf]>,
+    terms: Terms,
     kept: Kept,
+}
+
+/// What a call may touch.
+#[derive(Debug)]
+pub(super) struct Terms {
+    /// Outside the working directories, as real paths.
+    pub(super) granted: Arc<[PathBuf]>,
+    /// How the command it starts is to be confined.
+    pub(super) confinement: Confinement,
 }
 
 impl Admitted {
@@ -39,9 +49,9 @@ impl Admitted {
         &self.prepared
     }
 
-    /// What it may touch outside the working directories, as real paths.
-    pub(super) fn granted(&self) -> &Arc<[PathBuf]> {
-        &self.granted
+    /// What it may touch.
+    pub(super) fn terms(&self) -> &Terms {
+        &self.terms
     }
 
     /// What is to be kept of the judging; once.
@@ -76,10 +86,10 @@ pub(crate) async fn admit(
         kept: Kept::default(),
         rewritten: false,
     };
-    let (prepared, granted) = judge.judge(prepared).await?;
+    let (prepared, terms) = judge.judge(prepared).await?;
     Ok(Admitted {
         prepared,
-        granted,
+        terms,
         kept: judge.kept,
     })
 }
@@ -108,10 +118,7 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    async fn judge(
-        &mut self,
-        mut prepared: Prepared,
-    ) -> Result<(Prepared, Arc<[PathBuf]>), Settled> {
+    async fn judge(&mut self, mut prepared: Prepared) -> Result<(Prepared, Terms), Settled> {
         let mut word = HookWord::Silent;
         let mut heard = false;
         loop {
@@ -192,7 +199,11 @@ impl Judge<'_> {
             }
             let granted: BTreeSet<&Path> = facts.outside(&self.policy).collect();
             let granted = granted.into_iter().map(Path::to_path_buf).collect();
-            return Ok((prepared, granted));
+            let terms = Terms {
+                granted,
+                confinement: confinement(&self.policy, facts).await,
+            };
+            return Ok((prepared, terms));
         }
     }
 
@@ -237,6 +248,8 @@ impl Judge<'_> {
         };
         match requested {
             Requested::Silent => {}
+            // Only a person lets a command out of the sandbox.
+            Requested::Allow { .. } if *because == Because::Unconfined => {}
             Requested::Allow {
                 updated_input,
                 updates,
@@ -315,6 +328,17 @@ async fn read_command(mut facts: Facts, setting: Setting) -> Facts {
     })
 }
 
+/// How the command of a call is to be confined, if it has one: looked up on a thread that may take its
+/// time. The strictest where that fails.
+async fn confinement(policy: &Policy, facts: Facts) -> Confinement {
+    if facts.shell.is_none() {
+        return Confinement::default();
+    }
+    let policy = policy.clone();
+    let looked_up = tokio::task::spawn_blocking(move || confine(&policy, &facts));
+    looked_up.await.ok().flatten().unwrap_or_default()
+}
+
 /// A change of permissions as hooks write it.
 fn update(update: &Value) -> Vec<ContextPatch> {
     let text =
@@ -372,6 +396,11 @@ fn denial(facts: &Facts, because: &Because, policy: &Policy) -> String {
         Because::Tool(reason) if matches!(facts.opinion, Permission::Deny(_)) => {
             format!("Permission to use {name} has been denied: {reason}")
         }
+        Because::Unconfined => format!(
+            "Permission to use {name} has been denied: {because}, which only a person can allow, and \
+             permission mode {} never asks. Call it again without dangerouslyDisableSandbox.",
+            policy.mode.name()
+        ),
         because => format!(
             "Permission to use {name} has been denied: it needs a person's consent because \
              {because}, and permission mode {} never asks.",
@@ -421,6 +450,10 @@ fn remedy(because: &Because, facts: &Facts, rules: &[String]) -> String {
         }
         Because::Changes(_) | Because::Mode(_) | Because::Command { .. } | Because::Address(_) => {
             would("--permission-mode bypassPermissions, or someone to ask")
+        }
+        Because::Unconfined => {
+            "Only a person can allow it. Call it again without dangerouslyDisableSandbox."
+                .to_owned()
         }
         Because::Tool(_)
         | Because::ReadOnly

@@ -26,10 +26,12 @@ pub(crate) async fn execute(
     cx: &CallContext,
     layers: &[Arc<dyn Layer>],
 ) -> Outcome {
-    // The tool is told what lies outside and was permitted, so that it can hold itself to it.
-    let mut granting = cx.clone();
-    granting.permissions.granted = Arc::clone(admitted.granted());
-    let cx = &granting;
+    // The tool is told what it was permitted, so that it can hold itself to it.
+    let mut told = cx.clone();
+    let terms = admitted.terms();
+    told.permissions.granted = Arc::clone(&terms.granted);
+    told.permissions.confinement = terms.confinement.clone();
+    let cx = &told;
     let result = {
         let mut running = Next::new(&admitted, layers).run(cx);
         tokio::select! {

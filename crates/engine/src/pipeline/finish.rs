@@ -27,7 +27,7 @@ pub(crate) fn finish(outcome: Outcome, results: &ResultStore, duration: Duration
         duration,
         ..Metadata::default()
     };
-    let is_error = result.is_err();
+    let is_error = result.as_ref().map_or(true, |output| output.failed);
     let (mut content, card, output) = match result {
         Ok(output) => {
             let content = bound.to_model(&output);

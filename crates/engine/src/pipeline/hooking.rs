@@ -175,8 +175,8 @@ pub(crate) async fn after(
     duration: std::time::Duration,
 ) -> Notes {
     let event = match &outcome.result {
-        Ok(_) => Event::POST_TOOL_USE,
-        Err(_) => Event::POST_TOOL_USE_FAILURE,
+        Ok(output) if !output.failed => Event::POST_TOOL_USE,
+        _ => Event::POST_TOOL_USE_FAILURE,
     };
     if engine.hooks.is_silent(event) {
         return Notes::default();
@@ -189,6 +189,11 @@ pub(crate) async fn after(
     let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
     put("duration_ms", millis(duration).into());
     match &outcome.result {
+        Ok(output) if output.failed => {
+            let interrupted = response(output).get("interrupted") == Some(&Value::Bool(true));
+            put("error", text_of(output).into());
+            put("is_interrupt", interrupted.into());
+        }
         Ok(output) => {
             put("tool_response", response(output));
         }
@@ -204,7 +209,9 @@ pub(crate) async fn after(
         if let Some(why) = &one.said.block {
             notes.context.push(format!("{} hook: {why}", one.label));
         }
-        if let (Some(new), Ok(output)) = (&one.said.updated_output, &mut outcome.result) {
+        if let (Some(new), Ok(output)) = (&one.said.updated_output, &mut outcome.result)
+            && !output.failed
+        {
             replace(output, new);
         }
     }
@@ -218,11 +225,13 @@ fn millis(duration: std::time::Duration) -> u64 {
 fn response(output: &ToolOutput) -> Value {
     match &output.structured {
         Some(structured) => structured.clone(),
-        None => {
-            let texts: Vec<&str> = output.content.iter().filter_map(Content::as_text).collect();
-            texts.join("\n").into()
-        }
+        None => text_of(output).into(),
     }
+}
+
+fn text_of(output: &ToolOutput) -> String {
+    let texts: Vec<&str> = output.content.iter().filter_map(Content::as_text).collect();
+    texts.join("\n")
 }
 
 /// Takes over an output that has the shape of the tool's own; any other is left alone.

@@ -73,8 +73,18 @@ pub struct Layer {
     pub from_workspace: bool,
 }
 
-/// Reads every file that counts, the highest rank first.
-pub fn load(places: &Places, flags: &Flags) -> (Vec<Layer>, Vec<Problem>) {
+/// What was found where settings are looked for.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// The files, the highest rank first.
+    pub(super) layers: Vec<Layer>,
+    pub(super) problems: Vec<Problem>,
+    /// A file is there and could not be read.
+    pub(super) broken: bool,
+}
+
+/// Reads every file that counts.
+pub(super) fn load(places: &Places, flags: &Flags) -> Found {
     let mut read = Vec::new();
     // Of two files of one rank the later one wins.
     for path in managed(places).iter().rev() {
@@ -115,18 +125,20 @@ pub fn load(places: &Places, flags: &Flags) -> (Vec<Layer>, Vec<Problem>) {
         let path = places.user.join("settings.json");
         read.extend(read_layer(Scope::User, &path, &places.user));
     }
-    let mut found = Vec::new();
-    let mut problems = Vec::new();
+    let mut found = Found::default();
     for layer in read {
         match layer {
             Ok(layer) => {
-                problems.extend(layer.repeated());
-                found.push(layer);
+                found.problems.extend(layer.repeated());
+                found.layers.push(layer);
             }
-            Err(problem) => problems.push(problem),
+            Err(problem) => {
+                found.problems.push(problem);
+                found.broken = true;
+            }
         }
     }
-    (found, problems)
+    found
 }
 
 /// What `--settings` names: a file, or JSON itself.
@@ -264,7 +276,7 @@ pub fn repository_root(start: &Path) -> Option<PathBuf> {
 
 /// The checkout that a linked worktree belongs to. Believed only if that checkout knows of it: what
 /// a repository says of itself proves nothing.
-fn main_checkout(root: &Path) -> Option<PathBuf> {
+pub(crate) fn main_checkout(root: &Path) -> Option<PathBuf> {
     let link = root.join(".git");
     let text = fs::metadata(&link)
         .ok()

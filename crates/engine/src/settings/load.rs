@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::{
     Flags, Layer, Places, Problem, Trust, env,
     files::{self, LOCAL, local_root},
-    trust,
+    sandbox, trust,
 };
 use crate::{
     permissions::{Bases, List, Rules, Scope, Source, rules::split_list},
@@ -27,6 +27,8 @@ pub struct Settings {
     pub layers: Vec<Layer>,
     /// What was wrong with them.
     pub problems: Vec<Problem>,
+    /// A file is there that could not be read, so that not everything is known.
+    pub broken: bool,
     /// What was left out because the workspace is not trusted, in words.
     pub left_out: Vec<String>,
     /// What of the workspace counts.
@@ -46,11 +48,12 @@ const RUNNING: [&str; 6] = [
 impl Settings {
     /// Loads every file that counts.
     pub fn load(places: Places, flags: &Flags, trust: Trust) -> Self {
-        let (layers, problems) = files::load(&places, flags);
+        let found = files::load(&places, flags);
         Self {
             places,
-            layers,
-            problems,
+            layers: found.layers,
+            problems: found.problems,
+            broken: found.broken,
             left_out: Vec::new(),
             trust,
         }
@@ -327,6 +330,9 @@ impl Settings {
             }
             if permissions["defaultMode"] == "acceptEdits" {
                 things.push("permission mode acceptEdits".to_owned());
+            }
+            if layer.from_workspace {
+                things.extend(sandbox::loosening(layer));
             }
         }
         things

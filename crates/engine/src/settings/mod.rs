@@ -11,6 +11,7 @@ pub mod files;
 mod git_index;
 mod keep;
 mod load;
+mod sandbox;
 pub mod trust;
 pub mod watch;
 

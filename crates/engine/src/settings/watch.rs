@@ -2,7 +2,8 @@
 //!
 //! A session may become stricter because a file changed, never looser. From the next turn on a rule
 //! counts that appears and denies or asks, and one that allowed no longer does if it disappears. What
-//! would loosen waits for the next session: rules that allow, the end of rules that deny.
+//! would loosen waits for the next session: rules that allow, the end of rules that deny. The same
+//! goes for how commands are confined.
 
 use std::{
     collections::HashSet,
@@ -70,6 +71,10 @@ impl Watch {
         rules.retain(|rule| rule.list != List::Allow || standing.has(rule));
         read.retain(|rule| rule.list != List::Allow);
         rules.extend(read);
+        // A file that is broken just now, in the middle of being edited, takes nothing away.
+        let whole = !settings.broken;
+        let sandbox = settings.sandbox();
+        Arc::make_mut(&mut context.sandbox).tighten(sandbox, whole);
         if context.mode == PermissionMode::BypassPermissions && settings.bypass_is_disabled() {
             context.mode = PermissionMode::Default;
         }

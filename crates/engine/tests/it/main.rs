@@ -10,6 +10,7 @@
 //! - `links`: where paths really lead; `always`: rules that a person keeps
 //! - `machine`: settings files of everybody; `settings`: what they say together; `trust`: what waits
 //!   for it; `watch`: files that change while a session runs
+//! - `confinement`: how a command is told to be confined; `sandbox`: what settings say of it
 //! - `layers`: timeout, cache, rate limit
 //! - `scheduler`: many calls: order, conflicts, patches, interrupts
 //! - `serial`: the guarantee, on random batches: the same as one after the other
@@ -20,6 +21,7 @@
 )]
 
 mod always;
+mod confinement;
 mod hooks;
 mod layers;
 mod links;
@@ -31,6 +33,7 @@ mod pipeline;
 mod pool;
 mod refusals;
 mod rig;
+mod sandbox;
 mod scheduler;
 mod serial;
 mod settings;

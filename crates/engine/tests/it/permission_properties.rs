@@ -1,8 +1,11 @@
 //! What must hold of decisions, whatever the rules and the call.
 
-use haft_contract::PermissionMode;
+use std::sync::Arc;
+
+use haft_contract::{Confined, PermissionMode};
 use haft_engine::permissions::{
-    Bases, Behavior, Facts, HookWord, List, Policy, Rules, Scope, Setting, Source, decide,
+    Bases, Because, Behavior, Facts, HookWord, List, Policy, Rules, Sandbox, Scope, Setting,
+    Source, decide, profile, sandbox::Excluded,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -167,8 +170,71 @@ fn hook() -> impl Strategy<Value = HookWord> {
     prop::sample::select(vec![HookWord::Silent, HookWord::Allow, HookWord::Ask])
 }
 
+fn sandbox() -> impl Strategy<Value = Sandbox> {
+    let enabled = prop::option::of(any::<bool>());
+    let excluded = prop::sample::select(vec!["make", "rm *", "git *", "ls"]);
+    let flags = prop::array::uniform4(any::<bool>());
+    (enabled, prop::option::of(excluded), flags).prop_map(|(enabled, excluded, flags)| {
+        let [available, lets_through, may_be_lifted, files_open] = flags;
+        Sandbox {
+            enabled,
+            available,
+            lets_through,
+            may_be_lifted,
+            files_open,
+            excluded: excluded.map(Excluded::new).into_iter().collect(),
+            ..Sandbox::default()
+        }
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    /// A sandbox stands in for consent only where it holds, and what reads is held to it.
+    #[test]
+    fn only_what_is_confined_is_let_through_for_it(
+        mode in mode(),
+        written in rules(),
+        call in call(),
+        sandbox in sandbox(),
+    ) {
+        let facts = facts(&call, HookWord::Silent);
+        let sandbox = Arc::new(sandbox);
+        let policy = Policy { sandbox: Arc::clone(&sandbox), ..policy(mode, &written) };
+        let decision = decide(&policy, &facts);
+        let profile = profile(&policy, &facts).map(|(profile, _)| profile);
+        prop_assert_eq!(profile.is_some(), facts.shell.is_some());
+        if decision.because == Because::Sandboxed {
+            prop_assert_eq!(profile, Some(Confined::Workspace));
+            prop_assert!(sandbox.enabled == Some(true) && sandbox.available);
+            prop_assert!(!sandbox.files_open && mode != PermissionMode::Plan);
+        }
+        if decision.because == Because::ReadOnly && sandbox.excluded.is_empty() {
+            prop_assert!(profile.is_none_or(|profile| profile == Confined::ReadOnly));
+        }
+    }
+
+    /// A wish to leave the sandbox is never granted by rules, modes or hooks.
+    #[test]
+    fn only_a_person_grants_a_wish_to_leave_the_sandbox(
+        mode in mode(),
+        written in rules(),
+        call in call(),
+        hook in hook(),
+        sandbox in sandbox(),
+    ) {
+        let (tool, mut input) = call;
+        let policy = Policy { sandbox: sandbox.into(), ..policy(mode, &written) };
+        let before = profile(&policy, &facts(&(tool, input.clone()), hook));
+        input["dangerouslyDisableSandbox"] = json!(true);
+        let wish = facts(&(tool, input), hook);
+        let after = profile(&policy, &wish);
+        if before != after {
+            prop_assert_eq!(after.map(|(profile, _)| profile), Some(Confined::Full));
+            prop_assert!(decide(&policy, &wish).behavior >= Behavior::Ask);
+        }
+    }
 
     /// A deny rule that speaks of the call decides, whatever else is said.
     #[test]

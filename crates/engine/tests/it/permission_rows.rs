@@ -1,10 +1,12 @@
 //! Rows of the table of permission rules that take settings files, several calls or a sandbox. The
 //! numbers are those of the table.
 
+use std::sync::Arc;
+
 use haft_contract::PermissionMode;
 use haft_engine::{
     Engine, Filters, Registry, SessionContext,
-    permissions::{Bases, Behavior, List, Policy, Rules, Scope, Source, decide},
+    permissions::{Bases, Behavior, List, Policy, Rules, Sandbox, Scope, Source, decide},
 };
 use haft_testkit::toys;
 use serde_json::{Value, json};
@@ -198,7 +200,12 @@ fn rows_102_and_103_a_sandbox_answers_the_question_put_to_all_commands_only() {
     let machine = Machine::new([]);
     let verdict = |rules: &[(List, &str)], mode, command: &str| {
         let policy = Policy {
-            sandboxed: true,
+            sandbox: Arc::new(Sandbox {
+                enabled: Some(true),
+                available: true,
+                lets_through: true,
+                ..Sandbox::default()
+            }),
             ..policy(&machine, mode, rules)
         };
         let decision = decide(&policy, &machine.facts("Bash", &bash(command)));

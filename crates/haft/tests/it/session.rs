@@ -1,10 +1,13 @@
 use std::time::Duration;
 
 use haft::{
-    Format, Haft, PermissionMode,
-    engine::layers::{LayerSettings, ToolSettings},
+    BuildError, Confined, Effects, Format, Haft, PermissionMode,
+    engine::{
+        layers::{LayerSettings, ToolSettings},
+        permissions::Sandbox,
+    },
 };
-use haft_testkit::{TempProject, toys};
+use haft_testkit::{Bash, TempProject, toys};
 use serde_json::json;
 
 #[tokio::test]
@@ -34,6 +37,56 @@ async fn a_name_that_is_taken_is_an_error_that_names_the_tool() {
         error.to_string(),
         "tool Echo: the name \"Echo\" is already taken by the tool Echo"
     );
+}
+
+#[tokio::test]
+async fn rather_no_session_than_one_that_cannot_confine_where_that_must_be() {
+    let wanted = |required, available| Sandbox {
+        enabled: Some(true),
+        required,
+        available,
+        ..Sandbox::default()
+    };
+    for (sandbox, refused) in [
+        (wanted(true, false), true),
+        (wanted(true, true), false),
+        (wanted(false, false), false),
+    ] {
+        let built = Haft::builder(".").sandbox(sandbox).build().await;
+        match built.err() {
+            Some(error @ BuildError::Unconfined { .. }) => {
+                assert!(refused, "{error}");
+                assert!(error.to_string().contains("sandbox.failIfUnavailable"));
+            }
+            Some(other) => panic!("{other}"),
+            None => assert!(!refused),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_command_is_told_how_it_is_confined() {
+    let project = TempProject::new([("work/a", "")]);
+    let bash = Bash::with(Effects::EXCLUSIVE);
+    let sandbox = Sandbox {
+        enabled: Some(true),
+        available: true,
+        lets_through: true,
+        ..Sandbox::default()
+    };
+    let mut haft = Haft::builder(project.path("work"))
+        .without_built_ins()
+        .tool(bash.clone())
+        .sandbox(sandbox)
+        .session_folder(project.path("session"))
+        .build()
+        .await
+        .unwrap();
+    let finished = haft.call("Bash", json!({"command": "make"})).await;
+    assert!(!finished.is_error, "{}", finished.text());
+    let confinement = bash.take().unwrap();
+    assert_eq!(confinement.profile, Confined::Workspace);
+    assert_eq!(*confinement.writable, [project.path("work")]);
 }
 
 #[tokio::test]

@@ -25,17 +25,17 @@ use crate::open::{Snapshot, open_real, open_regular_in};
 /// Names of our temporary files begin so.
 const TEMPORARY: &str = ".haft-";
 
-const DIRECTORY: OFlags = OFlags::DIRECTORY
+pub(super) const DIRECTORY: OFlags = OFlags::DIRECTORY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
 #[derive(Debug)]
 pub(crate) struct Directory {
-    handle: OwnedFd,
+    pub(super) handle: OwnedFd,
     /// Name of the target inside.
-    name: OsString,
+    pub(super) name: OsString,
     /// The target, for messages.
-    real: PathBuf,
+    pub(super) real: PathBuf,
 }
 
 impl Directory {

@@ -7,6 +7,7 @@
 
 mod attributes;
 mod directory;
+mod entry;
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -23,6 +24,7 @@ use crate::stamp::Stamp;
 pub(crate) use attributes::Attributes;
 use directory::Temporary;
 pub(crate) use directory::{Directory, missing_parents, remove_made, temporary_name};
+pub(crate) use entry::{NewFile, Place, Times};
 
 /// Called once before a file is overwritten in place; an error stops the commit.
 pub(crate) type BeforeInPlace<'a> = &'a mut dyn FnMut() -> Result<(), JournalError>;

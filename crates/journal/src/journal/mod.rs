@@ -17,6 +17,7 @@ pub use notebooks::{NOTEBOOK_LIMIT, NotebookEdited};
 pub use writing::{Outcome, Written};
 
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use crate::error::JournalError;
 use crate::ledger::{Ledger, SeenBy, Sight};
@@ -25,6 +26,7 @@ use crate::open::{Snapshot, resolve};
 use crate::page::{self, HASH_LIMIT, Page, PageRequest};
 use crate::patch::Patch;
 use crate::stamp::{ContentHash, Stamp};
+use crate::sweep::{SweepLimits, shelf::Shelf};
 use crate::ticket::Ticket;
 use crate::undo::{History, Limits, Recovered, Step, perform};
 
@@ -40,6 +42,9 @@ pub struct Journal {
     root: Option<PathBuf>,
     history: Option<History>,
     recovered: Vec<Recovered>,
+    /// What commands could destroy.
+    pub(crate) shelf: Mutex<Shelf>,
+    pub(crate) sweep_limits: SweepLimits,
 }
 
 impl Journal {
@@ -65,6 +70,13 @@ impl Journal {
     #[must_use]
     pub fn with_undo_limits(mut self, limits: Limits) -> Self {
         self.history = self.history.map(|history| history.with_limits(limits));
+        self
+    }
+
+    /// The same with other limits on what is done before and after a command.
+    #[must_use]
+    pub fn with_sweep_limits(mut self, limits: SweepLimits) -> Self {
+        self.sweep_limits = limits;
         self
     }
 

@@ -26,6 +26,10 @@ pub enum UndoError {
     Unclear { id: String },
     #[error("what {path} held before {id} is missing or damaged in the undo journal; nothing was undone.", path = .path.display())]
     Damaged { id: String, path: PathBuf },
+    #[error(
+        "undo does not cover {id}: {why}. Nothing was undone. An earlier change can be undone by its own id."
+    )]
+    NotCovered { id: String, why: String },
     #[error("{0}")]
     Conflict(String),
     #[error("this session keeps no undo journal, so nothing can be undone.")]

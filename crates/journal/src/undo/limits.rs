@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::History;
 use super::perform::now;
-use super::record::{FileRecord, Record};
+use super::record::{FileRecord, Record, State, Swept};
 use super::units::Units;
 use crate::error::JournalError;
 
@@ -47,12 +47,21 @@ impl Tally {
             tally.ids.insert(unit.id().to_owned());
             tally.oldest.get_or_insert(unit.intent.time);
             tally.add(&unit.intent.files);
+            tally.add_swept(&unit.intent.swept);
         }
         tally
     }
 
     pub(super) fn add(&mut self, files: &[FileRecord]) {
         for (hash, size) in files.iter().flat_map(contents) {
+            if self.hashes.insert(hash.to_owned()) {
+                self.bytes += size;
+            }
+        }
+    }
+
+    pub(super) fn add_swept(&mut self, swept: &[Swept]) {
+        for (hash, size) in swept.iter().filter_map(|one| content(&one.before)) {
             if self.hashes.insert(hash.to_owned()) {
                 self.bytes += size;
             }
@@ -71,13 +80,17 @@ fn is_too_old(time: u64, limits: &Limits) -> bool {
 
 /// The contents a file's record may have kept.
 fn contents(file: &FileRecord) -> impl Iterator<Item = (&str, u64)> {
-    let before = match &file.before {
-        super::record::Before::Absent => None,
-        super::record::Before::Regular { hash, size, .. } => Some((hash.as_str(), *size)),
-    };
+    let before = content(&file.before);
     let after = file.after.as_ref();
     let after = after.map(|after| (after.hash.as_str(), after.size));
     before.into_iter().chain(after)
+}
+
+fn content(state: &State) -> Option<(&str, u64)> {
+    match state {
+        State::Regular { hash, size, .. } => Some((hash.as_str(), *size)),
+        _ => None,
+    }
 }
 
 impl History {
@@ -125,7 +138,9 @@ fn first_to_go(units: &Units, limits: &Limits) -> Vec<String> {
     let mut seen = HashSet::new();
     let mut go = Vec::new();
     for (age, unit) in units.all.iter().rev().enumerate() {
-        for (hash, size) in unit.intent.files.iter().flat_map(contents) {
+        let swept = unit.intent.swept.iter();
+        let swept = swept.filter_map(|one| content(&one.before));
+        for (hash, size) in unit.intent.files.iter().flat_map(contents).chain(swept) {
             if seen.insert(hash) {
                 bytes += size;
             }

@@ -1,12 +1,13 @@
 //! What was done, newest first, as plain data.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::History;
+use super::looked::Looked;
 use super::perform::look;
-use super::record::Ending;
+use super::record::{Ending, State, Swept};
 use super::units::Unit;
 use crate::error::JournalError;
 use crate::stamp::ContentHash;
@@ -25,6 +26,10 @@ pub struct UnitSummary {
     pub state: UnitState,
     /// Could it be undone now? If not, why.
     pub undoable: Result<(), String>,
+    /// What it changed and no undo restores, and why.
+    pub left: Vec<(PathBuf, String)>,
+    /// What was done, where the tool's name does not say it: a command line.
+    pub about: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,9 +90,10 @@ impl History {
     pub fn files_of(&self, which: &super::Which) -> Result<Vec<FileSummary>, JournalError> {
         let units = self.units()?;
         let mut files: Vec<FileSummary> = Vec::new();
+        let mut seen = HashSet::new();
         for unit in super::take_back::choose(&units, which)? {
             for file in files_in(unit) {
-                if !files.iter().any(|known| known.real == file.real) {
+                if seen.insert(file.real.clone()) {
                     files.push(file);
                 }
             }
@@ -136,40 +142,70 @@ fn summary<'u>(unit: &'u Unit, all: &'u [Unit], now: &mut Now<'u>) -> UnitSummar
         undoes: unit.intent.undoes.clone(),
         state,
         undoable,
+        left: (unit.intent.left.iter())
+            .map(|left| (left.path.clone(), left.why.clone()))
+            .collect(),
+        about: unit.intent.about.clone(),
     }
 }
 
 fn unchanged<'u>(unit: &'u Unit, all: &'u [Unit], now: &mut Now<'u>) -> Result<(), String> {
+    let later = |path: &Path| {
+        let later = all.iter().rev().take_while(|later| later.id() != unit.id());
+        let ours =
+            later.filter(|later| later.stands() && files_in(later).any(|file| file.real == path));
+        match ours.last() {
+            Some(later) => format!(
+                "{} was changed again by {}: undo that first",
+                path.display(),
+                later.id()
+            ),
+            None => format!("{} was changed by someone else since", path.display()),
+        }
+    };
+    for one in unit.swept() {
+        match Looked::at(&one.path) {
+            Ok(looked) if looked.seems(&one.after) || looked.seems(&one.before) => {}
+            Ok(_) => return Err(later(&one.path)),
+            Err(_) => return Err(format!("{} cannot be read", one.path.display())),
+        }
+    }
+    if unit.swept().next().is_none()
+        && let Some(left) = unit.intent.left.first()
+    {
+        return Err(format!(
+            "not covered: {}: {}",
+            left.path.display(),
+            left.why
+        ));
+    }
     for file in &unit.intent.files {
         let path = file.real.display();
         match now.hash(&file.real) {
             None => return Err(format!("{path} cannot be read")),
             Some(hash) if hash.as_deref() == file.after_hash() => {}
-            Some(_) => {
-                let later = all.iter().rev().take_while(|later| later.id() != unit.id());
-                let ours = later.filter(|later| {
-                    let mut files = later.intent.files.iter();
-                    later.stands() && files.any(|other| other.real == file.real)
-                });
-                return Err(match ours.last() {
-                    Some(later) => format!(
-                        "{path} was changed again by {}: undo that first",
-                        later.id()
-                    ),
-                    None => format!("{path} was changed by someone else since"),
-                });
-            }
+            Some(_) => return Err(later(&file.real)),
         }
     }
     Ok(())
 }
 
 fn files_in(unit: &Unit) -> impl Iterator<Item = FileSummary> {
-    unit.intent.files.iter().map(|file| FileSummary {
+    let files = unit.intent.files.iter().map(|file| FileSummary {
         given: file.given.clone(),
         real: file.real.clone(),
         change: ChangeKind::of(file.before.hash().is_some(), file.after.is_some()),
         added: file.added,
         removed: file.removed,
-    })
+    });
+    // A directory in which something was changed has only got another time.
+    let named = |one: &&Swept| !(one.before.is_directory() && one.after.is_directory());
+    let swept = unit.swept().filter(named).map(|one| FileSummary {
+        given: one.path.clone(),
+        real: one.path.clone(),
+        change: ChangeKind::of(one.before != State::Absent, one.after != State::Absent),
+        added: 0,
+        removed: 0,
+    });
+    files.chain(swept)
 }

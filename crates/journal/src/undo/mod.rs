@@ -8,20 +8,27 @@
 //! - `record`, `store`, `units`: lines, files, and what they mean together
 //! - `perform`: one mutation, step by step
 //! - `take_back`, `preview`: undo, and what it would do
+//! - `swept`, `looked`, `restore`: undo of what commands did, to paths of any kind
 //! - `recover`, `crashed`, `limits`, `list`: crashes, room, what people see
 
 mod crashed;
 mod error;
 mod limits;
 mod list;
+mod looked;
 mod perform;
 mod preview;
 mod record;
 mod recover;
+mod restore;
 mod store;
+mod swept;
 mod take_back;
 mod units;
 
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -29,13 +36,15 @@ pub use crashed::settle_crashed;
 pub use error::UndoError;
 pub use limits::Limits;
 pub use list::{ChangeKind, FileSummary, UnitState, UnitSummary};
-pub(crate) use perform::{Step, look, perform};
+pub(crate) use perform::{Step, look, now, perform};
 pub use recover::{Recovered, Verdict};
 pub use take_back::{Mode, Undone, UndoneFile, Which};
 
 use crate::error::JournalError;
 use limits::Tally;
+pub(crate) use looked::{Content, digest, read_content, regular, unread};
 use record::{FileRecord, Record};
+pub(crate) use record::{Left, State, Swept};
 use store::Store;
 use units::Units;
 
@@ -72,6 +81,19 @@ impl History {
         self.store.folder()
     }
 
+    /// A file without a name, beside what is kept.
+    pub(crate) fn nameless(&self) -> io::Result<File> {
+        self.store.nameless()
+    }
+
+    /// What units since a time, in milliseconds after the epoch, made of paths.
+    pub(crate) fn changed_since(&self, time: u64) -> Result<HashMap<PathBuf, State>, JournalError> {
+        let units = self.units()?;
+        let later = units.all.iter().filter(|unit| unit.intent.time > time);
+        let paths = later.flat_map(|unit| unit.all_paths());
+        Ok(paths.map(|(one, _)| (one.path, one.after)).collect())
+    }
+
     fn store(&self) -> &Store {
         &self.store
     }
@@ -102,6 +124,12 @@ impl History {
             id = format!("{call}#{number}");
         }
         Ok(id)
+    }
+
+    fn count_swept(&self, swept: &[Swept]) {
+        if let Some(tally) = self.tally().as_mut() {
+            tally.add_swept(swept);
+        }
     }
 
     fn count(&self, files: &[FileRecord]) {

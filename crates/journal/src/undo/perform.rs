@@ -12,7 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::fs::Access;
 
 use super::History;
-use super::record::{After, Before, Ending, FileRecord, Intent, Record, extended};
+use super::record::{After, Ending, FileRecord, Intent, Record, State, extended, nanoseconds};
 use super::store::{Keep, Log, Store};
 use crate::commit::{self, Attributes, Directory};
 use crate::error::JournalError;
@@ -192,14 +192,15 @@ impl<'h> OpenUnit<'h> {
         }
         history.count(&files);
         let in_place = files.iter().any(|file| file.in_place);
-        let intent = Record::Intent(Intent {
+        let intent = Record::Intent(Box::new(Intent {
             unit: id.clone(),
             call: ticket.call.clone(),
             tool: ticket.tool.clone(),
             time: now(),
             undoes,
             files,
-        });
+            ..Intent::default()
+        }));
         let unit = Self {
             history,
             log,
@@ -248,7 +249,7 @@ impl<'h> OpenUnit<'h> {
     }
 }
 
-fn say_unsaid(history: &History, log: &Log) -> Result<(), JournalError> {
+pub(super) fn say_unsaid(history: &History, log: &Log) -> Result<(), JournalError> {
     let mut unsaid = history.unsaid();
     while let Some(outcome) = unsaid.first() {
         log.append(outcome, Keep::Durably)
@@ -299,21 +300,22 @@ impl Step {
 
 fn record(store: &Store, step: &Step, beside: Beside) -> Result<FileRecord, JournalError> {
     let before = match &step.before {
-        None => Before::Absent,
+        None => State::Absent,
         Some(before) => {
             let failed = |error| commit::open_failed("read", &step.real, error);
             let target = Directory::of(&step.real)
                 .and_then(|directory| directory.open_target(Access::READ_OK))
                 .map_err(failed)?;
             let attributes = Attributes::of(&target, &before.stamp).map_err(failed)?;
-            Before::Regular {
+            State::Regular {
                 hash: store.put(&before.bytes, Keep::Durably)?,
                 size: before.bytes.len() as u64,
                 mode: attributes.mode,
                 uid: attributes.uid,
                 gid: attributes.gid,
-                mtime: i64::try_from(before.stamp.mtime_ns).unwrap_or_default(),
+                mtime: nanoseconds(before.stamp.mtime_ns),
                 extended: extended(&attributes.extended),
+                twin: None,
             }
         }
     };
@@ -346,7 +348,7 @@ fn record(store: &Store, step: &Step, beside: Beside) -> Result<FileRecord, Jour
     })
 }
 
-pub(super) fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     millis(SystemTime::now())
 }
 

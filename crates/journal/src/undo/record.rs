@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::commit::Attributes;
+use crate::stamp::Stamp;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum Record {
     /// Written, and on the disk, before the first byte of any file changes.
-    Intent(Intent),
+    Intent(Box<Intent>),
     /// A rename would not do for this file: it is overwritten in place from here on.
     InPlace { unit: String, file: usize },
     /// How it ended. Without one, recovery decides.
@@ -29,7 +30,7 @@ pub(super) enum Record {
 }
 
 /// All of what one call does to files.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Intent {
     pub(super) unit: String,
     pub(super) call: String,
@@ -39,7 +40,47 @@ pub(super) struct Intent {
     /// The units this one takes back, if it is an undo.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) undoes: Vec<String>,
+    /// The unit of which this one takes back some paths only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) part_of: Option<String>,
     pub(super) files: Vec<FileRecord>,
+    /// Paths of any kind, of a command or of its undo. Together they are made or not made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) swept: Vec<Swept>,
+    /// What was changed and cannot be restored. Only the first are named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) left: Vec<Left>,
+    /// Written after the change was seen, not before it was made: nothing can be half done.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(super) observed: bool,
+    /// The temporary name used in each directory of `swept`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) temporary: String,
+    /// For people: what was done, where the tool's name does not say it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) about: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+/// One path of any kind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Swept {
+    #[serde(with = "path")]
+    pub(crate) path: PathBuf,
+    pub(crate) before: State,
+    pub(crate) after: State,
+}
+
+/// A path that cannot be restored, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Left {
+    #[serde(with = "path")]
+    pub(crate) path: PathBuf,
+    pub(crate) why: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -50,7 +91,7 @@ pub(super) struct FileRecord {
     /// After all links: what is written.
     #[serde(with = "path")]
     pub(super) real: PathBuf,
-    pub(super) before: Before,
+    pub(super) before: State,
     /// `None`: the file is removed.
     pub(super) after: Option<After>,
     /// The temporary file beside it.
@@ -69,7 +110,7 @@ pub(super) struct FileRecord {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
-pub(super) enum Before {
+pub(crate) enum State {
     Absent,
     Regular {
         hash: String,
@@ -77,11 +118,62 @@ pub(super) enum Before {
         mode: u32,
         uid: u32,
         gid: u32,
-        /// Nanoseconds after the epoch; for people, never set again.
+        /// Nanoseconds after the epoch; set again only where a command changed it.
         mtime: i64,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         extended: Vec<Extended>,
+        /// Another name that the file had then, if it had several.
+        #[serde(default, with = "some_path", skip_serializing_if = "Option::is_none")]
+        twin: Option<PathBuf>,
     },
+    Link {
+        #[serde(with = "path")]
+        target: PathBuf,
+        mtime: i64,
+    },
+    Directory {
+        mode: u32,
+        uid: u32,
+        gid: u32,
+        mtime: i64,
+    },
+    /// Not read: a pipe, a socket, a device, a huge file. Known by its seal only.
+    Opaque {
+        kind: String,
+        seal: Seal,
+    },
+    /// A directory with very many things in it, known by one hash over their names and seals.
+    Grown {
+        entries: u64,
+        digest: String,
+    },
+}
+
+/// What tells an unread file from a changed one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Seal {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+    pub(crate) size: u64,
+    pub(crate) mode: u32,
+    pub(crate) mtime: i64,
+}
+
+impl Seal {
+    pub(crate) fn of(stamp: &Stamp) -> Self {
+        Self {
+            device: stamp.device,
+            inode: stamp.inode,
+            size: stamp.size,
+            mode: stamp.mode,
+            mtime: nanoseconds(stamp.mtime_ns),
+        }
+    }
+}
+
+/// Fits until the year 2262.
+pub(crate) fn nanoseconds(time: i128) -> i64 {
+    i64::try_from(time).unwrap_or_default()
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -92,7 +184,7 @@ pub(super) struct After {
 
 /// An extended attribute; both parts in hexadecimal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Extended {
+pub(crate) struct Extended {
     name: String,
     value: String,
 }
@@ -108,18 +200,17 @@ pub(super) enum Ending {
     Unclear,
 }
 
-impl Before {
-    pub(super) fn hash(&self) -> Option<&str> {
+impl State {
+    pub(crate) fn hash(&self) -> Option<&str> {
         match self {
-            Self::Absent => None,
             Self::Regular { hash, .. } => Some(hash),
+            _ => None,
         }
     }
 
     /// Of a file as it is to be made again.
-    pub(super) fn attributes(&self) -> Option<Attributes> {
+    pub(crate) fn attributes(&self) -> Option<Attributes> {
         match self {
-            Self::Absent => None,
             Self::Regular {
                 mode,
                 uid,
@@ -135,7 +226,21 @@ impl Before {
                     .filter_map(|one| Some((from_hex(&one.name)?, from_hex(&one.value)?)))
                     .collect(),
             }),
+            _ => None,
         }
+    }
+
+    pub(super) fn mtime(&self) -> Option<i64> {
+        match self {
+            Self::Regular { mtime, .. }
+            | Self::Link { mtime, .. }
+            | Self::Directory { mtime, .. } => Some(*mtime),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_directory(&self) -> bool {
+        matches!(self, Self::Directory { .. } | Self::Grown { .. })
     }
 }
 
@@ -145,7 +250,7 @@ impl FileRecord {
     }
 }
 
-pub(super) fn extended(all: &[(Vec<u8>, Vec<u8>)]) -> Vec<Extended> {
+pub(crate) fn extended(all: &[(Vec<u8>, Vec<u8>)]) -> Vec<Extended> {
     all.iter()
         .map(|(name, value)| Extended {
             name: to_hex(name),
@@ -209,6 +314,24 @@ mod path {
     }
 }
 
+mod some_path {
+    use super::{Deserialize, Deserializer, PathBuf, Serialize, Serializer, Written};
+
+    pub(super) fn serialize<S: Serializer>(
+        path: &Option<PathBuf>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        path.as_deref().map(Written::of).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<PathBuf>, D::Error> {
+        let written: Option<Written> = Deserialize::deserialize(from)?;
+        written.map(Written::read).transpose()
+    }
+}
+
 mod paths {
     use super::{Deserialize, Deserializer, PathBuf, Serializer, Written};
 
@@ -232,7 +355,7 @@ mod tests {
     fn a_record_reads_back_as_it_was_written_whatever_the_path() {
         for name in [&b"plain"[..], b"caf\xe9", "gr\u{fc}n \n".as_bytes()] {
             let path = PathBuf::from(OsString::from_vec(name.to_vec()));
-            let record = Record::Intent(Intent {
+            let record = Record::Intent(Box::new(Intent {
                 unit: "u".into(),
                 call: "c".into(),
                 tool: "Edit".into(),
@@ -241,7 +364,7 @@ mod tests {
                 files: vec![FileRecord {
                     given: path.clone(),
                     real: path.clone(),
-                    before: Before::Regular {
+                    before: State::Regular {
                         hash: "h".into(),
                         size: 3,
                         mode: 0o640,
@@ -249,6 +372,7 @@ mod tests {
                         gid: 2,
                         mtime: 1_700_000_000_123_456_789,
                         extended: extended(&[(b"user.k".to_vec(), vec![0, 255])]),
+                        twin: Some(path.clone()),
                     },
                     after: Some(After {
                         hash: "i".into(),
@@ -256,12 +380,25 @@ mod tests {
                     }),
                     temporary: ".haft-1.tmp".into(),
                     in_place: true,
-                    made: vec![path],
+                    made: vec![path.clone()],
                     unmade: Vec::new(),
                     added: 1,
                     removed: 2,
                 }],
-            });
+                part_of: None,
+                swept: vec![Swept {
+                    path: path.clone(),
+                    before: State::Link {
+                        target: path.clone(),
+                        mtime: -1,
+                    },
+                    after: State::Absent,
+                }],
+                left: Vec::new(),
+                observed: true,
+                temporary: String::new(),
+                about: String::new(),
+            }));
             let line = serde_json::to_string(&record).unwrap();
             assert!(!line.contains('\n'));
             assert_eq!(serde_json::from_str::<Record>(&line).unwrap(), record);

@@ -42,7 +42,7 @@ pub enum Verdict {
 
 /// What a file of an interrupted unit is now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Found {
+pub(super) enum Found {
     Before,
     After,
     /// Part old, part new.
@@ -81,8 +81,9 @@ impl History {
         let mut settled = Vec::new();
         for unit in interrupted(units) {
             // Files before the log, like everyone.
-            let reals: Vec<&Path> = unit.intent.files.iter().map(|file| &*file.real).collect();
-            let lock = FileLock::hold_all(&reals);
+            let reals = reals_of(&unit);
+            let reals: Vec<&Path> = reals.iter().map(PathBuf::as_path).collect();
+            let lock = FileLock::hold_many(&reals);
             if matches!(lock, Err(JournalError::Locked { .. })) {
                 continue; // it can wait for the next start
             }
@@ -123,6 +124,9 @@ impl History {
     }
 
     fn settle(&self, unit: &Unit) -> Result<Verdict, JournalError> {
+        if unit.intent.files.is_empty() {
+            return self.settle_swept(unit);
+        }
         for file in &unit.intent.files {
             remove_leftover(file)?;
         }
@@ -145,7 +149,7 @@ impl History {
                 Found::Before | Found::Other => false,
             };
             if back {
-                self.take_back(file, found, now)?;
+                self.take_back_file(file, found, now)?;
             } else if found == Found::After && file.after.is_none() {
                 // The file went; its directories may have been next.
                 unneeded.extend(&file.unmade);
@@ -181,7 +185,7 @@ impl History {
         )
     }
 
-    fn take_back(
+    fn take_back_file(
         &self,
         file: &FileRecord,
         found: Found,
@@ -241,11 +245,12 @@ fn is_something_else(error: &JournalError) -> bool {
 }
 
 fn reals_of(unit: &Unit) -> Vec<PathBuf> {
-    let files = unit.intent.files.iter();
-    files.map(|file| file.real.clone()).collect()
+    let files = unit.intent.files.iter().map(|file| &file.real);
+    let swept = unit.intent.swept.iter().map(|one| &one.path);
+    files.chain(swept).cloned().collect()
 }
 
-fn decide(found: &[Found]) -> Verdict {
+pub(super) fn decide(found: &[Found]) -> Verdict {
     let all = |wanted| found.iter().all(|&one| one == wanted);
     if all(Found::Before) {
         Verdict::NeverHappened

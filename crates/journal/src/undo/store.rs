@@ -8,19 +8,21 @@
 
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
 use super::record::Record;
 use crate::commit::{missing_parents, same_content};
 use crate::error::JournalError;
+use crate::open::open_real;
 use crate::stamp::ContentHash;
+use crate::sweep::clone;
 
 const LOG: &str = "log.jsonl";
 /// The log that is about to take its place.
@@ -129,14 +131,8 @@ impl Store {
             options.read(true).append(true).mode(0o600);
             let file = match options.open(&path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    let blobs = self.folder.join(BLOBS);
                     let made = missing_parents(&path)?;
-                    DirBuilder::new()
-                        .recursive(true)
-                        .mode(0o700)
-                        .create(&blobs)?;
-                    // Where someone works in the folder above: searches do not look in here.
-                    fs::write(self.folder.join(IGNORE), "*\n")?;
+                    self.make_folder()?;
                     let file = options.create(true).open(&path)?;
                     sync_directory(&self.folder)?;
                     for above in made.iter().filter_map(|made| made.parent()) {
@@ -205,13 +201,7 @@ impl Store {
             }
             _ => {}
         }
-        let number = {
-            let mut state = self.lock();
-            state.unfinished += 1;
-            state.unfinished
-        };
-        let name = format!("{UNFINISHED}{}-{number}", std::process::id());
-        let unfinished = blobs.join(name);
+        let unfinished = self.unfinished();
         let written = (|| {
             let mut file = OpenOptions::new()
                 .write(true)
@@ -233,6 +223,92 @@ impl Store {
             Keep::Durably => sync_directory(&blobs),
             Keep::Loosely => Ok(()),
         }
+    }
+
+    /// A file without a name, of which nothing is left when nobody uses it any more.
+    pub(super) fn nameless(&self) -> io::Result<File> {
+        self.make_folder()?;
+        let path = self.unfinished();
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)?;
+        fs::remove_file(&path)?;
+        Ok(file)
+    }
+
+    fn make_folder(&self) -> io::Result<()> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(self.folder.join(BLOBS))?;
+        // Where someone works in the folder above: searches do not look in here.
+        fs::write(self.folder.join(IGNORE), "*\n")
+    }
+
+    /// Keeps the content of a file, which must have this hash.
+    pub(super) fn put_file(&self, from: &Path, hash: &str, sync: bool) -> io::Result<()> {
+        let unfinished = self.unfinished();
+        let kept = (|| {
+            let mut file = File::from(open_real(from, OFlags::RDONLY | OFlags::NONBLOCK)?);
+            let mut copy = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&unfinished)?;
+            if !clone(&copy, &file) {
+                io::copy(&mut file, &mut copy)?;
+            }
+            copy.rewind()?;
+            let mut hasher = blake3::Hasher::new();
+            io::copy(&mut copy, &mut hasher)?;
+            if ContentHash::finish(&hasher).to_string() != hash {
+                return Err(io::Error::other("it was changed meanwhile"));
+            }
+            if sync {
+                copy.sync_all()?;
+            }
+            fs::rename(&unfinished, self.blob_path(hash))
+        })();
+        if kept.is_err() {
+            let _ = fs::remove_file(&unfinished);
+        }
+        kept
+    }
+
+    /// Makes everything durable that was kept.
+    pub(super) fn sync_all(&self) {
+        // Not every system can; then the disk's own pace must do.
+        #[cfg(target_os = "linux")]
+        if let Ok(folder) = File::open(&self.folder) {
+            let _ = rustix::fs::syncfs(folder);
+        }
+    }
+
+    /// A kept content, to be read; whoever reads it must look at its hash.
+    pub(super) fn open_blob(&self, hash: &str) -> Result<Option<File>, JournalError> {
+        match File::open(self.blob_path(hash)) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    /// What was kept of this path cannot be used.
+    pub(super) fn damaged(&self, path: &Path) -> JournalError {
+        let text = format!("what it keeps of {} is missing or damaged", path.display());
+        self.failed(io::Error::other(text))
+    }
+
+    fn unfinished(&self) -> PathBuf {
+        let mut state = self.lock();
+        state.unfinished += 1;
+        let name = format!("{UNFINISHED}{}-{}", std::process::id(), state.unfinished);
+        self.folder.join(BLOBS).join(name)
     }
 
     /// A kept content; `None` if it is gone or damaged.
@@ -278,11 +354,18 @@ impl Log {
 
     /// Adds a record with a single write.
     pub(super) fn append(&self, record: &Record, keep: Keep) -> io::Result<()> {
+        self.append_all(std::slice::from_ref(record), keep)
+    }
+
+    /// Adds several with a single write.
+    pub(super) fn append_all(&self, records: &[Record], keep: Keep) -> io::Result<()> {
         // Whatever was cut off before it, it is a line of its own.
-        let mut line = vec![b'\n'];
-        serde_json::to_writer(&mut line, record)?;
-        line.push(b'\n');
-        (&self.file).write_all(&line)?;
+        let mut lines = vec![b'\n'];
+        for record in records {
+            serde_json::to_writer(&mut lines, record)?;
+            lines.push(b'\n');
+        }
+        (&self.file).write_all(&lines)?;
         match keep {
             Keep::Durably => self.file.sync_data(),
             Keep::Loosely => Ok(()),

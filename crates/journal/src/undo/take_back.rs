@@ -20,7 +20,7 @@ use rustix::fs::Access;
 use super::error::UndoError;
 use super::perform::{Step, look, millis, perform};
 use super::preview::{Conflict, patch_of};
-use super::record::{Before, Ending};
+use super::record::{Ending, State};
 use super::units::{Unit, Units};
 use super::{ChangeKind, History};
 use crate::commit::{Attributes, Directory, open_failed};
@@ -60,6 +60,8 @@ pub struct Undone {
     pub files: Vec<UndoneFile>,
     /// Only in a preview: why it would be refused.
     pub conflict: Option<String>,
+    /// What is not, or will not be, as it was, and why: only commands do what cannot be restored.
+    pub left: Vec<(PathBuf, String)>,
     /// For each file what it holds now, and its stamp.
     pub(crate) results: Vec<Option<(Stamp, Vec<u8>)>>,
 }
@@ -79,7 +81,7 @@ struct Wanted<'u> {
     unit: &'u Unit,
     given: &'u Path,
     expected: Option<&'u str>,
-    before: &'u Before,
+    before: &'u State,
     made: &'u [PathBuf],
 }
 
@@ -92,6 +94,13 @@ impl History {
             units = self.units()?;
         }
         let chosen = choose(&units, which)?;
+        if chosen.iter().any(|unit| unit.is_swept()) {
+            let is_chosen = |unit: &Unit| chosen.iter().any(|one| one.id() == unit.id());
+            let oldest = units.all.iter().position(is_chosen).unwrap_or_default();
+            let mut later = units.all[oldest..].iter();
+            let set_times = later.all(|unit| is_chosen(unit) || unit.is_undo() || !unit.stands());
+            return self.undo_swept(ticket, &chosen, mode, None, set_times);
+        }
         for file in chosen.iter().flat_map(|unit| &unit.intent.files) {
             ticket.admit(&file.given, &file.real)?;
         }
@@ -141,6 +150,7 @@ impl History {
             undid,
             files,
             conflict,
+            left: Vec::new(),
             results,
         })
     }

@@ -1,9 +1,10 @@
 //! The log read as units: what each call did, how it ended, and what still stands.
 
 use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 
 use super::error::UndoError;
-use super::record::{Ending, Intent, Record};
+use super::record::{Ending, Intent, Record, State, Swept};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Unit {
@@ -13,6 +14,8 @@ pub(super) struct Unit {
     pub(super) note: Option<String>,
     /// The later unit that took this one back, and still stands itself.
     pub(super) undone_by: Option<String>,
+    /// Paths that later units took back alone.
+    pub(super) taken: HashSet<PathBuf>,
 }
 
 #[derive(Debug, Default)]
@@ -31,6 +34,67 @@ impl Unit {
         self.ending == Some(Ending::Made)
     }
 
+    /// It is of a command, or takes one back.
+    pub(super) fn is_swept(&self) -> bool {
+        self.intent.files.is_empty()
+    }
+
+    /// It takes back another, or some of it.
+    pub(super) fn is_undo(&self) -> bool {
+        !self.intent.undoes.is_empty() || self.intent.part_of.is_some()
+    }
+
+    /// The paths of any kind that are still its own.
+    pub(super) fn swept(&self) -> impl Iterator<Item = &Swept> {
+        let all = self.intent.swept.iter();
+        all.filter(|one| !self.taken.contains(&one.path))
+    }
+
+    /// All paths it changed, each with whether modes and times are known, too.
+    pub(super) fn all_paths(&self) -> Vec<(Swept, bool)> {
+        let mut all: Vec<(Swept, bool)> = self.swept().map(|one| (one.clone(), true)).collect();
+        let directory = || State::Directory {
+            mode: 0o755,
+            uid: 0,
+            gid: 0,
+            mtime: 0,
+        };
+        for file in &self.intent.files {
+            let mut add = |path: &Path, before: State, after: State| {
+                let path = path.to_path_buf();
+                let one = Swept {
+                    path,
+                    before,
+                    after,
+                };
+                if !all.iter().any(|(known, _)| known.path == one.path) {
+                    all.push((one, false));
+                }
+            };
+            let after = match &file.after {
+                None => State::Absent,
+                Some(after) => State::Regular {
+                    hash: after.hash.clone(),
+                    size: after.size,
+                    mode: 0,
+                    uid: 0,
+                    gid: 0,
+                    mtime: 0,
+                    extended: Vec::new(),
+                    twin: None,
+                },
+            };
+            add(&file.real, file.before.clone(), after);
+            for made in &file.made {
+                add(made, State::Absent, directory());
+            }
+            for unmade in &file.unmade {
+                add(unmade, directory(), State::Absent);
+            }
+        }
+        all
+    }
+
     /// Its files are as it left them, as far as this journal knows.
     pub(super) fn stands(&self) -> bool {
         self.is_made() && self.undone_by.is_none()
@@ -46,10 +110,11 @@ impl Units {
                 Record::Intent(intent) => {
                     index.insert(intent.unit.clone(), units.all.len());
                     units.all.push(Unit {
-                        intent,
+                        intent: *intent,
                         ending: None,
                         note: None,
                         undone_by: None,
+                        taken: HashSet::new(),
                     });
                 }
                 Record::InPlace { unit, file } => {
@@ -77,6 +142,13 @@ impl Units {
             if !self.all[at].stands() {
                 continue;
             }
+            if let Some(&whole) =
+                (self.all[at].intent.part_of.as_ref()).and_then(|id| index.get(id))
+            {
+                let taken: Vec<PathBuf> =
+                    self.all[at].swept().map(|one| one.path.clone()).collect();
+                self.all[whole].taken.extend(taken);
+            }
             let by = self.all[at].id().to_owned();
             for undone in self.all[at].intent.undoes.clone() {
                 if let Some(&undone) = index.get(&undone) {
@@ -90,7 +162,7 @@ impl Units {
     pub(super) fn last(&self) -> Result<&Unit, UndoError> {
         let mut newest_first = self.all.iter().rev();
         newest_first
-            .find(|unit| unit.stands() && unit.intent.undoes.is_empty())
+            .find(|unit| unit.stands() && !unit.is_undo())
             .ok_or(UndoError::Nothing)
     }
 
@@ -139,8 +211,11 @@ impl Units {
     /// The hashes the units need.
     pub(super) fn hashes(&self) -> HashSet<&str> {
         let files = self.all.iter().flat_map(|unit| &unit.intent.files);
+        let swept = self.all.iter().flat_map(|unit| &unit.intent.swept);
+        let swept = swept.flat_map(|one| [one.before.hash(), one.after.hash()]);
         files
             .flat_map(|file| [file.before.hash(), file.after_hash()])
+            .chain(swept)
             .flatten()
             .collect()
     }

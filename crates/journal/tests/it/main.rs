@@ -6,6 +6,7 @@
 //! - `pages`: what Read shows, and of which sizes
 //! - `safety`: links, modes, attributes, pipes, parallel edits, no litter
 //! - `undo`: taking changes back, confinement, several files at once
+//! - `commands`: the same for whatever a command did
 //! - `sequences`: the same for any sequence of changes, undos and restarts
 //! - `crash`: kill -9 at any moment; two processes on one file
 //! - `faults`: killed, or an error, at every system call; `strace` makes them, `tree` compares
@@ -18,6 +19,7 @@
 )]
 #![expect(clippy::type_complexity, reason = "rows of tables are tuples")]
 
+mod commands;
 mod crash;
 mod damage;
 mod edit_refusals;

@@ -8,16 +8,16 @@ use std::{
     io::{self, Read, Write},
     os::{
         fd::{AsRawFd, OwnedFd},
-        unix::{ffi::OsStrExt, fs::FileExt, net::UnixStream, process::CommandExt},
+        unix::{fs::FileExt, net::UnixStream, process::CommandExt},
     },
-    path::{Path, PathBuf},
+    path::Path,
     process::{self, Command, Stdio},
     time::{Duration, Instant},
 };
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    fs::{MemfdFlags, memfd_create},
+    fs::{MemfdFlags, memfd_create, tell},
     io::{FdFlags, fcntl_setfd},
     pipe::{PipeFlags, pipe_with},
     process::{
@@ -27,7 +27,7 @@ use rustix::{
 };
 
 use crate::{
-    protocol::{self, News, Order, Plan},
+    protocol::{self, Bytes, News, Order, Plan},
     tree,
 };
 
@@ -39,31 +39,73 @@ const LOOK_AT_MOST: Duration = Duration::from_millis(250);
 /// gone before the command runs.
 const SCRIPT: &str = "HAFT_SHELL";
 
-/// Guards one command until nothing of it is left. Never fails: there is nobody to tell.
+/// How often a shell that ended before its command is replaced.
+const REPLACEMENTS: u32 = 3;
+
+/// Guards one command until nothing of it is left. Not 0: something may be left.
 pub(super) fn run(plan: &Plan, socket: OwnedFd, output: OwnedFd) -> i32 {
-    match Guard::new(plan, UnixStream::from(socket), output) {
+    let socket = UnixStream::from(socket);
+    let told = socket.try_clone();
+    match Guard::new(plan, socket, output) {
         Ok(mut guard) => {
-            if !matches!(guard.watch(), Ok(Watched::Gone)) {
+            if !matches!(guard.watch(plan), Ok(Watched::Gone)) {
                 guard.kill();
             }
+            let nothing_left = guard.reap();
             let _ = protocol::write(&mut guard.socket, &News::Gone);
-            0
+            i32::from(!nothing_left)
         }
-        Err(_) => 1,
+        Err(error) => {
+            if let Ok(socket) = told {
+                refuse(socket.into(), &error);
+            }
+            1
+        }
     }
+}
+
+/// Tells our process that its command cannot run, and why.
+pub(super) fn refuse(socket: OwnedFd, error: &io::Error) {
+    let error = error.to_string();
+    let _ = protocol::write(&mut UnixStream::from(socket), &News::Unable { error });
 }
 
 struct Guard {
     socket: UnixStream,
     /// The keeper: when it goes, so does the command.
     keeper: OwnedFd,
-    shell: Pid,
-    shell_handle: OwnedFd,
-    ended: bool,
+    shell: Shell,
+    /// What the command writes to; until nobody but the command needs it.
+    output: Option<OwnedFd>,
+    /// What the shell is to run.
     request: std::fs::File,
-    go: Option<std::fs::File>,
-    report: std::fs::File,
+    ordered: bool,
+    replaced: u32,
+    /// How the shell ended.
+    status: Option<WaitStatus>,
+    /// That it did was told.
+    ended: bool,
     deadline: Option<Instant>,
+}
+
+/// A shell that waits for its command or runs it.
+struct Shell {
+    pid: Pid,
+    handle: OwnedFd,
+    go: std::fs::File,
+    report: std::fs::File,
+    told: Told,
+    with_snapshot: bool,
+}
+
+/// What a shell said so far.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Told {
+    Nothing,
+    /// It got through the snapshot, and waits for its command.
+    Waits,
+    /// It will say no more.
+    Silent,
 }
 
 /// Why a guard stops watching.
@@ -72,6 +114,67 @@ enum Watched {
     Gone,
     /// Whoever wanted it is gone.
     Unwanted,
+}
+
+impl Shell {
+    fn start(
+        plan: &Plan,
+        snapshot: Option<&Path>,
+        request: &std::fs::File,
+        output: &OwnedFd,
+    ) -> io::Result<Self> {
+        let (wait_for, go) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (report, told) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        let inherited = [wait_for.as_raw_fd(), request.as_raw_fd(), told.as_raw_fd()];
+        fcntl_setfd(&wait_for, FdFlags::empty())?;
+        fcntl_setfd(request, FdFlags::empty())?;
+        fcntl_setfd(&told, FdFlags::empty())?;
+        let env = plan
+            .env
+            .iter()
+            .map(|(name, value)| (OsString::from(name.clone()), OsString::from(value.clone())));
+        let shell = Command::new(&plan.shell)
+            .arg0("bash")
+            .args(["--noprofile", "--norc", "-c"])
+            .arg(format!("eval \"${SCRIPT}\""))
+            .arg("bash")
+            .args(snapshot)
+            .env_clear()
+            .envs(env)
+            .env(SCRIPT, script(inherited))
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output.try_clone()?)
+            .process_group(0)
+            .spawn()
+            .map_err(|error| {
+                let text = format!("{}: {error}", plan.shell.display());
+                io::Error::new(error.kind(), text)
+            })?;
+        fcntl_setfd(request, FdFlags::CLOEXEC)?;
+        let pid = i32::try_from(shell.id())
+            .ok()
+            .and_then(Pid::from_raw)
+            .ok_or(io::ErrorKind::NotFound)?;
+        Ok(Self {
+            pid,
+            handle: pidfd_open(pid, PidfdFlags::empty())?,
+            go: go.into(),
+            report: report.into(),
+            told: Told::Nothing,
+            with_snapshot: snapshot.is_some(),
+        })
+    }
+
+    /// Takes note of a shell that got through the snapshot.
+    fn hear(&mut self) {
+        self.told = match self.report.read(&mut [0]) {
+            Ok(1..) => Told::Waits,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Told::Nothing,
+            Ok(0) | Err(_) => Told::Silent,
+        };
+    }
 }
 
 impl Guard {
@@ -83,54 +186,25 @@ impl Guard {
         setsid()?;
         set_child_subreaper(Some(getpid()))?;
         let request = std::fs::File::from(memfd_create("command", MemfdFlags::CLOEXEC)?);
-        let (wait_for, go) = pipe_with(PipeFlags::CLOEXEC)?;
-        let (report, told) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-        let inherited = [wait_for.as_raw_fd(), request.as_raw_fd(), told.as_raw_fd()];
-        fcntl_setfd(&wait_for, FdFlags::empty())?;
-        fcntl_setfd(&request, FdFlags::empty())?;
-        fcntl_setfd(&told, FdFlags::empty())?;
-        let env = plan
-            .env
-            .iter()
-            .map(|(name, value)| (OsString::from(name.clone()), OsString::from(value.clone())));
-        let shell = Command::new(&plan.shell)
-            .arg0("bash")
-            .args(["--noprofile", "--norc", "-c"])
-            .arg(format!("eval \"${SCRIPT}\""))
-            .arg("bash")
-            .args(plan.snapshot.as_deref())
-            .env_clear()
-            .envs(env)
-            .env(SCRIPT, script(inherited))
-            .current_dir("/")
-            .stdin(Stdio::null())
-            .stdout(output.try_clone()?)
-            .stderr(output)
-            .process_group(0)
-            .spawn()?;
-        fcntl_setfd(&request, FdFlags::CLOEXEC)?;
-        drop((wait_for, told));
-        let shell = i32::try_from(shell.id())
-            .ok()
-            .and_then(Pid::from_raw)
-            .ok_or(io::ErrorKind::NotFound)?;
+        let shell = Shell::start(plan, plan.snapshot.as_deref(), &request, &output)?;
         let pid = process::id();
         protocol::write(&mut socket, &News::Standing { pid })?;
         Ok(Self {
             socket,
             keeper,
             shell,
-            shell_handle: pidfd_open(shell, PidfdFlags::empty())?,
-            ended: false,
+            output: Some(output),
             request,
-            go: Some(go.into()),
-            report: report.into(),
+            ordered: false,
+            replaced: 0,
+            status: None,
+            ended: false,
             deadline: None,
         })
     }
 
     /// Until nothing is left, or nobody wants it any more.
-    fn watch(&mut self) -> io::Result<Watched> {
+    fn watch(&mut self, plan: &Plan) -> io::Result<Watched> {
         let mut look = LOOK_FIRST;
         loop {
             let mut pause = self.ended.then_some(look);
@@ -143,31 +217,38 @@ impl Guard {
                 }
                 pause = Some(pause.map_or(left, |pause| pause.min(left)));
             }
-            let [heard, keeper_gone, shell_ended] = self.wait(pause)?;
+            let [heard, keeper_gone, shell_ended, told] = self.wait(pause)?;
             if keeper_gone {
                 return Ok(Watched::Unwanted);
             }
-            if shell_ended && !self.ended {
+            if told {
+                self.shell.hear();
+            }
+            if shell_ended && !self.ended && !self.replace(plan)? {
                 self.end()?;
             }
             if heard {
                 match protocol::read(&mut self.socket)? {
                     None => return Ok(Watched::Unwanted),
                     Some(Order::Run { cwd, sourced, text }) => {
-                        self.start(&cwd, sourced.as_deref(), &text)?;
+                        let sourced = sourced.as_ref().map(Bytes::as_slice);
+                        self.start(cwd.as_slice(), sourced, &text)?;
                     }
                     Some(Order::Kill { grace_ms }) => {
                         if self.ended {
                             // Its number may already be another's.
                             tree::terminate_below(process::id());
                         } else {
-                            let _ = kill_process_group(self.shell, Signal::TERM);
+                            let _ = kill_process_group(self.shell.pid, Signal::TERM);
                             // A stopped process would not hear it.
-                            let _ = kill_process_group(self.shell, Signal::CONT);
+                            let _ = kill_process_group(self.shell.pid, Signal::CONT);
                         }
                         self.deadline = Some(Instant::now() + Duration::from_millis(grace_ms));
                     }
                 }
+            }
+            if self.ordered && self.shell.told == Told::Waits {
+                self.output = None;
             }
             if self.ended {
                 if self.reap() {
@@ -178,8 +259,8 @@ impl Guard {
         }
     }
 
-    /// Waits for news of the three that matter.
-    fn wait(&self, pause: Option<Duration>) -> io::Result<[bool; 3]> {
+    /// Waits for our process, the keeper's end, the shell's end, the shell's word.
+    fn wait(&self, pause: Option<Duration>) -> io::Result<[bool; 4]> {
         let pause = pause.map(|pause| Timespec {
             tv_sec: pause.as_secs().try_into().unwrap_or(i64::MAX),
             tv_nsec: pause.subsec_nanos().into(),
@@ -189,23 +270,26 @@ impl Guard {
             PollFd::new(&self.keeper, PollFlags::IN),
         ];
         if !self.ended {
-            watched.push(PollFd::new(&self.shell_handle, PollFlags::IN));
+            watched.push(PollFd::new(&self.shell.handle, PollFlags::IN));
+            if self.shell.told == Told::Nothing {
+                watched.push(PollFd::new(&self.shell.report, PollFlags::IN));
+            }
         }
         match poll(&mut watched, pause.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => return Ok([false; 4]),
             Err(error) => return Err(error.into()),
         }
         let happened = |at: usize| watched.get(at).is_some_and(|fd| !fd.revents().is_empty());
-        Ok([happened(0), happened(1), happened(2)])
+        Ok([happened(0), happened(1), happened(2), happened(3)])
     }
 
     /// Hands the command to the shell that waits for it.
-    fn start(&mut self, cwd: &Path, sourced: Option<&Path>, text: &str) -> io::Result<()> {
-        let Some(mut go) = self.go.take() else {
+    fn start(&mut self, cwd: &[u8], sourced: Option<&[u8]>, text: &str) -> io::Result<()> {
+        if self.ordered {
             return Ok(()); // one shell, one command
-        };
-        let sourced = sourced.map_or(&b""[..], |path| path.as_os_str().as_bytes());
-        let parts = [cwd.as_os_str().as_bytes(), sourced, text.as_bytes()];
+        }
+        let parts = [cwd, sourced.unwrap_or_default(), text.as_bytes()];
         let mut request = Vec::new();
         for part in parts {
             request.extend(part);
@@ -213,16 +297,56 @@ impl Guard {
         }
         // At a place, not at the end of what was written: the shell reads from where the file stands.
         self.request.write_all_at(&request, 0)?;
-        go.write_all(b"\n")
+        self.ordered = true;
+        self.go();
+        Ok(())
+    }
+
+    fn go(&mut self) {
+        // If it is gone, that will be seen, and another one takes its place.
+        let _ = self.shell.go.write_all(b"\n");
+    }
+
+    /// Did the shell begin to read what it is to run? It reads from where the file stands, for it and us.
+    fn taken(&self) -> bool {
+        tell(&self.request).is_ok_and(|place| place > 0)
+    }
+
+    /// Another shell for one that ended before it could take the command: the snapshot made it end,
+    /// or another command killed all shells it saw. `false`: the command ran, or nobody wants it.
+    fn replace(&mut self, plan: &Plan) -> io::Result<bool> {
+        let Some(output) = self.output.as_ref() else {
+            return Ok(false);
+        };
+        if self.taken() || self.deadline.is_some() || self.replaced == REPLACEMENTS {
+            return Ok(false);
+        }
+        let ended = waitpid(Some(self.shell.pid), WaitOptions::empty())?;
+        self.replaced += 1;
+        let killed = ended.is_some_and(|(_, status)| status.signaled());
+        let with_snapshot = self.shell.with_snapshot && killed && self.replaced < REPLACEMENTS;
+        let snapshot = plan.snapshot.as_deref().filter(|_| with_snapshot);
+        if self.shell.with_snapshot && !with_snapshot {
+            tell_without(plan.snapshot.as_deref(), output);
+        }
+        self.shell = Shell::start(plan, snapshot, &self.request, output)?;
+        if self.ordered {
+            self.go();
+        }
+        Ok(true)
     }
 
     /// The command's own process ended.
     fn end(&mut self) -> io::Result<()> {
         self.ended = true;
-        let status = waitpid(Some(self.shell), WaitOptions::empty())?.map(|(_, status)| status);
+        self.output = None;
+        let status = match self.status {
+            None => waitpid(Some(self.shell.pid), WaitOptions::empty())?.map(|(_, status)| status),
+            status => status,
+        };
         let mut told = Vec::new();
         // Whoever still holds the other end must not hold us: what is there is read, no more.
-        let _ = self.report.read_to_end(&mut told);
+        let _ = self.shell.report.read_to_end(&mut told);
         let cwd = told.strip_suffix(b"\n").filter(|path| !path.is_empty());
         // Looking at every process of the machine takes time, and is hardly ever needed.
         let left = if self.reap() {
@@ -230,21 +354,28 @@ impl Guard {
         } else {
             tree::below(process::id()).len()
         };
+        // The code of a shell that ran nothing would say that all went well.
+        let code = status
+            .and_then(WaitStatus::exit_status)
+            .filter(|_| self.taken());
         protocol::write(
             &mut self.socket,
             &News::Ended {
-                code: status.and_then(WaitStatus::exit_status),
+                code,
                 signal: status.and_then(WaitStatus::terminating_signal),
-                cwd: cwd.map(|path| PathBuf::from(std::ffi::OsStr::from_bytes(path))),
+                cwd: cwd.map(Into::into),
                 left: u32::try_from(left).unwrap_or(u32::MAX),
             },
         )
     }
 
     /// Takes note of every child that ended. Is none left?
-    fn reap(&self) -> bool {
+    fn reap(&mut self) -> bool {
         loop {
             match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.shell.pid && !self.ended => {
+                    self.status = Some(status);
+                }
                 Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
                 Ok(None) => return false,
                 Err(_) => return true,
@@ -254,32 +385,34 @@ impl Guard {
 
     /// Ends everything below.
     fn kill(&mut self) {
-        let shell_ended = self.ended;
-        tree::kill_below(process::id(), &[], || {
-            if shell_ended {
-                self.reap();
-            }
-        });
+        tree::kill_below(process::id(), &[], || self.reap());
         if !self.ended {
             let _ = self.end();
         }
-        self.reap();
     }
 }
 
+/// Says in a command's output that the snapshot was left out.
+fn tell_without(snapshot: Option<&Path>, output: &OwnedFd) {
+    let name = snapshot.unwrap_or(Path::new("")).display();
+    let text = format!("bash: {name} ended the shell that read it; the command runs without it\n");
+    let _ = rustix::io::write(output, text.as_bytes());
+}
+
 /// What the shell does. On one line, so that the command's first line is line 1 in its messages. It
-/// waits for a line on the first file, reads directory, file to source and command from the second,
-/// runs it, and tells the third where it ended up. What it was given is closed before the command
-/// runs, so that no process of it holds or finds it.
+/// reads the snapshot and says so on the third file, waits for a line on the first, reads directory,
+/// file to source and command from the second, runs it, and tells the third where it ended up. What it
+/// was given is closed before the command runs, so that no process of it holds or finds it. Builtins
+/// are named as such: a snapshot may define functions of any name.
 fn script([wait_for, request, told]: [i32; 3]) -> String {
     format!(
-        "builtin unset {SCRIPT}; [ $# = 0 ] || {{ . \"$1\"; shift; }} >/dev/null 2>&1 </dev/null; \
-         builtin read -r -u {wait_for} || builtin exit 0; \
+        "builtin unset {SCRIPT}; [ $# = 0 ] || . \"$1\" >/dev/null 2>&1 </dev/null; builtin set --; \
+         builtin echo >&{told}; builtin read -r -u {wait_for} || builtin exit 0; \
          {{ IFS= builtin read -r -d '' REPLY; builtin cd -- \"$REPLY\" || builtin exit 126; \
-         IFS= builtin read -r -d '' REPLY; [ -z \"$REPLY\" ] || . \"$REPLY\"; \
+         IFS= builtin read -r -d '' REPLY; builtin [ -z \"$REPLY\" ] || builtin . \"$REPLY\" </dev/null; \
          IFS= builtin read -r -d '' REPLY; }} <&{request}; \
          builtin exec {wait_for}<&- {request}<&-; \
-         builtin eval \"$REPLY\" {told}>&-; \
-         REPLY=$?; builtin pwd -P >&{told}; builtin exit \"$REPLY\""
+         builtin eval -- \"$REPLY\" {told}>&-; \
+         REPLY=$?; builtin pwd -P >&{told} 2>/dev/null; builtin exit \"$REPLY\""
     )
 }

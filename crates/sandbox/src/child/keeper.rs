@@ -4,26 +4,22 @@
 //! ends everything in it. It ends when our process does, however that comes about.
 
 use std::{
-    env,
-    ffi::OsStr,
-    fs, io,
+    env, fs, io,
     net::{Ipv4Addr, TcpListener},
     os::{
-        fd::{AsFd, AsRawFd, OwnedFd},
+        fd::{AsFd, OwnedFd},
         unix::process::CommandExt,
     },
-    path::Path,
     process::{self, Command},
 };
 
 use rustix::{
     event::{PollFd, PollFlags, poll},
-    io::{FdFlags, fcntl_setfd},
     process::{
         Pid, PidfdFlags, WaitOptions, getpid, pidfd_open, set_child_subreaper, setsid, wait,
         waitpid,
     },
-    stdio::dup2_stdin,
+    stdio::{dup2_stdin, dup2_stdout},
 };
 
 use super::{bubblewrap, confine, filter, guard, mounts, spaces};
@@ -31,20 +27,18 @@ use crate::{
     Mechanism, Network, PROXY_PORT, Profile,
     fork::{Forked, fork},
     protocol::{self, Keeper, Plan},
-    tree,
+    scratch, tree,
 };
 
-/// Set for the keeper that bubblewrap starts, which is inside already: the number of the file that
-/// holds the plan.
-const INSIDE: &str = "HAFT_SANDBOX_PLAN";
-/// What a keeper ends with when our process went away without a word.
-const ABANDONED: i32 = 3;
-
+/// Set for the keeper that bubblewrap starts, which is inside already, and whose standard output is
+/// the file that holds the plan.
+const INSIDE: &str = "HAFT_SANDBOX_INSIDE";
 /// Something that could not be done, and what it was for.
 #[derive(Debug)]
 pub(super) struct Step {
     name: String,
     error: String,
+    passing: bool,
 }
 
 impl Step {
@@ -52,6 +46,10 @@ impl Step {
         Self {
             name: name.to_owned(),
             error: error.to_string(),
+            passing: matches!(
+                error.raw_os_error(),
+                Some(libc::EAGAIN | libc::ENOMEM | libc::EMFILE | libc::ENFILE)
+            ),
         }
     }
 }
@@ -64,101 +62,158 @@ pub(super) fn step<T, E: Into<io::Error>>(
     work().map_err(|error| Step::new(name, &error.into()))
 }
 
-/// The whole life of a keeper. Its standard input is the socket to our process.
+/// The whole life of a keeper, and before that of the waiter, whose standard input is the socket to
+/// our process.
 pub(super) fn main() -> i32 {
     let Ok(socket) = io::stdin().as_fd().try_clone_to_owned() else {
         return 2;
     };
-    if let Some(file) = env::var_os(INSIDE) {
-        let inside = read_again(&file).map_err(|error| Step::new("the plan", &error));
-        return answer(&socket, inside.and_then(|plan| keep(&socket, &plan)));
+    if env::var_os(INSIDE).is_some() {
+        return match step("the plan", read_again) {
+            Ok(plan) => keep(socket, &plan, None),
+            Err(failed) => answer(&socket, failed),
+        };
     }
     // Away from the terminal: Ctrl-C there is for our process to answer.
     let _ = setsid();
-    let Ok((plan, file)) = receive(&socket) else {
+    let Ok((plan, file, channel)) = receive(&socket) else {
         return 2;
     };
-    // This one stays outside, so that it can wait for the other and tidy up.
-    match fork() {
-        Ok(Forked::Child) => {
-            let mut socket = Some(socket);
-            let kept = enter(&mut socket, &plan, &file);
-            match socket {
-                Some(socket) => answer(&socket, kept),
-                None => kept.unwrap_or(1),
-            }
+    // What a keeper lets go of, because it was killed, comes here.
+    let _ = set_child_subreaper(Some(getpid()));
+    let forked = pidfd_open(getpid(), PidfdFlags::empty())
+        .map_err(io::Error::from)
+        .and_then(|waiter| Ok((fork()?, waiter)));
+    match forked {
+        Ok((Forked::Child, waiter)) => {
+            drop(socket);
+            enter(channel, &plan, &file, waiter)
         }
-        Ok(Forked::Parent(keeper)) => {
-            drop((socket, file));
-            let code = wait_for(keeper);
-            if code == ABANDONED {
-                let _ = fs::remove_dir_all(&plan.scratch);
-            }
-            code
+        Ok((Forked::Parent(keeper), _)) => {
+            drop((channel, file));
+            wait_outside(&socket, keeper, &plan)
         }
-        Err(error) => answer(&socket, Err(Step::new("a second process", &error))),
+        Err(error) => answer(&channel, Step::new("a second process", &error)),
     }
 }
 
-/// Tells our process what went wrong, if anything did.
-fn answer(socket: &OwnedFd, kept: Result<i32, Step>) -> i32 {
-    kept.unwrap_or_else(|failed| {
-        let failed = Keeper::Failed {
-            step: failed.name,
-            error: failed.error,
-        };
-        let _ = serde_json::to_vec(&failed)
-            .map_err(io::Error::from)
-            .and_then(|answer| protocol::send(socket, &answer, &[]));
-        1
-    })
+/// The life of the waiter. It stays outside the sandbox, where no command can reach it, until our
+/// process needs the sandbox no more, and leaves nothing behind.
+fn wait_outside(socket: &OwnedFd, keeper: Pid, plan: &Plan) -> i32 {
+    let mut handle = pidfd_open(keeper, PidfdFlags::empty()).ok();
+    let mut dismissed = false;
+    loop {
+        let mut watched = vec![PollFd::new(socket, PollFlags::IN)];
+        watched.extend(
+            handle
+                .iter()
+                .map(|handle| PollFd::new(handle, PollFlags::IN)),
+        );
+        match poll(&mut watched, None) {
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(_) => break,
+        }
+        let happened = |at: usize| watched.get(at).is_some_and(|fd| !fd.revents().is_empty());
+        let (heard, ended) = (happened(0), happened(1));
+        if ended {
+            handle = None;
+            tree::kill_below(process::id(), &[], reap_all);
+        }
+        if heard {
+            match protocol::receive(socket) {
+                Ok(Some(_)) => dismissed = true, // a goodbye
+                Ok(None) | Err(_) => break,
+            }
+        }
+    }
+    tree::kill_below(process::id(), &[], reap_all);
+    if !dismissed {
+        scratch::remove(&plan.scratch);
+    }
+    0
 }
 
-/// The plan comes as a file: it may be long.
-fn receive(socket: &OwnedFd) -> io::Result<(Plan, fs::File)> {
+/// Tells our process what went wrong.
+fn answer(socket: &OwnedFd, failed: Step) -> i32 {
+    let failed = Keeper::Failed {
+        step: failed.name,
+        error: failed.error,
+        passing: failed.passing,
+    };
+    let _ = serde_json::to_vec(&failed)
+        .map_err(io::Error::from)
+        .and_then(|answer| protocol::send(socket, &answer, &[]));
+    1
+}
+
+/// The plan comes as a file, for it may be long, and with it the keeper's socket to our process.
+fn receive(socket: &OwnedFd) -> io::Result<(Plan, fs::File, OwnedFd)> {
     let (_, files) = protocol::receive(socket)?.ok_or(io::ErrorKind::UnexpectedEof)?;
-    let file = files.into_iter().next().ok_or(io::ErrorKind::NotFound)?;
+    let mut files = files.into_iter();
+    let (Some(file), Some(channel)) = (files.next(), files.next()) else {
+        return Err(io::ErrorKind::NotFound.into());
+    };
     let file = fs::File::from(file);
     let plan = serde_json::from_reader(io::BufReader::new(&file))?;
-    Ok((plan, file))
+    Ok((plan, file, channel))
 }
 
-fn read_again(number: &OsStr) -> io::Result<Plan> {
-    let path = Path::new("/proc/self/fd").join(number);
-    Ok(serde_json::from_slice(&fs::read(path)?)?)
+/// The plan from standard output. Neither that nor the socket must be left for commands to find.
+fn read_again() -> io::Result<Plan> {
+    let plan = fs::read("/proc/self/fd/1")?;
+    let null = fs::File::options().write(true).open("/dev/null")?;
+    dup2_stdout(&null)?;
+    null_stdin()?;
+    Ok(serde_json::from_slice(&plan)?)
 }
 
 /// Goes where the sandbox is to be, and keeps it there.
-fn enter(channel: &mut Option<OwnedFd>, plan: &Plan, file: &fs::File) -> Result<i32, Step> {
-    // One copy of the socket is enough: when it closes, the other side must see it.
-    step("standard input", || {
-        fs::File::open("/dev/null").and_then(|null| Ok(dup2_stdin(&null)?))
-    })?;
-    match plan.mechanism {
-        Mechanism::Namespaces if plan.profile != Profile::Full => {
-            spaces::enter(plan)?;
-            match step("the first process", fork)? {
-                Forked::Parent(first) => {
-                    // The socket is the first process's alone. This one waits, or it would stay as a zombie.
-                    drop(channel.take());
-                    return Ok(wait_for(first));
+fn enter(channel: OwnedFd, plan: &Plan, file: &fs::File, waiter: OwnedFd) -> i32 {
+    let entered = (|| {
+        // The waiter's socket stands there.
+        step("standard input", null_stdin)?;
+        match plan.mechanism {
+            Mechanism::Namespaces if plan.profile != Profile::Full => {
+                spaces::enter(plan)?;
+                let forked = step("the first process", fork)?;
+                if matches!(forked, Forked::Child) {
+                    mounts::set_up(plan)?;
                 }
-                Forked::Child => mounts::set_up(plan)?,
+                Ok(forked)
             }
+            Mechanism::Bubblewrap if plan.profile != Profile::Full => {
+                Err(through_bubblewrap(plan, &channel, file))
+            }
+            _ => Ok(Forked::Child),
         }
-        Mechanism::Bubblewrap if plan.profile != Profile::Full => {
-            return Err(through_bubblewrap(plan, channel.as_ref(), file));
+    })();
+    match entered {
+        Ok(Forked::Child) => keep(channel, plan, Some(waiter)),
+        Ok(Forked::Parent(first)) => {
+            // The socket is the first process's alone. This one waits, or it would stay as a zombie.
+            drop(channel);
+            wait_for(first)
         }
-        _ => {}
-    }
-    match channel {
-        Some(socket) => keep(socket, plan),
-        None => Ok(1),
+        Err(failed) => answer(&channel, failed),
     }
 }
 
-/// Gives up what a command must not have, and serves.
-fn keep(socket: &OwnedFd, plan: &Plan) -> Result<i32, Step> {
+fn null_stdin() -> io::Result<()> {
+    let null = fs::File::open("/dev/null")?;
+    Ok(dup2_stdin(&null)?)
+}
+
+/// Serves commands in what is now the sandbox.
+fn keep(socket: OwnedFd, plan: &Plan, waiter: Option<OwnedFd>) -> i32 {
+    match confine(&socket, plan) {
+        Ok(plan) => serve(socket, &plan, waiter.as_ref()),
+        Err(failed) => answer(&socket, failed),
+    }
+}
+
+/// Gives up what a command must not have, and tells our process that all is ready.
+fn confine(socket: &OwnedFd, plan: &Plan) -> Result<Plan, Step> {
     let mut plan = plan.clone();
     if let Profile::Workspace(workspace) = &mut plan.profile
         && plan.mechanism == Mechanism::Reduced
@@ -167,12 +222,11 @@ fn keep(socket: &OwnedFd, plan: &Plan) -> Result<i32, Step> {
         // Without a network space of its own it could talk past the proxy: then to nobody.
         workspace.network = Network::None;
     }
-    let plan = &plan;
-    let listener = listener(plan)?;
+    let listener = listener(&plan)?;
     step("adopting orphans", || set_child_subreaper(Some(getpid())))?;
     if plan.mechanism != Mechanism::None && plan.profile != Profile::Full {
         confine::limits()?;
-        let held = confine::landlock(plan)?;
+        let held = confine::landlock(&plan)?;
         if plan.mechanism == Mechanism::Reduced && !held {
             let missing = io::Error::from(io::ErrorKind::Unsupported);
             return Err(Step::new("Landlock", &missing));
@@ -185,8 +239,7 @@ fn keep(socket: &OwnedFd, plan: &Plan) -> Result<i32, Step> {
         let files: Vec<_> = listener.iter().map(AsFd::as_fd).collect();
         protocol::send(socket, &ready, &files)
     })?;
-    drop(listener);
-    Ok(serve(socket, plan))
+    Ok(plan)
 }
 
 /// A socket inside the sandbox's network on which our process, outside, can listen.
@@ -206,16 +259,16 @@ fn listener(plan: &Plan) -> Result<Option<TcpListener>, Step> {
 }
 
 /// Becomes bubblewrap, which starts this program again, inside. Returns only if that fails.
-fn through_bubblewrap(plan: &Plan, socket: Option<&OwnedFd>, file: &fs::File) -> Step {
+fn through_bubblewrap(plan: &Plan, socket: &OwnedFd, file: &fs::File) -> Step {
     let becoming = (|| {
         let arguments = bubblewrap::arguments(plan)?;
-        dup2_stdin(socket.ok_or(io::ErrorKind::NotConnected)?)?;
-        fcntl_setfd(file, FdFlags::empty())?;
+        dup2_stdin(socket)?;
+        dup2_stdout(file)?;
         Err::<(), _>(
             Command::new("bwrap")
                 .args(arguments)
                 .env_clear()
-                .env(INSIDE, file.as_raw_fd().to_string())
+                .env(INSIDE, "1")
                 .env("PATH", "/usr/local/bin:/usr/bin:/bin")
                 .exec(),
         )
@@ -241,95 +294,95 @@ struct Guarding {
     handle: OwnedFd,
 }
 
-/// Makes a guard for each packet, until our process is gone.
-fn serve(socket: &OwnedFd, plan: &Plan) -> i32 {
+/// Makes a guard for each packet, until our process is gone, or the waiter is.
+fn serve(socket: OwnedFd, plan: &Plan, waiter: Option<&OwnedFd>) -> i32 {
     let mut guards: Vec<Guarding> = Vec::new();
-    let mut code = ABANDONED;
     loop {
-        let mut watched = vec![PollFd::new(socket, PollFlags::IN)];
+        let mut watched = vec![PollFd::new(&socket, PollFlags::IN)];
+        watched.extend(waiter.map(|waiter| PollFd::new(waiter, PollFlags::IN)));
+        let first = watched.len();
         watched.extend(
             guards
                 .iter()
                 .map(|guard| PollFd::new(&guard.handle, PollFlags::IN)),
         );
         match poll(&mut watched, None) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => continue,
             Err(_) => break,
         }
-        let heard = !watched.first().is_none_or(|fd| fd.revents().is_empty());
-        let ended = watched.iter().skip(1).any(|fd| !fd.revents().is_empty());
+        let happened = |at: usize| watched.get(at).is_some_and(|fd| !fd.revents().is_empty());
+        let heard = happened(0);
+        let abandoned = (1..first).any(happened);
+        let ended = (first..watched.len()).any(happened);
+        if abandoned {
+            break;
+        }
         if ended {
             reap(&mut guards);
         }
         if heard {
-            match protocol::receive(socket) {
-                Ok(Some((_, files))) if files.is_empty() => code = 0, // a goodbye
-                Ok(Some((_, files))) => match guard_for(files, plan) {
-                    Ok(Some(guard)) => guards.push(guard),
-                    Ok(None) => {}
+            let Ok(Some((_, files))) = protocol::receive(&socket) else {
+                break;
+            };
+            let mut files = files.into_iter();
+            let (Some(theirs), Some(output)) = (files.next(), files.next()) else {
+                continue; // it makes no sense
+            };
+            match fork() {
+                Ok(Forked::Child) => {
+                    // With it, a guard would keep the sandbox alive.
+                    drop(socket);
+                    drop(guards);
+                    return guard::run(plan, theirs, output);
+                }
+                Ok(Forked::Parent(pid)) => match pidfd_open(pid, PidfdFlags::empty()) {
+                    Ok(handle) => guards.push(Guarding { pid, handle }),
                     Err(_) => break,
                 },
-                Ok(None) | Err(_) => break,
+                Err(error) => guard::refuse(theirs, &error),
             }
         }
-    }
-    // Guards end their commands when they see that our process is gone; the rest is ended here.
-    for guard in &guards {
-        let _ = waitpid(Some(guard.pid), WaitOptions::empty());
     }
     tree::kill_below(process::id(), &[], reap_all);
-    code
+    0
 }
 
-/// Forks a guard. `None`: the packet made no sense, or there can be no more processes; the closed
-/// socket tells our process.
-fn guard_for(files: Vec<OwnedFd>, plan: &Plan) -> io::Result<Option<Guarding>> {
-    let mut files = files.into_iter();
-    let (Some(socket), Some(output)) = (files.next(), files.next()) else {
-        return Ok(None);
-    };
-    match fork() {
-        Ok(Forked::Child) => {
-            // The keeper's socket is not the guard's: it would keep the sandbox alive.
-            if let Ok(null) = fs::File::open("/dev/null") {
-                let _ = dup2_stdin(&null);
-            }
-            process::exit(guard::run(plan, socket, output))
-        }
-        Ok(Forked::Parent(pid)) => {
-            let handle = pidfd_open(pid, PidfdFlags::empty())?;
-            Ok(Some(Guarding { pid, handle }))
-        }
-        Err(_) => Ok(None),
-    }
-}
-
-/// Takes note of guards that ended. What a guard that was killed left behind became ours, and ends.
+/// Takes note of guards that ended. What one left behind that did not end in peace became ours, and
+/// ends.
 fn reap(guards: &mut Vec<Guarding>) {
-    let mut killed = false;
-    guards.retain(
-        |guard| match waitpid(Some(guard.pid), WaitOptions::NOHANG) {
-            Ok(Some((_, status))) => {
-                killed |= status.signaled();
-                false
-            }
-            Ok(None) => true,
-            Err(_) => false,
-        },
-    );
-    if killed {
+    let mut killed = reap_some(guards);
+    while killed {
+        killed = false;
         let spared: Vec<u32> = guards
             .iter()
             .filter_map(|guard| guard.pid.as_raw_nonzero().get().try_into().ok())
             .collect();
-        tree::kill_below(process::id(), &spared, || {});
-    }
-    // Orphans of killed guards, and those alone, are children that are not guards.
-    if guards.is_empty() {
-        reap_all();
+        tree::kill_below(process::id(), &spared, || {
+            killed |= reap_some(guards);
+            true
+        });
     }
 }
 
-fn reap_all() {
-    while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+/// Was a guard among them that may have left something behind?
+fn reap_some(guards: &mut Vec<Guarding>) -> bool {
+    let mut killed = false;
+    while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+        let count = guards.len();
+        guards.retain(|guard| guard.pid != pid);
+        killed |= guards.len() < count && status.exit_status() != Some(0);
+    }
+    killed
+}
+
+/// Is no child left?
+fn reap_all() -> bool {
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+            Ok(None) => return false,
+            Err(_) => return true,
+        }
+    }
 }

@@ -1,5 +1,17 @@
-//! Commands in real sandboxes.
+//! The sandbox from outside: real commands, real sockets.
+//!
+//! - `setting`: a place to run commands in; `running`: how they run and end
+//! - `lifetime`: nothing outlives what it belongs to; `outside`: how that is seen
+//! - `network`: the proxy, through real sockets on loopback
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, like tests"
+)]
+
+mod lifetime;
+mod network;
+mod outside;
 mod running;
 mod scenarios;
 mod setting;

@@ -42,3 +42,14 @@ async fn only_what_the_profile_names_is_written() {
     assert_eq!(read(place.path("project/inside")).as_deref(), Some("new\n"));
     assert_eq!(read(place.path("outside")).as_deref(), Some("old"));
 }
+
+#[test]
+fn whether_commands_can_be_confined_is_found_out_by_trying() {
+    let dir = tempfile::tempdir().unwrap();
+    let keeper = env!("CARGO_BIN_EXE_haft-keeper");
+    let found = haft_sandbox::available(keeper.as_ref(), dir.path());
+    assert!(found.is_some());
+    let found = haft_sandbox::available("/bin/true".as_ref(), dir.path());
+    assert_eq!(found, None);
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}

@@ -4,6 +4,7 @@ use std::{
     ffi::OsString,
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
@@ -44,10 +45,10 @@ impl Place {
         let sandbox = Sandbox::new(Setup {
             program: env!("CARGO_BIN_EXE_haft-keeper").into(),
             shell: "/bin/bash".into(),
-            env: env.clone(),
-            full_env: env,
+            environment: Arc::new(move |_| env.clone()),
             scratch: dir.path().join("scratch"),
             snapshot: None,
+            gate: None,
             best,
         });
         Self { dir, sandbox }

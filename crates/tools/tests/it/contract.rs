@@ -1,5 +1,8 @@
+use std::sync::Arc;
+
 use haft_contract::Services;
 use haft_testkit::{TempProject, contract::hold};
+use haft_tools::ShellProgram;
 use serde_json::json;
 
 #[tokio::test]
@@ -47,6 +50,12 @@ async fn every_tool_keeps_to_the_contract() {
                 json!({"pattern": "two", "replacement": "2", "preview": false, "path": root}),
                 json!({"plan_id": "none"}),
             ],
+            "Bash" => vec![
+                json!({"command": "cat a.txt"}),
+                json!({"command": "echo x > made", "description": "Makes a file"}),
+                json!({"command": "exit 3"}),
+            ],
+            "TaskOutput" | "TaskStop" => vec![json!({"task_id": "bash_1"})],
             "Undo" => vec![
                 json!({"preview": true}),
                 json!({"undo_id": "0190a1b2-0000-7000-8000-000000000000"}),
@@ -54,7 +63,9 @@ async fn every_tool_keeps_to_the_contract() {
             other => panic!("{other}: a new tool needs sample inputs here"),
         };
         let folder = TempProject::new([]);
-        let services = haft_tools::with_services(Services::none(), folder.root(), project.root());
+        let program = ShellProgram::new(env!("CARGO_BIN_EXE_haft-tools-child").into());
+        let services = Services::none().with(Arc::new(program));
+        let services = haft_tools::with_services(services, folder.root(), project.root());
         hold(tool, services, &project, &inputs).await;
     }
 }

@@ -86,12 +86,12 @@ fn the_place_of_a_search_is_always_in_its_path() {
 }
 
 #[test]
-fn only_write_and_edit_change_anything() {
+fn a_tool_says_what_it_can_do_at_most() {
     for tool in haft_tools::all() {
         let spec = tool.spec();
         let expected = match spec.name.as_str() {
             "Write" | "Edit" | "NotebookEdit" | "ReplaceInFiles" => Access::Paths,
-            "Undo" => Access::Anything,
+            "Bash" | "TaskStop" | "Undo" => Access::Anything,
             _ => Access::Reads,
         };
         assert_eq!(spec.profile.access, expected, "{}", spec.name);

@@ -11,6 +11,7 @@
 //! - `effects`: what a call touches, and how it ends when cancelled
 //! - `contract`: what every tool must keep to
 //! - `media`: pictures and notebooks; `pdf`: PDFs
+//! - `shell`: commands; `child.rs` is the program that confines them
 //! - `parts`: a file larger than an answer, read to its end
 //! - `grep`: the same text as ripgrep's
 
@@ -30,6 +31,7 @@ mod parts;
 mod pdf;
 mod schemas;
 mod session;
+mod shell;
 mod structured;
 mod texts;
 mod undo;

@@ -1,4 +1,5 @@
-//! A decision as a tree: the parts of the call, what they do, and what decided.
+//! A decision as a tree: the parts of the call, what they do, what decided, and how a command would
+//! be confined.
 
 use haft::engine::permissions::{
     Bases, Behavior, Covered, Decision, Facts, Policy, Setting, Touched, decide, suggest, uncovered,
@@ -6,6 +7,7 @@ use haft::engine::permissions::{
 use haft_shell::{Arg, Effect, How, Part, Value as ArgValue};
 use serde_json::{Value, json};
 
+use super::confined::Confined;
 use crate::{
     args::Session,
     exit::Exit,
@@ -44,6 +46,7 @@ pub(super) fn run(
         decision: decide(&policy, &facts),
         rules: suggestions(&policy, &facts, &bases),
         parts: uncovered(&policy, &facts),
+        confined: Confined::of(&policy, &facts),
         facts: &facts,
     };
     let text = if as_json {
@@ -66,6 +69,7 @@ struct Explained<'a> {
     decision: Decision,
     rules: Vec<String>,
     parts: Vec<(usize, Covered)>,
+    confined: Option<Confined>,
     facts: &'a Facts,
 }
 
@@ -107,6 +111,11 @@ impl Explained<'_> {
             }
             for target in &self.facts.fetches {
                 text += &format!("  contacts {}\n", show::clean(&target.host));
+            }
+        }
+        if let Some(confined) = &self.confined {
+            for line in confined.text().lines() {
+                text += &format!("{}\n", show::clean(line));
             }
         }
         if !self.rules.is_empty() {
@@ -153,6 +162,7 @@ impl Explained<'_> {
             "writes": paths(&self.facts.writes),
             "parts": parts,
             "rules_that_would_allow": self.rules,
+            "confinement": self.confined.as_ref().map(Confined::json),
         })
     }
 }

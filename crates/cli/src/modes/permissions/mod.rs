@@ -1,5 +1,6 @@
 //! `haft permissions`: what may run here, and why.
 
+mod confined;
 mod explain;
 mod jsonl;
 mod list;
@@ -34,6 +35,7 @@ fn policy(permitted: &settings::Permitted) -> Policy {
     roots.extend(permitted.directories.iter().cloned());
     Policy {
         rules: permitted.rules.clone().into(),
+        sandbox: permitted.sandbox.clone().into(),
         ..Policy::of_directories(permitted.mode, &roots).with_home(Some(&places.home))
     }
 }

@@ -152,6 +152,73 @@ fn what_comes_from_a_call_cannot_steer_the_terminal() {
 }
 
 #[test]
+fn a_line_is_shown_with_the_profile_it_would_run_in() {
+    let settings = json!({
+        "sandbox": {
+            "enabled": true,
+            "excludedCommands": ["docker *"],
+            "network": {"allowedDomains": ["*.example.com"], "deniedDomains": ["bad.org:25"]},
+        },
+        "permissions": {"allow": ["WebFetch(domain:docs.rs)"], "deny": ["Bash(sudo *)"]},
+    });
+    let place = Place::new(&[(USER, &settings.to_string()), ("work/.npmrc", "")]);
+    let plain = Place::new(&[]);
+    let off = Place::new(&[(USER, r#"{"sandbox": {"enabled": false}}"#)]);
+    let mut pages = String::new();
+    for (what, place, args) in [
+        ("no settings", &plain, &["--bash", "ls"][..]),
+        ("no settings", &plain, &["--bash", "npm test"]),
+        (
+            "no settings",
+            &plain,
+            &[
+                "Bash",
+                "command=npm test",
+                "dangerouslyDisableSandbox:=true",
+            ],
+        ),
+        ("no settings", &plain, &["Read", "file_path=a"]),
+        ("off", &off, &["--bash", "npm test"]),
+        ("on", &place, &["--bash", "ls"]),
+        ("on", &place, &["--bash", "npm test"]),
+        ("on", &place, &["--bash", "docker run x"]),
+        ("on", &place, &["--bash", "sudo ls"]),
+    ] {
+        let said = place.says(&[&["permissions", "explain"], args].concat());
+        // Whether the machine can do it is another question.
+        let lines = said
+            .lines()
+            .filter(|line| !line.ends_with("cannot be done here"));
+        let said: String = lines.map(|line| format!("{line}\n")).collect();
+        pages += &format!("{what}$ {}\n{said}\n", args.join(" "));
+    }
+    insta::assert_snapshot!(pages);
+    let mut said = verdict(&place, &["--bash", "npm test"]);
+    said["confinement"]["missing"] = Value::Null;
+    let confinement = serde_json::to_string_pretty(&said["confinement"]).unwrap();
+    insta::assert_snapshot!(place.plain(&confinement));
+    assert_eq!(
+        verdict(&place, &["--bash", "sudo ls"])["confinement"],
+        Value::Null
+    );
+    // Bypass is refused for root unless the machine is a sandbox already.
+    let bypass = [
+        "--dangerously-skip-permissions",
+        "permissions",
+        "explain",
+        "--bash",
+        "make",
+    ];
+    let ran = crate::binary::run(plain.haft().env("IS_SANDBOX", "1").args(bypass), b"");
+    assert!(
+        ran.stdout
+            .contains("profile: full, because permission mode is"),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
 fn without_a_call_it_says_how_to_ask() {
     let place = Place::new(&[]);
     let ran = place.run(&["permissions", "explain"]);

@@ -4,7 +4,9 @@
 //! - `flags`: what the command line says of rules and settings
 //! - `settings`: files of the user and of the project around real calls
 //! - `trust`: what waits for it
+//! - `doctor`: all of that at a glance
 
+mod doctor;
 mod explain;
 mod flags;
 mod lines;

@@ -35,6 +35,12 @@ impl Domain {
     }
 }
 
+impl std::fmt::Display for Domain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 fn label_fits(pattern: &str, label: &str) -> bool {
     // A last label of stars would make any top-level domain fit, which nobody means.
     match pattern {

@@ -7,11 +7,14 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use super::{Bases, List};
 use crate::resolve;
 
+/// No pattern a person writes names this file but by naming all of them.
+const ANY: &str = "\u{1}";
+
 /// Characters that mean something else than themselves.
 const WILD: [char; 4] = ['*', '?', '[', '\\'];
 
 /// A path pattern, bound to the directory it starts from.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathPattern {
     anchor: Anchor,
     /// From the directory as it is called, and from where that really is.
@@ -25,9 +28,21 @@ struct Start {
     matcher: Gitignore,
     /// The one path it names, if it holds no wildcard.
     names: Option<PathBuf>,
+    /// The one path it covers with everything below, if it holds no wildcard but `/**` at its end.
+    whole: Option<PathBuf>,
     /// Everything it covers is below this directory.
     stem: PathBuf,
+    /// As it is written.
+    pattern: String,
 }
+
+impl PartialEq for Start {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.base, &self.pattern) == (&other.base, &other.pattern)
+    }
+}
+
+impl Eq for Start {}
 
 /// How the pattern is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,9 +99,13 @@ impl PathPattern {
 
     /// Does it cover everything below this directory?
     pub fn covers_all_below(&self, directory: &Path) -> bool {
-        // No pattern a person writes names this file but by naming all of them.
-        const ANY: &str = "\u{1}";
         self.covers(directory) || self.covers(&directory.join(ANY).join(ANY))
+    }
+
+    /// Does it cover this path, or everything below this directory? For a walk from above, which has
+    /// asked about the directories on the way already.
+    pub fn stops_at(&self, path: &Path, is_dir: bool) -> bool {
+        self.starts.iter().any(|start| start.stops_at(path, is_dir))
     }
 
     /// May it cover something below this directory?
@@ -103,6 +122,18 @@ impl PathPattern {
             .any(|start| start.names.as_deref() == Some(path))
     }
 
+    /// The paths that it covers with everything below and beside which it covers nothing; `None` if
+    /// it takes a look at what is there to know.
+    pub fn wholes(&self) -> Option<Vec<PathBuf>> {
+        let wholes = self.starts.iter().map(|start| start.whole.clone());
+        wholes.collect()
+    }
+
+    /// Directories outside of which it covers nothing.
+    pub fn stems(&self) -> impl Iterator<Item = &Path> {
+        self.starts.iter().map(|start| start.stem.as_path())
+    }
+
     /// It is written as an absolute path or from the home directory.
     pub fn is_absolute(&self) -> bool {
         matches!(self.anchor, Anchor::Root | Anchor::Home)
@@ -111,9 +142,16 @@ impl PathPattern {
 
 impl Start {
     fn new(base: PathBuf, pattern: &str) -> Result<Self, String> {
-        let has_wildcard = pattern.contains(WILD);
-        let names = (!has_wildcard && pattern.starts_with('/'))
-            .then(|| base.join(pattern.trim_start_matches('/').trim_end_matches('/')));
+        let literally = |pattern: &str| {
+            let literal = !pattern.contains(WILD) && pattern.starts_with('/');
+            literal.then(|| base.join(pattern.trim_matches('/')))
+        };
+        let names = literally(pattern);
+        let whole = match pattern.strip_suffix("/**") {
+            Some("") => Some(base.clone()),
+            Some(directory) => literally(directory),
+            None => names.clone(),
+        };
         let mut builder = GitignoreBuilder::new(&base);
         builder
             .add_line(None, pattern)
@@ -125,9 +163,21 @@ impl Start {
         Ok(Self {
             matcher,
             names,
+            whole,
             stem: base.join(stem(pattern)),
+            pattern: pattern.to_owned(),
             base,
         })
+    }
+
+    fn stops_at(&self, path: &Path, is_dir: bool) -> bool {
+        let below = match path.strip_prefix(&self.base) {
+            Ok(below) if !below.as_os_str().is_empty() => below,
+            _ => return false,
+        };
+        path.starts_with(&self.stem)
+            && (self.matcher.matched(below, is_dir).is_ignore()
+                || (is_dir && self.matcher.matched(below.join(ANY), false).is_ignore()))
     }
 
     fn covers(&self, path: &Path) -> bool {
@@ -285,6 +335,34 @@ mod tests {
         assert!(private.covers_all_below(Path::new("/p/private")));
         assert!(!private.covers_all_below(Path::new("/p")));
         assert!(private.reaches_below(Path::new("/p")));
+        for (pattern, path, is_dir, expected) in [
+            (".env", "/p/a/.env", false, true),
+            (".env", "/p/a/env", false, false),
+            ("secrets/**", "/p/x/secrets", true, true),
+            ("secrets/**", "/p/x/secrets", false, false),
+            ("./private/**", "/p/private", true, true),
+            ("*.pem", "/p/x", true, false),
+            ("*.pem", "/q/x.pem", false, false),
+            ("build/", "/p/build", false, false),
+            ("build/", "/p/build", true, true),
+        ] {
+            let rule = PathPattern::new(pattern, List::Deny, &bases).unwrap();
+            let got = rule.stops_at(Path::new(path), is_dir);
+            assert_eq!(got, expected, "{pattern} {path}");
+        }
+        for (pattern, list, wholes) in [
+            ("./.env", List::Deny, Some("/p/.env")),
+            ("//q/**", List::Allow, Some("/q")),
+            ("~/x/", List::Allow, Some("/h/x")),
+            ("./**", List::Deny, Some("/p")),
+            ("x/**", List::Allow, None),
+            (".env", List::Deny, None),
+            ("//q/*", List::Allow, None),
+        ] {
+            let rule = PathPattern::new(pattern, list, &bases).unwrap();
+            let wholes = wholes.map(|path| vec![PathBuf::from(path)]);
+            assert_eq!(rule.wholes(), wholes, "{pattern}");
+        }
         let env = PathPattern::new("./.env", List::Deny, &bases).unwrap();
         assert!(env.reaches_below(Path::new("/p")));
         assert!(!env.reaches_below(Path::new("/p/src")));

@@ -8,7 +8,7 @@ use std::time::UNIX_EPOCH;
 
 use haft_journal::edit::Change;
 use haft_journal::{
-    ContentHash, FileChange, Journal, JournalError, Limits, Mode, PageRequest, Ticket, Which,
+    ContentHash, FileChange, Journal, JournalError, Limits, Mode, PageRequest, Sweep, Ticket, Which,
 };
 use rustix::fs::{XattrFlags, setxattr};
 
@@ -36,6 +36,10 @@ pub(super) enum Scene {
     UndoCreation,
     /// What undoing everything took away comes back: a file in its directories, and another content.
     UndoOfUndo,
+    /// What a command did to files, links, modes and directories is taken back.
+    UndoCommand,
+    /// And made again.
+    UndoOfUndoneCommand,
     /// The journal is over its limits: the oldest changes are dropped.
     DropOldest,
     /// The next start after [`Scene::ReplaceInFiles`] was killed half-way.
@@ -43,7 +47,7 @@ pub(super) enum Scene {
 }
 
 impl Scene {
-    pub(super) const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 13] = [
         Self::Edit,
         Self::EditLinked,
         Self::EditLinkedLonger,
@@ -53,6 +57,8 @@ impl Scene {
         Self::UndoEdit,
         Self::UndoCreation,
         Self::UndoOfUndo,
+        Self::UndoCommand,
+        Self::UndoOfUndoneCommand,
         Self::DropOldest,
         Self::Recovery,
     ];
@@ -121,6 +127,13 @@ impl Scene {
                 let all = Which::Since(UNIX_EPOCH);
                 journal
                     .undo(&ticket(folder, "third"), &all, Mode::Apply)
+                    .unwrap();
+            }
+            Self::UndoCommand => command(folder),
+            Self::UndoOfUndoneCommand => {
+                command(folder);
+                journal(folder)
+                    .undo(&ticket(folder, "second"), &Which::Last, Mode::Apply)
                     .unwrap();
             }
             Self::DropOldest => {
@@ -195,9 +208,14 @@ impl Scene {
                 strace::say("begin");
                 journal.apply_all(&ticket, all.to_vec()).map(drop)
             }
-            Self::UndoEdit | Self::UndoCreation | Self::UndoOfUndo => {
+            Self::UndoEdit
+            | Self::UndoCreation
+            | Self::UndoOfUndo
+            | Self::UndoCommand
+            | Self::UndoOfUndoneCommand => {
                 let which = match self {
                     Self::UndoOfUndo => Which::Unit("third".to_owned()),
+                    Self::UndoOfUndoneCommand => Which::Unit("second".to_owned()),
                     _ => Which::Last,
                 };
                 strace::say("begin");
@@ -222,6 +240,33 @@ impl Scene {
             Self::Recovery => Ok(()),
         }
     }
+}
+
+/// A command, as far as the journal can tell.
+fn command(folder: &Path) {
+    let at = |name: &str| work(folder).join(name);
+    fs::write(at("changed"), lines(100)).unwrap();
+    dress(&at("changed"));
+    fs::create_dir_all(at("gone/deep")).unwrap();
+    fs::write(at("gone/deep/file"), "in a directory that goes\n").unwrap();
+    fs::set_permissions(at("gone/deep"), Permissions::from_mode(0o750)).unwrap();
+    fs::write(at("kind"), "a file that becomes a directory\n").unwrap();
+    symlink("changed", at("link")).unwrap();
+    let journal = journal(folder);
+    let sweep = Sweep {
+        roots: vec![work(folder)],
+        ..Sweep::default()
+    };
+    let before = journal.before_command(&sweep);
+    fs::write(at("changed"), lines(30).replace("line", "L")).unwrap();
+    fs::remove_dir_all(at("gone")).unwrap();
+    fs::remove_file(at("kind")).unwrap();
+    fs::create_dir(at("kind")).unwrap();
+    fs::write(at("kind/new"), "new\n").unwrap();
+    fs::remove_file(at("link")).unwrap();
+    symlink("kind", at("link")).unwrap();
+    let changed = journal.after_command(before, &ticket(folder, "first"), "", &|_| false);
+    assert!(changed.unit.is_some() && changed.not_restorable.is_empty());
 }
 
 /// Where the last of several files is put in place, and the others are already.

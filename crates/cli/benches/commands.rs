@@ -1,0 +1,185 @@
+//! What commands cost: `cargo bench -p haft-cli --bench commands`.
+//!
+//! Every time stands beside that of the peer, taken in turn with it in the same run.
+
+#![expect(clippy::print_stdout, reason = "a benchmark reports on stdout")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a benchmark that cannot run should say so and stop"
+)]
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use haft::{Haft, PermissionMode, tools::ShellProgram};
+use serde_json::json;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_haft");
+const ROUNDS: usize = 300;
+
+fn main() {
+    // `cargo test` builds benches too and passes this; there is nothing to test here.
+    if std::env::args().any(|arg| arg == "--test") {
+        return;
+    }
+    println!("| promise | measured | bound | |");
+    println!("|---|---|---|---|");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let dir = std::env::temp_dir().join(format!("haft-bench-{}", std::process::id()));
+    fs::create_dir(&dir).unwrap();
+    runtime.block_on(async {
+        starting(&dir).await;
+        together(&dir).await;
+        throughput(&dir).await;
+        interrupt(&dir).await;
+    });
+    fs::remove_dir_all(&dir).unwrap();
+}
+
+async fn session(dir: &Path, mode: PermissionMode) -> Haft {
+    let program = ShellProgram::new(BINARY.into());
+    Haft::builder(dir)
+        .permission_mode(mode)
+        .service(Arc::new(program))
+        .session_folder(dir.join("session"))
+        .build()
+        .await
+        .unwrap()
+}
+
+/// The call and its answer, through the whole pipeline.
+async fn bash(haft: &mut Haft, command: &str) -> Duration {
+    let start = Instant::now();
+    let finished = haft.call("Bash", json!({ "command": command })).await;
+    let took = start.elapsed();
+    assert!(!finished.is_error, "{finished:?}");
+    took
+}
+
+fn plain() -> Duration {
+    let start = Instant::now();
+    let status = Command::new("bash").args(["-c", "true"]).status().unwrap();
+    assert!(status.success());
+    start.elapsed()
+}
+
+/// What bubblewrap needs for the same: files read-only, no network, processes of its own.
+fn bubblewrap() -> Option<Duration> {
+    let start = Instant::now();
+    let status = Command::new("bwrap")
+        .args(["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"])
+        .args(["--tmpfs", "/tmp", "--unshare-user", "--unshare-pid"])
+        .args(["--unshare-ipc", "--unshare-net", "--unshare-cgroup-try"])
+        .args(["--die-with-parent", "bash", "-c", "true"])
+        .stderr(Stdio::null())
+        .status()
+        .ok()?;
+    status.success().then(|| start.elapsed())
+}
+
+async fn starting(dir: &Path) {
+    let mut confined = session(dir, PermissionMode::Default).await;
+    let mut open = session(dir, PermissionMode::BypassPermissions).await;
+    // `export` is no reading command, so that nothing confines it in this mode.
+    let unconfined = "export A=1";
+    let (mut here, mut free, mut there, mut wrapped) = (vec![], vec![], vec![], vec![]);
+    for _ in 0..20 {
+        bash(&mut confined, "true").await;
+        bash(&mut open, unconfined).await;
+    }
+    for _ in 0..ROUNDS {
+        here.push(bash(&mut confined, "true").await);
+        there.push(plain());
+        free.push(bash(&mut open, unconfined).await);
+        wrapped.extend(bubblewrap());
+    }
+    let (here, free, there) = (median(here), median(free), median(there));
+    ratio("`true` through Bash, readonly, against a spawn of bash", here, there, 2.5);
+    if wrapped.is_empty() {
+        println!("| `true` through Bash, readonly, against bubblewrap | there is none here | ≤ 0.5x | |");
+    } else {
+        let wrapped = median(wrapped);
+        ratio("`true` through Bash, readonly, against bubblewrap", here, wrapped, 0.5);
+    }
+    ratio("a command without isolation against a spawn of bash", free, there, 1.0);
+}
+
+async fn together(dir: &Path) {
+    let mut haft = session(dir, PermissionMode::Default).await;
+    bash(&mut haft, "true").await;
+    let mut samples = Vec::new();
+    for _ in 0..5 {
+        let start = Instant::now();
+        let calls = (0..10).map(|number| haft::ToolUse {
+            id: number.to_string(),
+            name: "Bash".to_owned(),
+            input: json!({ "command": "sleep 0.3" }),
+        });
+        for finished in haft.run(calls).await {
+            assert!(!finished.is_error, "{finished:?}");
+        }
+        samples.push(start.elapsed());
+    }
+    let took = median(samples).as_secs_f64();
+    row("10 `sleep 0.3` side by side", &format!("{took:.2} s"), "≤ 0.45 s", took <= 0.45);
+}
+
+async fn throughput(dir: &Path) {
+    const SIZE: u64 = 60 * 1024 * 1024; // what is kept of an output
+    let mut haft = session(dir, PermissionMode::Default).await;
+    bash(&mut haft, "true").await;
+    let command = format!("yes 0123456789abcdef0123456789abcdef0123456789abcdef | head -c {SIZE}");
+    let mut samples = Vec::new();
+    for _ in 0..9 {
+        samples.push(bash(&mut haft, &command).await);
+    }
+    let rate = SIZE as f64 / 1e6 / median(samples).as_secs_f64();
+    row("output into the result store", &format!("{rate:.0} MB/s"), "≥ 300 MB/s", rate >= 300.0);
+}
+
+async fn interrupt(dir: &Path) {
+    let mut samples = Vec::new();
+    for _ in 0..11 {
+        let mut haft = session(dir, PermissionMode::Default).await;
+        bash(&mut haft, "true").await;
+        let cancel = haft.cancel_token();
+        let interrupted = tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            cancel.cancel();
+            Instant::now()
+        });
+        let finished = haft.call("Bash", json!({ "command": "sleep 600" })).await;
+        let answered = Instant::now();
+        assert!(finished.is_error);
+        samples.push(answered - interrupted.await.unwrap());
+    }
+    let took = median(samples).as_secs_f64() * 1e3;
+    row("an interrupted command is answered", &format!("{took:.1} ms"), "≤ 100 ms", took <= 100.0);
+}
+
+fn median(mut samples: Vec<Duration>) -> Duration {
+    samples.sort();
+    samples[samples.len() / 2]
+}
+
+fn ratio(promise: &str, ours: Duration, peer: Duration, most: f64) {
+    let millis = |time: Duration| time.as_secs_f64() * 1e3;
+    let ratio = millis(ours) / millis(peer);
+    let measured = format!("{ratio:.2}x ({:.2} ms, {:.2} ms)", millis(ours), millis(peer));
+    row(promise, &measured, &format!("≤ {most}x"), ratio <= most);
+}
+
+fn row(promise: &str, measured: &str, bound: &str, kept: bool) {
+    println!(
+        "| {promise} | {measured} | {bound} | {} |",
+        if kept { "kept" } else { "BROKEN" }
+    );
+}

@@ -1,0 +1,371 @@
+//! `haft doctor`: what a session here would find.
+//!
+//! Files are looked at and nothing of the workspace is started: not even a program's version is worth
+//! running what it may have put in its place. What the sandbox holds is found out by trying.
+
+use std::{
+    env,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process,
+    sync::Arc,
+};
+
+use haft::engine::{
+    permissions::Sandbox,
+    settings::{Settings, TrustFile, trust},
+};
+use haft_sandbox::{Mechanism, Setup};
+use serde_json::{Value, json};
+
+use crate::{
+    VERSION,
+    args::Session,
+    exit::Exit,
+    settings,
+    show::{self, Style},
+};
+
+/// Programs that commands and tools make use of.
+const PROGRAMS: [&str; 5] = ["bash", "git", "rg", "pdftoppm", "bwrap"];
+
+pub(crate) async fn run(session: Session, as_json: bool) -> anyhow::Result<Exit> {
+    let cwd = settings::cwd(&session)?;
+    let permitted = settings::load(&session, &cwd)?;
+    let findings = Findings {
+        sections: vec![
+            version(),
+            files(&permitted.settings),
+            trusted(&permitted.settings),
+            programs(env::var_os("PATH").unwrap_or_default().as_ref()),
+            Section {
+                name: "sandbox",
+                rows: [wanted(&permitted.sandbox), guarantees().await].concat(),
+            },
+        ],
+    };
+    let text = if as_json {
+        serde_json::to_string_pretty(&findings.json())?
+    } else {
+        findings.text(Style::of_stdout())
+    };
+    show::line(&text)?;
+    Ok(findings.exit())
+}
+
+struct Findings {
+    sections: Vec<Section>,
+}
+
+struct Section {
+    name: &'static str,
+    rows: Vec<Row>,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Row {
+    name: String,
+    state: State,
+    text: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// As it should be.
+    Good,
+    /// Worth a look.
+    Note,
+    /// Something that was asked for cannot be had.
+    Bad,
+}
+
+impl State {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Good => "ok",
+            Self::Note => "note",
+            Self::Bad => "bad",
+        }
+    }
+}
+
+impl Row {
+    fn new(name: impl Into<String>, state: State, text: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            state,
+            text: text.into(),
+        }
+    }
+}
+
+fn version() -> Section {
+    Section {
+        name: "version",
+        rows: vec![
+            Row::new("haft", State::Good, VERSION),
+            Row::new(
+                "system",
+                State::Good,
+                format!("{} {}", env::consts::OS, env::consts::ARCH),
+            ),
+        ],
+    }
+}
+
+/// The files that were found, and what is wrong with them.
+fn files(settings: &Settings) -> Section {
+    let mut rows = Vec::new();
+    for layer in &settings.layers {
+        let place = match &layer.file {
+            Some(file) => file.display().to_string(),
+            None => "given as JSON".to_owned(),
+        };
+        rows.push(Row::new(layer.scope.name(), State::Good, place));
+    }
+    for problem in &settings.problems {
+        rows.push(Row::new("problem", State::Note, problem.to_string()));
+    }
+    if rows.is_empty() {
+        rows.push(Row::new("files", State::Good, "none"));
+    }
+    Section {
+        name: "settings",
+        rows,
+    }
+}
+
+/// Does what the workspace asks for count?
+fn trusted(settings: &Settings) -> Section {
+    let places = &settings.places;
+    let things = settings.running_things();
+    let changes = TrustFile::read(places).changes(places, &things);
+    let (state, text) = match (&changes, settings.trust.allows) {
+        (Some(changes), _) if changes.is_empty() => (State::Good, "trusted".to_owned()),
+        (Some(changes), _) => (
+            State::Note,
+            format!("trusted, but since then {}", changes.join(", ")),
+        ),
+        (None, true) => (State::Good, "trusted, but for what runs code".to_owned()),
+        (None, false) => (State::Good, "not trusted".to_owned()),
+    };
+    let mut rows = vec![
+        Row::new(
+            "directory",
+            State::Good,
+            trust::directory(places).display().to_string(),
+        ),
+        Row::new("state", state, text),
+    ];
+    if !settings.left_out.is_empty() {
+        let left_out = settings.left_out.join(", ");
+        rows.push(Row::new("left out", State::Note, left_out));
+    }
+    Section {
+        name: "trust",
+        rows,
+    }
+}
+
+fn programs(path: &Path) -> Section {
+    let rows = PROGRAMS.iter().map(|name| match find(name, path) {
+        Some(found) => Row::new(*name, State::Good, found.display().to_string()),
+        None => Row::new(*name, State::Note, "not found"),
+    });
+    Section {
+        name: "programs",
+        rows: rows.collect(),
+    }
+}
+
+/// The first program of this name, as a shell would find it. A directory that is no absolute path is
+/// one of the workspace, and passed over.
+fn find(name: &str, path: &Path) -> Option<PathBuf> {
+    env::split_paths(path)
+        .filter(|directory| directory.is_absolute())
+        .map(|directory| directory.join(name))
+        .find(|program| {
+            program
+                .metadata()
+                .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+        })
+}
+
+/// What the settings ask for that cannot be had.
+fn wanted(sandbox: &Sandbox) -> Vec<Row> {
+    let state = if sandbox.required {
+        State::Bad
+    } else {
+        State::Note
+    };
+    let missing = sandbox.missing().into_iter();
+    missing
+        .map(|text| Row::new("settings", state, text))
+        .collect()
+}
+
+/// What the sandbox holds on this machine, row by row: commands really try what they must not.
+async fn guarantees() -> Vec<Row> {
+    let (Some(shell), Ok(program)) = (haft_sandbox::system_shell(), env::current_exe()) else {
+        return vec![Row::new(
+            "commands",
+            State::Bad,
+            "there is no bash to run them",
+        )];
+    };
+    let among = env::temp_dir();
+    let sandbox = haft_sandbox::Sandbox::new(Setup {
+        program,
+        shell,
+        environment: Arc::new(|_| Vec::new()),
+        scratch: among.join(format!("haft-doctor-{}", process::id())),
+        snapshot: None,
+        gate: None,
+        best: Mechanism::Namespaces,
+    });
+    let report = haft_sandbox::probe(&sandbox, &among).await;
+    sandbox.close().await;
+    let report = match report {
+        Ok(report) => report,
+        Err(error) => return vec![Row::new("commands", State::Bad, error.to_string())],
+    };
+    let whole = report.mechanism < Mechanism::Reduced;
+    let state = if whole { State::Good } else { State::Note };
+    let mut rows = vec![Row::new(
+        "commands are confined by",
+        state,
+        report.mechanism.name(),
+    )];
+    for (mechanism, why) in &report.failures {
+        let name = format!("not by {}", mechanism.name());
+        rows.push(Row::new(name, State::Note, why.clone()));
+    }
+    rows.extend(report.findings.iter().map(|finding| {
+        let (state, text) = if finding.held {
+            (State::Good, finding.promise.to_owned())
+        } else {
+            (State::Note, format!("does not hold: {}", finding.promise))
+        };
+        Row::new(finding.profile, state, text)
+    }));
+    rows
+}
+
+impl Findings {
+    /// Those with something in them.
+    fn sections(&self) -> impl Iterator<Item = &Section> {
+        self.sections
+            .iter()
+            .filter(|section| !section.rows.is_empty())
+    }
+
+    fn is_good(&self) -> bool {
+        let mut rows = self.sections().flat_map(|section| &section.rows);
+        !rows.any(|row| row.state == State::Bad)
+    }
+
+    fn exit(&self) -> Exit {
+        if self.is_good() {
+            Exit::Success
+        } else {
+            Exit::Usage
+        }
+    }
+
+    fn text(&self, style: Style) -> String {
+        let mut text = String::new();
+        for section in self.sections() {
+            text += &format!("{}\n", style.bold(section.name));
+            let width = section.rows.iter().map(|row| row.name.chars().count());
+            let width = width.max().unwrap_or_default();
+            for Row {
+                name,
+                state,
+                text: said,
+            } in &section.rows
+            {
+                let name = format!("{name:width$}");
+                let mark = match state {
+                    State::Good => ' ',
+                    State::Note => '-',
+                    State::Bad => '!',
+                };
+                text += &format!("{mark} {}  {}\n", style.dim(&name), show::clean(said));
+            }
+        }
+        text.trim_end().to_owned()
+    }
+
+    fn json(&self) -> Value {
+        let sections: Vec<Value> = self
+            .sections()
+            .map(|section| {
+                let rows: Vec<Value> = section
+                    .rows
+                    .iter()
+                    .map(|row| json!({"name": row.name, "state": row.state.name(), "text": row.text}))
+                    .collect();
+                json!({"name": section.name, "rows": rows})
+            })
+            .collect();
+        json!({"ok": self.is_good(), "sections": sections})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_asked_for_and_cannot_be_had_is_bad_only_if_it_must_be_had() {
+        let sandbox = |enabled, required, available| Sandbox {
+            enabled,
+            required,
+            available,
+            ..Sandbox::default()
+        };
+        let cases = [
+            (sandbox(None, true, false), None),
+            (sandbox(Some(true), true, true), None),
+            (sandbox(Some(true), false, false), Some(Exit::Success)),
+            (sandbox(Some(true), true, false), Some(Exit::Usage)),
+        ];
+        for (sandbox, expected) in cases {
+            let findings = Findings {
+                sections: vec![Section {
+                    name: "sandbox",
+                    rows: wanted(&sandbox),
+                }],
+            };
+            let shown = findings.sections().next().map(|_| findings.exit());
+            assert_eq!(shown, expected, "{sandbox:?}");
+        }
+    }
+
+    #[test]
+    fn a_program_is_found_as_a_shell_would_but_not_in_the_workspace() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, mode) in [
+            ("one/tool", 0o755),
+            ("two/tool", 0o755),
+            ("one/text", 0o644),
+        ] {
+            let path = dir.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, "").unwrap();
+            let permissions = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(&path, permissions).unwrap();
+        }
+        let path = env::join_paths([
+            PathBuf::from("."),
+            dir.path().join("none"),
+            dir.path().join("one"),
+            dir.path().join("two"),
+        ]);
+        let path = PathBuf::from(path.unwrap());
+        assert_eq!(find("tool", &path), Some(dir.path().join("one/tool")));
+        assert_eq!(find("text", &path), None);
+        assert_eq!(find("Cargo.toml", Path::new(".")), None);
+    }
+}

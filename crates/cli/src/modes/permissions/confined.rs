@@ -1,0 +1,112 @@
+//! How the command of a call would be confined, in words.
+
+use std::path::PathBuf;
+
+use haft::{
+    Confinement, Reachable,
+    engine::permissions::{
+        Behavior, Facts, Policy, confine, decide, profile,
+        sandbox::{HostPattern, HostRules, Reason},
+    },
+};
+use serde_json::{Value, json};
+
+/// How the command of a call would be confined.
+pub(super) struct Confined {
+    confinement: Confinement,
+    reason: Reason,
+    hosts: HostRules,
+    /// What was asked for that this machine cannot do.
+    missing: Option<&'static str>,
+}
+
+impl Confined {
+    /// `None`: it has no command, or would not run.
+    pub(super) fn of(policy: &Policy, facts: &Facts) -> Option<Self> {
+        if decide(policy, facts).behavior == Behavior::Deny {
+            return None;
+        }
+        let (_, reason) = profile(policy, facts)?;
+        Some(Self {
+            confinement: confine(policy, facts)?,
+            reason,
+            hosts: HostRules::of(policy),
+            missing: policy.sandbox.missing(),
+        })
+    }
+
+    fn network(&self) -> &'static str {
+        match self.confinement.network {
+            Reachable::Nobody => "none",
+            Reachable::ByRule(_) => "by rule",
+            Reachable::Anybody => "open",
+        }
+    }
+
+    /// On one line, or two.
+    pub(super) fn text(&self) -> String {
+        let network = match self.confinement.network {
+            Reachable::ByRule(_) => format!("{} ({})", self.network(), hosts(&self.hosts)),
+            _ => self.network().to_owned(),
+        };
+        let said = format!(
+            "profile: {}, because {}; network: {network}",
+            self.confinement.profile.name(),
+            self.reason
+        );
+        match self.missing {
+            Some(missing) => format!("{said}\n{missing}"),
+            None => said,
+        }
+    }
+
+    /// All of it.
+    pub(super) fn json(&self) -> Value {
+        let paths = |paths: &[PathBuf]| -> Vec<String> {
+            paths
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect()
+        };
+        let texts = |list: &[HostPattern]| -> Vec<String> {
+            list.iter().map(ToString::to_string).collect()
+        };
+        let by_rule = matches!(self.confinement.network, Reachable::ByRule(_));
+        json!({
+            "profile": self.confinement.profile.name(),
+            "because": self.reason.to_string(),
+            "missing": self.missing,
+            "network": self.network(),
+            "hosts": by_rule.then(|| json!({
+                "allowed": texts(&self.hosts.allowed),
+                "asked": texts(&self.hosts.asked),
+                "denied": texts(&self.hosts.denied),
+                "others": others(&self.hosts),
+            })),
+            "writable": paths(&self.confinement.writable),
+            "protected": paths(&self.confinement.protected),
+            "hidden": paths(&self.confinement.hidden),
+        })
+    }
+}
+
+/// `a.org, b.org allowed; c.org denied; others asked`
+fn hosts(rules: &HostRules) -> String {
+    let lists = [
+        ("allowed", &rules.allowed),
+        ("asked", &rules.asked),
+        ("denied", &rules.denied),
+    ];
+    let mut said = String::new();
+    for (word, list) in lists {
+        if !list.is_empty() {
+            let names: Vec<String> = list.iter().map(ToString::to_string).collect();
+            said += &format!("{} {word}; ", names.join(", "));
+        }
+    }
+    format!("{said}others {}", others(rules))
+}
+
+fn others(rules: &HostRules) -> &'static str {
+    if rules.closed { "denied" } else { "asked" }
+}

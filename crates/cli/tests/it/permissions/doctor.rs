@@ -1,0 +1,89 @@
+use std::{fs, os::unix::fs::PermissionsExt};
+
+use serde_json::Value;
+
+use super::{PROJECT, Place, USER};
+use crate::binary::{Ran, run};
+
+/// What it says where these programs are installed, with what differs between machines taken out.
+fn doctor(place: &Place, programs: &[&str], args: &[&str]) -> Ran {
+    for name in programs {
+        place.write(&format!("bin/{name}"), "");
+        let program = place.path(&format!("bin/{name}"));
+        fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut command = place.haft();
+    command
+        .env("PATH", place.path("bin"))
+        .arg("doctor")
+        .args(args);
+    let mut ran = run(&mut command, b"");
+    let system = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
+    let version = format!("(haft {})", env!("CARGO_PKG_VERSION"));
+    ran.stdout = place.plain(&ran.stdout).replace(&system, "SYSTEM");
+    ran.stdout = ran.stdout.replace(&version, "(haft VERSION)");
+    ran
+}
+
+/// Without what the machine's own sandbox says, which differs.
+fn without_sandbox(said: &str) -> String {
+    let lines = said.lines().take_while(|line| *line != "sandbox");
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn a_plain_place_has_nothing_to_tell() {
+    let place = Place::new(&[]);
+    let ran = doctor(&place, &["bash", "git", "rg", "pdftoppm", "bwrap"], &[]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    insta::assert_snapshot!(without_sandbox(&ran.stdout));
+}
+
+#[test]
+fn what_is_found_and_what_is_wrong_with_it() {
+    let place = Place::new(&[
+        (USER, "{\n  \"sandbox\": {\n    \"enabld\": true\n  }\n}\n"),
+        (
+            PROJECT,
+            r#"{"permissions": {"allow": ["Bash(x)"]}, "sandbox": {"excludedCommands": ["y"]}}"#,
+        ),
+    ]);
+    let ran = doctor(&place, &["bash", "git"], &[]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    insta::assert_snapshot!(without_sandbox(&ran.stdout));
+    assert_eq!(place.run(&["permissions", "trust", "--yes"]).code, 0);
+    let ran = doctor(&place, &[], &[]);
+    assert!(
+        ran.stdout.contains("state      trusted\n"),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
+fn as_json_it_is_the_same() {
+    let place = Place::new(&[(USER, "{}")]);
+    let ran = doctor(&place, &["bash"], &["--json"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let mut said: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let sections = said["sections"].as_array_mut().unwrap();
+    sections.retain(|section| section["name"] != "sandbox");
+    insta::assert_snapshot!(serde_json::to_string_pretty(&said).unwrap());
+}
+
+#[test]
+fn nothing_is_started_and_nothing_steers_the_terminal() {
+    let place = Place::new(&[(USER, "{\"sandbox\": {\"\\u001b[31mx\": 1}}")]);
+    for name in ["bash", "git", "rg", "pdftoppm", "bwrap"] {
+        let script = format!(
+            "#!/bin/sh\n/bin/touch {}\n",
+            place.path("started").display()
+        );
+        place.write(&format!("bin/{name}"), &script);
+        let program = place.path(&format!("bin/{name}"));
+        fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let ran = doctor(&place, &[], &[]);
+    assert!(!place.path("started").exists());
+    assert!(!ran.stdout.contains('\x1b') && !ran.stderr.contains('\x1b'));
+}

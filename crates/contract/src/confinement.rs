@@ -1,0 +1,161 @@
+//! How a command that a call starts is to be confined.
+//!
+//! The engine decides it with the permission and from the same facts; the tool that starts the
+//! command holds itself to it. The default is the strictest: nothing may be changed, nobody reached.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// How a command is to be confined. Cheap to clone. Paths are absolute, links in them followed.
+#[derive(Debug, Clone, Default)]
+pub struct Confinement {
+    /// How much of the machine it gets.
+    pub profile: Confined,
+    /// With [`Confined::Workspace`]: what it may change, with everything below. What this very call
+    /// was permitted to make may not exist yet.
+    pub writable: Arc<[PathBuf]>,
+    /// With [`Confined::Workspace`]: existing files and directories below what is writable that stay
+    /// as they are. None of them holds a writable path.
+    pub protected: Arc<[PathBuf]>,
+    /// Existing files and directories that it may not even read, in every profile but
+    /// [`Confined::Full`].
+    pub hidden: Arc<[PathBuf]>,
+    /// Files that a command may not make either: what it made is taken back.
+    pub control: ControlFiles,
+    /// Whom it may talk to.
+    pub network: Reachable,
+    /// Variables that the settings give it; an empty value takes away an inherited one.
+    pub env: Arc<BTreeMap<String, String>>,
+    /// Variables that it must not inherit, whatever else passes.
+    pub withheld: Arc<[String]>,
+    /// Rather no command at all than one that is less confined than this.
+    pub required: bool,
+    /// A person may be asked to let it run unconfined, by `dangerouslyDisableSandbox`.
+    pub may_be_lifted: bool,
+}
+
+impl Confinement {
+    /// What the user could do.
+    pub fn none() -> Self {
+        Self {
+            profile: Confined::Full,
+            network: Reachable::Anybody,
+            ..Self::default()
+        }
+    }
+}
+
+/// How much of the machine a command gets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Confined {
+    /// It changes no file and talks to nobody.
+    #[default]
+    ReadOnly,
+    /// It changes files where it may.
+    Workspace,
+    /// What the user could do.
+    Full,
+}
+
+impl Confined {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ReadOnly => "readonly",
+            Self::Workspace => "workspace",
+            Self::Full => "full",
+        }
+    }
+}
+
+/// Whom a command may talk to.
+#[derive(Debug, Clone, Default)]
+pub enum Reachable {
+    /// Nobody.
+    #[default]
+    Nobody,
+    /// Hosts by rule, through a proxy.
+    ByRule(Hosts),
+    /// Whoever the user may.
+    Anybody,
+}
+
+/// Hosts by rule.
+#[derive(Clone)]
+pub struct Hosts(Arc<JudgeHost>);
+
+type JudgeHost = dyn Fn(&str, u16) -> Passage + Send + Sync;
+
+/// What the rules say of a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Passage {
+    /// It may be talked to.
+    Allowed,
+    /// It may not.
+    Denied,
+    /// They do not name it, and a person may be asked.
+    Ask,
+}
+
+impl Hosts {
+    /// Judged like this; asked with a host as it was requested, without brackets, and a port.
+    pub fn by(judge: impl Fn(&str, u16) -> Passage + Send + Sync + 'static) -> Self {
+        Self(Arc::new(judge))
+    }
+
+    /// What the rules say of this one.
+    pub fn judge(&self, host: &str, port: u16) -> Passage {
+        (self.0)(host, port)
+    }
+}
+
+impl fmt::Debug for Hosts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hosts")
+    }
+}
+
+/// Files that decide what other programs run.
+#[derive(Clone, Default)]
+pub struct ControlFiles(Option<Arc<IsControl>>);
+
+type IsControl = dyn Fn(&Path) -> bool + Send + Sync;
+
+impl ControlFiles {
+    /// Those for which this says so. It is asked with real paths of files that exist, and may look
+    /// into them.
+    pub fn when(is_control: impl Fn(&Path) -> bool + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(is_control)))
+    }
+
+    /// Is this one?
+    pub fn include(&self, path: &Path) -> bool {
+        self.0.as_ref().is_some_and(|is_control| is_control(path))
+    }
+}
+
+impl fmt::Debug for ControlFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ControlFiles")
+            .field(&self.0.is_some())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_word_a_command_may_change_nothing_and_reach_nobody() {
+        let strictest = Confinement::default();
+        assert_eq!(strictest.profile, Confined::ReadOnly);
+        assert!(matches!(strictest.network, Reachable::Nobody));
+        assert!(strictest.writable.is_empty());
+        assert!(!strictest.may_be_lifted);
+    }
+}

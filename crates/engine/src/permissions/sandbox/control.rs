@@ -1,0 +1,284 @@
+//! Files that decide what other programs run, as a command meets them.
+//!
+//! git's own folder is looked into: it changes with every commit, and only a few files in it name
+//! programs. Of such a file that a command has made it counts what it says, so that `git clone` and
+//! `git init` leave a repository behind and not half of one.
+
+use std::{
+    fs,
+    path::{Component, Path, PathBuf},
+};
+
+use super::super::{
+    git_audit,
+    protected::{folded, is_protected},
+};
+
+/// More directories of submodules than this are not looked at one by one.
+const MOST_DIRECTORIES: usize = 500;
+
+/// What a path is to git.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Git {
+    /// `.git` itself: a folder, or a file that names one.
+    Itself,
+    /// Settings, which may name programs.
+    Config,
+    /// A program, or the folder of them.
+    Hook,
+    /// Says which files go through which program.
+    Attributes,
+    /// Says where the rest of the repository is.
+    Elsewhere,
+    /// What git keeps for itself.
+    Own,
+}
+
+/// What a path is to git, if it is in a folder `.git`; and the path of that folder.
+fn in_git(path: &Path) -> Option<(PathBuf, Git)> {
+    let mut folder = PathBuf::new();
+    let mut rest = path.components();
+    loop {
+        let part = rest.next()?;
+        folder.push(part);
+        if let Component::Normal(name) = part
+            && folded(&name.to_string_lossy()) == ".git"
+        {
+            break;
+        }
+    }
+    let inner: Vec<String> = rest
+        .map(|part| folded(&part.as_os_str().to_string_lossy()))
+        .collect();
+    let inner: Vec<&str> = inner.iter().map(String::as_str).collect();
+    Some((folder, git(&inner)))
+}
+
+fn git(inner: &[&str]) -> Git {
+    match inner {
+        [] => Git::Itself,
+        ["config" | "config.worktree"] => Git::Config,
+        ["hooks", ..] => Git::Hook,
+        ["info", "attributes"] => Git::Attributes,
+        ["commondir" | "gitdir"] => Git::Elsewhere,
+        ["worktrees", _, inner @ ..] if !inner.is_empty() => git(inner),
+        // Submodules are called by their paths, so where one begins is not to be seen.
+        ["modules", .., "config" | "config.worktree"] => Git::Config,
+        ["modules", .., "info", "attributes"] => Git::Attributes,
+        ["modules", .., "commondir" | "gitdir"] => Git::Elsewhere,
+        ["modules", inner @ ..] if inner.contains(&"hooks") => Git::Hook,
+        _ => Git::Own,
+    }
+}
+
+/// Is everything in this directory one of these files?
+pub(super) fn is_control_folder(path: &Path) -> bool {
+    // No file of this name is named by anybody.
+    const ANY: &str = "\u{1}";
+    in_git(path).is_none() && is_protected(&path.join(ANY))
+}
+
+/// Is this file one, by its name? In git's folder [`of_git`] knows them.
+pub(super) fn is_control_file(path: &Path) -> bool {
+    in_git(path).is_none() && is_protected(path)
+}
+
+/// Those of a repository that exist, by its `.git`: a folder, or a file that names one.
+pub(super) fn of_git(dot_git: &Path) -> Vec<PathBuf> {
+    if !dot_git.is_dir() {
+        return vec![dot_git.to_path_buf()];
+    }
+    let mut found = of_git_folder(dot_git);
+    for worktree in folders(&dot_git.join("worktrees")) {
+        found.extend(of_git_folder(&worktree));
+    }
+    let mut waiting = vec![dot_git.join("modules")];
+    let mut looked = 0;
+    while let Some(directory) = waiting.pop() {
+        looked += 1;
+        if looked > MOST_DIRECTORIES {
+            // Rather no change of any submodule than one of its settings.
+            found.push(dot_git.join("modules"));
+            break;
+        }
+        found.extend(of_git_folder(&directory));
+        let inner = folders(&directory);
+        waiting.extend(inner.into_iter().filter(|folder| {
+            let name = folder.file_name().unwrap_or_default();
+            !["objects", "refs", "logs", "hooks", "info", "lfs"]
+                .iter()
+                .any(|own| name == *own)
+        }));
+    }
+    found
+}
+
+fn of_git_folder(folder: &Path) -> Vec<PathBuf> {
+    let names = [
+        "config",
+        "config.worktree",
+        "hooks",
+        "info/attributes",
+        "commondir",
+        "gitdir",
+    ];
+    let paths = names.iter().map(|name| folder.join(name));
+    paths.filter(|path| path.exists()).collect()
+}
+
+fn folders(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    folders.map(|entry| entry.path()).collect()
+}
+
+/// Would this file, which a command has made, decide what other programs run?
+pub(super) fn is_planted(path: &Path, roots: &[PathBuf]) -> bool {
+    if is_repository_of_its_own(path, roots) {
+        return true;
+    }
+    let Some((folder, what)) = in_git(path) else {
+        return is_protected(path);
+    };
+    // A repository in a folder of control files is one of them.
+    if folder.parent().is_some_and(is_control_folder) {
+        return true;
+    }
+    match what {
+        Git::Own => false,
+        Git::Attributes => true,
+        // Samples are there to be renamed; under these names git runs none.
+        Git::Hook => path
+            .extension()
+            .is_none_or(|extension| extension != "sample"),
+        Git::Config => git_audit::in_file(path).is_some(),
+        Git::Itself => !path.is_dir() && git_audit::in_linked(path).is_some(),
+        Git::Elsewhere => path
+            .parent()
+            .is_none_or(|own| git_audit::in_repository(own).is_some()),
+    }
+}
+
+/// git takes a directory that looks like a repository for one, and a working directory is where it
+/// would look first.
+fn is_repository_of_its_own(path: &Path, roots: &[PathBuf]) -> bool {
+    let Some(root) = path.parent() else {
+        return false;
+    };
+    roots.iter().any(|one| one == root)
+        && path.file_name().is_some_and(|name| name == "HEAD")
+        && root.join("objects").is_dir()
+        && root.join("refs").is_dir()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_path_is_to_git() {
+        let cases = [
+            ("/p/src/config", None),
+            ("/p/.git", Some(Git::Itself)),
+            ("/p/.git/config", Some(Git::Config)),
+            ("/p/.GIT/Config", Some(Git::Config)),
+            ("/p/.git/config.worktree", Some(Git::Config)),
+            ("/p/.git/hooks", Some(Git::Hook)),
+            ("/p/.git/hooks/pre-commit", Some(Git::Hook)),
+            ("/p/.git/info/attributes", Some(Git::Attributes)),
+            ("/p/.git/info/exclude", Some(Git::Own)),
+            ("/p/.git/commondir", Some(Git::Elsewhere)),
+            ("/p/.git/index", Some(Git::Own)),
+            ("/p/.git/refs/heads/config", Some(Git::Own)),
+            ("/p/.git/objects/ab/hooks", Some(Git::Own)),
+            ("/p/.git/modules/a/b/config", Some(Git::Config)),
+            ("/p/.git/modules/a/hooks/post-checkout", Some(Git::Hook)),
+            ("/p/.git/modules/a/HEAD", Some(Git::Own)),
+            ("/p/.git/worktrees/w", Some(Git::Own)),
+            ("/p/.git/worktrees/w/commondir", Some(Git::Elsewhere)),
+            ("/p/.git/worktrees/w/HEAD", Some(Git::Own)),
+            ("/p/sub/.git/config", Some(Git::Config)),
+        ];
+        for (path, expected) in cases {
+            let got = in_git(Path::new(path)).map(|(_, what)| what);
+            assert_eq!(got, expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_a_command_made_is_judged_by_what_it_says() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(dir.path()).unwrap();
+        let roots = [root.clone()];
+        let planted = |name: &str, text: &str| {
+            let path = root.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, text).unwrap();
+            is_planted(&path, &roots)
+        };
+        // What `git init` and `git clone` leave behind.
+        let plain = "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = https://x/y\n";
+        assert!(!planted("new/.git/config", plain));
+        assert!(!planted("new/.git/HEAD", "ref: refs/heads/main\n"));
+        assert!(!planted("new/.git/hooks/pre-commit.sample", "#!/bin/sh\n"));
+        assert!(planted("new/.git/hooks/pre-commit", "#!/bin/sh\n"));
+        assert!(planted("bad/.git/config", "[core]\n\tfsmonitor = ./x\n"));
+        assert!(planted("bad/.git/info/attributes", "* filter=x\n"));
+        // A worktree, and a link to a repository that runs programs.
+        let link = format!("gitdir: {}\n", root.join("new/.git").display());
+        assert!(!planted("worktree/.git", &link));
+        let link = format!("gitdir: {}\n", root.join("bad/.git").display());
+        assert!(planted("other/.git", &link));
+        assert!(planted("broken/.git", "no link"));
+        // By their names.
+        assert!(planted(".vscode/tasks.json", "{}"));
+        assert!(planted("deep/down/.npmrc", ""));
+        assert!(planted(".claude/x/.git/index", ""));
+        assert!(!planted(".claude/worktrees/w/a.rs", ""));
+        assert!(!planted("src/main.rs", ""));
+        // A working directory that turns into a repository.
+        assert!(!planted("HEAD", "ref: refs/heads/main\n"));
+        fs::create_dir(root.join("objects")).unwrap();
+        fs::create_dir(root.join("refs")).unwrap();
+        assert!(planted("HEAD", "ref: refs/heads/main\n"));
+        assert!(!planted("deep/HEAD", ""));
+    }
+
+    #[test]
+    fn only_what_names_programs_is_kept_of_a_repository() {
+        let dir = tempfile::tempdir().unwrap();
+        let git = fs::canonicalize(dir.path()).unwrap().join(".git");
+        for file in [
+            "HEAD",
+            "config",
+            "index",
+            "hooks/pre-commit",
+            "info/attributes",
+            "info/exclude",
+            "objects/ab/config",
+            "modules/a/b/config",
+            "modules/a/b/HEAD",
+            "modules/a/b/objects/config",
+            "worktrees/w/commondir",
+            "worktrees/w/HEAD",
+        ] {
+            let path = git.join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        let found = of_git(&git);
+        let mut names: Vec<_> = found
+            .iter()
+            .map(|path| path.strip_prefix(&git).unwrap().to_str().unwrap())
+            .collect();
+        names.sort_unstable();
+        let expected = [
+            "config",
+            "hooks",
+            "info/attributes",
+            "modules/a/b/config",
+            "worktrees/w/commondir",
+        ];
+        assert_eq!(names, expected);
+    }
+}

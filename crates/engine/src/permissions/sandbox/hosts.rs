@@ -1,0 +1,211 @@
+//! Hosts that a confined command may talk to.
+
+use std::fmt;
+
+use haft_contract::{Hosts, Passage};
+
+use super::super::{
+    Policy, Scope,
+    rules::{Content, Domain, List},
+};
+
+/// A host of the settings: `host`, `*.host`, `[v6]`, each with a `:port` or for every port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostPattern {
+    text: String,
+    domain: Domain,
+    port: Option<u16>,
+}
+
+impl HostPattern {
+    /// Reads one; the error says what is wrong with it.
+    pub fn new(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let unlike = "write a host such as example.com, *.example.com or [::1]";
+        if text.contains('/') {
+            return Err(unlike.to_owned());
+        }
+        let (host, port) = match text.strip_prefix('[') {
+            Some(rest) => {
+                let (host, port) = rest.split_once(']').ok_or("the bracket is not closed")?;
+                let port = match port {
+                    "" => None,
+                    port => Some(port.strip_prefix(':').ok_or("behind `]` comes `:PORT`")?),
+                };
+                (host, port)
+            }
+            None => match text.rsplit_once(':') {
+                // More than one colon without brackets is an address of version 6.
+                Some((host, port)) if !host.contains(':') => (host, Some(port)),
+                _ => (text, None),
+            },
+        };
+        let port = match port {
+            None => None,
+            Some("*") => None,
+            Some(port) => match port.parse() {
+                Ok(port) => Some(port),
+                Err(_) => return Err(format!("{port:?} is no port")),
+            },
+        };
+        let plain = |next: char| next.is_ascii_alphanumeric() || "-._:*".contains(next);
+        if host.is_empty() || !host.chars().all(plain) {
+            return Err(unlike.to_owned());
+        }
+        Ok(Self {
+            text: text.to_owned(),
+            domain: Domain::new(host),
+            port,
+        })
+    }
+
+    fn matches(&self, host: &str, port: u16) -> bool {
+        self.port.is_none_or(|own| own == port) && self.domain.matches(host)
+    }
+}
+
+impl fmt::Display for HostPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// What settings and rules say of hosts, together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostRules {
+    /// May be talked to.
+    pub allowed: Vec<HostPattern>,
+    /// Are asked about each time.
+    pub asked: Vec<HostPattern>,
+    /// May not be talked to, whatever else says so.
+    pub denied: Vec<HostPattern>,
+    /// What is not named is denied, and not asked about.
+    pub closed: bool,
+}
+
+impl HostRules {
+    /// Those in force: the settings', and the rules of `WebFetch(domain:…)`.
+    pub fn of(policy: &Policy) -> Self {
+        let sandbox = &policy.sandbox;
+        let managed_only = sandbox.managed_hosts_only;
+        let of_rules = |list: List| {
+            policy.rules.of(list).filter_map(move |rule| {
+                let counts =
+                    list != List::Allow || !managed_only || rule.source.scope == Scope::Managed;
+                match &rule.content {
+                    Content::Domain(domain) if counts => Some(HostPattern {
+                        text: domain.to_string(),
+                        domain: domain.clone(),
+                        port: None,
+                    }),
+                    _ => None,
+                }
+            })
+        };
+        let both = |own: &[HostPattern], list: List| {
+            let mut all = own.to_vec();
+            super::join(&mut all, of_rules(list));
+            all
+        };
+        Self {
+            allowed: both(&sandbox.allowed_hosts, List::Allow),
+            asked: both(&[], List::Ask),
+            denied: both(&sandbox.denied_hosts, List::Deny),
+            closed: sandbox.strict_hosts || managed_only,
+        }
+    }
+
+    /// What is said of a host.
+    pub fn passage(&self, host: &str, port: u16) -> Passage {
+        let named = |list: &[HostPattern]| list.iter().any(|one| one.matches(host, port));
+        // What two parsers could read differently is nobody's host.
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte);
+        if named(&self.denied) || !host.bytes().all(plain) {
+            Passage::Denied
+        } else if named(&self.asked) {
+            Passage::Ask
+        } else if named(&self.allowed) {
+            Passage::Allowed
+        } else if self.closed {
+            Passage::Denied
+        } else {
+            Passage::Ask
+        }
+    }
+
+    pub(super) fn judge(self) -> Hosts {
+        Hosts::by(move |host, port| self.passage(host, port))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_read_with_and_without_a_port() {
+        let cases = [
+            ("example.com", "EXAMPLE.com.", 443, true),
+            ("example.com", "api.example.com", 443, false),
+            ("*.example.com", "a.b.example.com", 80, true),
+            ("*.example.com", "example.com", 80, false),
+            ("example.com:8443", "example.com", 8443, true),
+            ("example.com:8443", "example.com", 443, false),
+            ("example.com:*", "example.com", 443, true),
+            ("[::1]", "::1", 80, true),
+            ("[::1]:3000", "::1", 3000, true),
+            ("[::1]:3000", "::1", 80, false),
+            ("::1", "::1", 80, true),
+            ("127.0.0.1:5432", "127.0.0.1", 5432, true),
+            ("*", "anything.at.all", 1, true),
+            ("trusted.com", "trusted.com.evil.com", 443, false),
+            ("trusted.com", "evil\0.trusted.com", 443, false),
+        ];
+        for (pattern, host, port, expected) in cases {
+            let read = HostPattern::new(pattern).unwrap();
+            assert_eq!(
+                read.matches(host, port),
+                expected,
+                "{pattern} {host}:{port}"
+            );
+        }
+        for wrong in [
+            "",
+            "https://example.com",
+            "a b",
+            "[::1",
+            "[::1]x",
+            "x:y",
+            "x/y",
+        ] {
+            assert!(HostPattern::new(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn denied_beats_asked_beats_allowed() {
+        let list = |texts: &[&str]| -> Vec<HostPattern> {
+            let read = texts.iter().map(|text| HostPattern::new(text).unwrap());
+            read.collect()
+        };
+        let mut rules = HostRules {
+            allowed: list(&["*.example.com", "one.org"]),
+            asked: list(&["ask.example.com"]),
+            denied: list(&["bad.example.com", "one.org:25"]),
+            closed: false,
+        };
+        assert_eq!(rules.passage("good.example.com", 443), Passage::Allowed);
+        assert_eq!(rules.passage("ask.example.com", 443), Passage::Ask);
+        assert_eq!(rules.passage("bad.example.com", 443), Passage::Denied);
+        assert_eq!(rules.passage("one.org", 443), Passage::Allowed);
+        assert_eq!(rules.passage("one.org", 25), Passage::Denied);
+        assert_eq!(rules.passage("other.org", 443), Passage::Ask);
+        assert_eq!(
+            rules.passage("evil.org\0.example.com", 443),
+            Passage::Denied
+        );
+        rules.closed = true;
+        assert_eq!(rules.passage("other.org", 443), Passage::Denied);
+        assert_eq!(rules.passage("ask.example.com", 443), Passage::Ask);
+    }
+}

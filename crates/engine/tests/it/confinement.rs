@@ -1,0 +1,861 @@
+//! How a command is told to be confined, by a toy in the place of Bash.
+
+use std::{fs, sync::Arc};
+
+use haft_contract::{
+    Answer, Approver, BoxFuture, Confined, Confinement, Effects, Passage, PermissionMode, Question,
+    Reachable, Services,
+};
+use haft_engine::{
+    Engine, Registry, Scheduler,
+    hooks::{Hooks, read},
+    permissions::{Sandbox, Scope, sandbox::Excluded},
+};
+use haft_testkit::Bash;
+use serde_json::{Value, json};
+
+use crate::{
+    machine::{Machine, PROJECT, USER, git},
+    rig::tool_use,
+};
+
+/// Says yes to everything, and keeps why it was asked.
+#[derive(Default)]
+struct Yes(std::sync::Mutex<Vec<String>>);
+
+impl Approver for Yes {
+    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+        assert!(
+            question.rules.is_empty() || !question.reason.contains("outside the sandbox"),
+            "no rule is offered for leaving the sandbox"
+        );
+        self.0.lock().unwrap().push(question.reason);
+        Box::pin(async { Answer::Allow })
+    }
+}
+
+struct Session {
+    machine: Machine,
+    scheduler: Scheduler,
+    bash: Bash,
+    asked: Option<Arc<Yes>>,
+}
+
+struct Setup {
+    mode: PermissionMode,
+    sandbox: Sandbox,
+    /// Somebody is there, who says yes.
+    person: bool,
+    effects: Effects,
+    /// The `hooks` of a settings file.
+    hooks: Value,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            mode: PermissionMode::Default,
+            sandbox: Sandbox::default(),
+            person: true,
+            effects: Effects::EXCLUSIVE,
+            hooks: json!({}),
+        }
+    }
+}
+
+/// Switched on, and enough.
+fn on() -> Sandbox {
+    Sandbox {
+        enabled: Some(true),
+        available: true,
+        lets_through: true,
+        ..Sandbox::default()
+    }
+}
+
+impl Session {
+    async fn new(machine: Machine, setup: Setup) -> Self {
+        let context = machine.context().with_sandbox(setup.sandbox);
+        let context = context.with_mode(setup.mode);
+        let bash = Bash::with(setup.effects);
+        let mut registry = Registry::new();
+        registry.add(bash.clone()).unwrap();
+        let asked = setup.person.then(Arc::<Yes>::default);
+        let services = match &asked {
+            Some(yes) => Services::none().with_approver(Arc::clone(yes) as Arc<dyn Approver>),
+            None => Services::none(),
+        };
+        let (handlers, problems) = read(Scope::User, None, &setup.hooks, &context.bases());
+        assert_eq!(problems, []);
+        let (engine, _) = Engine::builder(registry, machine.files.path("session"))
+            .services(services)
+            .hooks(Hooks::new(handlers, &machine.places.cwd))
+            .build()
+            .await;
+        Self {
+            machine,
+            scheduler: engine.scheduler(context),
+            bash,
+            asked,
+        }
+    }
+
+    /// With everything the settings files say.
+    async fn of_settings(machine: Machine, available: bool) -> Self {
+        let sandbox = Sandbox {
+            available,
+            ..machine.load().sandbox()
+        };
+        let setup = Setup {
+            sandbox,
+            ..Setup::default()
+        };
+        Self::new(machine, setup).await
+    }
+
+    /// What the model reads, and how the command was to be confined if it ran.
+    async fn call(&mut self, input: Value) -> (String, Option<Confinement>) {
+        let mut turn = self.scheduler.turn().await;
+        turn.push(tool_use("Bash", input));
+        let finished = turn.next().await.unwrap();
+        (self.machine.plain(&finished.text()), self.bash.take())
+    }
+
+    /// How a line is confined that runs.
+    async fn run(&mut self, line: &str) -> Confinement {
+        let (said, confinement) = self.call(json!({ "command": line })).await;
+        let confinement = confinement.unwrap_or_else(|| panic!("{line}: {said}"));
+        is_sound(&confinement, line);
+        confinement
+    }
+
+    fn asked(&self) -> Vec<String> {
+        let asked = self.asked.as_ref().unwrap();
+        std::mem::take(&mut *asked.0.lock().unwrap())
+    }
+
+    fn names(&self, paths: &[std::path::PathBuf]) -> Vec<String> {
+        let texts = paths.iter().map(|path| path.display().to_string());
+        texts.map(|text| self.machine.plain(&text)).collect()
+    }
+}
+
+/// What every confinement keeps to.
+fn is_sound(confinement: &Confinement, line: &str) {
+    let lists = [
+        &confinement.writable,
+        &confinement.protected,
+        &confinement.hidden,
+    ];
+    for list in lists {
+        for (at, path) in list.iter().enumerate() {
+            assert!(path.is_absolute(), "{line}: {path:?}");
+            let mut others = list.iter().enumerate();
+            let nested = others.any(|(other, above)| other != at && path.starts_with(above));
+            assert!(!nested, "{line}: {list:?}");
+        }
+    }
+    for path in confinement.protected.iter() {
+        let mut writable = confinement.writable.iter();
+        assert!(
+            writable.any(|root| path.starts_with(root)),
+            "{line}: {path:?}"
+        );
+        let mut writable = confinement.writable.iter();
+        assert!(
+            !writable.any(|root| root.starts_with(path)),
+            "{line}: {path:?}"
+        );
+        assert!(path.exists(), "{line}: {path:?}");
+    }
+    assert!(
+        confinement.hidden.iter().all(|path| path.exists()),
+        "{line}"
+    );
+    if confinement.profile != Confined::Workspace {
+        assert!(confinement.writable.is_empty() && confinement.protected.is_empty());
+    }
+}
+
+fn network(confinement: &Confinement) -> &'static str {
+    match confinement.network {
+        Reachable::Nobody => "nobody",
+        Reachable::ByRule(_) => "by rule",
+        Reachable::Anybody => "anybody",
+    }
+}
+
+fn passage(confinement: &Confinement, host: &str) -> Passage {
+    match &confinement.network {
+        Reachable::ByRule(hosts) => hosts.judge(host, 443),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn the_verdict_and_the_settings_choose_the_profile() {
+    use Confined::{Full, ReadOnly, Workspace};
+    use PermissionMode as Mode;
+    let cases = [
+        // (mode, sandbox.enabled, line, profile, network)
+        (Mode::Default, None, "ls", ReadOnly, "nobody"),
+        (Mode::Default, None, "make", Workspace, "anybody"),
+        (Mode::Default, Some(true), "ls", ReadOnly, "nobody"),
+        (Mode::Default, Some(true), "make", Workspace, "by rule"),
+        (Mode::Default, Some(false), "ls", ReadOnly, "nobody"),
+        (Mode::Default, Some(false), "make", Full, "anybody"),
+        (Mode::AcceptEdits, None, "mkdir x", Workspace, "anybody"),
+        (Mode::Plan, None, "make", Workspace, "anybody"),
+        (Mode::BypassPermissions, None, "ls", ReadOnly, "nobody"),
+        (Mode::BypassPermissions, None, "make", Full, "anybody"),
+        (
+            Mode::BypassPermissions,
+            Some(true),
+            "make",
+            Workspace,
+            "by rule",
+        ),
+        (
+            Mode::BypassPermissions,
+            Some(false),
+            "ls",
+            ReadOnly,
+            "nobody",
+        ),
+    ];
+    for (mode, enabled, line, profile, reachable) in cases {
+        let sandbox = Sandbox {
+            enabled,
+            ..Sandbox::default()
+        };
+        let setup = Setup {
+            mode,
+            sandbox,
+            ..Setup::default()
+        };
+        let mut session = Session::new(Machine::new([]), setup).await;
+        let confinement = session.run(line).await;
+        let got = (confinement.profile, network(&confinement));
+        assert_eq!(got, (profile, reachable), "{mode:?} {enabled:?} {line}");
+    }
+}
+
+#[tokio::test]
+async fn a_repository_that_runs_programs_is_not_read_only_whatever_the_tool_says() {
+    let machine = Machine::new([]);
+    git(&machine.places.cwd, &["init", "-q"]);
+    let setup = Setup {
+        effects: Effects::READS,
+        ..Setup::default()
+    };
+    let mut session = Session::new(machine, setup).await;
+    let confinement = session.run("git status").await;
+    assert_eq!(confinement.profile, Confined::ReadOnly);
+    assert_eq!(session.asked(), [""; 0]);
+    let config = session.machine.files.path("p/.git/config");
+    let mut text = fs::read_to_string(&config).unwrap();
+    text += "[core]\n\tfsmonitor = ./evil\n";
+    fs::write(&config, text).unwrap();
+    let confinement = session.run("git status").await;
+    assert_eq!(confinement.profile, Confined::Workspace);
+    let asked = session.asked();
+    assert!(asked[0].contains("core.fsmonitor"), "{asked:?}");
+    // A tool that claims to read does not make a line harmless either.
+    session.run("make").await;
+    assert_eq!(session.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn only_a_person_lets_a_command_out_of_the_sandbox() {
+    use PermissionMode as Mode;
+    let input = json!({"command": "make", "dangerouslyDisableSandbox": true});
+    let allow = r#"{"permissions": {"allow": ["Bash"]}}"#;
+    for (mode, enabled) in [
+        (Mode::Default, None),
+        (Mode::Default, Some(true)),
+        (Mode::AcceptEdits, None),
+        (Mode::Plan, Some(true)),
+        (Mode::BypassPermissions, Some(true)),
+    ] {
+        let setup = |person| Setup {
+            mode,
+            person,
+            sandbox: Sandbox { enabled, ..on() },
+            ..Setup::default()
+        };
+        let mut session = Session::new(Machine::new([(USER, allow)]), setup(true)).await;
+        let (_, confinement) = session.call(input.clone()).await;
+        assert_eq!(confinement.unwrap().profile, Confined::Full, "{mode:?}");
+        let asked = session.asked();
+        assert_eq!(asked.len(), 1, "{mode:?}");
+        assert!(asked[0].starts_with("it asks to run outside the sandbox"));
+        // It is never remembered.
+        session.call(input.clone()).await;
+        assert_eq!(session.asked().len(), 1);
+
+        let mut session = Session::new(Machine::new([(USER, allow)]), setup(false)).await;
+        let (said, confinement) = session.call(input.clone()).await;
+        assert!(confinement.is_none(), "{mode:?}: {said}");
+        assert!(
+            said.contains("again without dangerouslyDisableSandbox"),
+            "{said}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_hook_lets_no_command_out_of_the_sandbox() {
+    let says = |said: Value| {
+        let said = json!({ "hookSpecificOutput": said });
+        json!([{"hooks": [{"type": "command", "command": format!("echo '{said}'")}]}])
+    };
+    let requested = says(json!({
+        "hookEventName": "PermissionRequest", "decision": {"behavior": "allow"},
+    }));
+    let before = says(json!({
+        "hookEventName": "PreToolUse", "permissionDecision": "allow",
+    }));
+    // Nor does one that writes the wish into the call.
+    let rewritten = says(json!({
+        "hookEventName": "PreToolUse", "permissionDecision": "allow",
+        "updatedInput": {"command": "make", "dangerouslyDisableSandbox": true},
+    }));
+    let wish = json!({"command": "make", "dangerouslyDisableSandbox": true});
+    for (hooks, input) in [
+        (json!({"PermissionRequest": requested}), wish.clone()),
+        (json!({"PreToolUse": before}), wish),
+        (json!({"PreToolUse": rewritten}), json!({"command": "make"})),
+    ] {
+        for person in [true, false] {
+            let setup = Setup {
+                hooks: hooks.clone(),
+                person,
+                ..Setup::default()
+            };
+            let mut session = Session::new(Machine::new([]), setup).await;
+            let (said, confinement) = session.call(input.clone()).await;
+            assert_eq!(confinement.is_some(), person, "{hooks}: {said}");
+            if person {
+                assert_eq!(session.asked().len(), 1, "{hooks}");
+            }
+        }
+    }
+    // What it may do: let a confined one run.
+    let setup = Setup {
+        hooks: json!({"PermissionRequest": requested}),
+        person: false,
+        ..Setup::default()
+    };
+    let mut session = Session::new(Machine::new([]), setup).await;
+    assert_eq!(session.run("make").await.profile, Confined::Workspace);
+}
+
+#[tokio::test]
+async fn a_wish_to_leave_the_sandbox_counts_only_where_there_is_one_and_it_may_be_left() {
+    let input = |line: &str| json!({"command": line, "dangerouslyDisableSandbox": true});
+    // Not to be left: as if nothing had been said.
+    let sandbox = Sandbox {
+        may_be_lifted: false,
+        ..on()
+    };
+    let setup = Setup {
+        sandbox,
+        ..Setup::default()
+    };
+    let mut session = Session::new(Machine::new([]), setup).await;
+    let (_, confinement) = session.call(input("make")).await;
+    let confinement = confinement.unwrap();
+    assert_eq!(confinement.profile, Confined::Workspace);
+    assert!(!confinement.may_be_lifted);
+    assert_eq!(session.asked(), [""; 0]);
+    // None there: nothing to ask.
+    let setup = Setup {
+        mode: PermissionMode::BypassPermissions,
+        ..Setup::default()
+    };
+    let mut session = Session::new(Machine::new([]), setup).await;
+    let (_, confinement) = session.call(input("make")).await;
+    assert_eq!(confinement.unwrap().profile, Confined::Full);
+    assert_eq!(session.asked(), [""; 0]);
+    // What only reads is asked about as well: it would no longer be held to it.
+    let mut session = Session::new(Machine::new([]), Setup::default()).await;
+    let (_, confinement) = session.call(input("ls")).await;
+    assert_eq!(confinement.unwrap().profile, Confined::Full);
+    assert_eq!(session.asked().len(), 1);
+    // Where nobody is ever asked it is refused.
+    let setup = Setup {
+        mode: PermissionMode::DontAsk,
+        ..Setup::default()
+    };
+    let mut session = Session::new(Machine::new([]), setup).await;
+    let (said, confinement) = session.call(input("ls")).await;
+    assert!(confinement.is_none());
+    insta::assert_snapshot!(said);
+}
+
+#[tokio::test]
+async fn an_excluded_command_takes_its_line_out_of_the_sandbox_and_into_the_regular_rules() {
+    let sandbox = || Sandbox {
+        excluded: vec![Excluded::new("docker *"), Excluded::new("make:*")],
+        ..on()
+    };
+    let setup = Setup {
+        sandbox: sandbox(),
+        ..Setup::default()
+    };
+    let mut session = Session::new(Machine::new([]), setup).await;
+    for (line, profile, questions) in [
+        ("npm test", Confined::Workspace, 0),
+        ("docker run x", Confined::Full, 1),
+        ("npm test && docker run x", Confined::Full, 1),
+        ("make", Confined::Full, 1),
+        // The user has named it, so that it works: what only reads is let through all the same.
+        ("docker ps", Confined::Full, 0),
+        ("timeout 5 make all", Confined::Full, 1),
+        // A file of that name is another program, and so is one whose name begins the same.
+        ("./docker run x", Confined::Workspace, 0),
+        ("dockerd x", Confined::Workspace, 0),
+        ("echo docker run x > y", Confined::Workspace, 0),
+    ] {
+        let confinement = session.run(line).await;
+        assert_eq!(confinement.profile, profile, "{line}");
+        assert_eq!(session.asked().len(), questions, "{line}");
+    }
+    // A rule lets it through like any other.
+    let allow = r#"{"permissions": {"allow": ["Bash(docker run *)"]}}"#;
+    let setup = Setup {
+        sandbox: sandbox(),
+        person: false,
+        ..Setup::default()
+    };
+    let mut session = Session::new(Machine::new([(USER, allow)]), setup).await;
+    assert_eq!(session.run("docker run x").await.profile, Confined::Full);
+    let (_, ran) = session.call(json!({"command": "docker rm x"})).await;
+    assert!(ran.is_none());
+}
+
+#[tokio::test]
+async fn a_sandbox_stands_in_for_consent_only_where_it_holds() {
+    use PermissionMode as Mode;
+    let cases = [
+        ("it holds", Mode::Default, on(), true),
+        (
+            "nobody said so",
+            Mode::Default,
+            Sandbox {
+                enabled: None,
+                ..on()
+            },
+            false,
+        ),
+        (
+            "the machine cannot",
+            Mode::Default,
+            Sandbox {
+                available: false,
+                ..on()
+            },
+            false,
+        ),
+        (
+            "not wanted",
+            Mode::Default,
+            Sandbox {
+                lets_through: false,
+                ..on()
+            },
+            false,
+        ),
+        (
+            "files are open",
+            Mode::Default,
+            Sandbox {
+                files_open: true,
+                ..on()
+            },
+            false,
+        ),
+        ("plan", Mode::Plan, on(), false),
+        ("dontAsk", Mode::DontAsk, on(), true),
+    ];
+    for (what, mode, sandbox, runs) in cases {
+        let setup = Setup {
+            mode,
+            sandbox,
+            person: false,
+            ..Setup::default()
+        };
+        let mut session = Session::new(Machine::new([]), setup).await;
+        let (said, ran) = session.call(json!({"command": "make"})).await;
+        assert_eq!(ran.is_some(), runs, "{what}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn rows_102_and_103_by_settings_files() {
+    let settings = json!({
+        "sandbox": {"enabled": true},
+        "permissions": {"ask": ["Bash"]},
+    });
+    let machine = || Machine::new([(USER, settings.to_string().as_str())]);
+    let mut session = Session::of_settings(machine(), true).await;
+    session.run("make").await;
+    assert_eq!(session.asked(), [""; 0]);
+    let mut session = Session::of_settings(machine(), false).await;
+    session.run("make").await;
+    assert_eq!(session.asked().len(), 1);
+    let scoped = json!({
+        "sandbox": {"enabled": true},
+        "permissions": {"ask": ["Bash(git push *)"]},
+    });
+    let machine = Machine::new([(USER, scoped.to_string().as_str())]);
+    let mut session = Session::of_settings(machine, true).await;
+    session.run("git push").await;
+    assert_eq!(session.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn what_is_writable_protected_and_hidden() {
+    let settings = json!({
+        "sandbox": {
+            "filesystem": {
+                "allowWrite": ["~/cache/**", "//opt/none", "~/*.log"],
+                "denyWrite": ["/nowhere", "~/cache/keep"],
+                "denyRead": ["~/private", "~/keys/*.pem"],
+                "allowRead": ["~/private/shown"],
+            },
+            "credentials": {
+                "files": [{"path": "~/.token", "mode": "deny"}],
+                "envVars": [{"name": "MY_TOKEN", "mode": "deny"}, "OTHER"],
+            },
+        },
+        "permissions": {
+            "allow": ["Edit(~/notes/**)", "Edit(./src/**)", "Edit(~/.claude/skills/**)"],
+            "deny": ["Edit(./locked.txt)", "Edit(*.lock)", "Read(./.env)", "Read(secrets/**)"],
+        },
+    });
+    let mut files = vec![(USER, settings.to_string())];
+    for name in [
+        "home/cache/a",
+        "home/cache/keep/a",
+        "home/private/a",
+        "home/private/shown/b",
+        "home/keys/one.pem",
+        "home/keys/one.txt",
+        "home/.token",
+        "home/notes/a",
+        "home/.claude/skills/x/SKILL.md",
+        "p/src/a.rs",
+        "p/locked.txt",
+        "p/deep/down/x.lock",
+        "p/.env",
+        "p/sub/secrets/k",
+        "p/.vscode/tasks.json",
+        "p/.npmrc",
+        "p/.claude/settings.json",
+        "p/packages/a/.envrc",
+        "p/node_modules/b/.npmrc",
+    ] {
+        files.push((name, "{}".to_owned()));
+    }
+    let machine = Machine::new(files.iter().map(|(name, text)| (*name, text.as_str())));
+    git(&machine.places.cwd, &["init", "-q"]);
+    let mut session = Session::of_settings(machine, true).await;
+    let confinement = session.run("make").await;
+    let writable = session.names(&confinement.writable);
+    let protected = session.names(&confinement.protected);
+    let hidden = session.names(&confinement.hidden);
+    assert_eq!(writable, ["/home/cache", "/home/notes", "/p"]);
+    assert_eq!(
+        protected,
+        [
+            "/home/cache/keep",
+            "/p/.claude",
+            "/p/.git/config",
+            "/p/.git/hooks",
+            "/p/.npmrc",
+            "/p/.vscode",
+            "/p/deep/down/x.lock",
+            "/p/locked.txt",
+            "/p/packages/a/.envrc",
+        ]
+    );
+    let kept = [
+        "/home/.token",
+        "/home/keys/one.pem",
+        "/home/private/a",
+        "/p/.env",
+        "/p/sub/secrets",
+    ];
+    assert_eq!(hidden, kept);
+    assert_eq!(*confinement.withheld, ["MY_TOKEN", "OTHER"]);
+    assert!(
+        confinement
+            .control
+            .include(&session.machine.files.path("p/x/.npmrc"))
+    );
+    assert!(
+        !confinement
+            .control
+            .include(&session.machine.files.path("p/x/a.rs"))
+    );
+    // What only reads may change nothing at all, and is kept from the same files.
+    let reading = session.run("ls").await;
+    assert_eq!(session.names(&reading.hidden), kept);
+    assert!(reading.writable.is_empty() && reading.protected.is_empty());
+}
+
+#[tokio::test]
+async fn what_a_person_agreed_to_write_may_be_written_and_its_neighbours_may_not() {
+    let machine = Machine::new([
+        ("p/.vscode/tasks.json", "{}"),
+        ("p/.vscode/launch.json", "{}"),
+        ("q/known.txt", "x"),
+        ("q/other.txt", "x"),
+        ("q/folder/a", "x"),
+    ]);
+    let mut session = Session::new(machine, Setup::default()).await;
+    // A file outside, new or not: its directory, but for what else is in there.
+    for line in ["echo x > ../q/new.txt", "sed -i s/x/y/ ../q/new.txt"] {
+        let confinement = session.run(line).await;
+        assert_eq!(session.names(&confinement.writable), ["/p", "/q"], "{line}");
+        assert_eq!(
+            session.names(&confinement.protected),
+            ["/p/.vscode", "/q/folder", "/q/known.txt", "/q/other.txt"],
+            "{line}"
+        );
+    }
+    let confinement = session.run("touch ../q/known.txt").await;
+    let protected = session.names(&confinement.protected);
+    assert!(
+        !protected.contains(&"/q/known.txt".to_owned()),
+        "{protected:?}"
+    );
+    // A directory outside: all of it.
+    let confinement = session.run("rm -r ../q/folder").await;
+    assert_eq!(session.names(&confinement.writable), ["/p", "/q/folder"]);
+    // Right beside the working directory, which stays what it is.
+    let confinement = session.run("echo x > ../new.txt").await;
+    let protected = session.names(&confinement.protected);
+    assert_eq!(session.names(&confinement.writable), [""]);
+    assert!(protected.contains(&"/q".to_owned()), "{protected:?}");
+    assert!(protected.contains(&"/p/.vscode".to_owned()));
+    assert!(!protected.contains(&"/p".to_owned()));
+    // A control file that was named; the others stay.
+    let confinement = session.run("echo '{}' > .vscode/tasks.json").await;
+    assert_eq!(
+        session.names(&confinement.protected),
+        ["/p/.vscode/launch.json"]
+    );
+    let tasks = session.machine.files.path("p/.vscode/tasks.json");
+    assert!(!confinement.control.include(&tasks));
+    let new = session.machine.files.path("p/.vscode/new.json");
+    assert!(confinement.control.include(&new));
+    // What lands in a directory is not named by naming the directory.
+    let confinement = session.run("cp -r ../q/. .").await;
+    assert_eq!(session.names(&confinement.protected), ["/p/.vscode"]);
+    // A directory that goes away goes with what is in it.
+    let confinement = session.run("rm -r .vscode").await;
+    assert_eq!(session.names(&confinement.protected), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_linked_worktree_may_commit_and_not_change_what_runs() {
+    let machine = Machine::new([("main/a", "a")]);
+    let main = machine.files.path("main");
+    git(&main, &["init", "-q"]);
+    git(&main, &["add", "a"]);
+    git(&main, &["commit", "-qm", "a"]);
+    fs::remove_dir_all(machine.files.path("p")).unwrap();
+    git(&main, &["worktree", "add", "-q", "../p"]);
+    let mut session = Session::new(machine, Setup::default()).await;
+    let confinement = session.run("git commit -m x").await;
+    assert_eq!(session.names(&confinement.writable), ["/main/.git", "/p"]);
+    assert_eq!(
+        session.names(&confinement.protected),
+        [
+            "/main/.git/config",
+            "/main/.git/hooks",
+            "/main/.git/worktrees/p/commondir",
+            "/main/.git/worktrees/p/gitdir",
+            "/p/.git",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_part_of_a_repository_may_commit_and_not_change_what_runs() {
+    let machine = Machine::new([("p/part/a", "a")]);
+    git(&machine.files.path("p"), &["init", "-q"]);
+    let machine = machine.started_in("p/part");
+    let mut session = Session::new(machine, Setup::default()).await;
+    let confinement = session.run("git commit -m x").await;
+    assert_eq!(session.names(&confinement.writable), ["/p/.git", "/p/part"]);
+    assert_eq!(
+        session.names(&confinement.protected),
+        ["/p/.git/config", "/p/.git/hooks"]
+    );
+}
+
+#[tokio::test]
+async fn a_session_in_a_folder_of_control_files_changes_what_was_agreed_to_and_nothing_else() {
+    let machine = Machine::new([("p/.vscode/tasks.json", "{}"), ("p/.vscode/a/b", "")]);
+    let machine = machine.started_in("p/.vscode");
+    let mut session = Session::new(machine, Setup::default()).await;
+    let confinement = session.run("make").await;
+    assert_eq!(session.names(&confinement.writable), [""; 0]);
+    let confinement = session.run("echo x > new.json").await;
+    assert_eq!(session.names(&confinement.writable), ["/p/.vscode"]);
+    let kept = session.names(&confinement.protected);
+    assert_eq!(kept, ["/p/.vscode/a", "/p/.vscode/tasks.json"]);
+}
+
+#[tokio::test]
+async fn what_is_denied_is_hidden_wherever_a_link_leads() {
+    let settings = json!({"permissions": {"deny": ["Read(*.key)", "Edit(*.lock)"]}}).to_string();
+    let machine = Machine::new([
+        (USER, settings.as_str()),
+        ("elsewhere/real.txt", ""),
+        ("p/deep/b.key", ""),
+        ("p/x.lock", ""),
+    ]);
+    let link = machine.files.path("p/a.key");
+    std::os::unix::fs::symlink(machine.files.path("elsewhere/real.txt"), link).unwrap();
+    let mut session = Session::new(machine, Setup::default()).await;
+    let confinement = session.run("make").await;
+    let hidden = session.names(&confinement.hidden);
+    assert_eq!(hidden, ["/elsewhere/real.txt", "/p/deep/b.key"]);
+    assert_eq!(session.names(&confinement.protected), ["/p/x.lock"]);
+}
+
+#[tokio::test]
+async fn a_link_that_a_command_may_have_made_opens_nothing() {
+    let settings = |root: &str| {
+        json!({
+            "sandbox": {"filesystem": {
+                "allowWrite": [format!("{root}/p/out"), "~/cache", format!("{root}/p/a/deep")],
+                "denyRead": ["~/keys", format!("{root}/p/secrets")],
+                "allowRead": [format!("{root}/p/shown"), "~/keys/public"],
+            }},
+            "permissions": {"allow": [format!("Edit(/{root}/p/edited/**)")]},
+        })
+        .to_string()
+    };
+    let machine = Machine::new([
+        ("home/keys/private/k", ""),
+        ("home/keys/public/k", ""),
+        ("home/disk/cache/x", ""),
+        ("p/secrets/k", ""),
+        ("victim/deep/x", ""),
+    ]);
+    let root = machine.files.root().display().to_string();
+    machine.files.write(USER, settings(&root));
+    let link = |from: &str, to: &str| {
+        std::os::unix::fs::symlink(machine.files.path(to), machine.files.path(from)).unwrap();
+    };
+    // The user's own, outside of what commands change.
+    link("home/cache", "home/disk/cache");
+    // Made in the workspace.
+    link("p/out", "victim");
+    link("p/a", "victim");
+    link("p/edited", "victim");
+    link("p/shown", "home/keys/private");
+    let mut session = Session::of_settings(machine, true).await;
+    let confinement = session.run("make").await;
+    assert_eq!(
+        session.names(&confinement.writable),
+        ["/home/disk/cache", "/p"]
+    );
+    let hidden = ["/home/keys/private", "/p/secrets"];
+    assert_eq!(session.names(&confinement.hidden), hidden);
+    let shown = session.machine.files.path("p/shown");
+    fs::remove_file(&shown).unwrap();
+    std::os::unix::fs::symlink(session.machine.files.path("p/secrets"), shown).unwrap();
+    let confinement = session.run("ls").await;
+    assert_eq!(session.names(&confinement.hidden), hidden);
+}
+
+#[tokio::test]
+async fn hosts_come_from_settings_and_rules() {
+    let settings = json!({
+        "sandbox": {
+            "enabled": true,
+            "network": {
+                "allowedDomains": ["*.example.com", "one.org:22"],
+                "deniedDomains": ["bad.example.com"],
+            },
+        },
+        "permissions": {
+            "allow": ["WebFetch(domain:docs.rs)", "WebFetch(domain:both.org)"],
+            "deny": ["WebFetch(domain:evil.example.com)"],
+            "ask": ["WebFetch(domain:both.org)"],
+        },
+    });
+    let machine = Machine::new([(USER, settings.to_string().as_str())]);
+    let mut session = Session::of_settings(machine, true).await;
+    let confinement = session.run("make").await;
+    for (host, expected) in [
+        ("a.example.com", Passage::Allowed),
+        ("docs.rs", Passage::Allowed),
+        ("bad.example.com", Passage::Denied),
+        ("evil.example.com", Passage::Denied),
+        ("both.org", Passage::Ask),
+        ("one.org", Passage::Ask),
+        ("other.org", Passage::Ask),
+    ] {
+        assert_eq!(passage(&confinement, host), expected, "{host}");
+    }
+}
+
+#[tokio::test]
+async fn the_administrator_may_be_the_only_one_to_name_hosts() {
+    let managed = json!({"sandbox": {"network": {
+        "allowManagedDomainsOnly": true, "allowedDomains": ["good.org"],
+    }}});
+    let user = json!({
+        "sandbox": {"enabled": true, "network": {"allowedDomains": ["mine.org"]}},
+        "permissions": {"allow": ["WebFetch(domain:docs.rs)"]},
+    });
+    let (managed, user) = (managed.to_string(), user.to_string());
+    let machine = Machine::new([
+        (crate::machine::MANAGED, managed.as_str()),
+        (USER, user.as_str()),
+    ]);
+    let mut session = Session::of_settings(machine, true).await;
+    let confinement = session.run("make").await;
+    for (host, expected) in [
+        ("good.org", Passage::Allowed),
+        ("mine.org", Passage::Denied),
+        ("docs.rs", Passage::Denied),
+        ("other.org", Passage::Denied),
+    ] {
+        assert_eq!(passage(&confinement, host), expected, "{host}");
+    }
+}
+
+#[tokio::test]
+async fn with_files_open_only_the_network_is_confined() {
+    let settings = r#"{"sandbox": {"enabled": true, "filesystem": {"disabled": true}}}"#;
+    let machine = Machine::new([(USER, settings), ("p/.npmrc", "")]);
+    let mut session = Session::of_settings(machine, true).await;
+    let confinement = session.run("make").await;
+    assert_eq!(*confinement.writable, [std::path::PathBuf::from("/")]);
+    assert!(confinement.protected.is_empty() && confinement.hidden.is_empty());
+    assert_eq!(network(&confinement), "by rule");
+    assert_eq!(session.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn an_untrusted_project_may_switch_the_sandbox_on_but_not_let_commands_through() {
+    let settings = r#"{"sandbox": {"enabled": true}}"#;
+    let machine = || Machine::new([(PROJECT, settings)]);
+    let mut session = Session::of_settings(machine(), true).await;
+    let confinement = session.run("make").await;
+    assert_eq!(network(&confinement), "by rule");
+    assert_eq!(session.asked().len(), 1);
+    let trusted = machine();
+    trusted.trust();
+    let mut session = Session::of_settings(trusted, true).await;
+    session.run("make").await;
+    assert_eq!(session.asked(), [""; 0]);
+}

@@ -1,0 +1,237 @@
+//! A name in a directory and what is there, of any kind: put there, given its mode and times,
+//! taken away. Everything that is put there takes its place with one rename.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use rustix::fs::{
+    AtFlags, Gid, Mode, OFlags, RenameFlags, Timespec, Timestamps, UTIME_OMIT, Uid, chownat,
+    fchmod, futimens, linkat, mkdirat, openat, renameat, renameat_with, statat, symlinkat,
+    unlinkat, utimensat,
+};
+use rustix::io::Errno;
+
+use super::attributes::Attributes;
+use super::directory::{DIRECTORY, Directory, Temporary};
+use crate::stamp::{ContentHash, Stamp};
+
+/// May something be there that is to be replaced?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Free,
+    Taken,
+}
+
+/// What a file is given: when it was last changed, in nanoseconds; `None` leaves that to the clock.
+pub(crate) type Times = Option<i64>;
+
+/// A file that is made again.
+pub(crate) struct NewFile<'a> {
+    pub(crate) from: &'a File,
+    pub(crate) hash: &'a str,
+    pub(crate) attributes: &'a Attributes,
+    pub(crate) mtime: Times,
+    /// Survives a power failure.
+    pub(crate) sync: bool,
+}
+
+impl Directory {
+    /// What is there now, no link followed.
+    pub(crate) fn stamp(&self) -> io::Result<Option<Stamp>> {
+        match statat(&self.handle, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) => Ok(Some(Stamp::of_stat(&found))),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Puts a file there; `false` if its content has not the hash it must have.
+    pub(crate) fn put_file(
+        &self,
+        temporary: &OsStr,
+        new: &NewFile<'_>,
+        place: Place,
+    ) -> io::Result<bool> {
+        let mut temporary = Temporary::create(self, temporary, 0o600)?;
+        if copy(new.from, &mut temporary.file)? != new.hash {
+            return Ok(false);
+        }
+        new.attributes.give(&temporary.file)?;
+        if new.mtime.is_some() {
+            futimens(&temporary.file, &times(new.mtime))?;
+        }
+        if new.sync {
+            temporary.file.sync_all()?;
+        }
+        match place {
+            Place::Free => temporary.rename_to_new()?,
+            Place::Taken => temporary.rename_over()?,
+        }
+        Ok(true)
+    }
+
+    /// Puts a symbolic link there.
+    pub(crate) fn put_link(
+        &self,
+        temporary: &OsStr,
+        target: &Path,
+        mtime: Times,
+        place: Place,
+    ) -> io::Result<()> {
+        symlinkat(target, &self.handle, temporary)?;
+        if mtime.is_some() {
+            // Not every file system keeps times of links.
+            let flags = AtFlags::SYMLINK_NOFOLLOW;
+            let _ = utimensat(&self.handle, temporary, &times(mtime), flags);
+        }
+        self.settle(temporary, place)
+    }
+
+    /// Makes this one more name of a file.
+    pub(crate) fn put_name_of(
+        &self,
+        temporary: &OsStr,
+        twin: &Self,
+        place: Place,
+    ) -> io::Result<()> {
+        let none = AtFlags::empty();
+        linkat(&twin.handle, &twin.name, &self.handle, temporary, none)?;
+        self.settle(temporary, place)
+    }
+
+    fn settle(&self, temporary: &OsStr, place: Place) -> io::Result<()> {
+        let (handle, target) = (&self.handle, self.name.as_os_str());
+        let settled = match place {
+            Place::Taken => renameat(handle, temporary, handle, target),
+            Place::Free => {
+                match renameat_with(handle, temporary, handle, target, RenameFlags::NOREPLACE) {
+                    Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+                        linkat(handle, temporary, handle, target, AtFlags::empty())
+                    }
+                    result => result,
+                }
+            }
+        };
+        // A rename that found two names of one file leaves both.
+        let _ = unlinkat(handle, temporary, AtFlags::empty());
+        Ok(settled?)
+    }
+
+    /// An empty directory, which only its owner can use until it is given its mode.
+    pub(crate) fn put_directory(&self) -> io::Result<()> {
+        Ok(mkdirat(&self.handle, &self.name, Mode::RWXU)?)
+    }
+
+    /// Gives what is there a mode; links have none. Follows no link.
+    pub(crate) fn give_mode(&self, mode: u32) -> io::Result<()> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(mode & 0o7777);
+        match openat(&self.handle, &self.name, flags, Mode::empty()) {
+            Ok(opened) => Ok(fchmod(opened, mode)?),
+            // A file that cannot be read by its mode; a link in its place is no file of ours.
+            Err(Errno::ACCESS) if !self.is_link()? => Ok(rustix::fs::chmodat(
+                &self.handle,
+                &self.name,
+                mode,
+                AtFlags::empty(),
+            )?),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn is_link(&self) -> io::Result<bool> {
+        let stamp = self.stamp()?;
+        Ok(stamp.is_some_and(|stamp| stamp.mode & 0o170_000 == 0o120_000))
+    }
+
+    /// Gives it an owner, where that is permitted.
+    pub(crate) fn give_owner(&self, uid: u32, gid: u32) -> io::Result<()> {
+        let (uid, gid) = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
+        match chownat(
+            &self.handle,
+            &self.name,
+            uid,
+            gid,
+            AtFlags::SYMLINK_NOFOLLOW,
+        ) {
+            Ok(()) | Err(Errno::PERM | Errno::INVAL | Errno::NOTSUP) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(crate) fn give_times(&self, mtime: i64) -> io::Result<()> {
+        let times = times(Some(mtime));
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        Ok(utimensat(&self.handle, &self.name, &times, flags)?)
+    }
+
+    /// Removes a name that is no directory.
+    pub(crate) fn remove_entry(&self) -> io::Result<()> {
+        Ok(self.unlink_target()?)
+    }
+
+    /// Removes a directory; `false` if something is in it.
+    pub(crate) fn remove_empty(&self) -> io::Result<bool> {
+        match unlinkat(&self.handle, &self.name, AtFlags::REMOVEDIR) {
+            Ok(()) => Ok(true),
+            Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Removes a directory with everything in it, at once by its name.
+    pub(crate) fn remove_all(&self, temporary: &OsStr) -> io::Result<()> {
+        renameat(&self.handle, &self.name, &self.handle, temporary)?;
+        self.remove_set_aside(temporary)
+    }
+
+    /// What [`Self::remove_all`] has not come to.
+    pub(crate) fn remove_set_aside(&self, temporary: &OsStr) -> io::Result<()> {
+        match openat(&self.handle, temporary, DIRECTORY, Mode::empty()) {
+            Ok(_) => {}
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+        let above = self.real.parent().unwrap_or(Path::new("/"));
+        std::fs::remove_dir_all(above.join(temporary))
+    }
+
+    pub(crate) fn sync_names(&self) {
+        self.sync();
+    }
+}
+
+fn copy(mut from: &File, to: &mut File) -> io::Result<String> {
+    let mut buffer = vec![0; 256 << 10];
+    let mut hasher = blake3::Hasher::new();
+    loop {
+        let count = match from.read(&mut buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            count => count?,
+        };
+        if count == 0 {
+            return Ok(ContentHash::finish(&hasher).to_string());
+        }
+        hasher.update(&buffer[..count]);
+        to.write_all(&buffer[..count])?;
+    }
+}
+
+fn times(mtime: Times) -> Timestamps {
+    let omit = Timespec {
+        tv_sec: 0,
+        tv_nsec: UTIME_OMIT,
+    };
+    Timestamps {
+        last_access: omit,
+        last_modification: match mtime {
+            None => omit,
+            Some(mtime) => Timespec {
+                tv_sec: mtime.div_euclid(1_000_000_000),
+                tv_nsec: mtime.rem_euclid(1_000_000_000),
+            },
+        },
+    }
+}

@@ -1,0 +1,399 @@
+//! Two looks at the same directories, and what became of each path in between.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::shelf::{Filled, Kept};
+use super::walk::{Entry, Kind, Listing, Tree, grouped};
+use super::{Changed, SweepLimits, is_directory_both};
+use crate::stamp::now_ns;
+use crate::undo::{Content, Left, State, Swept, digest, read_content, regular, unread};
+
+/// A new directory with more in it than this is recorded as one.
+const GROWN: usize = 500;
+/// So many paths that cannot be restored are named.
+const NAMED: usize = 200;
+/// A wait for the clock is no longer than this; on slower clocks contents are compared.
+const LONGEST_WAIT: Duration = Duration::from_millis(25);
+
+pub(crate) struct Comparison<'a> {
+    pub(crate) before: &'a Tree,
+    pub(crate) after: &'a Tree,
+    pub(crate) filled: &'a Filled,
+    /// When the command began, in nanoseconds after the epoch.
+    pub(crate) begun: i128,
+    /// What other units of the journal made of paths meanwhile.
+    pub(crate) claimed: &'a HashMap<PathBuf, State>,
+    pub(crate) limits: SweepLimits,
+    pub(crate) is_control: &'a dyn Fn(&Path) -> bool,
+}
+
+/// How long to wait until a change must show in every stamp.
+pub(crate) fn until_certain(tree: &Tree) -> Duration {
+    let now = now_ns();
+    let listed = tree.listings.values().flat_map(|listing| &listing.entries);
+    let points = tree.points.values().flatten();
+    let waits = listed
+        .chain(points)
+        .map(|entry| entry.stamp.until_certain(now));
+    waits
+        .filter(|wait| *wait <= LONGEST_WAIT)
+        .max()
+        .unwrap_or_default()
+}
+
+type Pair<'t> = (Option<&'t Entry>, Option<&'t Entry>);
+
+impl<'a> Comparison<'a> {
+    /// Fills in what changed, and gives what is recorded of it.
+    pub(crate) fn make(&self, changed: &mut Changed) -> Result<(Vec<Swept>, Vec<Left>), String> {
+        let mut pairs = self.pairs();
+        let grown = self.take_grown(&mut pairs);
+        if pairs.len() > self.limits.changed {
+            return Err(format!(
+                "the command changed over {} files and directories",
+                grouped(self.limits.changed)
+            ));
+        }
+        let mut left: BTreeMap<PathBuf, String> = BTreeMap::new();
+        let mut swept = Vec::new();
+        let twins = self.twins(&pairs);
+        for (path, (before, after)) in &pairs {
+            let is_new = before.is_none();
+            match self.judge(path, *before, *after, &twins) {
+                Ok(None) => continue,
+                Ok(Some(one)) => {
+                    if !is_directory_both(&one) {
+                        self.count(changed, path, is_new, after.is_none());
+                    }
+                    swept.push(one);
+                }
+                Err(why) => {
+                    self.count(changed, path, is_new, after.is_none());
+                    left.insert(path.clone(), why);
+                }
+            }
+        }
+        for one in grown {
+            changed.created.push(one.path.clone());
+            swept.push(one);
+        }
+        self.spare_objects(&mut swept, &mut left);
+        let more = left.len().saturating_sub(NAMED);
+        let mut named: Vec<Left> = left
+            .into_iter()
+            .take(NAMED)
+            .map(|(path, why)| Left { path, why })
+            .collect();
+        if let (Some(last), true) = (named.last_mut(), more > 0) {
+            last.why += &format!("; and {} more", grouped(more));
+        }
+        Ok((swept, named))
+    }
+
+    fn count(&self, changed: &mut Changed, path: &Path, is_new: bool, is_gone: bool) {
+        if is_gone {
+            changed.removed.push(path.to_path_buf());
+            return;
+        }
+        if (self.is_control)(path) {
+            changed.control.push(path.to_path_buf());
+        }
+        match is_new {
+            true => changed.created.push(path.to_path_buf()),
+            false => changed.modified.push(path.to_path_buf()),
+        }
+    }
+
+    /// All paths that differ, or may differ without showing it.
+    fn pairs(&self) -> BTreeMap<PathBuf, Pair<'a>> {
+        let mut pairs = BTreeMap::new();
+        let (before, after) = (self.before, self.after);
+        let directories: BTreeSet<&PathBuf> = before
+            .listings
+            .keys()
+            .chain(after.listings.keys())
+            .collect();
+        for directory in directories {
+            if self.is_unseen(directory) {
+                continue;
+            }
+            let lists = [
+                before.listings.get(directory),
+                after.listings.get(directory),
+            ];
+            for (old, new) in merged(lists) {
+                if self.differ(old, new)
+                    && let Some(entry) = old.or(new)
+                {
+                    pairs.insert(directory.join(&entry.name), (old, new));
+                }
+            }
+        }
+        for (path, old) in &before.points {
+            let new = after.points.get(path).and_then(Option::as_ref);
+            if self.differ(old.as_ref(), new) && !self.is_unseen(path) {
+                pairs.insert(path.clone(), (old.as_ref(), new));
+            }
+        }
+        pairs
+    }
+
+    /// What is in an unseen directory is not known; that it came or went is.
+    fn is_unseen(&self, directory: &Path) -> bool {
+        let unseen = |tree: &Tree| tree.why_unseen(directory).is_some();
+        unseen(self.before) || unseen(self.after)
+    }
+
+    fn differ(&self, old: Option<&Entry>, new: Option<&Entry>) -> bool {
+        let (Some(old), Some(new)) = (old, new) else {
+            return old.is_some() != new.is_some();
+        };
+        !old.stamp.is_same(&new.stamp)
+            || old.target != new.target
+            // Written again within a tick of the clock, it would look the same.
+            || (old.kind() == Kind::File
+                && !old.stamp.until_certain(self.begun).is_zero()
+                && self.kept(old).is_some())
+    }
+
+    fn kept(&self, entry: &Entry) -> Option<&Kept> {
+        let object = (entry.stamp.device, entry.stamp.inode);
+        let kept = self.filled.contents.get(&object)?;
+        kept.stamp.is_same(&entry.stamp).then_some(kept)
+    }
+
+    fn why_unkept(&self, entry: &Entry) -> String {
+        let object = (entry.stamp.device, entry.stamp.inode);
+        match self.filled.unkept.get(&object) {
+            Some(why) => why.clone(),
+            None => "it was changed by someone else just before the command".to_owned(),
+        }
+    }
+
+    /// `None`: nothing that matters is different. `Err`: it cannot be restored.
+    fn judge(
+        &self,
+        path: &Path,
+        before: Option<&Entry>,
+        after: Option<&Entry>,
+        twins: &HashMap<(u64, u64), PathBuf>,
+    ) -> Result<Option<Swept>, String> {
+        let after_state = match after {
+            None => State::Absent,
+            Some(entry) => self.state_after(path, entry),
+        };
+        if let Some(claim) = self.claimed.get(path) {
+            return match is_claimed(claim, &after_state) {
+                true => Ok(None),
+                false => Err("several calls changed it at the same time".to_owned()),
+            };
+        }
+        for (entry, tree) in [(before, self.before), (after, self.after)] {
+            if entry.is_some_and(|entry| entry.kind() == Kind::Directory)
+                && let Some(why) = tree.why_unseen(path)
+                && (before.is_none() || after.is_none())
+            {
+                return Err(format!("it was not looked at: {why}"));
+            }
+        }
+        let before_state = match before {
+            None => State::Absent,
+            Some(entry) => match (entry.kind(), self.kept(entry)) {
+                (Kind::File, Some(kept)) => {
+                    let content = Content {
+                        hash: kept.hash.clone(),
+                        extended: kept.extended.clone(),
+                    };
+                    let object = (entry.stamp.device, entry.stamp.inode);
+                    let twin = twins.get(&object).filter(|twin| *twin != path);
+                    regular(&entry.stamp, &content, twin.cloned())
+                }
+                (Kind::File, None) => match after {
+                    // The content is as it was; a mode can be restored without it.
+                    Some(after) if entry.stamp.looks_like(&after.stamp) => {
+                        if entry.stamp.mode == after.stamp.mode {
+                            return Ok(None);
+                        }
+                        let pair = (unread(entry), unread(after));
+                        return Ok(Some(swept(path, pair.0, pair.1)));
+                    }
+                    _ => return Err(self.why_unkept(entry)),
+                },
+                (Kind::Special(_), _)
+                    if after.is_some_and(|after| {
+                        after.stamp.same_object(&entry.stamp)
+                            && after.stamp.mode == entry.stamp.mode
+                    }) =>
+                {
+                    return Ok(None);
+                }
+                (Kind::Special(kind), _) => {
+                    return Err(format!("it was {kind}, which cannot be made again"));
+                }
+                (Kind::Directory | Kind::Link, _) => unread(entry),
+            },
+        };
+        // A new inode or another time of its status is nothing that anyone sees.
+        Ok((timed(&before_state) != timed(&after_state))
+            .then(|| swept(path, before_state, after_state)))
+    }
+
+    fn state_after(&self, path: &Path, entry: &Entry) -> State {
+        if entry.kind() == Kind::File
+            && entry.stamp.size <= self.limits.read
+            && let Ok(content) = read_content(path, &entry.stamp)
+        {
+            return regular(&entry.stamp, &content, None);
+        }
+        unread(entry)
+    }
+
+    /// New directories with very much in them, instead of all that is in them.
+    fn take_grown(&self, pairs: &mut BTreeMap<PathBuf, Pair<'a>>) -> Vec<Swept> {
+        let mut grown: Vec<Swept> = Vec::new();
+        let is_new = |pair: &Pair<'_>| match pair {
+            (None, Some(entry)) => entry.kind() == Kind::Directory,
+            _ => false,
+        };
+        let mut top: Option<PathBuf> = None;
+        let mut made: Vec<(PathBuf, usize)> = Vec::new();
+        for (path, pair) in pairs.iter() {
+            match &top {
+                Some(above) if path.starts_with(above) => {
+                    if let Some((_, count)) = made.last_mut() {
+                        *count += 1;
+                    }
+                }
+                _ if is_new(pair) => {
+                    top = Some(path.clone());
+                    made.push((path.clone(), 0));
+                }
+                _ => top = None,
+            }
+        }
+        for (directory, count) in made.into_iter().filter(|(_, count)| *count > GROWN) {
+            let below = |path: &Path| path.starts_with(&directory) && path != directory;
+            let mut inside = pairs.keys().filter(|path| below(path));
+            let is_special = inside.any(|path| {
+                (self.is_control)(path)
+                    || self.claimed.contains_key(path)
+                    || self.after.unseen.contains_key(path)
+            });
+            if is_special {
+                continue;
+            }
+            pairs.retain(|path, _| !path.starts_with(&directory));
+            let after = State::Grown {
+                entries: count as u64,
+                digest: digest(self.after, &directory),
+            };
+            grown.push(swept(&directory, State::Absent, after));
+        }
+        grown
+    }
+
+    /// For files with several names one of them in the working directories: the first that is left
+    /// as it was, or else the first.
+    fn twins(&self, pairs: &BTreeMap<PathBuf, Pair<'_>>) -> HashMap<(u64, u64), PathBuf> {
+        let is_linked = |entry: &Entry| entry.kind() == Kind::File && entry.stamp.links > 1;
+        let mut changed = pairs.values().filter_map(|(before, _)| *before);
+        if !changed.any(is_linked) {
+            return HashMap::new();
+        }
+        let mut best: HashMap<(u64, u64), (bool, PathBuf)> = HashMap::new();
+        for (directory, listing) in &self.before.listings {
+            let now = self.after.listings.get(directory);
+            for entry in listing.entries.iter().filter(|entry| is_linked(entry)) {
+                let now = now.and_then(|now| now.find(&entry.name));
+                let is_changed = now.is_none_or(|now| !now.stamp.looks_like(&entry.stamp));
+                let name = (is_changed, directory.join(&entry.name));
+                let object = (entry.stamp.device, entry.stamp.inode);
+                let best = best.entry(object).or_insert_with(|| name.clone());
+                if name < *best {
+                    *best = name;
+                }
+            }
+        }
+        best.into_iter()
+            .map(|(object, (_, path))| (object, path))
+            .collect()
+    }
+
+    /// Git may have packed its objects anew: if an old one is gone for good, the new ones are what is
+    /// left of the repository.
+    fn spare_objects(&self, swept: &mut Vec<Swept>, left: &mut BTreeMap<PathBuf, String>) {
+        let stores: BTreeSet<PathBuf> = left
+            .keys()
+            .filter_map(|path| self.object_store(path))
+            .collect();
+        for store in stores {
+            let is_new = |one: &Swept| one.before == State::Absent && one.path.starts_with(&store);
+            let why = "git's objects were packed anew; the new ones stay".to_owned();
+            left.retain(|path, _| !path.starts_with(&store));
+            swept.retain(|one| !is_new(one));
+            left.insert(store, why);
+        }
+    }
+
+    fn object_store(&self, path: &Path) -> Option<PathBuf> {
+        let mut above = path.ancestors().filter(|above| above.ends_with("objects"));
+        above
+            .find(|above| {
+                let repository = above.parent().and_then(|one| self.before.listings.get(one));
+                repository.is_some_and(|one| super::rank::Rank::is_repository(&one.entries))
+            })
+            .map(Path::to_path_buf)
+    }
+}
+
+fn swept(path: &Path, before: State, after: State) -> Swept {
+    Swept {
+        path: path.to_path_buf(),
+        before,
+        after,
+    }
+}
+
+/// Without the name of a twin, which only one side has.
+fn timed(state: &State) -> State {
+    let mut state = state.clone();
+    if let State::Regular { twin, .. } = &mut state {
+        *twin = None;
+    }
+    state
+}
+
+/// Another unit made it so; modes and times it does not always know.
+fn is_claimed(claim: &State, now: &State) -> bool {
+    match (claim, now) {
+        (State::Regular { hash: one, .. }, State::Regular { hash: other, .. }) => one == other,
+        (State::Directory { .. }, State::Directory { .. }) => true,
+        _ => timed(claim) == timed(now),
+    }
+}
+
+/// Two sorted lists side by side.
+fn merged<'t>(lists: [Option<&'t Listing>; 2]) -> Vec<Pair<'t>> {
+    let [old, new] = lists.map(|list| list.map_or(&[][..], |list| &list.entries));
+    let mut pairs = Vec::new();
+    let (mut at, mut to) = (0, 0);
+    while at < old.len() || to < new.len() {
+        let order = match (old.get(at), new.get(to)) {
+            (Some(a), Some(b)) => a.name.as_bytes().cmp(b.name.as_bytes()),
+            (Some(_), None) => std::cmp::Ordering::Less,
+            _ => std::cmp::Ordering::Greater,
+        };
+        let pair = match order {
+            std::cmp::Ordering::Less => (old.get(at), None),
+            std::cmp::Ordering::Greater => (None, new.get(to)),
+            std::cmp::Ordering::Equal => (old.get(at), new.get(to)),
+        };
+        at += usize::from(pair.0.is_some());
+        to += usize::from(pair.1.is_some());
+        pairs.push(pair);
+    }
+    pairs
+}

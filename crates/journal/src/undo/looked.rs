@@ -1,0 +1,227 @@
+//! What is at a path now, against what a record says.
+
+use std::cell::OnceCell;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::OFlags;
+
+use super::record::{Seal, State, extended, nanoseconds};
+use crate::commit::Attributes;
+use crate::open::open_real;
+use crate::stamp::{ContentHash, Stamp};
+use crate::sweep::{Area, Entry, Kind, Tree};
+
+/// A path, looked at now. Contents are read when first asked for.
+#[derive(Debug)]
+pub(super) struct Looked {
+    path: PathBuf,
+    pub(super) entry: Option<Entry>,
+    content: OnceCell<Option<Content>>,
+}
+
+/// A file's content, by its hash, and what else it has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Content {
+    pub(crate) hash: String,
+    pub(crate) extended: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Looked {
+    pub(super) fn at(path: &Path) -> io::Result<Self> {
+        Ok(Self {
+            path: path.to_path_buf(),
+            entry: Entry::at(path)?,
+            content: OnceCell::new(),
+        })
+    }
+
+    pub(super) fn kind(&self) -> Option<Kind> {
+        self.entry.as_ref().map(Entry::kind)
+    }
+
+    /// `None`: it is no file, or changes while it is read, or cannot be read.
+    pub(super) fn content(&self) -> Option<&Content> {
+        let entry = self.entry.as_ref()?;
+        let read = || read_content(&self.path, &entry.stamp).ok();
+        self.content.get_or_init(read).as_ref()
+    }
+
+    /// Is that what the record means? Modes and times are judged elsewhere.
+    pub(super) fn is(&self, state: &State) -> bool {
+        let Some(entry) = &self.entry else {
+            return *state == State::Absent;
+        };
+        match state {
+            State::Absent => false,
+            State::Regular { hash, size, .. } => {
+                entry.kind() == Kind::File
+                    && entry.stamp.size == *size
+                    && self.content().is_some_and(|content| content.hash == *hash)
+            }
+            State::Link { target, .. } => entry.target.as_ref() == Some(target),
+            State::Directory { .. } => entry.kind() == Kind::Directory,
+            State::Opaque { seal, .. } => Seal::of(&entry.stamp) == *seal,
+            State::Grown { digest, entries } => {
+                entry.kind() == Kind::Directory
+                    && digest_below(&self.path, *entries).is_some_and(|found| found == *digest)
+            }
+        }
+    }
+
+    /// The same without reading contents: size and time must do.
+    pub(super) fn seems(&self, state: &State) -> bool {
+        match (state, &self.entry) {
+            (State::Regular { size, mtime, .. }, Some(entry)) => {
+                entry.kind() == Kind::File
+                    && entry.stamp.size == *size
+                    && (nanoseconds(entry.stamp.mtime_ns) == *mtime || self.is(state))
+            }
+            (State::Grown { .. }, Some(entry)) => entry.kind() == Kind::Directory,
+            _ => self.is(state),
+        }
+    }
+
+    /// It, as a record says it; as much is read as for what the record said it is.
+    pub(super) fn state(&self, is: &State) -> State {
+        match (is, &self.entry) {
+            (_, None) => State::Absent,
+            (State::Grown { .. }, _) => is.clone(),
+            (State::Regular { twin, .. }, Some(entry)) => match self.content() {
+                Some(content) => {
+                    let is_twin = |path: &&PathBuf| {
+                        let found = Entry::at(path).ok().flatten();
+                        found.is_some_and(|found| found.stamp.same_object(&entry.stamp))
+                    };
+                    let twin = twin.as_ref().filter(is_twin).cloned();
+                    regular(&entry.stamp, content, twin)
+                }
+                None => unread(entry),
+            },
+            (_, Some(entry)) => unread(entry),
+        }
+    }
+}
+
+/// A file as a record says it.
+pub(crate) fn regular(stamp: &Stamp, content: &Content, twin: Option<PathBuf>) -> State {
+    State::Regular {
+        hash: content.hash.clone(),
+        size: stamp.size,
+        mode: stamp.mode & 0o7777,
+        uid: stamp.uid,
+        gid: stamp.gid,
+        mtime: nanoseconds(stamp.mtime_ns),
+        extended: extended(&content.extended),
+        twin,
+    }
+}
+
+/// Anything else, or a file that is not read.
+pub(crate) fn unread(entry: &Entry) -> State {
+    let stamp = &entry.stamp;
+    match (entry.kind(), &entry.target) {
+        (Kind::Link, Some(target)) => State::Link {
+            target: target.clone(),
+            mtime: nanoseconds(stamp.mtime_ns),
+        },
+        (Kind::Directory, _) => State::Directory {
+            mode: stamp.mode & 0o7777,
+            uid: stamp.uid,
+            gid: stamp.gid,
+            mtime: nanoseconds(stamp.mtime_ns),
+        },
+        (kind, _) => State::Opaque {
+            kind: match kind {
+                Kind::Special(kind) => kind.to_owned(),
+                _ => "a file".to_owned(),
+            },
+            seal: Seal::of(stamp),
+        },
+    }
+}
+
+/// Reads a file that must be the one seen.
+pub(crate) fn read_content(path: &Path, seen: &Stamp) -> io::Result<Content> {
+    let changed = || io::Error::other("it was changed meanwhile");
+    if Kind::of(seen) != Kind::File {
+        return Err(changed());
+    }
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let mut file = File::from(open_real(path, flags)?);
+    let opened = Stamp::of(&file.metadata()?);
+    if !opened.is_same(seen) {
+        return Err(changed());
+    }
+    let mut buffer = vec![0; 256 << 10];
+    let mut hasher = blake3::Hasher::new();
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => {
+                hasher.update(&buffer[..count]);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if !Stamp::of(&file.metadata()?).is_same(seen) {
+        return Err(changed());
+    }
+    Ok(Content {
+        hash: ContentHash::finish(&hasher).to_string(),
+        extended: Attributes::of(&file, &opened)?.extended,
+    })
+}
+
+/// The hash of the file at a path, if one is there.
+pub(super) fn hash_of(path: &Path) -> io::Result<Option<String>> {
+    let looked = Looked::at(path)?;
+    Ok(looked.content().map(|content| content.hash.clone()))
+}
+
+/// One hash over everything below a directory; `None` if it holds far more than it did.
+fn digest_below(path: &Path, entries: u64) -> Option<String> {
+    let area = Area {
+        roots: vec![path.to_path_buf()],
+        entries: usize::try_from(entries).ok()?.checked_mul(2)?,
+        deadline: std::time::Instant::now().checked_add(Duration::from_secs(60)),
+        ..Area::default()
+    };
+    let tree = area.look().ok()?;
+    Some(digest(&tree, path))
+}
+
+/// Names, kinds, sizes and times; not what a restored file cannot have again.
+pub(crate) fn digest(tree: &Tree, directory: &Path) -> String {
+    fn add(tree: &Tree, directory: &Path, hasher: &mut blake3::Hasher) {
+        use std::os::unix::ffi::OsStrExt;
+        let Some(listing) = tree.listings.get(directory) else {
+            hasher.update(b"?");
+            return;
+        };
+        for entry in &listing.entries {
+            let stamp = &entry.stamp;
+            let is_directory = entry.kind() == Kind::Directory;
+            hasher.update(&(entry.name.len() as u64).to_le_bytes());
+            hasher.update(entry.name.as_bytes());
+            hasher.update(&stamp.mode.to_le_bytes());
+            if let Some(target) = &entry.target {
+                hasher.update(target.as_os_str().as_bytes());
+            }
+            if is_directory {
+                hasher.update(b"(");
+                add(tree, &directory.join(&entry.name), hasher);
+                hasher.update(b")");
+            } else {
+                hasher.update(&stamp.size.to_le_bytes());
+                hasher.update(&stamp.mtime_ns.to_le_bytes());
+            }
+        }
+    }
+    let mut hasher = blake3::Hasher::new();
+    add(tree, directory, &mut hasher);
+    ContentHash::finish(&hasher).to_string()
+}

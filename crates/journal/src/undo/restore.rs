@@ -1,0 +1,308 @@
+//! Paths of any kind brought from what they are to what they are to be.
+//!
+//! Each takes its place with one rename, so that a crash leaves every path in one of its two states;
+//! what is made comes before what is removed, and what cannot be had again goes last. Directories get
+//! their modes and times at the end, when nothing is done in them any more.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::record::State;
+use super::store::Store;
+use super::swept::is_same_content_and_extended;
+use crate::commit::{Directory, NewFile, Place, Times, open_failed};
+use crate::error::JournalError;
+use crate::stamp::Stamp;
+
+/// More than this are made durable all together.
+pub(super) const SYNCED_SINGLY: usize = 64;
+
+/// One path on its way.
+#[derive(Debug)]
+pub(super) struct Task {
+    pub(super) path: PathBuf,
+    /// As it was looked at.
+    pub(super) seen: Option<Stamp>,
+    pub(super) now: State,
+    pub(super) to: State,
+    /// The time it gets; without one, that of its restoration.
+    pub(super) mtime: Times,
+}
+
+pub(super) struct Restoration<'a> {
+    pub(super) store: &'a Store,
+    /// The name of what is not yet in its place.
+    pub(super) temporary: &'a str,
+    /// Directories get back the times they have.
+    pub(super) keep_times: bool,
+}
+
+impl Restoration<'_> {
+    /// Does all tasks, or stops at the first that fails. Gives the directories that were to go and
+    /// are not empty.
+    pub(super) fn run(&self, tasks: &[Task]) -> Result<Vec<PathBuf>, JournalError> {
+        let sync = tasks.len() <= SYNCED_SINGLY;
+        let above = self.times_above(tasks);
+        let by_depth = deepest_last(tasks);
+        for task in &by_depth {
+            self.open_up(task)?;
+        }
+        // What stands where a directory, or instead of a directory something else, is to be.
+        let in_the_way: Vec<&Path> = tasks
+            .iter()
+            .filter(|task| task.now.is_directory() && !can_stay_directory(&task.to))
+            .map(|task| task.path.as_path())
+            .collect();
+        let is_in_the_way = |path: &Path| path.ancestors().any(|above| in_the_way.contains(&above));
+        for task in by_depth.iter().rev().filter(|task| is_there(&task.now)) {
+            if is_in_the_way(&task.path) || (!task.now.is_directory() && task.to.is_directory()) {
+                self.remove(task)?;
+            }
+        }
+        for task in &by_depth {
+            if task.to.is_directory() && !task.now.is_directory() {
+                self.make_directory(task)?;
+            }
+        }
+        let (twins, others): (Vec<&Task>, Vec<&Task>) = by_depth
+            .iter()
+            .copied()
+            .partition(|task| has_twin(&task.to));
+        for task in others.into_iter().chain(twins) {
+            let place = match is_there(&task.now) && !is_in_the_way(&task.path) {
+                true => Place::Taken,
+                false => Place::Free,
+            };
+            self.put(task, place, sync)?;
+        }
+        let mut left = Vec::new();
+        let goes = |task: &&&Task| {
+            is_there(&task.now) && task.to == State::Absent && !is_in_the_way(&task.path)
+        };
+        let lost = |task: &&&Task| matches!(task.now, State::Opaque { .. } | State::Grown { .. });
+        let going = by_depth.iter().rev().filter(goes);
+        let (last, first): (Vec<_>, Vec<_>) = going.partition(lost);
+        let is_plain = |task: &&&Task| !task.now.is_directory() || lost(task);
+        let (files, directories): (Vec<_>, Vec<_>) =
+            first.into_iter().chain(last).partition(is_plain);
+        for task in files.into_iter().chain(directories) {
+            if !self.remove(task)? {
+                left.push(task.path.clone());
+            }
+        }
+        for task in by_depth.iter().rev() {
+            self.finish_directory(task)?;
+        }
+        for (path, mtime) in above {
+            // It is no part of what is restored.
+            let _ = Directory::of(&path).and_then(|directory| directory.give_times(mtime));
+        }
+        if !sync {
+            self.store.sync_all();
+        }
+        Ok(left)
+    }
+
+    /// The times of directories that tasks change without being asked to.
+    fn times_above(&self, tasks: &[Task]) -> BTreeMap<PathBuf, i64> {
+        let mut above = BTreeMap::new();
+        for task in tasks.iter().filter(|_| self.keep_times) {
+            let Some(parent) = task.path.parent() else {
+                continue;
+            };
+            if !above.contains_key(parent)
+                && let Ok(Some(stamp)) = Directory::of(parent).and_then(|one| one.stamp())
+            {
+                above.insert(
+                    parent.to_path_buf(),
+                    super::record::nanoseconds(stamp.mtime_ns),
+                );
+            }
+        }
+        for task in tasks {
+            above.remove(&task.path);
+        }
+        above
+    }
+
+    /// A directory whose mode forbids its owner to change it is opened until the end.
+    fn open_up(&self, task: &Task) -> Result<(), JournalError> {
+        if let (State::Directory { mode, .. }, Some(seen)) = (&task.now, &task.seen)
+            && seen.mode & 0o300 != 0o300
+        {
+            let opened = self.at(task)?.give_mode(mode | 0o700);
+            opened.map_err(|error| failed(task, error))?;
+        }
+        Ok(())
+    }
+
+    fn at(&self, task: &Task) -> Result<Directory, JournalError> {
+        Directory::of(&task.path).map_err(|error| failed(task, error))
+    }
+
+    fn temporary(&self) -> &OsStr {
+        self.temporary.as_ref()
+    }
+
+    /// Is it still what it was when it was looked at?
+    fn require_seen(&self, task: &Task, at: &Directory) -> Result<(), JournalError> {
+        let now = at.stamp().map_err(|error| failed(task, error))?;
+        let same = match (&task.seen, &now) {
+            (None, None) => true,
+            (Some(_), Some(now)) if task.now.is_directory() => now.mode & 0o170_000 == 0o040_000,
+            // Other names of it may have come or gone, by our own doing.
+            (Some(seen), Some(now)) if seen.links > 1 => seen.looks_like(now),
+            (Some(seen), Some(now)) => seen.is_same(now),
+            _ => false,
+        };
+        match same {
+            true => Ok(()),
+            false => Err(JournalError::Drifted {
+                path: task.path.clone(),
+            }),
+        }
+    }
+
+    /// `false`: it is a directory with something in it, which stays.
+    fn remove(&self, task: &Task) -> Result<bool, JournalError> {
+        let at = self.at(task)?;
+        self.require_seen(task, &at)?;
+        let removed = match &task.now {
+            State::Grown { .. } => at.remove_all(self.temporary()).map(|()| true),
+            State::Directory { .. } => at.remove_empty(),
+            _ => at.remove_entry().map(|()| true),
+        };
+        match removed {
+            Ok(false) if task.to != State::Absent => Err(JournalError::Drifted {
+                path: task.path.clone(),
+            }),
+            result => result.map_err(|error| failed(task, error)),
+        }
+    }
+
+    fn make_directory(&self, task: &Task) -> Result<(), JournalError> {
+        let made = self.at(task)?.put_directory();
+        made.map_err(|error| failed(task, error))
+    }
+
+    fn put(&self, task: &Task, place: Place, sync: bool) -> Result<(), JournalError> {
+        if !is_there(&task.to) || task.to.is_directory() {
+            return Ok(());
+        }
+        let at = self.at(task)?;
+        let result = match &task.to {
+            State::Absent | State::Directory { .. } | State::Grown { .. } => return Ok(()),
+            State::Link { target, .. } => {
+                if place == Place::Taken {
+                    self.require_seen(task, &at)?;
+                }
+                at.put_link(self.temporary(), target, task.mtime, place)
+            }
+            State::Opaque { seal, .. } => {
+                self.require_seen(task, &at)?;
+                at.give_mode(seal.mode)
+            }
+            State::Regular { .. } => {
+                if place == Place::Taken {
+                    self.require_seen(task, &at)?;
+                }
+                return self.put_regular(task, &at, place, sync);
+            }
+        };
+        result.map_err(|error| failed(task, error))
+    }
+
+    fn put_regular(
+        &self,
+        task: &Task,
+        at: &Directory,
+        place: Place,
+        sync: bool,
+    ) -> Result<(), JournalError> {
+        let io = |error| failed(task, error);
+        let (Some(hash), Some(attributes)) = (task.to.hash(), task.to.attributes()) else {
+            return Ok(());
+        };
+        if is_same_content_and_extended(&task.now, &task.to) {
+            at.give_owner(attributes.uid, attributes.gid).map_err(io)?;
+            at.give_mode(attributes.mode).map_err(io)?;
+            return match task.mtime {
+                Some(mtime) => at.give_times(mtime).map_err(io),
+                None => Ok(()),
+            };
+        }
+        if let State::Regular {
+            twin: Some(twin), ..
+        } = &task.to
+            && super::looked::hash_of(twin).is_ok_and(|found| found.as_deref() == Some(hash))
+            && let Ok(twin) = Directory::of(twin)
+            && at.put_name_of(self.temporary(), &twin, place).is_ok()
+        {
+            return Ok(());
+        }
+        let damaged = || self.store.damaged(&task.path);
+        let blob = self.store.open_blob(hash)?.ok_or_else(damaged)?;
+        let new = NewFile {
+            from: &blob,
+            hash,
+            attributes: &attributes,
+            mtime: task.mtime,
+            sync,
+        };
+        let put = at.put_file(self.temporary(), &new, place);
+        if !put.map_err(io)? {
+            return Err(damaged());
+        }
+        if sync {
+            at.sync_names();
+        }
+        Ok(())
+    }
+
+    fn finish_directory(&self, task: &Task) -> Result<(), JournalError> {
+        let State::Directory { mode, uid, gid, .. } = &task.to else {
+            return Ok(());
+        };
+        let io = |error| failed(task, error);
+        let at = self.at(task)?;
+        let now = at.stamp().map_err(io)?;
+        if let Some(now) = now {
+            if (now.uid, now.gid) != (*uid, *gid) {
+                at.give_owner(*uid, *gid).map_err(io)?;
+            }
+            if now.mode & 0o7777 != mode & 0o7777 {
+                at.give_mode(*mode).map_err(io)?;
+            }
+        }
+        match task.mtime {
+            Some(mtime) => at.give_times(mtime).map_err(io),
+            None => Ok(()),
+        }
+    }
+}
+
+fn is_there(state: &State) -> bool {
+    *state != State::Absent
+}
+
+/// Nothing else takes its place; that it goes is for the end.
+fn can_stay_directory(to: &State) -> bool {
+    to.is_directory() || *to == State::Absent
+}
+
+fn has_twin(state: &State) -> bool {
+    matches!(state, State::Regular { twin: Some(_), .. })
+}
+
+/// A directory comes before what is in it.
+fn deepest_last(tasks: &[Task]) -> Vec<&Task> {
+    let mut sorted: Vec<&Task> = tasks.iter().collect();
+    sorted.sort_by(|a, b| a.path.cmp(&b.path));
+    sorted
+}
+
+fn failed(task: &Task, error: io::Error) -> JournalError {
+    open_failed("restore", &task.path, error)
+}

@@ -1,0 +1,183 @@
+//! From a request to a connection: judge, resolve, check, connect.
+
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
+
+use tokio::{
+    net::TcpStream,
+    time::{Instant, timeout_at},
+};
+
+use super::{Entry, Gate, Host, Limits, Reach, Request, Resolve, Verdict, log::Log};
+
+/// What the connections of a proxy share.
+pub(super) struct Dialer {
+    pub(super) gate: Arc<dyn Gate>,
+    pub(super) resolver: Arc<dyn Resolve>,
+    pub(super) limits: Limits,
+    pub(super) log: Log,
+}
+
+/// Why there is no connection. The texts are whole paragraphs, for the one who asked.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// It was decided so.
+    Refused(String),
+    /// It was allowed, but nobody knows the name.
+    Unresolved(String),
+    /// It was allowed, but nobody answers there.
+    Unreachable(String, io::ErrorKind),
+}
+
+impl Dialer {
+    /// Reads a host as the client sent it. What is no host is refused here, before any policy.
+    pub(super) fn host(
+        &self,
+        bytes: &[u8],
+        port: u16,
+        method: Option<&str>,
+    ) -> Result<Host, Failure> {
+        Host::parse(bytes).map_err(|invalid| {
+            let host = shown(bytes);
+            let because = format!("This is no valid host: {invalid}. No rule allows that.");
+            let failure = Failure::Refused(refusal(&host, port, &because));
+            self.log.add(Entry {
+                host,
+                port,
+                method: method.map(str::to_owned),
+                allowed: false,
+                because,
+                address: None,
+            });
+            failure
+        })
+    }
+
+    /// Opens a connection for a request, if it may have one. A question that the gate still thinks about
+    /// is dropped when the client is `gone`.
+    pub(super) async fn open(
+        &self,
+        request: Request,
+        gone: impl Future<Output = ()>,
+    ) -> Result<TcpStream, Failure> {
+        let mut entry = Entry {
+            host: request.host.to_string(),
+            port: request.port,
+            method: request.method.clone(),
+            allowed: false,
+            because: String::new(),
+            address: None,
+        };
+        let (host, port) = (request.host.clone(), request.port);
+        let verdict = tokio::select! {
+            biased;
+            verdict = self.gate.judge(request) => verdict,
+            () = gone => Verdict::Refuse {
+                because: "The client left before it was decided.".to_owned(),
+            },
+        };
+        let (because, reach) = match verdict {
+            Verdict::Allow { because, reach } => (because, reach),
+            Verdict::Refuse { because } => return Err(self.refused(entry, because)),
+        };
+        let deadline = Instant::now() + self.limits.connect;
+        let addresses = match self.addresses(&host, deadline).await {
+            Ok(addresses) => addresses,
+            Err(error) => {
+                let text = format!("The host {host} cannot be resolved: {error}.\n");
+                (entry.allowed, entry.because) = (true, because);
+                self.log.add(entry);
+                return Err(Failure::Unresolved(text));
+            }
+        };
+        // One address out of bounds spoils them all: a name that points outside and inside at once
+        // is a trick, or a network that nobody here can tell from one.
+        if let Err(because) = check_all(&reach, &host, &addresses) {
+            return Err(self.refused(entry, because));
+        }
+        let (outcome, address) = connect(&addresses, port, deadline).await;
+        entry.allowed = true;
+        entry.because = because;
+        entry.address = Some(address);
+        self.log.add(entry);
+        outcome.map_err(|error| {
+            let text = format!(
+                "The host {host} cannot be reached at {address}: {}.\n",
+                error.kind()
+            );
+            Failure::Unreachable(text, error.kind())
+        })
+    }
+
+    fn refused(&self, entry: Entry, because: String) -> Failure {
+        let failure = Failure::Refused(refusal(&entry.host, entry.port, &because));
+        self.log.add(Entry { because, ..entry });
+        failure
+    }
+
+    /// Never empty.
+    async fn addresses(&self, host: &Host, deadline: Instant) -> io::Result<Vec<IpAddr>> {
+        let Some(name) = host.name() else {
+            return Ok(host.address().into_iter().collect());
+        };
+        let found = timeout_at(deadline, self.resolver.resolve(name)).await;
+        let found = found.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
+        if found.is_empty() {
+            return Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                "it has no addresses",
+            ));
+        }
+        Ok(found)
+    }
+}
+
+/// What is no host, for people: visible, and no longer than a host.
+fn shown(bytes: &[u8]) -> String {
+    const MOST: usize = 253;
+    match bytes.get(..MOST) {
+        Some(start) => format!("{}...", start.escape_ascii()),
+        None => bytes.escape_ascii().to_string(),
+    }
+}
+
+fn refusal(host: &str, port: u16, because: &str) -> String {
+    format!("The sandbox refused the connection to {host}, port {port}. {because}\n")
+}
+
+fn check_all(reach: &Reach, host: &Host, addresses: &[IpAddr]) -> Result<(), String> {
+    addresses
+        .iter()
+        .try_for_each(|address| reach.check(host, *address))
+}
+
+/// Tries the addresses in turn: the connection, or the last error, and the address it belongs to.
+async fn connect(
+    addresses: &[IpAddr],
+    port: u16,
+    deadline: Instant,
+) -> (io::Result<TcpStream>, SocketAddr) {
+    let mut last = (
+        Err(io::ErrorKind::NotFound.into()),
+        SocketAddr::from(([0, 0, 0, 0], port)),
+    );
+    for (tried, address) in (0..).zip(addresses) {
+        let address = SocketAddr::new(address.to_canonical(), port);
+        // A silent address leaves time for those after it.
+        let left = deadline.saturating_duration_since(Instant::now());
+        let rest = u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
+        let turn = Instant::now() + left / rest;
+        let outcome = timeout_at(turn, TcpStream::connect(address)).await;
+        let outcome = outcome.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        if let Ok(server) = &outcome {
+            // Small pieces are passed on at once. Only speed depends on it.
+            let _ = server.set_nodelay(true);
+            return (outcome, address);
+        }
+        last = (outcome, address);
+    }
+    last
+}

@@ -1,0 +1,95 @@
+//! Who decides whether a request goes out.
+
+use std::pin::Pin;
+
+use super::{Host, HostRules, Judged, Reach};
+
+/// A future in a box, so that the traits here can stand behind `dyn`.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Judges every request, and each one anew. May take its time: a person may be asked.
+pub trait Gate: Send + Sync {
+    /// May this go out? Called before the name is resolved.
+    fn judge(&self, request: Request) -> BoxFuture<'_, Verdict>;
+}
+
+/// What wants to go out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// To whom.
+    pub host: Host,
+    /// At which port.
+    pub port: u16,
+    /// The method of a plain HTTP request; `None` for a tunnel, which cannot be looked into.
+    pub method: Option<String>,
+    /// The whole URL of a plain HTTP request; `None` for a tunnel.
+    pub url: Option<String>,
+}
+
+/// The answer of a [`Gate`]. The reasons are sentences: people and models read them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may go to the addresses within reach.
+    Allow {
+        /// Which rule, or who, says so.
+        because: String,
+        /// Where the host may be.
+        reach: Reach,
+    },
+    /// It may not.
+    Refuse {
+        /// Why, and what would allow it.
+        because: String,
+    },
+}
+
+/// Decides by rules alone, for when there is nobody to ask: what no rule allows is refused, and so is a
+/// plain request that could change something (any method but `GET` and `HEAD`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ByRules(
+    /// The rules.
+    pub HostRules,
+);
+
+impl ByRules {
+    fn verdict(&self, request: &Request) -> Verdict {
+        let Request { host, port, .. } = request;
+        let because = match self.0.judge(host, *port) {
+            Judged::Denied(pattern) => {
+                format!("The rule \"{pattern}\" denies it. Nothing overrides that.")
+            }
+            Judged::Unknown => format!("No rule allows it. {}", what_allows(host)),
+            Judged::Allowed(pattern) => match request.method.as_deref() {
+                None | Some("GET" | "HEAD") => {
+                    return Verdict::Allow {
+                        because: format!("The rule \"{pattern}\" allows it."),
+                        reach: self.0.reach(host, *port),
+                    };
+                }
+                Some(method) => format!(
+                    "The rule \"{pattern}\" allows the host, but {method} can change something \
+                     there, and over plain HTTP only GET and HEAD are let through. Use https if \
+                     the host has it."
+                ),
+            },
+        };
+        Verdict::Refuse { because }
+    }
+}
+
+/// What would allow a host that no rule speaks of.
+fn what_allows(host: &Host) -> String {
+    match host.name() {
+        Some(_) => format!(
+            "To allow it, add \"{host}\" to `sandbox.network.allowedDomains`, or the rule \
+             `WebFetch(domain:{host})`."
+        ),
+        None => format!("To allow it, add \"{host}\" to `sandbox.network.allowedDomains`."),
+    }
+}
+
+impl Gate for ByRules {
+    fn judge(&self, request: Request) -> BoxFuture<'_, Verdict> {
+        Box::pin(async move { self.verdict(&request) })
+    }
+}

@@ -1,0 +1,97 @@
+//! The proxy's HTTP: tunnels, and plain requests, one for a connection.
+
+use tokio::{
+    io::{AsyncWriteExt, BufReader},
+    net::tcp::{ReadHalf, WriteHalf},
+    time::timeout,
+};
+
+use super::{
+    Request,
+    answer::Answer,
+    dial::Dialer,
+    end::{End, gone},
+    exchange::Exchange,
+    head::{Framing, RequestHead, Target, read_request},
+    line::ReadError,
+    tunnel,
+};
+
+type FromClient<'a> = BufReader<ReadHalf<'a>>;
+
+/// Serves one connection.
+pub(super) async fn serve(mut reader: FromClient<'_>, writer: &mut WriteHalf<'_>, dialer: &Dialer) {
+    let limits = &dialer.limits;
+    let head = timeout(limits.handshake, read_request(&mut reader, limits.head)).await;
+    let answered = match head {
+        Err(_) => Err(Answer::new(408, "The request did not come in time.\n")),
+        Ok(Err(ReadError::Io(_) | ReadError::Closed)) => return,
+        Ok(Err(ReadError::TooLong)) => Err(Answer::new(431, "The request's head is too long.\n")),
+        Ok(Err(error)) => Err(Answer::malformed(&error)),
+        Ok(Ok(head)) => {
+            let is_head = head.method == "HEAD";
+            match pass_on(head, &mut reader, writer, dialer).await {
+                Err(answer) if is_head => Err(answer.without_body()),
+                answered => answered,
+            }
+        }
+    };
+    let end = match answered {
+        Ok(end) => end,
+        Err(answer) => match writer.write_all(&answer.bytes()).await {
+            Ok(()) => End::Whole,
+            Err(_) => End::Broken,
+        },
+    };
+    end.close(&mut reader, writer).await;
+}
+
+/// Passes a request on, or says with what to answer instead.
+async fn pass_on(
+    head: RequestHead,
+    reader: &mut FromClient<'_>,
+    writer: &mut WriteHalf<'_>,
+    dialer: &Dialer,
+) -> Result<End, Answer> {
+    let framing = head.fields.framing(head.version);
+    let framing = framing.map_err(|error| Answer::malformed(&error))?;
+    match &head.target {
+        Target::Tunnel { host, port } => {
+            if !matches!(framing, Framing::Unsaid | Framing::Length(0)) {
+                return Err(Answer::malformed(&ReadError::Malformed(
+                    "CONNECT has no body",
+                )));
+            }
+            let request = Request {
+                host: dialer.host(host, *port, None)?,
+                port: *port,
+                method: None,
+                url: None,
+            };
+            let server = dialer.open(request, gone(reader)).await?;
+            let established = b"HTTP/1.1 200 Connection established\r\n\r\n";
+            if writer.write_all(established).await.is_err() {
+                return Ok(End::Broken);
+            }
+            let silence = dialer.limits.silence;
+            Ok(tunnel::join(reader, writer, server, silence).await)
+        }
+        Target::Plain { host, port, path } => {
+            let host = dialer.host(host, *port, Some(&head.method))?;
+            let site = match port {
+                80 => host.to_string(),
+                port => format!("{host}:{port}"),
+            };
+            let request = Request {
+                host,
+                port: *port,
+                method: Some(head.method.clone()),
+                url: Some(format!("http://{site}{path}")),
+            };
+            // A client may say that it has sent everything, and wait for the answer.
+            let server = dialer.open(request, std::future::pending()).await?;
+            let exchange = Exchange::new(&head, framing, &site, path, &dialer.limits);
+            exchange.run(reader, writer, server).await
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What was decided, kept for the person and the model.
+
+use std::{
+    collections::VecDeque,
+    net::SocketAddr,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+/// One decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The host that was asked for; escaped, if it is no host.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// The method of a plain HTTP request; `None` for a tunnel.
+    pub method: Option<String>,
+    /// Was it let through?
+    pub allowed: bool,
+    /// Why.
+    pub because: String,
+    /// Where the connection goes; `None` if it was refused, or the name not resolved.
+    pub address: Option<SocketAddr>,
+}
+
+/// The latest decisions, oldest first.
+#[derive(Debug)]
+pub(super) struct Log {
+    entries: Mutex<VecDeque<Entry>>,
+    most: usize,
+}
+
+impl Log {
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            entries: Mutex::default(),
+            most,
+        }
+    }
+
+    pub(super) fn add(&self, entry: Entry) {
+        let Entry {
+            host,
+            port,
+            method,
+            allowed,
+            because,
+            address,
+        } = &entry;
+        tracing::info!(host, port, method, allowed, because, ?address, "egress");
+        let mut entries = self.entries();
+        entries.push_back(entry);
+        while entries.len() > self.most {
+            entries.pop_front();
+        }
+    }
+
+    pub(super) fn all(&self) -> Vec<Entry> {
+        self.entries().iter().cloned().collect()
+    }
+
+    // Nothing panics while it holds the lock, and a list of entries has no broken state.
+    fn entries(&self) -> MutexGuard<'_, VecDeque<Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

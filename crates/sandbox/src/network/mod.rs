@@ -1,0 +1,49 @@
+//! The way out for commands in an empty network namespace: a proxy that decides by host.
+//!
+//! A command whose namespace has no network reaches one port, and [`Proxy`] listens there. It speaks
+//! HTTP (`CONNECT`, and plain requests in absolute form) and SOCKS5 on that port. The road of a request:
+//!
+//! 1. the host's bytes are checked ([`Host`]), before anybody judges them: what two parsers could read
+//!    differently is refused;
+//! 2. the [`Gate`] judges, by rules or by asking;
+//! 3. only then is the name resolved, once: a refused name never leaves in a DNS query;
+//! 4. every address found is checked ([`Special`], [`Reach`]): what is not public is reached only where a
+//!    rule names that very address;
+//! 5. the connection goes to the address that was checked, and is written to the log ([`Entry`]).
+//!
+//! What this cannot do: a tunnel (`CONNECT`, SOCKS) is not looked into. Whoever is allowed a host may
+//! send it anything in there, by any method, and ask that server for another site it also serves. Only
+//! plain HTTP shows its method and URL to the gate.
+
+mod address;
+mod answer;
+mod body;
+mod dial;
+mod end;
+mod exchange;
+mod gate;
+mod head;
+#[cfg(test)]
+mod head_tests;
+mod host;
+mod http;
+mod line;
+mod log;
+mod pattern;
+mod proxy;
+mod pulse;
+mod reach;
+mod resolve;
+mod rules;
+mod socks;
+mod tunnel;
+
+pub use address::Special;
+pub use gate::{BoxFuture, ByRules, Gate, Request, Verdict};
+pub use host::{Host, InvalidHost};
+pub use log::Entry;
+pub use pattern::{HostPattern, InvalidPattern};
+pub use proxy::{Limits, Options, Proxy};
+pub use reach::Reach;
+pub use resolve::{Resolve, SystemResolver};
+pub use rules::{HostRules, Judged};

@@ -1,0 +1,224 @@
+//! The hosts that a rule names.
+
+use std::{fmt, net::IpAddr, str::FromStr};
+
+use super::{Host, InvalidHost};
+
+/// `example.com`, `*.example.com` (what is below it, not itself), `10.0.0.1`, `[fd00::1]` or `*`, each
+/// with a `:port` or without.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct HostPattern {
+    hosts: Hosts,
+    port: Option<u16>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Hosts {
+    All,
+    /// Holds the name with a dot before it.
+    Below(String),
+    This(Host),
+}
+
+/// A pattern that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the host pattern `{pattern}` cannot be read: {why}")]
+pub struct InvalidPattern {
+    pattern: String,
+    why: Why,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+enum Why {
+    #[error("name only the host, without scheme and path")]
+    Url,
+    #[error("the port is no number from 1 to 65535")]
+    Port,
+    #[error("write an IPv6 address in brackets, like [::1]")]
+    Brackets,
+    #[error("`*` stands alone, or in front as `*.`")]
+    Star,
+    #[error("an address has nothing below it")]
+    BelowAddress,
+    #[error("write the name in its ASCII form, which starts with xn--")]
+    Ascii,
+    #[error("{0}")]
+    Host(InvalidHost),
+}
+
+impl HostPattern {
+    /// Reads a pattern.
+    pub fn parse(pattern: &str) -> Result<Self, InvalidPattern> {
+        read(pattern).map_err(|why| InvalidPattern {
+            pattern: pattern.escape_debug().to_string(),
+            why,
+        })
+    }
+
+    /// Does it name this host at this port?
+    pub fn matches(&self, host: &Host, port: u16) -> bool {
+        let host_fits = match &self.hosts {
+            Hosts::All => true,
+            Hosts::Below(suffix) => host
+                .name()
+                .is_some_and(|name| name.len() > suffix.len() && name.ends_with(suffix)),
+            Hosts::This(this) => this == host,
+        };
+        host_fits && self.port.is_none_or(|only| only == port)
+    }
+
+    /// The one host that it names, unless it names many.
+    pub fn exactly(&self) -> Option<&Host> {
+        match &self.hosts {
+            Hosts::This(host) => Some(host),
+            Hosts::All | Hosts::Below(_) => None,
+        }
+    }
+
+    /// The address that it names at this port, if it names one.
+    pub(super) fn address(&self, port: u16) -> Option<IpAddr> {
+        let host = self.exactly().filter(|host| self.matches(host, port))?;
+        host.address()
+    }
+}
+
+fn read(pattern: &str) -> Result<HostPattern, Why> {
+    if pattern.contains('/') {
+        return Err(Why::Url);
+    }
+    let (hosts, port) = match pattern.find(']') {
+        Some(end) => match &pattern[end + 1..] {
+            "" => (pattern, None),
+            rest => (
+                &pattern[..=end],
+                Some(rest.strip_prefix(':').ok_or(Why::Brackets)?),
+            ),
+        },
+        None if pattern.matches(':').count() > 1 => return Err(Why::Brackets),
+        None => match pattern.split_once(':') {
+            Some((hosts, port)) => (hosts, Some(port)),
+            None => (pattern, None),
+        },
+    };
+    let port = port
+        .map(|port| parse_port(port.as_bytes()).ok_or(Why::Port))
+        .transpose()?;
+    let hosts = match hosts.strip_prefix('*') {
+        Some("") => Hosts::All,
+        Some(below) => {
+            let name = below.strip_prefix('.').ok_or(Why::Star)?;
+            match parse_host(name)?.name() {
+                Some(name) => Hosts::Below(format!(".{name}")),
+                None => return Err(Why::BelowAddress),
+            }
+        }
+        None => Hosts::This(parse_host(hosts)?),
+    };
+    Ok(HostPattern { hosts, port })
+}
+
+fn parse_host(host: &str) -> Result<Host, Why> {
+    match Host::parse(host.as_bytes()) {
+        Err(InvalidHost::Byte(b'*')) => Err(Why::Star),
+        Err(InvalidHost::Byte(byte)) if !byte.is_ascii() => Err(Why::Ascii),
+        other => other.map_err(Why::Host),
+    }
+}
+
+/// A port in digits alone; 0 is none.
+pub(super) fn parse_port(digits: &[u8]) -> Option<u16> {
+    // `u16::from_str` would take a plus sign.
+    if digits.len() > 5 || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let port: u16 = str::from_utf8(digits).ok()?.parse().ok()?;
+    (port != 0).then_some(port)
+}
+
+impl FromStr for HostPattern {
+    type Err = InvalidPattern;
+
+    fn from_str(pattern: &str) -> Result<Self, Self::Err> {
+        Self::parse(pattern)
+    }
+}
+
+impl fmt::Display for HostPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.hosts {
+            Hosts::All => f.write_str("*")?,
+            Hosts::Below(suffix) => write!(f, "*{suffix}")?,
+            Hosts::This(host) => write!(f, "{host}")?,
+        }
+        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_fit_whole_labels() {
+        let cases = [
+            ("example.com", "EXAMPLE.com.", 443, true),
+            ("Example.com.", "example.com", 443, true),
+            ("example.com", "api.example.com", 443, false),
+            ("example.com", "example.com.evil.com", 443, false),
+            ("example.com", "notexample.com", 443, false),
+            ("*.example.com", "a.b.example.com", 443, true),
+            ("*.example.com", "example.com", 443, false),
+            ("*.example.com", "evilexample.com", 443, false),
+            ("*.example.com", "a.example.com.evil.com", 443, false),
+            ("example.com:8080", "example.com", 8080, true),
+            ("example.com:8080", "example.com", 443, false),
+            ("*", "anything.at.all", 1, true),
+            ("*", "[::1]", 1, true),
+            ("*:443", "example.com", 80, false),
+            ("10.0.0.1", "10.0.0.1", 80, true),
+            ("10.0.0.1", "[::ffff:10.0.0.1]", 80, true),
+            ("[::ffff:10.0.0.1]:80", "10.0.0.1", 80, true),
+            ("[FD00::1]:80", "[fd00:0::1]", 80, true),
+            ("[fd00::1]:80", "[fd00::1]", 81, false),
+            ("*.0.0.1.com", "10.0.0.1", 80, false),
+        ];
+        for (pattern, host, port, expected) in cases {
+            let fits = HostPattern::parse(pattern)
+                .unwrap()
+                .matches(&Host::parse(host.as_bytes()).unwrap(), port);
+            assert_eq!(fits, expected, "{pattern} {host}:{port}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_cannot_be_read_says_so() {
+        let patterns = [
+            "",
+            "*.",
+            "*example.com",
+            "a.*.com",
+            "**",
+            "*.*",
+            "*.10.0.0.1",
+            "https://example.com",
+            "example.com/path",
+            "example.com:",
+            "example.com:0",
+            "example.com:+80",
+            "example.com:65536",
+            "::1",
+            "[::1]80",
+            "[::1",
+            "127.1",
+            "bücher.example",
+            "a b",
+            "evil\0.com",
+            "user@host",
+        ];
+        let told: Vec<String> = patterns
+            .iter()
+            .map(|pattern| HostPattern::parse(pattern).unwrap_err().to_string())
+            .collect();
+        insta::assert_snapshot!(told.join("\n"));
+    }
+}

@@ -1,0 +1,155 @@
+//! The proxy: one port, both protocols, an end.
+
+use std::{io, sync::Arc, time::Duration};
+
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    net::{TcpListener, TcpStream},
+    runtime::Handle,
+    sync::Semaphore,
+    task::{AbortHandle, JoinSet},
+    time::timeout,
+};
+
+use super::{Entry, Gate, Resolve, SystemResolver, dial::Dialer, http, log::Log, socks};
+
+/// After an error of `accept`, which mostly means too many open files.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A proxy that runs until it is dropped. Its connections end with it.
+pub struct Proxy {
+    dialer: Arc<Dialer>,
+    accepting: AbortHandle,
+}
+
+/// How a proxy works, where the default is not enough.
+pub struct Options {
+    /// Who finds the addresses of names.
+    pub resolver: Arc<dyn Resolve>,
+    /// How much a client may take up.
+    pub limits: Limits,
+}
+
+/// How much a client may take up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections at a time; more wait their turn.
+    pub connections: usize,
+    /// Bytes of the head of a message.
+    pub head: usize,
+    /// How long a client may take to say what it wants.
+    pub handshake: Duration,
+    /// How long resolving and connecting may take, together.
+    pub connect: Duration,
+    /// How long a connection may be silent after one side has sent everything; twice as long at most.
+    pub silence: Duration,
+    /// Decisions that are kept.
+    pub log: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 256,
+            head: 64 * 1024,
+            handshake: Duration::from_secs(30),
+            connect: Duration::from_secs(30),
+            silence: Duration::from_secs(300),
+            log: 1000,
+        }
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            resolver: Arc::new(SystemResolver),
+            limits: Limits::default(),
+        }
+    }
+}
+
+impl Proxy {
+    /// Serves whoever connects to the listener, within the current tokio runtime. The listener may
+    /// belong to another network namespace; connections go out from the one of this process.
+    pub fn serve(listener: std::net::TcpListener, gate: Arc<dyn Gate>) -> io::Result<Self> {
+        Self::serve_with(listener, gate, Options::default())
+    }
+
+    /// As [`Proxy::serve`], with a resolver and limits of one's own.
+    pub fn serve_with(
+        listener: std::net::TcpListener,
+        gate: Arc<dyn Gate>,
+        options: Options,
+    ) -> io::Result<Self> {
+        let runtime = Handle::try_current().map_err(io::Error::other)?;
+        listener.set_nonblocking(true)?;
+        let listener = TcpListener::from_std(listener)?;
+        let Options { resolver, limits } = options;
+        let dialer = Arc::new(Dialer {
+            gate,
+            resolver,
+            limits,
+            log: Log::new(limits.log),
+        });
+        let accepting = runtime.spawn(accept(listener, Arc::clone(&dialer)));
+        Ok(Self {
+            dialer,
+            accepting: accepting.abort_handle(),
+        })
+    }
+
+    /// The latest decisions, oldest first.
+    pub fn log(&self) -> Vec<Entry> {
+        self.dialer.log.all()
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+/// Takes connections. They belong to this future: when it is dropped, they end.
+async fn accept(listener: TcpListener, dialer: Arc<Dialer>) {
+    let most = dialer.limits.connections.min(Semaphore::MAX_PERMITS);
+    let slots = Arc::new(Semaphore::new(most));
+    let mut connections = JoinSet::new();
+    loop {
+        // The semaphore is never closed.
+        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else {
+            return;
+        };
+        while connections.try_join_next().is_some() {}
+        match listener.accept().await {
+            Ok((client, _)) => {
+                let dialer = Arc::clone(&dialer);
+                connections.spawn(async move {
+                    connection(client, &dialer).await;
+                    drop(slot);
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the sandbox's proxy cannot take a connection");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn connection(mut client: TcpStream, dialer: &Dialer) {
+    // Only speed depends on it.
+    let _ = client.set_nodelay(true);
+    let (reader, mut writer) = client.split();
+    let mut reader = BufReader::new(reader);
+    let first = match timeout(dialer.limits.handshake, reader.fill_buf()).await {
+        Ok(Ok(buffer)) => buffer.first().copied(),
+        _ => None,
+    };
+    match first {
+        None => {}
+        Some(socks::VERSION) => socks::serve(reader, &mut writer, dialer).await,
+        Some(_) => http::serve(reader, &mut writer, dialer).await,
+    }
+}

@@ -1,0 +1,258 @@
+//! The proxy's SOCKS5: connections without a password, to names and addresses.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use tokio::{
+    io::{AsyncBufRead, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::tcp::{ReadHalf, WriteHalf},
+    time::timeout,
+};
+
+use super::{
+    Request,
+    dial::{Dialer, Failure},
+    end::{End, gone},
+    line::ReadError,
+    tunnel,
+};
+
+/// The first byte of everything in it.
+pub(super) const VERSION: u8 = 5;
+
+const NO_PASSWORD: u8 = 0;
+const NO_METHOD: u8 = 0xff;
+
+/// The answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reply {
+    Succeeded = 0,
+    Failed = 1,
+    NotAllowed = 2,
+    HostUnreachable = 4,
+    ConnectionRefused = 5,
+    CommandUnknown = 7,
+    AddressUnknown = 8,
+}
+
+/// Where a client wants to go: the host as it would stand in a URL, not yet looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Wanted {
+    host: Vec<u8>,
+    port: u16,
+}
+
+/// Serves one connection.
+pub(super) async fn serve(
+    mut reader: BufReader<ReadHalf<'_>>,
+    writer: &mut WriteHalf<'_>,
+    dialer: &Dialer,
+) {
+    let wanted = timeout(dialer.limits.handshake, shake(&mut reader, writer)).await;
+    let Ok(Ok(wanted)) = wanted else { return };
+    let opened = match wanted {
+        Ok(wanted) => open(wanted, dialer, gone(&mut reader)).await,
+        Err(reply) => Err(reply),
+    };
+    let reply = opened
+        .as_ref()
+        .map_or_else(|reply| *reply, |_| Reply::Succeeded);
+    // Which address we have outside is nobody's business.
+    let bytes = [VERSION, reply as u8, 0, 1, 0, 0, 0, 0, 0, 0];
+    let end = match (writer.write_all(&bytes).await, opened) {
+        (Err(_), _) => End::Broken,
+        (Ok(()), Err(_)) => End::Whole,
+        (Ok(()), Ok(server)) => {
+            tunnel::join(&mut reader, writer, server, dialer.limits.silence).await
+        }
+    };
+    end.close(&mut reader, writer).await;
+}
+
+/// Greets, and hears what is wanted. The inner error is to be answered.
+async fn shake(
+    reader: &mut BufReader<ReadHalf<'_>>,
+    writer: &mut WriteHalf<'_>,
+) -> Result<Result<Wanted, Reply>, ReadError> {
+    let method = match read_greeting(reader).await? {
+        true => NO_PASSWORD,
+        false => NO_METHOD,
+    };
+    writer.write_all(&[VERSION, method]).await?;
+    if method == NO_METHOD {
+        return Err(ReadError::Malformed("the client wants a password"));
+    }
+    read_wanted(reader).await
+}
+
+async fn open(
+    wanted: Wanted,
+    dialer: &Dialer,
+    gone: impl Future<Output = ()>,
+) -> Result<tokio::net::TcpStream, Reply> {
+    let Wanted { host, port } = wanted;
+    let opened = match dialer.host(&host, port, None) {
+        Ok(host) => {
+            let request = Request {
+                host,
+                port,
+                method: None,
+                url: None,
+            };
+            dialer.open(request, gone).await
+        }
+        Err(failure) => Err(failure),
+    };
+    opened.map_err(|failure| match failure {
+        Failure::Refused(_) => Reply::NotAllowed,
+        Failure::Unreachable(_, std::io::ErrorKind::ConnectionRefused) => Reply::ConnectionRefused,
+        Failure::Unresolved(_) | Failure::Unreachable(..) => Reply::HostUnreachable,
+    })
+}
+
+/// Does the client go on without a password?
+async fn read_greeting(reader: &mut (impl AsyncBufRead + Unpin)) -> Result<bool, ReadError> {
+    let [version, count] = read(reader).await?;
+    if version != VERSION {
+        return Err(ReadError::Malformed("this is not SOCKS5"));
+    }
+    Ok(read_bytes(reader, count).await?.contains(&NO_PASSWORD))
+}
+
+async fn read_wanted(
+    reader: &mut (impl AsyncBufRead + Unpin),
+) -> Result<Result<Wanted, Reply>, ReadError> {
+    let [version, command, reserved, kind] = read(reader).await?;
+    if version != VERSION || reserved != 0 {
+        return Ok(Err(Reply::Failed));
+    }
+    if command != 1 {
+        return Ok(Err(Reply::CommandUnknown));
+    }
+    let host = match kind {
+        1 => Ipv4Addr::from(read(reader).await?).to_string().into_bytes(),
+        3 => {
+            let [length] = read(reader).await?;
+            read_bytes(reader, length).await?
+        }
+        4 => format!("[{}]", Ipv6Addr::from(read(reader).await?)).into_bytes(),
+        _ => return Ok(Err(Reply::AddressUnknown)),
+    };
+    match u16::from_be_bytes(read(reader).await?) {
+        0 => Ok(Err(Reply::Failed)),
+        port => Ok(Ok(Wanted { host, port })),
+    }
+}
+
+async fn read<const N: usize>(
+    reader: &mut (impl AsyncBufRead + Unpin),
+) -> Result<[u8; N], ReadError> {
+    let mut bytes = [0; N];
+    reader.read_exact(&mut bytes).await?;
+    Ok(bytes)
+}
+
+async fn read_bytes(
+    reader: &mut (impl AsyncBufRead + Unpin),
+    count: u8,
+) -> Result<Vec<u8>, ReadError> {
+    let mut bytes = vec![0; count.into()];
+    reader.read_exact(&mut bytes).await?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+
+    type Outcome = Option<Result<Wanted, Reply>>;
+
+    async fn wanted(bytes: &[u8]) -> Outcome {
+        let mut reader = bytes;
+        read_wanted(&mut reader).await.ok()
+    }
+
+    #[tokio::test]
+    async fn names_and_addresses_are_read() {
+        let to = |host: &str, port| {
+            Some(Ok(Wanted {
+                host: host.as_bytes().to_vec(),
+                port,
+            }))
+        };
+        let v6: Vec<u8> = [&[5, 1, 0, 4][..], &[0; 15], &[1, 0, 80]].concat();
+        let cases: [(&[u8], Outcome); 11] = [
+            (b"\x05\x01\x00\x03\x05a.com\x01\xbb", to("a.com", 443)),
+            (b"\x05\x01\x00\x03\x04e\0.a\x01\xbb", to("e\0.a", 443)),
+            (b"\x05\x01\x00\x01\x7f\0\0\x01\x00\x50", to("127.0.0.1", 80)),
+            (&v6, to("[::1]", 80)),
+            // Listening and datagrams.
+            (
+                b"\x05\x02\x00\x01\x7f\0\0\x01\x00\x50",
+                Some(Err(Reply::CommandUnknown)),
+            ),
+            (
+                b"\x05\x03\x00\x01\x7f\0\0\x01\x00\x50",
+                Some(Err(Reply::CommandUnknown)),
+            ),
+            (
+                b"\x05\x01\x00\x02\x7f\0\0\x01\x00\x50",
+                Some(Err(Reply::AddressUnknown)),
+            ),
+            (
+                b"\x05\x01\x07\x01\x7f\0\0\x01\x00\x50",
+                Some(Err(Reply::Failed)),
+            ),
+            (
+                b"\x04\x01\x00\x01\x7f\0\0\x01\x00\x50",
+                Some(Err(Reply::Failed)),
+            ),
+            (
+                b"\x05\x01\x00\x01\x7f\0\0\x01\x00\x00",
+                Some(Err(Reply::Failed)),
+            ),
+            (b"\x05\x01\x00\x03\x05a.com\x01", None),
+        ];
+        for (bytes, expected) in cases {
+            assert_eq!(wanted(bytes).await, expected, "{}", bytes.escape_ascii());
+        }
+    }
+
+    proptest! {
+        /// Wherever the bytes are split, they mean the same; and nothing after them is taken.
+        #[test]
+        fn any_bytes_are_read_the_same_in_pieces(
+            bytes in prop_oneof![
+                prop::collection::vec(any::<u8>(), 0..40),
+                prop::collection::vec(any::<u8>(), 0..30).prop_map(|rest| {
+                    [&[5, 1, 0][..], &rest].concat()
+                }),
+                (prop::collection::vec(any::<u8>(), 0..20), any::<[u8; 3]>()).prop_map(|(host, rest)| {
+                    [&[5, 1, 0, 3, host.len() as u8], host.as_slice(), &rest].concat()
+                }),
+            ],
+        ) {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            runtime.block_on(async {
+                let mut whole = bytes.as_slice();
+                let expected = read_wanted(&mut whole).await.ok();
+                let greeted = read_greeting(&mut bytes.as_slice()).await.ok();
+                for at in 0..=bytes.len() {
+                    let (head, tail) = bytes.split_at(at);
+                    let mut pieces = head.chain(tail);
+                    prop_assert_eq!(&read_wanted(&mut pieces).await.ok(), &expected);
+                    let mut rest = Vec::new();
+                    pieces.read_to_end(&mut rest).await.unwrap();
+                    if expected.is_some() {
+                        prop_assert_eq!(rest.as_slice(), whole);
+                    }
+                    let mut pieces = head.chain(tail);
+                    prop_assert_eq!(read_greeting(&mut pieces).await.ok(), greeted);
+                }
+                Ok(())
+            })?;
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Does the sandbox hold here? Found out by trying: a command in each profile does what it must not,
+//! and we look whether it happened.
+
+use std::{
+    fs, io,
+    net::{Ipv4Addr, TcpListener, UdpSocket},
+    os::unix::fs::{DirBuilderExt, PermissionsExt},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use tokio::io::AsyncReadExt;
+
+use crate::{Line, Mechanism, Network, Profile, Reading, Sandbox, SandboxError, Workspace};
+
+/// What was found about one promise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// In which profile.
+    pub profile: &'static str,
+    /// What is promised.
+    pub promise: &'static str,
+    /// Did it hold when it was tried?
+    pub held: bool,
+}
+
+/// What was found about a machine.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// How commands are confined.
+    pub mechanism: Mechanism,
+    /// Better ways that do not work here, and why.
+    pub failures: Vec<(Mechanism, String)>,
+    /// Promise by promise.
+    pub findings: Vec<Finding>,
+}
+
+/// Tries every promise of the profiles `readonly` and `workspace`, with real files, sockets and
+/// processes, in a folder of its own below `among`.
+pub async fn probe(sandbox: &Sandbox, among: &Path) -> Result<Report, SandboxError> {
+    let ground = Ground::new(among, sandbox.shell()).map_err(SandboxError::Scratch)?;
+    let mut findings = Vec::new();
+    let mut mechanism = Mechanism::Namespaces;
+    let readonly = Profile::ReadOnly(Reading {
+        hidden: vec![ground.secret()],
+    });
+    let workspace = Profile::Workspace(Workspace {
+        writable: vec![ground.inside()],
+        protected: vec![ground.control()],
+        hidden: vec![ground.secret()],
+        network: Network::None,
+    });
+    for profile in [readonly, workspace] {
+        let (way, said) = ground.attempt(sandbox, &profile).await?;
+        mechanism = mechanism.max(way);
+        findings.extend(ground.look(&profile, &said));
+        ground.restore().map_err(SandboxError::Scratch)?;
+    }
+    Ok(Report {
+        mechanism,
+        failures: sandbox.failures().await,
+        findings,
+    })
+}
+
+/// Files, sockets and a process that a command must leave alone.
+struct Ground {
+    folder: PathBuf,
+    listener: TcpListener,
+    datagrams: UdpSocket,
+    bystander: Child,
+}
+
+const OLD: &str = "old";
+const SECRET: &str = "what nobody may read";
+const MODE: u32 = 0o640;
+
+impl Ground {
+    fn new(among: &Path, shell: &Path) -> io::Result<Self> {
+        let folder = fs::canonicalize(among)?.join(format!("haft-probe-{}", std::process::id()));
+        fs::DirBuilder::new().mode(0o700).create(&folder)?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        listener.set_nonblocking(true)?;
+        let datagrams = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        datagrams.set_nonblocking(true)?;
+        // Waits for a line that does not come.
+        let bystander = Command::new(shell)
+            .args(["-c", "read"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()?;
+        let ground = Self {
+            folder,
+            listener,
+            datagrams,
+            bystander,
+        };
+        fs::create_dir(ground.inside())?;
+        fs::write(ground.secret(), SECRET)?;
+        ground.restore()?;
+        Ok(ground)
+    }
+
+    fn inside(&self) -> PathBuf {
+        self.folder.join("inside")
+    }
+
+    fn outside(&self) -> PathBuf {
+        self.folder.join("outside")
+    }
+
+    fn secret(&self) -> PathBuf {
+        self.folder.join("secret")
+    }
+
+    fn control(&self) -> PathBuf {
+        self.inside().join("control")
+    }
+
+    fn restore(&self) -> io::Result<()> {
+        for file in [self.outside(), self.control()] {
+            fs::write(&file, OLD)?;
+            fs::set_permissions(&file, fs::Permissions::from_mode(MODE))?;
+        }
+        Ok(())
+    }
+
+    /// Does all of it; what it prints is what it could read.
+    async fn attempt(
+        &self,
+        sandbox: &Sandbox,
+        profile: &Profile,
+    ) -> Result<(Mechanism, String), SandboxError> {
+        let failed = |error: io::Error| SandboxError::Shell(error);
+        let tcp = self.listener.local_addr().map_err(failed)?.port();
+        let udp = self.datagrams.local_addr().map_err(failed)?.port();
+        let text = format!(
+            "cd ..; echo new > outside; chmod 666 outside; echo new > inside/control; \
+             echo new > inside/made; cat secret; \
+             (echo x > /dev/tcp/127.0.0.1/{tcp}); (echo x > /dev/udp/127.0.0.1/{udp}); \
+             kill -9 {}; true",
+            self.bystander.id(),
+        );
+        let line = Line {
+            text,
+            cwd: self.inside(),
+            sourced: None,
+        };
+        let mut running = sandbox.start(profile, line).await?;
+        let mut said = Vec::new();
+        running
+            .output
+            .read_to_end(&mut said)
+            .await
+            .map_err(failed)?;
+        running.gone().await;
+        let said = String::from_utf8_lossy(&said).into_owned();
+        Ok((running.mechanism(), said))
+    }
+
+    fn look(&self, profile: &Profile, said: &str) -> Vec<Finding> {
+        let old = |path: &Path| fs::read_to_string(path).is_ok_and(|text| text == OLD);
+        let mode = fs::metadata(self.outside()).map(|found| found.permissions().mode() & 0o777);
+        let made = self.inside().join("made");
+        let may_write = matches!(profile, Profile::Workspace(_));
+        let wrote = fs::remove_file(&made).is_ok();
+        let mut findings = vec![
+            ("files outside cannot be written", old(&self.outside())),
+            (
+                "modes of files outside cannot be changed",
+                mode.is_ok_and(|mode| mode == MODE),
+            ),
+            ("control files cannot be written", old(&self.control())),
+            ("hidden files cannot be read", !said.contains(SECRET)),
+            (
+                "nobody can be reached by TCP",
+                self.listener.accept().is_err(),
+            ),
+            (
+                "nobody can be reached by UDP",
+                self.datagrams.recv(&mut [0; 8]).is_err(),
+            ),
+            (
+                "other processes cannot be signalled",
+                self.bystander_lives(),
+            ),
+        ];
+        findings.push(if may_write {
+            ("files of the workspace can be written", wrote)
+        } else {
+            ("files of the workspace cannot be written", !wrote)
+        });
+        findings
+            .into_iter()
+            .map(|(promise, held)| Finding {
+                profile: profile.name(),
+                promise,
+                held,
+            })
+            .collect()
+    }
+
+    fn bystander_lives(&self) -> bool {
+        // A zombie is dead: only its parent has not looked yet.
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.bystander.id()));
+        stat.is_ok_and(|stat| {
+            stat.rsplit_once(") ")
+                .is_some_and(|(_, rest)| !rest.starts_with('Z'))
+        })
+    }
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        let _ = self.bystander.kill();
+        let _ = self.bystander.wait();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}

@@ -1,0 +1,103 @@
+//! Nothing outlives whom it belongs to: no process its guard, no guard its keeper, no keeper our
+//! process, however any of them ends.
+
+mod asked;
+mod deaths;
+pub(crate) mod driver;
+mod nasty;
+mod rounds;
+
+use std::{ffi::OsString, fs, os::unix::fs::symlink, path::Path, sync::Arc};
+
+use haft_sandbox::{Line, Mechanism, Profile, Running, Sandbox, Setup};
+use tokio::{io::AsyncReadExt, time::timeout};
+
+use crate::setting::{LONG, Place};
+
+/// A place whose processes can be told from those of others by its path.
+pub(crate) fn place(best: Mechanism) -> Place {
+    let dir = tempfile::Builder::new()
+        .prefix("lifetime-")
+        .tempdir()
+        .unwrap();
+    let sandbox = sandbox(dir.path(), best);
+    Place { dir, sandbox }
+}
+
+/// A sandbox whose keepers have the folder's name in their command lines, and whose shells have it in
+/// their environment.
+pub(crate) fn sandbox(dir: &Path, best: Mechanism) -> Sandbox {
+    Sandbox::new(setup(dir, best))
+}
+
+pub(crate) fn setup(dir: &Path, best: Mechanism) -> Setup {
+    fs::create_dir_all(dir.join("project")).unwrap();
+    let program = dir.join("keeper");
+    if !program.exists() {
+        symlink(env!("CARGO_BIN_EXE_haft-keeper"), &program).unwrap();
+    }
+    let mut env: Vec<(OsString, OsString)> = ["PATH", "HOME"]
+        .into_iter()
+        .filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)))
+        .collect();
+    env.push(("PLACE".into(), dir.into()));
+    Setup {
+        program,
+        shell: "/bin/bash".into(),
+        environment: Arc::new(move |_| env.clone()),
+        gate: None,
+        scratch: dir.join("scratch"),
+        snapshot: None,
+        best,
+    }
+}
+
+pub(crate) fn line(place: &Place, text: &str) -> Line {
+    Line {
+        text: text.to_owned(),
+        cwd: place.project(),
+        sourced: None,
+    }
+}
+
+/// Every way in which commands run here, each with a place of its own. What the machine cannot do is
+/// left out.
+pub(crate) async fn everywhere() -> Vec<(Place, Profile)> {
+    let mut found = Vec::new();
+    for mechanism in [
+        Mechanism::Namespaces,
+        Mechanism::Bubblewrap,
+        Mechanism::Reduced,
+    ] {
+        for kind in ["readonly", "workspace", "full"] {
+            let place = place(mechanism);
+            let profile = match kind {
+                "readonly" => Place::readonly(),
+                "workspace" => place.workspace(),
+                _ if mechanism == Mechanism::Namespaces => Profile::Full,
+                _ => continue,
+            };
+            if place.sandbox.prepare(&profile).await.unwrap() == mechanism {
+                found.push((place, profile));
+            }
+        }
+    }
+    assert!(!found.is_empty());
+    found
+}
+
+/// Reads what a command writes, until it wrote this.
+pub(crate) async fn read_until(running: &mut Running, text: &str) {
+    let mut heard = String::new();
+    let mut buffer = [0; 4096];
+    while !heard.contains(text) {
+        let read = timeout(LONG, running.output.read(&mut buffer)).await;
+        let count = read.expect("it never says it").unwrap();
+        assert!(count > 0, "it ended: {heard}");
+        heard += &String::from_utf8_lossy(&buffer[..count]);
+    }
+}
+
+pub(crate) async fn gone(running: &mut Running) {
+    timeout(LONG, running.gone()).await.expect("it is not gone");
+}

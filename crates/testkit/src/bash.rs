@@ -1,0 +1,57 @@
+//! A toy in the place of Bash: it runs nothing, and keeps how it was told to confine what it would
+//! have run.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use haft_contract::{CallContext, Confinement, Effects, Tool, ToolError, ToolOutput};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A command line.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BashInput {
+    /// The line.
+    pub command: String,
+    /// Run it outside the sandbox.
+    #[serde(default, rename = "dangerouslyDisableSandbox")]
+    pub unconfined: bool,
+}
+
+/// Runs nothing.
+#[derive(Clone)]
+pub struct Bash {
+    effects: Effects,
+    seen: Arc<Mutex<Option<Confinement>>>,
+}
+
+impl Bash {
+    /// One that says this of every call.
+    pub fn with(effects: Effects) -> Self {
+        Self {
+            effects,
+            seen: Arc::default(),
+        }
+    }
+
+    /// How the last call was to be confined; `None` if none has run since.
+    pub fn take(&self) -> Option<Confinement> {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.take()
+    }
+}
+
+impl Tool for Bash {
+    type Input = BashInput;
+    const NAME: &'static str = "Bash";
+
+    fn effects(&self, _: &BashInput) -> Effects {
+        self.effects.clone()
+    }
+
+    async fn call(&self, input: &BashInput, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        *seen = Some(cx.permissions.confinement.clone());
+        Ok(ToolOutput::text(format!("ran {}", input.command)))
+    }
+}

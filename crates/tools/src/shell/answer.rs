@@ -1,0 +1,269 @@
+//! What the model and programs read of a command that ran.
+
+use std::path::Path;
+
+use data_encoding::BASE64;
+use haft_contract::{Content, ToolOutput, output::Source};
+use serde_json::{Map, Value, json};
+
+use super::{
+    capture::{Capture, Captured, FILE_LIMIT},
+    text::{Shown, Text, excerpt},
+};
+use crate::{blocking::blocking, words::counted};
+
+/// How much of a long output is shown, in characters.
+const PREVIEW: usize = 2_000;
+
+/// An answer as it is put together: the output, then what there is to say about it.
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    /// Goes before the output: `Exit code 1`.
+    pub(crate) first: Option<String>,
+    /// Go behind it.
+    pub(crate) notes: Vec<String>,
+    /// It did not succeed.
+    pub(crate) failed: bool,
+    /// Somebody interrupted it.
+    pub(crate) interrupted: bool,
+    /// What else programs are told.
+    pub(crate) fields: Map<String, Value>,
+}
+
+/// An output, short enough to be shown.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Body {
+    /// The text.
+    pub(crate) text: String,
+    /// A picture instead: its type and its bytes.
+    pub(crate) image: Option<(String, Vec<u8>)>,
+    /// Where the whole is kept, if the text is not all of it, and how many bytes that are.
+    pub(crate) kept: Option<(String, u64)>,
+}
+
+impl Answer {
+    pub(crate) fn note(&mut self, note: impl Into<String>) {
+        self.notes.push(note.into());
+    }
+
+    pub(crate) fn field(&mut self, name: &str, value: impl Into<Value>) {
+        self.fields.insert(name.to_owned(), value.into());
+    }
+
+    /// The answer, with this output.
+    pub(crate) fn with(self, body: Body) -> ToolOutput {
+        let mut parts: Vec<&str> = Vec::new();
+        parts.extend(self.first.as_deref());
+        if body.image.is_none() && !body.text.is_empty() {
+            parts.push(&body.text);
+        }
+        parts.extend(self.notes.iter().map(String::as_str));
+        let mut content = Vec::new();
+        let text = parts.join("\n");
+        if !text.is_empty() {
+            content.push(Content::text(text));
+        }
+        let is_image = body.image.is_some();
+        let mut stdout = body.text;
+        if let Some((media_type, bytes)) = body.image {
+            let data = BASE64.encode(&bytes);
+            stdout = format!("data:{media_type};base64,{data}");
+            content.insert(
+                0,
+                Content::Image {
+                    source: Source::Base64 { media_type, data },
+                },
+            );
+        }
+        let mut structured = json!({
+            "stdout": stdout,
+            "stderr": "",
+            "interrupted": self.interrupted,
+            "isImage": is_image,
+        });
+        if let (Some(object), Some((path, bytes))) = (structured.as_object_mut(), body.kept) {
+            object.insert("persistedOutputPath".to_owned(), path.into());
+            object.insert("persistedOutputSize".to_owned(), bytes.into());
+        }
+        if let Some(object) = structured.as_object_mut() {
+            object.extend(self.fields);
+        }
+        ToolOutput {
+            content,
+            structured: Some(structured),
+            failed: self.failed,
+            ..ToolOutput::default()
+        }
+    }
+}
+
+/// What is shown of an output. A command that worked: all of it up to `limit` characters, else where
+/// the whole is kept, and a preview.
+pub(crate) async fn of_success(capture: &Capture, limit: usize) -> Body {
+    let captured = capture.captured();
+    let shown = match captured.tail {
+        None => Some(cleaned(&captured.head)),
+        Some(_) => None,
+    };
+    match shown {
+        Some(Shown::Image { mime, bytes }) => Body {
+            text: String::new(),
+            image: Some((mime, bytes)),
+            kept: None,
+        },
+        Some(Shown::Text(text)) if text.len() <= limit || text.chars().count() <= limit => {
+            inline(text)
+        }
+        Some(Shown::Text(text)) => {
+            let lines = text.lines().count() as u64;
+            let size = format!(
+                "{} characters, {}",
+                text.chars().count(),
+                counted(lines, "line")
+            );
+            kept(capture, &size, &excerpt(&text, PREVIEW)).await
+        }
+        Some(Shown::Binary(_)) => {
+            let size = format!("{}, and it is no text", counted(captured.total, "byte"));
+            kept(capture, &size, "").await
+        }
+        None => {
+            let size = counted(captured.total, "byte");
+            let preview = match ends(&captured) {
+                Some((head, tail)) => joined(&head, &tail, &captured, PREVIEW),
+                None => String::new(),
+            };
+            kept(capture, &size, &preview).await
+        }
+    }
+}
+
+/// The same for a command that failed: its beginning and its end, and no file.
+pub(crate) fn of_failure(capture: &Capture, limit: usize) -> Body {
+    let captured = capture.captured();
+    let binary = || format!("({}, and it is no text)", counted(captured.total, "byte"));
+    let text = match captured.tail {
+        None => match cleaned(&captured.head) {
+            Shown::Text(text) => excerpt(&text, limit),
+            Shown::Image { .. } | Shown::Binary(_) => binary(),
+        },
+        Some(_) => match ends(&captured) {
+            Some((head, tail)) => joined(&head, &tail, &captured, limit),
+            None => binary(),
+        },
+    };
+    inline(text)
+}
+
+fn inline(text: String) -> Body {
+    Body {
+        text,
+        ..Body::default()
+    }
+}
+
+/// An output that is too long, or no text: where it is, and a preview.
+async fn kept(capture: &Capture, size: &str, preview: &str) -> Body {
+    let keeper = capture.clone();
+    let made = blocking(move || keeper.keep()).await;
+    let captured = capture.captured();
+    let (place, kept) = match (made, captured.file, captured.trouble) {
+        (Ok(Ok(_)), Some((path, bytes)), None) => {
+            let path = path.display().to_string();
+            let place = if captured.total > FILE_LIMIT {
+                format!("The first {} MiB are in {path}", FILE_LIMIT >> 20)
+            } else {
+                format!("All of it is in {path}")
+            };
+            (
+                format!("{place} (read it in parts, or search it with Grep)."),
+                Some((path, bytes)),
+            )
+        }
+        (_, _, trouble) => {
+            let why = trouble.unwrap_or_else(|| "the session is ending".to_owned());
+            (format!("It could not be kept: {why}."), None)
+        }
+    };
+    let text = match preview {
+        "" => format!("Output too long to show: {size}. {place}"),
+        preview => {
+            format!("Output too long to show: {size}. {place}\nBeginning and end:\n\n{preview}")
+        }
+    };
+    Body {
+        text,
+        image: None,
+        kept,
+    }
+}
+
+/// The cleaned beginning and end of an output that is not in memory as a whole; none if it is no
+/// text.
+fn ends(captured: &Captured) -> Option<(String, String)> {
+    let text = |bytes: &[u8]| match cleaned(bytes) {
+        Shown::Text(text) => Some(text),
+        Shown::Image { .. } | Shown::Binary(_) => None,
+    };
+    let tail = captured.tail.as_deref().unwrap_or_default();
+    Some((text(&captured.head)?, text(whole_characters(tail))?))
+}
+
+/// Beginning and end together, at most `limit` characters, cut at line ends where one is near.
+fn joined(head: &str, tail: &str, captured: &Captured, limit: usize) -> String {
+    let each = limit / 2;
+    let head_end = head
+        .char_indices()
+        .nth(each)
+        .map_or(head.len(), |(at, _)| at);
+    let head = &head[..head_end];
+    let head = match head.rfind('\n') {
+        Some(at) if head.len() - at <= each / 5 => &head[..at],
+        _ => head,
+    };
+    let tail_start = tail
+        .char_indices()
+        .rev()
+        .nth(each.saturating_sub(1))
+        .map_or(0, |(at, _)| at);
+    let tail = &tail[tail_start..];
+    let tail = match tail.find('\n') {
+        Some(at) if at <= each / 5 => &tail[at + 1..],
+        _ => tail,
+    };
+    let between = captured
+        .total
+        .saturating_sub((head.len() + tail.len()) as u64);
+    // Bytes: nobody counted the characters of what was only passed on to the file.
+    format!("{head}\n\n... [{between} characters truncated] ...\n\n{tail}")
+}
+
+/// Without the rest of a character that was cut in two at the start.
+fn whole_characters(bytes: &[u8]) -> &[u8] {
+    let start = bytes
+        .iter()
+        .take(4)
+        .take_while(|byte| **byte & 0xc0 == 0x80);
+    &bytes[start.count()..]
+}
+
+/// A whole output as text.
+pub(crate) fn cleaned(bytes: &[u8]) -> Shown {
+    let mut text = Text::default();
+    text.push(bytes);
+    text.finish()
+}
+
+/// A part of an output as text, whatever it is.
+pub(crate) fn plain(bytes: &[u8]) -> String {
+    match cleaned(whole_characters(bytes)) {
+        Shown::Text(text) => text,
+        Shown::Image { mime, bytes } => format!("(a picture, {mime}, {} bytes)", bytes.len()),
+        Shown::Binary(bytes) => format!("({}, and it is no text)", counted(bytes, "byte")),
+    }
+}
+
+/// `DIR`, or `DIR` as people know it where it is the same.
+pub(crate) fn directory(path: &Path) -> String {
+    crate::paths::escaped(path.as_os_str())
+}

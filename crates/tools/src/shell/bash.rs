@@ -1,0 +1,212 @@
+//! `Bash`: a command line, run.
+
+use std::path::PathBuf;
+
+use haft_contract::{
+    Access, CallContext, Card, Check, Effects, Piece, Profile, Tool, ToolError, ToolOutput,
+};
+use haft_shell::{Analysis, Place, Verdict, analyze};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::run;
+use crate::words::counted;
+
+/// A longer line is never taken for harmless, as in the engine.
+const LONGEST_HARMLESS: usize = 10_000;
+/// The longest command that is shown on the line of a card.
+const SUBJECT: usize = 120;
+
+/// Runs a command line in bash and returns what it prints, stdout and stderr together and in order.
+///
+/// - For files use the tools made for them: Read instead of cat, head and tail, Grep and Glob
+///   instead of grep and find, Edit and Write instead of sed and echo. They are exact, and say what
+///   they did.
+/// - Every call is a new shell: variables, functions and options do not carry over. The working
+///   directory does, as long as it stays inside the project. Use absolute paths rather than `cd`.
+/// - Input is empty and there is no terminal: give programs the options that keep them from asking.
+/// - Join commands that need each other with `&&`; send independent ones as calls of their own.
+/// - A command that fails is answered with `Exit code N` and its output. Long output is kept in a
+///   file, and you are told where.
+/// - Set `run_in_background` for servers, watchers and what takes longer than its timeout, and do not
+///   write `&`. You get the id of a task and its output file: Read that file, wait with TaskOutput,
+///   end it with TaskStop. Do not wait with `sleep`.
+/// - The system keeps commands to what they may touch. What it refuses is put to the user, who may
+///   allow it.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The command line.
+    pub(crate) command: String,
+    /// The longest it may run, in milliseconds (default 120000, at most 600000); then it goes on in
+    /// the background. For background tasks: their lifetime (default 1800000, at most 7200000).
+    pub(crate) timeout: Option<f64>,
+    /// What it does, in 5 to 10 words, for the user.
+    pub(crate) description: Option<String>,
+    /// Start it as a background task and return at once.
+    #[serde(default)]
+    pub(crate) run_in_background: bool,
+    /// Run it without the sandbox, for a command that failed because of it. The user is always asked.
+    #[serde(default, rename = "dangerouslyDisableSandbox")]
+    pub(crate) dangerously_disable_sandbox: bool,
+}
+
+pub(crate) struct Bash;
+
+impl Tool for Bash {
+    type Input = Input;
+    const NAME: &'static str = "Bash";
+
+    fn profile(&self) -> Profile {
+        Profile {
+            family: "shell".into(),
+            search_hint: "run execute command shell terminal script build test git".into(),
+            access: Access::Anything,
+            result_cap: None,
+            ..Profile::default()
+        }
+    }
+
+    fn effects(&self, input: &Input) -> Effects {
+        // Where it would run is not known here. The verdict does not depend on it, and what is
+        // permitted, and how it is confined, is judged where it is known.
+        let analysis = read(input, PathBuf::from("/"));
+        if !is_harmless(&analysis, input) || input.dangerously_disable_sandbox {
+            return Effects::EXCLUSIVE;
+        }
+        Effects {
+            patches: moves(&analysis),
+            ..Effects::READS
+        }
+    }
+
+    async fn check(&self, input: &Input, _: &CallContext) -> Result<Check, ToolError> {
+        if input.command.contains('\0') {
+            return Err(ToolError::Refused(
+                "`command` contains a NUL byte, which no command line can.".to_owned(),
+            ));
+        }
+        if input.command.trim().is_empty() {
+            return Err(ToolError::Refused(
+                "`command` is empty: there is nothing to run.".to_owned(),
+            ));
+        }
+        Ok(Check::Pass)
+    }
+
+    fn classifier_input(&self, input: &Input) -> Option<String> {
+        Some(input.command.clone())
+    }
+
+    async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        run::run(input, cx).await
+    }
+
+    fn render_use(&self, input: &Input) -> Option<Card> {
+        let mut lines = input.command.trim().lines();
+        let first = lines.next().unwrap_or_default();
+        let long = lines.next().is_some() || first.chars().count() > SUBJECT;
+        let subject = match long {
+            true => first.chars().take(SUBJECT).chain(['…']).collect(),
+            false => first.to_owned(),
+        };
+        let mut card = Card::new(Self::NAME, subject);
+        if let Some(description) = &input.description {
+            card = card.with_summary(description.trim());
+        }
+        if long {
+            card = card.with(Piece::Text(input.command.trim().to_owned()));
+        }
+        if input.run_in_background {
+            card = card.with(Piece::Muted("in the background".to_owned()));
+        }
+        if input.dangerously_disable_sandbox {
+            card = card.with(Piece::Alarm("without the sandbox".to_owned()));
+        }
+        Some(card)
+    }
+
+    fn render_result(&self, input: &Input, output: &ToolOutput) -> Option<Card> {
+        let mut card = self.render_use(input)?;
+        card.body.clear();
+        let texts: Vec<&str> = output
+            .content
+            .iter()
+            .filter_map(haft_contract::Content::as_text)
+            .collect();
+        let text = texts.join("\n");
+        card.summary = match (&input.description, output.failed) {
+            (Some(description), false) => description.trim().to_owned(),
+            _ => summary(output, &text),
+        };
+        if text.is_empty() {
+            return Some(card);
+        }
+        Some(card.with(match output.failed {
+            true => Piece::Alarm(text),
+            false => Piece::Text(text),
+        }))
+    }
+}
+
+/// One line of outcome.
+fn summary(output: &ToolOutput, text: &str) -> String {
+    let structured = output.structured.as_ref();
+    let field = |name: &str| structured.and_then(|fields| fields.get(name));
+    if let Some(task) = field("backgroundTaskId").and_then(Value::as_str) {
+        return format!("in the background: {task}");
+    }
+    if output.failed {
+        return text.lines().next().unwrap_or("failed").to_lowercase();
+    }
+    if field("isImage") == Some(&Value::Bool(true)) {
+        return "a picture".to_owned();
+    }
+    match text.lines().count() as u64 {
+        0 => "no output".to_owned(),
+        lines => counted(lines, "line"),
+    }
+}
+
+/// What the line does, if it runs in this directory.
+pub(crate) fn read(input: &Input, cwd: PathBuf) -> Analysis {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    analyze(&input.command, &Place { cwd, home })
+}
+
+/// Does it change nothing?
+pub(crate) fn is_harmless(analysis: &Analysis, input: &Input) -> bool {
+    analysis.verdict == Verdict::ReadOnly && input.command.len() <= LONGEST_HARMLESS
+}
+
+/// May it end in another directory than it began?
+pub(crate) fn moves(analysis: &Analysis) -> bool {
+    let names = |name| matches!(name, Some("cd" | "pushd" | "popd"));
+    analysis.parts.iter().any(|part| names(part.called()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn input(command: &str) -> Input {
+        serde_json::from_value(serde_json::json!({"command": command})).unwrap()
+    }
+
+    #[test]
+    fn what_only_reads_runs_beside_others_and_a_change_of_directory_is_announced() {
+        let effects = |command: &str| Bash.effects(&input(command));
+        let moving = Effects {
+            patches: true,
+            ..Effects::READS
+        };
+        assert_eq!(effects("ls -la"), Effects::READS);
+        assert_eq!(effects("cat ~/a | grep b"), Effects::READS);
+        assert_eq!(effects("cd src && ls"), moving);
+        assert_eq!(effects("touch x"), Effects::EXCLUSIVE);
+        assert_eq!(effects("ls $("), Effects::EXCLUSIVE);
+        let long = format!("echo {}", "x".repeat(LONGEST_HARMLESS));
+        assert_eq!(effects(&long), Effects::EXCLUSIVE);
+    }
+}

@@ -1,0 +1,368 @@
+//! The output of one command, as it comes.
+//!
+//! What fits an answer stays in memory. What goes beyond it is streamed into a file that only the
+//! owner can read, up to a limit; the end is always kept, because that is where errors stand.
+
+use std::{
+    fs::{DirBuilder, File, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncReadExt},
+    sync::watch,
+};
+
+use crate::blocking::blocking;
+
+/// How much of an output is kept in its file.
+pub(crate) const FILE_LIMIT: u64 = 64 << 20;
+/// How much of the end is kept in memory, whatever came before.
+const TAIL: usize = 64 << 10;
+/// How much is taken from the pipe at once.
+const CHUNK: usize = 256 << 10;
+
+/// The output of one command. Clones are the same output.
+#[derive(Debug, Clone)]
+pub(crate) struct Capture {
+    kept: Arc<Mutex<Kept>>,
+    closed: watch::Sender<bool>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    /// The first bytes, at most `window`.
+    head: Vec<u8>,
+    window: usize,
+    /// The last bytes, once there are more than `head` holds.
+    tail: Vec<u8>,
+    total: u64,
+    /// Where the file goes, if there is to be one.
+    place: PathBuf,
+    file: Option<File>,
+    in_file: u64,
+    /// Why there is no file, or only part of one.
+    trouble: Option<String>,
+}
+
+/// What there is of an output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Captured {
+    /// All of it, or its beginning.
+    pub(crate) head: Vec<u8>,
+    /// The end, if `head` is not all of it; what is between is only in the file.
+    pub(crate) tail: Option<Vec<u8>>,
+    /// How many bytes came.
+    pub(crate) total: u64,
+    /// Where it is kept, and how much of it.
+    pub(crate) file: Option<(PathBuf, u64)>,
+    /// Why it is not kept, or not whole.
+    pub(crate) trouble: Option<String>,
+}
+
+impl Capture {
+    /// Nothing yet. `window` bytes are kept in memory; a file, if it comes to that, is `place`.
+    pub(crate) fn new(place: PathBuf, window: usize) -> Self {
+        Self {
+            kept: Arc::new(Mutex::new(Kept {
+                head: Vec::new(),
+                window,
+                tail: Vec::new(),
+                total: 0,
+                place,
+                file: None,
+                in_file: 0,
+                trouble: None,
+            })),
+            closed: watch::Sender::new(false),
+        }
+    }
+
+    /// Takes everything that comes, until nobody can write any more or there is more than `most`;
+    /// says whether that was so.
+    pub(crate) async fn fill(&self, mut output: impl AsyncRead + Unpin, most: u64) -> Filled {
+        let mut chunk = Vec::with_capacity(CHUNK);
+        let filled = loop {
+            chunk.clear();
+            match output.read_buf(&mut chunk).await {
+                Ok(0) => break Filled::Whole,
+                Ok(_) => chunk = self.take(chunk).await,
+                Err(error) => {
+                    self.kept().trouble = Some(format!("its output could not be read: {error}"));
+                    break Filled::Whole;
+                }
+            }
+            if self.total() > most {
+                break Filled::TooMuch;
+            }
+        };
+        self.closed.send_replace(true);
+        filled
+    }
+
+    /// Keeps a piece and gives its room back.
+    async fn take(&self, chunk: Vec<u8>) -> Vec<u8> {
+        {
+            let mut kept = self.kept();
+            if !kept.needs_file(chunk.len()) {
+                kept.add(&chunk);
+                return chunk;
+            }
+        }
+        // A thread that may wait for the disk; the command waits with it, for its pipe is full.
+        let this = self.clone();
+        let written = blocking(move || {
+            this.kept().add(&chunk);
+            chunk
+        });
+        written.await.unwrap_or_else(|_| Vec::with_capacity(CHUNK))
+    }
+
+    /// Waits until nobody can write any more.
+    pub(crate) async fn closed(&self) {
+        let _ = self.closed.subscribe().wait_for(|closed| *closed).await;
+    }
+
+    /// How many bytes came so far.
+    pub(crate) fn total(&self) -> u64 {
+        self.kept().total
+    }
+
+    /// What there is by now.
+    pub(crate) fn captured(&self) -> Captured {
+        let kept = self.kept();
+        let whole = kept.total == kept.head.len() as u64;
+        Captured {
+            head: kept.head.clone(),
+            tail: (!whole).then(|| kept.last(TAIL)),
+            total: kept.total,
+            file: kept
+                .file
+                .as_ref()
+                .map(|_| (kept.place.clone(), kept.in_file)),
+            trouble: kept.trouble.clone(),
+        }
+    }
+
+    /// Sees to it that the output so far, and all that comes, is in a file. Waits for the disk.
+    pub(crate) fn keep(&self) -> io::Result<PathBuf> {
+        let mut kept = self.kept();
+        kept.open()?;
+        Ok(kept.place.clone())
+    }
+
+    /// The bytes from `offset` on that are in the file, at most `most`. Waits for the disk.
+    pub(crate) fn read_at(&self, offset: u64, most: usize) -> io::Result<Vec<u8>> {
+        let (file, end) = {
+            let kept = self.kept();
+            let Some(file) = &kept.file else {
+                let from = usize::try_from(offset).unwrap_or(usize::MAX);
+                let rest = kept.head.get(from..).unwrap_or_default();
+                return Ok(rest[..rest.len().min(most)].to_vec());
+            };
+            (file.try_clone()?, kept.in_file)
+        };
+        let there = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let mut bytes = vec![0; there.min(most)];
+        file.read_exact_at(&mut bytes, offset)?;
+        Ok(bytes)
+    }
+
+    /// The end of it, at most so many bytes.
+    pub(crate) fn end(&self, most: usize) -> Vec<u8> {
+        self.kept().last(most.min(TAIL))
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How the taking of an output ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Filled {
+    /// Nobody can write any more.
+    Whole,
+    /// It was more than may be.
+    TooMuch,
+}
+
+impl Kept {
+    /// Would so many bytes more have to go into a file?
+    fn needs_file(&self, more: usize) -> bool {
+        let open = self.file.is_some() && self.in_file < FILE_LIMIT;
+        open || (self.file.is_none() && self.head.len() + more > self.window)
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        self.total += bytes.len() as u64;
+        if self.file.is_none() && self.head.len() + bytes.len() > self.window {
+            // What cannot be kept is told at the end; the command runs on.
+            let _ = self.open();
+        }
+        let room = self.window - self.head.len().min(self.window);
+        let into_head = &bytes[..bytes.len().min(room)];
+        self.head.extend_from_slice(into_head);
+        remember_end(&mut self.tail, bytes);
+        self.write(bytes);
+    }
+
+    /// Makes the file, with what there is so far in it.
+    fn open(&mut self) -> io::Result<()> {
+        if self.file.is_some() {
+            return Ok(());
+        }
+        match create(&self.place) {
+            Ok(file) => {
+                self.file = Some(file);
+                let before = std::mem::take(&mut self.head);
+                self.write(&before);
+                self.head = before;
+                Ok(())
+            }
+            Err(error) => {
+                self.trouble = Some(error.to_string());
+                Err(error)
+            }
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        let Some(file) = &mut self.file else { return };
+        if self.trouble.is_some() {
+            return; // A file with a hole in it would mislead.
+        }
+        let room = usize::try_from(FILE_LIMIT.saturating_sub(self.in_file)).unwrap_or(usize::MAX);
+        let part = &bytes[..bytes.len().min(room)];
+        match file.write_all(part) {
+            Ok(()) => self.in_file += part.len() as u64,
+            Err(error) => self.trouble = Some(error.to_string()),
+        }
+    }
+
+    fn last(&self, most: usize) -> Vec<u8> {
+        let all = if self.total == self.head.len() as u64 {
+            &self.head
+        } else {
+            &self.tail
+        };
+        all[all.len().saturating_sub(most)..].to_vec()
+    }
+}
+
+/// Only the last [`TAIL`] bytes are of interest; twice as many may be there, so that not every piece
+/// moves them.
+fn remember_end(tail: &mut Vec<u8>, bytes: &[u8]) {
+    if bytes.len() >= TAIL {
+        tail.clear();
+        tail.extend_from_slice(&bytes[bytes.len() - TAIL..]);
+        return;
+    }
+    if tail.len() + bytes.len() > 2 * TAIL {
+        let surplus = tail.len() + bytes.len() - TAIL;
+        tail.drain(..surplus);
+    }
+    tail.extend_from_slice(bytes);
+}
+
+/// A new file that its owner alone can read, in a folder that its owner alone can enter. Never one
+/// that is there already, nor through a link.
+pub(crate) fn create(path: &Path) -> io::Result<File> {
+    if let Some(folder) = path.parent() {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
+    }
+    OpenOptions::new()
+        .read(true)
+        .append(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt};
+
+    use super::*;
+
+    fn place() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().join("tool-results/out.txt");
+        (dir, place)
+    }
+
+    #[tokio::test]
+    async fn what_fits_stays_in_memory() {
+        let (_dir, place) = place();
+        let capture = Capture::new(place.clone(), 10);
+        assert_eq!(capture.fill(&b"0123456789"[..], 100).await, Filled::Whole);
+        let captured = capture.captured();
+        assert_eq!(captured.head, b"0123456789");
+        assert_eq!(
+            (captured.tail, captured.total, captured.file),
+            (None, 10, None)
+        );
+        assert!(!place.exists());
+        assert_eq!(capture.read_at(7, 2).unwrap(), b"78");
+        assert_eq!(capture.end(3), b"789");
+    }
+
+    #[tokio::test]
+    async fn what_does_not_fit_goes_to_a_file_whole_and_only_its_owner_can_read_it() {
+        let (_dir, place) = place();
+        let capture = Capture::new(place.clone(), 10);
+        let text: Vec<u8> = (0..1_000_000_u32).flat_map(u32::to_le_bytes).collect();
+        assert_eq!(capture.fill(&*text, u64::MAX).await, Filled::Whole);
+        let captured = capture.captured();
+        assert_eq!(captured.head, text[..10]);
+        assert_eq!(captured.tail.unwrap(), text[text.len() - TAIL..]);
+        assert_eq!(captured.file, Some((place.clone(), text.len() as u64)));
+        assert_eq!(fs::read(&place).unwrap(), text);
+        assert_eq!(capture.read_at(400, 4).unwrap(), 100_u32.to_le_bytes());
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&place), 0o600);
+        assert_eq!(mode(place.parent().unwrap()), 0o700);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_asked_for_holds_what_came_before_and_after() {
+        let (_dir, place) = place();
+        let capture = Capture::new(place.clone(), 100);
+        capture.fill(&b"before "[..], 100).await;
+        assert_eq!(capture.keep().unwrap(), place);
+        capture.fill(&b"after"[..], 100).await;
+        assert_eq!(fs::read(&place).unwrap(), b"before after");
+        assert_eq!(capture.captured().head, b"before after");
+    }
+
+    #[tokio::test]
+    async fn a_flood_is_cut_off() {
+        let (_dir, place) = place();
+        let capture = Capture::new(place, 10);
+        let flood = tokio::io::repeat(b'x');
+        assert_eq!(capture.fill(flood, FILE_LIMIT * 2).await, Filled::TooMuch);
+        let captured = capture.captured();
+        assert_eq!(captured.file.unwrap().1, FILE_LIMIT);
+        assert!(captured.total > FILE_LIMIT * 2);
+    }
+
+    #[tokio::test]
+    async fn a_file_is_never_written_over_and_what_is_lost_is_said() {
+        let (_dir, place) = place();
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        fs::write(&place, "mine").unwrap();
+        let capture = Capture::new(place.clone(), 4);
+        capture.fill(&b"0123456789"[..], 100).await;
+        let captured = capture.captured();
+        assert_eq!((captured.file, captured.total), (None, 10));
+        assert_eq!(captured.tail.unwrap(), b"0123456789");
+        assert!(captured.trouble.unwrap().contains("exists"));
+        assert_eq!(fs::read(&place).unwrap(), b"mine");
+    }
+}

@@ -1,0 +1,140 @@
+//! What a command changed: recorded, so that it can be undone. Files that decide what other programs
+//! run are taken back, unless the command was permitted to make them.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use haft_contract::{CallContext, Confined, Confinement, ToolError};
+use haft_journal::{Before, Journal, Sweep, Ticket};
+use haft_shell::{Analysis, Effect};
+
+use crate::{blocking::blocking, paths::shown};
+
+/// How many files an answer names.
+const NAMED: usize = 5;
+
+/// What was there before a command.
+pub(crate) struct Watched {
+    journal: Arc<Journal>,
+    before: Before,
+}
+
+/// What there is to say after it.
+#[derive(Debug, Default)]
+pub(crate) struct Said {
+    /// For the model.
+    pub(crate) notes: Vec<String>,
+    /// Why undo does not cover it, or not all of it.
+    pub(crate) uncovered: Option<String>,
+}
+
+/// Looks at what the command may change. `None`: nothing, or there is no journal.
+pub(crate) async fn before(
+    confinement: &Confinement,
+    analysis: &Analysis,
+    cx: &CallContext,
+    session: &Path,
+) -> Result<Option<Watched>, ToolError> {
+    let roots = match confinement.profile {
+        Confined::ReadOnly => return Ok(None),
+        Confined::Workspace => confinement.writable.to_vec(),
+        // It may change anything; what matters is there.
+        Confined::Full => cx.permissions.directories.to_vec(),
+    };
+    let Ok(journal) = cx.services.get::<Journal>() else {
+        return Ok(None);
+    };
+    let sweep = Sweep {
+        // Everything is no place to look for changes.
+        roots: roots
+            .into_iter()
+            .filter(|root| root.parent().is_some())
+            .collect(),
+        hints: written(analysis),
+        leave_out: vec![session.to_path_buf()],
+    };
+    let watched = blocking(move || Watched {
+        before: journal.before_command(&sweep),
+        journal,
+    });
+    watched.await.map(Some)
+}
+
+/// Records what it changed, and takes back what it may not make.
+pub(crate) async fn after(
+    watched: Watched,
+    confinement: Confinement,
+    command: String,
+    cx: CallContext,
+) -> Result<Said, ToolError> {
+    let Watched { journal, before } = watched;
+    let (control, cwd) = (confinement.control, cx.cwd);
+    // What it could write is written; this is only about what comes after.
+    let ticket = Ticket::unconfined(cx.call.to_string(), "Bash");
+    blocking(move || {
+        let is_control = |path: &Path| control.include(path);
+        let changed = journal.after_command(before, &ticket, &command, &is_control);
+        let mut said = Said {
+            uncovered: changed.uncovered,
+            ..Said::default()
+        };
+        if changed.control.is_empty() {
+            return said;
+        }
+        let names = named(&changed.control, &cwd);
+        let undone = match &changed.unit {
+            Some(unit) => journal
+                .take_back(&ticket, unit, &changed.control)
+                .map(drop)
+                .map_err(|error| error.to_string()),
+            None => Err("undo does not cover them".to_owned()),
+        };
+        said.notes.push(match undone {
+            Ok(()) => format!(
+                "Taken back, because it decides what other programs run: {names}. Use Write or \
+                 Edit for it, so that the user can be asked."
+            ),
+            Err(error) => format!(
+                "It made or changed {names}, which decides what other programs run, and that \
+                 could not be taken back: {error}. Tell the user."
+            ),
+        });
+        said
+    })
+    .await
+}
+
+fn named(paths: &[PathBuf], cwd: &Path) -> String {
+    let names: Vec<String> = paths
+        .iter()
+        .take(NAMED)
+        .map(|path| shown(path, cwd))
+        .collect();
+    match paths.len().saturating_sub(NAMED) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
+    }
+}
+
+/// The paths that the line says it writes or removes, as far as they can be read from it.
+fn written(analysis: &Analysis) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    for part in &analysis.parts {
+        for effect in &part.finding.effects {
+            let Effect::Write(write) = effect else {
+                continue;
+            };
+            let Some(text) = write.path.text() else {
+                continue;
+            };
+            for place in part.cwd.iter().flatten() {
+                paths.push(place.join(text));
+            }
+        }
+    }
+    paths.sort();
+    paths.dedup();
+    paths
+}

@@ -1,0 +1,137 @@
+//! Where the session is after a command.
+
+use std::path::{Path, PathBuf};
+
+/// Where later calls start, as a command left it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Moved {
+    /// Where they did.
+    Nowhere,
+    /// In another of the session's directories.
+    To(PathBuf),
+    /// The command ended outside of them: back to the first one.
+    Back(PathBuf),
+}
+
+/// What a command that ended in `left_in` does to the session's directory, `cwd`. `directories` are
+/// those the session works in, `fixed` keeps it in the first. Follows links.
+pub(crate) fn after(
+    left_in: Option<&Path>,
+    cwd: &Path,
+    directories: &[PathBuf],
+    fixed: bool,
+) -> Moved {
+    let project = directories.first().map_or(cwd, PathBuf::as_path);
+    // Unknown where a shell was killed: then it moved nobody.
+    let Some(left_in) = left_in else {
+        return Moved::Nowhere;
+    };
+    if same(left_in, cwd) && !(fixed && !same(cwd, project)) {
+        return Moved::Nowhere;
+    }
+    if fixed {
+        return Moved::Back(project.to_path_buf());
+    }
+    let inside = directories.iter().find_map(|directory| {
+        let real = directory.canonicalize().ok()?;
+        let below = left_in.strip_prefix(&real).ok()?;
+        // By the name people know it by. Joining nothing would add a slash.
+        Some(match below.as_os_str().is_empty() {
+            true => directory.clone(),
+            false => directory.join(below),
+        })
+    });
+    match inside {
+        Some(path) if left_in.is_dir() => Moved::To(path),
+        _ => Moved::Back(project.to_path_buf()),
+    }
+}
+
+fn same(a: &Path, b: &Path) -> bool {
+    a == b || b.canonicalize().is_ok_and(|real| real == a)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_session_moves_inside_its_directories_and_nowhere_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let (project, other) = (root.join("project"), root.join("other"));
+        for path in ["project/sub", "project-2", "other", "gone"] {
+            fs::create_dir_all(root.join(path)).unwrap();
+        }
+        fs::remove_dir(root.join("gone")).unwrap();
+        let link = root.join("link");
+        symlink(&project, &link).unwrap();
+        let directories = [project.clone(), other.clone()];
+        let to = |path: &Path| Moved::To(path.to_path_buf());
+        let back = || Moved::Back(project.clone());
+        let cases = [
+            ("nowhere", Some(&project), &project, false, Moved::Nowhere),
+            ("unknown", None, &project, false, Moved::Nowhere),
+            (
+                "below",
+                Some(&project.join("sub")),
+                &project,
+                false,
+                to(&project.join("sub")),
+            ),
+            ("another", Some(&other), &project, false, to(&other)),
+            (
+                "up again",
+                Some(&project),
+                &project.join("sub"),
+                false,
+                to(&project),
+            ),
+            ("outside", Some(&root), &project, false, back()),
+            (
+                "a name alike",
+                Some(&root.join("project-2")),
+                &project,
+                false,
+                back(),
+            ),
+            (
+                "removed",
+                Some(&project.join("removed")),
+                &project,
+                false,
+                back(),
+            ),
+            (
+                "kept there",
+                Some(&project.join("sub")),
+                &project,
+                true,
+                back(),
+            ),
+            (
+                "kept, at home",
+                Some(&project),
+                &project,
+                true,
+                Moved::Nowhere,
+            ),
+        ];
+        for (what, left_in, cwd, fixed, expected) in cases {
+            let moved = after(left_in.map(PathBuf::as_path), cwd, &directories, fixed);
+            assert_eq!(moved, expected, "{what}");
+        }
+        // A session that knows its directory by a link keeps that name.
+        let directories = [link.clone()];
+        assert_eq!(
+            after(Some(&project), &link, &directories, false),
+            Moved::Nowhere
+        );
+        assert_eq!(
+            after(Some(&project.join("sub")), &link, &directories, false),
+            Moved::To(link.join("sub"))
+        );
+    }
+}

@@ -1,0 +1,342 @@
+//! The environment of a command: what is on a list, what settings name, what makes programs behave
+//! without a person in front of them. Everything else stays behind, secrets first of all.
+
+use std::{
+    collections::BTreeMap,
+    ffi::{OsStr, OsString},
+};
+
+use haft_sandbox::Profile;
+
+/// What the environment of a command is made from.
+pub(crate) struct Origin<'a> {
+    /// Our own environment.
+    pub(crate) own: &'a [(OsString, OsString)],
+    /// `env` of the settings: passes because somebody named it.
+    pub(crate) settings: &'a BTreeMap<String, String>,
+    /// PATH as the user's shell sets it, if that is known.
+    pub(crate) path: Option<&'a str>,
+    /// What the command may touch.
+    pub(crate) profile: &'a Profile,
+    /// Where our own proxy listens, if the command has to use it.
+    pub(crate) proxy: Option<u16>,
+}
+
+/// Names that pass from our own environment.
+const PASS: &[&str] = &[
+    "CI",
+    "COLORTERM",
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "LOGNAME",
+    "NO_COLOR",
+    "PATH",
+    "PWD",
+    "SHELL",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    // Who makes commits: without it git asks or fails, and it is in every commit anyway.
+    "GIT_AUTHOR_EMAIL",
+    "GIT_AUTHOR_NAME",
+    "GIT_COMMITTER_EMAIL",
+    "GIT_COMMITTER_NAME",
+    // Where certificates are: behind a company's proxy nothing can be fetched without.
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+    "NODE_EXTRA_CA_CERTS",
+    "REQUESTS_CA_BUNDLE",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    // Where toolchains are.
+    "ANDROID_HOME",
+    "ANDROID_NDK_HOME",
+    "ANDROID_SDK_ROOT",
+    "ANT_HOME",
+    "ASDF_DATA_DIR",
+    "ASDF_DIR",
+    "BUN_INSTALL",
+    "CABAL_DIR",
+    "CARGO_HOME",
+    "COMPOSER_HOME",
+    "CONDA_DEFAULT_ENV",
+    "CONDA_EXE",
+    "CONDA_PREFIX",
+    "CONDA_PYTHON_EXE",
+    "CONDA_SHLVL",
+    "DENO_DIR",
+    "DENO_INSTALL",
+    "DOTNET_ROOT",
+    "FNM_DIR",
+    "GEM_HOME",
+    "GEM_PATH",
+    "GOBIN",
+    "GOCACHE",
+    "GOMODCACHE",
+    "GOPATH",
+    "GOROOT",
+    "GRADLE_HOME",
+    "GRADLE_USER_HOME",
+    "HOMEBREW_CELLAR",
+    "HOMEBREW_PREFIX",
+    "HOMEBREW_REPOSITORY",
+    "JAVA_HOME",
+    "JDK_HOME",
+    "JULIA_DEPOT_PATH",
+    "KOTLIN_HOME",
+    "M2_HOME",
+    "MAVEN_HOME",
+    "MISE_DATA_DIR",
+    "NIX_PATH",
+    "NIX_PROFILES",
+    "NIX_SSL_CERT_FILE",
+    "NODE_PATH",
+    "NVM_BIN",
+    "NVM_DIR",
+    "OPAMROOT",
+    "OPAM_SWITCH_PREFIX",
+    "PIPX_BIN_DIR",
+    "PIPX_HOME",
+    "PNPM_HOME",
+    "POETRY_HOME",
+    "PYENV_ROOT",
+    "RBENV_ROOT",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "SCALA_HOME",
+    "SDKMAN_DIR",
+    "STACK_ROOT",
+    "UV_PYTHON_INSTALL_DIR",
+    "VIRTUAL_ENV",
+    "VOLTA_HOME",
+    "WORKON_HOME",
+];
+
+const PASS_PREFIXES: &[&str] = &["LC_", "XDG_"];
+
+/// They speak for the user's own proxy, which ours takes the place of.
+const PROXIES: &[&str] = &[
+    "all_proxy",
+    "ftp_proxy",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+];
+
+/// Pass from nowhere, not even from settings: they make every program load or every bash run
+/// something, or change how bash reads a line or where `cd` goes, so that it would do something
+/// else than what was judged.
+const NEVER: &[&str] = &[
+    "BASHOPTS",
+    "BASH_COMPAT",
+    "BASH_ENV",
+    "BASH_XTRACEFD",
+    "CDPATH",
+    "ENV",
+    "EXECIGNORE",
+    "GCONV_PATH",
+    "GLOBIGNORE",
+    "IFS",
+    "LOCPATH",
+    "NLSPATH",
+    "POSIXLY_CORRECT",
+    "PROMPT_COMMAND",
+    "PS4",
+    "SHELLOPTS",
+    "TEXTDOMAIN",
+    "TEXTDOMAINDIR",
+];
+
+/// `OTEL_`: where telemetry of the agent goes is not the business of what it starts.
+const NEVER_PREFIXES: &[&str] = &["BASH_FUNC_", "DYLD_", "LD_", "OTEL_"];
+
+const SECRETS: &[&str] = &[
+    "KEY",
+    "TOKEN",
+    "SECRET",
+    "PASSWORD",
+    "PASSWD",
+    "PASSPHRASE",
+    "CREDENTIAL",
+];
+
+/// What settings may set to something else.
+const DEFAULTS: &[(&str, &str)] = &[
+    // Bash itself finds these in a bare environment; others do not.
+    ("PATH", "/usr/local/bin:/usr/bin:/bin"),
+    ("TERM", "dumb"),
+    // Nobody is there to turn pages.
+    ("GIT_PAGER", "cat"),
+    ("MANPAGER", "cat"),
+    ("PAGER", "cat"),
+    // Nobody is there to answer: fail with a message instead of waiting, or of opening a window.
+    // An empty GIT_ASKPASS also keeps git from `core.askPass` and SSH_ASKPASS.
+    ("DEBIAN_FRONTEND", "noninteractive"),
+    ("GCM_INTERACTIVE", "never"),
+    ("GH_PROMPT_DISABLED", "1"),
+    ("GIT_ASKPASS", ""),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("PIP_NO_INPUT", "1"),
+    ("SSH_ASKPASS_REQUIRE", "never"),
+    // `git rebase --continue`, `git merge`: the proposed text is taken as it is.
+    ("GIT_EDITOR", "true"),
+    // They ask the network whether there is a newer version, even in commands that only read.
+    ("GH_NO_UPDATE_NOTIFIER", "1"),
+    ("NO_UPDATE_NOTIFIER", "1"),
+    ("PIP_DISABLE_PIP_VERSION_CHECK", "1"),
+    ("npm_config_update_notifier", "false"),
+    // What was printed before a kill is there, and stands in order between the lines of stderr.
+    ("PYTHONUNBUFFERED", "1"),
+];
+
+/// What a command that only reads gets in any case. `diff.external` is not among the pinned keys:
+/// git takes an empty one for a program, and fails; the audit of a repository's configuration finds
+/// it instead.
+const READ_ONLY: &[(&str, &str)] = &[
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_PAGER", "cat"),
+    ("PAGER", "cat"),
+    ("MANPAGER", "cat"),
+    ("GIT_ASKPASS", ""),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_CONFIG_COUNT", "4"),
+    ("GIT_CONFIG_KEY_0", "core.fsmonitor"),
+    ("GIT_CONFIG_VALUE_0", "false"),
+    ("GIT_CONFIG_KEY_1", "core.hooksPath"),
+    ("GIT_CONFIG_VALUE_1", "/dev/null"),
+    ("GIT_CONFIG_KEY_2", "safe.bareRepository"),
+    ("GIT_CONFIG_VALUE_2", "explicit"),
+    ("GIT_CONFIG_KEY_3", "log.showSignature"),
+    ("GIT_CONFIG_VALUE_3", "false"),
+];
+
+/// What tells a program that an agent started it.
+const MARKS: &[(&str, &str)] = &[("CLAUDECODE", "1"), ("CLAUDE_CODE_CHILD_SESSION", "1")];
+
+/// The whole environment of a command; nothing is inherited beside it.
+pub(crate) fn child(origin: &Origin<'_>) -> BTreeMap<OsString, OsString> {
+    let read_only = matches!(origin.profile, Profile::ReadOnly(_));
+    let full = matches!(origin.profile, Profile::Full);
+    let mut child = Variables::default();
+    for (name, value) in DEFAULTS {
+        child.set(name, value);
+    }
+    for (name, value) in origin.own {
+        let Some(text) = name.to_str() else { continue };
+        if passes(text) || full && text == "SSH_AUTH_SOCK" {
+            child.0.insert(name.clone(), value.clone());
+        }
+    }
+    if let Some(path) = origin.path {
+        child.set("PATH", path);
+    }
+    for (name, value) in origin.settings {
+        let is_git = read_only && name.starts_with("GIT_");
+        let is_agent = !full && name == "SSH_AUTH_SOCK";
+        if is_name(name) && !never(name) && !is_git && !is_agent && !value.contains('\0') {
+            child.set(name, value);
+        }
+    }
+    child.settle_language();
+    if let Some(port) = origin.proxy {
+        child.use_proxy(port);
+    }
+    if read_only {
+        child.without_relative_path();
+        for (name, value) in READ_ONLY {
+            child.set(name, value);
+        }
+    }
+    for (name, value) in MARKS {
+        child.set(name, value);
+    }
+    child.0
+}
+
+#[derive(Default)]
+struct Variables(BTreeMap<OsString, OsString>);
+
+impl Variables {
+    fn set(&mut self, name: &str, value: &str) {
+        self.0.insert(name.into(), value.into());
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.0
+            .get(OsStr::new(name))
+            .is_some_and(|value| !value.is_empty())
+    }
+
+    /// Text is UTF-8 unless the user chose otherwise. Messages are in English unless they chose a
+    /// language for messages: what stops a command is found by its words.
+    fn settle_language(&mut self) {
+        let chosen = |of: &Self, names: &[&str]| names.iter().any(|name| of.has(name));
+        if !chosen(self, &["LC_ALL", "LC_CTYPE", "LANG"]) {
+            self.set("LANG", "C.UTF-8");
+        }
+        if !chosen(self, &["LC_ALL", "LC_MESSAGES"]) {
+            self.set("LC_MESSAGES", "C");
+        }
+    }
+
+    fn use_proxy(&mut self, port: u16) {
+        self.0.retain(|name, _| {
+            let name = name.to_string_lossy().to_ascii_lowercase();
+            !PROXIES.contains(&name.as_str())
+        });
+        let web = format!("http://127.0.0.1:{port}");
+        let any = format!("socks5h://127.0.0.1:{port}");
+        let local = "localhost,127.0.0.1,::1";
+        for (name, value) in [
+            ("http_proxy", web.as_str()),
+            ("https_proxy", &web),
+            ("all_proxy", &any),
+            ("no_proxy", local),
+        ] {
+            self.set(name, value);
+            self.set(&name.to_ascii_uppercase(), value);
+        }
+        // Node looks at them only if told to.
+        self.set("NODE_USE_ENV_PROXY", "1");
+    }
+
+    /// A program of the working directory must not stand in for one that was judged by its name.
+    fn without_relative_path(&mut self) {
+        let path = self.0.get(OsStr::new("PATH")).cloned().unwrap_or_default();
+        let absolute = std::env::split_paths(&path).filter(|entry| entry.is_absolute());
+        if let Ok(path) = std::env::join_paths(absolute) {
+            self.0.insert("PATH".into(), path);
+        }
+    }
+}
+
+/// Does it pass from our own environment, if nobody names it?
+fn passes(name: &str) -> bool {
+    let listed = PASS.contains(&name)
+        || PROXIES.contains(&name.to_ascii_lowercase().as_str())
+        || PASS_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    listed && is_name(name) && !never(name) && !looks_secret(name)
+}
+
+fn never(name: &str) -> bool {
+    NEVER.contains(&name) || NEVER_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+fn looks_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    SECRETS.iter().any(|word| name.contains(word))
+}
+
+fn is_name(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    bytes
+        .next()
+        .is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+#[cfg(test)]
+#[path = "environment_tests.rs"]
+mod tests;

@@ -1,0 +1,258 @@
+//! Whom commands may talk to through the proxy: the rules decide, and where they say nothing the
+//! person, once for each host of a session.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use haft_contract::{
+    Answer, CallContext, CallId, Card, Hosts, Passage, PermissionMode, Question, Reachable,
+    approval::Approver,
+};
+use haft_sandbox::network::{BoxFuture, Gate, Host, Reach, Request, Verdict};
+
+/// The gate of a session. It judges by the rules of the call that came last: they differ only if the
+/// settings changed.
+#[derive(Default)]
+pub(crate) struct HostGate {
+    known: Mutex<Known>,
+    /// One question at a time: the answer to the first may settle the second.
+    asking: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct Known {
+    rules: Option<Hosts>,
+    asker: Option<Asker>,
+    /// What the person said.
+    said: HashMap<String, bool>,
+}
+
+#[derive(Clone)]
+struct Asker {
+    approver: Arc<dyn Approver>,
+    call: CallId,
+    card: Card,
+}
+
+impl HostGate {
+    /// From now on by the rules of this call, with questions in its name.
+    pub(crate) fn open_for(&self, cx: &CallContext, reachable: &Reachable, card: &Card) {
+        let mut known = self.known();
+        if let Reachable::ByRule(rules) = reachable {
+            known.rules = Some(rules.clone());
+        }
+        known.asker = (cx.permissions.mode != PermissionMode::DontAsk).then(|| Asker {
+            approver: Arc::clone(cx.services.approver()),
+            call: cx.call,
+            card: card.clone(),
+        });
+    }
+
+    /// The person allows this host for the session.
+    pub(crate) fn allow(&self, host: &str) {
+        self.known().said.insert(host.to_owned(), true);
+    }
+
+    async fn verdict(&self, request: &Request) -> Verdict {
+        let host = bare(&request.host);
+        let changes = match request.method.as_deref() {
+            None | Some("GET" | "HEAD") => None,
+            Some(method) => Some(method),
+        };
+        let rules = self.known().rules.clone();
+        let passage = rules.map_or(Passage::Ask, |rules| rules.judge(&host, request.port));
+        match (passage, changes) {
+            (Passage::Denied, _) => refuse(format!("A rule denies {host}.")),
+            (Passage::Allowed, None) => allow(request, "A rule allows it."),
+            (Passage::Allowed, Some(method)) => {
+                // A rule means reading; what changes something there is one more question.
+                self.ask(request, &format!("{method} {host}")).await
+            }
+            (Passage::Ask, _) => self.ask(request, &host).await,
+        }
+    }
+
+    async fn ask(&self, request: &Request, about: &str) -> Verdict {
+        let answered = |said: bool| match said {
+            true => allow(request, "The user allows it."),
+            false => refuse("The user does not allow it.".to_owned()),
+        };
+        if let Some(said) = self.said(about) {
+            return answered(said);
+        }
+        let _one_at_a_time = self.asking.lock().await;
+        if let Some(said) = self.said(about) {
+            return answered(said);
+        }
+        let asker = self.known().asker.clone();
+        let answer = match asker {
+            None => Answer::Nobody,
+            Some(asker) => {
+                let what = match &request.url {
+                    Some(url) => format!("{} {url}", request.method.as_deref().unwrap_or("GET")),
+                    None => format!("{}, port {}", request.host, request.port),
+                };
+                let question = Question {
+                    call: asker.call,
+                    tool: "Bash".to_owned(),
+                    card: asker.card,
+                    reason: format!(
+                        "it wants to talk to {what}, and no rule says whether it may. A yes holds \
+                         for {about} and this session"
+                    ),
+                    rules: Vec::new(),
+                };
+                asker.approver.ask(question).await
+            }
+        };
+        let said = match answer {
+            Answer::Allow | Answer::Always => true,
+            Answer::Deny { .. } => false,
+            Answer::Nobody => {
+                return refuse(format!(
+                    "No rule allows {about}, and nobody can be asked. To allow it, add \"{}\" to \
+                     `sandbox.network.allowedDomains`.",
+                    request.host
+                ));
+            }
+        };
+        self.known().said.insert(about.to_owned(), said);
+        answered(said)
+    }
+
+    fn said(&self, about: &str) -> Option<bool> {
+        self.known().said.get(about).copied()
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Gate for HostGate {
+    fn judge(&self, request: Request) -> BoxFuture<'_, Verdict> {
+        Box::pin(async move { self.verdict(&request).await })
+    }
+}
+
+impl fmt::Debug for HostGate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HostGate")
+    }
+}
+
+/// As rules are asked: without brackets.
+fn bare(host: &Host) -> String {
+    match host.address() {
+        Some(address) => address.to_string(),
+        None => host.to_string(),
+    }
+}
+
+fn allow(request: &Request, because: &str) -> Verdict {
+    Verdict::Allow {
+        because: because.to_owned(),
+        // Who names an address means it, public or not.
+        reach: Reach::public().with(request.host.address()),
+    }
+}
+
+fn refuse(because: String) -> Verdict {
+    Verdict::Refuse { because }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        path::Path,
+        sync::atomic::{AtomicUsize, Ordering},
+    };
+
+    use haft_contract::Services;
+
+    use super::*;
+
+    struct Person {
+        says: Answer,
+        asked: AtomicUsize,
+    }
+
+    impl Approver for Person {
+        fn ask(&self, _: Question) -> haft_contract::BoxFuture<'_, Answer> {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            Box::pin(async { self.says.clone() })
+        }
+    }
+
+    fn gate(says: Answer) -> (HostGate, Arc<Person>) {
+        let person = Arc::new(Person {
+            says,
+            asked: AtomicUsize::new(0),
+        });
+        let (mut cx, _updates) = CallContext::for_test(Path::new("/"));
+        cx.services = Services::none().with_approver(person.clone());
+        let gate = HostGate::default();
+        let rules = Hosts::by(|host, _| match host {
+            "good.example" | "10.0.0.1" => Passage::Allowed,
+            "bad.example" => Passage::Denied,
+            _ => Passage::Ask,
+        });
+        gate.open_for(&cx, &Reachable::ByRule(rules), &Card::new("Bash", "x"));
+        (gate, person)
+    }
+
+    fn request(host: &str, method: Option<&str>) -> Request {
+        Request {
+            host: Host::parse(host.as_bytes()).unwrap(),
+            port: 443,
+            method: method.map(str::to_owned),
+            url: method.map(|_| format!("http://{host}/")),
+        }
+    }
+
+    async fn passes(gate: &HostGate, host: &str, method: Option<&str>) -> bool {
+        let verdict = gate.judge(request(host, method)).await;
+        matches!(verdict, Verdict::Allow { .. })
+    }
+
+    #[tokio::test]
+    async fn rules_decide_and_what_they_do_not_name_is_asked_once() {
+        let (gate, person) = gate(Answer::Allow);
+        let asked = || person.asked.load(Ordering::Relaxed);
+        assert!(passes(&gate, "good.example", None).await);
+        assert!(passes(&gate, "10.0.0.1", None).await);
+        assert!(!passes(&gate, "bad.example", None).await);
+        assert_eq!(asked(), 0);
+        for _ in 0..3 {
+            assert!(passes(&gate, "new.example", None).await);
+        }
+        assert_eq!(asked(), 1);
+        // Over plain HTTP a rule lets through what reads.
+        assert!(passes(&gate, "good.example", Some("GET")).await);
+        assert_eq!(asked(), 1);
+        assert!(passes(&gate, "good.example", Some("POST")).await);
+        assert_eq!(asked(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_no_is_remembered_and_nobody_is_no() {
+        let (gate, person) = gate(Answer::Deny { reason: None });
+        assert!(!passes(&gate, "new.example", None).await);
+        assert!(!passes(&gate, "new.example", None).await);
+        assert_eq!(person.asked.load(Ordering::Relaxed), 1);
+        gate.allow("new.example");
+        assert!(passes(&gate, "new.example", None).await);
+
+        let (gate, _) = super::tests::gate(Answer::Nobody);
+        let Verdict::Refuse { because } = gate.judge(request("new.example", None)).await else {
+            panic!("let through");
+        };
+        assert!(
+            because.contains("sandbox.network.allowedDomains"),
+            "{because}"
+        );
+    }
+}

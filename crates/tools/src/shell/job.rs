@@ -1,0 +1,241 @@
+//! A command that runs, with its output: the same thing for a call that waits for it and for a task
+//! in the background. Which of the two it is depends only on who holds it.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use haft_sandbox::{Ended, How, Output, Process, Running, Sandbox};
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    time::timeout,
+};
+
+use super::capture::{Capture, Filled};
+
+/// A command that prints more is ended.
+const OUTPUT_LIMIT: u64 = 5_000_000_000;
+
+/// How long a stray that still holds the pipe is listened to.
+const STRAYS: Duration = Duration::from_millis(100);
+/// How long the rest of an output may take to arrive once nobody writes any more.
+const REST: Duration = Duration::from_secs(5);
+
+/// A command that runs. It is killed with everything it started when its last holder is gone.
+#[derive(Debug)]
+pub(crate) struct Job {
+    /// Its output.
+    pub(crate) capture: Capture,
+    stage: watch::Receiver<Stage>,
+    orders: mpsc::UnboundedSender<Order>,
+    cause: Mutex<Option<Cause>>,
+    flooded: Arc<AtomicBool>,
+}
+
+/// How far a command is.
+#[derive(Debug, Clone)]
+pub(crate) enum Stage {
+    /// It runs.
+    Running,
+    /// It ended; what it started may still run.
+    Exited(Ended),
+    /// Nothing of it runs any more.
+    Gone(Ended),
+}
+
+/// Why we ended it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// Somebody interrupted the call.
+    Interrupted,
+    /// It ran longer than it may.
+    TimedOut(Duration),
+    /// Somebody stopped the task.
+    Stopped,
+    /// It said too much.
+    Flood,
+    /// It only reads, and left something running.
+    Leftover,
+}
+
+#[derive(Debug)]
+enum Order {
+    Kill(Duration),
+    Who(oneshot::Sender<Vec<Process>>),
+}
+
+impl Job {
+    /// Takes charge of a command that was just started.
+    pub(crate) fn new(sandbox: Sandbox, mut running: Running, capture: Capture) -> Self {
+        let output = running.output.take();
+        let (orders, received) = mpsc::unbounded_channel();
+        let (told, stage) = watch::channel(Stage::Running);
+        let flooded = Arc::<AtomicBool>::default();
+        tokio::spawn(
+            Driver {
+                _sandbox: sandbox,
+                running,
+                capture: capture.clone(),
+                orders: received,
+                stage: told,
+                flooded: Arc::clone(&flooded),
+            }
+            .drive(output),
+        );
+        Self {
+            capture,
+            stage,
+            orders,
+            cause: Mutex::default(),
+            flooded,
+        }
+    }
+
+    /// Waits until the command itself ended. What it started may still run.
+    pub(crate) async fn exited(&self) -> Ended {
+        self.reached(|stage| !matches!(stage, Stage::Running)).await
+    }
+
+    /// Waits until nothing of it runs any more.
+    pub(crate) async fn gone(&self) -> Ended {
+        self.reached(|stage| matches!(stage, Stage::Gone(_))).await
+    }
+
+    async fn reached(&self, far_enough: impl Fn(&Stage) -> bool) -> Ended {
+        let mut stage = self.stage.clone();
+        let reached = stage.wait_for(far_enough).await;
+        match reached.as_deref() {
+            Ok(Stage::Exited(ended) | Stage::Gone(ended)) => ended.clone(),
+            // The runtime is shutting down.
+            Ok(Stage::Running) | Err(_) => lost(),
+        }
+    }
+
+    /// Tells how far it is, without keeping it.
+    pub(crate) fn stages(&self) -> watch::Receiver<Stage> {
+        self.stage.clone()
+    }
+
+    /// How far it is.
+    pub(crate) fn stage(&self) -> Stage {
+        self.stage.borrow().clone()
+    }
+
+    /// After the command ended: waits for what is still on its way. Strays that keep the pipe open
+    /// are not waited for.
+    pub(crate) async fn settle(&self) {
+        let left = match self.stage() {
+            Stage::Exited(ended) => ended.left > 0,
+            Stage::Running => true,
+            Stage::Gone(_) => false,
+        };
+        let over = async {
+            self.gone().await;
+            self.capture.closed().await;
+        };
+        let _ = timeout(if left { STRAYS } else { REST }, over).await;
+    }
+
+    /// Ends it with everything it started; the first cause stays.
+    pub(crate) fn kill(&self, cause: Cause, grace: Duration) {
+        self.cause
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(cause);
+        let _ = self.orders.send(Order::Kill(grace));
+    }
+
+    /// Why we ended it, if we did.
+    pub(crate) fn cause(&self) -> Option<Cause> {
+        if self.flooded.load(Ordering::Relaxed) {
+            return Some(Cause::Flood);
+        }
+        *self.cause.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What of it runs now.
+    pub(crate) async fn processes(&self) -> Vec<Process> {
+        let (answer, told) = oneshot::channel();
+        let _ = self.orders.send(Order::Who(answer));
+        told.await.unwrap_or_default()
+    }
+}
+
+struct Driver {
+    /// Everything a sandbox started ends with it, so it is held as long as this runs.
+    _sandbox: Sandbox,
+    running: Running,
+    capture: Capture,
+    orders: mpsc::UnboundedReceiver<Order>,
+    stage: watch::Sender<Stage>,
+    flooded: Arc<AtomicBool>,
+}
+
+impl Driver {
+    async fn drive(mut self, output: Output) {
+        enum Event {
+            Ordered(Option<Order>),
+            Filled(Filled),
+            Exited(Ended),
+            Gone,
+        }
+        let capture = self.capture.clone();
+        let mut filling = tokio::spawn(async move { capture.fill(output, OUTPUT_LIMIT).await });
+        let mut filled = false;
+        let mut ended: Option<Ended> = None;
+        loop {
+            let running = &mut self.running;
+            let exited = ended.is_some();
+            let ends = async move {
+                if exited {
+                    running.gone().await;
+                    Event::Gone
+                } else {
+                    Event::Exited(running.exited().await)
+                }
+            };
+            let event = tokio::select! {
+                order = self.orders.recv() => Event::Ordered(order),
+                how = &mut filling, if !filled => Event::Filled(how.unwrap_or(Filled::Whole)),
+                event = ends => event,
+            };
+            match event {
+                Event::Ordered(Some(Order::Kill(grace))) => self.running.kill(grace),
+                Event::Ordered(Some(Order::Who(answer))) => {
+                    let _ = answer.send(self.running.processes());
+                }
+                // Nobody holds it any more: dropping it kills it.
+                Event::Ordered(None) => return,
+                Event::Filled(how) => {
+                    filled = true;
+                    if how == Filled::TooMuch {
+                        self.flooded.store(true, Ordering::Relaxed);
+                        self.running.kill(Duration::ZERO);
+                    }
+                }
+                Event::Exited(how) => {
+                    self.stage.send_replace(Stage::Exited(how.clone()));
+                    ended = Some(how);
+                }
+                Event::Gone => {
+                    let how = ended.unwrap_or_else(lost);
+                    self.stage.send_replace(Stage::Gone(how));
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Nobody can say how it ended.
+fn lost() -> Ended {
+    Ended {
+        how: How::Lost,
+        cwd: None,
+        left: 0,
+    }
+}

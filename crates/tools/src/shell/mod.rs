@@ -1,0 +1,41 @@
+//! Command lines: `Bash`, `TaskOutput`, `TaskStop`.
+//!
+//! A call becomes a [`job`]: a process in the sandbox with its output in a [`capture`]. Who holds the
+//! job decides what it is: the call that waits for it, or a task in the background.
+//!
+//! # Layout
+//! - `bash`, `task_output`, `task_stop`: the tools; `run` is one command from line to answer
+//! - `service`: what the commands of a session share; `tasks`: what runs in the background
+//! - `environment`, `snapshot`, `profile`, `limits`: what a command gets
+//! - `answer`, `text`, `meaning`, `waiting`, `cwd`, `ports`: what is said of it afterwards
+//! - `refusal`, `widen`, `gate`: what the sandbox keeps it from, which is then put to a person
+//! - `changes`: what it changed, so that it can be undone
+
+mod answer;
+mod bash;
+mod capture;
+mod changes;
+mod cwd;
+mod environment;
+mod gate;
+mod job;
+mod limits;
+mod meaning;
+mod ports;
+mod profile;
+mod refusal;
+mod run;
+mod service;
+mod snapshot;
+mod task_output;
+mod task_stop;
+mod tasks;
+mod text;
+mod waiting;
+mod widen;
+
+pub(crate) use bash::Bash;
+pub use service::{Shell, ShellProgram};
+pub(crate) use task_output::TaskOutput;
+pub(crate) use task_stop::TaskStop;
+pub use tasks::{TaskInfo, TaskNotice, TaskStatus, Tasks};

@@ -1,0 +1,113 @@
+//! Which TCP ports processes listen on: what a server that was started can be reached at.
+
+use std::{
+    collections::{BTreeSet, HashSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// The ports that any of these processes listens on, in order. What has ended or may not be looked
+/// at listens on none.
+pub(crate) fn listening(pids: impl IntoIterator<Item = u32>) -> BTreeSet<u16> {
+    let mut ports = BTreeSet::new();
+    for pid in pids {
+        let process = PathBuf::from(format!("/proc/{pid}"));
+        let sockets = sockets(&process);
+        if sockets.is_empty() {
+            continue;
+        }
+        // By its own view: it may be in a network of its own.
+        for table in ["net/tcp", "net/tcp6"] {
+            let table = fs::read_to_string(process.join(table)).unwrap_or_default();
+            let of_it = listeners(&table).filter(|(inode, _)| sockets.contains(inode));
+            ports.extend(of_it.map(|(_, port)| port));
+        }
+    }
+    ports
+}
+
+/// The inodes of a process's open sockets.
+fn sockets(process: &Path) -> HashSet<u64> {
+    let Ok(descriptors) = fs::read_dir(process.join("fd")) else {
+        return HashSet::new();
+    };
+    let links = descriptors.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+    links.filter_map(|link| inode(link.to_str()?)).collect()
+}
+
+fn inode(link: &str) -> Option<u64> {
+    let number = link.strip_prefix("socket:[")?.strip_suffix(']')?;
+    number.parse().ok()
+}
+
+/// The inode and port of each listening socket in a table of the kernel.
+fn listeners(table: &str) -> impl Iterator<Item = (u64, u16)> {
+    const LISTEN: &str = "0A";
+    table.lines().skip(1).filter_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let (local, state, inode) = (fields.get(1)?, fields.get(3)?, fields.get(9)?);
+        let (_, port) = local.rsplit_once(':')?;
+        let port = u16::from_str_radix(port, 16).ok()?;
+        (*state == LISTEN).then_some((inode.parse().ok()?, port))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{BufRead, BufReader},
+        net::TcpListener,
+        process::{Child, Command, Stdio},
+    };
+
+    use super::*;
+
+    /// A child that holds the sockets it is given, until its input ends.
+    struct Holder(Child);
+
+    impl Drop for Holder {
+        fn drop(&mut self) {
+            drop(self.0.stdin.take());
+            self.0.kill().unwrap();
+            self.0.wait().unwrap();
+        }
+    }
+
+    fn holder(listener: TcpListener) -> Holder {
+        let listener = std::os::fd::OwnedFd::from(listener);
+        // The socket is its standard error, so that nobody else holds it.
+        let mut child = Command::new("sh")
+            .args(["-c", "echo ready; read -r line"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::from(listener))
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let output = child.stdout.as_mut().unwrap();
+        BufReader::new(output).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        Holder(child)
+    }
+
+    #[test]
+    fn a_listening_child_is_found_by_its_port_and_only_there() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let child = holder(listener);
+        assert_eq!(listening([child.0.id()]), BTreeSet::from([port]));
+        assert!(!listening([std::process::id()]).contains(&port));
+        assert_eq!(listening([u32::MAX]), BTreeSet::new());
+    }
+
+    #[test]
+    fn a_table_of_the_kernel_is_read() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
+           0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 4711 1 0000000000000000 100 0 0 10 0\n\
+           1: 0100007F:1F91 0100007F:1F90 01 00000000:00000000 00:00000000 00000000  1000        0 4712 1 0000000000000000 20 4 30 10 -1\n\
+           2: 00000000000000000000000001000000:0016 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4713 1\n\
+           3: nonsense\n";
+        let found: Vec<(u64, u16)> = listeners(table).collect();
+        assert_eq!(found, [(4711, 8080), (4713, 22)]);
+    }
+}

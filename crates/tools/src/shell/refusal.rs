@@ -1,0 +1,277 @@
+//! What a confined command was kept from, by what it printed: so that a person can be asked about
+//! that path or host, and nobody is left with a mystery.
+//!
+//! The words are those of the C library and of common programs, in English: the environment of a
+//! command asks for it.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::LazyLock,
+};
+
+use haft_sandbox::Network;
+use regex::Regex;
+
+/// What was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// To change this file or directory; absolute.
+    Write(PathBuf),
+    /// To talk to this host, or to somebody.
+    Network(Option<String>),
+    /// To change something that the line does not name: the line.
+    Other(String),
+}
+
+/// How the command was confined.
+pub(crate) struct Confined<'a> {
+    /// Where it ran: what relative paths are relative to.
+    pub(crate) cwd: &'a Path,
+    /// Does the profile keep it from this path, although the user may go there? Otherwise a denial
+    /// is what anybody would get.
+    pub(crate) forbidden: &'a dyn Fn(&Path) -> bool,
+    /// Whom it may talk to.
+    pub(crate) network: Network,
+}
+
+/// More would not be read by anybody.
+const MOST: usize = 20;
+/// Messages are shorter than this, in bytes.
+const LONGEST_LINE: usize = 4096;
+
+/// How much of a long output is looked at, from its end, in bytes: what stopped a command is there.
+const LOOKED_AT: usize = 256 << 10;
+
+/// Everything that was refused, each thing once, in the order it was said.
+pub(crate) fn refusals(output: &str, code: i32, confined: &Confined<'_>) -> Vec<Refused> {
+    let from = output.ceil_char_boundary(output.len().saturating_sub(LOOKED_AT));
+    let lines: Vec<&str> = output[from..].lines().collect();
+    let mut found: Vec<Refused> = Vec::new();
+    for at in 0..lines.len() {
+        if lines[at].len() > LONGEST_LINE {
+            continue;
+        }
+        let refused = file(&lines, at, code, confined)
+            .or_else(|| host(&lines, at, code, confined.network).map(Refused::Network));
+        if let Some(refused) = refused
+            && !found.contains(&refused)
+        {
+            found.push(refused);
+        }
+    }
+    let named = |refused: &Refused| matches!(refused, Refused::Network(Some(_)));
+    if found.iter().any(named) {
+        found.retain(|refused| *refused != Refused::Network(None));
+    }
+    found.truncate(MOST);
+    found
+}
+
+fn file(lines: &[&str], at: usize, code: i32, confined: &Confined<'_>) -> Option<Refused> {
+    let line = lines[at];
+    let lower = line.to_ascii_lowercase();
+    let located = |words: &str| lower.find(words).map(|from| (from, from + words.len()));
+    if let Some((from, to)) = located("read-only file system") {
+        let path = path_in(line, from, to).or_else(|| path_above(&lines[..at]));
+        return Some(match path {
+            Some(path) => Refused::Write(absolute(confined.cwd, path)),
+            None => Refused::Other(line.trim().to_owned()),
+        });
+    }
+    if lower.contains("attempt to write a readonly database") {
+        return Some(Refused::Other(line.trim().to_owned()));
+    }
+    // 126: bash found a program that it may not start, which has nothing to do with us.
+    let denied = located("permission denied")
+        .or_else(|| located("operation not permitted"))
+        // What comes of putting another file in the place of one that is mounted.
+        .or_else(|| located("device or resource busy"));
+    let (from, to) = denied.filter(|_| code != 126)?;
+    let path = path_in(line, from, to).or_else(|| path_above(&lines[..at]))?;
+    let path = absolute(confined.cwd, path);
+    (confined.forbidden)(&path).then_some(Refused::Write(path))
+}
+
+fn absolute(cwd: &Path, path: &str) -> PathBuf {
+    // Through its components, which leaves out `./`.
+    cwd.join(path).components().collect()
+}
+
+/// The path in a message whose reason stands at these bytes.
+fn path_in(line: &str, from: usize, to: usize) -> Option<&str> {
+    behind(&line[to..]).or_else(|| before(&line[..from]))
+}
+
+/// `…: 'path'`, `…, open 'path'`, `… (os error 30) at path "path"`, `… @ rb_sysopen - path`.
+fn behind(text: &str) -> Option<&str> {
+    let ruby = || {
+        text.strip_prefix(" @ ")?
+            .split_once(" - ")
+            .map(|(_, path)| path.trim())
+    };
+    quoted(text).or_else(ruby)
+}
+
+/// `program: cannot do it to 'path'`, `program: path`, `open path`, `path: Cannot open`, `path (`.
+fn before(text: &str) -> Option<&str> {
+    // Not a reason, but a part of another sentence.
+    let text = text
+        .strip_suffix(": ")
+        .or_else(|| text.strip_suffix('('))
+        .or_else(|| text.strip_suffix("EROFS: "))?;
+    let text = text.trim_end_matches([' ', ':']);
+    if let Some(path) = quoted(text) {
+        return Some(path);
+    }
+    let segments: Vec<&str> = text.split(": ").collect();
+    if let [program, line, rest @ ..] = segments.as_slice()
+        && line.starts_with("line ")
+        && !program.contains(' ')
+        && !rest.is_empty()
+    {
+        return rest.last().copied();
+    }
+    let (last, earlier) = segments.split_last()?;
+    if let Some(path) = in_words(last, !earlier.is_empty()) {
+        return Some(path);
+    }
+    // `tar: path: Cannot open: …`; the first is the program.
+    earlier.get(1..)?.last().copied()
+}
+
+/// Words that end a phrase, and are no path.
+const NO_PATH: &[&str] = &[
+    "create",
+    "directory",
+    "error",
+    "fatal",
+    "file",
+    "open",
+    "output",
+    "socket",
+    "connect",
+    "stat",
+    "write",
+];
+
+fn in_words(text: &str, behind_program: bool) -> Option<&str> {
+    let path = match text.rsplit_once(' ') {
+        None if behind_program || text.contains(['/', '.']) => text,
+        Some((phrase, word)) if word.contains(['/', '.']) || is_deed(phrase) => word,
+        // wget says no more than `path: reason`.
+        None if !text.is_empty() => text,
+        _ => return None,
+    };
+    (!NO_PATH.contains(&path) && !path.starts_with('[')).then_some(path)
+}
+
+fn is_deed(phrase: &str) -> bool {
+    let first = phrase.split(' ').next().unwrap_or_default();
+    matches!(
+        first.to_ascii_lowercase().as_str(),
+        "cannot" | "can't" | "couldn't" | "could" | "failed" | "unable" | "open" | "mkdir"
+    )
+}
+
+/// The last text in quotation marks.
+fn quoted(text: &str) -> Option<&str> {
+    static QUOTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r#"(?:^|[\s(:=@])(?:'([^']+)'|‘([^’]+)’|"([^"]+)"|`([^`]+)`)"#).ok()
+    });
+    let found = QUOTED.as_ref()?.captures_iter(text).last()?;
+    let path = found.iter().skip(1).flatten().next()?;
+    Some(path.as_str())
+}
+
+/// `failed to open: /path` a few lines above `(os error 30)`.
+fn path_above<'a>(lines: &[&'a str]) -> Option<&'a str> {
+    static DEED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(
+            "(?:failed to|could not|couldn't|unable to) [^/`'\"]*[`'\"]?(/[^`'\"]+?)[`'\"]?:?$",
+        )
+        .ok()
+    });
+    let near = lines.iter().rev().take(6);
+    let mut found = near.filter_map(|line| DEED.as_ref()?.captures(line)?.get(1));
+    found.next().map(|path| path.as_str())
+}
+
+/// Messages that name the host.
+const NAMED: &[&str] = &[
+    r"sandbox refused the connection to ([\w.:-]+), port",
+    r"could not resolve host(?:name)?:? \(?(?:could not resolve host: )?([\w.-]+)",
+    r"unable to resolve host address [‘'`]([\w.-]+)",
+    r"temporary failure resolving '([\w.-]+)'",
+    r"getaddrinfo (?:eai_again|enotfound|eai_fail) ([\w.-]+)",
+    r"\blookup ([\w.-]+)(?: on \S+)?: ",
+    r"resolving ([\w.-]+) .*failed: temporary failure",
+    r"ping: ([\w.-]+): temporary failure",
+    r"unknownhostexception: ([\w.-]+)",
+    r"connect (?:enetunreach|eacces|eperm) ([\w.:]+?):\d+",
+    r"dial tcp \[?([\w.:-]+?)\]?:\d+: connect: (?:network is unreachable|permission denied|operation not permitted)",
+    r"connect to host (\S+) port \d+: (?:network is unreachable|permission denied|operation not permitted)",
+    r"failed to connect to (\S+) port \d+",
+    r"connecting to ([\w.:-]+?)(?::\d+)?\.* failed: network is unreachable",
+    r"/dev/(?:tcp|udp)/([^/]+)/\d+: network is unreachable",
+    r"host='([\w.-]+)'.*(?:failed to establish a new connection|max retries exceeded)",
+    r"can't complete socks5 connection to ([\w.:-]+?)\.? \(2\)",
+];
+
+/// Messages that do not; a URL beside them may.
+const UNNAMED: &[&str] = &[
+    "network is unreachable",
+    "temporary failure in name resolution",
+    "connect tunnel failed, response 403",
+    "http code 403 from proxy",
+    "tunnel connection failed: 403",
+    "proxy response (403)",
+    "proxy tunneling failed: forbidden",
+    "connection not allowed by ruleset",
+    "socket: operation not permitted",
+    "socket: permission denied",
+];
+
+static HOSTS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    let built = |pattern: &&str| Regex::new(pattern).ok();
+    NAMED.iter().filter_map(built).collect()
+});
+
+/// The host that could not be reached because it may not be; `Some(None)` if nobody says which.
+fn host(lines: &[&str], at: usize, code: i32, network: Network) -> Option<Option<String>> {
+    // Many programs try, and do without.
+    if network == Network::Open || code == 0 {
+        return None;
+    }
+    let lower = lines[at].to_ascii_lowercase();
+    let mut named = HOSTS
+        .iter()
+        .filter_map(|host| host.captures(&lower)?.get(1));
+    if let Some(host) = named.next() {
+        let host = host.as_str().trim_end_matches(['.', ':']);
+        return (!is_local(host)).then(|| Some(host.to_owned()));
+    }
+    if !UNNAMED.iter().any(|words| lower.contains(words)) {
+        return None;
+    }
+    let near = lines[at.saturating_sub(3)..=at].iter().rev();
+    let host = near.filter_map(|line| of_url(line)).next();
+    match host {
+        Some(host) if is_local(&host) => None,
+        host => Some(host),
+    }
+}
+
+fn of_url(line: &str) -> Option<String> {
+    static URL: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"(?:https?|ssh|git)://(?:[^/@\s]*@)?([\w.-]+)").ok());
+    let host = URL.as_ref()?.captures(line)?.get(1)?;
+    Some(host.as_str().to_ascii_lowercase())
+}
+
+fn is_local(host: &str) -> bool {
+    host == "localhost" || host.starts_with("127.") || host == "::1"
+}
+
+#[cfg(test)]
+#[path = "refusal_tests.rs"]
+mod tests;

@@ -1,0 +1,321 @@
+//! What the commands of one session share: the sandbox they run in, what runs in the background.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    env,
+    ffi::{OsStr, OsString},
+    fmt,
+    io::Write,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use haft_contract::{CallId, Confinement, ToolError};
+use haft_sandbox::{
+    Line, Mechanism, Network, PROXY_PORT, Profile, Sandbox, SandboxError, Setup, system_shell,
+};
+use tokio::sync::{Notify, OnceCell};
+
+use super::{
+    capture::{self, Capture},
+    environment,
+    gate::HostGate,
+    job::Job,
+    profile, snapshot,
+    tasks::Tasks,
+};
+
+use crate::blocking::blocking;
+
+/// The program that confines commands: one whose `main` starts with
+/// `haft_sandbox::child::run_if_asked()`. Without this service no command runs.
+#[derive(Debug, Clone)]
+pub struct ShellProgram {
+    path: PathBuf,
+    users_shell: bool,
+}
+
+impl ShellProgram {
+    /// The program at this path, such as [`env::current_exe`].
+    pub fn new(path: PathBuf) -> Self {
+        Self {
+            path,
+            users_shell: false,
+        }
+    }
+
+    /// The same, and commands get the functions, aliases and PATH of the user's own bash: its rc file
+    /// runs once, before the first command.
+    #[must_use]
+    pub fn with_users_shell(mut self) -> Self {
+        self.users_shell = true;
+        self
+    }
+}
+
+/// The commands of one session. Everything they started ends with it.
+#[derive(Debug)]
+pub struct Shell {
+    program: Option<PathBuf>,
+    /// The session's folder.
+    folder: PathBuf,
+    standing: tokio::sync::Mutex<Vec<Standing>>,
+    tasks: Arc<Tasks>,
+    /// The calls that wait for a command, and how to tell them not to.
+    waiting: Mutex<HashMap<CallId, Arc<Notify>>>,
+    gate: Arc<HostGate>,
+    /// What was taken over from the user's own shell, if that is wanted and worked.
+    taken: OnceCell<Option<Taken>>,
+    users_shell: bool,
+    /// Somebody was told that undo does not cover commands here.
+    told_uncovered: AtomicBool,
+}
+
+/// A file with the user's functions and aliases, and their PATH.
+#[derive(Debug, Clone)]
+struct Taken {
+    file: PathBuf,
+    path: String,
+}
+
+/// How long the user's rc file may take.
+const SNAPSHOT_TIME: Duration = Duration::from_secs(5);
+/// How many sandboxes are kept at hand.
+const MOST_STANDING: usize = 6;
+
+/// A sandbox, and the settings of its commands.
+struct Standing {
+    sandbox: Sandbox,
+    settings: Settings,
+}
+
+impl fmt::Debug for Standing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Standing")
+    }
+}
+
+/// What settings say of the environment of commands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Settings {
+    env: Arc<BTreeMap<String, String>>,
+    withheld: Arc<[String]>,
+}
+
+impl Settings {
+    /// The whole environment of a command.
+    fn environment(&self, profile: &Profile, path: Option<&str>) -> Vec<(OsString, OsString)> {
+        let taken_away = |name: &OsStr| {
+            let name = name.to_string_lossy();
+            self.env.get(&*name).is_some_and(String::is_empty)
+                || self.withheld.iter().any(|held| *held == name)
+        };
+        let own: Vec<_> = env::vars_os()
+            .filter(|(name, _)| !taken_away(name))
+            .collect();
+        let mut settings = BTreeMap::clone(&self.env);
+        settings.retain(|name, value| !value.is_empty() && !self.withheld.contains(name));
+        let proxied =
+            matches!(profile, Profile::Workspace(workspace) if workspace.network == Network::Proxy);
+        let child = environment::child(&environment::Origin {
+            own: &own,
+            settings: &settings,
+            path,
+            profile,
+            proxy: proxied.then_some(PROXY_PORT),
+        });
+        child.into_iter().collect()
+    }
+}
+
+impl Shell {
+    pub(crate) fn new(program: Option<&ShellProgram>, folder: &Path) -> Self {
+        Self {
+            program: program.map(|program| program.path.clone()),
+            folder: folder.to_path_buf(),
+            standing: tokio::sync::Mutex::default(),
+            tasks: Arc::default(),
+            waiting: Mutex::default(),
+            gate: Arc::default(),
+            taken: OnceCell::new(),
+            users_shell: program.is_some_and(|program| program.users_shell),
+            told_uncovered: AtomicBool::new(false),
+        }
+    }
+
+    /// What runs in the background.
+    pub fn tasks(&self) -> &Arc<Tasks> {
+        &self.tasks
+    }
+
+    /// Lets a call that waits for its command go on without it: the command goes on in the background.
+    /// `false`: no such call waits.
+    pub fn background(&self, call: CallId) -> bool {
+        let wish = self.waiting().get(&call).cloned();
+        wish.map(|wish| wish.notify_one()).is_some()
+    }
+
+    /// Ends everything that commands of this session left running.
+    pub async fn close(&self) {
+        self.tasks.stop_all().await;
+        let standing = std::mem::take(&mut *self.standing.lock().await);
+        for one in standing {
+            one.sandbox.close().await;
+        }
+    }
+
+    /// Who decides on hosts.
+    pub(crate) fn gate(&self) -> &HostGate {
+        &self.gate
+    }
+
+    /// The session's folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What is said of a command that undo does not cover; once a session.
+    pub(crate) fn uncovered(&self, why: &str) -> Option<String> {
+        let told = self.told_uncovered.swap(true, Ordering::Relaxed);
+        (!told).then(|| {
+            format!(
+                "Undo does not cover all that commands change here: {why}. This is not said again."
+            )
+        })
+    }
+
+    /// What the user's own shell defines.
+    async fn taken(&self) -> Option<&Taken> {
+        let taken = self.taken.get_or_init(|| async {
+            let home = env::var_os("HOME").filter(|_| self.users_shell)?;
+            let mark = CallId::new().0.simple().to_string();
+            let taken = snapshot::take(Path::new(&home), None, &mark, SNAPSHOT_TIME).await;
+            let snapshot = taken.ok()?;
+            let file = self.folder.join(format!("shell_{mark}.sh"));
+            let (to, text) = (file.clone(), snapshot.text);
+            let written = blocking(move || capture::create(&to)?.write_all(text.as_bytes()));
+            written.await.ok()?.ok()?;
+            Some(Taken {
+                file,
+                path: snapshot.path,
+            })
+        });
+        taken.await.as_ref()
+    }
+
+    /// Where an output goes that is too long to be shown.
+    pub(crate) fn place(&self, call: CallId, attempt: u32) -> PathBuf {
+        let name = match attempt {
+            0 => format!("bash_{call}.txt"),
+            again => format!("bash_{call}_{again}.txt"),
+        };
+        self.folder.join("tool-results").join(name)
+    }
+
+    /// Hears of a wish that a call should not wait any longer, as long as it is held.
+    pub(crate) fn wish(&self, call: CallId) -> Wish<'_> {
+        let told = Arc::new(Notify::new());
+        self.waiting().insert(call, Arc::clone(&told));
+        Wish {
+            shell: self,
+            call,
+            told,
+        }
+    }
+
+    /// Starts a command.
+    pub(crate) async fn start(
+        &self,
+        confinement: &Confinement,
+        line: Line,
+        capture: Capture,
+    ) -> Result<Arc<Job>, ToolError> {
+        let profile = &profile::of(confinement);
+        let sandbox = self.sandbox(confinement).await?;
+        let not_run = |why: String| ToolError::Failed(format!("The command was not run: {why}"));
+        let failed = |error: SandboxError| not_run(error.to_string());
+        let mechanism = sandbox.prepare(profile).await.map_err(failed)?;
+        let confined = *profile == Profile::Full || mechanism < Mechanism::Reduced;
+        if confinement.required && !confined {
+            let why: Vec<String> = sandbox
+                .failures()
+                .await
+                .into_iter()
+                .map(|(_, why)| why)
+                .collect();
+            return Err(not_run(format!(
+                "the settings want it confined, and that cannot be done here: {}",
+                why.join("; ")
+            )));
+        }
+        let running = sandbox.start(profile, line).await.map_err(failed)?;
+        Ok(Arc::new(Job::new(sandbox, running, capture)))
+    }
+
+    /// The sandbox for commands under these settings: made when the first of them comes.
+    async fn sandbox(&self, confinement: &Confinement) -> Result<Sandbox, ToolError> {
+        let settings = Settings {
+            env: Arc::clone(&confinement.env),
+            withheld: Arc::clone(&confinement.withheld),
+        };
+        let mut standing = self.standing.lock().await;
+        if let Some(found) = standing.iter().find(|one| one.settings == settings) {
+            return Ok(found.sandbox.clone());
+        }
+        let program = self
+            .program
+            .clone()
+            .ok_or(ToolError::Unavailable("a program that confines commands"))?;
+        let shell = system_shell().ok_or(ToolError::Unavailable("bash"))?;
+        let taken = self.taken().await.cloned();
+        let given = settings.clone();
+        let path = taken.as_ref().map(|taken| taken.path.clone());
+        let sandbox = Sandbox::new(Setup {
+            program,
+            shell,
+            environment: Arc::new(move |profile| given.environment(profile, path.as_deref())),
+            scratch: self.folder.join("scratch"),
+            snapshot: taken.map(|taken| taken.file),
+            gate: Some(Arc::<HostGate>::clone(&self.gate)),
+            best: Mechanism::Namespaces,
+        });
+        // Another one only where the settings change. What still runs keeps its own.
+        standing.truncate(MOST_STANDING - 1);
+        standing.insert(
+            0,
+            Standing {
+                sandbox: sandbox.clone(),
+                settings,
+            },
+        );
+        Ok(sandbox)
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<CallId, Arc<Notify>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A call that waits for its command, and can be told not to.
+pub(crate) struct Wish<'a> {
+    shell: &'a Shell,
+    call: CallId,
+    told: Arc<Notify>,
+}
+
+impl Wish<'_> {
+    /// Waits for the word.
+    pub(crate) async fn told(&self) {
+        self.told.notified().await;
+    }
+}
+
+impl Drop for Wish<'_> {
+    fn drop(&mut self) {
+        self.shell.waiting().remove(&self.call);
+    }
+}

@@ -1,0 +1,438 @@
+//! Which functions, aliases and options are taken over.
+//!
+//! A line is judged as it is written, by the names of its commands. So nothing is taken over that
+//! would make it do something else: no function or alias in the place of a command or builtin that
+//! the judge knows, no option that changes how bash reads a line. The one exception are aliases
+//! that only add harmless options (`ls --color=auto`).
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+    path::PathBuf,
+};
+
+use haft_shell::{
+    Arg, Place, Verdict, analyze,
+    ast::{Kind, PartKind, Script, Word},
+    commands::is_known,
+    syntax::parse,
+};
+
+use super::{Defined, Snapshot};
+
+/// They change what patterns match and what a pipeline's code is, not how a line is read or where
+/// `cd` goes.
+const SHOPT: &[&str] = &[
+    "dotglob",
+    "failglob",
+    "globstar",
+    "nocaseglob",
+    "nocasematch",
+    "nullglob",
+];
+const SET: &[&str] = &["pipefail"];
+
+/// What bash itself gives a meaning, and we rely on, whether the judge knows it or not.
+const RESERVED: &[&str] = &[
+    // Words of the language.
+    "!",
+    "[[",
+    "]]",
+    "case",
+    "coproc",
+    "do",
+    "done",
+    "elif",
+    "else",
+    "esac",
+    "fi",
+    "for",
+    "function",
+    "if",
+    "in",
+    "select",
+    "then",
+    "time",
+    "until",
+    "while",
+    "{",
+    "}",
+    // Builtins.
+    ".",
+    ":",
+    "[",
+    "alias",
+    "bg",
+    "bind",
+    "break",
+    "builtin",
+    "caller",
+    "cd",
+    "command",
+    "compgen",
+    "complete",
+    "compopt",
+    "continue",
+    "declare",
+    "dirs",
+    "disown",
+    "echo",
+    "enable",
+    "eval",
+    "exec",
+    "exit",
+    "export",
+    "false",
+    "fc",
+    "fg",
+    "getopts",
+    "hash",
+    "help",
+    "history",
+    "jobs",
+    "kill",
+    "let",
+    "local",
+    "logout",
+    "mapfile",
+    "popd",
+    "printf",
+    "pushd",
+    "pwd",
+    "read",
+    "readarray",
+    "readonly",
+    "return",
+    "set",
+    "shift",
+    "shopt",
+    "source",
+    "suspend",
+    "test",
+    "times",
+    "trap",
+    "true",
+    "type",
+    "typeset",
+    "ulimit",
+    "umask",
+    "unalias",
+    "unset",
+    "wait",
+    // Called by bash where a command is missing; slow, and made for people.
+    "command_not_found_handle",
+];
+
+/// A text that takes longer to read than the commands it is for, in bytes.
+const MOST: usize = 256 << 10;
+
+pub(super) fn snapshot(defined: Defined) -> Snapshot {
+    let mut left_out = BTreeSet::new();
+    let mut aliases = BTreeMap::new();
+    for (name, value) in &defined.aliases {
+        match alias(name, value) {
+            Some(line) => aliases.insert(name.as_str(), line).map_or((), drop),
+            None => drop(left_out.insert(name.clone())),
+        }
+    }
+    let mut functions = BTreeMap::new();
+    for (name, text) in &defined.functions {
+        if is_function(name, text) {
+            functions.insert(name.as_str(), text.as_str());
+        } else {
+            left_out.insert(name.clone());
+        }
+    }
+    let needed = needed(&functions, &aliases);
+
+    let mut text = String::new();
+    // Functions first: while aliases are off, their bodies stay as they are.
+    for (name, body) in functions {
+        if !needed.contains(name) {
+            continue;
+        }
+        if text.len() + body.len() > MOST {
+            left_out.insert(name.to_owned());
+            continue;
+        }
+        text.push_str(body.trim_end());
+        text.push('\n');
+    }
+    for option in defined.options {
+        // Writing to a string cannot fail.
+        let _ = match option.as_str() {
+            name if SHOPT.contains(&name) => writeln!(text, "shopt -s {name}"),
+            name if SET.contains(&name) => writeln!(text, "set -o {name}"),
+            _ => Ok(()),
+        };
+    }
+    for line in aliases.values() {
+        text.push_str(line);
+        text.push('\n');
+    }
+    text.push_str("shopt -s expand_aliases\n");
+    Snapshot {
+        text,
+        path: defined.path,
+        left_out: left_out.into_iter().collect(),
+    }
+}
+
+/// Completions and prompts are hundreds of functions that no command needs: what begins with an
+/// underscore is taken over only if something else that is taken over names it.
+fn needed<'a>(
+    functions: &BTreeMap<&'a str, &'a str>,
+    aliases: &BTreeMap<&str, String>,
+) -> BTreeSet<&'a str> {
+    let mut needed = BTreeSet::new();
+    let mut texts: Vec<&str> = aliases.values().map(String::as_str).collect();
+    for (name, body) in functions {
+        if !name.starts_with('_') {
+            needed.insert(*name);
+            texts.push(body);
+        }
+    }
+    while let Some(text) = texts.pop() {
+        for word in text.split(|character| !is_name_character(character)) {
+            if let Some((name, body)) = functions.get_key_value(word)
+                && needed.insert(*name)
+            {
+                texts.push(body);
+            }
+        }
+    }
+    needed
+}
+
+fn is_name_character(character: char) -> bool {
+    character.is_ascii_alphanumeric() || "_.:+@-".contains(character)
+}
+
+fn is_taken(name: &str) -> bool {
+    is_known(name) || RESERVED.contains(&name)
+}
+
+/// It defines this function and does nothing else, in the dialect that commands are read in; what
+/// needs another one (extended patterns) could not be loaded.
+fn is_function(name: &str, text: &str) -> bool {
+    if is_taken(name) || name.starts_with('-') || !name.chars().all(is_name_character) {
+        return false;
+    }
+    let Ok(script) = parse(text) else {
+        return false;
+    };
+    let [item] = script.items.as_slice() else {
+        return false;
+    };
+    let [command] = item.pipeline.commands.as_slice() else {
+        return false;
+    };
+    let plain = !item.pipeline.negated && !item.pipeline.timed && command.redirects.is_empty();
+    plain && matches!(&command.kind, Kind::Function { name: defined, .. } if defined == name)
+}
+
+/// The line that defines this alias, if it is one to be taken over.
+fn alias(name: &str, value: &str) -> Option<String> {
+    // A blank at the end makes the next word an alias as well.
+    let value = value.trim();
+    let named = !name.is_empty()
+        && name
+            .chars()
+            .all(|c| is_name_character(c) || ",%^".contains(c));
+    if !named || value.is_empty() || value == name || !takes_words(value) {
+        return None;
+    }
+    if is_taken(name) && !only_adds_options(name, value) {
+        return None;
+    }
+    let quoted = value.replace('\'', r"'\''");
+    Some(format!("alias -- {name}='{quoted}'"))
+}
+
+/// Whatever stands behind it is the next word of its last command. Otherwise an alias could change
+/// how the rest of a line is read: by a quote that it leaves open, or a comment.
+fn takes_words(value: &str) -> bool {
+    let (Ok(alone), Ok(with_word)) = (parse(value), parse(&format!("{value} x"))) else {
+        return false;
+    };
+    let (Some(fewer), Some(more)) = (last_words(&alone), last_words(&with_word)) else {
+        return false;
+    };
+    let is_x = |word: &Word| {
+        matches!(word.parts.as_slice(), [part]
+            if !part.quoted && part.kind == PartKind::Text("x".to_owned()))
+    };
+    !fewer.is_empty()
+        && alone.items.len() == with_word.items.len()
+        && fewer.len() + 1 == more.len()
+        && more.last().is_some_and(is_x)
+}
+
+fn last_words(script: &Script) -> Option<&[Word]> {
+    match &script.items.last()?.pipeline.commands.last()?.kind {
+        Kind::Simple { words, .. } => Some(words),
+        _ => None,
+    }
+}
+
+/// The same command with options, as harmless as it is without.
+fn only_adds_options(name: &str, value: &str) -> bool {
+    let place = Place {
+        cwd: PathBuf::from("/"),
+        home: None,
+    };
+    // With operands as well: an option must not make one of them a file to be written.
+    for operands in ["", " x", " x y"] {
+        let analysis = analyze(&format!("{value}{operands}"), &place);
+        if analysis.verdict != Verdict::ReadOnly {
+            return false;
+        }
+        let [part] = analysis.parts.as_slice() else {
+            return false;
+        };
+        let added = operands.split_whitespace().count();
+        let own = part.argv.len().checked_sub(added);
+        let Some([_, options @ ..]) = own.and_then(|own| part.argv.get(..own)) else {
+            return false;
+        };
+        let is_option = |arg: &Arg| arg.text().is_some_and(|text| text.starts_with('-'));
+        if part.called() != Some(name)
+            || !part.assignments.is_empty()
+            || !options.iter().all(is_option)
+        {
+            return false;
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn aliases_are_sifted() {
+        for (name, value) in [
+            ("ll", "ls -alF"),
+            ("..", "cd .."),
+            ("-", "cd -"),
+            ("gs", "git status"),
+            ("serve", "cd /x && npm start"),
+            ("say", "echo 'it'\\''s'"),
+            ("ls", "ls --color=auto"),
+            ("grep", "grep --color=auto"),
+            ("diff", "diff --color=auto"),
+            ("df", "df -h"),
+        ] {
+            assert!(alias(name, value).is_some(), "{name}={value}");
+        }
+        for (name, value) in [
+            // Another program, or a harmful option, in the place of one that is judged by its name.
+            ("ls", "eza"),
+            ("cat", "bat --paging=never"),
+            ("git", "hub"),
+            ("rm", "rm -i"),
+            ("cp", "cp -i"),
+            ("sed", "sed -i"),
+            ("sort", "sort -o"),
+            ("grep", "LD_PRELOAD=x grep"),
+            ("ls", "clear; ls"),
+            ("ls", "ls x"),
+            ("ls", "ls $X"),
+            ("find", "find -delete"),
+            ("cd", "z"),
+            ("eval", "echo"),
+            ("if", "echo"),
+            ("time", "/usr/bin/time"),
+            // They change how the rest of the line is read.
+            ("open", "echo \""),
+            ("rest", "echo #"),
+            ("here", "cat <<END"),
+            ("loop", "for i in 1 2; do"),
+            ("end", "echo hi;"),
+            ("back", "echo \\"),
+            ("sub", "(cd x)"),
+            ("from", "<file"),
+            (".", "<file"),
+            ("set-it", "A=1"),
+            ("empty", ""),
+            ("blank", " "),
+            // They mean nothing, or what a name cannot hold.
+            ("sudo", "sudo "),
+            ("a b", "echo"),
+            ("a'b", "echo"),
+            ("a=b", "echo"),
+            ("a;b", "echo"),
+            ("$x", "echo"),
+        ] {
+            assert_eq!(alias(name, value), None, "{name}={value}");
+        }
+        assert_eq!(
+            alias("say", "echo 'hi' ").as_deref(),
+            Some(r"alias -- say='echo '\''hi'\'''")
+        );
+    }
+
+    #[test]
+    fn functions_are_sifted() {
+        assert!(is_function("mine", "mine () \n{ \n    ls \"$@\"\n}"));
+        assert!(is_function("my-fn", "my-fn () \n{ \n    ls\n}\n"));
+        for (name, text) in [
+            ("ls", "ls () \n{ \n    rm x\n}"),
+            ("git", "git () \n{ \n    hub \"$@\"\n}"),
+            ("builtin", "builtin () \n{ \n    :\n}"),
+            ("mine", "other () \n{ \n    :\n}"),
+            ("mine", "mine () \n{ \n    :\n}\nrm x"),
+            ("mine", "mine () \n{ \n    :\n} | rm x"),
+            ("mine", "mine () \n{ \n    :\n"),
+            ("mine", "rm x"),
+            ("mine", ""),
+            ("a/b", "a/b () \n{ \n    :\n}"),
+            ("mine", "mine () \n{ \n    ls !(a|b)\n}"),
+        ] {
+            assert!(!is_function(name, text), "{name}: {text}");
+        }
+    }
+
+    #[test]
+    fn helpers_come_with_what_calls_them() {
+        let text = |name: &str, calls: &str| format!("{name} () \n{{ \n    {calls}\n}}");
+        let functions = [
+            ("mine", "_one"),
+            ("_one", "_two x"),
+            ("_two", "true"),
+            ("_complete_git", "_three"),
+            ("_three", "true"),
+            ("_by_alias", "true"),
+        ];
+        let snapshot = snapshot(Defined {
+            functions: functions
+                .iter()
+                .map(|(name, calls)| ((*name).to_owned(), text(name, calls)))
+                .collect(),
+            aliases: vec![("call".to_owned(), "_by_alias".to_owned())],
+            ..Defined::default()
+        });
+        let names: Vec<&str> = snapshot
+            .text
+            .lines()
+            .filter_map(|line| line.strip_suffix(" () "))
+            .collect();
+        assert_eq!(names, ["_by_alias", "_one", "_two", "mine"]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn an_alias_is_one_plain_command(
+            name in "[a-z.;$ '-]{1,4}",
+            value in "[a-z\"'\\\\ #;|&<>(){}$`\n=-]{0,12}",
+        ) {
+            if let Some(line) = alias(&name, &value) {
+                let script = parse(&line).unwrap();
+                proptest::prop_assert_eq!(script.items.len(), 1);
+                let words = last_words(&script).map(<[Word]>::len);
+                proptest::prop_assert_eq!(words, Some(3), "{}", line);
+            }
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! `TaskOutput`: what a background task printed since it was last asked.
+
+use std::time::Duration;
+
+use haft_contract::{
+    Access, CallContext, Card, Check, Effects, Permission, Profile, Tool, ToolError, ToolOutput,
+};
+use regex::Regex;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::{
+    Shell, answer,
+    job::Stage,
+    ports,
+    task_stop::{old_name, unknown},
+    tasks::{News, TaskStatus},
+};
+use crate::blocking::blocking;
+
+/// How long is waited, unless said otherwise, and at most.
+const WAIT: f64 = 30_000.0;
+const LONGEST_WAIT: f64 = 600_000.0;
+/// How much of an output is handed out at once, in bytes: the newest.
+const MOST: usize = 30_000;
+
+/// Returns what a background task printed since you last asked, and how far it is.
+///
+/// Waits for its end, up to `timeout`, unless `block` is false. You are told when a task ends, and
+/// its output file can be read at any time, so there is no need to ask again and again.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The id of the task, as Bash gave it.
+    task_id: String,
+    /// Wait until it has ended (default true).
+    block: Option<bool>,
+    /// The longest to wait, in milliseconds (default 30000, at most 600000).
+    timeout: Option<f64>,
+    /// Only the new lines that match this regular expression; the others count as read too.
+    filter: Option<String>,
+}
+
+impl Input {
+    fn filter(&self) -> Result<Option<Regex>, ToolError> {
+        let filter = self.filter.as_deref().filter(|filter| !filter.is_empty());
+        filter.map(Regex::new).transpose().map_err(|error| {
+            ToolError::Refused(format!("`filter` is no regular expression: {error}"))
+        })
+    }
+
+    fn wait(&self) -> Option<Duration> {
+        let asked = self.timeout.unwrap_or(WAIT).clamp(0.0, LONGEST_WAIT);
+        self.block
+            .unwrap_or(true)
+            .then(|| Duration::from_secs_f64(asked / 1000.0))
+    }
+}
+
+pub(crate) struct TaskOutput;
+
+impl Tool for TaskOutput {
+    type Input = Input;
+    const NAME: &'static str = "TaskOutput";
+
+    fn profile(&self) -> Profile {
+        let aliases = [
+            "BashOutput",
+            "AgentOutput",
+            "AgentOutputTool",
+            "BashOutputTool",
+        ];
+        Profile {
+            aliases: aliases.map(Into::into).into(),
+            family: "shell".into(),
+            search_hint: "output result status of a background task wait".into(),
+            access: Access::Reads,
+            ..Profile::default()
+        }
+    }
+
+    fn backfill(&self, input: &mut Value) {
+        old_name(input, &["bash_id", "agentId"]);
+    }
+
+    fn effects(&self, _: &Input) -> Effects {
+        Effects {
+            in_order: true,
+            ..Effects::READS
+        }
+    }
+
+    fn permission(&self, _: &Input, _: &CallContext) -> Permission {
+        Permission::Allow
+    }
+
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+        let shell = cx.services.get::<Shell>()?;
+        let id = &input.task_id;
+        input.filter()?;
+        match shell.tasks().job(id) {
+            Some(_) => Ok(Check::Pass),
+            None => Err(ToolError::Refused(unknown(id, shell.tasks()))),
+        }
+    }
+
+    async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let shell = cx.services.get::<Shell>()?;
+        let id = input.task_id.clone();
+        let filter = input.filter()?;
+        let missing = || ToolError::Failed(unknown(&id, shell.tasks()));
+        let job = shell.tasks().job(&id).ok_or_else(missing)?;
+        let mut waited = false;
+        if let Some(longest) = input.wait() {
+            waited = true;
+            tokio::select! {
+                _ = job.gone() => job.settle().await,
+                () = sleep(longest) => {}
+                () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
+            }
+        }
+        let mut listening = Vec::new();
+        if !matches!(job.stage(), Stage::Gone(_)) {
+            let pids: Vec<u32> = job.processes().await.iter().map(|one| one.pid).collect();
+            listening = blocking(move || ports::listening(pids))
+                .await?
+                .into_iter()
+                .collect();
+        }
+        let (tasks, asked) = (shell.tasks().clone(), id.clone());
+        let news = blocking(move || tasks.news(&asked, MOST)).await?;
+        let news = news.ok_or_else(missing)?;
+        let status = match (news.info.status, waited) {
+            (TaskStatus::Running, true) => "timeout",
+            (TaskStatus::Running, false) => "not_ready",
+            _ => "success",
+        };
+        Ok(output(&news, status, filter.as_ref(), &listening))
+    }
+
+    fn render_use(&self, input: &Input) -> Option<Card> {
+        Some(Card::new(Self::NAME, &*input.task_id))
+    }
+}
+
+fn output(news: &News, status: &str, filter: Option<&Regex>, listening: &[u16]) -> ToolOutput {
+    let info = &news.info;
+    let mut text = answer::plain(&news.bytes);
+    if let Some(filter) = filter {
+        let lines: Vec<&str> = text.lines().filter(|line| filter.is_match(line)).collect();
+        text = lines.join("\n");
+    }
+    let mut lines = vec![
+        format!("<retrieval_status>{status}</retrieval_status>"),
+        format!("<task_id>{}</task_id>", info.id),
+        "<task_type>local_bash</task_type>".to_owned(),
+        format!("<status>{}</status>", info.status.name()),
+    ];
+    if let Some(code) = info.exit_code {
+        lines.push(format!("<exit_code>{code}</exit_code>"));
+    }
+    if let Some(ended) = info.ended.as_ref().filter(|_| info.exit_code.is_none()) {
+        lines.push(format!("<ended>{ended}</ended>"));
+    }
+    if !listening.is_empty() {
+        let ports: Vec<String> = listening.iter().map(u16::to_string).collect();
+        lines.push(format!("<listening_on>{}</listening_on>", ports.join(", ")));
+    }
+    lines.push(format!(
+        "<output_file>{}</output_file>",
+        info.output_file.display()
+    ));
+    if news.skipped > 0 {
+        lines.push(format!(
+            "<left_out>{} bytes before these; they are in the output file</left_out>",
+            news.skipped
+        ));
+    }
+    if let Some(trouble) = &news.trouble {
+        lines.push(format!("<note>{trouble}</note>"));
+    }
+    // A delimiter in the output must not end it.
+    let text = text.replace("</output>", "<\\/output>");
+    lines.push(match text.is_empty() {
+        true => "<output></output>".to_owned(),
+        false => format!("<output>\n{text}\n</output>"),
+    });
+    let mut structured = json!({
+        "task": {
+            "task_id": info.id,
+            "task_type": "local_bash",
+            "status": info.status.name(),
+            "description": info.description,
+            "output_file": info.output_file,
+        },
+        "retrieval_status": status,
+    });
+    if let Some(code) = info.exit_code {
+        structured["exit_code"] = code.into();
+    }
+    ToolOutput::text(lines.join("\n")).with_structured(structured)
+}

@@ -1,0 +1,377 @@
+//! What runs in the background: commands that were started so, that outlasted their time, or that
+//! left something running.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use haft_sandbox::{Ended, How};
+use tokio::time::timeout;
+
+use super::{
+    answer::plain,
+    job::{Cause, Job, Stage},
+    limits,
+};
+
+/// How much of the end of an output a notice shows, in bytes.
+const NOTICE_TAIL: usize = 2_000;
+/// How long a task that is stopped may take to end by itself.
+const STOP_GRACE: Duration = Duration::from_secs(2);
+/// How many finished tasks are remembered.
+const REMEMBERED: usize = 200;
+
+/// The background tasks of a session.
+#[derive(Debug, Default)]
+pub struct Tasks {
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    tasks: BTreeMap<u64, Task>,
+    made: u64,
+    notices: Vec<TaskNotice>,
+}
+
+#[derive(Debug)]
+struct Task {
+    description: String,
+    command: String,
+    output_file: PathBuf,
+    job: Arc<Job>,
+    /// Up to where its output was handed out.
+    read: u64,
+    /// The model knows how it ended.
+    told: bool,
+}
+
+/// How far a background task is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskStatus {
+    /// It runs.
+    Running,
+    /// It ended with 0.
+    Completed,
+    /// It ended otherwise.
+    Failed,
+    /// It was ended.
+    Killed,
+}
+
+impl TaskStatus {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Killed => "killed",
+        }
+    }
+}
+
+/// What is known of a background task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskInfo {
+    /// Its id.
+    pub id: String,
+    /// What it is for, in a few words.
+    pub description: String,
+    /// The command line.
+    pub command: String,
+    /// Where its output goes.
+    pub output_file: PathBuf,
+    /// How far it is.
+    pub status: TaskStatus,
+    /// The exit code, if it ended by itself.
+    pub exit_code: Option<i32>,
+    /// How it ended, in words: `exit code 0`, `killed by signal 9`, `stopped`.
+    pub ended: Option<String>,
+}
+
+/// A background task is over: what the model should hear of it at the next occasion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskNotice {
+    /// The task.
+    pub task: TaskInfo,
+    /// The end of its output.
+    pub tail: String,
+}
+
+/// What a task said since it was last asked.
+#[derive(Debug)]
+pub(crate) struct News {
+    pub(crate) info: TaskInfo,
+    pub(crate) bytes: Vec<u8>,
+    /// Bytes before these that nobody was given: too much came at once.
+    pub(crate) skipped: u64,
+    /// Why its file is not whole, if so.
+    pub(crate) trouble: Option<String>,
+}
+
+/// A task that is to be made.
+pub(crate) struct NewTask {
+    pub(crate) description: String,
+    pub(crate) command: String,
+    pub(crate) output_file: PathBuf,
+    pub(crate) job: Arc<Job>,
+    /// How long it may run from now.
+    pub(crate) lifetime: Duration,
+    /// Up to where its output is known already.
+    pub(crate) read: u64,
+}
+
+impl Tasks {
+    /// All of them, the oldest first.
+    pub fn list(&self) -> Vec<TaskInfo> {
+        let kept = self.kept();
+        kept.tasks.iter().map(|(id, task)| task.info(*id)).collect()
+    }
+
+    /// Those that run.
+    pub(crate) fn running(&self) -> Vec<TaskInfo> {
+        let mut tasks = self.list();
+        tasks.retain(|task| task.status == TaskStatus::Running);
+        tasks
+    }
+
+    /// The tasks that ended since this was last called, and that the model has not asked about
+    /// itself.
+    pub fn take_notices(&self) -> Vec<TaskNotice> {
+        std::mem::take(&mut self.kept().notices)
+    }
+
+    /// Ends all that run.
+    pub async fn stop_all(&self) {
+        let running: Vec<Arc<Job>> = {
+            let kept = self.kept();
+            let running = kept.tasks.values().filter(|task| task.is_running());
+            running.map(|task| Arc::clone(&task.job)).collect()
+        };
+        for job in &running {
+            job.kill(Cause::Stopped, STOP_GRACE);
+        }
+        for job in running {
+            let _ = timeout(STOP_GRACE + Duration::from_secs(1), job.gone()).await;
+        }
+    }
+
+    /// Ends one that runs, or says what it is by now.
+    pub(crate) async fn stop(&self, id: &str) -> Result<TaskInfo, Stop> {
+        let (job, before) = {
+            let kept = self.kept();
+            let Some((number, task)) = kept.find(id) else {
+                return Err(Stop::Unknown);
+            };
+            (Arc::clone(&task.job), task.info(number))
+        };
+        if before.status != TaskStatus::Running {
+            return Err(Stop::Over(before));
+        }
+        job.kill(Cause::Stopped, STOP_GRACE);
+        // A kill is certain; the bound is for a process that the kernel cannot end.
+        let _ = timeout(STOP_GRACE + Duration::from_secs(3), job.gone()).await;
+        let mut kept = self.kept();
+        if let Some((_, task)) = kept.find_mut(id) {
+            task.told = true;
+        }
+        let info = kept.find(id).map(|(number, task)| task.info(number));
+        Ok(info.unwrap_or(before))
+    }
+
+    /// The job of a task, to wait for it.
+    pub(crate) fn job(&self, id: &str) -> Option<Arc<Job>> {
+        let kept = self.kept();
+        kept.find(id).map(|(_, task)| Arc::clone(&task.job))
+    }
+
+    /// What a task said since it was last asked, at most `most` bytes of it, the last ones. Waits for
+    /// the disk.
+    pub(crate) fn news(&self, id: &str, most: usize) -> Option<News> {
+        let mut kept = self.kept();
+        let (number, task) = kept.find_mut(id)?;
+        let info = task.info(number);
+        let captured = task.job.capture.captured();
+        let end = captured
+            .file
+            .as_ref()
+            .map_or(captured.total, |(_, end)| *end);
+        let from = task.read.max(end.saturating_sub(most as u64));
+        let bytes = task.job.capture.read_at(from, most).unwrap_or_default();
+        let skipped = from.saturating_sub(task.read);
+        task.read = task.read.max(from + bytes.len() as u64);
+        // Beyond the limit of the file only the end is there.
+        let mut trouble = captured.trouble;
+        if captured.total > end && trouble.is_none() {
+            trouble = Some(format!(
+                "its output file ends after {end} bytes; {} more came",
+                captured.total - end
+            ));
+        }
+        task.told |= info.status != TaskStatus::Running;
+        Some(News {
+            info,
+            bytes,
+            skipped,
+            trouble,
+        })
+    }
+
+    /// Takes a task in, and watches over it.
+    pub(crate) fn add(self: &Arc<Self>, new: NewTask) -> String {
+        let number = {
+            let mut kept = self.kept();
+            kept.made += 1;
+            let number = kept.made;
+            kept.tasks.insert(
+                number,
+                Task {
+                    description: new.description,
+                    command: new.command,
+                    output_file: new.output_file,
+                    job: Arc::clone(&new.job),
+                    read: new.read,
+                    told: false,
+                },
+            );
+            kept.forget_oldest();
+            number
+        };
+        // Who watches does not keep: without its session a task ends.
+        let (tasks, job) = (Arc::downgrade(self), Arc::downgrade(&new.job));
+        tokio::spawn(watch(tasks, job, number, new.lifetime));
+        id(number)
+    }
+
+    fn over(&self, number: u64) {
+        let mut kept = self.kept();
+        let Some(task) = kept.tasks.get(&number) else {
+            return;
+        };
+        if task.told {
+            return;
+        }
+        let tail = plain(&task.job.capture.end(NOTICE_TAIL));
+        let notice = TaskNotice {
+            task: task.info(number),
+            tail,
+        };
+        kept.notices.push(notice);
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Waits for the end of a task; sees to it that there is one.
+async fn watch(tasks: Weak<Tasks>, job: Weak<Job>, number: u64, lifetime: Duration) {
+    let Some(mut gone) = job.upgrade().map(|job| job.stages()) else {
+        return;
+    };
+    let over = |stage: &Stage| matches!(stage, Stage::Gone(_));
+    if timeout(lifetime, gone.wait_for(over)).await.is_err() {
+        if let Some(job) = job.upgrade() {
+            job.kill(Cause::TimedOut(lifetime), STOP_GRACE);
+        }
+        let _ = gone.wait_for(over).await;
+    }
+    if let (Some(tasks), Some(job)) = (tasks.upgrade(), job.upgrade()) {
+        job.settle().await;
+        tasks.over(number);
+    }
+}
+
+/// Why a task could not be stopped.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// There is none of that name.
+    Unknown,
+    /// It is over already.
+    Over(TaskInfo),
+}
+
+fn id(number: u64) -> String {
+    format!("bash_{number}")
+}
+
+impl Kept {
+    fn find(&self, id: &str) -> Option<(u64, &Task)> {
+        let number = number(id)?;
+        self.tasks.get(&number).map(|task| (number, task))
+    }
+
+    fn find_mut(&mut self, id: &str) -> Option<(u64, &mut Task)> {
+        let number = number(id)?;
+        self.tasks.get_mut(&number).map(|task| (number, task))
+    }
+
+    fn forget_oldest(&mut self) {
+        while self.tasks.len() > REMEMBERED {
+            let over = self.tasks.iter().find(|(_, task)| !task.is_running());
+            let Some((&oldest, _)) = over else { return };
+            self.tasks.remove(&oldest);
+        }
+    }
+}
+
+fn number(id: &str) -> Option<u64> {
+    id.trim().strip_prefix("bash_")?.parse().ok()
+}
+
+impl Task {
+    fn is_running(&self) -> bool {
+        !matches!(self.job.stage(), Stage::Gone(_))
+    }
+
+    fn info(&self, number: u64) -> TaskInfo {
+        let ended = match self.job.stage() {
+            Stage::Gone(ended) => Some(ended),
+            Stage::Running | Stage::Exited(_) => None,
+        };
+        let cause = self.job.cause();
+        let (status, exit_code, words) = match &ended {
+            None => (TaskStatus::Running, None, None),
+            Some(ended) => {
+                let (status, code) = status(ended, cause);
+                (status, code, Some(words_of(ended, cause)))
+            }
+        };
+        TaskInfo {
+            id: id(number),
+            description: self.description.clone(),
+            command: self.command.clone(),
+            output_file: self.output_file.clone(),
+            status,
+            exit_code,
+            ended: words,
+        }
+    }
+}
+
+fn status(ended: &Ended, cause: Option<Cause>) -> (TaskStatus, Option<i32>) {
+    match (cause, ended.how) {
+        (Some(_), How::Exited(code)) => (TaskStatus::Killed, Some(code)),
+        (Some(_), _) | (None, How::Killed(_)) => (TaskStatus::Killed, None),
+        (None, How::Exited(0)) => (TaskStatus::Completed, Some(0)),
+        (None, How::Exited(code)) => (TaskStatus::Failed, Some(code)),
+        (None, How::Lost) => (TaskStatus::Failed, None),
+    }
+}
+
+fn words_of(ended: &Ended, cause: Option<Cause>) -> String {
+    match (cause, ended.how) {
+        (Some(Cause::Stopped | Cause::Interrupted | Cause::Leftover), _) => "stopped".to_owned(),
+        (Some(Cause::TimedOut(after)), _) => {
+            format!("stopped: it ran longer than {}", limits::format(after))
+        }
+        (Some(Cause::Flood), _) => "stopped: it wrote more than 5 GB".to_owned(),
+        (None, How::Exited(code)) => format!("exit code {code}"),
+        (None, How::Killed(signal)) => format!("killed by signal {signal}"),
+        (None, How::Lost) => "it is not known how it ended".to_owned(),
+    }
+}

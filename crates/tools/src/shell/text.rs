@@ -1,0 +1,310 @@
+//! What a command printed, as text for a model and a terminal.
+//!
+//! No control character but line end and tab gets through, whatever the bytes and however they are
+//! split. What a terminal would show of a line is what remains: colours and titles go, a progress
+//! bar leaves its last state, backspaces are applied. Movement from line to line is not followed.
+
+use std::mem;
+
+use vte::{Params, Parser, Perform};
+
+/// Bytes as they come in, text as it goes out.
+#[derive(Default)]
+pub(crate) struct Text {
+    /// The first bytes of a character whose rest has not come yet.
+    begun: Vec<u8>,
+    parser: Parser,
+    screen: Screen,
+    seen: Seen,
+}
+
+/// What a whole output is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// Text, without blank lines at its end.
+    Text(String),
+    /// A picture, which was printed as a data URI.
+    Image {
+        /// `image/png` and its like.
+        mime: String,
+        /// The picture.
+        bytes: Vec<u8>,
+    },
+    /// No text; so many bytes.
+    Binary(u64),
+}
+
+/// What kind of bytes came.
+#[derive(Default)]
+struct Seen {
+    all: u64,
+    zeros: u64,
+    undecodable: u64,
+    /// Control characters that text does not have.
+    odd: u64,
+}
+
+impl Text {
+    /// Takes more bytes; they may be split anywhere.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.seen.all += bytes.len() as u64;
+        let joined;
+        let mut rest = bytes;
+        if !self.begun.is_empty() {
+            joined = [mem::take(&mut self.begun).as_slice(), bytes].concat();
+            rest = &joined;
+        }
+        while !rest.is_empty() {
+            match std::str::from_utf8(rest) {
+                Ok(text) => {
+                    self.text(text);
+                    return;
+                }
+                Err(error) => {
+                    let (valid, behind) = rest.split_at(error.valid_up_to());
+                    self.text(&String::from_utf8_lossy(valid));
+                    let Some(length) = error.error_len() else {
+                        self.begun = behind.to_vec();
+                        return;
+                    };
+                    self.undecodable(length);
+                    rest = &behind[length..];
+                }
+            }
+        }
+    }
+
+    /// The lines that are complete, once: for those who show or keep the output while it grows.
+    pub(crate) fn take(&mut self) -> String {
+        mem::take(&mut self.screen.done)
+    }
+
+    /// The line that is being written: a question, or the state of a progress bar.
+    pub(crate) fn unfinished(&self) -> &str {
+        &self.screen.line
+    }
+
+    /// Does what came so far look like anything but text?
+    pub(crate) fn is_binary(&self) -> bool {
+        let Seen {
+            all,
+            zeros,
+            undecodable,
+            odd,
+        } = self.seen;
+        // `find -print0` and its like print text with zeros for line ends.
+        let is_list = undecodable == 0 && odd == 0 && zeros * 2 < all;
+        let has_zeros = zeros > 0 && !is_list && (zeros + undecodable + odd) * 10 > all;
+        // A word or two in another encoding are better shown with holes than not at all.
+        has_zeros || all >= 16 && undecodable * 10 > all * 3
+    }
+
+    /// All of it (what was not taken yet), now that nothing more comes.
+    pub(crate) fn finish(mut self) -> Shown {
+        let begun = mem::take(&mut self.begun).len();
+        if begun > 0 {
+            self.undecodable(begun);
+        }
+        if self.is_binary() {
+            return Shown::Binary(self.seen.all);
+        }
+        self.screen.end_line(false);
+        let text = self.screen.done;
+        if let Some((mime, bytes)) = image(&text) {
+            return Shown::Image { mime, bytes };
+        }
+        Shown::Text(without_blank_end(text))
+    }
+
+    fn undecodable(&mut self, bytes: usize) {
+        self.seen.undecodable += bytes as u64;
+        self.text("\u{fffd}");
+    }
+
+    fn text(&mut self, text: &str) {
+        for byte in text.bytes() {
+            match byte {
+                0 => self.seen.zeros += 1,
+                b'\n' | b'\t' | b'\r' | 0x07 | 0x08 | 0x0c | 0x1b => {}
+                0x01..=0x1f | 0x7f => self.seen.odd += 1,
+                _ => {}
+            }
+        }
+        // A line end also ends a sequence that nobody ended: else a stray one swallows the rest.
+        // Only pictures have line ends in the middle.
+        let mut rest = text;
+        while let Some(at) = rest.find(['\n', '\0']) {
+            self.parser
+                .advance(&mut self.screen, &rest.as_bytes()[..at]);
+            if !self.screen.in_picture {
+                self.parser.advance(&mut self.screen, b"\x18");
+                self.screen.end_line(true);
+            }
+            rest = &rest[at + 1..];
+        }
+        self.parser.advance(&mut self.screen, rest.as_bytes());
+    }
+}
+
+/// One line of a terminal, and the lines above it.
+#[derive(Default)]
+struct Screen {
+    done: String,
+    line: String,
+    /// Where in the line the next character goes: a byte.
+    at: usize,
+    /// A carriage return came: what is written next replaces the line. Until then the line stays,
+    /// since most of them are followed by a line end.
+    returned: bool,
+    in_picture: bool,
+}
+
+impl Screen {
+    fn end_line(&mut self, with_end: bool) {
+        self.done.push_str(&self.line);
+        if with_end {
+            self.done.push('\n');
+        }
+        self.line.clear();
+        self.at = 0;
+        self.returned = false;
+    }
+
+    fn erase(&mut self, from: usize) {
+        self.line.truncate(from);
+        self.at = self.at.min(from);
+    }
+
+    fn back(&mut self, by: usize) {
+        if self.returned {
+            return;
+        }
+        let before = self.line[..self.at].char_indices().rev();
+        self.at = before.take(by).last().map_or(self.at, |(at, _)| at);
+    }
+}
+
+impl Perform for Screen {
+    fn print(&mut self, character: char) {
+        if character.is_control() {
+            return;
+        }
+        if mem::take(&mut self.returned) {
+            self.erase(0);
+        }
+        match self.line[self.at..].chars().next() {
+            None => self.line.push(character),
+            Some(old) => {
+                let mut new = [0; 4];
+                let range = self.at..self.at + old.len_utf8();
+                self.line
+                    .replace_range(range, character.encode_utf8(&mut new));
+            }
+        }
+        self.at += character.len_utf8();
+    }
+
+    fn execute(&mut self, byte: u8) {
+        match byte {
+            b'\r' => self.returned = true,
+            0x08 => self.back(1),
+            b'\t' => {
+                if mem::take(&mut self.returned) {
+                    self.erase(0);
+                }
+                // Over text that is there, a tab only moves; nobody does that in a progress bar.
+                self.line.truncate(self.at);
+                self.line.push('\t');
+                self.at = self.line.len();
+            }
+            // Vertical tab and form feed go to another line.
+            0x0b | 0x0c => self.end_line(true),
+            _ => {}
+        }
+    }
+
+    fn hook(&mut self, _: &Params, intermediates: &[u8], _: bool, action: char) {
+        self.in_picture = action == 'q' && intermediates.is_empty();
+    }
+
+    fn unhook(&mut self) {
+        self.in_picture = false;
+    }
+
+    fn csi_dispatch(&mut self, params: &Params, intermediates: &[u8], _: bool, action: char) {
+        if !intermediates.is_empty() {
+            return;
+        }
+        let first = params.iter().next().and_then(|first| first.first());
+        let first = first.copied().unwrap_or(0);
+        match (action, first) {
+            // Erase in the line: behind the cursor, or all of it.
+            ('K', 0) if self.returned => self.erase(0),
+            ('K', 0) => self.erase(self.at),
+            ('K', 2) => self.erase(0),
+            // To the first column.
+            ('G', 0 | 1) => self.returned = true,
+            ('D', by) => self.back(usize::from(by.max(1))),
+            _ => {}
+        }
+    }
+}
+
+/// The picture, if the text is the data URI of one and nothing else.
+fn image(text: &str) -> Option<(String, Vec<u8>)> {
+    let (mime, data) = text.trim().strip_prefix("data:")?.split_once(";base64,")?;
+    if !matches!(
+        mime,
+        "image/png" | "image/jpeg" | "image/gif" | "image/webp"
+    ) {
+        return None;
+    }
+    // Some programs break base64 into lines.
+    let data: Vec<u8> = data.bytes().filter(|byte| *byte != b'\n').collect();
+    let bytes = data_encoding::BASE64.decode(&data).ok()?;
+    (!bytes.is_empty()).then(|| (mime.to_owned(), bytes))
+}
+
+/// The text without blank lines, and without the line end, at its end.
+fn without_blank_end(mut text: String) -> String {
+    let kept = text.trim_end();
+    // Blanks at the end of the last line stay: they may be part of what was printed.
+    let blank = &text[kept.len()..];
+    let end = kept.len() + blank.find('\n').unwrap_or(blank.len());
+    text.truncate(if kept.is_empty() { 0 } else { end });
+    text
+}
+
+/// The beginning and the end of a text that is longer than `limit` characters, and how much is left
+/// out between them. Cut at line ends where one is near.
+pub(crate) fn excerpt(text: &str, limit: usize) -> String {
+    let all = text.chars().count();
+    if all <= limit {
+        return text.to_owned();
+    }
+    let head_length = limit / 2;
+    let tail_length = limit - head_length;
+    let head = &text[..byte_of(text, head_length)];
+    let tail = &text[byte_of(text, all - tail_length)..];
+    // A fifth of each side may go for whole lines.
+    let head = match head.rfind('\n') {
+        Some(at) if head[at..].chars().count() <= head_length / 5 + 1 => &head[..at],
+        _ => head,
+    };
+    let tail = match tail.find('\n') {
+        Some(at) if tail[..at].chars().count() <= tail_length / 5 => &tail[at + 1..],
+        _ => tail,
+    };
+    let left_out = all - head.chars().count() - tail.chars().count();
+    format!("{head}\n\n... [{left_out} characters truncated] ...\n\n{tail}")
+}
+
+fn byte_of(text: &str, character: usize) -> usize {
+    text.char_indices()
+        .nth(character)
+        .map_or(text.len(), |(at, _)| at)
+}
+
+#[cfg(test)]
+#[path = "text_tests.rs"]
+mod tests;

@@ -1,0 +1,293 @@
+//! What the sandbox kept a command from is put to a person; with a yes the command runs again, with
+//! just that allowed.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use haft_contract::{
+    Answer, CallContext, Card, Confined, Confinement, ControlFiles, Hosts, Passage, PermissionMode,
+    Question, Reachable,
+};
+use haft_sandbox::{Network, Profile};
+use rustix::fs::{Access, access};
+
+use super::{
+    gate::HostGate,
+    profile,
+    refusal::{self, Refused},
+};
+use crate::paths::escaped;
+
+/// What was asked, and what came of it.
+pub(crate) enum Asked {
+    /// Run it again like this.
+    Again(Confinement),
+    /// It stays as it is; to be said of it.
+    Not(String),
+}
+
+/// What a command was kept from, by what it printed.
+pub(crate) fn kept_from(
+    output: &str,
+    code: i32,
+    confinement: &Confinement,
+    cwd: &Path,
+) -> Vec<Refused> {
+    let network = match profile::of(confinement) {
+        Profile::Full => return Vec::new(),
+        Profile::ReadOnly(_) => Network::None,
+        Profile::Workspace(workspace) => workspace.network,
+    };
+    let forbidden = |path: &Path| !is_writable(confinement, path) && user_may(path);
+    let mut refused = refusal::refusals(
+        output,
+        code,
+        &refusal::Confined {
+            cwd,
+            forbidden: &forbidden,
+            network,
+        },
+    );
+    // A file system that nobody can write, or a path it may change: not our doing.
+    refused.retain(|one| match one {
+        Refused::Write(path) => forbidden(path),
+        Refused::Network(_) | Refused::Other(_) => true,
+    });
+    refused
+}
+
+/// Asks the person about what was refused.
+pub(crate) async fn ask(
+    refused: &[Refused],
+    confinement: &Confinement,
+    gate: &HostGate,
+    cx: &CallContext,
+    card: Card,
+) -> Asked {
+    let told: Vec<String> = refused.iter().map(words).collect();
+    let told = told.join("; ");
+    let Some(grants) = grants(refused) else {
+        return Asked::Not(format!("The sandbox kept it from: {told}."));
+    };
+    let allowing: Vec<String> = grants.iter().map(Grant::words).collect();
+    let allowing = allowing.join(", ");
+    let question = Question {
+        call: cx.call,
+        tool: "Bash".to_owned(),
+        card,
+        reason: format!(
+            "the sandbox kept it from: {told}. It has run, and would be run again with {allowing} \
+             allowed"
+        ),
+        rules: Vec::new(),
+    };
+    let answer = if cx.permissions.mode == PermissionMode::DontAsk {
+        Answer::Nobody
+    } else {
+        tokio::select! {
+            answer = cx.services.approver().ask(question) => answer,
+            () = cx.cancel.cancelled() => Answer::Nobody,
+        }
+    };
+    match answer {
+        Answer::Allow | Answer::Always => Asked::Again(widened(confinement, &grants, gate)),
+        Answer::Deny { reason } => {
+            let said = reason.map_or_else(String::new, |reason| format!(" They said: {reason}"));
+            Asked::Not(format!(
+                "The sandbox kept it from: {told}. The user did not allow it.{said}"
+            ))
+        }
+        Answer::Nobody => Asked::Not(format!(
+            "The sandbox kept it from: {told}. Nobody can be asked. What would allow it: {}",
+            remedy(&grants, confinement.profile)
+        )),
+    }
+}
+
+/// What would have to be allowed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Grant {
+    /// To change this, with everything below. It exists.
+    Path(PathBuf),
+    /// To talk to this host.
+    Host(String),
+    /// To talk to anybody: nobody knows to whom it tried.
+    Network,
+}
+
+impl Grant {
+    fn words(&self) -> String {
+        match self {
+            Self::Path(path) if path.is_dir() => {
+                format!("changes in {}", escaped(path.as_os_str()))
+            }
+            Self::Path(path) => format!("changes of {}", escaped(path.as_os_str())),
+            Self::Host(host) => format!("the host {host}"),
+            Self::Network => "the whole network".to_owned(),
+        }
+    }
+}
+
+fn words(refused: &Refused) -> String {
+    match refused {
+        Refused::Write(path) => format!("changing {}", escaped(path.as_os_str())),
+        Refused::Network(Some(host)) => format!("talking to {host}"),
+        Refused::Network(None) => "using the network".to_owned(),
+        Refused::Other(line) => format!("something that it told as \"{line}\""),
+    }
+}
+
+/// The grants that would let it through; none if that cannot be told.
+fn grants(refused: &[Refused]) -> Option<Vec<Grant>> {
+    let mut grants = Vec::new();
+    for one in refused {
+        let grant = match one {
+            Refused::Write(path) => Grant::Path(existing(path)?),
+            Refused::Network(Some(host)) => Grant::Host(host.clone()),
+            Refused::Network(None) => Grant::Network,
+            Refused::Other(_) => continue,
+        };
+        if !grants.contains(&grant) {
+            grants.push(grant);
+        }
+    }
+    (!grants.is_empty()).then_some(grants)
+}
+
+/// The path itself, or the directory in which it would be made; links followed. Never the root.
+fn existing(path: &Path) -> Option<PathBuf> {
+    let found = path
+        .ancestors()
+        .find_map(|place| place.canonicalize().ok())?;
+    found.parent().is_some().then_some(found)
+}
+
+/// The same confinement with the grants.
+fn widened(confinement: &Confinement, grants: &[Grant], gate: &HostGate) -> Confinement {
+    let mut wider = confinement.clone();
+    wider.profile = Confined::Workspace;
+    let paths: Vec<PathBuf> = grants
+        .iter()
+        .filter_map(|grant| match grant {
+            Grant::Path(path) => Some(path.clone()),
+            Grant::Host(_) | Grant::Network => None,
+        })
+        .collect();
+    let mut writable = confinement.writable.to_vec();
+    writable.extend(paths.iter().cloned());
+    wider.writable = writable.into();
+    let protected = confinement.protected.iter();
+    wider.protected = protected
+        .flat_map(|kept| but_for(kept, &paths))
+        .collect::<Vec<_>>()
+        .into();
+    let control = confinement.control.clone();
+    wider.control = ControlFiles::when(move |path| {
+        control.include(path) && !paths.iter().any(|granted| path.starts_with(granted))
+    });
+    for grant in grants {
+        match grant {
+            Grant::Path(_) => {}
+            Grant::Host(host) => {
+                gate.allow(host);
+                if matches!(wider.network, Reachable::Nobody) {
+                    wider.network = Reachable::ByRule(Hosts::by(|_, _| Passage::Ask));
+                }
+            }
+            Grant::Network => wider.network = Reachable::Anybody,
+        }
+    }
+    wider
+}
+
+/// What is protected, without what is granted in it: then everything beside the way to it, one by one.
+fn but_for(kept: &Path, granted: &[PathBuf]) -> Vec<PathBuf> {
+    if granted.iter().any(|path| kept.starts_with(path)) {
+        return Vec::new();
+    }
+    if !granted.iter().any(|path| path.starts_with(kept)) {
+        return vec![kept.to_path_buf()];
+    }
+    let children = fs::read_dir(kept).into_iter().flatten().flatten();
+    children
+        .flat_map(|child| but_for(&child.path(), granted))
+        .collect()
+}
+
+/// May the profile change it?
+fn is_writable(confinement: &Confinement, path: &Path) -> bool {
+    let real = existing(path).unwrap_or_else(|| path.to_path_buf());
+    let below = |list: &Arc<[PathBuf]>| list.iter().any(|one| real.starts_with(one));
+    confinement.profile == Confined::Workspace
+        && below(&confinement.writable)
+        && !below(&confinement.protected)
+}
+
+/// May the user, without a sandbox? As far as modes tell, and mounts.
+fn user_may(path: &Path) -> bool {
+    existing(path).is_some_and(|place| access(&place, Access::WRITE_OK).is_ok())
+}
+
+fn remedy(grants: &[Grant], profile: Confined) -> String {
+    if profile == Confined::ReadOnly {
+        // It was taken for one that only reads: no setting speaks of those.
+        return "someone to ask.".to_owned();
+    }
+    let settings: Vec<String> = grants
+        .iter()
+        .map(|grant| match grant {
+            Grant::Path(path) => format!(
+                "\"{}\" in `sandbox.filesystem.allowWrite`",
+                escaped(path.as_os_str())
+            ),
+            Grant::Host(host) => format!("\"{host}\" in `sandbox.network.allowedDomains`"),
+            Grant::Network => "a network that is not confined".to_owned(),
+        })
+        .collect();
+    format!("{}, or someone to ask.", settings.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grant_inside_what_is_protected_leaves_the_rest_protected() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for path in [".git/hooks", ".git/objects", ".git/refs"] {
+            fs::create_dir_all(root.join(path)).unwrap();
+        }
+        let confinement = Confinement {
+            profile: Confined::Workspace,
+            writable: Arc::from([root.clone()]),
+            protected: Arc::from([root.join(".git")]),
+            control: ControlFiles::when(|_| true),
+            ..Confinement::default()
+        };
+        let grants = [Grant::Path(root.join(".git/refs"))];
+        let wider = widened(&confinement, &grants, &HostGate::default());
+        let mut protected = wider.protected.to_vec();
+        protected.sort();
+        assert_eq!(
+            protected,
+            [root.join(".git/hooks"), root.join(".git/objects")]
+        );
+        assert!(!wider.control.include(&root.join(".git/refs/x")));
+        assert!(wider.control.include(&root.join(".git/hooks/x")));
+        assert!(!is_writable(&confinement, &root.join(".git/refs/new")));
+        assert!(is_writable(&wider, &root.join(".git/refs/new")));
+        assert!(is_writable(&wider, &root.join("new/file")));
+    }
+
+    #[test]
+    fn what_is_not_there_is_granted_by_its_directory_and_never_by_the_root() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        assert_eq!(existing(&root.join("a/b")), Some(root));
+        assert_eq!(existing(Path::new("/no-such-directory/x")), None);
+    }
+}

@@ -1,0 +1,173 @@
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex},
+};
+
+use haft_contract::{
+    Answer, Approver, BoxFuture, Confined, Confinement, ControlFiles, Question, Reachable,
+};
+use serde_json::json;
+
+use super::Terminal;
+
+/// Says the same to everything, and remembers what it was asked.
+struct Person {
+    says: Answer,
+    asked: Mutex<Vec<String>>,
+}
+
+impl Approver for Person {
+    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+        self.asked.lock().unwrap().push(question.reason);
+        Box::pin(async { self.says.clone() })
+    }
+}
+
+fn person(terminal: &mut Terminal, says: Answer) -> Arc<Person> {
+    let person = Arc::new(Person {
+        says,
+        asked: Mutex::default(),
+    });
+    let services = terminal.session.services.clone();
+    terminal.session.services = services.with_approver(person.clone());
+    person
+}
+
+fn real(terminal: &Terminal) -> PathBuf {
+    terminal.root().canonicalize().unwrap()
+}
+
+fn workspace(terminal: &Terminal) -> Confinement {
+    let root = real(terminal);
+    Confinement {
+        profile: Confined::Workspace,
+        protected: Arc::from([root.join("sub")]),
+        control: ControlFiles::when(|path| path.file_name().is_some_and(|name| name == "evil.cfg")),
+        writable: Arc::from([root]),
+        network: Reachable::Anybody,
+        ..Confinement::default()
+    }
+}
+
+#[tokio::test]
+async fn what_only_reads_cannot_write_and_the_refusal_names_what_would_allow_it() {
+    let mut terminal = Terminal::new();
+    terminal.confinement = Confinement::default();
+    assert_eq!(terminal.bash("cat file.txt").await.ok(), "one\ntwo");
+    let text = terminal.bash("echo x > new.txt").await.failed();
+    let text = text.replace(real(&terminal).to_str().unwrap(), "[root]");
+    insta::assert_snapshot!(terminal.masked(&text));
+    assert!(!terminal.root().join("new.txt").exists());
+}
+
+#[tokio::test]
+async fn with_a_yes_it_runs_again_and_may_change_just_that() {
+    let mut terminal = Terminal::new();
+    terminal.confinement = Confinement::default();
+    let person = person(&mut terminal, Answer::Allow);
+    let text = terminal
+        .bash("echo more >> file.txt; cat file.txt")
+        .await
+        .ok();
+    // The first run was refused in its first part only, so its code was that of `cat`.
+    assert!(
+        text.contains("Read-only file system") && text.ends_with("one\ntwo"),
+        "{text}"
+    );
+    assert!(person.asked.lock().unwrap().is_empty());
+    let text = terminal
+        .bash("echo more >> file.txt && cat file.txt")
+        .await
+        .ok();
+    assert_eq!(text, "one\ntwo\nmore");
+    let asked = person.asked.lock().unwrap().clone();
+    let root = real(&terminal);
+    assert_eq!(
+        asked,
+        [format!(
+            "the sandbox kept it from: changing {0}/file.txt. It has run, and would be run again \
+             with changes of {0}/file.txt allowed",
+            root.display()
+        )]
+    );
+    // The next one is as confined as before.
+    let text = terminal
+        .bash("echo x > other.txt; cat other.txt")
+        .await
+        .ok();
+    assert_eq!(text, "x");
+    assert_eq!(person.asked.lock().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_no_is_told_with_its_reason() {
+    let mut terminal = Terminal::new();
+    terminal.confinement = workspace(&terminal);
+    let reason = Some("not there".to_owned());
+    person(&mut terminal, Answer::Deny { reason });
+    let text = terminal.bash("echo x > sub/a.txt").await.failed();
+    assert!(text.starts_with("Exit code 1\n"), "{text}");
+    assert!(
+        text.ends_with("The user did not allow it. They said: not there"),
+        "{text}"
+    );
+    assert_eq!(
+        std::fs::read_to_string(terminal.root().join("sub/a.txt")).unwrap(),
+        "a\n"
+    );
+}
+
+#[tokio::test]
+async fn what_is_protected_or_outside_is_asked_for() {
+    let mut terminal = Terminal::new();
+    terminal.confinement = workspace(&terminal);
+    let person = person(&mut terminal, Answer::Allow);
+    assert_eq!(terminal.bash("echo x > free.txt").await.ok(), "");
+    assert!(person.asked.lock().unwrap().is_empty());
+    assert_eq!(terminal.bash("echo x > sub/a.txt").await.ok(), "");
+    assert_eq!(
+        std::fs::read_to_string(terminal.root().join("sub/a.txt")).unwrap(),
+        "x\n"
+    );
+    let outside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let file = outside.path().canonicalize().unwrap().join("out.txt");
+    let text = terminal.bash(&format!("echo x > {}", file.display())).await;
+    assert_eq!(text.ok(), "");
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "x\n");
+    assert_eq!(person.asked.lock().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_file_that_decides_what_others_run_is_taken_back() {
+    let mut terminal = Terminal::new();
+    terminal.confinement = workspace(&terminal);
+    let text = terminal
+        .bash("echo bad > evil.cfg; echo good > fine.txt")
+        .await
+        .ok();
+    insta::assert_snapshot!(text);
+    assert!(!terminal.root().join("evil.cfg").exists());
+    assert!(terminal.root().join("fine.txt").exists());
+}
+
+#[tokio::test]
+async fn what_a_command_did_can_be_undone() {
+    let terminal = Terminal::new();
+    let command = "rm file.txt; echo changed > sub/a.txt; mkdir new; touch new/x; exit 1";
+    assert_eq!(terminal.bash(command).await.failed(), "Exit code 1");
+    assert!(!terminal.root().join("file.txt").exists());
+    terminal.call("Undo", json!({})).await.ok();
+    let text = |name: &str| std::fs::read_to_string(terminal.root().join(name)).unwrap();
+    assert_eq!(
+        (text("file.txt"), text("sub/a.txt")),
+        ("one\ntwo\n".to_owned(), "a\n".to_owned())
+    );
+    assert!(!terminal.root().join("new").exists());
+}
+
+#[tokio::test]
+async fn a_command_gets_a_known_environment() {
+    let terminal = Terminal::with_env([("GIVEN_TOKEN", "by settings"), ("TZ", "")]);
+    let text = terminal.bash("echo $CLAUDECODE $CLAUDE_CODE_CHILD_SESSION $GIVEN_TOKEN ${CARGO_PKG_NAME-none} ${TZ-none}").await.ok();
+    assert_eq!(text, "1 1 by settings none none");
+}
