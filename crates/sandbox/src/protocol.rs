@@ -54,6 +54,8 @@ pub(crate) struct Plan {
 pub(crate) enum Keeper {
     /// It stands. With [`Network::Proxy`](crate::Network::Proxy), a listening socket comes along.
     Ready,
+    /// There is no place for temporary files, and none would be in any other sandbox.
+    NoScratch { error: String },
     /// It cannot be had.
     Failed {
         /// What was tried.

@@ -227,6 +227,7 @@ impl Running {
                     .inner
                     .and_then(|pid| tree::named(self.world.pid(), pid))
                 {
+                    tree::kill_below(guard, &[], || true);
                     tree::kill(guard);
                 }
                 let ends = Culprit::Keeper;

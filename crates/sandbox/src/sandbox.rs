@@ -176,8 +176,9 @@ impl Sandbox {
 
     /// Ends everything that still runs, and removes the temporary files.
     pub async fn close(&self) {
-        let standing = std::mem::take(&mut self.0.worlds.lock().await.standing);
-        for world in standing {
+        // Held all the while: a new sandbox must not find its temporary files removed.
+        let mut worlds = self.0.worlds.lock().await;
+        for world in std::mem::take(&mut worlds.standing) {
             world.close().await;
         }
         scratch::remove(self.0.scratch.path());
@@ -202,7 +203,6 @@ impl Sandbox {
         if let Some(world) = worlds.standing.iter().find(|world| fits(world)) {
             return Ok(Arc::clone(world));
         }
-        scratch::make(self.0.scratch.path()).map_err(SandboxError::Scratch)?;
         // One of each kind is enough; what still runs in the old one keeps it.
         worlds
             .standing

@@ -105,6 +105,9 @@ impl World {
         };
         match serde_json::from_slice(&answer) {
             Ok(Keeper::Ready) => {}
+            Ok(Keeper::NoScratch { error }) => {
+                return Err(SandboxError::Scratch(io::Error::other(error)));
+            }
             Ok(Keeper::Failed {
                 step,
                 error,
@@ -212,10 +215,12 @@ impl World {
         })
     }
 
-    /// Ends everything in it, and waits until that is so.
+    /// Ends everything in it, with its temporary files, and waits until that is so.
     pub(crate) async fn close(&self) {
         locked(&self.waiting).clear();
-        drop(locked(&self.link).take());
+        if let Some(mut link) = locked(&self.link).take() {
+            link.last = true;
+        }
         let child = locked(&self.child).take();
         if let Some(mut child) = child
             && timeout(FAREWELL, child.wait()).await.is_err()

@@ -102,8 +102,8 @@ struct Shell {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Told {
     Nothing,
-    /// It got through the snapshot, and waits for its command.
-    Waits,
+    /// It took its command, and needs no other shell in its place.
+    Took,
     /// It will say no more.
     Silent,
 }
@@ -167,10 +167,10 @@ impl Shell {
         })
     }
 
-    /// Takes note of a shell that got through the snapshot.
+    /// Takes note of a shell that took its command.
     fn hear(&mut self) {
         self.told = match self.report.read(&mut [0]) {
-            Ok(1..) => Told::Waits,
+            Ok(1..) => Told::Took,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Told::Nothing,
             Ok(0) | Err(_) => Told::Silent,
         };
@@ -247,7 +247,7 @@ impl Guard {
                     }
                 }
             }
-            if self.ordered && self.shell.told == Told::Waits {
+            if self.shell.told == Told::Took {
                 self.output = None;
             }
             if self.ended {
@@ -344,6 +344,9 @@ impl Guard {
             None => waitpid(Some(self.shell.pid), WaitOptions::empty())?.map(|(_, status)| status),
             status => status,
         };
+        if self.shell.told == Told::Nothing {
+            self.shell.hear();
+        }
         let mut told = Vec::new();
         // Whoever still holds the other end must not hold us: what is there is read, no more.
         let _ = self.shell.report.read_to_end(&mut told);
@@ -400,19 +403,20 @@ fn tell_without(snapshot: Option<&Path>, output: &OwnedFd) {
 }
 
 /// What the shell does. On one line, so that the command's first line is line 1 in its messages. It
-/// reads the snapshot and says so on the third file, waits for a line on the first, reads directory,
-/// file to source and command from the second, runs it, and tells the third where it ended up. What it
+/// closes what our process was started with and nobody meant for commands, reads the snapshot, waits for a line on the first file, reads directory, file to source and command
+/// from the second, says on the third that it did, runs it, and tells there where it ended up. What it
 /// was given is closed before the command runs, so that no process of it holds or finds it. Builtins
 /// are named as such: a snapshot may define functions of any name.
 fn script([wait_for, request, told]: [i32; 3]) -> String {
     format!(
-        "builtin unset {SCRIPT}; [ $# = 0 ] || . \"$1\" >/dev/null 2>&1 </dev/null; builtin set --; \
-         builtin echo >&{told}; builtin read -r -u {wait_for} || builtin exit 0; \
-         {{ IFS= builtin read -r -d '' REPLY; builtin cd -- \"$REPLY\" || builtin exit 126; \
+        "unset {SCRIPT}; for REPLY in /proc/self/fd/*; do case ${{REPLY##*/}} in \
+         [012]|{wait_for}|{request}|{told}|*[!0-9]*) ;; *) eval \"exec ${{REPLY##*/}}<&-\";; esac; done; \
+         unset REPLY; [ $# = 0 ] || . \"$1\" >/dev/null 2>&1 </dev/null; builtin set --; \
+         builtin read -r -u {wait_for} || builtin exit 0; \
+         {{ IFS= builtin read -r -d '' REPLY; builtin echo >&{told}; builtin cd -- \"$REPLY\" || builtin exit 126; \
          IFS= builtin read -r -d '' REPLY; builtin [ -z \"$REPLY\" ] || builtin . \"$REPLY\" </dev/null; \
          IFS= builtin read -r -d '' REPLY; }} <&{request}; \
-         builtin exec {wait_for}<&- {request}<&-; \
-         builtin eval -- \"$REPLY\" {told}>&-; \
+         builtin eval -- \"$REPLY\" {wait_for}<&- {request}<&- {told}>&-; \
          REPLY=$?; builtin pwd -P >&{told} 2>/dev/null; builtin exit \"$REPLY\""
     )
 }

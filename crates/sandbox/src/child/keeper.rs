@@ -79,6 +79,11 @@ pub(super) fn main() -> i32 {
     let Ok((plan, file, channel)) = receive(&socket) else {
         return 2;
     };
+    // Here, and not sooner by our process: whatever happens to that, somebody removes it.
+    if let Err(error) = scratch::make(&plan.scratch) {
+        let error = format!("{}: {error}", plan.scratch.display());
+        return say(&channel, &Keeper::NoScratch { error });
+    }
     // What a keeper lets go of, because it was killed, comes here.
     let _ = set_child_subreaper(Some(getpid()));
     let forked = pidfd_open(getpid(), PidfdFlags::empty())
@@ -141,7 +146,11 @@ fn answer(socket: &OwnedFd, failed: Step) -> i32 {
         error: failed.error,
         passing: failed.passing,
     };
-    let _ = serde_json::to_vec(&failed)
+    say(socket, &failed)
+}
+
+fn say(socket: &OwnedFd, failed: &Keeper) -> i32 {
+    let _ = serde_json::to_vec(failed)
         .map_err(io::Error::from)
         .and_then(|answer| protocol::send(socket, &answer, &[]));
     1

@@ -101,3 +101,11 @@ impl Place {
 pub(crate) fn read(path: impl AsRef<Path>) -> Option<String> {
     fs::read_to_string(path).ok()
 }
+
+/// All that a command writes.
+pub(crate) async fn output(running: &mut haft_sandbox::Running) -> String {
+    let mut bytes = Vec::new();
+    let read = timeout(LONG, running.output.read_to_end(&mut bytes)).await;
+    read.expect("the output does not end").unwrap();
+    String::from_utf8_lossy(&bytes).into_owned()
+}

@@ -162,11 +162,7 @@ async fn closing_ends_what_runs_and_a_later_command_gets_a_new_sandbox() {
         for (_, script) in nasty::RUN_ON.iter().chain(nasty::LEAVE).take(6) {
             commands.push(start(&place, &profile, &mark, script).await);
         }
-        let began = below(std::process::id());
-        let began: Vec<Seen> = began
-            .into_iter()
-            .filter(|seen| waiters(&path).iter().any(|waiter| seen.pid == waiter.pid))
-            .collect();
+        let began: Vec<Seen> = waiters(&path);
         assert_eq!(began.len(), 1);
         place.sandbox.close().await;
         assert_eq!(marked(&path), [], "{}", profile.name());

@@ -1,1 +1,191 @@
+//! Another process of ours, which can be killed: this test program, started again.
 
+use std::{
+    fs,
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use haft_sandbox::{Line, Mechanism, Network, Profile, Workspace};
+use tempfile::TempDir;
+use tokio::time::{sleep, timeout};
+
+use super::{nasty, read_until, sandbox, scarce};
+use crate::{
+    outside::{Seen, below, is_there, marked, until},
+    setting::{LONG, Place},
+    soak,
+};
+
+/// What the driver does; unset in a run of the tests.
+const WORK: &str = "SANDBOX_DRIVER";
+const FOLDER: &str = "SANDBOX_DRIVER_FOLDER";
+const BEST: &str = "SANDBOX_DRIVER_BEST";
+
+/// A driver that runs.
+pub(crate) struct Driver {
+    pub(crate) dir: TempDir,
+    pub(crate) child: Child,
+}
+
+impl Driver {
+    pub(crate) fn start(work: &str, best: Mechanism) -> Self {
+        Self::start_with(work, best, &[])
+    }
+
+    /// With words before the command line, which become another program that starts it.
+    pub(crate) fn start_with(work: &str, best: Mechanism, before: &[&str]) -> Self {
+        let dir = tempfile::Builder::new()
+            .prefix("driver-")
+            .tempdir()
+            .unwrap();
+        if !before.is_empty() {
+            let everyone = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o777);
+            fs::set_permissions(dir.path(), everyone).unwrap();
+        }
+        let mut words: Vec<PathBuf> = before.iter().map(PathBuf::from).collect();
+        words.push(std::env::current_exe().unwrap());
+        let said = fs::File::create(dir.path().join("said")).unwrap();
+        let child = Command::new(&words[0])
+            .args(&words[1..])
+            .args(["--exact", "lifetime::driver::driver", "--ignored"])
+            .args(["--nocapture", "--test-threads=1"])
+            .env(WORK, work)
+            .env(FOLDER, dir.path())
+            .env(BEST, best.name())
+            .stdin(Stdio::null())
+            .stdout(said.try_clone().unwrap())
+            .stderr(said)
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        Self { dir, child }
+    }
+
+    pub(crate) fn path(&self) -> String {
+        self.dir.path().display().to_string()
+    }
+
+    /// Waits until it says that its commands run.
+    pub(crate) async fn running(&mut self) {
+        let ready = self.dir.path().join("ready");
+        until("the driver's commands run", || {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                panic!("the driver ended: {status}\n{}", self.said());
+            }
+            ready.exists()
+        })
+        .await;
+    }
+
+    /// Waits until it has done its work.
+    pub(crate) async fn finished(&mut self) {
+        until("the driver ends", || {
+            self.child.try_wait().unwrap().is_some()
+        })
+        .await;
+        let status = self.child.wait().unwrap();
+        assert!(status.success(), "{status}\n{}", self.said());
+    }
+
+    fn said(&self) -> String {
+        fs::read_to_string(self.dir.path().join("said")).unwrap()
+    }
+
+    /// Waits until nothing is left of it and what it started, files included.
+    pub(crate) async fn nothing_left(mut self, started: &[Seen]) {
+        self.child.wait().unwrap();
+        until("none of its processes is there", || {
+            !started.iter().any(is_there)
+        })
+        .await;
+        let path = self.path();
+        until("nothing carries its mark", || marked(&path).is_empty()).await;
+        let scratch = self.dir.path().join("scratch");
+        until("its temporary files are gone", || !scratch.exists()).await;
+    }
+
+    pub(crate) fn below(&self) -> Vec<Seen> {
+        below(self.child.id())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "started by other tests, in a process that they may kill"]
+async fn driver() {
+    let Some(work) = std::env::var_os(WORK) else {
+        return;
+    };
+    let dir = PathBuf::from(std::env::var_os(FOLDER).unwrap());
+    let best = std::env::var_os(BEST).unwrap();
+    let best = [
+        Mechanism::Namespaces,
+        Mechanism::Bubblewrap,
+        Mechanism::Reduced,
+    ]
+    .into_iter()
+    .find(|mechanism| best == mechanism.name())
+    .unwrap();
+    match work.to_str().unwrap() {
+        "commands" => commands(&dir, best).await,
+        "short" => short(&dir, best).await,
+        "hidden" => scarce::hidden(&dir, best).await,
+        "crowded" => scarce::crowded(&dir, best).await,
+        "soak" => soak::work(&dir, best).await,
+        other => panic!("no such work: {other}"),
+    }
+}
+
+/// Commands of all kinds in each profile, until it is killed.
+async fn commands(dir: &Path, best: Mechanism) {
+    let sandbox = sandbox(dir, best);
+    let mut running = Vec::new();
+    for profile in profiles(dir) {
+        for (_, script) in nasty::RUN_ON.iter().chain(nasty::LEAVE) {
+            let line = Line {
+                text: (*script).to_owned(),
+                cwd: dir.to_owned(),
+                sourced: None,
+            };
+            let mut command = sandbox.start(&profile, line).await.unwrap();
+            read_until(&mut command, "ready\n").await;
+            running.push(command);
+        }
+    }
+    fs::write(dir.join("ready"), "").unwrap();
+    std::future::pending::<()>().await;
+}
+
+/// Short commands, one after the other, until it is killed: at any moment something begins or ends.
+async fn short(dir: &Path, best: Mechanism) {
+    loop {
+        let sandbox = sandbox(dir, best);
+        for profile in profiles(dir) {
+            let line = Line {
+                text: "setsid sleep 1000 & (sleep 1000 >/dev/null &); mktemp; echo ready"
+                    .to_owned(),
+                cwd: dir.to_owned(),
+                sourced: None,
+            };
+            let mut command = sandbox.start(&profile, line).await.unwrap();
+            read_until(&mut command, "ready\n").await;
+            command.kill(Duration::ZERO);
+            command.gone().await;
+        }
+        fs::write(dir.join("ready"), "").unwrap();
+        sandbox.close().await;
+    }
+}
+
+pub(crate) fn profiles(dir: &Path) -> [Profile; 3] {
+    let project = fs::canonicalize(dir).unwrap().join("project");
+    let workspace = Profile::Workspace(Workspace {
+        writable: vec![project],
+        protected: Vec::new(),
+        hidden: Vec::new(),
+        network: Network::None,
+    });
+    [Place::readonly(), workspace, Profile::Full]
+}

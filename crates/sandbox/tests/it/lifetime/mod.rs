@@ -6,6 +6,7 @@ mod deaths;
 pub(crate) mod driver;
 mod nasty;
 mod rounds;
+mod scarce;
 
 use std::{ffi::OsString, fs, os::unix::fs::symlink, path::Path, sync::Arc};
 

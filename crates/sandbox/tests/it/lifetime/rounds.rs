@@ -1,1 +1,67 @@
+//! Our process dies at any moment.
 
+use std::{
+    process::Command,
+    time::{Duration, SystemTime},
+};
+
+use haft_sandbox::Mechanism;
+use tokio::time::sleep;
+
+use super::driver::Driver;
+
+/// A moment nobody chose.
+fn moment(most: Duration) -> Duration {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    most.mul_f64(f64::from(now.unwrap().subsec_nanos() % 1_000_003) / 1_000_003.0)
+}
+
+/// Kills a driver after a while, and looks for what is left.
+async fn round(mechanism: Mechanism, after_ready: bool) {
+    let mut driver = Driver::start("short", mechanism);
+    if after_ready {
+        driver.running().await;
+    }
+    sleep(moment(Duration::from_millis(80))).await;
+    let started = driver.below();
+    driver.child.kill().unwrap();
+    driver.nothing_left(&started).await;
+}
+
+#[tokio::test]
+async fn nothing_is_left_whenever_our_process_is_killed() {
+    for number in 0..60 {
+        let mechanism = match number % 3 {
+            0 => Mechanism::Namespaces,
+            1 => Mechanism::Reduced,
+            _ => Mechanism::Bubblewrap,
+        };
+        round(mechanism, true).await;
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_left_when_our_process_is_killed_while_it_sets_a_sandbox_up() {
+    for number in 0..60 {
+        let mechanism = match number % 3 {
+            0 => Mechanism::Namespaces,
+            1 => Mechanism::Reduced,
+            _ => Mechanism::Bubblewrap,
+        };
+        round(mechanism, false).await;
+    }
+}
+
+#[tokio::test]
+async fn a_signal_to_our_group_ends_our_process_and_so_everything() {
+    for signal in ["-INT", "-TERM", "-HUP", "-KILL"] {
+        let mut driver = Driver::start("short", Mechanism::Namespaces);
+        driver.running().await;
+        let started = driver.below();
+        let kill = Command::new("kill")
+            .args([signal, "--", &format!("-{}", driver.child.id())])
+            .status();
+        assert!(kill.unwrap().success());
+        driver.nothing_left(&started).await;
+    }
+}

@@ -56,11 +56,11 @@ fn reading() -> Vec<Scenario> {
         ),
         bash(
             "by a link",
-            r#"ln -s "$OUT/hidden" "$TMPDIR/l-$NAME"; cat "$TMPDIR/l-$NAME""#,
+            r#"ln -s "$OUT/hidden" "${TMPDIR:-$IN}/l-$NAME"; cat "${TMPDIR:-$IN}/l-$NAME""#,
         ),
         bash(
             "copy, then read",
-            r#"cp -r "$OUT/hidden" "$OUT/vault" "$TMPDIR"; cat "$TMPDIR/hidden" "$TMPDIR/vault/key""#,
+            r#"cp -r "$OUT/hidden" "$OUT/vault" "${TMPDIR:-$IN}"; cat "${TMPDIR:-$IN}/hidden" "${TMPDIR:-$IN}/vault/key""#,
         ),
         bash(
             "archive, then read",
@@ -86,8 +86,8 @@ fn changing() -> Vec<Scenario> {
             .happens(Case::reduced_workspace, ALL),
         bash("hard link now, then read", r#"ln "$IN/deep/secret" "$IN/l" && cat "$IN/l""#)
             .happens(Case::reduced_workspace, ALL),
-        bash("uncover", r#"rm -f "$IN/deep/secret"; mv "$IN/deep/secret" "$IN/moved"; cat "$IN/moved" "$IN/deep/secret""#)
-            .happens(Case::reduced_workspace, ALL),
+        bash("uncover", r#"rm -rf "$IN/away"; mv "$IN/deep/secret" "$IN/away"; cat "$IN/away" "$IN/deep/secret""#)
+            .happens(Case::reduced, ALL),
         bash("unmount, then read", r#"umount -l "$OUT/hidden" && cat "$OUT/hidden"; umount -l "$OUT/vault" && cat "$OUT/vault/key""#)
             .unconfined(NotTried),
         python(

@@ -5,6 +5,7 @@ use std::{
     fmt, fs,
     io::Write,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
@@ -311,10 +312,10 @@ impl<'a> Stand<'a> {
         let sandbox = Sandbox::new(Setup {
             program: user::keeper(),
             shell: "/bin/bash".into(),
-            env: env.clone(),
-            full_env: env,
+            environment: Arc::new(move |_| env.clone()),
             scratch: base.join("scratch"),
             snapshot: None,
+            gate: None,
             best: case.mechanism,
         });
         let (mut hidden, mut protected) = (Vec::new(), Vec::new());
