@@ -168,7 +168,7 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b"x", OUT + "/log.sock")
         )
         .happens(reduced_sockets, LATER),
         python(
-            "a log, by an inherited pair",
+            "a log, by one end of a pair",
             r#"
 here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
 here.sendto(b"x", OUT + "/log.sock")
@@ -185,6 +185,7 @@ socket.socket(socket.AF_UNIX).connect("\0" + os.environ["TAG"])
             "a daemon of one's own",
             r#"
 os.chdir(IN)
+if os.path.exists("own.sock"): os.unlink("own.sock")
 server = socket.socket(socket.AF_UNIX); server.bind("own.sock"); server.listen()
 socket.socket(socket.AF_UNIX).connect("own.sock"); print("GOT")
 "#,

@@ -5,6 +5,7 @@ use std::{
     fmt, fs,
     io::Write,
     path::{Path, PathBuf},
+    process::Command,
     sync::Arc,
     time::Duration,
 };
@@ -51,6 +52,9 @@ impl Case {
     }
     pub(super) fn bubblewrap(&self) -> bool {
         self.mechanism == Mechanism::Bubblewrap
+    }
+    pub(super) fn bubblewrap_workspace(&self) -> bool {
+        self.bubblewrap() && self.workspace()
     }
     pub(super) fn reduced_root(&self) -> bool {
         self.reduced() && self.root
@@ -222,8 +226,7 @@ pub(super) async fn check(test: &str, scenarios: &[Scenario], around: Around) {
 
 async fn check_case(case: &Case, scenarios: &[Scenario], ground: &mut Ground) -> Vec<String> {
     let mut stand = Stand::new(case, ground);
-    if let Err(reason) = stand.stands().await {
-        say(&format!("{case}: not run: {reason}"));
+    if !stand.stands().await {
         return Vec::new();
     }
     let mut wrong = Vec::new();
@@ -247,6 +250,39 @@ async fn check_case(case: &Case, scenarios: &[Scenario], ground: &mut Ground) ->
     wrong
 }
 
+/// Does this in a sandbox of each kind that works here, with one spot, as root and without rights.
+pub(super) async fn everywhere(
+    test: &str,
+    around: Around,
+    views: &[View],
+    mut work: impl AsyncFnMut(&mut Stand<'_>),
+) {
+    let second = user::start(test);
+    for mechanism in [
+        Mechanism::Namespaces,
+        Mechanism::Bubblewrap,
+        Mechanism::Reduced,
+    ] {
+        for &view in views {
+            let case = Case {
+                root: rustix::process::geteuid().is_root(),
+                mechanism,
+                view,
+            };
+            let mut ground = Ground::new(&[bash("one", "")], around);
+            let mut stand = Stand::new(&case, &mut ground);
+            if !stand.stands().await {
+                continue;
+            }
+            work(&mut stand).await;
+            assert_eq!(stand.end().await, Vec::<String>::new());
+        }
+    }
+    if let Some(failed) = second.and_then(user::Second::finish) {
+        panic!("{failed}");
+    }
+}
+
 /// What is around the attempts of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Around {
@@ -260,7 +296,7 @@ pub(super) enum Around {
 
 /// Directories with a spot for each attempt, for one sandbox after the other.
 pub(super) struct Ground {
-    dir: TempDir,
+    _dir: TempDir,
     base: PathBuf,
     around: Around,
     pub(super) spots: Vec<Spot>,
@@ -284,7 +320,7 @@ impl Ground {
         };
         Self {
             spots: scenarios.iter().map(spot).collect(),
-            dir,
+            _dir: dir,
             base,
             around,
         }
@@ -346,14 +382,18 @@ impl<'a> Stand<'a> {
         }
     }
 
-    /// Is it the sandbox that was meant? A weaker one would be taken where this one does not work.
-    pub(super) async fn stands(&self) -> Result<(), String> {
-        let got = self.sandbox.prepare(&self.profile).await;
-        match got {
-            Ok(mechanism) if mechanism == self.case.mechanism => Ok(()),
-            Ok(_) => Err(format!("{:?}", self.sandbox.failures().await)),
-            Err(error) => Err(error.to_string()),
+    /// Is it the sandbox that was meant? A weaker one is taken where this one does not work. Panics if
+    /// that is not because of the machine.
+    pub(super) async fn stands(&self) -> bool {
+        let got = self.sandbox.prepare(&self.profile).await.unwrap();
+        if got == self.case.mechanism {
+            return true;
         }
+        let failures = self.sandbox.failures().await;
+        let said = format!("{}: not run: {failures:?}", self.case);
+        assert!(!is_possible(self.case.mechanism), "{said}");
+        say(&said);
+        false
     }
 
     /// Makes the attempts, each on its own spot. What of each is seen from outside, and what did it say?
@@ -456,6 +496,18 @@ impl<'a> Stand<'a> {
     }
 }
 
+/// Can somebody else do here what this way of confining needs?
+fn is_possible(mechanism: Mechanism) -> bool {
+    let line = match mechanism {
+        Mechanism::Namespaces => "unshare -Urmn true",
+        Mechanism::Bubblewrap => "bwrap --ro-bind / / --dev /dev --proc /proc --unshare-all true",
+        Mechanism::Reduced => "grep -q landlock /sys/kernel/security/lsm",
+        Mechanism::None => "true",
+    };
+    let status = Command::new("sh").args(["-c", line]).status();
+    status.is_ok_and(|status| status.success())
+}
+
 /// Before the name of a scenario, and with it before what that says.
 const MARK: &str = "\u{1}";
 
@@ -491,7 +543,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// Waits for a command's own process, and ends what it left behind. What did it all say?
-async fn finish(mut running: Running) -> String {
+pub(super) async fn finish(mut running: Running) -> String {
     let mut bytes = Vec::new();
     let ended = timeout(LONG, async {
         // It may say more than the pipe holds, and what it leaves behind may hold the pipe.
