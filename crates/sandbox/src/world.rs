@@ -2,14 +2,14 @@
 
 use std::{
     collections::VecDeque,
-    io,
+    fs, io,
     net::TcpListener,
     os::fd::{AsFd, OwnedFd},
-    os::unix::net::UnixStream as BlockingStream,
+    os::unix::{fs::MetadataExt, net::UnixStream as BlockingStream},
     path::{Path, PathBuf},
     process::Stdio,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use rustix::{
@@ -44,6 +44,9 @@ const FAREWELL: Duration = Duration::from_secs(5);
 
 pub(crate) struct World {
     plan: Plan,
+    /// Which files it hides and protects. When somebody outside puts another one in the place of such a
+    /// file, as many programs do to write it, the kernel takes away what was mounted there.
+    guarded: Vec<Option<Identity>>,
     pid: u32,
     /// Without it, the sandbox ends.
     link: Mutex<Option<Link>>,
@@ -53,6 +56,9 @@ pub(crate) struct World {
     proxy: Option<Proxy>,
     scratch: Arc<Scratch>,
 }
+
+/// Device and number of a file, and when it was made: numbers are used again.
+type Identity = (u64, u64, Option<SystemTime>);
 
 /// To the processes that hold the sandbox. They end when it is closed, and so does all that runs there.
 struct Link {
@@ -85,6 +91,8 @@ impl World {
         scratch: Arc<Scratch>,
     ) -> Result<Self, SandboxError> {
         let program = &setup.program;
+        // Before it is set up: what changes from now on is seen by the next command.
+        let guarded = guarded(&plan.profile);
         let failed = |step: &str, error: &io::Error| SandboxError::Unavailable {
             step: step.to_owned(),
             error: error.to_string(),
@@ -135,6 +143,7 @@ impl World {
             .map_err(|error| failed("the proxy", &error))?;
         Ok(Self {
             plan,
+            guarded,
             pid: child.id().unwrap_or_default(),
             link: Mutex::new(Some(link)),
             child: Mutex::new(Some(child)),
@@ -147,6 +156,7 @@ impl World {
     pub(crate) fn fits(&self, profile: &Profile, sockets: &[PathBuf]) -> bool {
         // A socket that went away may stay hidden.
         self.plan.profile == *profile
+            && self.guarded == guarded(profile)
             && sockets
                 .iter()
                 .all(|socket| self.plan.sockets.contains(socket))
@@ -242,6 +252,26 @@ impl Drop for World {
     }
 }
 
+/// What is there of the files that a profile hides and protects.
+fn guarded(profile: &Profile) -> Vec<Option<Identity>> {
+    let (hidden, protected) = match profile {
+        Profile::ReadOnly(reading) => (&reading.hidden[..], &[][..]),
+        Profile::Workspace(workspace) => (&workspace.hidden[..], &workspace.protected[..]),
+        Profile::Full => return Vec::new(),
+    };
+    // A link that leads elsewhere now is as new as a file.
+    hidden
+        .iter()
+        .chain(protected)
+        .flat_map(|path| [fs::symlink_metadata(path), fs::metadata(path)])
+        .map(|found| {
+            found
+                .ok()
+                .map(|found| (found.dev(), found.ino(), found.created().ok()))
+        })
+        .collect()
+}
+
 /// Starts the keeper and tells it what to keep.
 fn start(program: &Path, plan: &Plan) -> io::Result<(Link, Child)> {
     let (link, command) = call(program, plan)?;
@@ -261,7 +291,7 @@ fn call(program: &Path, plan: &Plan) -> io::Result<(Link, std::process::Command)
     let (keeper, keepers) = pair()?;
     let (waiter, waiters) = pair()?;
     let file = memfd_create("plan", MemfdFlags::CLOEXEC)?;
-    let mut file = std::fs::File::from(file);
+    let mut file = fs::File::from(file);
     io::Write::write_all(&mut file, &serde_json::to_vec(plan)?)?;
     seek(&file, SeekFrom::Start(0))?;
     // Before it is started: it knows what to tidy up however soon our process ends.

@@ -2,17 +2,19 @@
 //! read-only but what was named.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
     fs, io,
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink},
+    os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, symlink},
     path::{Component, Path, PathBuf},
 };
 
 use rustix::{
+    fs::CWD,
     io::Errno,
     mount::{
-        MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change,
-        mount_move, mount_remount,
+        MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind,
+        mount_bind_recursive, mount_change, mount_move, mount_remount, move_mount, open_tree,
     },
 };
 
@@ -26,6 +28,10 @@ const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 /// over what is hidden.
 const MASK_FILE: &str = ".hidden-file";
 const MASK_DIRECTORY: &str = ".hidden-directory";
+
+/// Where daemons of the system have their sockets, and how far below.
+const DAEMONS: &str = "/run";
+const DEPTH: u32 = 3;
 
 /// Sets the mounts up, in a mount space that is this process's own.
 pub(super) fn set_up(plan: &Plan) -> Result<(), Step> {
@@ -86,7 +92,7 @@ pub(super) fn set_up(plan: &Plan) -> Result<(), Step> {
             )
         })?;
     }
-    for path in hidden.iter().chain(&plan.sockets) {
+    for path in hidden.iter().chain(&sockets(plan)) {
         step(&path.display().to_string(), || hide(path))?;
     }
     step("the directory", || std::env::set_current_dir("/"))
@@ -183,33 +189,146 @@ fn freeze(writable: &[PathBuf]) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a path below a writable one read-only. The directories between are mounted too, or a
-/// command could move one of them away and put another in its place.
+/// Makes a path below a writable one read-only, and keeps every other way to its name: a directory or
+/// a link on the way could be moved, and another be put in its place.
 fn protect(path: &Path, writable: &[PathBuf], scratch: &Path) -> io::Result<()> {
-    let path = &fs::canonicalize(path)?;
-    let root = writable.iter().find(|root| path.starts_with(root));
-    if let Some(root) = root
-        && let Some(parent) = path.parent()
-        && let Ok(between) = parent.strip_prefix(root)
-    {
-        let mut at = root.clone();
-        for part in between.components() {
-            let Component::Normal(part) = part else {
-                continue;
-            };
-            at.push(part);
-            if !is_mounted(&at)? {
-                mount_bind_recursive(&at, &at)?;
-            }
+    let way = Way::to(path)?;
+    for link in &way.links {
+        if writable.iter().any(|root| link.starts_with(root)) {
+            hold(&above(link, writable))?;
+            pin(link)?;
         }
     }
-    mount_bind_recursive(path, path)?;
+    hold(&above(&way.end, writable))?;
+    mount_bind_recursive(&way.end, &way.end)?;
     for (mounted, flags) in mounts()? {
-        if mounted.starts_with(path) && !mounted.starts_with(scratch) {
+        if mounted.starts_with(&way.end) && !mounted.starts_with(scratch) {
             mount_remount(&mounted, flags | MountFlags::RDONLY | MountFlags::BIND, c"")?;
         }
     }
     Ok(())
+}
+
+/// The directories between a writable one and a path below it, from the top.
+pub(super) fn above(path: &Path, writable: &[PathBuf]) -> Vec<PathBuf> {
+    let Some(root) = writable.iter().find(|root| path.starts_with(root)) else {
+        return Vec::new();
+    };
+    let mut between: Vec<PathBuf> = path
+        .ancestors()
+        .skip(1)
+        .take_while(|above| above.starts_with(root) && *above != root)
+        .map(Path::to_path_buf)
+        .collect();
+    between.reverse();
+    between
+}
+
+/// Keeps directories in their place: where something is mounted, nothing can be moved.
+fn hold(directories: &[PathBuf]) -> io::Result<()> {
+    for directory in directories {
+        if !is_mounted(directory)? {
+            mount_bind_recursive(directory, directory)?;
+        }
+    }
+    Ok(())
+}
+
+/// Keeps a link in its place, by mounting it over itself.
+fn pin(link: &Path) -> io::Result<()> {
+    if is_mounted(link)? {
+        return Ok(());
+    }
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
+    let itself = open_tree(CWD, link, flags)?;
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+    move_mount(&itself, c"", CWD, link, flags)?;
+    Ok(())
+}
+
+/// How a path leads to a file.
+struct Way {
+    /// The links it leads through.
+    links: Vec<PathBuf>,
+    end: PathBuf,
+}
+
+impl Way {
+    fn to(path: &Path) -> io::Result<Self> {
+        // As many as the system follows.
+        const LINKS: usize = 40;
+        let mut links = Vec::new();
+        let mut end = PathBuf::from("/");
+        let mut left: Vec<OsString> = parts(path);
+        while let Some(part) = left.pop() {
+            match Path::new(&part).components().next() {
+                Some(Component::RootDir) => end = PathBuf::from("/"),
+                Some(Component::ParentDir) => {
+                    end.pop();
+                }
+                Some(Component::Normal(part)) => {
+                    let next = end.join(part);
+                    if fs::symlink_metadata(&next)?.is_symlink() {
+                        left.extend(parts(&fs::read_link(&next)?));
+                        links.push(next);
+                    } else {
+                        end = next;
+                    }
+                }
+                _ => {}
+            }
+            if links.len() > LINKS {
+                return Err(Errno::LOOP.into());
+            }
+        }
+        Ok(Self { links, end })
+    }
+}
+
+/// The last first.
+fn parts(path: &Path) -> Vec<OsString> {
+    let parts = path.components().rev();
+    parts.map(|part| part.as_os_str().to_owned()).collect()
+}
+
+/// Sockets to be hidden: those that are known, and all that lie beside one of them or in the place of
+/// the system's daemons. A socket may have got its name after it was bound, or be listened on from
+/// another network space, and then nothing tells of it.
+pub(super) fn sockets(plan: &Plan) -> BTreeSet<PathBuf> {
+    let Profile::Workspace(workspace) = &plan.profile else {
+        return BTreeSet::new(); // it has no sockets to reach them with
+    };
+    let mut found: BTreeSet<PathBuf> = plan.sockets.iter().cloned().collect();
+    let beside: BTreeSet<&Path> = plan
+        .sockets
+        .iter()
+        .filter_map(|socket| socket.parent())
+        .collect();
+    for directory in beside {
+        sockets_in(directory, 0, &mut found);
+    }
+    sockets_in(Path::new(DAEMONS), DEPTH, &mut found);
+    found.retain(|socket| {
+        let mut open = workspace.writable.iter().chain([&plan.scratch]);
+        !open.any(|open| socket.starts_with(open))
+    });
+    found
+}
+
+fn sockets_in(directory: &Path, depth: u32, found: &mut BTreeSet<PathBuf>) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_socket() => {
+                found.insert(entry.path());
+            }
+            Ok(kind) if kind.is_dir() && depth > 0 => {
+                sockets_in(&entry.path(), depth - 1, found);
+            }
+            _ => {}
+        }
+    }
 }
 
 fn is_mounted(path: &Path) -> io::Result<bool> {
@@ -245,7 +364,7 @@ fn parse(line: &str) -> Option<(PathBuf, MountFlags)> {
 }
 
 /// Blanks, tabs, line ends and backslashes stand as three octal digits.
-fn unescape(text: &str) -> std::ffi::OsString {
+fn unescape(text: &str) -> OsString {
     use std::os::unix::ffi::OsStringExt;
     let bytes = text.as_bytes();
     let mut plain = Vec::with_capacity(bytes.len());
@@ -267,7 +386,7 @@ fn unescape(text: &str) -> std::ffi::OsString {
             }
         }
     }
-    std::ffi::OsString::from_vec(plain)
+    OsString::from_vec(plain)
 }
 
 /// Lays an empty file or directory over what is there; what is not there needs none.
@@ -282,9 +401,15 @@ fn hide(path: &Path) -> io::Result<()> {
         MASK_FILE
     };
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::RDONLY | MountFlags::BIND;
-    mount_bind(Path::new("/dev").join(mask), path)?;
-    mount_remount(path, flags, c"")?;
-    Ok(())
+    match mount_bind(Path::new("/dev").join(mask), path) {
+        Err(Errno::NOENT) => return Ok(()), // gone by now: sockets come and go
+        bound => bound?,
+    }
+    match mount_remount(path, flags, c"") {
+        // Gone with what was mounted on it.
+        Err(Errno::NOENT | Errno::INVAL) if fs::symlink_metadata(path).is_err() => Ok(()),
+        mounted => Ok(mounted?),
+    }
 }
 
 #[cfg(test)]

@@ -1,21 +1,37 @@
 //! Name spaces: users, mounts, processes, network and the like that are the sandbox's own.
 
-use std::{fs, io};
+use std::{
+    fs,
+    io::{self, Read},
+    process,
+};
 
 use rustix::{
-    process::{getegid, geteuid},
+    process::{WaitOptions, getegid, geteuid, getpid, waitpid},
     thread::UnshareFlags,
 };
 
 use super::keeper::{Step, step};
-use crate::{Network, Profile, fork::unshare, protocol::Plan};
+use crate::{
+    Network, Profile,
+    fork::{Forked, fork, unshare},
+    protocol::Plan,
+};
 
 /// Moves this process into spaces of its own; what it forks then is the first process of the new
 /// process space. Users first: that is what permits the rest without being root.
 pub(super) fn enter(plan: &Plan) -> Result<(), Step> {
     let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
-    step("a user name space", || unshare(UnshareFlags::NEWUSER))?;
-    step("the map of users", || map_users(uid, gid))?;
+    step("a user name space", || {
+        if uid == 0 {
+            among_all_users()
+        } else {
+            unshare(UnshareFlags::NEWUSER)
+        }
+    })?;
+    if overflown() {
+        step("the map of users", || map_self(uid, gid))?;
+    }
     let mut spaces = UnshareFlags::NEWNS | UnshareFlags::NEWIPC | UnshareFlags::NEWCGROUP;
     if plan.own_processes {
         spaces |= UnshareFlags::NEWPID;
@@ -35,12 +51,38 @@ pub(super) fn has_network(profile: &Profile) -> bool {
     }
 }
 
-/// Everyone is who they were. Root may say so of all users, so that files of others stay what they
-/// are; anybody else only of themselves.
-fn map_users(uid: u32, gid: u32) -> io::Result<()> {
-    if fs::write("/proc/self/uid_map", "0 0 4294967295").is_ok() {
-        return fs::write("/proc/self/gid_map", "0 0 4294967295");
+/// Root's new space holds all users, so that files of others stay what they are. Only somebody who
+/// stays outside may say that: a second process, which then ends.
+fn among_all_users() -> io::Result<()> {
+    let process = getpid();
+    let (mut left, entered) = io::pipe()?;
+    match fork()? {
+        Forked::Child => {
+            drop(entered);
+            // Nothing comes: the other one closes its end when it is inside.
+            let _ = left.read(&mut [0]);
+            let maps = ["uid_map", "gid_map"].map(|map| format!("/proc/{process}/{map}"));
+            let written = maps
+                .iter()
+                .all(|map| fs::write(map, "0 0 4294967295").is_ok());
+            process::exit(i32::from(!written));
+        }
+        Forked::Parent(second) => {
+            let moved = unshare(UnshareFlags::NEWUSER);
+            drop((left, entered));
+            waitpid(Some(second), WaitOptions::empty())?;
+            moved
+        }
     }
+}
+
+/// Is this process nobody, because its space has no users yet?
+fn overflown() -> bool {
+    fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| map.trim().is_empty())
+}
+
+/// Everybody but root may say only of themselves who they are.
+fn map_self(uid: u32, gid: u32) -> io::Result<()> {
     fs::write("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))

@@ -4,6 +4,7 @@
 //! - `running`: how commands run; `ending`: with what they end, and where; `output`: what they write
 //! - `lifetime`: nothing outlives whom it belongs to; `soak`: hundreds of commands leave nothing
 //! - `network`: the proxy, through real sockets on loopback
+//! - `scenarios`: attempts to get out, everywhere and by everybody
 
 #![expect(
     clippy::unwrap_used,
@@ -16,5 +17,6 @@ mod network;
 mod output;
 mod outside;
 mod running;
+mod scenarios;
 mod setting;
 mod soak;
