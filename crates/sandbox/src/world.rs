@@ -22,6 +22,7 @@ use rustix::{
 use tokio::{
     net::{UnixStream, unix::pipe},
     process::{Child, Command},
+    signal::unix::{SignalKind, signal},
     time::timeout,
 };
 
@@ -245,6 +246,9 @@ fn start(program: &Path, plan: &Plan) -> io::Result<(Link, Child)> {
     seek(&file, SeekFrom::Start(0))?;
     // Before it is started: it knows what to tidy up however soon our process ends.
     protocol::send(&waiter, b"plan", &[file.as_fd(), keepers.as_fd()])?;
+    // Whoever started our process may have had it ignore the end of children; theirs would then be
+    // lost to all who wait for it. A handler here is the default there.
+    let _ = signal(SignalKind::child());
     let child = Command::new(program)
         .arg(ARGUMENT)
         .env_clear()

@@ -50,6 +50,23 @@ pub(super) async fn hidden(dir: &Path, best: Mechanism) {
     std::future::pending::<()>().await;
 }
 
+/// The driver's part: a command in each profile, and how it ended.
+pub(super) async fn heedless(dir: &Path, best: Mechanism) {
+    let sandbox = sandbox(dir, best);
+    for profile in profiles(dir) {
+        let line = Line {
+            text: "sleep 0.01 & wait $!; (exit 3); exit $(($? + 4))".to_owned(),
+            cwd: dir.to_owned(),
+            sourced: None,
+        };
+        let mut running = sandbox.start(&profile, line).await.unwrap();
+        let ended = timeout(LONG, running.exited()).await.unwrap();
+        assert_eq!(ended.how, How::Exited(7));
+        timeout(LONG, running.gone()).await.unwrap();
+    }
+    sandbox.close().await;
+}
+
 /// The driver's part: more commands than there may be processes.
 pub(super) async fn crowded(dir: &Path, best: Mechanism) {
     let sandbox = sandbox(dir, best);
@@ -111,4 +128,12 @@ async fn too_many_processes_are_an_error_that_says_so_and_confine_nobody_less() 
         driver.finished().await;
         driver.nothing_left(&[]).await;
     }
+}
+
+#[tokio::test]
+async fn how_a_command_ended_is_known_although_our_process_was_told_to_ignore_its_children() {
+    let before = ["env", "--ignore-signal=CHLD"];
+    let mut driver = Driver::start_with("heedless", Mechanism::Namespaces, &before);
+    driver.finished().await;
+    driver.nothing_left(&[]).await;
 }
