@@ -35,8 +35,8 @@ use crate::{
 
 /// How many shells wait for a command.
 const WAITING: usize = 2;
-/// How long the setting up may take before it is given up: it takes milliseconds.
-const PATIENCE_SECONDS: i64 = 20;
+/// How long the setting up, or a shell, may take before it is given up: it takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// How long the end of a sandbox is waited for.
 const FAREWELL: Duration = Duration::from_secs(5);
 
@@ -176,18 +176,25 @@ impl World {
                 Some(shell) => shell,
                 None => self.shell()?,
             };
-            let started = Running::start(Arc::clone(self), shell.guard, shell.output, &order).await;
+            let starting = Running::start(Arc::clone(self), shell.guard, shell.output, &order);
+            let started = match timeout(PATIENCE, starting).await {
+                Ok(started) => started,
+                // Stopped, it seems. It may yet run the command, so that another must not.
+                Err(_) => break Err(silence()),
+            };
             // Somebody killed the one that waited, which was never told what to run.
             if started.is_ok() || fresh {
                 break started;
             }
         };
-        while locked(&self.waiting).len() < WAITING {
+        let mut waiting = locked(&self.waiting);
+        while waiting.len() < WAITING {
             match self.shell() {
-                Ok(shell) => locked(&self.waiting).push_back(shell),
+                Ok(shell) => waiting.push_back(shell),
                 Err(_) => break, // the next command will tell
             }
         }
+        drop(waiting);
         running
     }
 
@@ -271,7 +278,7 @@ async fn receive(channel: &OwnedFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)
     let channel = channel.try_clone()?;
     let waiting = tokio::task::spawn_blocking(move || {
         let patience = Timespec {
-            tv_sec: PATIENCE_SECONDS,
+            tv_sec: PATIENCE.as_secs().try_into().unwrap_or(i64::MAX),
             tv_nsec: 0,
         };
         let mut watched = [PollFd::new(&channel, PollFlags::IN)];
@@ -285,6 +292,11 @@ async fn receive(channel: &OwnedFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)
         }
     });
     waiting.await.map_err(io::Error::other)?
+}
+
+fn silence() -> io::Error {
+    let text = "its sandbox does not answer; the next command gets another one";
+    io::Error::new(io::ErrorKind::TimedOut, text)
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
