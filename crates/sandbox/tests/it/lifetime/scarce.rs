@@ -9,10 +9,11 @@ use super::{
     driver::{Driver, profiles},
     read_until, sandbox,
 };
-use crate::setting::LONG;
+use crate::{outside::nobody, setting::LONG};
 
 /// Runs a driver as a user of its own, in a mount space of its own, set up by a line for the shell.
-fn as_somebody(work: &str, best: Mechanism, line: &str, user: &str) -> Option<Driver> {
+fn as_somebody(work: &str, best: Mechanism, line: &str) -> Option<Driver> {
+    let user = nobody();
     let root = fs::read_to_string("/proc/self/status").unwrap();
     if !root.contains("\nUid:\t0\t0") {
         return None;
@@ -104,7 +105,7 @@ pub(super) async fn crowded(dir: &Path, best: Mechanism) {
 async fn what_proc_hides_is_ended_too() {
     for best in [Mechanism::Namespaces, Mechanism::Reduced] {
         let hide = "mount -t proc -o hidepid=2 proc /proc &&";
-        let Some(mut driver) = as_somebody("hidden", best, hide, "54322") else {
+        let Some(mut driver) = as_somebody("hidden", best, hide) else {
             return;
         };
         driver.running().await;
@@ -117,12 +118,9 @@ async fn what_proc_hides_is_ended_too() {
 
 #[tokio::test]
 async fn too_many_processes_are_an_error_that_says_so_and_confine_nobody_less() {
-    for (best, user) in [
-        (Mechanism::Namespaces, "54323"),
-        (Mechanism::Reduced, "54324"),
-    ] {
+    for best in [Mechanism::Namespaces, Mechanism::Reduced] {
         let few = "ulimit -u 40;";
-        let Some(mut driver) = as_somebody("crowded", best, few, user) else {
+        let Some(mut driver) = as_somebody("crowded", best, few) else {
             return;
         };
         driver.finished().await;
