@@ -40,6 +40,9 @@ pub struct Setup {
     pub best: Mechanism,
 }
 
+/// How often bubblewrap may fail before it is believed.
+const SILENT: u32 = 2;
+
 /// Where bash is usually found.
 const SHELLS: [&str; 4] = [
     "/bin/bash",
@@ -227,6 +230,7 @@ impl Inner {
         sockets: Vec<PathBuf>,
     ) -> Result<World, SandboxError> {
         let mut mechanism = worlds.best.unwrap_or(self.setup.best);
+        let mut silent = 0;
         loop {
             let mut plan = self.plan(profile, mechanism, sockets.clone());
             plan.own_processes = !worlds.shared_processes && mechanism < Mechanism::Reduced;
@@ -239,6 +243,12 @@ impl Inner {
             };
             if *profile == Profile::Full || mechanism == Mechanism::None {
                 return Err(failed);
+            }
+            // It gives up when a socket that it is to hide goes away meanwhile. That is no reason to
+            // confine less.
+            if mechanism == Mechanism::Bubblewrap && silent < SILENT {
+                silent += 1;
+                continue;
             }
             tracing::warn!(mechanism = mechanism.name(), error = %failed, "commands cannot be confined this way");
             let lists = mechanism == Mechanism::Namespaces && !worlds.shared_processes;

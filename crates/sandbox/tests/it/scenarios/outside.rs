@@ -248,6 +248,8 @@ pub(super) struct Daemons {
     shared: PathBuf,
     /// Memory and messages that have no file; the number of the memory, once they are there.
     number: Option<i32>,
+    /// What was seen of it at first.
+    fresh: BTreeMap<String, String>,
 }
 
 impl Daemons {
@@ -260,7 +262,7 @@ impl Daemons {
         fs::rename(at.join("n.sock"), at.join("renamed.sock")).unwrap();
         let shared = Path::new("/dev/shm").join(&tag);
         let _ = fs::write(&shared, "old\n");
-        let daemons = Self {
+        let mut daemons = Self {
             victim: victim(),
             tcp: TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(),
             tcp6: TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).ok(),
@@ -271,8 +273,10 @@ impl Daemons {
             nameless: UnixListener::bind_addr(&address).unwrap(),
             shared,
             number: None,
+            fresh: BTreeMap::new(),
             tag,
         };
+        daemons.fresh = daemons.look();
         daemons.tcp.set_nonblocking(true).unwrap();
         if let Some(tcp6) = &daemons.tcp6 {
             tcp6.set_nonblocking(true).unwrap();
@@ -285,10 +289,14 @@ impl Daemons {
         daemons
     }
 
-    /// The process is there again if it was ended.
+    /// The process is as it was at first.
     fn renew(&mut self) {
-        if !matches!(self.victim.try_wait(), Ok(None)) {
+        if self.look() != self.fresh {
+            let _ = self.victim.kill();
+            let _ = self.victim.wait();
             self.victim = victim();
+            let _ = fs::write(&self.shared, "old\n");
+            self.fresh = self.look();
         }
     }
 
