@@ -67,10 +67,12 @@ pub type Environment = Arc<dyn Fn(&Profile) -> Vec<(OsString, OsString)> + Send 
 pub enum Mechanism {
     /// Name spaces of our own, with Landlock and a filter of system calls.
     Namespaces,
-    /// The same through bubblewrap, where only that may make name spaces.
+    /// The same through bubblewrap, where only that may make name spaces. A link to a control file can
+    /// be replaced, and root may change modes and times of the six harmless devices.
     Bubblewrap,
     /// Landlock and the filter alone. Modes, owners and times of files can still be changed, sockets
-    /// of other programs and their command lines be seen, and control files not be told from others.
+    /// of other programs be reached, their command lines be seen and their priority be lowered;
+    /// hidden files are not hidden, control files not told from others, and root reads disks.
     Reduced,
     /// Not at all.
     None,

@@ -32,7 +32,7 @@ async fn control_files_stay_as_they_are() {
         "replace the working directory",
         r#"mv "${IN%/*}" "${IN%/*}-old" && mkdir -p "$IN/.git"; echo new > "$IN/.git/config""#,
     )));
-    check(test, &all, Around::Guarded).await;
+    check(test, &all, Around::Control).await;
 }
 
 fn attempts() -> Vec<Scenario> {

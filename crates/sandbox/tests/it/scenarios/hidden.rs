@@ -22,7 +22,7 @@ async fn hidden_files_are_not_read() {
             "another name for the same file is another file to a mount: not promised",
         ),
     );
-    check(test, &all, Around::Guarded).await;
+    check(test, &all, Around::Hidden).await;
 }
 
 fn reading() -> Vec<Scenario> {

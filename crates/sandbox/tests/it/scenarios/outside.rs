@@ -148,9 +148,10 @@ fn fill(inside: &Path, outside: &Path, around: Around) -> (fs::File, BTreeMap<St
     fs::create_dir_all(inside).unwrap();
     fs::write(inside.join("file"), "mine\n").unwrap();
     symlink(outside.join("file"), inside.join("planted")).unwrap();
-    if around == Around::Guarded {
-        fill_hidden(inside, outside);
-        fill_control(inside);
+    match around {
+        Around::Hidden => fill_hidden(inside, outside),
+        Around::Control => fill_control(inside),
+        Around::Files | Around::Daemons => {}
     }
     let fifo = fs::OpenOptions::new()
         .read(true)

@@ -80,12 +80,15 @@ impl fmt::Display for Case {
     }
 }
 
+/// Is it so there?
+type At = fn(&Case) -> bool;
+
 /// An attempt, and where it succeeds.
 #[derive(Clone)]
 pub(super) struct Scenario {
     pub(super) name: &'static str,
     attempt: Attempt,
-    happens: Vec<(fn(&Case) -> bool, Expected)>,
+    happens: Vec<(At, Expected)>,
     unconfined: Unconfined,
 }
 
@@ -151,13 +154,13 @@ impl Scenario {
     }
 
     /// There it does succeed, because of this.
-    pub(super) fn happens(mut self, at: fn(&Case) -> bool, because: &'static str) -> Self {
+    pub(super) fn happens(mut self, at: At, because: &'static str) -> Self {
         self.happens.push((at, Expected::Happens(because)));
         self
     }
 
     /// There it may succeed on some machines, because of this.
-    pub(super) fn may_happen(mut self, at: fn(&Case) -> bool, because: &'static str) -> Self {
+    pub(super) fn may_happen(mut self, at: At, because: &'static str) -> Self {
         self.happens.push((at, Expected::Either(because)));
         self
     }
@@ -288,8 +291,10 @@ pub(super) async fn everywhere(
 pub(super) enum Around {
     /// Files and directories.
     Files,
-    /// Some of them hidden, others protected.
-    Guarded,
+    /// Some of them hidden.
+    Hidden,
+    /// Some of them protected.
+    Control,
     /// And daemons, and a process.
     Daemons,
 }
@@ -355,9 +360,10 @@ impl<'a> Stand<'a> {
             best: case.mechanism,
         });
         let (mut hidden, mut protected) = (Vec::new(), Vec::new());
-        if ground.around == Around::Guarded {
-            hidden = ground.spots.iter().flat_map(Spot::hidden).collect();
-            protected = ground.spots.iter().flat_map(Spot::protected).collect();
+        match ground.around {
+            Around::Hidden => hidden = ground.spots.iter().flat_map(Spot::hidden).collect(),
+            Around::Control => protected = ground.spots.iter().flat_map(Spot::protected).collect(),
+            Around::Files | Around::Daemons => {}
         }
         let network = match case.view {
             View::Proxy => Network::Proxy,
