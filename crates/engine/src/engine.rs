@@ -69,6 +69,11 @@ impl Engine {
         }
     }
 
+    /// What its calls may reach.
+    pub fn services(&self) -> &Services {
+        &self.services
+    }
+
     /// The tools.
     pub fn pool(&self) -> &Pool {
         &self.pool

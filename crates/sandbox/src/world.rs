@@ -17,7 +17,7 @@ use rustix::{
     fs::{MemfdFlags, SeekFrom, memfd_create, seek},
     io::Errno,
     net::{AddressFamily, SocketFlags, SocketType, socketpair},
-    pipe::{PipeFlags, pipe_with},
+    pipe::{PipeFlags, fcntl_setpipe_size, pipe_with},
 };
 use tokio::{
     net::{UnixStream, unix::pipe},
@@ -37,6 +37,8 @@ use crate::{
 const WAITING: usize = 2;
 /// How long the setting up may take before it is given up: it takes milliseconds.
 const PATIENCE_SECONDS: i64 = 20;
+/// How much a command can write before anybody reads it, in bytes.
+const PIPE: usize = 1 << 20;
 /// How long the end of a sandbox is waited for.
 const FAREWELL: Duration = Duration::from_secs(5);
 
@@ -216,6 +218,8 @@ impl World {
         let (ours, theirs) = BlockingStream::pair()?;
         ours.set_nonblocking(true)?;
         let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+        // A large output comes in large pieces. Where a user has too many such pipes, small ones do.
+        let _ = fcntl_setpipe_size(&read, PIPE);
         let link = locked(&self.link);
         let link = link.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         protocol::send(&link.keeper, b"guard", &[theirs.as_fd(), write.as_fd()])?;

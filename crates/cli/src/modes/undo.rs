@@ -18,6 +18,10 @@ use crate::{
 
 /// How many changes of a session are looked at.
 const MOST: usize = 1_000;
+/// How many files of one change are told.
+const TOLD: usize = 50;
+/// How many characters of a command line are shown in the list.
+const ABOUT: usize = 60;
 
 pub(crate) fn run(session: &Session, undo: &Undo) -> anyhow::Result<Exit> {
     let cwd = match &session.cwd {
@@ -140,6 +144,18 @@ fn list(histories: &[History], cwd: &Path) -> anyhow::Result<Exit> {
 fn files(unit: &UnitSummary, cwd: &Path) -> String {
     let name =
         |path: &Path| show::clean(&path.strip_prefix(cwd).unwrap_or(path).display().to_string());
+    if !unit.about.is_empty() {
+        let count = match unit.files.len() {
+            1 => "1 file".to_owned(),
+            count => format!("{count} files"),
+        };
+        let left = match unit.left.len() {
+            0 => String::new(),
+            left => format!(", {left} not restorable"),
+        };
+        let about: String = unit.about.chars().take(ABOUT).collect();
+        return format!("{count}{left}: {}", show::clean(&about));
+    }
     match unit.files.as_slice() {
         [file] => format!("{} (+{} −{})", name(&file.given), file.added, file.removed),
         files => {
@@ -161,7 +177,7 @@ fn state(unit: &UnitSummary) -> String {
 
 fn tell(undone: &Undone, cwd: &Path) -> anyhow::Result<()> {
     let style = Style::of_stdout();
-    for file in &undone.files {
+    for file in undone.files.iter().take(TOLD) {
         let did = match (undone.unit.is_some(), file.change) {
             (true, ChangeKind::Created) => "made again",
             (true, ChangeKind::Changed) => "restored",
@@ -182,6 +198,16 @@ fn tell(undone: &Undone, cwd: &Path) -> anyhow::Result<()> {
             .with(Piece::Diff(hunks.collect()));
         show::line(show::card(&card, false, cwd, style).trim_end())?;
     }
+    let more = |count: usize| match count.saturating_sub(TOLD) {
+        0 => Ok(()),
+        more => show::line(&format!("  and {more} more")),
+    };
+    more(undone.files.len())?;
+    for (path, why) in undone.left.iter().take(TOLD) {
+        let name = path.strip_prefix(cwd).unwrap_or(path).display();
+        show::line(&show::clean(&format!("  not restored: {name}: {why}")))?;
+    }
+    more(undone.left.len())?;
     if let Some(conflict) = &undone.conflict {
         let card = Card::new("Undo", "").with_summary("would be refused");
         let card = card.with(Piece::Text(conflict.clone()));

@@ -52,6 +52,7 @@ fn the_definitions_a_provider_wants() {
     assert_eq!(
         names(&anthropic, "/name"),
         [
+            "Bash",
             "Edit",
             "Glob",
             "Grep",
@@ -59,6 +60,8 @@ fn the_definitions_a_provider_wants() {
             "NotebookEdit",
             "Read",
             "ReplaceInFiles",
+            "TaskOutput",
+            "TaskStop",
             "Undo",
             "Write"
         ]
@@ -69,10 +72,10 @@ fn the_definitions_a_provider_wants() {
         names(&anthropic, "/name")
     );
     let mcp = list(&["--format", "mcp"]);
-    assert_eq!(mcp[5]["annotations"]["readOnlyHint"], true);
-    assert_eq!(mcp[5]["inputSchema"]["type"], "object");
+    assert_eq!(mcp[6]["annotations"]["readOnlyHint"], true);
+    assert_eq!(mcp[6]["inputSchema"]["type"], "object");
     let one: Value = serde_json::from_str(&tools(&["Read", "--json"])).unwrap();
-    assert_eq!(one, anthropic[5]);
+    assert_eq!(one, anthropic[6]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
-use std::fs;
+use std::{fs, path::PathBuf};
 
+use haft_journal::{Journal, Sweep, Ticket};
 use serde_json::json;
 use tempfile::{TempDir, tempdir};
 
@@ -69,6 +70,44 @@ fn changes_are_taken_back_one_by_one_and_can_be_had_again() {
         "{}",
         nothing.stderr
     );
+}
+
+/// The undo journal of the only session of a directory, which is its own home here.
+fn only_journal(dir: &TempDir) -> Journal {
+    let below = |folder: PathBuf| {
+        fs::read_dir(folder)
+            .unwrap()
+            .flatten()
+            .map(|one| one.path())
+    };
+    let projects = below(dir.path().join(".claude/projects"));
+    let mut sessions = projects.flat_map(below).map(|session| session.join("undo"));
+    Journal::new(None).with_undo(sessions.find(|undo| undo.is_dir()).unwrap())
+}
+
+#[test]
+fn what_a_command_did_is_taken_back() {
+    let dir = changed();
+    let at = |name: &str| dir.path().join(name);
+    let journal = only_journal(&dir);
+    let sweep = Sweep {
+        roots: vec![dir.path().to_path_buf()],
+        leave_out: vec![at(".claude")],
+        ..Sweep::default()
+    };
+    let before = journal.before_command(&sweep);
+    fs::remove_dir_all(at("new")).unwrap();
+    fs::write(at("list.txt"), "other\n").unwrap();
+    fs::write(at("made"), "by a command\n").unwrap();
+    let ticket = Ticket::unconfined("01900000-0000-7000-8000-000000000001", "Bash");
+    journal.after_command(before, &ticket, "rm -r new && …", &|_| false);
+    let listed = undo(&dir, &["--list"]).stdout;
+    assert!(listed.contains("4 files: rm -r new && …"), "{listed}");
+    let ran = undo(&dir, &[]);
+    assert_eq!(fs::read(at("new/x.txt")).unwrap(), b"hi\n");
+    assert_eq!(fs::read(at("list.txt")).unwrap(), b"one\r\n2\r\n3\r\n");
+    assert!(!at("made").exists());
+    insta::assert_snapshot!(masked(&ran));
 }
 
 #[test]

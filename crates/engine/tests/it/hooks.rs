@@ -49,12 +49,14 @@ impl Tool for Bash {
         let stdout = String::from_utf8_lossy(&output.stdout)
             .trim_end()
             .to_owned();
-        if !output.status.success() {
-            return Err(ToolError::Failed(format!("Exit code 1\n{stdout}")));
-        }
-        Ok(ToolOutput::text(stdout.clone()).with_structured(json!({
+        let structured = json!({
             "stdout": stdout, "stderr": "", "interrupted": false, "isImage": false,
-        })))
+        });
+        if !output.status.success() {
+            let failure = ToolOutput::text(format!("Exit code 1\n{stdout}")).as_failure();
+            return Ok(failure.with_structured(structured));
+        }
+        Ok(ToolOutput::text(stdout).with_structured(structured))
     }
 }
 
@@ -342,11 +344,15 @@ async fn a_failed_call_has_its_own_event() {
     let mut rig = Rig::new(&[(Scope::User, hooks)], &[(List::Deny, "Bash(rm *)")]).await;
     rig.bash("rm a.txt").await;
     assert!(!rig.ran("failed.json"), "a denial is no failure");
-    rig.bash("echo out; exit 1").await;
+    let finished = rig.bash("echo out; exit 1").await;
+    assert!(finished.is_error);
+    assert_eq!(finished.structured.unwrap()["stdout"], "out");
     assert!(!rig.ran("well"));
     let told: Value = serde_json::from_str(&rig.project.read("work/failed.json")).unwrap();
     assert_eq!(told["hook_event_name"], "PostToolUseFailure");
     assert_eq!(told["error"], "Exit code 1\nout");
+    assert_eq!(told["is_interrupt"], false);
+    assert_eq!(told.get("tool_response"), None);
     assert_eq!(told["tool_input"]["command"], "echo out; exit 1");
     assert_eq!(told["permission_mode"], "default");
     assert_eq!(told["tool_use_id"], "use-Bash");

@@ -119,6 +119,21 @@ impl Directory {
         Ok(settled?)
     }
 
+    /// Moves what is here to there.
+    pub(crate) fn move_to(&self, there: &Self, place: Place) -> io::Result<()> {
+        let flags = match place {
+            Place::Free => RenameFlags::NOREPLACE,
+            Place::Taken => RenameFlags::empty(),
+        };
+        Ok(renameat_with(
+            &self.handle,
+            &self.name,
+            &there.handle,
+            &there.name,
+            flags,
+        )?)
+    }
+
     /// An empty directory, which only its owner can use until it is given its mode.
     pub(crate) fn put_directory(&self) -> io::Result<()> {
         Ok(mkdirat(&self.handle, &self.name, Mode::RWXU)?)

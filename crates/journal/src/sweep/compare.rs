@@ -1,15 +1,17 @@
 //! Two looks at the same directories, and what became of each path in between.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
-use super::shelf::{Filled, Kept};
+use super::shelf::{Filled, Kept, Object};
 use super::walk::{Entry, Kind, Listing, Tree, grouped};
 use super::{Changed, SweepLimits, is_directory_both};
 use crate::stamp::now_ns;
-use crate::undo::{Content, Left, State, Swept, digest, read_content, regular, unread};
+use crate::undo::{Content, Left, Seal, State, Swept, digest, read_content, regular, unread};
 
 /// A new directory with more in it than this is recorded as one.
 const GROWN: usize = 500;
@@ -28,6 +30,8 @@ pub(crate) struct Comparison<'a> {
     pub(crate) claimed: &'a HashMap<PathBuf, State>,
     pub(crate) limits: SweepLimits,
     pub(crate) is_control: &'a dyn Fn(&Path) -> bool,
+    /// The objects of the first look; filled when needed.
+    pub(crate) known: OnceCell<HashSet<Object>>,
 }
 
 /// How long to wait until a change must show in every stamp.
@@ -50,7 +54,8 @@ impl<'a> Comparison<'a> {
     /// Fills in what changed, and gives what is recorded of it.
     pub(crate) fn make(&self, changed: &mut Changed) -> Result<(Vec<Swept>, Vec<Left>), String> {
         let mut pairs = self.pairs();
-        let grown = self.take_grown(&mut pairs);
+        let moved = self.take_moved(&mut pairs);
+        let grown = self.take_grown(&mut pairs, &moved);
         if pairs.len() > self.limits.changed {
             return Err(format!(
                 "the command changed over {} files and directories",
@@ -59,7 +64,18 @@ impl<'a> Comparison<'a> {
         }
         let mut left: BTreeMap<PathBuf, String> = BTreeMap::new();
         let mut swept = Vec::new();
-        let twins = self.twins(&pairs);
+        let twins = Twins {
+            before: twins(self.before, self.after, pairs.values().map(|pair| pair.0)),
+            after: twins(self.after, self.before, pairs.values().map(|pair| pair.1)),
+        };
+        for one in moved {
+            if let State::Moved { to, .. } = &one.before {
+                self.count(changed, to, true, false);
+            }
+            let is_gone = one.after == State::Absent;
+            self.count(changed, &one.path, false, is_gone);
+            swept.push(one);
+        }
         for (path, (before, after)) in &pairs {
             let is_new = before.is_none();
             match self.judge(path, *before, *after, &twins) {
@@ -165,12 +181,22 @@ impl<'a> Comparison<'a> {
         kept.stamp.is_same(&entry.stamp).then_some(kept)
     }
 
+    /// Was this very object in the first look, at whatever path?
+    fn is_known(&self, entry: &Entry) -> bool {
+        let known = self.known.get_or_init(|| {
+            let listed = self.before.listings.values().flat_map(|one| &one.entries);
+            let all = listed.chain(self.before.points.values().flatten());
+            all.map(|entry| (entry.stamp.device, entry.stamp.inode))
+                .collect()
+        });
+        known.contains(&(entry.stamp.device, entry.stamp.inode))
+    }
+
     fn why_unkept(&self, entry: &Entry) -> String {
         let object = (entry.stamp.device, entry.stamp.inode);
-        match self.filled.unkept.get(&object) {
-            Some(why) => why.clone(),
-            None => "it was changed by someone else just before the command".to_owned(),
-        }
+        let why = self.filled.unkept.get(&object).map(String::as_str);
+        let why = why.unwrap_or("changed by someone else just before");
+        format!("what it held was not kept ({why})")
     }
 
     /// `None`: nothing that matters is different. `Err`: it cannot be restored.
@@ -179,11 +205,11 @@ impl<'a> Comparison<'a> {
         path: &Path,
         before: Option<&Entry>,
         after: Option<&Entry>,
-        twins: &HashMap<(u64, u64), PathBuf>,
+        twins: &Twins,
     ) -> Result<Option<Swept>, String> {
         let after_state = match after {
             None => State::Absent,
-            Some(entry) => self.state_after(path, entry),
+            Some(entry) => self.state_after(path, entry, twins),
         };
         if let Some(claim) = self.claimed.get(path) {
             return match is_claimed(claim, &after_state) {
@@ -199,6 +225,12 @@ impl<'a> Comparison<'a> {
                 return Err(format!("it was not looked at: {why}"));
             }
         }
+        if let (None, Some(entry)) = (before, after)
+            && !self.is_known(entry)
+            && is_older(path, self.begun)
+        {
+            return Err("it was moved here from elsewhere, so an undo leaves it".to_owned());
+        }
         let before_state = match before {
             None => State::Absent,
             Some(entry) => match (entry.kind(), self.kept(entry)) {
@@ -207,9 +239,7 @@ impl<'a> Comparison<'a> {
                         hash: kept.hash.clone(),
                         extended: kept.extended.clone(),
                     };
-                    let object = (entry.stamp.device, entry.stamp.inode);
-                    let twin = twins.get(&object).filter(|twin| *twin != path);
-                    regular(&entry.stamp, &content, twin.cloned())
+                    regular(&entry.stamp, &content, twin_of(&twins.before, path, entry))
                 }
                 (Kind::File, None) => match after {
                     // The content is as it was; a mode can be restored without it.
@@ -241,18 +271,63 @@ impl<'a> Comparison<'a> {
             .then(|| swept(path, before_state, after_state)))
     }
 
-    fn state_after(&self, path: &Path, entry: &Entry) -> State {
+    fn state_after(&self, path: &Path, entry: &Entry, twins: &Twins) -> State {
         if entry.kind() == Kind::File
             && entry.stamp.size <= self.limits.read
             && let Ok(content) = read_content(path, &entry.stamp)
         {
-            return regular(&entry.stamp, &content, None);
+            return regular(&entry.stamp, &content, twin_of(&twins.after, path, entry));
         }
         unread(entry)
     }
 
+    /// Files that were not kept and are at another path now: they need only be moved back, and must
+    /// not be removed where they are.
+    fn take_moved(&self, pairs: &mut BTreeMap<PathBuf, Pair<'a>>) -> Vec<Swept> {
+        let is_file = |entry: &&Entry| entry.kind() == Kind::File;
+        let object = |entry: &Entry| (entry.stamp.device, entry.stamp.inode);
+        let new: HashMap<Object, (PathBuf, &Entry)> = pairs
+            .iter()
+            .filter(|(path, (before, _))| before.is_none() && !self.claimed.contains_key(*path))
+            .filter_map(|(path, (_, after))| Some((path, after.filter(is_file)?)))
+            .map(|(path, entry)| (object(entry), (path.clone(), entry)))
+            .collect();
+        let mut moved = Vec::new();
+        for (path, (before, after)) in pairs.iter() {
+            let Some(before) = before.filter(is_file) else {
+                continue;
+            };
+            let is_other = after.is_none_or(|after| !after.stamp.same_object(&before.stamp));
+            if is_other
+                && self.kept(before).is_none()
+                && !self.claimed.contains_key(path)
+                && let Some((to, there)) = new.get(&object(before))
+                && there.stamp.looks_like(&before.stamp)
+            {
+                let state = State::Moved {
+                    to: to.clone(),
+                    seal: Seal::of(&there.stamp),
+                };
+                moved.push((path.clone(), state, *after));
+            }
+        }
+        let mut all = Vec::new();
+        for (path, state, after) in moved {
+            let after = match after {
+                None => State::Absent,
+                Some(entry) => self.state_after(&path, entry, &Twins::default()),
+            };
+            if let State::Moved { to, .. } = &state {
+                pairs.remove(to);
+            }
+            pairs.remove(&path);
+            all.push(swept(&path, state, after));
+        }
+        all
+    }
+
     /// New directories with very much in them, instead of all that is in them.
-    fn take_grown(&self, pairs: &mut BTreeMap<PathBuf, Pair<'a>>) -> Vec<Swept> {
+    fn take_grown(&self, pairs: &mut BTreeMap<PathBuf, Pair<'a>>, moved: &[Swept]) -> Vec<Swept> {
         let mut grown: Vec<Swept> = Vec::new();
         let is_new = |pair: &Pair<'_>| match pair {
             (None, Some(entry)) => entry.kind() == Kind::Directory,
@@ -276,12 +351,19 @@ impl<'a> Comparison<'a> {
         }
         for (directory, count) in made.into_iter().filter(|(_, count)| *count > GROWN) {
             let below = |path: &Path| path.starts_with(&directory) && path != directory;
-            let mut inside = pairs.keys().filter(|path| below(path));
-            let is_special = inside.any(|path| {
-                (self.is_control)(path)
-                    || self.claimed.contains_key(path)
-                    || self.after.unseen.contains_key(path)
+            let mut inside = pairs.iter().filter(|(path, _)| below(path));
+            let has_moved = moved.iter().any(|one| match &one.before {
+                State::Moved { to, .. } => below(to),
+                _ => false,
             });
+            // All of it must be new, and nobody may ask for a part of it.
+            let is_special = has_moved
+                || inside.any(|(path, (_, after))| {
+                    after.is_some_and(|entry| self.is_known(entry) || is_older(path, self.begun))
+                        || (self.is_control)(path)
+                        || self.claimed.contains_key(path)
+                        || self.after.unseen.contains_key(path)
+                });
             if is_special {
                 continue;
             }
@@ -293,33 +375,6 @@ impl<'a> Comparison<'a> {
             grown.push(swept(&directory, State::Absent, after));
         }
         grown
-    }
-
-    /// For files with several names one of them in the working directories: the first that is left
-    /// as it was, or else the first.
-    fn twins(&self, pairs: &BTreeMap<PathBuf, Pair<'_>>) -> HashMap<(u64, u64), PathBuf> {
-        let is_linked = |entry: &Entry| entry.kind() == Kind::File && entry.stamp.links > 1;
-        let mut changed = pairs.values().filter_map(|(before, _)| *before);
-        if !changed.any(is_linked) {
-            return HashMap::new();
-        }
-        let mut best: HashMap<(u64, u64), (bool, PathBuf)> = HashMap::new();
-        for (directory, listing) in &self.before.listings {
-            let now = self.after.listings.get(directory);
-            for entry in listing.entries.iter().filter(|entry| is_linked(entry)) {
-                let now = now.and_then(|now| now.find(&entry.name));
-                let is_changed = now.is_none_or(|now| !now.stamp.looks_like(&entry.stamp));
-                let name = (is_changed, directory.join(&entry.name));
-                let object = (entry.stamp.device, entry.stamp.inode);
-                let best = best.entry(object).or_insert_with(|| name.clone());
-                if name < *best {
-                    *best = name;
-                }
-            }
-        }
-        best.into_iter()
-            .map(|(object, (_, path))| (object, path))
-            .collect()
     }
 
     /// Git may have packed its objects anew: if an old one is gone for good, the new ones are what is
@@ -347,6 +402,57 @@ impl<'a> Comparison<'a> {
             })
             .map(Path::to_path_buf)
     }
+}
+
+/// For files with several names, by object, one of them.
+#[derive(Default)]
+struct Twins {
+    before: HashMap<Object, PathBuf>,
+    after: HashMap<Object, PathBuf>,
+}
+
+/// The first name in the one tree that is the same in the other, or else the first, for all files
+/// with several, if one of these entries is of such a file.
+fn twins<'t>(
+    tree: &Tree,
+    other: &Tree,
+    mut changed: impl Iterator<Item = Option<&'t Entry>>,
+) -> HashMap<Object, PathBuf> {
+    let is_linked = |entry: &Entry| entry.kind() == Kind::File && entry.stamp.links > 1;
+    if !changed.any(|entry| entry.is_some_and(is_linked)) {
+        return HashMap::new();
+    }
+    let mut best: HashMap<Object, (bool, PathBuf)> = HashMap::new();
+    for (directory, listing) in &tree.listings {
+        let other = other.listings.get(directory);
+        for entry in listing.entries.iter().filter(|entry| is_linked(entry)) {
+            let other = other.and_then(|other| other.find(&entry.name));
+            let is_changed = other.is_none_or(|other| !other.stamp.looks_like(&entry.stamp));
+            let name = (is_changed, directory.join(&entry.name));
+            let object = (entry.stamp.device, entry.stamp.inode);
+            let best = best.entry(object).or_insert_with(|| name.clone());
+            if name < *best {
+                *best = name;
+            }
+        }
+    }
+    let names = best.into_iter();
+    names.map(|(object, (_, path))| (object, path)).collect()
+}
+
+fn twin_of(twins: &HashMap<Object, PathBuf>, path: &Path, entry: &Entry) -> Option<PathBuf> {
+    let twin = twins.get(&(entry.stamp.device, entry.stamp.inode));
+    twin.filter(|twin| *twin != path).cloned()
+}
+
+/// Was it made before the command began? Where the file system does not say, no.
+fn is_older(path: &Path, begun: i128) -> bool {
+    let born = fs::symlink_metadata(path).and_then(|found| found.created());
+    let born = born
+        .ok()
+        .and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+    // The file system's clock may be behind by a tick.
+    born.is_some_and(|born| (born + LONGEST_WAIT).as_nanos() as i128 <= begun)
 }
 
 fn swept(path: &Path, before: State, after: State) -> Swept {

@@ -73,6 +73,8 @@ pub(crate) struct Budget {
 pub(crate) struct Shelf {
     contents: Arc<Contents>,
     packs: Vec<Pack>,
+    /// Where there was too much to look at, why, and when: it is not tried again at once.
+    pub(crate) gave_up: Option<(Vec<PathBuf>, String, Instant)>,
 }
 
 /// What [`Shelf::fill`] has kept, and why not the rest.
@@ -196,8 +198,7 @@ impl Shelf {
             (a.rank, a.stamp.size, &a.path).cmp(&(b.rank, b.stamp.size, &b.path))
         });
         let mut seen = std::collections::HashSet::new();
-        wanted
-            .retain(|one| one.stamp.links == 1 || seen.insert((one.stamp.device, one.stamp.inode)));
+        wanted.retain(|one| seen.insert((one.stamp.device, one.stamp.inode)));
         (contents, wanted, bytes)
     }
 }
@@ -311,7 +312,7 @@ impl Copier<'_> {
         if let Err(error) = pack.flush() {
             // What was collected is not there, and which that was does not matter.
             for (_, result) in &mut own {
-                *result = Err(format!("its content could not be kept: {error}"));
+                *result = Err(error.to_string());
             }
         }
         let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
@@ -321,22 +322,22 @@ impl Copier<'_> {
     fn keep(&self, one: &Wanted, pack: &mut Pack) -> Result<Kept, String> {
         let size = one.stamp.size;
         if size > self.budget.file {
-            return Err(format!("it is larger than {} MB", self.budget.file >> 20));
+            return Err(format!("larger than {} MB", self.budget.file >> 20));
         }
         let deadline = self.budget.deadline;
         if deadline.is_some_and(|deadline| Instant::now() > deadline) {
-            return Err("keeping its content would have taken too long".to_owned());
+            return Err("there was no time for it".to_owned());
         }
         if self.bytes.fetch_add(size, Ordering::Relaxed) + size > self.budget.bytes {
             self.bytes.fetch_sub(size, Ordering::Relaxed);
             return Err(format!(
-                "more than {} MB of contents are not kept",
+                "more than {} MB of contents in this session",
                 self.budget.bytes >> 20
             ));
         }
         copy(one, pack).map_err(|error| {
             self.bytes.fetch_sub(size, Ordering::Relaxed);
-            format!("its content could not be kept: {error}")
+            error.to_string()
         })
     }
 }

@@ -462,3 +462,7 @@ pub(crate) fn grouped(number: usize) -> String {
     }
     text
 }
+
+#[cfg(test)]
+#[path = "walk_tests.rs"]
+mod walk_tests;

@@ -21,7 +21,7 @@ pub struct UnitSummary {
     pub tool: String,
     pub time: SystemTime,
     pub files: Vec<FileSummary>,
-    /// What it took back, if it is an undo.
+    /// What it took back, or some of it, if it is an undo.
     pub undoes: Vec<String>,
     pub state: UnitState,
     /// Could it be undone now? If not, why.
@@ -139,7 +139,9 @@ fn summary<'u>(unit: &'u Unit, all: &'u [Unit], now: &mut Now<'u>) -> UnitSummar
         tool: unit.intent.tool.clone(),
         time: UNIX_EPOCH + Duration::from_millis(unit.intent.time),
         files: files_in(unit).collect(),
-        undoes: unit.intent.undoes.clone(),
+        undoes: (unit.intent.undoes.iter().chain(&unit.intent.part_of))
+            .cloned()
+            .collect(),
         state,
         undoable,
         left: (unit.intent.left.iter())

@@ -63,7 +63,9 @@ impl Looked {
             }
             State::Link { target, .. } => entry.target.as_ref() == Some(target),
             State::Directory { .. } => entry.kind() == Kind::Directory,
-            State::Opaque { seal, .. } => Seal::of(&entry.stamp) == *seal,
+            State::Opaque { seal, .. } | State::Moved { seal, .. } => {
+                Seal::of(&entry.stamp) == *seal
+            }
             State::Grown { digest, entries } => {
                 entry.kind() == Kind::Directory
                     && digest_below(&self.path, *entries).is_some_and(|found| found == *digest)
@@ -88,7 +90,7 @@ impl Looked {
     pub(super) fn state(&self, is: &State) -> State {
         match (is, &self.entry) {
             (_, None) => State::Absent,
-            (State::Grown { .. }, _) => is.clone(),
+            (State::Grown { .. } | State::Moved { .. }, _) => is.clone(),
             (State::Regular { twin, .. }, Some(entry)) => match self.content() {
                 Some(content) => {
                     let is_twin = |path: &&PathBuf| {

@@ -44,7 +44,7 @@ use crate::error::JournalError;
 use limits::Tally;
 pub(crate) use looked::{Content, digest, read_content, regular, unread};
 use record::{FileRecord, Record};
-pub(crate) use record::{Left, State, Swept};
+pub(crate) use record::{Left, Seal, State, Swept};
 use store::Store;
 use units::Units;
 

@@ -142,6 +142,12 @@ pub(crate) enum State {
         kind: String,
         seal: Seal,
     },
+    /// A file that was not read and, in the other of two states, is at another path.
+    Moved {
+        #[serde(with = "path")]
+        to: PathBuf,
+        seal: Seal,
+    },
     /// A directory with very many things in it, known by one hash over their names and seals.
     Grown {
         entries: u64,
@@ -350,6 +356,26 @@ mod paths {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Written before commands were covered.
+    #[test]
+    fn old_lines_are_still_read() {
+        let lines = [
+            r#"{"kind":"intent","unit":"u","call":"u","tool":"Edit","time":1,"files":[{"given":"/a","real":"/a","before":{"state":"regular","hash":"h","size":3,"mode":420,"uid":0,"gid":0,"mtime":5},"after":{"hash":"i","size":4},"temporary":".haft-0.tmp","in_place":false,"added":1,"removed":1}]}"#,
+            r#"{"kind":"intent","unit":"v","call":"v","tool":"Undo","time":2,"undoes":["u"],"files":[{"given":"/b","real":"/b","before":{"state":"absent"},"after":null,"temporary":"","added":0,"removed":0}]}"#,
+            r#"{"kind":"outcome","unit":"u","ending":"made"}"#,
+            r#"{"kind":"dropped","units":["w"]}"#,
+        ];
+        let records: Vec<Record> = lines
+            .iter()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let Record::Intent(intent) = &records[0] else {
+            panic!("{records:?}")
+        };
+        assert_eq!(intent.files[0].before.hash(), Some("h"));
+        assert!(intent.swept.is_empty() && !intent.observed);
+    }
 
     #[test]
     fn a_record_reads_back_as_it_was_written_whatever_the_path() {

@@ -2,7 +2,7 @@
 //!
 //! Each takes its place with one rename, so that a crash leaves every path in one of its two states;
 //! what is made comes before what is removed, and what cannot be had again goes last. Directories get
-//! their modes and times at the end, when nothing is done in them any more.
+//! their times at the end, when nothing is done in them any more.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -18,6 +18,9 @@ use crate::stamp::Stamp;
 
 /// More than this are made durable all together.
 pub(super) const SYNCED_SINGLY: usize = 64;
+
+/// What the owner of a directory needs to change something in it.
+const OPEN: u32 = 0o700;
 
 /// One path on its way.
 #[derive(Debug)]
@@ -41,8 +44,8 @@ pub(super) struct Restoration<'a> {
 
 impl Restoration<'_> {
     /// Does all tasks, or stops at the first that fails. Gives the directories that were to go and
-    /// are not empty.
-    pub(super) fn run(&self, tasks: &[Task]) -> Result<Vec<PathBuf>, JournalError> {
+    /// are not empty, and those whose time could not be set.
+    pub(super) fn run(&self, tasks: &[Task]) -> Result<Vec<(PathBuf, String)>, JournalError> {
         let sync = tasks.len() <= SYNCED_SINGLY;
         let above = self.times_above(tasks);
         let by_depth = deepest_last(tasks);
@@ -79,7 +82,9 @@ impl Restoration<'_> {
         }
         let mut left = Vec::new();
         let goes = |task: &&&Task| {
-            is_there(&task.now) && task.to == State::Absent && !is_in_the_way(&task.path)
+            let has_moved = matches!(task.now, State::Moved { .. });
+            let goes = is_there(&task.now) && task.to == State::Absent;
+            goes && !has_moved && !is_in_the_way(&task.path)
         };
         let lost = |task: &&&Task| matches!(task.now, State::Opaque { .. } | State::Grown { .. });
         let going = by_depth.iter().rev().filter(goes);
@@ -89,11 +94,14 @@ impl Restoration<'_> {
             first.into_iter().chain(last).partition(is_plain);
         for task in files.into_iter().chain(directories) {
             if !self.remove(task)? {
-                left.push(task.path.clone());
+                let why = "something else is in it now, so it stays";
+                left.push((task.path.clone(), why.to_owned()));
             }
         }
         for task in by_depth.iter().rev() {
-            self.finish_directory(task)?;
+            if let Some(why) = self.finish_directory(task)? {
+                left.push((task.path.clone(), why));
+            }
         }
         for (path, mtime) in above {
             // It is no part of what is restored.
@@ -127,15 +135,26 @@ impl Restoration<'_> {
         above
     }
 
-    /// A directory whose mode forbids its owner to change it is opened until the end.
+    /// A directory gets its owner and mode at once; one in which its owner may not change anything
+    /// is open until the end.
     fn open_up(&self, task: &Task) -> Result<(), JournalError> {
-        if let (State::Directory { mode, .. }, Some(seen)) = (&task.now, &task.seen)
-            && seen.mode & 0o300 != 0o300
-        {
-            let opened = self.at(task)?.give_mode(mode | 0o700);
-            opened.map_err(|error| failed(task, error))?;
+        let io = |error| failed(task, error);
+        let (State::Directory { .. }, Some(seen)) = (&task.now, &task.seen) else {
+            return Ok(());
+        };
+        let mode = match &task.to {
+            State::Directory { mode, uid, gid, .. } => {
+                if (seen.uid, seen.gid) != (*uid, *gid) {
+                    self.at(task)?.give_owner(*uid, *gid).map_err(io)?;
+                }
+                mode | OPEN
+            }
+            _ => seen.mode | OPEN,
+        };
+        match mode & 0o7777 == seen.mode & 0o7777 {
+            true => Ok(()),
+            false => self.at(task)?.give_mode(mode).map_err(io),
         }
-        Ok(())
     }
 
     fn at(&self, task: &Task) -> Result<Directory, JournalError> {
@@ -152,8 +171,10 @@ impl Restoration<'_> {
         let same = match (&task.seen, &now) {
             (None, None) => true,
             (Some(_), Some(now)) if task.now.is_directory() => now.mode & 0o170_000 == 0o040_000,
-            // Other names of it may have come or gone, by our own doing.
-            (Some(seen), Some(now)) if seen.links > 1 => seen.looks_like(now),
+            // Other names of it may have come or gone, or got another time, by our own doing.
+            (Some(seen), Some(now)) if seen.links > 1 => {
+                seen.same_object(now) && seen.size == now.size
+            }
             (Some(seen), Some(now)) => seen.is_same(now),
             _ => false,
         };
@@ -183,17 +204,36 @@ impl Restoration<'_> {
     }
 
     fn make_directory(&self, task: &Task) -> Result<(), JournalError> {
-        let made = self.at(task)?.put_directory();
-        made.map_err(|error| failed(task, error))
+        let io = |error| failed(task, error);
+        let at = self.at(task)?;
+        at.put_directory().map_err(io)?;
+        if let State::Directory { mode, uid, gid, .. } = &task.to {
+            at.give_owner(*uid, *gid).map_err(io)?;
+            at.give_mode(mode | OPEN).map_err(io)?;
+        }
+        Ok(())
     }
 
-    fn put(&self, task: &Task, place: Place, sync: bool) -> Result<(), JournalError> {
+    fn put(&self, task: &Task, mut place: Place, sync: bool) -> Result<(), JournalError> {
+        if let State::Moved { to, .. } = &task.now
+            && !matches!(task.to, State::Moved { .. })
+        {
+            let at = self.at(task)?;
+            self.require_seen(task, &at)?;
+            let moved = Directory::of(to).and_then(|to| at.move_to(&to, Place::Free));
+            moved.map_err(|error| failed(task, error))?;
+            place = Place::Free;
+        }
         if !is_there(&task.to) || task.to.is_directory() {
             return Ok(());
         }
         let at = self.at(task)?;
         let result = match &task.to {
             State::Absent | State::Directory { .. } | State::Grown { .. } => return Ok(()),
+            State::Moved { to, .. } => {
+                self.require_seen(task, &at)?;
+                Directory::of(to).and_then(|from| from.move_to(&at, place))
+            }
             State::Link { target, .. } => {
                 if place == Place::Taken {
                     self.require_seen(task, &at)?;
@@ -261,25 +301,22 @@ impl Restoration<'_> {
         Ok(())
     }
 
-    fn finish_directory(&self, task: &Task) -> Result<(), JournalError> {
-        let State::Directory { mode, uid, gid, .. } = &task.to else {
-            return Ok(());
+    /// What forbids changes in a directory, and its time; gives why that could not be set.
+    fn finish_directory(&self, task: &Task) -> Result<Option<String>, JournalError> {
+        let State::Directory { mode, .. } = &task.to else {
+            return Ok(None);
         };
-        let io = |error| failed(task, error);
-        let at = self.at(task)?;
-        let now = at.stamp().map_err(io)?;
-        if let Some(now) = now {
-            if (now.uid, now.gid) != (*uid, *gid) {
-                at.give_owner(*uid, *gid).map_err(io)?;
-            }
-            if now.mode & 0o7777 != mode & 0o7777 {
-                at.give_mode(*mode).map_err(io)?;
-            }
+        if mode & OPEN != OPEN {
+            let given = self.at(task)?.give_mode(*mode);
+            given.map_err(|error| failed(task, error))?;
         }
-        match task.mtime {
-            Some(mtime) => at.give_times(mtime).map_err(io),
-            None => Ok(()),
-        }
+        let Some(mtime) = task.mtime else {
+            return Ok(None);
+        };
+        let given = Directory::of(&task.path).and_then(|at| at.give_times(mtime));
+        Ok(given
+            .err()
+            .map(|error| format!("its time could not be set: {error}")))
     }
 }
 

@@ -21,8 +21,8 @@ use rustix::{
     io::{FdFlags, fcntl_setfd},
     pipe::{PipeFlags, pipe_with},
     process::{
-        Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, getppid, kill_process_group,
-        pidfd_open, set_child_subreaper, setsid, wait, waitpid,
+        Pid, PidfdFlags, WaitOptions, WaitStatus, getpid, getppid, pidfd_open, set_child_subreaper,
+        setsid, wait, waitpid,
     },
 };
 
@@ -235,14 +235,7 @@ impl Guard {
                         self.start(cwd.as_slice(), sourced, &text)?;
                     }
                     Some(Order::Kill { grace_ms }) => {
-                        if self.ended {
-                            // Its number may already be another's.
-                            tree::terminate_below(process::id());
-                        } else {
-                            let _ = kill_process_group(self.shell.pid, Signal::TERM);
-                            // A stopped process would not hear it.
-                            let _ = kill_process_group(self.shell.pid, Signal::CONT);
-                        }
+                        tree::terminate_below(process::id());
                         self.deadline = Some(Instant::now() + Duration::from_millis(grace_ms));
                     }
                 }

@@ -1,7 +1,8 @@
-//! The sandbox from outside: real commands, real sockets.
+//! Commands in real sandboxes.
 //!
-//! - `setting`: a place to run commands in; `running`: how they run and end
-//! - `lifetime`: nothing outlives what it belongs to; `outside`: how that is seen
+//! - `setting`: a place to run commands in; `outside`: what is to be seen of them from outside
+//! - `running`: how commands run; `ending`: with what they end, and where; `output`: what they write
+//! - `lifetime`: nothing outlives whom it belongs to; `soak`: hundreds of commands leave nothing
 //! - `network`: the proxy, through real sockets on loopback
 //! - `scenarios`: attempts to get out, everywhere and by everybody
 

@@ -55,6 +55,11 @@ pub(crate) fn is_there(process: &Seen) -> bool {
     see(process.pid).is_some_and(|now| now.started == process.started && !now.zombie)
 }
 
+/// Is it not even a zombie any more?
+pub(crate) fn is_forgotten(process: &Seen) -> bool {
+    see(process.pid).is_none_or(|now| now.started != process.started)
+}
+
 /// What is below a process, zombies too.
 pub(crate) fn below(root: u32) -> Vec<Seen> {
     let all = all();
@@ -90,10 +95,10 @@ pub(crate) fn marked(mark: &str) -> Vec<Seen> {
         .collect()
 }
 
-/// The waiter of a sandbox: a child of ours that was started as one for this scratch folder's place.
-pub(crate) fn waiters(program: &str) -> Vec<Seen> {
+/// Children of ours with this text in their command line: the waiters of a place's sandboxes.
+pub(crate) fn waiters(path: &str) -> Vec<Seen> {
     let ours = std::process::id();
-    marked(program)
+    marked(path)
         .into_iter()
         .filter(|seen| seen.parent == ours)
         .collect()

@@ -17,16 +17,18 @@ use serde_json::{Value, json};
 use super::{ask, patch, profile, ticket};
 use crate::{paths::shown, words::counted};
 
-/// How many files a question and an answer name.
+/// How many files a question names.
 const NAMED_FILES: usize = 10;
+/// How many an answer does: a command may have changed thousands.
+const TOLD_FILES: usize = 50;
 
-/// Takes back a change that a file tool made in this session.
+/// Takes back a change that a file tool or a command made in this session.
 ///
-/// - `undo_id` is in the answer of the Edit, Write, NotebookEdit or ReplaceInFiles call. Without it
-///   the last change that stands is undone; called again, the one before it.
+/// - `undo_id` is in the answer of the Edit, Write, NotebookEdit, ReplaceInFiles or Bash call.
+///   Without it the last change that stands is undone; called again, the one before it.
 /// - All files of the call become what they were, byte for byte: a file it created is deleted. All
 ///   or nothing: if any of them was changed since, nothing is touched and the answer shows both
-///   changes.
+///   changes. What a command changed and could not be kept is named and stays as it is.
 /// - An undo can be undone by its own `undo_id`.
 /// - `preview` only shows what would change.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -147,7 +149,12 @@ impl Tool for Undo {
                     .required_history()
                     .and_then(|history| history.files_of(&which))
             {
-                ticket = ticket.and(files.into_iter().map(|file| file.real));
+                let beyond: Vec<PathBuf> = files
+                    .into_iter()
+                    .map(|file| file.real)
+                    .filter(|file| !ticket.covers(file))
+                    .collect();
+                ticket = ticket.and(beyond);
             }
             journal.undo(&ticket, &which, mode)
         })
@@ -234,7 +241,7 @@ fn text(undone: &Undone, cwd: &Path) -> String {
         None => format!("{verb} {}: {count}", calls(undone)),
     };
     // Writing to a string cannot fail.
-    for file in &undone.files {
+    for file in undone.files.iter().take(TOLD_FILES) {
         let done = match file.change {
             ChangeKind::Created => "restored",
             ChangeKind::Changed => "changed back",
@@ -246,6 +253,18 @@ fn text(undone: &Undone, cwd: &Path) -> String {
         if file.change == ChangeKind::Changed && !diff.is_empty() {
             let _ = write!(text, "\n{diff}");
         }
+    }
+    let more = |count: usize| match count.saturating_sub(TOLD_FILES) {
+        0 => String::new(),
+        more => format!("\nand {more} more"),
+    };
+    text += &more(undone.files.len());
+    if !undone.left.is_empty() {
+        text += "\nNot restored:";
+        for (path, why) in undone.left.iter().take(TOLD_FILES) {
+            let _ = write!(text, "\n{}: {why}", shown(path, cwd));
+        }
+        text += &more(undone.left.len());
     }
     if let Some(unit) = &undone.unit {
         let _ = write!(text, "\n[undo_id {unit}]");
@@ -269,6 +288,11 @@ fn structured(undone: &Undone) -> Value {
             })
         })
         .collect();
+    let not_restored: Vec<Value> = undone
+        .left
+        .iter()
+        .map(|(path, why)| json!({ "filePath": path.to_string_lossy(), "why": why }))
+        .collect();
     let undid: Vec<&String> = undone.undid.iter().map(|(id, _)| id).collect();
     json!({
         "undid": undid,
@@ -276,5 +300,6 @@ fn structured(undone: &Undone) -> Value {
         "preview": undone.unit.is_none(),
         "conflict": undone.conflict,
         "files": files,
+        "notRestored": not_restored,
     })
 }

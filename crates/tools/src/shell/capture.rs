@@ -11,10 +11,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use tokio::{
-    io::{AsyncRead, AsyncReadExt},
-    sync::watch,
-};
+use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::blocking::blocking;
 
@@ -22,15 +19,15 @@ use crate::blocking::blocking;
 pub(crate) const FILE_LIMIT: u64 = 64 << 20;
 /// How much of the end is kept in memory, whatever came before.
 const TAIL: usize = 64 << 10;
+/// How a picture begins, and how large it may be to be shown.
+const PICTURE: &[u8] = b"data:image/";
+const PICTURE_WINDOW: usize = 8 << 20;
 /// How much is taken from the pipe at once.
 const CHUNK: usize = 256 << 10;
 
 /// The output of one command. Clones are the same output.
 #[derive(Debug, Clone)]
-pub(crate) struct Capture {
-    kept: Arc<Mutex<Kept>>,
-    closed: watch::Sender<bool>,
-}
+pub(crate) struct Capture(Arc<Mutex<Kept>>);
 
 #[derive(Debug)]
 struct Kept {
@@ -66,41 +63,36 @@ pub(crate) struct Captured {
 impl Capture {
     /// Nothing yet. `window` bytes are kept in memory; a file, if it comes to that, is `place`.
     pub(crate) fn new(place: PathBuf, window: usize) -> Self {
-        Self {
-            kept: Arc::new(Mutex::new(Kept {
-                head: Vec::new(),
-                window,
-                tail: Vec::new(),
-                total: 0,
-                place,
-                file: None,
-                in_file: 0,
-                trouble: None,
-            })),
-            closed: watch::Sender::new(false),
-        }
+        Self(Arc::new(Mutex::new(Kept {
+            head: Vec::new(),
+            window,
+            tail: Vec::new(),
+            total: 0,
+            place,
+            file: None,
+            in_file: 0,
+            trouble: None,
+        })))
     }
 
     /// Takes everything that comes, until nobody can write any more or there is more than `most`;
     /// says whether that was so.
     pub(crate) async fn fill(&self, mut output: impl AsyncRead + Unpin, most: u64) -> Filled {
         let mut chunk = Vec::with_capacity(CHUNK);
-        let filled = loop {
+        loop {
             chunk.clear();
             match output.read_buf(&mut chunk).await {
-                Ok(0) => break Filled::Whole,
+                Ok(0) => return Filled::Whole,
                 Ok(_) => chunk = self.take(chunk).await,
                 Err(error) => {
                     self.kept().trouble = Some(format!("its output could not be read: {error}"));
-                    break Filled::Whole;
+                    return Filled::Whole;
                 }
             }
             if self.total() > most {
-                break Filled::TooMuch;
+                return Filled::TooMuch;
             }
-        };
-        self.closed.send_replace(true);
-        filled
+        }
     }
 
     /// Keeps a piece and gives its room back.
@@ -119,11 +111,6 @@ impl Capture {
             chunk
         });
         written.await.unwrap_or_else(|_| Vec::with_capacity(CHUNK))
-    }
-
-    /// Waits until nobody can write any more.
-    pub(crate) async fn closed(&self) {
-        let _ = self.closed.subscribe().wait_for(|closed| *closed).await;
     }
 
     /// How many bytes came so far.
@@ -177,7 +164,7 @@ impl Capture {
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -194,16 +181,24 @@ impl Kept {
     /// Would so many bytes more have to go into a file?
     fn needs_file(&self, more: usize) -> bool {
         let open = self.file.is_some() && self.in_file < FILE_LIMIT;
-        open || (self.file.is_none() && self.head.len() + more > self.window)
+        open || (self.file.is_none() && self.head.len() + more > self.window())
+    }
+
+    /// How much is kept in memory.
+    fn window(&self) -> usize {
+        match self.head.starts_with(PICTURE) {
+            true => self.window.max(PICTURE_WINDOW),
+            false => self.window,
+        }
     }
 
     fn add(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
-        if self.file.is_none() && self.head.len() + bytes.len() > self.window {
+        if self.file.is_none() && self.head.len() + bytes.len() > self.window() {
             // What cannot be kept is told at the end; the command runs on.
             let _ = self.open();
         }
-        let room = self.window - self.head.len().min(self.window);
+        let room = self.window().saturating_sub(self.head.len());
         let into_head = &bytes[..bytes.len().min(room)];
         self.head.extend_from_slice(into_head);
         remember_end(&mut self.tail, bytes);

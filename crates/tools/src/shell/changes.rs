@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use haft_contract::{CallContext, Confined, Confinement, ToolError};
+use haft_contract::{CallContext, CallId, Confined, Confinement, ControlFiles, ToolError};
 use haft_journal::{Before, Journal, Sweep, Ticket};
 use haft_shell::{Analysis, Effect};
 
@@ -19,6 +19,8 @@ const NAMED: usize = 5;
 pub(crate) struct Watched {
     journal: Arc<Journal>,
     before: Before,
+    call: CallId,
+    cwd: Arc<Path>,
 }
 
 /// What there is to say after it.
@@ -55,9 +57,12 @@ pub(crate) async fn before(
         hints: written(analysis),
         leave_out: vec![session.to_path_buf()],
     };
+    let (call, cwd) = (cx.call, Arc::clone(&cx.cwd));
     let watched = blocking(move || Watched {
         before: journal.before_command(&sweep),
         journal,
+        call,
+        cwd,
     });
     watched.await.map(Some)
 }
@@ -65,14 +70,17 @@ pub(crate) async fn before(
 /// Records what it changed, and takes back what it may not make.
 pub(crate) async fn after(
     watched: Watched,
-    confinement: Confinement,
+    control: ControlFiles,
     command: String,
-    cx: CallContext,
 ) -> Result<Said, ToolError> {
-    let Watched { journal, before } = watched;
-    let (control, cwd) = (confinement.control, cx.cwd);
+    let Watched {
+        journal,
+        before,
+        call,
+        cwd,
+    } = watched;
     // What it could write is written; this is only about what comes after.
-    let ticket = Ticket::unconfined(cx.call.to_string(), "Bash");
+    let ticket = Ticket::unconfined(call.to_string(), "Bash");
     blocking(move || {
         let is_control = |path: &Path| control.include(path);
         let changed = journal.after_command(before, &ticket, &command, &is_control);

@@ -26,7 +26,7 @@ pub(crate) fn after(
     let Some(left_in) = left_in else {
         return Moved::Nowhere;
     };
-    if same(left_in, cwd) && !(fixed && !same(cwd, project)) {
+    if same(left_in, cwd) && (!fixed || same(cwd, project)) {
         return Moved::Nowhere;
     }
     if fixed {

@@ -239,15 +239,15 @@ mod tests {
 
     #[tokio::test]
     async fn a_no_is_remembered_and_nobody_is_no() {
-        let (gate, person) = gate(Answer::Deny { reason: None });
-        assert!(!passes(&gate, "new.example", None).await);
-        assert!(!passes(&gate, "new.example", None).await);
+        let (denying, person) = gate(Answer::Deny { reason: None });
+        assert!(!passes(&denying, "new.example", None).await);
+        assert!(!passes(&denying, "new.example", None).await);
         assert_eq!(person.asked.load(Ordering::Relaxed), 1);
-        gate.allow("new.example");
-        assert!(passes(&gate, "new.example", None).await);
+        denying.allow("new.example");
+        assert!(passes(&denying, "new.example", None).await);
 
-        let (gate, _) = super::tests::gate(Answer::Nobody);
-        let Verdict::Refuse { because } = gate.judge(request("new.example", None)).await else {
+        let (alone, _) = gate(Answer::Nobody);
+        let Verdict::Refuse { because } = alone.judge(request("new.example", None)).await else {
             panic!("let through");
         };
         assert!(

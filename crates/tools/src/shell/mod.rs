@@ -9,7 +9,7 @@
 //! - `environment`, `snapshot`, `profile`, `limits`: what a command gets
 //! - `answer`, `text`, `meaning`, `waiting`, `cwd`, `ports`: what is said of it afterwards
 //! - `refusal`, `widen`, `gate`: what the sandbox keeps it from, which is then put to a person
-//! - `changes`: what it changed, so that it can be undone
+//! - `changes`: what it changed, so that it can be undone; `seen`: what it showed
 
 mod answer;
 mod bash;
@@ -25,6 +25,7 @@ mod ports;
 mod profile;
 mod refusal;
 mod run;
+mod seen;
 mod service;
 mod snapshot;
 mod task_output;

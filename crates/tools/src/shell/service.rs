@@ -1,10 +1,10 @@
 //! What the commands of one session share: the sandbox they run in, what runs in the background.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, VecDeque},
     env,
     ffi::{OsStr, OsString},
-    fmt,
+    fmt, fs,
     io::Write,
     path::{Path, PathBuf},
     sync::{
@@ -71,6 +71,8 @@ pub struct Shell {
     /// What was taken over from the user's own shell, if that is wanted and worked.
     taken: OnceCell<Option<Taken>>,
     users_shell: bool,
+    /// The outputs that are kept, the oldest first, with their sizes.
+    outputs: Mutex<VecDeque<(PathBuf, u64)>>,
     /// Somebody was told that undo does not cover commands here.
     told_uncovered: AtomicBool,
 }
@@ -82,6 +84,8 @@ struct Taken {
     path: String,
 }
 
+/// How much output of commands is kept in files, in bytes, beside that of tasks.
+const MOST_OUTPUT: u64 = 1 << 30;
 /// How long the user's rc file may take.
 const SNAPSHOT_TIME: Duration = Duration::from_secs(5);
 /// How many sandboxes are kept at hand.
@@ -143,6 +147,7 @@ impl Shell {
             gate: Arc::default(),
             taken: OnceCell::new(),
             users_shell: program.is_some_and(|program| program.users_shell),
+            outputs: Mutex::default(),
             told_uncovered: AtomicBool::new(false),
         }
     }
@@ -173,6 +178,19 @@ impl Shell {
         &self.gate
     }
 
+    /// The connections that the proxy refused, all of the session, in sentences.
+    pub(crate) async fn refused_hosts(&self) -> Vec<String> {
+        let mut refused = Vec::new();
+        for one in &*self.standing.lock().await {
+            let log = one.sandbox.network_log().await;
+            let no = log.into_iter().filter(|entry| !entry.allowed);
+            refused.extend(
+                no.map(|entry| format!("{}, port {}: {}", entry.host, entry.port, entry.because)),
+            );
+        }
+        refused
+    }
+
     /// The session's folder.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
@@ -186,6 +204,29 @@ impl Shell {
                 "Undo does not cover all that commands change here: {why}. This is not said again."
             )
         })
+    }
+
+    /// An output is kept, in this file; the oldest go when there is too much.
+    pub(crate) async fn remember(&self, path: PathBuf, bytes: u64) {
+        let surplus = {
+            let mut outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner);
+            outputs.push_back((path, bytes));
+            let mut all: u64 = outputs.iter().map(|(_, bytes)| bytes).sum();
+            let mut surplus = Vec::new();
+            while all > MOST_OUTPUT && outputs.len() > 1 {
+                let Some((path, bytes)) = outputs.pop_front() else {
+                    break;
+                };
+                all -= bytes;
+                surplus.push(path);
+            }
+            surplus
+        };
+        if !surplus.is_empty() {
+            // One that is gone already is as good as removed.
+            let remove = move || surplus.iter().for_each(|path| drop(fs::remove_file(path)));
+            let _ = blocking(remove).await;
+        }
     }
 
     /// What the user's own shell defines.

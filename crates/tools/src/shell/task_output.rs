@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use haft_contract::{
-    Access, CallContext, Card, Check, Effects, Permission, Profile, Tool, ToolError, ToolOutput,
+    Access, CallContext, Card, Check, Effects, Permission, Piece, Profile, Tool, ToolError,
+    ToolOutput,
 };
 use regex::Regex;
 use schemars::JsonSchema;
@@ -143,6 +144,27 @@ impl Tool for TaskOutput {
     fn render_use(&self, input: &Input) -> Option<Card> {
         Some(Card::new(Self::NAME, &*input.task_id))
     }
+
+    fn render_result(&self, input: &Input, output: &ToolOutput) -> Option<Card> {
+        let status = output
+            .structured
+            .as_ref()?
+            .pointer("/task/status")?
+            .as_str()?;
+        let card = Card::new(Self::NAME, &*input.task_id).with_summary(status);
+        Some(match printed(output) {
+            Some(text) => card.with(Piece::Text(text)),
+            None => card,
+        })
+    }
+}
+
+/// What a person is shown of an answer: the output alone.
+fn printed(output: &ToolOutput) -> Option<String> {
+    let text = output.content.first()?.as_text()?;
+    let (_, printed) = text.split_once("<output>\n")?;
+    let printed = printed.strip_suffix("\n</output>")?;
+    Some(printed.to_owned())
 }
 
 fn output(news: &News, status: &str, filter: Option<&Regex>, listening: &[u16]) -> ToolOutput {
@@ -178,8 +200,8 @@ fn output(news: &News, status: &str, filter: Option<&Regex>, listening: &[u16]) 
             news.skipped
         ));
     }
-    if let Some(trouble) = &news.trouble {
-        lines.push(format!("<note>{trouble}</note>"));
+    for note in news.trouble.iter().chain(&info.notes) {
+        lines.push(format!("<note>{note}</note>"));
     }
     // A delimiter in the output must not end it.
     let text = text.replace("</output>", "<\\/output>");

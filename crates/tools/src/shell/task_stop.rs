@@ -91,6 +91,10 @@ impl Tool for TaskStop {
     fn render_use(&self, input: &Input) -> Option<Card> {
         Some(Card::new(Self::NAME, &*input.task_id))
     }
+
+    fn render_result(&self, input: &Input, _: &ToolOutput) -> Option<Card> {
+        Some(self.render_use(input)?.with_summary("stopped"))
+    }
 }
 
 /// Takes an id that came under an old name.

@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use haft_contract::BoxFuture;
 use haft_sandbox::{Ended, How};
 use tokio::time::timeout;
 
@@ -47,6 +48,8 @@ struct Task {
     read: u64,
     /// The model knows how it ended.
     told: bool,
+    /// What there is to say of it.
+    notes: Vec<String>,
 }
 
 /// How far a background task is.
@@ -91,6 +94,8 @@ pub struct TaskInfo {
     pub exit_code: Option<i32>,
     /// How it ended, in words: `exit code 0`, `killed by signal 9`, `stopped`.
     pub ended: Option<String>,
+    /// What else there is to say of it, such as files that were taken back.
+    pub notes: Vec<String>,
 }
 
 /// A background task is over: what the model should hear of it at the next occasion.
@@ -123,6 +128,8 @@ pub(crate) struct NewTask {
     pub(crate) lifetime: Duration,
     /// Up to where its output is known already.
     pub(crate) read: u64,
+    /// What is to be done when it is over; the answer is said of it. It must not hold the session.
+    pub(crate) at_end: Option<BoxFuture<'static, Vec<String>>>,
 }
 
 impl Tasks {
@@ -236,6 +243,7 @@ impl Tasks {
                     job: Arc::clone(&new.job),
                     read: new.read,
                     told: false,
+                    notes: Vec::new(),
                 },
             );
             kept.forget_oldest();
@@ -243,16 +251,19 @@ impl Tasks {
         };
         // Who watches does not keep: without its session a task ends.
         let (tasks, job) = (Arc::downgrade(self), Arc::downgrade(&new.job));
-        tokio::spawn(watch(tasks, job, number, new.lifetime));
+        tokio::spawn(watch(tasks, job, number, new.lifetime, new.at_end));
         id(number)
     }
 
-    fn over(&self, number: u64) {
+    fn over(&self, number: u64, notes: Vec<String>) {
         let mut kept = self.kept();
-        let Some(task) = kept.tasks.get(&number) else {
+        let Some(task) = kept.tasks.get_mut(&number) else {
             return;
         };
-        if task.told {
+        // What was told of it did not hold these.
+        let told = task.told && notes.is_empty();
+        task.notes = notes;
+        if told {
             return;
         }
         let tail = plain(&task.job.capture.end(NOTICE_TAIL));
@@ -269,7 +280,13 @@ impl Tasks {
 }
 
 /// Waits for the end of a task; sees to it that there is one.
-async fn watch(tasks: Weak<Tasks>, job: Weak<Job>, number: u64, lifetime: Duration) {
+async fn watch(
+    tasks: Weak<Tasks>,
+    job: Weak<Job>,
+    number: u64,
+    lifetime: Duration,
+    at_end: Option<BoxFuture<'static, Vec<String>>>,
+) {
     let Some(mut gone) = job.upgrade().map(|job| job.stages()) else {
         return;
     };
@@ -280,9 +297,13 @@ async fn watch(tasks: Weak<Tasks>, job: Weak<Job>, number: u64, lifetime: Durati
         }
         let _ = gone.wait_for(over).await;
     }
+    let notes = match at_end {
+        Some(at_end) => at_end.await,
+        None => Vec::new(),
+    };
     if let (Some(tasks), Some(job)) = (tasks.upgrade(), job.upgrade()) {
         job.settle().await;
-        tasks.over(number);
+        tasks.over(number, notes);
     }
 }
 
@@ -349,6 +370,7 @@ impl Task {
             status,
             exit_code,
             ended: words,
+            notes: self.notes.clone(),
         }
     }
 }

@@ -51,10 +51,12 @@ pub(crate) fn kept_from(
             network,
         },
     );
-    // A file system that nobody can write, or a path it may change: not our doing.
     refused.retain(|one| match one {
+        // A file system that nobody can write, or a path it may change: not our doing.
         Refused::Write(path) => forbidden(path),
-        Refused::Network(_) | Refused::Other(_) => true,
+        // The gate has asked, and its log knows better whom.
+        Refused::Network(_) => network != Network::Proxy,
+        Refused::Other(_) => true,
     });
     refused
 }

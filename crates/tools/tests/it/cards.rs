@@ -5,7 +5,10 @@ use std::fmt::Write;
 use haft_contract::{Card, Piece};
 use serde_json::json;
 
-use crate::session::Session;
+use crate::{
+    session::{Session, tool},
+    shell::Terminal,
+};
 
 /// A card as plain text.
 fn drawn(card: &Card) -> String {
@@ -31,6 +34,40 @@ fn drawn(card: &Card) -> String {
         }
     }
     text
+}
+
+#[tokio::test]
+async fn commands_and_their_results() {
+    let terminal = Terminal::new();
+    let calls = [
+        ("Bash", json!({"command": "cat file.txt"})),
+        (
+            "Bash",
+            json!({"command": "true", "description": "Does nothing"}),
+        ),
+        ("Bash", json!({"command": "echo one\necho two >&2\nexit 3"})),
+        (
+            "Bash",
+            json!({"command": "command sleep 100", "run_in_background": true}),
+        ),
+        ("TaskStop", json!({"task_id": "bash_1"})),
+        ("TaskOutput", json!({"task_id": "bash_1"})),
+        (
+            "Bash",
+            json!({"command": "echo free", "dangerouslyDisableSandbox": true}),
+        ),
+    ];
+    let mut text = String::new();
+    for (name, input) in calls {
+        let bound = tool(name).bind(input).unwrap();
+        writeln!(text, "{}", drawn(&bound.render_use())).unwrap();
+        let card = match bound.call(&terminal.context().0).await {
+            Ok(output) => bound.render_result(&output),
+            Err(error) => bound.render_error(&error),
+        };
+        writeln!(text, "{}\n", drawn(&card)).unwrap();
+    }
+    insta::assert_snapshot!(terminal.masked(&text));
 }
 
 #[tokio::test]

@@ -1,8 +1,9 @@
 //! `Undo`, and where calls may write.
 
-use std::{fmt::Write, os::unix::fs::symlink};
+use std::{fmt::Write, fs, os::unix::fs::symlink};
 
 use haft_contract::{CallContext, Check, PermissionMode};
+use haft_journal::{Journal, Sweep, Ticket};
 use haft_testkit::TempProject;
 use serde_json::{Value, json};
 
@@ -53,6 +54,32 @@ async fn what_the_model_reads_of_an_undo() {
     say("Undo", json!({})).await;
     assert_eq!(session.project.read("a.txt"), "1\ntwo\nthree\nfour\n");
     insta::assert_snapshot!(session.masked(&text));
+}
+
+#[tokio::test]
+async fn what_the_model_reads_of_an_undone_command() {
+    let session = Session::new([("a.txt", "one\ntwo\n"), ("old/b.txt", "b\n")]);
+    let large = vec![b'x'; 17 << 20];
+    fs::write(session.project.path("large"), &large).unwrap();
+    let journal = session.services.get::<Journal>().unwrap();
+    let sweep = Sweep {
+        roots: vec![session.project.root().to_path_buf()],
+        ..Sweep::default()
+    };
+    let before = journal.before_command(&sweep);
+    session.project.write("a.txt", "one\n2\n");
+    session.project.write("new/c.txt", "c\n");
+    fs::remove_dir_all(session.project.path("old")).unwrap();
+    fs::write(session.project.path("large"), "small").unwrap();
+    let ticket = Ticket::unconfined("01900000-0000-7000-8000-000000000001", "Bash");
+    let changed = journal.after_command(before, &ticket, "some command", &|_| false);
+    assert!(changed.unit.is_some(), "{changed:?}");
+    let preview = session.say("Undo", json!({"preview": true})).await.ok();
+    let undone = session.say("Undo", json!({})).await.ok();
+    assert_eq!(session.project.read("a.txt"), "one\ntwo\n");
+    assert_eq!(session.project.read("old/b.txt"), "b\n");
+    assert!(!session.project.path("new").exists());
+    insta::assert_snapshot!(session.masked(&format!("{preview}\n---\n{undone}")));
 }
 
 #[tokio::test]

@@ -122,7 +122,10 @@ fn permanent(policy: &Policy) -> Vec<PathBuf> {
         .iter()
         .filter_map(|root| files::main_checkout(root));
     writable.extend(linked.map(|main| resolve::real(&main.join(".git"))));
-    let above = policy.roots.iter().filter_map(|root| repository_above(root));
+    let above = policy
+        .roots
+        .iter()
+        .filter_map(|root| repository_above(root));
     writable.extend(above);
     writable
 }

@@ -333,6 +333,8 @@ fn an_error_at_any_step_changes_all_or_nothing() {
         Scene::ReplaceInFiles,
         Scene::UndoEdit,
         Scene::UndoCreation,
+        Scene::UndoCommand,
+        Scene::UndoOfUndoneCommand,
         Scene::DropOldest,
         Scene::Recovery,
     ];
@@ -394,6 +396,7 @@ fn a_lost_disk_is_settled_at_the_next_start() {
         Scene::WriteNew,
         Scene::ReplaceInFiles,
         Scene::UndoOfUndo,
+        Scene::UndoCommand,
         Scene::Recovery,
     ];
     meet(&scenes.map(Play::plain), |steps| {

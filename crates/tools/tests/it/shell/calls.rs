@@ -16,6 +16,27 @@ async fn vector_18_a_failure_begins_with_its_exit_code() {
 }
 
 #[tokio::test]
+async fn vector_19_some_codes_are_answers_and_others_are_explained() {
+    let terminal = Terminal::new();
+    let heard = terminal.bash("grep nope file.txt").await;
+    assert_eq!(
+        heard.structured["returnCodeInterpretation"],
+        "No matches found"
+    );
+    assert_eq!(heard.ok(), "");
+    let heard = terminal.bash("diff file.txt sub/a.txt").await;
+    assert_eq!(heard.structured["returnCodeInterpretation"], "Files differ");
+    assert!(heard.ok().contains("> a"));
+    terminal.bash("false | grep x; test 1 = 2").await.ok();
+    terminal.bash("grep nope missing.txt").await.failed();
+    let text = terminal.bash("no-such-command-anywhere").await.failed();
+    assert!(text.starts_with("Exit code 127\n"), "{text}");
+    assert!(text.ends_with("(command not found)"), "{text}");
+    let text = terminal.bash("read -p 'Continue? [y/N] ' x").await;
+    assert!(text.failed().starts_with("Exit code 1"));
+}
+
+#[tokio::test]
 async fn vector_20_a_directory_outside_is_taken_back() {
     let terminal = Terminal::new();
     let text = terminal.bash("cd /").await.ok();
@@ -157,6 +178,27 @@ async fn vector_25_what_runs_is_listed_for_a_task_that_is_not_there() {
         .call("TaskStop", json!({"shell_id": id}))
         .await
         .ok();
+}
+
+#[tokio::test]
+async fn a_file_that_a_command_showed_may_be_edited() {
+    let terminal = Terminal::new();
+    let path = terminal.root().join("file.txt");
+    let edit = json!({"file_path": path, "old_string": "two", "new_string": "2"});
+    let text = terminal.call("Edit", edit.clone()).await.failed();
+    assert!(text.contains("has not been read yet"), "{text}");
+    terminal.bash("wc file.txt").await.ok();
+    terminal.call("Edit", edit.clone()).await.failed();
+    terminal.bash("head -n 1 file.txt").await.ok();
+    terminal.call("Edit", edit).await.ok();
+    // A part is not enough to replace the whole.
+    let path = terminal.root().join("lines.txt");
+    std::fs::write(&path, "1\n2\n3\n").unwrap();
+    let write = json!({"file_path": path, "content": "new\n"});
+    terminal.bash("head -n 1 lines.txt").await.ok();
+    terminal.call("Write", write.clone()).await.failed();
+    terminal.bash("cat lines.txt").await.ok();
+    terminal.call("Write", write).await.ok();
 }
 
 #[tokio::test]

@@ -1,10 +1,14 @@
 use std::{
+    io::{Read, Write},
+    net::TcpListener,
     path::PathBuf,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use haft_contract::{
-    Answer, Approver, BoxFuture, Confined, Confinement, ControlFiles, Question, Reachable,
+    Answer, Approver, BoxFuture, Confined, Confinement, ControlFiles, Hosts, Passage, Question,
+    Reachable,
 };
 use serde_json::json;
 
@@ -148,6 +152,88 @@ async fn a_file_that_decides_what_others_run_is_taken_back() {
     insta::assert_snapshot!(text);
     assert!(!terminal.root().join("evil.cfg").exists());
     assert!(terminal.root().join("fine.txt").exists());
+}
+
+#[tokio::test]
+async fn a_task_leaves_no_such_file_either() {
+    let mut terminal = Terminal::new();
+    terminal.confinement = workspace(&terminal);
+    let command = "echo bad > evil.cfg; rm file.txt";
+    let input = json!({"command": command, "run_in_background": true});
+    let id = terminal.call("Bash", input).await.task();
+    let mut notices = Vec::new();
+    while notices.is_empty() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        notices = terminal.shell().tasks().take_notices();
+    }
+    let notes = &notices[0].task.notes;
+    assert!(notes[0].starts_with("Taken back"), "{notes:?}");
+    let text = terminal.call("TaskOutput", json!({"task_id": id})).await;
+    assert!(text.ok().contains("<note>Taken back"));
+    assert!(!terminal.root().join("evil.cfg").exists());
+    assert!(!terminal.root().join("file.txt").exists());
+}
+
+/// Speaks to the proxy without a program that CI may not have.
+fn fetch(port: u16) -> String {
+    let request = format!(
+        "GET http://127.0.0.1:{port}/ HTTP/1.1\\r\\nHost: 127.0.0.1\\r\\nConnection: close\\r\\n\\r\\n"
+    );
+    format!("exec 3<>/dev/tcp/127.0.0.1/3128; printf '{request}' >&3; cat <&3")
+}
+
+/// Answers every connection.
+fn server() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 1024]);
+            let answer = "HTTP/1.1 200 OK\r\nContent-Length: 7\r\nConnection: close\r\n\r\nwelcome";
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    port
+}
+
+#[tokio::test]
+async fn an_unknown_host_is_asked_for_once_a_session() {
+    let port = server();
+    let mut terminal = Terminal::new();
+    terminal.confinement = Confinement {
+        network: Reachable::ByRule(Hosts::by(|_, _| Passage::Ask)),
+        ..workspace(&terminal)
+    };
+    let person = person(&mut terminal, Answer::Allow);
+    for _ in 0..2 {
+        let text = terminal.bash(&fetch(port)).await.ok();
+        assert!(text.ends_with("welcome"), "{text}");
+    }
+    let asked = person.asked.lock().unwrap().clone();
+    let [reason] = asked.as_slice() else {
+        panic!("{asked:?}");
+    };
+    assert!(
+        reason.contains(&format!("GET http://127.0.0.1:{port}/")),
+        "{reason}"
+    );
+    // There is no way around the proxy.
+    let direct = format!("exec 3<>/dev/tcp/127.0.0.1/{port}");
+    terminal.bash(&direct).await.failed();
+}
+
+#[tokio::test]
+async fn with_nobody_to_ask_an_unknown_host_is_refused_by_name() {
+    let port = server();
+    let mut terminal = Terminal::new();
+    terminal.confinement = Confinement {
+        network: Reachable::ByRule(Hosts::by(|_, _| Passage::Ask)),
+        ..workspace(&terminal)
+    };
+    let command = format!("{} | grep welcome && exit 0; exit 7", fetch(port));
+    let text = terminal.bash(&command).await.failed();
+    let text = text.replace(&port.to_string(), "[port]");
+    insta::assert_snapshot!(text);
 }
 
 #[tokio::test]

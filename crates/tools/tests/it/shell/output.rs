@@ -69,6 +69,18 @@ async fn a_picture_is_shown() {
 }
 
 #[tokio::test]
+async fn a_picture_larger_than_any_text_is_shown() {
+    let terminal = Terminal::new();
+    let print = "printf 'data:image/png;base64,'; head -c 600000 /dev/zero | base64 -w 0";
+    let heard = terminal.bash(print).await;
+    assert!(
+        matches!(&heard.content[..], [Content::Image { .. }]),
+        "{}",
+        heard.text
+    );
+}
+
+#[tokio::test]
 async fn a_command_may_close_its_output_and_go_on() {
     let terminal = Terminal::new();
     let text = terminal

@@ -1,0 +1,172 @@
+//! The answer to a command that goes on in the background, or left something running there.
+
+use std::{sync::Arc, time::Duration};
+
+use haft_contract::{BoxFuture, ToolError, ToolOutput};
+
+use super::{Due, Run, add_notes, milliseconds};
+use crate::{
+    blocking::blocking,
+    shell::{
+        answer::{self, Answer, Body},
+        bash, changes,
+        job::{Cause, Stage},
+        limits::{self, Limits},
+        ports,
+        tasks::NewTask,
+    },
+    words::counted,
+};
+
+/// How many processes an answer names.
+const NAMED: usize = 5;
+
+impl Run<'_> {
+    /// It was started as a background task.
+    pub(super) async fn in_background(&self, mut due: Due) -> Result<ToolOutput, ToolError> {
+        let lifetime = Limits::background(self.input.timeout);
+        let (id, path) = self.task(&mut due, lifetime, 0).await?;
+        let mut answer = self.answer();
+        answer.first = Some(format!("Started background task {id}; output file: {path}"));
+        self.stays(&mut answer);
+        answer.field("backgroundTaskId", id);
+        Ok(answer.with(Body::default()))
+    }
+
+    /// It goes on: its time is over, or the person does not want to wait.
+    pub(super) async fn moved(
+        &self,
+        mut due: Due,
+        after: Option<Duration>,
+    ) -> Result<ToolOutput, ToolError> {
+        let mut answer = self.answer();
+        let so_far = due.job.capture.total();
+        let body = answer::of_failure(&due.job.capture, self.limits.failed_output);
+        self.look_again(&mut due).await?;
+        let (id, path) = self.task(&mut due, limits::BACKGROUND, so_far).await?;
+        let why = match after {
+            Some(after) => {
+                answer.field("timedOutAfterMs", milliseconds(after));
+                let time = after.as_secs_f64();
+                format!("did not complete within its {time}s timeout and was moved")
+            }
+            None => {
+                answer.field("backgroundedByUser", true);
+                "was moved by the user".to_owned()
+            }
+        };
+        let mut first =
+            format!("The command {why} to the background: task {id}; output file: {path}");
+        if so_far > 0 {
+            let size = counted(so_far, "byte");
+            first = format!("{first}\nOutput so far ({size}):");
+        }
+        answer.first = Some(first);
+        self.stays(&mut answer);
+        answer.field("backgroundTaskId", id);
+        let mut output = answer.with(body);
+        add_notes(&mut output, &due.notes);
+        Ok(output)
+    }
+
+    /// What the command left running becomes a task; what only reads leaves nothing.
+    pub(super) async fn left_running(
+        &self,
+        due: &mut Due,
+        told: u64,
+        answer: &mut Answer,
+    ) -> Result<(), ToolError> {
+        if matches!(due.job.stage(), Stage::Gone(_)) {
+            return Ok(());
+        }
+        if bash::is_harmless(&self.analysis, self.input) || !self.has_background() {
+            due.job.kill(Cause::Leftover, Duration::ZERO);
+            return Ok(());
+        }
+        let processes = due.job.processes().await;
+        if processes.is_empty() {
+            return Ok(());
+        }
+        let pids: Vec<u32> = processes.iter().map(|process| process.pid).collect();
+        let ports = blocking(move || ports::listening(pids)).await?;
+        let names: Vec<String> = processes
+            .iter()
+            .take(NAMED)
+            .map(|process| format!("{} (pid {})", process.name, process.pid))
+            .collect();
+        let mut what = names.join(", ");
+        if processes.len() > NAMED {
+            what += &format!(" and {} more", processes.len() - NAMED);
+        }
+        if !ports.is_empty() {
+            let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
+            what += &format!(", listening on port {}", ports.join(", "));
+        }
+        due.watched = self.watch(&due.confinement).await?;
+        let (id, path) = self.task(due, limits::BACKGROUND, told).await?;
+        answer.note(format!(
+            "Still running as background task {id}: {what}. Output file: {path}"
+        ));
+        answer.field("backgroundTaskId", id);
+        Ok(())
+    }
+
+    /// What it changed so far is recorded now; what it changes from now on, when it ends.
+    async fn look_again(&self, due: &mut Due) -> Result<(), ToolError> {
+        if due.watched.is_some() {
+            self.record(due).await?;
+            due.watched = self.watch(&due.confinement).await?;
+        }
+        Ok(())
+    }
+
+    /// A command in the background moves nobody.
+    fn stays(&self, answer: &mut Answer) {
+        if bash::moves(&self.analysis) {
+            let hint = format!(
+                "Session cwd remains {}; a cd inside a background command does not change it.",
+                answer::directory(&self.cx.cwd)
+            );
+            answer.note(hint.clone());
+            answer.field("backgroundCwdHint", hint);
+        }
+    }
+
+    /// Makes a task of it, whose output was told up to `read`: its id, and where its output is.
+    async fn task(
+        &self,
+        due: &mut Due,
+        lifetime: Duration,
+        read: u64,
+    ) -> Result<(String, String), ToolError> {
+        let capture = due.job.capture.clone();
+        let output_file = blocking(move || capture.keep()).await?.map_err(|error| {
+            due.job.kill(Cause::Leftover, Duration::ZERO);
+            ToolError::Failed(format!(
+                "The command was ended: it should have gone on in the background, but its output \
+                 cannot be kept: {error}"
+            ))
+        })?;
+        let at_end = due.watched.take().map(|watched| -> BoxFuture<'static, _> {
+            // It must not hold the session: with that its tasks end.
+            let (control, command) = (due.confinement.control.clone(), self.input.command.clone());
+            Box::pin(async move {
+                let said = changes::after(watched, control, command).await;
+                said.map(|said| said.notes).unwrap_or_default()
+            })
+        });
+        let path = output_file.display().to_string();
+        let described = self.input.description.as_deref().map(str::trim);
+        let description = described.filter(|text| !text.is_empty());
+        let id = self.shell.tasks().add(NewTask {
+            description: description.unwrap_or(&self.input.command).to_owned(),
+            command: self.input.command.clone(),
+            output_file,
+            job: Arc::clone(&due.job),
+            lifetime,
+            read,
+            at_end,
+        });
+        Ok((id, path))
+    }
+}

@@ -1,0 +1,187 @@
+//! The answer to a command that is over: by itself, because it was interrupted, or because its time
+//! was.
+
+use std::{sync::Arc, time::Duration};
+
+use haft_contract::{ContextPatch, ToolError, ToolOutput};
+use haft_sandbox::{Ended, How};
+
+use super::{Due, Run, add_notes, milliseconds};
+use crate::{
+    blocking::blocking,
+    shell::{
+        answer::{self, Answer},
+        changes,
+        cwd::{self, Moved},
+        job::{Cause, Job},
+        limits, meaning, seen,
+        text::Text,
+        waiting,
+    },
+};
+
+/// What is said first of a call that was interrupted; others look for it.
+const INTERRUPTED: &str = "[Request interrupted by user for tool use]";
+/// How long a command may take to end by itself: when it is interrupted, and when its time is over.
+const INTERRUPT_GRACE: Duration = Duration::from_millis(50);
+const TIMEOUT_GRACE: Duration = Duration::from_secs(2);
+/// How long after an interrupt the answer may come.
+const INTERRUPT_ANSWER: Duration = Duration::from_millis(90);
+/// How much of the end tells whether it waits for input, in bytes.
+const WAITING_TAIL: usize = 2 << 10;
+
+impl Run<'_> {
+    /// It ended by itself.
+    pub(super) async fn ended(&self, mut due: Due, ended: &Ended) -> Result<ToolOutput, ToolError> {
+        let job = Arc::clone(&due.job);
+        let mut answer = self.answer();
+        let code = match ended.how {
+            How::Exited(code) => code,
+            How::Killed(signal) => 128 + signal,
+            How::Lost => return Err(lost(&job, self.limits.failed_output)),
+        };
+        let meaning = meaning::meaning(&self.input.command, code);
+        if job.cause() == Some(Cause::Flood) {
+            answer.failed = true;
+            answer.first = Some("Killed: it printed more than 5 GB.".to_owned());
+        } else if meaning.failed {
+            answer.failed = true;
+            answer.first = Some(format!("Exit code {code}"));
+            answer
+                .notes
+                .extend(meaning.text.map(|text| format!("({text})")));
+            answer.notes.extend(waits(&job));
+        } else if let Some(text) = meaning.text {
+            answer.field("returnCodeInterpretation", text);
+        }
+        let told = job.capture.total();
+        let body = match answer.failed {
+            true => answer::of_failure(&job.capture, self.limits.failed_output),
+            false => answer::of_success(&job.capture, self.limits.output).await,
+        };
+        if !answer.failed && body.kept.is_none() {
+            seen::note(&self.analysis, &self.input.command, self.cx).await;
+        }
+        if let Some((path, bytes)) = &body.kept {
+            self.shell.remember(path.into(), *bytes).await;
+        }
+        self.record(&mut due).await?;
+        self.left_running(&mut due, told, &mut answer).await?;
+        let moved = self.moved_to(ended, &mut answer).await?;
+        let mut output = answer.with(body);
+        output.patches.extend(moved);
+        add_notes(&mut output, &due.notes);
+        Ok(output)
+    }
+
+    /// Somebody interrupted it.
+    pub(super) async fn interrupted(&self, mut due: Due) -> Result<ToolOutput, ToolError> {
+        due.job.kill(Cause::Interrupted, INTERRUPT_GRACE);
+        due.job.over_within(INTERRUPT_ANSWER).await;
+        let mut answer = self.answer();
+        answer.failed = true;
+        answer.interrupted = true;
+        answer.first = Some(INTERRUPTED.to_owned());
+        let body = answer::of_failure(&due.job.capture, self.limits.failed_output);
+        if let Some(watched) = due.watched.take() {
+            // Whoever interrupts does not want to wait; it is recorded all the same.
+            let command = self.input.command.clone();
+            tokio::spawn(changes::after(watched, due.confinement.control, command));
+        }
+        Ok(answer.with(body))
+    }
+
+    /// Its time was over, and it may not go on.
+    pub(super) async fn timed_out(
+        &self,
+        mut due: Due,
+        after: Duration,
+        why: Option<&str>,
+    ) -> Result<ToolOutput, ToolError> {
+        let job = Arc::clone(&due.job);
+        job.kill(Cause::TimedOut(after), TIMEOUT_GRACE);
+        job.over_within(TIMEOUT_GRACE + Duration::from_secs(2))
+            .await;
+        let mut answer = self.answer();
+        answer.failed = true;
+        let time = limits::format(after);
+        answer.first = Some(format!("Command timed out after {time}"));
+        answer.field("timedOutAfterMs", milliseconds(after));
+        if let Some(why) = why {
+            answer.note(format!(
+                "It was killed and not moved to the background: {why}."
+            ));
+        }
+        answer.notes.extend(waits(&job));
+        let body = answer::of_failure(&job.capture, self.limits.failed_output);
+        self.record(&mut due).await?;
+        let mut output = answer.with(body);
+        add_notes(&mut output, &due.notes);
+        Ok(output)
+    }
+
+    /// Records what it changed, and says what there is to say of it.
+    pub(super) async fn record(&self, due: &mut Due) -> Result<(), ToolError> {
+        let Some(watched) = due.watched.take() else {
+            return Ok(());
+        };
+        let command = self.input.command.clone();
+        // Begun is ended, whether or not anybody waits for it.
+        let looking = tokio::spawn(changes::after(
+            watched,
+            due.confinement.control.clone(),
+            command,
+        ));
+        let said = tokio::select! {
+            said = looking => said.map_err(|_| ToolError::Cancelled)??,
+            () = self.cx.cancel.cancelled() => return Ok(()),
+        };
+        due.notes.extend(said.notes);
+        let uncovered = said.uncovered.and_then(|why| self.shell.uncovered(&why));
+        due.notes.extend(uncovered);
+        Ok(())
+    }
+
+    /// Where the session goes.
+    async fn moved_to(
+        &self,
+        ended: &Ended,
+        answer: &mut Answer,
+    ) -> Result<Option<ContextPatch>, ToolError> {
+        let fixed = self
+            .variables
+            .is_on("CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR");
+        let (left_in, cwd) = (ended.cwd.clone(), Arc::clone(&self.cx.cwd));
+        let directories = Arc::clone(&self.cx.permissions.directories);
+        let moved =
+            blocking(move || cwd::after(left_in.as_deref(), &cwd, &directories, fixed)).await?;
+        Ok(match moved {
+            Moved::Nowhere => None,
+            Moved::To(path) => Some(ContextPatch::SetCwd { path }),
+            Moved::Back(path) => {
+                answer.note(format!(
+                    "Shell cwd was reset to {}",
+                    answer::directory(&path)
+                ));
+                (*path != *self.cx.cwd).then_some(ContextPatch::SetCwd { path })
+            }
+        })
+    }
+}
+
+/// Its sandbox was ended from outside, and it with it.
+fn lost(job: &Job, limit: usize) -> ToolError {
+    let said = answer::of_failure(&job.capture, limit).text;
+    ToolError::Failed(format!(
+        "The command was ended from outside; how far it got is not known. What it printed:\n{said}"
+    ))
+}
+
+/// What to do about a command that waits for somebody to type, if it seems to.
+fn waits(job: &Job) -> Option<String> {
+    let mut text = Text::default();
+    text.push(&job.capture.end(WAITING_TAIL));
+    let mut tail = text.take();
+    tail.push_str(text.unfinished());
+    waiting::hint(&tail)
+}

@@ -1,0 +1,316 @@
+//! One command, from its line to its answer.
+//!
+//! It is started, waited for, and where the sandbox kept it from something a person is asked and it
+//! runs again; `ended` and `background` are the ways the waiting can end.
+
+mod background;
+mod ended;
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+
+use haft_contract::{
+    CallContext, Confined, Confinement, Content, Reachable, Tool, ToolError, ToolOutput, Update,
+};
+use haft_sandbox::{Ended, How, Line};
+use haft_shell::Analysis;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use super::{
+    Shell,
+    answer::{self, Answer},
+    bash::{self, Bash, Input},
+    capture::Capture,
+    changes::{self, Watched},
+    job::{Cause, Job},
+    limits::Limits,
+    meaning::{self, Slow},
+    widen::{self, Asked},
+};
+use crate::blocking::blocking;
+
+/// How often the call tells of new output.
+const PROGRESS: Duration = Duration::from_millis(250);
+/// How much of new output it tells, in bytes: the newest.
+const PROGRESS_TAIL: usize = 4 << 10;
+/// How often a person is asked to let one command through.
+const MOST_QUESTIONS: u32 = 3;
+/// How much of the end tells what was refused, in bytes.
+const REFUSAL_TAIL: usize = 64 << 10;
+
+/// Runs a command and answers.
+pub(crate) async fn run(input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+    if cx.cancel.is_cancelled() {
+        return Err(ToolError::Cancelled);
+    }
+    let shell = cx.services.get::<Shell>()?;
+    let confinement = cx.permissions.confinement.clone();
+    let variables = Variables(Arc::clone(&confinement.env));
+    Run {
+        analysis: bash::read(input, cx.cwd.to_path_buf()),
+        shell: &shell,
+        input,
+        cx,
+        limits: Limits::read(|name| variables.get(name)),
+        variables,
+        // That it may is the engine's word, which also has asked the person.
+        lifted: input.dangerously_disable_sandbox && confinement.profile == Confined::Full,
+    }
+    .run(confinement)
+    .await
+}
+
+struct Run<'a> {
+    shell: &'a Shell,
+    input: &'a Input,
+    cx: &'a CallContext,
+    analysis: Analysis,
+    limits: Limits,
+    variables: Variables,
+    /// The person let it run without the sandbox.
+    lifted: bool,
+}
+
+/// How the waiting for a command ended.
+enum Waited {
+    Ended(Ended),
+    Interrupted,
+    TimedOut(Duration),
+    /// The person wants it to go on in the background.
+    Wished,
+}
+
+/// A command that is to be answered for.
+struct Due {
+    job: Arc<Job>,
+    /// How it was confined at last.
+    confinement: Confinement,
+    /// What was there before it.
+    watched: Option<Watched>,
+    /// What there is to say behind its output.
+    notes: Vec<String>,
+}
+
+impl Run<'_> {
+    async fn run(&self, mut confinement: Confinement) -> Result<ToolOutput, ToolError> {
+        let mut watched = self.unless_cancelled(self.watch(&confinement)).await?;
+        let refused_before = self.refused_hosts(&confinement).await.len();
+        let mut attempt = 0;
+        loop {
+            let job = self
+                .unless_cancelled(self.start(&confinement, attempt))
+                .await?;
+            let mut due = Due {
+                job,
+                confinement,
+                watched,
+                notes: Vec::new(),
+            };
+            if self.input.run_in_background && self.has_background() {
+                return self.in_background(due).await;
+            }
+            let waited = self.wait(&due.job).await;
+            let Waited::Ended(ended) = waited else {
+                return self.not_ended(due, waited).await;
+            };
+            due.job.settle().await;
+            match self.refused(&due, &ended).await {
+                Some(Asked::Again(wider)) if attempt < MOST_QUESTIONS => {
+                    due.job.kill(Cause::Leftover, Duration::ZERO);
+                    due.job.gone().await;
+                    attempt += 1;
+                    watched = match due.watched {
+                        Some(watched) => Some(watched),
+                        // What only reads was not looked at before.
+                        None => self.watch(&wider).await?,
+                    };
+                    confinement = wider;
+                    continue;
+                }
+                Some(Asked::Not(note)) => due.notes.push(note),
+                Some(Asked::Again(_)) | None => {}
+            }
+            if ended.how != How::Exited(0) {
+                let refused = self.refused_hosts(&due.confinement).await;
+                let new = refused.get(refused_before..).unwrap_or_default();
+                due.notes.extend(hosts_note(new));
+            }
+            return self.ended(due, &ended).await;
+        }
+    }
+
+    /// Nothing runs yet: an interrupt need not wait for it.
+    async fn unless_cancelled<T>(
+        &self,
+        work: impl Future<Output = Result<T, ToolError>>,
+    ) -> Result<T, ToolError> {
+        tokio::select! {
+            done = work => done,
+            () = self.cx.cancel.cancelled() => Err(ToolError::Cancelled),
+        }
+    }
+
+    /// Looks at what the command may change.
+    async fn watch(&self, confinement: &Confinement) -> Result<Option<Watched>, ToolError> {
+        changes::before(confinement, &self.analysis, self.cx, self.shell.folder()).await
+    }
+
+    async fn start(&self, confinement: &Confinement, attempt: u32) -> Result<Arc<Job>, ToolError> {
+        let card = Bash.render_use(self.input).unwrap_or_default();
+        let gate = self.shell.gate();
+        gate.open_for(self.cx, &confinement.network, &card);
+        let line = Line {
+            text: match self.variables.get("CLAUDE_CODE_SHELL_PREFIX") {
+                Some(prefix) => format!("{prefix} {}", quoted(&self.input.command)),
+                None => self.input.command.clone(),
+            },
+            cwd: self.cx.cwd.to_path_buf(),
+            sourced: self
+                .variables
+                .get("CLAUDE_ENV_FILE")
+                .map(PathBuf::from)
+                .filter(|file| file.is_file()),
+        };
+        let place = self.shell.place(self.cx.call, attempt);
+        // A character has at most four bytes.
+        let capture = Capture::new(place, self.limits.output * 4);
+        self.shell.start(confinement, line, capture).await
+    }
+
+    async fn wait(&self, job: &Job) -> Waited {
+        let longest = self.limits.foreground(self.input.timeout);
+        let wish = self.shell.wish(self.cx.call);
+        let mut told = 0;
+        let mut ticks = interval(PROGRESS);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let over = sleep(longest);
+        tokio::pin!(over);
+        loop {
+            tokio::select! {
+                biased;
+                ended = job.exited() => return Waited::Ended(ended),
+                () = self.cx.cancel.cancelled() => return Waited::Interrupted,
+                () = wish.told() => return Waited::Wished,
+                () = &mut over => return Waited::TimedOut(longest),
+                _ = ticks.tick() => self.tell(&job.capture, &mut told),
+            }
+        }
+    }
+
+    /// Tells whoever listens what came since the last time, the end of it.
+    fn tell(&self, capture: &Capture, told: &mut u64) {
+        let total = capture.total();
+        let new = usize::try_from(total - *told).unwrap_or(usize::MAX);
+        if new > 0 {
+            *told = total;
+            let text = answer::plain(&capture.end(new.min(PROGRESS_TAIL)));
+            self.cx.progress.report(Update::Text { text });
+        }
+    }
+
+    /// The answer to a command that did not end by itself.
+    async fn not_ended(&self, due: Due, waited: Waited) -> Result<ToolOutput, ToolError> {
+        let after = match waited {
+            Waited::Ended(ended) => return self.ended(due, &ended).await,
+            Waited::Interrupted => return self.interrupted(due).await,
+            Waited::Wished => return self.moved(due, None).await,
+            Waited::TimedOut(after) => after,
+        };
+        match meaning::when_slow(&self.input.command) {
+            Slow::Background if self.has_background() => self.moved(due, Some(after)).await,
+            Slow::Background => self.timed_out(due, after, None).await,
+            Slow::Kill(why) => self.timed_out(due, after, Some(why)).await,
+        }
+    }
+
+    /// What the sandbox kept a command from that failed, put to the person.
+    async fn refused(&self, due: &Due, ended: &Ended) -> Option<Asked> {
+        let How::Exited(code) = ended.how else {
+            return None;
+        };
+        let confinement = &due.confinement;
+        if code == 0 || confinement.profile == Confined::Full {
+            return None;
+        }
+        let (capture, cwd) = (due.job.capture.clone(), Arc::clone(&self.cx.cwd));
+        let confined = confinement.clone();
+        let refused = blocking(move || {
+            let text = answer::plain(&capture.end(REFUSAL_TAIL));
+            widen::kept_from(&text, code, &confined, &cwd)
+        });
+        let refused = refused.await.ok().filter(|refused| !refused.is_empty())?;
+        let card = Bash.render_use(self.input).unwrap_or_default();
+        let gate = self.shell.gate();
+        Some(widen::ask(&refused, confinement, gate, self.cx, card).await)
+    }
+
+    /// The connections that the proxy refused so far, if there is one.
+    async fn refused_hosts(&self, confinement: &Confinement) -> Vec<String> {
+        match confinement.network {
+            Reachable::ByRule(_) => self.shell.refused_hosts().await,
+            Reachable::Nobody | Reachable::Anybody => Vec::new(),
+        }
+    }
+
+    /// Is there a background at all?
+    fn has_background(&self) -> bool {
+        !self.variables.is_on("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")
+    }
+
+    fn answer(&self) -> Answer {
+        let mut answer = Answer::default();
+        if self.lifted {
+            answer.field("dangerouslyDisableSandbox", true);
+        }
+        answer
+    }
+}
+
+/// Variables that set us up: those of the settings, else those of our own environment.
+struct Variables(Arc<BTreeMap<String, String>>);
+
+impl Variables {
+    /// One that says something.
+    fn get(&self, name: &str) -> Option<String> {
+        let set = self.0.get(name).cloned();
+        set.or_else(|| std::env::var(name).ok())
+            .filter(|value| !value.trim().is_empty())
+    }
+
+    fn is_on(&self, name: &str) -> bool {
+        let value = self.get(name);
+        value.is_some_and(|value| matches!(value.trim(), "1" | "true"))
+    }
+}
+
+/// Puts notes behind what the model reads.
+fn add_notes(output: &mut ToolOutput, notes: &[String]) {
+    if notes.is_empty() {
+        return;
+    }
+    let notes = notes.join("\n");
+    match output.content.last_mut() {
+        Some(Content::Text { text }) => {
+            text.push('\n');
+            text.push_str(&notes);
+        }
+        _ => output.content.push(Content::text(notes)),
+    }
+}
+
+/// What is said of connections that the proxy refused.
+fn hosts_note(refused: &[String]) -> Option<String> {
+    let mut different: Vec<&str> = refused.iter().map(String::as_str).collect();
+    different.dedup();
+    different.truncate(5);
+    let told = different.join("\n");
+    (!told.is_empty()).then(|| format!("The sandbox refused connections:\n{told}"))
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// One word for a shell, whatever is in it.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
