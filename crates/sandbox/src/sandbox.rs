@@ -5,6 +5,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
@@ -40,8 +41,9 @@ pub struct Setup {
     pub best: Mechanism,
 }
 
-/// How often bubblewrap may fail before it is believed.
-const SILENT: u32 = 2;
+/// How often bubblewrap may fail before it is believed, and how long the first pause is.
+const SILENT: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Where bash is usually found.
 const SHELLS: [&str; 4] = [
@@ -248,8 +250,9 @@ impl Inner {
             }
             // It gives up when a socket that it is to hide goes away meanwhile. That is no reason to
             // confine less.
-            if mechanism == Mechanism::Bubblewrap && silent < SILENT {
+            if mechanism == Mechanism::Bubblewrap && !sockets.is_empty() && silent < SILENT {
                 silent += 1;
+                tokio::time::sleep(PAUSE * silent).await;
                 continue;
             }
             tracing::warn!(mechanism = mechanism.name(), error = %failed, "commands cannot be confined this way");
