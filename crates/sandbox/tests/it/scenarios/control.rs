@@ -1,6 +1,9 @@
 //! Control files: below a directory that may be changed, and yet must stay as they are.
 
-use super::table::{Around, Case, Scenario, Unconfined::NotTried, bash, check, python};
+use super::{
+    stand::Around,
+    table::{Case, Scenario, Unconfined::NotTried, bash, check, python},
+};
 
 const OVER_LINKS: &str = "bubblewrap cannot mount over a link";
 const NO_RIGHT: &str = "Landlock knows no right for modes, owners, times and attributes";

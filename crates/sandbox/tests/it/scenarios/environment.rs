@@ -1,6 +1,9 @@
 //! What a command finds around itself.
 
-use super::table::{Around, Case, Scenario, Unconfined::NotTried, bash, check, python};
+use super::{
+    stand::Around,
+    table::{Case, Scenario, Unconfined::NotTried, bash, check, python},
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_finds_only_what_is_meant_for_it() {

@@ -1,9 +1,12 @@
 //! Hidden files: nobody in the sandbox reads them.
 
-use super::table::{
-    Around, Case, Scenario,
-    Unconfined::{NotTried, SucceedsForRoot},
-    bash, check, python,
+use super::{
+    stand::Around,
+    table::{
+        Case, Scenario,
+        Unconfined::{NotTried, SucceedsForRoot},
+        bash, check, python,
+    },
 };
 
 const ALL: &str = "Landlock can only name what may be read, not what may not";

@@ -2,7 +2,10 @@
 
 use std::{fs, os::unix::net::UnixListener, path::Path};
 
-use super::table::{Around, Stand, View, everywhere, finish};
+use super::{
+    stand::{Around, Stand, finish},
+    table::{View, everywhere},
+};
 
 /// As programs write a file that others read.
 fn replace(path: &Path, text: &str) {

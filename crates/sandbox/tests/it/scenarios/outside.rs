@@ -16,7 +16,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use super::table::{Around, GOT};
+use super::{stand::Around, table::GOT};
 
 /// Where one attempt is made: directories of its own, all alike.
 pub(super) struct Spot {

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::table::{
-    Around, Case, Scenario, Unconfined::NotTried, View, bash, check, everywhere, python,
+use super::{
+    stand::Around,
+    table::{Case, Scenario, Unconfined::NotTried, View, bash, check, everywhere, python},
 };
 use crate::setting::LONG;
 

@@ -41,7 +41,7 @@ pub(super) fn start(test: &str) -> Option<Second> {
             *program = copy;
         }
         if !programs.iter().all(|program| reachable(program)) {
-            super::table::say(&format!(
+            super::stand::say(&format!(
                 "{test}: not run without rights: setpriv is missing, or that user reaches no program"
             ));
             return None;
