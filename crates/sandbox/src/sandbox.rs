@@ -153,6 +153,10 @@ impl Sandbox {
             let world = self.world(profile).await?;
             match world.start(&line).await {
                 Ok(running) => return Ok(running),
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                    self.forget(&world).await;
+                    return Err(SandboxError::Shell(error));
+                }
                 Err(error) if !is_gone(&error) => return Err(SandboxError::Shell(error)),
                 Err(error) => {
                     tracing::debug!(%error, profile = profile.name(), "a sandbox is gone");

@@ -22,6 +22,7 @@ use rustix::{
 use tokio::{
     net::{UnixStream, unix::pipe},
     process::{Child, Command},
+    signal::unix::{SignalKind, signal},
     time::timeout,
 };
 
@@ -35,8 +36,8 @@ use crate::{
 
 /// How many shells wait for a command.
 const WAITING: usize = 2;
-/// How long the setting up may take before it is given up: it takes milliseconds.
-const PATIENCE_SECONDS: i64 = 20;
+/// How long the setting up, or a shell, may take before it is given up: it takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// How much a command can write before anybody reads it, in bytes.
 const PIPE: usize = 1 << 20;
 /// How long the end of a sandbox is waited for.
@@ -198,18 +199,25 @@ impl World {
                 Some(shell) => shell,
                 None => self.shell()?,
             };
-            let started = Running::start(Arc::clone(self), shell.guard, shell.output, &order).await;
+            let starting = Running::start(Arc::clone(self), shell.guard, shell.output, &order);
+            let started = match timeout(PATIENCE, starting).await {
+                Ok(started) => started,
+                // Stopped, it seems. It may yet run the command, so that another must not.
+                Err(_) => break Err(silence()),
+            };
             // Somebody killed the one that waited, which was never told what to run.
             if started.is_ok() || fresh {
                 break started;
             }
         };
-        while locked(&self.waiting).len() < WAITING {
+        let mut waiting = locked(&self.waiting);
+        while waiting.len() < WAITING {
             match self.shell() {
-                Ok(shell) => locked(&self.waiting).push_back(shell),
+                Ok(shell) => waiting.push_back(shell),
                 Err(_) => break, // the next command will tell
             }
         }
+        drop(waiting);
         running
     }
 
@@ -275,6 +283,9 @@ fn guarded(profile: &Profile) -> Vec<Option<Identity>> {
 /// Starts the keeper and tells it what to keep.
 fn start(program: &Path, plan: &Plan) -> io::Result<(Link, Child)> {
     let (link, command) = call(program, plan)?;
+    // Whoever started our process may have had it ignore the end of children; theirs would then be
+    // lost to all who wait for it. A handler here is the default there.
+    let _ = signal(SignalKind::child());
     Ok((link, Command::from(command).spawn()?))
 }
 
@@ -322,7 +333,7 @@ async fn receive(channel: &OwnedFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)
 /// The same, for a thread that may wait.
 fn answer(channel: &OwnedFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
     let patience = Timespec {
-        tv_sec: PATIENCE_SECONDS,
+        tv_sec: PATIENCE.as_secs().try_into().unwrap_or(i64::MAX),
         tv_nsec: 0,
     };
     let mut watched = [PollFd::new(channel, PollFlags::IN)];
@@ -352,6 +363,11 @@ pub(crate) fn stands(program: &Path, plan: &Plan) -> bool {
         return false;
     };
     matches!(serde_json::from_slice(&answer), Ok(Keeper::Ready))
+}
+
+fn silence() -> io::Error {
+    let text = "its sandbox does not answer; the next command gets another one";
+    io::Error::new(io::ErrorKind::TimedOut, text)
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

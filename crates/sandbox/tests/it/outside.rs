@@ -28,6 +28,12 @@ pub(crate) fn mark() -> String {
     format!("mark-{}-{next}-end", std::process::id())
 }
 
+/// A user that nobody else is: limits are counted by user.
+pub(crate) fn nobody() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    1_000_000 + std::process::id() * 8 + NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 /// Every process of the machine.
 pub(crate) fn all() -> Vec<Seen> {
     let entries = fs::read_dir("/proc").unwrap().flatten();

@@ -133,6 +133,28 @@ async fn whoever_in_the_chain_is_stopped_does_not_save_the_command() {
 }
 
 #[tokio::test]
+async fn a_keeper_that_is_stopped_costs_one_command() {
+    let place = place(Mechanism::Namespaces);
+    let profile = place.workspace();
+    let running = start(&place, &profile).await;
+    kill(&chain(&running)[2], "-STOP");
+    // Those for which a shell waits still run.
+    let error = loop {
+        let started = place.sandbox.start(&profile, line(&place, "true")).await;
+        match started {
+            Ok(mut running) => gone(&mut running).await,
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert!(error.contains("does not answer"), "{error}");
+    drop(running);
+    assert_eq!(place.run(&profile, "echo next").await.text, "next\n");
+    place.sandbox.close().await;
+    let path = place.dir.path().display().to_string();
+    until("nothing left", || marked(&path).is_empty()).await;
+}
+
+#[tokio::test]
 async fn a_command_that_kills_its_guard_or_all_it_sees_ends_with_it() {
     // Without a sandbox, the last would end everything of this user.
     let texts = [

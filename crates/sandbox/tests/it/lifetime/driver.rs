@@ -145,6 +145,7 @@ async fn driver() {
         "commands" => commands(&dir, best).await,
         "short" => short(&dir, best).await,
         "hidden" => scarce::hidden(&dir, best).await,
+        "heedless" => scarce::heedless(&dir, best).await,
         "crowded" => scarce::crowded(&dir, best).await,
         "soak" => soak::work(&dir, best).await,
         other => panic!("no such work: {other}"),

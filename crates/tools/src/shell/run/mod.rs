@@ -129,11 +129,10 @@ impl Run<'_> {
                 Some(Asked::Not(note)) => due.notes.push(note),
                 Some(Asked::Again(_)) | None => {}
             }
-            if ended.how != How::Exited(0) {
-                let refused = self.refused_hosts(&due.confinement).await;
-                let new = refused.get(refused_before..).unwrap_or_default();
-                due.notes.extend(hosts_note(new));
-            }
+            // Also where it ended well: the last of a pipeline may not care.
+            let refused = self.refused_hosts(&due.confinement).await;
+            let new = refused.get(refused_before..).unwrap_or_default();
+            due.notes.extend(hosts_note(new));
             return self.ended(due, &ended).await;
         }
     }
