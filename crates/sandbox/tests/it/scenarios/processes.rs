@@ -191,9 +191,12 @@ async fn a_bomb_of_processes_is_ended() {
             bomb
         };
         let mut running = stand.start(bounded).await;
-        while running.processes().len() < 20 {
-            tokio::task::yield_now().await;
-        }
+        let many = async {
+            while running.processes().len() < 20 {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(LONG, many).await.expect("it does not burst");
         running.kill(Duration::ZERO);
         timeout(LONG, running.gone()).await.expect("it is not gone");
         assert_eq!(stand.run("echo next").await, "next\n", "{}", stand.case);
