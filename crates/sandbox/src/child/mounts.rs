@@ -74,10 +74,11 @@ pub(super) fn set_up(plan: &Plan) -> Result<(), Step> {
     }
     writable.extend(["/dev/shm", "/dev/pts"].map(PathBuf::from));
     step("read-only files", || freeze(&writable))?;
+    let mut table = step("the list of mounts", mounts)?;
     for path in &workspace.protected {
         if path.exists() {
             step(&path.display().to_string(), || {
-                protect(path, &writable, &plan.scratch)
+                protect(path, &writable, &plan.scratch, &mut table)
             })?;
         }
     }
@@ -191,19 +192,26 @@ fn freeze(writable: &[PathBuf]) -> io::Result<()> {
 
 /// Makes a path below a writable one read-only, and keeps every other way to its name: a directory or
 /// a link on the way could be moved, and another be put in its place.
-fn protect(path: &Path, writable: &[PathBuf], scratch: &Path) -> io::Result<()> {
+fn protect(
+    path: &Path,
+    writable: &[PathBuf],
+    scratch: &Path,
+    table: &mut Mounts,
+) -> io::Result<()> {
     let way = Way::to(path)?;
     for link in &way.links {
         if writable.iter().any(|root| link.starts_with(root)) {
-            hold(&above(link, writable))?;
-            pin(link)?;
+            hold(&above(link, writable), table)?;
+            pin(link, table)?;
         }
     }
-    hold(&above(&way.end, writable))?;
+    hold(&above(&way.end, writable), table)?;
     mount_bind_recursive(&way.end, &way.end)?;
-    for (mounted, flags) in mounts()? {
+    note(&way.end, table);
+    for (mounted, flags) in table.iter_mut() {
         if mounted.starts_with(&way.end) && !mounted.starts_with(scratch) {
-            mount_remount(&mounted, flags | MountFlags::RDONLY | MountFlags::BIND, c"")?;
+            *flags |= MountFlags::RDONLY;
+            mount_remount(mounted, *flags | MountFlags::BIND, c"")?;
         }
     }
     Ok(())
@@ -225,18 +233,19 @@ pub(super) fn above(path: &Path, writable: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 /// Keeps directories in their place: where something is mounted, nothing can be moved.
-fn hold(directories: &[PathBuf]) -> io::Result<()> {
+fn hold(directories: &[PathBuf], table: &mut Mounts) -> io::Result<()> {
     for directory in directories {
-        if !is_mounted(directory)? {
+        if !table.contains_key(directory) {
             mount_bind_recursive(directory, directory)?;
+            note(directory, table);
         }
     }
     Ok(())
 }
 
 /// Keeps a link in its place, by mounting it over itself.
-fn pin(link: &Path) -> io::Result<()> {
-    if is_mounted(link)? {
+fn pin(link: &Path, table: &mut Mounts) -> io::Result<()> {
+    if table.contains_key(link) {
         return Ok(());
     }
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
@@ -245,7 +254,14 @@ fn pin(link: &Path) -> io::Result<()> {
     let itself = open_tree(CWD, link, flags)?;
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
     move_mount(&itself, c"", CWD, link, flags)?;
+    note(link, table);
     Ok(())
+}
+
+/// Adds a path to the table that was just mounted on itself: as what it is in is.
+fn note(path: &Path, table: &mut Mounts) {
+    let flags = path.ancestors().find_map(|above| table.get(above).copied());
+    table.insert(path.to_path_buf(), flags.unwrap_or(MountFlags::empty()));
 }
 
 /// How a path leads to a file.
@@ -331,12 +347,10 @@ fn sockets_in(directory: &Path, depth: u32, found: &mut BTreeSet<PathBuf>) {
     }
 }
 
-fn is_mounted(path: &Path) -> io::Result<bool> {
-    Ok(mounts()?.contains_key(path))
-}
+type Mounts = BTreeMap<PathBuf, MountFlags>;
 
 /// Where something is mounted, and how. Of several in one place the last counts: it lies on top.
-fn mounts() -> io::Result<BTreeMap<PathBuf, MountFlags>> {
+fn mounts() -> io::Result<Mounts> {
     let table = fs::read_to_string("/proc/self/mountinfo")?;
     Ok(table.lines().filter_map(parse).collect())
 }
@@ -425,5 +439,31 @@ mod tests {
         assert_eq!(flags, MountFlags::NOSUID | MountFlags::RELATIME);
         assert!(parse("36 35").is_none());
         assert_eq!(unescape(r"a\b\134"), *r"a\b\");
+    }
+
+    #[test]
+    fn a_way_names_every_link_it_leads_through() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let at = |name: &str| base.join(name);
+        fs::create_dir_all(at("real/deep")).unwrap();
+        fs::write(at("real/deep/file"), "").unwrap();
+        symlink("real/../real", at("link")).unwrap();
+        symlink(at("link/deep/file"), at("real/first")).unwrap();
+        let way = Way::to(&at("link/first")).unwrap();
+        assert_eq!(way.end, at("real/deep/file"));
+        assert_eq!(way.links, [at("link"), at("real/first"), at("link")]);
+        symlink("loop", at("loop")).unwrap();
+        assert!(Way::to(&at("loop")).is_err());
+        assert!(Way::to(&at("nothing")).is_err());
+    }
+
+    #[test]
+    fn what_is_between_is_named_from_the_top() {
+        let writable = [PathBuf::from("/w")];
+        let between = above(Path::new("/w/a/b/c"), &writable);
+        assert_eq!(between, [Path::new("/w/a"), Path::new("/w/a/b")]);
+        assert!(above(Path::new("/w/a"), &writable).is_empty());
+        assert!(above(Path::new("/other/a/b"), &writable).is_empty());
     }
 }

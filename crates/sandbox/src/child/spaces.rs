@@ -29,9 +29,7 @@ pub(super) fn enter(plan: &Plan) -> Result<(), Step> {
             unshare(UnshareFlags::NEWUSER)
         }
     })?;
-    if overflown() {
-        step("the map of users", || map_self(uid, gid))?;
-    }
+    step("the map of users", || map_self(uid, gid))?;
     let mut spaces = UnshareFlags::NEWNS | UnshareFlags::NEWIPC | UnshareFlags::NEWCGROUP;
     if plan.own_processes {
         spaces |= UnshareFlags::NEWPID;
@@ -61,11 +59,13 @@ fn among_all_users() -> io::Result<()> {
             drop(entered);
             // Nothing comes: the other one closes its end when it is inside.
             let _ = left.read(&mut [0]);
-            let maps = ["uid_map", "gid_map"].map(|map| format!("/proc/{process}/{map}"));
-            let written = maps
-                .iter()
-                .all(|map| fs::write(map, "0 0 4294967295").is_ok());
-            process::exit(i32::from(!written));
+            for map in ["uid_map", "gid_map"] {
+                // What fails here is made good by `map_self`.
+                let _ = fs::read_to_string(format!("/proc/self/{map}")).and_then(|known| {
+                    fs::write(format!("/proc/{process}/{map}"), everyone(&known))
+                });
+            }
+            process::exit(0);
         }
         Forked::Parent(second) => {
             let moved = unshare(UnshareFlags::NEWUSER);
@@ -76,16 +76,28 @@ fn among_all_users() -> io::Result<()> {
     }
 }
 
-/// Is this process nobody, because its space has no users yet?
-fn overflown() -> bool {
-    fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| map.trim().is_empty())
+/// A map in which everybody is who they are, of one whose lines are `INSIDE OUTSIDE HOW-MANY`: a
+/// container does not know all users there could be.
+fn everyone(known: &str) -> String {
+    let line = |line: &str| {
+        let mut fields = line.split_ascii_whitespace();
+        let (first, many) = (fields.next()?, fields.nth(1)?);
+        Some(format!("{first} {first} {many}\n"))
+    };
+    known.lines().filter_map(line).collect()
 }
 
-/// Everybody but root may say only of themselves who they are.
+/// Says of this process who it is, where nobody did. That is all that a user may say.
 fn map_self(uid: u32, gid: u32) -> io::Result<()> {
-    fs::write("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
-    fs::write("/proc/self/setgroups", "deny")?;
-    fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))
+    let empty = |map: &str| Ok::<_, io::Error>(fs::read_to_string(map)?.trim().is_empty());
+    if empty("/proc/self/uid_map")? {
+        fs::write("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
+    }
+    if empty("/proc/self/gid_map")? {
+        fs::write("/proc/self/setgroups", "deny")?;
+        fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))?;
+    }
+    Ok(())
 }
 
 /// Switches the loopback interface of a new network space on: a listener of ours stands there.
@@ -134,4 +146,18 @@ fn netlink_error(answer: &[u8]) -> Option<i32> {
     let kind = u16::from_ne_bytes(answer.get(4..6)?.try_into().ok()?);
     let code = i32::from_ne_bytes(answer.get(16..20)?.try_into().ok()?);
     (kind == NLMSG_ERROR).then_some(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everyone_stays_who_they_are() {
+        let all = "         0          0 4294967295\n";
+        assert_eq!(everyone(all), "0 0 4294967295\n");
+        let container = "0 1000 1\n1 100000 65536\n";
+        assert_eq!(everyone(container), "0 0 1\n1 1 65536\n");
+        assert_eq!(everyone(""), "");
+    }
 }

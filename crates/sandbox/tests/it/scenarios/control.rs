@@ -1,6 +1,9 @@
 //! Control files: below a directory that may be changed, and yet must stay as they are.
 
-use super::table::{Around, Case, Scenario, Unconfined::NotTried, bash, check, python};
+use super::{
+    stand::Around,
+    table::{Case, Scenario, Unconfined::NotTried, bash, check, python},
+};
 
 const OVER_LINKS: &str = "bubblewrap cannot mount over a link";
 const NO_RIGHT: &str = "Landlock knows no right for modes, owners, times and attributes";
@@ -32,7 +35,7 @@ async fn control_files_stay_as_they_are() {
         "replace the working directory",
         r#"mv "${IN%/*}" "${IN%/*}-old" && mkdir -p "$IN/.git"; echo new > "$IN/.git/config""#,
     )));
-    check(test, &all, Around::Guarded).await;
+    check(test, &all, Around::Control).await;
 }
 
 fn attempts() -> Vec<Scenario> {

@@ -1,9 +1,12 @@
 //! Devices, and files by which the kernel is told what to do.
 
-use super::table::{
-    Around, Case, Scenario,
-    Unconfined::{Depends, NotTried, SucceedsForRoot},
-    bash, check, python,
+use super::{
+    stand::Around,
+    table::{
+        Case, Scenario,
+        Unconfined::{Depends, NotTried, SucceedsForRoot},
+        bash, check, python,
+    },
 };
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,9 +1,12 @@
 //! Files outside of what may be changed.
 
-use super::table::{
-    Around, Case, Scenario,
-    Unconfined::{Depends, NotTried, SucceedsForRoot},
-    bash, check, python,
+use super::{
+    stand::Around,
+    table::{
+        Case, Scenario,
+        Unconfined::{Depends, NotTried, SucceedsForRoot},
+        bash, check, python,
+    },
 };
 
 /// What the mechanism without mounts cannot hold, as its description says.

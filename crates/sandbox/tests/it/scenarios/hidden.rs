@@ -1,9 +1,12 @@
 //! Hidden files: nobody in the sandbox reads them.
 
-use super::table::{
-    Around, Case, Scenario,
-    Unconfined::{NotTried, SucceedsForRoot},
-    bash, check, python,
+use super::{
+    stand::Around,
+    table::{
+        Case, Scenario,
+        Unconfined::{NotTried, SucceedsForRoot},
+        bash, check, python,
+    },
 };
 
 const ALL: &str = "Landlock can only name what may be read, not what may not";
@@ -22,7 +25,7 @@ async fn hidden_files_are_not_read() {
             "another name for the same file is another file to a mount: not promised",
         ),
     );
-    check(test, &all, Around::Guarded).await;
+    check(test, &all, Around::Hidden).await;
 }
 
 fn reading() -> Vec<Scenario> {

@@ -2,7 +2,10 @@
 
 use std::{fs, os::unix::net::UnixListener, path::Path};
 
-use super::table::{Around, Stand, View, everywhere, finish};
+use super::{
+    stand::{Around, Stand, finish},
+    table::{View, everywhere},
+};
 
 /// As programs write a file that others read.
 fn replace(path: &Path, text: &str) {
@@ -32,7 +35,7 @@ fn go_on(stand: &Stand<'_>) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_control_file_that_was_replaced_is_protected_again() {
     let test = "scenarios::meanwhile::a_control_file_that_was_replaced_is_protected_again";
-    everywhere(test, Around::Guarded, &[View::Nobody], async |stand| {
+    everywhere(test, Around::Control, &[View::Nobody], async |stand| {
         if stand.case.reduced() {
             return; // it protects none
         }
@@ -53,7 +56,7 @@ async fn a_control_file_that_was_replaced_is_protected_again() {
 async fn a_control_file_that_a_command_made_is_protected_from_the_next_one() {
     let test =
         "scenarios::meanwhile::a_control_file_that_a_command_made_is_protected_from_the_next_one";
-    everywhere(test, Around::Guarded, &[View::Nobody], async |stand| {
+    everywhere(test, Around::Control, &[View::Nobody], async |stand| {
         if stand.case.reduced() {
             return; // it protects none
         }
@@ -72,7 +75,7 @@ async fn a_control_file_that_a_command_made_is_protected_from_the_next_one() {
 async fn a_hidden_file_that_was_replaced_is_hidden_again() {
     let test = "scenarios::meanwhile::a_hidden_file_that_was_replaced_is_hidden_again";
     let views = [View::ReadOnly, View::Nobody];
-    everywhere(test, Around::Guarded, &views, async |stand| {
+    everywhere(test, Around::Hidden, &views, async |stand| {
         if stand.case.reduced() {
             return; // it hides none
         }
@@ -90,7 +93,7 @@ async fn a_hidden_file_that_was_replaced_is_hidden_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_that_runs_may_change_what_takes_the_place_of_a_control_file() {
     let test = "scenarios::meanwhile::a_command_that_runs_may_change_what_takes_the_place_of_a_control_file";
-    everywhere(test, Around::Guarded, &[View::Nobody], async |stand| {
+    everywhere(test, Around::Control, &[View::Nobody], async |stand| {
         let config = stand.ground.spots[0].inside.join(".git/config");
         let text = after(stand, &format!("echo command > {}", config.display()));
         let running = stand.start(&text).await;

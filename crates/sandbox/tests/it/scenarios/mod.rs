@@ -15,5 +15,6 @@ mod network;
 mod outside;
 mod processes;
 mod rights;
+mod stand;
 mod table;
 mod user;

@@ -1,9 +1,12 @@
 //! Whom a command can talk to: sockets, and memory that processes share.
 
-use super::table::{
-    Around, Case, Scenario,
-    Unconfined::{Depends, SucceedsForRoot},
-    View, bash, check, python,
+use super::{
+    stand::Around,
+    table::{
+        Case, Scenario,
+        Unconfined::{Depends, SucceedsForRoot},
+        View, bash, check, python,
+    },
 };
 
 const OPEN: &str = "it may talk to whoever the user may";

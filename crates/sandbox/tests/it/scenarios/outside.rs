@@ -16,7 +16,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use super::table::{Around, GOT};
+use super::{stand::Around, table::GOT};
 
 /// Where one attempt is made: directories of its own, all alike.
 pub(super) struct Spot {
@@ -148,9 +148,10 @@ fn fill(inside: &Path, outside: &Path, around: Around) -> (fs::File, BTreeMap<St
     fs::create_dir_all(inside).unwrap();
     fs::write(inside.join("file"), "mine\n").unwrap();
     symlink(outside.join("file"), inside.join("planted")).unwrap();
-    if around == Around::Guarded {
-        fill_hidden(inside, outside);
-        fill_control(inside);
+    match around {
+        Around::Hidden => fill_hidden(inside, outside),
+        Around::Control => fill_control(inside),
+        Around::Files | Around::Daemons => {}
     }
     let fifo = fs::OpenOptions::new()
         .read(true)
@@ -248,6 +249,8 @@ pub(super) struct Daemons {
     shared: PathBuf,
     /// Memory and messages that have no file; the number of the memory, once they are there.
     number: Option<i32>,
+    /// What was seen of it at first.
+    fresh: BTreeMap<String, String>,
 }
 
 impl Daemons {
@@ -260,7 +263,7 @@ impl Daemons {
         fs::rename(at.join("n.sock"), at.join("renamed.sock")).unwrap();
         let shared = Path::new("/dev/shm").join(&tag);
         let _ = fs::write(&shared, "old\n");
-        let daemons = Self {
+        let mut daemons = Self {
             victim: victim(),
             tcp: TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(),
             tcp6: TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).ok(),
@@ -271,8 +274,10 @@ impl Daemons {
             nameless: UnixListener::bind_addr(&address).unwrap(),
             shared,
             number: None,
+            fresh: BTreeMap::new(),
             tag,
         };
+        daemons.fresh = daemons.look();
         daemons.tcp.set_nonblocking(true).unwrap();
         if let Some(tcp6) = &daemons.tcp6 {
             tcp6.set_nonblocking(true).unwrap();
@@ -285,10 +290,14 @@ impl Daemons {
         daemons
     }
 
-    /// The process is there again if it was ended.
+    /// The process is as it was at first.
     fn renew(&mut self) {
-        if !matches!(self.victim.try_wait(), Ok(None)) {
+        if self.look() != self.fresh {
+            let _ = self.victim.kill();
+            let _ = self.victim.wait();
             self.victim = victim();
+            let _ = fs::write(&self.shared, "old\n");
+            self.fresh = self.look();
         }
     }
 

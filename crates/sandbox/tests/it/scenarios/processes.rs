@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::table::{
-    Around, Case, Scenario, Unconfined::NotTried, View, bash, check, everywhere, python,
+use super::{
+    stand::Around,
+    table::{Case, Scenario, Unconfined::NotTried, View, bash, check, everywhere, python},
 };
 use crate::setting::LONG;
 
@@ -89,8 +90,8 @@ resource.prlimit(number("VICTIM"), resource.RLIMIT_NOFILE, (soft - 1, hard))
 "#,
         ),
         python("slow it down", r#"os.setpriority(os.PRIO_PROCESS, number("VICTIM"), 19)"#).happens(
-            Case::reduced,
-            "neither Landlock nor the filter can tell whose process it is",
+            |case| case.reduced() && !case.root,
+            "neither Landlock nor the filter can tell whose process it is; root lost a right it needs",
         ),
         bash(
             "processes that are not the sandbox's",
@@ -117,16 +118,19 @@ for _ in range(2):
         )
         .unconfined(NotTried),
         python(
-            "become the one above",
+            "look into the keeper",
             r#"
-# The keeper and the guard: their memory, their files, their end.
-for process in (1, os.getppid(), int(open("/proc/%d/stat" % os.getppid()).read().rsplit(")")[1].split()[1])):
-    if process == os.getppid() and process != 1: continue
-    for name in ("mem", "environ", "maps"):
+for process in filter(str.isdigit, os.listdir("/proc")):
+    try: own = open("/proc/%s/comm" % process).read().startswith("haft-keeper")
+    except OSError: continue
+    for name in ("mem", "environ", "maps", "fd/0", "root/etc") if own else ():
+        path = "/proc/%s/%s" % (process, name)
         try:
-            with open("/proc/%d/%s" % (process, name), "rb") as file:
-                if name != "mem": file.read(1)
-            print("GOT", process, name)
+            if name == "fd/0": got = os.readlink(path)
+            elif name == "root/etc": got = os.listdir(path)
+            elif name == "mem": got = os.open(path, os.O_RDONLY)
+            else: got = open(path, "rb").read(1) # nothing, of a process that ends
+            if got: print("GOT", path)
         except OSError: pass
 "#,
         )
@@ -153,20 +157,22 @@ async fn whoever_kills_everyone_kills_only_the_sandbox() {
             let safe = format!(
                 "kill -0 {victim} && exit 99; grep -q '^Seccomp:.2' /proc/self/status || exit 99"
             );
-            let said = stand
-                .run(&format!("{safe}; kill -9 -1; echo still here"))
-                .await;
-            assert!(
-                !said.contains("No such process") || said.contains("still here"),
-                "{said}"
-            );
+            stand.run(&format!("{safe}; kill -9 -1")).await;
             // The one that kills is itself spared, and must not stay for that.
             let killer = "import os; os.kill(-1, 9); os.execvp(\"sleep\", [\"sleep\", \"1000\"])";
             stand
                 .run(&format!("{safe}; /usr/bin/python3 -I -S -c '{killer}'"))
                 .await;
             assert_eq!(stand.ground.spots[0].look(true), before, "{}", stand.case);
-            assert_eq!(stand.run("echo next").await, "next\n", "{}", stand.case);
+            // A guard that was killed may still look alive to the first.
+            let mut next = String::new();
+            for _ in 0..5 {
+                next = stand.run("echo next").await;
+                if !next.is_empty() {
+                    break;
+                }
+            }
+            assert_eq!(next, "next\n", "{}", stand.case);
         },
     )
     .await;
@@ -185,9 +191,12 @@ async fn a_bomb_of_processes_is_ended() {
             bomb
         };
         let mut running = stand.start(bounded).await;
-        while running.processes().len() < 20 {
-            tokio::task::yield_now().await;
-        }
+        let many = async {
+            while running.processes().len() < 20 {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(LONG, many).await.expect("it does not burst");
         running.kill(Duration::ZERO);
         timeout(LONG, running.gone()).await.expect("it is not gone");
         assert_eq!(stand.run("echo next").await, "next\n", "{}", stand.case);

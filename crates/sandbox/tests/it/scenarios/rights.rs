@@ -1,9 +1,12 @@
 //! Rights over the machine: capabilities, users, and system calls that give more than they seem to.
 
-use super::table::{
-    Around, Scenario,
-    Unconfined::{Depends, NotTried, SucceedsForRoot, SucceedsForUsers},
-    bash, check, python,
+use super::{
+    stand::Around,
+    table::{
+        Scenario,
+        Unconfined::{Depends, NotTried, SucceedsForRoot, SucceedsForUsers},
+        bash, check, python,
+    },
 };
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,9 +9,10 @@ use std::{
 
 use tempfile::TempDir;
 
+use crate::outside::nobody;
+
 /// Where the keeper of sandboxes is, for a test that was started from a copy.
 const KEEPER: &str = "SCENARIOS_KEEPER";
-const NOBODY: &str = "65534";
 
 /// The program that keeps sandboxes.
 pub(super) fn keeper() -> PathBuf {
@@ -41,7 +42,7 @@ pub(super) fn start(test: &str) -> Option<Second> {
             *program = copy;
         }
         if !programs.iter().all(|program| reachable(program)) {
-            super::table::say(&format!(
+            super::stand::say(&format!(
                 "{test}: not run without rights: setpriv is missing, or that user reaches no program"
             ));
             return None;
@@ -83,9 +84,11 @@ fn reachable(program: &Path) -> bool {
 }
 
 fn unprivileged(program: &Path) -> Command {
+    let user = nobody();
     let mut command = Command::new("setpriv");
     command
-        .args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "--"])
+        .args([format!("--reuid={user}"), format!("--regid={user}")])
+        .args(["--clear-groups", "--"])
         .arg(program)
         .current_dir("/");
     command
