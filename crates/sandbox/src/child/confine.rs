@@ -7,7 +7,9 @@ use landlock::{
     RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 use rustix::{
-    process::{DumpableBehavior, Resource, Rlimit, geteuid, set_dumpable_behavior, setrlimit},
+    process::{
+        DumpableBehavior, Resource, Rlimit, geteuid, getrlimit, set_dumpable_behavior, setrlimit,
+    },
     thread::{
         CapabilitySet, CapabilitySets, clear_ambient_capability_set,
         remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
@@ -41,7 +43,10 @@ const ALWAYS: [&str; 5] = [
 /// and memory.
 const OWN: [&str; 2] = ["/dev/pts", "/dev/shm"];
 
-/// Nobody gains rights by starting a program; no core files. Keeper and guards show commands neither
+/// How many processes and threads a sandbox may hold: more than any build needs, less than a bomb makes.
+const PROCESSES: u64 = 8192;
+
+/// Nobody gains rights by starting a program; no core files, no endless processes. Keeper and guards show commands neither
 /// their memory nor their files, though they run as the same user; a program they start does.
 pub(super) fn limits() -> Result<(), Step> {
     step("secrecy", || {
@@ -52,7 +57,16 @@ pub(super) fn limits() -> Result<(), Step> {
         current: Some(0),
         maximum: Some(0),
     };
-    step("limits", || setrlimit(Resource::Core, none))
+    step("limits", || setrlimit(Resource::Core, none))?;
+    // Root is exempt from it. What the user has set lower stays.
+    let most = Rlimit {
+        current: Some(PROCESSES),
+        maximum: Some(PROCESSES),
+    };
+    match getrlimit(Resource::Nproc).current {
+        Some(fewer) if fewer <= PROCESSES => Ok(()),
+        _ => step("limits", || setrlimit(Resource::Nproc, most)),
+    }
 }
 
 /// Landlock: writing only where it is allowed, no signals and no abstract sockets out of here.

@@ -407,7 +407,7 @@ fn script([wait_for, request, told]: [i32; 3]) -> String {
          unset REPLY; [ $# = 0 ] || . \"$1\" >/dev/null 2>&1 </dev/null; builtin set --; \
          builtin read -r -u {wait_for} || builtin exit 0; \
          {{ IFS= builtin read -r -d '' REPLY; builtin echo >&{told}; builtin cd -- \"$REPLY\" || builtin exit 126; \
-         IFS= builtin read -r -d '' REPLY; builtin [ -z \"$REPLY\" ] || builtin . \"$REPLY\" </dev/null; \
+         builtin unset OLDPWD; IFS= builtin read -r -d '' REPLY; builtin [ -z \"$REPLY\" ] || builtin . \"$REPLY\" </dev/null; \
          IFS= builtin read -r -d '' REPLY; }} <&{request}; \
          builtin eval -- \"$REPLY\" {wait_for}<&- {request}<&- {told}>&-; \
          REPLY=$?; builtin pwd -P >&{told} 2>/dev/null; builtin exit \"$REPLY\""
