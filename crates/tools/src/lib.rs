@@ -71,6 +71,19 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
     ])
 }
 
+/// Those of them that can work with these services: without a [`ShellProgram`] no command can run, so
+/// that there is nothing to offer.
+pub fn usable(services: &Services) -> Vec<Arc<dyn DynTool>> {
+    #[cfg(feature = "shell")]
+    let runs_commands = services.get::<ShellProgram>().is_ok();
+    #[cfg(not(feature = "shell"))]
+    let runs_commands = false;
+    let _ = services; // a build without commands needs none
+    let mut tools = all();
+    tools.retain(|tool| runs_commands || tool.spec().profile.family != "shell");
+    tools
+}
+
 /// The same services with those the built-in tools need. One that is already there stays, so that
 /// sessions may share a search engine and a subagent may have a journal of its own.
 ///
@@ -120,6 +133,22 @@ mod tests {
         let names: Vec<String> = all().iter().map(|tool| tool.spec().name.clone()).collect();
         let sorted: BTreeSet<&String> = names.iter().collect();
         assert!(names.iter().eq(sorted), "{names:?}");
+    }
+
+    #[test]
+    fn commands_are_offered_only_where_they_can_run() {
+        let family = |tools: Vec<Arc<dyn DynTool>>| {
+            let mut families = tools
+                .into_iter()
+                .map(|tool| tool.spec().profile.family.clone());
+            families.any(|family| family == "shell")
+        };
+        assert!(!family(usable(&Services::none())));
+        #[cfg(feature = "shell")]
+        {
+            let program = ShellProgram::new("/proc/self/exe".into());
+            assert!(family(usable(&Services::none().with(Arc::new(program)))));
+        }
     }
 
     #[test]
