@@ -23,7 +23,7 @@ const TAIL: usize = 64 << 10;
 const PICTURE: &[u8] = b"data:image/";
 const PICTURE_WINDOW: usize = 8 << 20;
 /// How much is taken from the pipe at once.
-const CHUNK: usize = 256 << 10;
+const CHUNK: usize = 1 << 20;
 
 /// The output of one command. Clones are the same output.
 #[derive(Debug, Clone)]
