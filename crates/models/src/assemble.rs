@@ -6,9 +6,12 @@
 
 use std::{collections::HashMap, fmt};
 
+use haft_contract::ToolUse;
 use serde_json::{Map, Value};
 
-use crate::{Block, BlockStart, Event, Message, StopReason, Usage, conversation::empty_input};
+use crate::{
+    Block, BlockStart, Event, Message, StopReason, ToolResult, Usage, conversation::empty_input,
+};
 
 /// An input longer than this is not kept: no tool takes it, and no provider takes it back.
 const LONGEST_INPUT: usize = 16 * 1024 * 1024;
@@ -315,8 +318,9 @@ impl Assembler {
                     parse_input(&json)
                 });
                 if *length == 0 {
-                    self.held = Some(position);
-                    return None;
+                    // One that was held already is complete: this one came after it.
+                    let earlier = self.held.replace(position)?;
+                    return self.call(earlier);
                 }
                 self.call(position)
             }
@@ -372,6 +376,17 @@ fn parse_input(json: &str) -> Result<Value, BadInput> {
             json,
         )),
         Err(error) => Err(BadInput::new(&format!("it is not JSON ({error})"), json)),
+    }
+}
+
+impl ToolCall {
+    /// The call to be run; or, if it cannot be, the result that answers it.
+    pub fn into_use(self) -> Result<ToolUse, ToolResult> {
+        let Self { id, name, input } = self;
+        match input {
+            Ok(input) => Ok(ToolUse { id, name, input }),
+            Err(bad) => Err(ToolResult::error(id, bad.to_string())),
+        }
     }
 }
 

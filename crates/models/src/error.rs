@@ -123,7 +123,7 @@ impl fmt::Display for ModelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use ErrorKind::*;
         let what = match self.kind {
-            Auth => "the provider refused the key",
+            Auth => "no access to the provider",
             Permission => "the key may not do this",
             Billing => "the account cannot pay for this",
             NotFound => "the provider knows no such model or address",
@@ -133,8 +133,8 @@ impl fmt::Display for ModelError {
             RateLimited => "too many requests",
             Overloaded => "the provider is overloaded",
             Server => "the provider failed",
-            Connection => "no connection to the provider",
-            Protocol => "the answer makes no sense",
+            Connection => "the connection failed",
+            Protocol => "the answer cannot be used",
             Cancelled | Local => return f.write_str(&self.message),
         };
         f.write_str(what)?;
@@ -146,8 +146,11 @@ impl fmt::Display for ModelError {
             write!(f, "; it asks to wait {} s", wait.as_secs_f64().ceil())?;
         }
         let next = match self.kind {
-            Auth => "; check the API key",
+            // Without a status nobody was asked, and the message says what to set.
+            Auth if self.status.is_some() => "; check the API key",
             Billing => "; check the account's credit",
+            // A page instead of an answer says so itself.
+            NotFound if self.message.contains("base URL") => "",
             NotFound => "; check the model's name and the base URL",
             ContextTooLong => "; compact it or start a new one",
             TooLarge => "; send fewer or smaller images and documents",

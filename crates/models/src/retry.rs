@@ -1,9 +1,9 @@
 //! Asking again.
 //!
-//! The rule (see [`crate::handed_out`] for why): as long as no complete tool call was handed out, a
-//! failed reply is void ([`Event::Discard`]) and asked for again. After that nothing is asked again:
-//! [`Event::CutOff`] says that the complete blocks stand, and the next request goes on from there. So a
-//! lost connection never runs a tool twice.
+//! The rule: as long as no complete tool call was handed out, a failed reply is void
+//! ([`Event::Discard`]) and asked for again. After that the call may be running, and a second reply would
+//! call it a second time, so nothing is asked again: [`Event::CutOff`] says that the complete blocks
+//! stand, and the next request goes on from there. A lost connection never runs a tool twice.
 //!
 //! Images that a provider refuses are left out and the request is sent without them, once a reply.
 
@@ -78,6 +78,22 @@ impl Clock for SystemClock {
 }
 
 impl RetryPolicy {
+    /// With what the environment says: `CLAUDE_CODE_MAX_RETRIES`, `CLAUDE_CODE_RETRY_WATCHDOG`.
+    pub fn from_env() -> Self {
+        Self::from_variables(|name| std::env::var(name).ok())
+    }
+
+    fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let usual = Self::default();
+        let retries =
+            variable("CLAUDE_CODE_MAX_RETRIES").and_then(|value| value.trim().parse().ok());
+        Self {
+            max_retries: retries.unwrap_or(usual.max_retries),
+            wait_as_asked: variable("CLAUDE_CODE_RETRY_WATCHDOG").is_some_and(|value| value == "1"),
+            ..usual
+        }
+    }
+
     /// The wait before retry number `retry` (from 1); `None` if there is to be none.
     fn delay(
         &self,
@@ -196,10 +212,12 @@ impl Retry {
 
 /// The messages whose images the provider does not take.
 fn refused_images(request: &Request, error: &ModelError) -> Vec<usize> {
+    let message = error.message.to_lowercase();
+    let says = |word| message.contains(word);
     match error.kind {
-        ErrorKind::BadRequest if error.message.to_lowercase().contains("image") => {
-            request.history.refused_images(&error.message)
-        }
+        // A model that sees nothing: "does not support images", "only supported by certain models".
+        ErrorKind::BadRequest if says("image") && says("support") => request.history.with_images(),
+        ErrorKind::BadRequest if says("image") => request.history.refused_images(&error.message),
         ErrorKind::TooLarge => request.history.with_images(),
         _ => Vec::new(),
     }
@@ -266,6 +284,19 @@ mod tests {
             patient.delay(&long, 1, 0, 0.0),
             Some(Duration::from_secs(3600))
         );
+    }
+
+    #[test]
+    fn what_the_environment_says() {
+        let policy = |retries: &'static str, watchdog: &'static str| {
+            RetryPolicy::from_variables(move |name| match name {
+                "CLAUDE_CODE_MAX_RETRIES" => Some(retries.to_owned()),
+                _ => Some(watchdog.to_owned()),
+            })
+        };
+        let (set, unset) = (policy("3", "1"), policy("many", "0"));
+        assert_eq!((set.max_retries, set.wait_as_asked), (3, true));
+        assert_eq!(unset, RetryPolicy::default());
     }
 
     #[test]

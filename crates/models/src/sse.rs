@@ -79,7 +79,7 @@ impl Parser {
             }
         }
         let pending = self.buffer.len() - self.start + self.data.as_ref().map_or(0, String::len);
-        (pending > self.longest).then(|| Err(SseError::TooLong(self.longest)))
+        (pending > self.longest).then_some(Err(SseError::TooLong(self.longest)))
     }
 
     /// The stream is over: what stands there without a blank line after it. Perhaps it was cut off,
@@ -201,7 +201,8 @@ mod tests {
 
     #[test]
     fn lines_fields_and_ends() {
-        let cases: &[(&str, &str, &[(&str, &str)])] = &[
+        type Case<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
+        let cases: &[Case<'_>] = &[
             ("plain", "event: a\ndata: 1\n\n", &[("a", "1")]),
             ("no space", "event:a\ndata:1\n\n", &[("a", "1")]),
             ("only one space goes", "data:  1\n\n", &[("", " 1")]),

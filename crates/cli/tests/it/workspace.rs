@@ -45,6 +45,7 @@ const GRAPH: [(&str, &[&str]); 7] = [
             "haft-shell",
         ],
     ),
+    ("haft-models", &["haft-contract"]),
     ("haft-testkit", &["haft-contract"]),
 ];
 
@@ -77,7 +78,7 @@ const TWICE: [(&str, &str); 4] = [
     ),
     (
         "getrandom",
-        "proptest and tempfile, for tests only, are ahead of jsonschema",
+        "ring is behind jsonschema; proptest and tempfile, for tests only, are ahead",
     ),
 ];
 
@@ -160,8 +161,8 @@ fn every_licence_is_one_the_product_may_carry() {
     }
 }
 
-#[test]
-fn no_crate_is_there_twice() {
+/// Name and version of everything in the tree, a line each.
+fn tree() -> String {
     // Not `cargo metadata`, which also lists what no feature in use asks for.
     let tree = Command::new(env!("CARGO"))
         .args([
@@ -176,7 +177,25 @@ fn no_crate_is_there_twice() {
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
-    let tree = String::from_utf8(tree.stdout).unwrap();
+    String::from_utf8(tree.stdout).unwrap()
+}
+
+#[test]
+fn there_is_one_tls_library() {
+    let tree = tree();
+    let has = |name: &str| {
+        tree.lines()
+            .any(|line| line.split(' ').next() == Some(name))
+    };
+    assert!(has("ring"), "{tree}");
+    for other in ["aws-lc-rs", "native-tls", "openssl", "openssl-sys"] {
+        assert!(!has(other), "{other} is a second one");
+    }
+}
+
+#[test]
+fn no_crate_is_there_twice() {
+    let tree = tree();
     let mut versions: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for line in tree.lines() {
         let mut words = line.split(' ');

@@ -5,7 +5,7 @@
 //! it. The last one is what the previous request ended with, so it is found in the cache even when more
 //! blocks came in since than the provider looks back.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
 use haft_contract::{Content, Role, output::Source};
@@ -68,12 +68,26 @@ enum WireContent<'a> {
     Blocks(Vec<&'a Content>),
 }
 
-/// The whole body.
+/// The body of a request for a reply.
 pub(super) fn body(request: &Request, an_hour: bool) -> Bytes {
+    let mut parameters =
+        json!({"model": request.model, "max_tokens": request.max_tokens, "stream": true});
+    settings(request, &mut parameters);
+    with_parts(request, &parameters, an_hour)
+}
+
+/// The body of the question how long the same request is.
+pub(super) fn counting(request: &Request) -> Bytes {
+    let mut parameters = json!({"model": request.model});
+    settings(request, &mut parameters);
+    with_parts(request, &parameters, false)
+}
+
+fn with_parts(request: &Request, parameters: &Value, an_hour: bool) -> Bytes {
     let mark = if an_hour { AN_HOUR } else { FIVE_MINUTES };
     let mut out = Vec::with_capacity(4096);
-    // The parameters first; the object stays open for the large parts.
-    write(&mut out, &parameters(request));
+    // The object stays open for the large parts.
+    write(&mut out, parameters);
     out.pop();
     write_tools(request, mark, &mut out);
     write_system(request, mark, &mut out);
@@ -82,9 +96,7 @@ pub(super) fn body(request: &Request, an_hour: bool) -> Bytes {
     out.into()
 }
 
-fn parameters(request: &Request) -> Value {
-    let mut body =
-        json!({"model": request.model, "max_tokens": request.max_tokens, "stream": true});
+fn settings(request: &Request, body: &mut Value) {
     let thinking = thinking(request);
     if let Some(thinking) = &thinking {
         body["thinking"] = thinking.clone();
@@ -105,7 +117,6 @@ fn parameters(request: &Request) -> Value {
     if let Some(schema) = &request.output_schema {
         body["output_config"]["format"] = json!({"type": "json_schema", "schema": schema});
     }
-    body
 }
 
 /// A forced tool and thinking exclude each other; the tool is what the caller needs.
@@ -157,7 +168,7 @@ fn write_tools(request: &Request, mark: &str, out: &mut Vec<u8>) {
     fragment.write(out, marked.then_some(mark));
 }
 
-/// Two fragments would do as well, but the mark inside depends only on the prefix and the time to keep.
+/// The mark inside is a part of the fragment: it depends on nothing but the prefix and the time to keep.
 fn write_system(request: &Request, mark: &str, out: &mut Vec<u8>) {
     let prefix = &request.prefix;
     let system = prefix.system();
@@ -195,18 +206,25 @@ fn write_messages(request: &Request, mark: &str, out: &mut Vec<u8>) {
     let before = entries[..last]
         .iter()
         .rposition(|entry| entry.message.role == Role::User);
+    let fragment = |(index, entry): (usize, &Arc<Entry>)| {
+        let is_prefill = index == last && entry.message.role == Role::Assistant;
+        match is_prefill {
+            true => message(&trimmed(&entry.message), keeps_thinking(entry, request)),
+            false => fragment(entry, request),
+        }
+    };
+    let fragments: Vec<Fragment> = entries.iter().enumerate().map(fragment).collect();
+    let length: usize = fragments
+        .iter()
+        .map(|fragment| fragment.bytes.len() + 1)
+        .sum();
+    out.reserve_exact(length + 200);
     out.extend_from_slice(br#","messages":["#);
-    for (index, entry) in entries.iter().enumerate() {
+    for (index, fragment) in fragments.iter().enumerate() {
         if index > 0 {
             out.push(b',');
         }
         let marked = index == last || Some(index) == before;
-        let is_prefill = index == last && entry.message.role == Role::Assistant;
-        let fragment = if is_prefill {
-            message(&trimmed(&entry.message), keeps_thinking(entry, request))
-        } else {
-            fragment(entry, request)
-        };
         fragment.write(out, marked.then_some(mark));
     }
     out.push(b']');
@@ -247,7 +265,12 @@ fn message(message: &Message, keeps_thinking: bool) -> Fragment {
     let mut bytes = format!(r#"{{"role":"{role}","content":["#).into_bytes();
     let mut mark_at = None;
     let mut first = true;
-    for block in &message.content {
+    // The provider refuses a message that ends in thinking; what it led to was cut off.
+    let said = message
+        .content
+        .iter()
+        .rposition(|block| !block.is_thinking());
+    for block in &message.content[..said.map_or(0, |last| last + 1)] {
         let Some(wire) = wire(block, keeps_thinking) else {
             continue;
         };
@@ -260,7 +283,7 @@ fn message(message: &Message, keeps_thinking: bool) -> Fragment {
         }
     }
     if first {
-        // Nothing but thinking that goes to no other model, and a message must say something.
+        // Nothing but thinking, and a message must say something.
         write(&mut bytes, &Wire::Text { text: "(thinking)" });
         mark_at = Some(bytes.len() - 1);
     }

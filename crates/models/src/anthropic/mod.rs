@@ -1,5 +1,6 @@
 //! Anthropic's Messages API.
 
+mod asides;
 mod body;
 mod stream;
 
@@ -10,10 +11,12 @@ use reqwest::{
 };
 
 use crate::{
-    EventStream, Http, Model, ModelError, Request,
+    ErrorKind, EventStream, Http, Model, ModelError, Request,
     generate::{Out, generate},
     http,
 };
+
+pub use asides::ModelInfo;
 
 /// Where the API is, unless told otherwise.
 pub const BASE_URL: &str = "https://api.anthropic.com";
@@ -85,7 +88,11 @@ impl AnthropicOptions {
                 )?;
             }
             (None, Some(key)) => http::secret(&mut headers, "x-api-key", key)?,
-            // A server of one's own may want none; the provider's answer says if it does.
+            (None, None) if self.base_url.is_empty() && self.custom_headers.is_empty() => {
+                let message = "no key is set; set ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN";
+                return Err(ModelError::new(ErrorKind::Auth, message));
+            }
+            // A server of one's own may want none; its answer says if it does.
             (None, None) => {}
         }
         if !self.betas.is_empty() {
@@ -105,16 +112,19 @@ impl Anthropic {
         Self { http, options }
     }
 
+    fn base_url(&self) -> &str {
+        match self.options.base_url.as_str() {
+            "" => BASE_URL,
+            base => base,
+        }
+    }
+
     async fn send(
         &self,
         request: &Request,
         cancel: &CancellationToken,
     ) -> Result<Response, ModelError> {
-        let base = match self.options.base_url.as_str() {
-            "" => BASE_URL,
-            base => base,
-        };
-        let url = http::join(base, "v1", "messages")?;
+        let url = http::join(self.base_url(), "v1", "messages")?;
         let body = body::body(request, self.options.cache_for_an_hour);
         let headers = self.options.headers()?;
         let response = self.http.post(&url, headers, body, cancel).await?;
@@ -179,7 +189,18 @@ mod tests {
         let error = options.headers().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the provider refused the key: the key holds characters that cannot be sent, such as a line break; check the API key"
+            "no access to the provider: the key holds characters that cannot be sent, such as a line break; set another"
         );
+    }
+
+    #[test]
+    fn without_a_key_nobody_is_asked_unless_it_is_a_server_of_ones_own() {
+        let mut options = AnthropicOptions::default();
+        assert_eq!(
+            options.headers().unwrap_err().to_string(),
+            "no access to the provider: no key is set; set ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN"
+        );
+        options.base_url = "http://localhost:8080".to_owned();
+        assert!(options.headers().is_ok());
     }
 }

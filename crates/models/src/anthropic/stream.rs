@@ -50,20 +50,16 @@ struct Start {
 }
 
 #[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type")]
 enum Delta {
-    TextDelta {
-        text: String,
-    },
-    InputJsonDelta {
-        partial_json: String,
-    },
-    ThinkingDelta {
-        thinking: String,
-    },
-    SignatureDelta {
-        signature: String,
-    },
+    #[serde(rename = "text_delta")]
+    Text { text: String },
+    #[serde(rename = "input_json_delta")]
+    Input { partial_json: String },
+    #[serde(rename = "thinking_delta")]
+    Thinking { thinking: String },
+    #[serde(rename = "signature_delta")]
+    Signature { signature: String },
     #[serde(other)]
     Unknown,
 }
@@ -174,10 +170,10 @@ impl Decoder {
                 content_block,
             } => started(index, content_block)?,
             Wire::ContentBlockDelta { index, delta } => match delta {
-                Delta::TextDelta { text } => vec![Event::Text { index, text }],
-                Delta::InputJsonDelta { partial_json: json } => vec![Event::Input { index, json }],
-                Delta::ThinkingDelta { thinking: text } => vec![Event::Thinking { index, text }],
-                Delta::SignatureDelta { signature } => vec![Event::Signature { index, signature }],
+                Delta::Text { text } => vec![Event::Text { index, text }],
+                Delta::Input { partial_json: json } => vec![Event::Input { index, json }],
+                Delta::Thinking { thinking: text } => vec![Event::Thinking { index, text }],
+                Delta::Signature { signature } => vec![Event::Signature { index, signature }],
                 Delta::Unknown => Vec::new(),
             },
             Wire::ContentBlockStop { index } => vec![Event::BlockStop { index }],

@@ -177,6 +177,9 @@ fn by_call(
             Block::ToolResult(_) => return Err(ConversationError::Misplaced("a tool result")),
             Block::Image { .. } => return Err(ConversationError::Misplaced("an image")),
             Block::Document { .. } => return Err(ConversationError::Misplaced("a document")),
+            Block::Other(value) if !value["type"].is_string() => {
+                return Err(ConversationError::Misplaced("a block without a type"));
+            }
             Block::ToolUse { id, input, .. } if !input.is_object() => {
                 return Err(ConversationError::Input { id: id.clone() });
             }

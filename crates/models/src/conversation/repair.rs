@@ -34,6 +34,11 @@ pub enum Repair {
         /// The call.
         id: String,
     },
+    /// The block is not as one of its type must be: left out.
+    Unreadable {
+        /// Its type.
+        kind: String,
+    },
     /// The block has no place in a message of this role: left out.
     Misplaced {
         /// Whose message.
@@ -58,6 +63,9 @@ impl fmt::Display for Repair {
             Self::Input { id } => {
                 write!(f, "the input of call {id} was no object; it is empty now")
             }
+            Self::Unreadable { kind } => {
+                write!(f, "a block of type {kind} that lacks something; left out")
+            }
             Self::Misplaced { role } => write!(
                 f,
                 "a block that a message of the {} cannot hold; left out",
@@ -73,6 +81,17 @@ impl fmt::Display for Repair {
 /// What the model reads as the result of a call that was never answered.
 const INTERRUPTED: &str = "No result: the session was interrupted before this call finished. \
                            It may have run; look before you repeat it.";
+
+/// Types that are no provider's own: a block of one of them that reads as [`Block::Other`] is broken.
+const OURS: [&str; 7] = [
+    "text",
+    "image",
+    "document",
+    "thinking",
+    "redacted_thinking",
+    "tool_use",
+    "tool_result",
+];
 
 impl Conversation {
     /// A conversation of these messages, repaired where needed; the list says where.
@@ -155,6 +174,15 @@ fn spoken(mut message: Message, repairs: &mut Vec<Repair>) -> Message {
             let role = Role::Assistant;
             repairs.push(Repair::Misplaced { role });
             false
+        }
+        Block::Other(value) => {
+            let kind = value["type"].as_str().unwrap_or("?");
+            let is_theirs = kind != "?" && !OURS.contains(&kind);
+            if !is_theirs {
+                let kind = kind.to_owned();
+                repairs.push(Repair::Unreadable { kind });
+            }
+            is_theirs
         }
         _ => true,
     });

@@ -60,13 +60,17 @@ pub(crate) fn from_body(status: Option<u16>, text: &str) -> ModelError {
         Value::Number(number) => number.to_string(),
         _ => String::new(),
     };
-    let message = match (detail, &detail["message"], &detail["detail"]) {
+    let mut message = match (detail, &detail["message"], &detail["detail"]) {
         (Value::String(text), ..) | (_, Value::String(text), _) | (_, _, Value::String(text)) => {
             text.clone()
         }
         (_, _, Value::Null) => described(status, text),
         (_, _, other) => other.to_string(),
     };
+    let parameter = name("param");
+    if !message.contains(&parameter) {
+        message = format!("{message} ({parameter})");
+    }
     let (kind_name, code) = (name("type"), name("code"));
     // Inside a stream the status, if any, is in the body.
     let status = status.or_else(|| code.parse().ok().filter(|code| (400..600).contains(code)));
@@ -139,8 +143,12 @@ pub(crate) fn described(status: Option<u16>, text: &str) -> String {
     }
     match (text, status) {
         ("", Some(status)) => format!("status {status} without a word"),
-        ("", None) => "an empty answer".to_owned(),
-        _ => quoted(text),
+        ("", None) => "it is empty".to_owned(),
+        (_, Some(_)) => quoted(text),
+        (_, None) => format!(
+            "the server said {:?}, which is nothing this API says; check the base URL",
+            quoted(text)
+        ),
     }
 }
 
@@ -213,7 +221,7 @@ fn http_date(text: &str) -> Option<i64> {
     let [hours, minutes, seconds] = time[..] else {
         return None;
     };
-    // Days since 1970-03-01 style counting: the year begins in March, so that leap days come last.
+    // The year begins in March here, so that leap days come last.
     let (year, month) = if month > 2 {
         (year, month - 3)
     } else {
@@ -244,7 +252,8 @@ mod tests {
 
     #[test]
     fn how_long_to_wait() {
-        let cases: &[(&str, &[(&str, &str)], Option<u64>)] = &[
+        type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], Option<u64>);
+        let cases: &[Case<'_>] = &[
             ("seconds", &[("retry-after", "2")], Some(2000)),
             (
                 "milliseconds win",
@@ -361,6 +370,14 @@ mod tests {
         let cases = [
             (r#"{"error":{"message":"from error"}}"#, "from error"),
             (r#"{"error":"just text"}"#, "just text"),
+            (
+                r#"{"error":{"message":"unknown","param":"stream_options"}}"#,
+                "unknown (stream_options)",
+            ),
+            (
+                r#"{"error":{"message":"unknown n","param":"n"}}"#,
+                "unknown n",
+            ),
             (r#"{"detail":"from detail"}"#, "from detail"),
             (r#"{"message":"from message"}"#, "from message"),
             (r#"{"detail":[{"loc":["x"]}]}"#, r#"[{"loc":["x"]}]"#),

@@ -5,7 +5,7 @@ use futures_util::{Stream, StreamExt};
 use haft_contract::CancellationToken;
 use tokio::time::{Instant, timeout_at};
 
-use super::{HttpOptions, chain, until_cancelled};
+use super::{HttpOptions, root, until_cancelled};
 use crate::{
     ModelError,
     sse::{Parser, ServerEvent},
@@ -55,7 +55,7 @@ where
             Ok(None) => return Ok(None),
             Ok(Some(Ok(chunk))) => chunk,
             Ok(Some(Err(error))) => {
-                let why = chain(&error);
+                let why = root(&error);
                 return Err(ModelError::connection(format!("it was lost: {why}")));
             }
             Err(_) => {

@@ -8,7 +8,6 @@ pub(crate) mod body;
 
 use std::{
     error::Error,
-    fmt::Write,
     future::Future,
     sync::{Arc, OnceLock},
     time::Duration,
@@ -17,7 +16,7 @@ use std::{
 use bytes::Bytes;
 use haft_contract::CancellationToken;
 use reqwest::{
-    Client, Response, Url,
+    Client, RequestBuilder, Response, Url,
     header::{HeaderMap, HeaderName, HeaderValue},
     redirect,
 };
@@ -51,6 +50,19 @@ impl Default for HttpOptions {
             longest_answer: 256 * 1024 * 1024,
             longest_event: 64 * 1024 * 1024,
             proxies: true,
+        }
+    }
+}
+
+impl HttpOptions {
+    /// With what the environment says: `API_TIMEOUT_MS` is the patience. Proxies are found by the client.
+    pub fn from_env() -> Self {
+        let millis = std::env::var("API_TIMEOUT_MS").ok();
+        let millis = millis.and_then(|value| value.trim().parse().ok());
+        let usual = Self::default();
+        Self {
+            patience: millis.map_or(usual.patience, Duration::from_millis),
+            ..usual
         }
     }
 }
@@ -91,6 +103,26 @@ impl Http {
         cancel: &CancellationToken,
     ) -> Result<Response, ModelError> {
         let request = self.client()?.post(url.clone()).headers(headers).body(body);
+        self.send(url, request, cancel).await
+    }
+
+    /// Asks for something; gives the answer when its head is there, whatever its status.
+    pub(crate) async fn get(
+        &self,
+        url: &Url,
+        headers: HeaderMap,
+        cancel: &CancellationToken,
+    ) -> Result<Response, ModelError> {
+        let request = self.client()?.get(url.clone()).headers(headers);
+        self.send(url, request, cancel).await
+    }
+
+    async fn send(
+        &self,
+        url: &Url,
+        request: RequestBuilder,
+        cancel: &CancellationToken,
+    ) -> Result<Response, ModelError> {
         let sent = tokio::time::timeout(self.options().patience, request.send());
         match until_cancelled(cancel, sent).await? {
             Ok(Ok(response)) => Ok(response),
@@ -107,9 +139,9 @@ impl Http {
         if let Some(client) = self.inner.client.get() {
             return Ok(client);
         }
-        let client = self.build().map_err(|error| {
-            ModelError::local(format!("cannot set up HTTPS: {}", chain(&error)))
-        })?;
+        let client = self
+            .build()
+            .map_err(|error| ModelError::local(format!("cannot set up HTTPS: {}", root(&error))))?;
         Ok(self.inner.client.get_or_init(|| client))
     }
 
@@ -172,7 +204,7 @@ pub(crate) fn secret(headers: &mut HeaderMap, name: &str, value: &str) -> Result
     let unusable = || {
         ModelError::new(
             crate::ErrorKind::Auth,
-            "the key holds characters that cannot be sent, such as a line break",
+            "the key holds characters that cannot be sent, such as a line break; set another",
         )
     };
     let name = HeaderName::try_from(name).map_err(|_| unusable())?;
@@ -202,20 +234,19 @@ pub(crate) fn custom(headers: &mut HeaderMap, lines: &str) -> Result<(), ModelEr
 }
 
 fn unreachable(url: &Url, error: reqwest::Error) -> ModelError {
-    let why = chain(&error.without_url());
+    let mut why = root(&error.without_url());
+    // What rustls says when it is answered in plain HTTP.
+    if why.contains("InvalidContentType") {
+        "it does not speak TLS; use http:// in the base URL".clone_into(&mut why);
+    }
     ModelError::connection(format!("{} cannot be reached: {why}", place(url)))
 }
 
-/// An error with its causes; each says only a part.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            let _ = write!(text, ": {more}");
-        }
-        cause = error.source();
+/// The cause of the cause: the layers above it only say that something failed.
+pub(crate) fn root(error: &dyn Error) -> String {
+    let mut root = error;
+    while let Some(cause) = root.source() {
+        root = cause;
     }
-    text
+    root.to_string()
 }

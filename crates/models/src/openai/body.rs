@@ -32,32 +32,32 @@ pub(super) fn body(request: &Request, quirks: &Quirks, accepted: Accepted) -> By
     // The object stays open for the large parts.
     out.pop();
     write_tools(request, quirks, &mut out);
-    out.extend_from_slice(br#","messages":["#);
-    let mut first = true;
-    let mut add = |fragment: &Fragment| {
-        if fragment.bytes.is_empty() {
-            return;
-        }
-        if !std::mem::take(&mut first) {
-            out.push(b',');
-        }
-        fragment.write(&mut out, None);
-    };
+    let mut fragments = Vec::with_capacity(request.history.entries().len() + 1);
     if !request.prefix.system().is_empty() {
-        add(&system(request, quirks));
+        fragments.push(system(request, quirks));
     }
     let dialect = quirks.message_dialect();
     for entry in request.history.entries() {
         // Thinking is echoed to the model it is of, so whose it is belongs to the dialect.
-        let own = entry
-            .message
-            .model
-            .as_deref()
-            .is_none_or(|by| by == request.model);
+        let by = entry.message.model.as_deref();
+        let own = by.is_none_or(|by| by == request.model);
         let dialect = Dialect(dialect.0 << 1 | u32::from(own));
-        add(&entry
-            .fragments
-            .get(dialect, || messages(entry, quirks, own)));
+        let make = || messages(entry, quirks, own);
+        fragments.push(entry.fragments.get(dialect, make));
+    }
+    // A message of nothing but thinking is none of theirs.
+    fragments.retain(|fragment| !fragment.bytes.is_empty());
+    let length: usize = fragments
+        .iter()
+        .map(|fragment| fragment.bytes.len() + 1)
+        .sum();
+    out.reserve_exact(length + 20);
+    out.extend_from_slice(br#","messages":["#);
+    for (index, fragment) in fragments.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        fragment.write(&mut out, None);
     }
     out.extend_from_slice(b"]}");
     out.into()

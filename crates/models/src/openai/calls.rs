@@ -1,8 +1,8 @@
 //! Putting tool calls together from the pieces that servers send, conforming or not.
 //!
 //! Pieces belong together by index, or by id, or by being next, depending on what the server bothers to
-//! send. Because a server may use an index twice, or send a call again as a whole, no call is known to
-//! be complete before the reply is.
+//! send. A call is handed out early only if nothing can follow that changes it: it has an id, its
+//! arguments are a whole object, and another call has begun. All others wait for the end of the reply.
 
 use serde_json::{Map, Value};
 
@@ -18,6 +18,8 @@ pub(super) struct Calls {
     by_index: std::collections::HashMap<u64, usize>,
     /// The calls that the last chunk with new calls brought.
     opened: Vec<usize>,
+    /// So many were handed out; what comes of them later changes nothing.
+    handed_out: usize,
 }
 
 #[derive(Debug, Default)]
@@ -129,9 +131,29 @@ impl Calls {
         }
     }
 
-    /// The calls, in order. `cut_off`: the reply ended for lack of tokens, so nothing may be completed.
+    /// The next call that is complete for certain.
+    pub(super) fn ready(&mut self) -> Option<Finished> {
+        let is_last = self.handed_out + 1 >= self.calls.len();
+        let call = self.calls.get_mut(self.handed_out).filter(|_| !is_last)?;
+        if call.id.is_empty() || !call.is_complete() || !call.arguments.starts_with('{') {
+            return None;
+        }
+        self.handed_out += 1;
+        // What is left of it tells it from calls that follow under the same index.
+        let extra = std::mem::take(&mut call.extra);
+        Some(Finished {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            arguments: call.arguments.clone(),
+            extra,
+        })
+    }
+
+    /// The calls that were not handed out yet, in order. `cut_off`: the reply ended for lack of tokens,
+    /// so nothing may be completed.
     pub(super) fn finish(self, cut_off: bool) -> Vec<Finished> {
-        let named = self.calls.into_iter().filter(|call| {
+        let rest = self.calls.into_iter().skip(self.handed_out);
+        let named = rest.filter(|call| {
             if call.name.is_empty() {
                 tracing::debug!(arguments = call.arguments, "a tool call without a name");
             }
@@ -140,10 +162,9 @@ impl Calls {
         named
             .map(|call| Finished {
                 arguments: mend::mend(&call.arguments, cut_off),
-                id: if call.id.is_empty() {
-                    made_up_id()
-                } else {
-                    call.id
+                id: match call.id.is_empty() {
+                    true => made_up_id(),
+                    false => call.id,
                 },
                 name: call.name,
                 extra: call.extra,

@@ -3,6 +3,7 @@
 mod body;
 mod calls;
 mod mend;
+mod printed;
 mod quirks;
 mod schema;
 mod stream;
@@ -121,6 +122,11 @@ impl OpenAiOptions {
                     &format!("Bearer {}", key.trim()),
                 )?;
             }
+            None if self.base_url.is_empty() && self.custom_headers.is_empty() => {
+                let message = "no key is set; set OPENAI_API_KEY, or the base URL of a server that \
+                               needs none";
+                return Err(ModelError::new(ErrorKind::Auth, message));
+            }
             None => {}
         }
         http::custom(&mut headers, &self.custom_headers)?;
@@ -159,9 +165,11 @@ impl OpenAi {
             true => "max_completion_tokens",
             false => "max_tokens",
         };
+        // A limit that is too high is no wrong name for it.
+        let is_value = names("too large") || names("at most");
         if sent.stream_options && names("stream_options") {
             self.refused.stream_options.store(true, Relaxed);
-        } else if names(limit) {
+        } else if names(limit) && !is_value {
             self.refused.limit_name.store(true, Relaxed);
         }
         self.accepted(quirks) != sent
@@ -210,9 +218,9 @@ impl OpenAi {
             let body = http::body::Body::new(stream, options, cancel.clone());
             let ended = if is_json {
                 let longest = options.longest_event;
-                stream::read_whole(body, longest, quirks.think_tags, asked, &out).await?
+                stream::read_whole(body, longest, &quirks, asked, &out).await?
             } else {
-                stream::read(body, quirks.think_tags, asked, &out).await?
+                stream::read(body, &quirks, asked, &out).await?
             };
             match ended {
                 Ended::Whole => break,
@@ -231,5 +239,41 @@ impl Model for OpenAi {
     fn stream(&self, request: Request, cancel: CancellationToken) -> EventStream {
         let model = self.clone();
         generate(move |out| model.run(request, cancel, out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_key_nobody_is_asked_unless_it_is_a_server_of_ones_own() {
+        let mut options = OpenAiOptions::default();
+        assert_eq!(
+            options.headers().unwrap_err().to_string(),
+            "no access to the provider: no key is set; set OPENAI_API_KEY, or the base URL of a server that needs none"
+        );
+        options.base_url = "http://localhost:8080".to_owned();
+        assert!(options.headers().is_ok());
+    }
+
+    #[test]
+    fn what_is_known_of_servers_by_their_address() {
+        let of = Quirks::of_server;
+        assert!(of(BASE_URL).max_completion_tokens && !of(BASE_URL).think_tags);
+        assert!(of("https://my.openai.azure.com/openai").developer_role);
+        assert!(of("https://api.mistral.ai/v1").nine_character_ids);
+        assert_eq!(
+            of("https://api.deepseek.com").echo_reasoning,
+            EchoReasoning::Content
+        );
+        assert_eq!(
+            of("https://openrouter.ai/api/v1").echo_reasoning,
+            EchoReasoning::Details
+        );
+        assert!(of("https://generativelanguage.googleapis.com/v1beta/openai").plain_schemas);
+        assert!(of("http://localhost:11434/v1").think_tags);
+        // Only the host counts, and all of it.
+        assert!(!of("https://mistral.ai.example/v1").nine_character_ids);
     }
 }

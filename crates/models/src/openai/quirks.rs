@@ -24,6 +24,8 @@ pub struct Quirks {
     pub plain_schemas: bool,
     /// Thinking is sent as text between `<think>` and `</think>`.
     pub think_tags: bool,
+    /// Tool calls are printed as text. Text is not streamed then.
+    pub printed_calls: bool,
 }
 
 /// Whether and how a server wants to have its model's thinking back.

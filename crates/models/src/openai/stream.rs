@@ -1,14 +1,16 @@
 //! Reading the answer: chunks to events.
 //!
-//! Text and thinking are passed on as they come. Tool calls are handed out when the reply is over,
-//! because no sooner is it certain which pieces belong to which call (see [`super::calls`]).
+//! Text and thinking are passed on as they come, tool calls as soon as it is certain that they are
+//! complete; the last one, always, when the reply is over (see [`super::calls`]).
 
 use bytes::Bytes;
 use futures_util::Stream;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
-    calls::Calls,
+    calls::{Calls, Finished},
+    printed,
+    quirks::Quirks,
     think::{Piece, Splitter},
 };
 use crate::{
@@ -18,6 +20,7 @@ use crate::{
         answer::{described, from_body, quoted},
         body::{Body, Events},
     },
+    sse::SseError,
 };
 
 /// What came of an answer.
@@ -31,11 +34,14 @@ pub(super) enum Ended {
 /// What a stream said so far.
 pub(super) struct Decoder {
     splitter: Option<Splitter>,
+    /// Text that is looked through for calls when all of it is there.
+    held: Option<String>,
     calls: Calls,
     /// The block that text goes to now.
     open: Option<(usize, Kind)>,
     blocks: usize,
     started: bool,
+    has_calls: bool,
     finish: Option<String>,
     refused: bool,
     usage: Option<Usage>,
@@ -53,7 +59,7 @@ enum Kind {
 /// Sends what a stream of events says. `asked` is the length of the request, for an estimate.
 pub(super) async fn read<S, E>(
     body: Body<S>,
-    think_tags: bool,
+    quirks: &Quirks,
     asked: usize,
     out: &Out,
 ) -> Result<Ended, ModelError>
@@ -62,7 +68,7 @@ where
     E: std::error::Error,
 {
     let mut events = Events::new(body);
-    let mut decoder = Decoder::new(think_tags);
+    let mut decoder = Decoder::new(quirks);
     let mut is_over = false;
     while !is_over {
         let read = match events.next().await {
@@ -108,7 +114,7 @@ where
 pub(super) async fn read_whole<S, E>(
     mut body: Body<S>,
     longest: usize,
-    think_tags: bool,
+    quirks: &Quirks,
     asked: usize,
     out: &Out,
 ) -> Result<Ended, ModelError>
@@ -117,15 +123,16 @@ where
     E: std::error::Error,
 {
     let bytes = body.all(longest).await?;
-    let text = String::from_utf8_lossy(&bytes);
-    let mut answer: Value =
-        serde_json::from_str(&text).map_err(|_| ModelError::protocol(described(None, &text)))?;
+    let text = std::str::from_utf8(&bytes)
+        .map_err(|_| ModelError::protocol(SseError::NotUtf8.to_string()))?;
+    let unreadable = || ModelError::protocol(described(None, text));
+    let mut answer: Value = serde_json::from_str(text).map_err(|_| unreadable())?;
     if let Some(choice) = answer["choices"].get_mut(0) {
         choice["delta"] = choice["message"].take();
     } else if answer["error"].is_null() {
-        return Err(ModelError::protocol(described(None, &text)));
+        return Err(unreadable());
     }
-    let mut decoder = Decoder::new(think_tags);
+    let mut decoder = Decoder::new(quirks);
     decoder.chunk(&answer)?;
     finish(decoder, asked, out).await
 }
@@ -139,13 +146,15 @@ async fn finish(decoder: Decoder, asked: usize, out: &Out) -> Result<Ended, Mode
 }
 
 impl Decoder {
-    pub(super) fn new(think_tags: bool) -> Self {
+    pub(super) fn new(quirks: &Quirks) -> Self {
         Self {
-            splitter: think_tags.then(Splitter::default),
+            splitter: quirks.think_tags.then(Splitter::default),
+            held: quirks.printed_calls.then(String::new),
             calls: Calls::default(),
             open: None,
             blocks: 0,
             started: false,
+            has_calls: false,
             finish: None,
             refused: false,
             usage: None,
@@ -186,6 +195,9 @@ impl Decoder {
         if let Some(entries) = delta["tool_calls"].as_array() {
             self.said += delta["tool_calls"].to_string().len();
             self.calls.push(entries);
+            while let Some(call) = self.calls.ready() {
+                self.hand_out(call);
+            }
         }
         if let Some(reason) = choice["finish_reason"].as_str() {
             self.finish = Some(reason.to_owned());
@@ -221,7 +233,7 @@ impl Decoder {
 
     fn content(&mut self, text: &str) {
         let Some(splitter) = &mut self.splitter else {
-            return self.say(Kind::Text, text);
+            return self.text(text);
         };
         for piece in splitter.push(text) {
             self.piece(&piece);
@@ -231,7 +243,14 @@ impl Decoder {
     fn piece(&mut self, piece: &Piece) {
         match piece {
             Piece::Thinking(text) => self.say(Kind::Thinking, text),
-            Piece::Text(text) => self.say(Kind::Text, text),
+            Piece::Text(text) => self.text(text),
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        match &mut self.held {
+            Some(held) => held.push_str(text),
+            None => self.say(Kind::Text, text),
         }
     }
 
@@ -273,6 +292,28 @@ impl Decoder {
         }
     }
 
+    fn look_for_calls(&mut self, text: &str) {
+        let (said, calls) = printed::find(text);
+        self.say(Kind::Text, &said);
+        for call in calls {
+            let function = json!({"name": call.name, "arguments": call.arguments});
+            self.calls.push(&[json!({"function": function})]);
+        }
+    }
+
+    fn hand_out(&mut self, call: Finished) {
+        self.close();
+        self.has_calls = true;
+        let index = self.blocks;
+        self.blocks += 1;
+        let (id, name, extra) = (call.id, call.name, call.extra);
+        let block = BlockStart::ToolUse { id, name, extra };
+        let json = call.arguments;
+        self.events.push(Event::BlockStart { index, block });
+        self.events.push(Event::Input { index, json });
+        self.events.push(Event::BlockStop { index });
+    }
+
     /// The stream is over.
     pub(super) fn finish(mut self, asked: usize) -> (Vec<Event>, Ended) {
         for piece in self
@@ -284,6 +325,9 @@ impl Decoder {
         {
             self.piece(&piece);
         }
+        if let Some(held) = self.held.take() {
+            self.look_for_calls(&held);
+        }
         self.close();
         let cut_off = self.finish.as_deref() == Some("length");
         let only_nameless = self.blocks == 0 && !self.calls.is_empty();
@@ -291,23 +335,13 @@ impl Decoder {
         if only_nameless && calls.is_empty() {
             return (self.events, Ended::Empty);
         }
-        let has_calls = !calls.is_empty();
-        for call in calls {
-            let index = self.blocks;
-            self.blocks += 1;
-            let (id, name, extra) = (call.id, call.name, call.extra);
-            let block = BlockStart::ToolUse { id, name, extra };
-            let json = call.arguments;
-            self.events.push(Event::BlockStart { index, block });
-            self.events.push(Event::Input { index, json });
-            self.events.push(Event::BlockStop { index });
-        }
+        calls.into_iter().for_each(|call| self.hand_out(call));
         let usage = self.usage.unwrap_or_else(|| estimate(asked, self.said));
         self.events.push(Event::Usage { usage });
         let reason = match self.finish.as_deref() {
             Some("length") => StopReason::MaxTokens,
             Some("content_filter") => StopReason::Refusal,
-            _ if has_calls => StopReason::ToolUse,
+            _ if self.has_calls => StopReason::ToolUse,
             _ if self.refused => StopReason::Refusal,
             _ => StopReason::EndTurn,
         };

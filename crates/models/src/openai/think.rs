@@ -16,6 +16,8 @@ enum State {
     #[default]
     Beginning,
     Thinking,
+    /// White space between the two, which belongs to neither.
+    Gap,
     Text,
 }
 
@@ -44,13 +46,19 @@ impl Splitter {
         if self.state == State::Thinking {
             if let Some((thought, rest)) = self.pending.split_once(CLOSE) {
                 add(&mut pieces, Piece::Thinking(thought.to_owned()));
-                self.pending = rest.trim_start().to_owned();
-                self.state = State::Text;
+                self.pending = rest.to_owned();
+                self.state = State::Gap;
             } else {
                 let kept = tail_that_may_be(CLOSE, &self.pending);
                 let rest = self.pending.split_off(self.pending.len() - kept);
                 let thought = std::mem::replace(&mut self.pending, rest);
                 add(&mut pieces, Piece::Thinking(thought));
+            }
+        }
+        if self.state == State::Gap {
+            self.pending = self.pending.trim_start().to_owned();
+            if !self.pending.is_empty() {
+                self.state = State::Text;
             }
         }
         if self.state == State::Text {
@@ -66,7 +74,7 @@ impl Splitter {
         let mut pieces = Vec::new();
         let piece = match self.state {
             State::Thinking => Piece::Thinking(rest),
-            State::Beginning | State::Text => Piece::Text(rest),
+            State::Beginning | State::Gap | State::Text => Piece::Text(rest),
         };
         add(&mut pieces, piece);
         pieces
