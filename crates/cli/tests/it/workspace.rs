@@ -45,7 +45,6 @@ const GRAPH: [(&str, &[&str]); 7] = [
             "haft-shell",
         ],
     ),
-    ("haft-models", &["haft-contract"]),
     ("haft-testkit", &["haft-contract"]),
 ];
 
