@@ -33,6 +33,7 @@ mod round;
 mod run;
 pub mod transcript;
 
+pub use clock::random_id;
 pub use agent::{Agent, AgentBuilder, Limits, ModelSettings};
 pub use control::Control;
 pub use cost::{Ledger, Spent};

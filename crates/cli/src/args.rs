@@ -2,14 +2,20 @@
 
 use std::{ffi::OsString, path::PathBuf};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use haft::{Format, PermissionMode};
 
-use crate::{VERSION, exit::Exit, show};
+use crate::{
+    VERSION,
+    exit::Exit,
+    modes::headless::flags::{Headless, InputFormat, OutputFormat},
+    show,
+};
 
 const EXAMPLES: &str = "\
 Examples:
+  haft -p 'what does this do?'                 let a model work here; `haft -p --help` tells more
   haft tools                                   which tools there are
   haft call Grep pattern='fn main' type=rust   one call, shown for people
   haft call Read '{\"file_path\": \"README.md\"}'  the same with JSON
@@ -17,8 +23,8 @@ Examples:
 
 Exit codes:
   0    done
-  1    wrong usage, or the session could not be set up
-  2    `haft call`: the call's result is an error
+  1    wrong usage, or the session could not be set up; `haft -p`: the run failed
+  2    `haft call`: the call's result is an error; `haft -p --fail-on-deny`: a call was refused
   130  interrupted (SIGINT)
   143  told to end (SIGTERM)
 
@@ -27,6 +33,26 @@ Environment:
   HAFT_LOG                   what to log on stderr, such as `debug`
   CLAUDE_CONFIG_DIR          where sessions are kept (default ~/.claude)
   NO_COLOR                   no colours";
+
+const HEADLESS: &str = "\
+Examples:
+  haft -p --model MODEL 'what does this do?'      the answer, as text
+  git diff | haft -p 'review this'                what comes on stdin is put behind the prompt
+  haft -p --output-format stream-json 'fix it'    every message, one JSON object a line
+  haft -p --continue 'and now the tests'          the newest conversation of this directory
+
+Exit codes:
+  0    done
+  1    the run failed, or nothing ran
+  2    with --fail-on-deny: a call was refused
+  130  interrupted (SIGINT)
+  143  told to end (SIGTERM)
+
+Environment:
+  ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN, ANTHROPIC_BASE_URL, ANTHROPIC_MODEL
+  OPENAI_API_KEY, OPENAI_BASE_URL
+  CLAUDE_CODE_MAX_TURNS, CLAUDE_CODE_MAX_OUTPUT_TOKENS, MAX_THINKING_TOKENS
+  CLAUDE_CODE_MAX_RETRIES, API_TIMEOUT_MS";
 
 /// The hands and eyes of an AI agent: carries out a model's tool calls, safely, fast and exactly.
 #[derive(Debug, Parser)]
@@ -129,8 +155,27 @@ impl From<Mode> for PermissionMode {
     }
 }
 
+/// `haft -p`: the same without a subcommand, and with much more to say about the run.
+#[derive(Debug, Parser)]
+#[command(name = "haft", disable_version_flag = true, args_override_self = true)]
+#[command(override_usage = "haft -p [OPTIONS] [PROMPT]", after_help = HEADLESS)]
+struct HeadlessCli {
+    /// Print the version: the level of the conventions we speak, then our own.
+    #[arg(short = 'v', long)]
+    version: bool,
+
+    #[command(flatten)]
+    session: Session,
+
+    #[command(flatten)]
+    headless: Headless,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Let a model work on a prompt.
+    #[command(skip)]
+    Headless(Box<Headless>),
     /// Carry out calls from stdin, one JSON line each, one answer line each.
     ///
     /// A line is {"id"?, "name", "input"}, answered by {"id", "name", "is_error", "content",
@@ -169,10 +214,32 @@ Example:
         #[arg(long)]
         json: bool,
     },
+    /// The conversations of this directory.
+    #[command(subcommand)]
+    Sessions(Sessions),
     /// Print a completion script for a shell.
     Completions {
         /// Which shell.
         shell: Shell,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Sessions {
+    /// List them, the newest first.
+    List {
+        /// Print them as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what was said in one.
+    Show {
+        /// Its id or title.
+        #[arg(value_name = "SESSION")]
+        session: String,
+        /// Print its messages as JSON.
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -311,19 +378,12 @@ pub(crate) struct Asked {
 
 /// Reads the command line. `None`: it was answered already (help, version).
 pub(crate) fn parse() -> anyhow::Result<Option<Asked>> {
-    let cli = match Cli::try_parse_from(std::env::args_os().collect::<Vec<OsString>>()) {
-        Ok(cli) => cli,
-        Err(error) if error.use_stderr() => {
-            let _ = error.print();
-            std::process::exit(Exit::Usage as i32);
-        }
-        Err(help) => {
-            show::print(
-                &help.render().ansi().to_string(),
-                &help.render().to_string(),
-            )?;
-            return Ok(None);
-        }
+    let args: Vec<OsString> = std::env::args_os().collect();
+    if is_headless(args.get(1..).unwrap_or_default()) {
+        return headless(args);
+    }
+    let Some(cli) = read(Cli::try_parse_from(args))? else {
+        return Ok(None);
     };
     if cli.version {
         show::line(VERSION)?;
@@ -335,5 +395,127 @@ pub(crate) fn parse() -> anyhow::Result<Option<Asked>> {
             command,
         })),
         None => anyhow::bail!("say what to do: `exec`, `call`, `tools`; `haft --help` tells more"),
+    }
+}
+
+fn headless(args: Vec<OsString>) -> anyhow::Result<Option<Asked>> {
+    let parser = HeadlessCli::command().mut_arg("add_dir", |arg| arg.num_args(1..));
+    let parsed = parser.try_get_matches_from(args);
+    let Some(cli) = read(parsed.and_then(|found| HeadlessCli::from_arg_matches(&found)))? else {
+        return Ok(None);
+    };
+    if cli.version {
+        show::line(VERSION)?;
+        return Ok(None);
+    }
+    let said_so = cli.headless.print
+        || cli.headless.output_format != OutputFormat::Text
+        || cli.headless.input_format != InputFormat::Text;
+    if !said_so
+        && let Some(word) = &cli.headless.prompt
+        && let Some(meant) = mistyped(word)
+    {
+        anyhow::bail!(
+            "no command is called {word:?}; did you mean `haft {meant}`? As a prompt: haft -p {word}"
+        );
+    }
+    Ok(Some(Asked {
+        session: cli.session,
+        command: Command::Headless(Box::new(cli.headless)),
+    }))
+}
+
+/// What was parsed; or the help that was asked for, shown. What is wrong ends the process.
+fn read<T>(parsed: Result<T, clap::Error>) -> anyhow::Result<Option<T>> {
+    match parsed {
+        Ok(parsed) => Ok(Some(parsed)),
+        Err(error) if error.use_stderr() => {
+            let _ = error.print();
+            std::process::exit(Exit::Usage as i32);
+        }
+        Err(help) => {
+            show::print(
+                &help.render().ansi().to_string(),
+                &help.render().to_string(),
+            )?;
+            Ok(None)
+        }
+    }
+}
+
+/// Whoever names a subcommand means it; `-p` and the formats say that the rest is a prompt.
+fn is_headless(args: &[OsString]) -> bool {
+    let words: Vec<&str> = args
+        .iter()
+        .map(|arg| arg.to_str().unwrap_or_default())
+        .collect();
+    let end = words.iter().position(|word| *word == "--");
+    let flags = &words[..end.unwrap_or(words.len())];
+    let commands = commands();
+    let is_command = |word: &&str| commands.iter().any(|name| name == word);
+    if flags.first().is_some_and(is_command) {
+        return false;
+    }
+    let says_so = |word: &&str| {
+        let name = word.split('=').next().unwrap_or(word);
+        let short = word.len() > 1 && word.starts_with('-') && !word.starts_with("--");
+        matches!(name, "--print" | "--output-format" | "--input-format")
+            || (short && word.contains('p'))
+    };
+    if flags.iter().any(says_so) {
+        return true;
+    }
+    let about_us = |word: &&str| matches!(*word, "-h" | "--help" | "-v" | "--version");
+    let is_about_us = end.is_none() && flags.iter().all(about_us);
+    !is_about_us && !flags.iter().any(is_command)
+}
+
+fn commands() -> Vec<String> {
+    let cli = Cli::command();
+    let names = cli.get_subcommands().map(|one| one.get_name().to_owned());
+    names.chain(["help".to_owned()]).collect()
+}
+
+/// The subcommand that a word is nearly.
+fn mistyped(word: &str) -> Option<String> {
+    let distance = |name: &str| strsim::damerau_levenshtein(word, name);
+    let near = commands().into_iter().filter(|name| distance(name) <= 2);
+    near.min_by_key(|name| distance(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(line: &str) -> Vec<OsString> {
+        line.split(' ')
+            .filter(|word| !word.is_empty())
+            .map(OsString::from)
+            .collect()
+    }
+
+    #[test]
+    fn a_subcommand_is_one_wherever_flags_stand_and_the_rest_is_a_prompt() {
+        for line in ["", "exec", "--cwd x exec", "call X -p", "-h", "--version", "help"] {
+            assert!(!is_headless(&args(line)), "{line}");
+        }
+        for line in ["-p hi", "-p tools", "hello", "-- exec", "--model m hi", "-cp", "--resume=x"] {
+            assert!(is_headless(&args(line)), "{line}");
+        }
+        let sdk = "--output-format stream-json --verbose --input-format stream-json";
+        assert!(is_headless(&args(sdk)));
+    }
+
+    #[test]
+    fn a_word_that_is_nearly_a_subcommand_is_taken_for_one() {
+        assert_eq!(mistyped("tolos").as_deref(), Some("tools"));
+        assert_eq!(mistyped("execc").as_deref(), Some("exec"));
+        assert_eq!(mistyped("explain"), None);
+    }
+
+    #[test]
+    fn the_flags_make_sense_together() {
+        Cli::command().debug_assert();
+        HeadlessCli::command().debug_assert();
     }
 }
