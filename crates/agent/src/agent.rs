@@ -86,6 +86,8 @@ pub struct Agent {
     pub(crate) memory: bool,
     /// Some run has begun.
     pub(crate) has_begun: bool,
+    /// What hooks want known before the first words.
+    pub(crate) opening: Vec<String>,
     /// A run was dropped in the middle: what is in memory lags behind the transcript.
     pub(crate) is_behind: bool,
     offer: Offer,
@@ -289,7 +291,7 @@ impl AgentBuilder {
             .unwrap_or_else(|| Session::in_memory(self.scheduler.engine().session()));
         let system = self
             .system
-            .unwrap_or_else(|| SystemPrompt::new(Environment::look(&context, &self.settings.name)));
+            .unwrap_or_else(|| SystemPrompt::new(Environment::look(&context)));
         let system = system.blocks();
         let pool = self.scheduler.engine().pool();
         let tools: Vec<_> = pool
@@ -322,6 +324,7 @@ impl AgentBuilder {
             room,
             memory: self.memory,
             has_begun: false,
+            opening: Vec::new(),
             is_behind: false,
             offer: Offer {
                 system,

@@ -3,8 +3,8 @@
 use std::{path::PathBuf, time::Duration};
 
 use haft_contract::{Content, PermissionMode, SessionId};
+use haft_engine::Finished;
 use haft_models::{Block, Event, ModelError, Usage};
-use serde_json::Value;
 use uuid::Uuid;
 
 /// Hears what happens, in order.
@@ -28,9 +28,14 @@ pub enum AgentEvent {
     /// A piece of a reply, as the model said it. [`Event::Discard`] takes back the blocks of this reply.
     Model(Event),
     /// A block of a reply is complete.
-    Said(Said),
+    Said(Box<Said>),
     /// A call is answered; in the order of the calls.
-    Answered(Answered),
+    Answered {
+        /// Its line in the transcript.
+        uuid: Uuid,
+        /// How it ended. A call that never reached its tool has a result too.
+        finished: Box<Finished>,
+    },
     /// Something was added in the user's name.
     Added {
         /// Its line in the transcript.
@@ -89,35 +94,18 @@ pub struct Began {
 pub struct Said {
     /// Its line in the transcript.
     pub uuid: Uuid,
-    /// The message it is part of.
+    /// The message it is part of, as the provider names it.
     pub message_id: String,
+    /// The request it answers, as we name it: some servers give every message the same id.
+    pub request_id: String,
+    /// Its place in the message; blocks may end in another order than they begin in.
+    pub position: usize,
     /// Who said it, as the provider names the model.
     pub model: String,
     /// What.
     pub block: Block,
     /// What the reply has cost so far.
     pub usage: Usage,
-}
-
-/// The answer to a call.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Answered {
-    /// Its line in the transcript.
-    pub uuid: Uuid,
-    /// The provider's id of the call.
-    pub id: String,
-    /// The tool.
-    pub name: String,
-    /// What the model reads.
-    pub content: Vec<Content>,
-    /// What programs read.
-    pub structured: Option<Value>,
-    /// It failed, in whatever way.
-    pub is_error: bool,
-    /// It was not permitted.
-    pub denied: bool,
-    /// How long it took.
-    pub duration: Duration,
 }
 
 /// Who added something in the user's name.

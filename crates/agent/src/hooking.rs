@@ -40,12 +40,12 @@ impl Agent {
     pub(crate) async fn hook_batch(&self, answers: &[Answer], to: Told<'_>) -> Word {
         let calls: Vec<Value> = answers
             .iter()
-            .map(|answer| {
+            .map(|Answer { input, finished }| {
                 json!({
-                    "tool_name": answer.name,
-                    "tool_input": answer.input,
-                    "tool_use_id": answer.result.tool_use_id,
-                    "tool_response": answer.result.content,
+                    "tool_name": finished.name,
+                    "tool_input": input,
+                    "tool_use_id": finished.id,
+                    "tool_response": finished.content,
                 })
             })
             .collect();

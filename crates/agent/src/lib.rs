@@ -6,7 +6,8 @@
 //! is told to a [`Sink`]; how it ended is [`Ended`], which has everything a result message needs.
 //!
 //! # Layout
-//! - [`agent`]: setting one up; `run`: the loop; `round`: one reply and the calls in it
+//! - [`agent`]: setting one up; `run`: the loop; `round`: one reply and the calls in it; `words`: what
+//!   is added in the user's name; `hooking`: where hooks have a say
 //! - [`control`]: interrupting, steering and changing it while it runs
 //! - [`event`], [`ended`]: what is told
 //! - `room`: making room in the model's window; `repeats`: noticing that it goes in circles
@@ -32,12 +33,13 @@ mod room;
 mod round;
 mod run;
 pub mod transcript;
+mod words;
 
 pub use clock::random_id;
 pub use agent::{Agent, AgentBuilder, Limits, ModelSettings};
 pub use control::Control;
 pub use cost::{Ledger, Spent};
 pub use ended::{Denial, Ended, Reason, Subtype};
-pub use event::{Added, AgentEvent, Answered, Began, Level, Said, Sink, Trigger};
-pub use run::Prompt;
+pub use event::{Added, AgentEvent, Began, Level, Said, Sink, Trigger};
 pub use transcript::{Session, SessionError, Sessions};
+pub use words::Prompt;

@@ -142,7 +142,8 @@ impl Agent {
             return;
         }
         match self.sum_up(Trigger::Auto, "", last, to, tally).await {
-            Ok(done) => tally.compaction_refused = !done,
+            // A prompt that fills the window by itself is not summed up again and again.
+            Ok(done) => tally.compaction_refused = !done || self.room.is_over(COMPACT_AT, window),
             Err(error) => {
                 // Not asked again in this run: the provider may still take the conversation.
                 tally.compaction_refused = true;

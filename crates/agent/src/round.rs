@@ -11,14 +11,15 @@ use std::{
 };
 
 use futures_util::StreamExt;
-use haft_contract::{CancellationToken, Content, ToolUse};
-use haft_engine::{Finished, Scheduler, Turn, pipeline::INTERRUPTED};
-use haft_models::{
-    Assembler, Block, ErrorKind, Event, Model, ModelError, Reply, Request, ToolResult,
-};
+use haft_contract::{CallId, CancellationToken, Card, Content, Piece, ToolUse};
+use haft_engine::{Finished, Metadata, Scheduler, Turn, pipeline::INTERRUPTED};
+use haft_models::{Assembler, Block, ErrorKind, Event, Model, ModelError, Reply, Request};
 use serde_json::Value;
 
-use crate::{AgentEvent, Answered, Said, Sink, clock, transcript::Transcript};
+use crate::{
+    AgentEvent, Said, Sink, clock,
+    transcript::{Transcript, result_of},
+};
 
 /// What a round needs.
 pub(crate) struct Round<'a> {
@@ -45,21 +46,17 @@ pub(crate) struct Done {
 pub(crate) enum End {
     Complete,
     Interrupted,
+    /// The engine has a defect.
+    Fault(String),
     /// The model failed. What is in the reply stands all the same: calls of it have run.
     Failed(ModelError),
 }
 
 /// The answer to one call.
 pub(crate) struct Answer {
-    pub(crate) name: String,
+    /// As the model wrote it.
     pub(crate) input: Value,
-    pub(crate) result: ToolResult,
-    pub(crate) denied: bool,
-    /// What a tool wants said beside its result.
-    pub(crate) messages: Vec<Content>,
-    pub(crate) notices: Vec<String>,
-    /// A hook wants everything to stop.
-    pub(crate) stop: Option<String>,
+    pub(crate) finished: Finished,
 }
 
 /// The reply so far.
@@ -68,12 +65,17 @@ struct Listening<'a> {
     asked: String,
     assembler: Assembler,
     message_id: String,
+    request_id: String,
     model: String,
     usage: haft_models::Usage,
-    /// Blocks that were told of, by index.
-    told: HashSet<usize>,
+    /// The places of blocks that were not told of yet, by index.
+    untold: HashMap<usize, usize>,
+    /// How many blocks have begun.
+    begun: usize,
     /// Blocks that are not in the transcript: until a call is complete, all of it may yet be void.
     unwritten: Vec<Said>,
+    /// A complete call was handed out, so the reply stands whatever follows.
+    stands: bool,
     pushed: HashSet<String>,
     refused_images: Vec<(Vec<usize>, String)>,
 }
@@ -89,11 +91,14 @@ impl Round<'_> {
             round: self,
             assembler: Assembler::new(&*request.model),
             message_id: format!("msg_{}", clock::random_id().simple()),
+            request_id: format!("req_{}", clock::random_id().simple()),
             model: request.model.clone(),
             asked: request.model.clone(),
             usage: haft_models::Usage::default(),
-            told: HashSet::new(),
+            untold: HashMap::new(),
+            begun: 0,
             unwritten: Vec::new(),
+            stands: false,
             pushed: HashSet::new(),
             refused_images: Vec::new(),
         };
@@ -145,11 +150,13 @@ impl Listening<'_> {
                 }
             }
             Event::BlockStart { index, .. } => {
-                self.told.remove(index);
+                self.untold.insert(*index, self.begun);
+                self.begun += 1;
             }
             Event::Usage { usage } => self.usage = *usage,
             Event::Discard => {
-                self.told.clear();
+                self.untold.clear();
+                self.begun = 0;
                 self.unwritten.clear();
             }
             Event::Fallback { to, .. } => {
@@ -165,12 +172,12 @@ impl Listening<'_> {
         let call = self.assembler.push(&event);
         if let Event::BlockStop { index } = event
             && let Some(block) = self.assembler.block(index)
-            && self.told.insert(index)
+            && let Some(position) = self.untold.remove(&index)
         {
-            self.tell(block);
+            self.tell(block, position);
         }
         if let Some(call) = call {
-            // From here on the reply cannot become void.
+            self.stands = true;
             self.write(None);
             if let Ok(input) = call.input {
                 self.push(call.id, call.name, input, turn);
@@ -178,15 +185,19 @@ impl Listening<'_> {
         }
     }
 
-    fn tell(&mut self, block: Block) {
+    fn tell(&mut self, block: Block, position: usize) {
         let said = Said {
             uuid: clock::random_id(),
             message_id: self.message_id.clone(),
+            request_id: self.request_id.clone(),
+            position,
             model: self.model.clone(),
             block,
             usage: self.usage,
         };
-        self.round.sink.hear(&AgentEvent::Said(said.clone()));
+        self.round
+            .sink
+            .hear(&AgentEvent::Said(Box::new(said.clone())));
         self.unwritten.push(said);
     }
 
@@ -211,10 +222,10 @@ impl Listening<'_> {
         reply.id = Some(self.message_id.clone());
         reply.model = Some(self.model.clone());
         let is_void = match end {
-            End::Complete => false,
+            End::Complete | End::Fault(_) => false,
             // Providers take no message of thinking alone.
             End::Interrupted => reply.message.content.iter().all(Block::is_thinking),
-            End::Failed(_) => self.pushed.is_empty(),
+            End::Failed(_) => !self.stands,
         };
         if is_void {
             reply.message.content.clear();
@@ -227,7 +238,7 @@ impl Listening<'_> {
         match end {
             End::Interrupted => turn_cancel.cancel(),
             // A call that was held back, and no word after it.
-            End::Complete | End::Failed(_) => {
+            _ => {
                 for call in &reply.calls {
                     if let Ok(input) = &call.input {
                         self.push(call.id.clone(), call.name.clone(), input.clone(), &mut turn);
@@ -244,9 +255,8 @@ impl Listening<'_> {
                     Err(bad) => bad.to_string(),
                     Ok(_) => INTERRUPTED.to_owned(),
                 };
-                let result = ToolResult::error(&call.id, text);
-                let input = input.unwrap_or_default();
-                answers.push(self.unrun(&call.name, input, result));
+                let finished = unrun(&call.id, &call.name, text);
+                answers.push(self.answered(input.unwrap_or_default(), finished));
                 continue;
             }
             // Blocks may end in another order than they began in, and so the calls were pushed.
@@ -263,77 +273,41 @@ impl Listening<'_> {
                 let Some(next) = next else { break };
                 finished.insert(next.id.clone(), next);
             }
-            let input = input.unwrap_or_default();
-            answers.push(match finished.remove(&call.id) {
-                Some(finished) => self.ran(input, finished),
-                None => {
-                    let text = "The engine lost this call: whether it ran is not known.";
-                    let result = ToolResult::error(&call.id, text);
-                    self.unrun(&call.name, input, result)
-                }
+            let finished = finished.remove(&call.id).unwrap_or_else(|| {
+                let name = &call.name;
+                end = End::Fault(format!("the engine lost call {} of {name}", call.id));
+                let text = "The engine lost this call: whether it ran is not known.";
+                unrun(&call.id, name, text.to_owned())
             });
+            answers.push(self.answered(input.unwrap_or_default(), finished));
         }
         (reply, answers, end)
     }
 
-    fn ran(&self, input: Value, finished: Finished) -> Answer {
-        let result = crate::transcript::result_of(&finished);
-        let uuid = self
-            .round
-            .transcript
-            .answer(&result, finished.structured.as_ref());
-        let Finished {
-            name,
-            structured,
-            messages,
-            metadata,
-            ..
-        } = finished;
-        self.round.sink.hear(&AgentEvent::Answered(Answered {
+    fn answered(&self, input: Value, finished: Finished) -> Answer {
+        let result = result_of(&finished);
+        let structured = finished.structured.as_ref();
+        let uuid = self.round.transcript.answer(&result, structured);
+        self.round.sink.hear(&AgentEvent::Answered {
             uuid,
-            id: result.tool_use_id.clone(),
-            name: name.clone(),
-            content: result.content.clone(),
-            structured,
-            is_error: result.is_error,
-            denied: metadata.denied,
-            duration: metadata.duration,
-        }));
-        Answer {
-            name,
-            input,
-            result,
-            denied: metadata.denied,
-            messages: messages
-                .into_iter()
-                .flat_map(|message| message.content)
-                .collect(),
-            notices: metadata.notices,
-            stop: metadata.stop,
-        }
+            finished: Box::new(finished.clone()),
+        });
+        Answer { input, finished }
     }
+}
 
-    /// The answer to a call that never reached the scheduler.
-    fn unrun(&self, name: &str, input: Value, result: ToolResult) -> Answer {
-        let uuid = self.round.transcript.answer(&result, None);
-        self.round.sink.hear(&AgentEvent::Answered(Answered {
-            uuid,
-            id: result.tool_use_id.clone(),
-            name: name.to_owned(),
-            content: result.content.clone(),
-            structured: None,
-            is_error: true,
-            denied: false,
-            duration: Duration::ZERO,
-        }));
-        Answer {
-            name: name.to_owned(),
-            input,
-            result,
-            denied: false,
-            messages: Vec::new(),
-            notices: Vec::new(),
-            stop: None,
-        }
+/// The result of a call that no tool has seen.
+fn unrun(id: &str, name: &str, text: String) -> Finished {
+    Finished {
+        call: CallId::new(),
+        id: id.to_owned(),
+        name: name.to_owned(),
+        is_error: true,
+        content: vec![Content::text(&*text)],
+        structured: None,
+        messages: Vec::new(),
+        patches: Vec::new(),
+        metadata: Metadata::default(),
+        card: Card::new(name, String::new()).with(Piece::Alarm(text)),
     }
 }

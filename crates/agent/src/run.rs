@@ -5,17 +5,16 @@ use std::time::{Duration, Instant};
 use haft_contract::Content;
 use haft_engine::pipeline::INTERRUPTED as INTERRUPTED_TOOLS;
 use haft_models::{ConversationError, ErrorKind, ModelError, StopReason, Usage};
-use uuid::Uuid;
 
 use crate::{
-    Added, Agent, AgentEvent, Began, Denial, Ended, Level, Reason, Sink, Subtype, Trigger, clock,
-    cost,
+    Added, Agent, AgentEvent, Began, Denial, Ended, Level, Reason, Sink, Subtype, Trigger, cost,
     hooking::Told,
-    prompt::{branch, memory, reminder},
+    prompt::{branch, reminder},
     repeats::Repeats,
     room::text_of,
     round::{Answer, Done, End, Round},
-    transcript::{Kind, load::load},
+    transcript::{Kind, load::load, result_of},
+    words::Prompt,
 };
 
 /// The marker that session readers look for where a person interrupted the model.
@@ -26,36 +25,6 @@ const MOST_STOP_BLOCKS: u32 = 8;
 
 /// A provider may pause a reply so many times in a row.
 const MOST_PAUSES: u32 = 16;
-
-/// What a person says.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Prompt {
-    /// The words, and what goes with them.
-    pub content: Vec<Content>,
-    /// The id of the message, where it has one.
-    pub uuid: Option<Uuid>,
-}
-
-impl From<&str> for Prompt {
-    fn from(text: &str) -> Self {
-        vec![Content::text(text)].into()
-    }
-}
-
-impl From<String> for Prompt {
-    fn from(text: String) -> Self {
-        vec![Content::text(text)].into()
-    }
-}
-
-impl From<Vec<Content>> for Prompt {
-    fn from(content: Vec<Content>) -> Self {
-        Self {
-            content,
-            uuid: None,
-        }
-    }
-}
 
 /// What a run has come to so far.
 #[derive(Debug, Default)]
@@ -150,11 +119,9 @@ impl Agent {
     async fn go(&mut self, prompt: Prompt, to: Told<'_>, tally: &mut Tally) -> Left {
         self.take_changes();
         self.note_place();
-        let began = !std::mem::replace(&mut self.has_begun, true);
-        let at_start = match began {
-            true => self.hook_start(self.origin.name(), to).await.context,
-            false => Vec::new(),
-        };
+        if !std::mem::replace(&mut self.has_begun, true) {
+            self.opening = self.hook_start(self.origin.name(), to).await.context;
+        }
         to.sink.hear(&AgentEvent::Began(self.began()));
         let words: Vec<&str> = prompt.content.iter().filter_map(Content::as_text).collect();
         let word = self.hook_prompt(&words.join("\n"), to).await;
@@ -162,7 +129,7 @@ impl Agent {
             to.notice(Level::Warning, why.clone());
             return Left::well(Reason::HookStopped, why);
         }
-        self.open(at_start);
+        self.open();
         self.add(prompt.content.clone(), Kind::Prompt, prompt.uuid);
         self.add_context(word.context, to);
         let mut course = Course {
@@ -182,6 +149,9 @@ impl Agent {
 
     /// One request, and what follows from it. `Some`: the loop is over.
     async fn step(&mut self, course: &mut Course, to: Told<'_>, tally: &mut Tally) -> Option<Left> {
+        if let Some(left) = self.over_budget() {
+            return Some(left);
+        }
         self.take_changes();
         for content in self.control.take_said() {
             course.last.extend(content.iter().cloned());
@@ -217,6 +187,10 @@ impl Agent {
         match end {
             End::Interrupted => return Some(self.interrupted(!answers.is_empty(), to)),
             End::Failed(error) => return self.failed(error, course, to, tally).await,
+            End::Fault(what) => {
+                let (subtype, reason) = (Subtype::DuringExecution, Reason::EngineFault);
+                return Some(Left::badly(subtype, reason, what));
+            }
             End::Complete => {}
         }
         if answers.is_empty() {
@@ -262,22 +236,30 @@ impl Agent {
         }
         let text = text_of(&reply.message.content);
         let stop = reply.stop.clone();
-        let results: Vec<_> = answers.iter().map(|answer| answer.result.clone()).collect();
+        let results: Vec<_> = answers
+            .iter()
+            .map(|answer| result_of(&answer.finished))
+            .collect();
         self.room.replied(&reply, &results);
         self.conversation.assistant(reply.message, results)?;
-        for answer in &answers {
-            if answer.denied {
+        for Answer { input, finished } in &answers {
+            let metadata = &finished.metadata;
+            if metadata.denied {
                 tally.denials.push(Denial {
-                    tool_name: answer.name.clone(),
-                    tool_use_id: answer.result.tool_use_id.clone(),
-                    tool_input: answer.input.clone(),
+                    tool_name: finished.name.clone(),
+                    tool_use_id: finished.id.clone(),
+                    tool_input: input.clone(),
                 });
             }
-            for notice in &answer.notices {
+            for notice in &metadata.notices {
                 to.notice(Level::Info, notice.clone());
             }
-            if !answer.messages.is_empty() {
-                self.add_told(answer.messages.clone(), Kind::Meta, Added::Tool, to);
+            let messages = finished.messages.iter();
+            let content: Vec<Content> = messages
+                .flat_map(|message| message.content.iter().cloned())
+                .collect();
+            if !content.is_empty() {
+                self.add_told(content, Kind::Meta, Added::Tool, to);
             }
         }
         Ok(Taken {
@@ -296,7 +278,10 @@ impl Agent {
         to: Told<'_>,
         tally: &mut Tally,
     ) -> Option<Left> {
-        if let Some(why) = answers.iter().find_map(|answer| answer.stop.clone()) {
+        if let Some(why) = answers
+            .iter()
+            .find_map(|answer| answer.finished.metadata.stop.clone())
+        {
             to.notice(Level::Info, why);
             return Some(Left::well(Reason::HookStopped, ""));
         }
@@ -307,12 +292,8 @@ impl Agent {
             to.notice(Level::Info, why);
             return Some(Left::well(Reason::HookStopped, ""));
         }
-        let calls = answers.iter().map(|answer| {
-            (
-                answer.name.as_str(),
-                &answer.input,
-                answer.result.content.as_slice(),
-            )
+        let calls = answers.iter().map(|Answer { input, finished }| {
+            (finished.name.as_str(), input, finished.content.as_slice())
         });
         let rounds = course.repeats.note(calls);
         if rounds >= self.limits.stop_after_repeats {
@@ -344,7 +325,7 @@ impl Agent {
             let what = format!("Reached maximum number of turns ({most})");
             return Some(Left::badly(Subtype::MaxTurns, Reason::MaxTurns, what));
         }
-        self.over_budget()
+        None
     }
 
     fn over_budget(&self) -> Option<Left> {
@@ -367,7 +348,7 @@ impl Agent {
     ) -> Option<Left> {
         if stop == Some(StopReason::PauseTurn) && course.pauses < MOST_PAUSES {
             course.pauses += 1;
-            return self.over_budget();
+            return None;
         }
         if stop == Some(StopReason::ContextWindow) && !course.shortened {
             course.shortened = true;
@@ -379,7 +360,7 @@ impl Agent {
             }
         }
         if self.control.has_said() {
-            return self.over_budget();
+            return None;
         }
         let again = course.stop_blocks > 0;
         let word = self.hook_stop(&text, again, to).await;
@@ -392,7 +373,7 @@ impl Agent {
         }
         course.stop_blocks += 1;
         self.add_context(feedback, to);
-        self.over_budget()
+        None
     }
 
     /// The model could not answer.
@@ -443,45 +424,6 @@ impl Agent {
             to,
         );
         Left::badly(Subtype::DuringExecution, reason, marker)
-    }
-
-    /// Puts what the project and hooks want known before the first words.
-    fn open(&mut self, at_start: Vec<String>) {
-        let is_new = self.conversation.messages().len() == 0;
-        let cwd = self.scheduler.context().cwd;
-        let memory = (self.memory && is_new)
-            .then(|| memory::read(&cwd))
-            .flatten();
-        let texts = memory.into_iter().chain(at_start);
-        let content: Vec<_> = texts.map(|text| Content::text(reminder(&text))).collect();
-        if !content.is_empty() {
-            self.add(content, Kind::Meta, None);
-        }
-    }
-
-    /// Adds something in the user's name.
-    pub(crate) fn add(&mut self, content: Vec<Content>, kind: Kind, uuid: Option<Uuid>) -> Uuid {
-        let uuid = uuid.unwrap_or_else(clock::random_id);
-        self.transcript.user(uuid, &content, kind);
-        self.room.added(&content);
-        self.conversation.user(content);
-        uuid
-    }
-
-    fn add_told(&mut self, content: Vec<Content>, kind: Kind, by: Added, to: Told<'_>) {
-        let uuid = self.add(content.clone(), kind, None);
-        to.sink.hear(&AgentEvent::Added { uuid, content, by });
-    }
-
-    fn add_context(&mut self, texts: Vec<String>, to: Told<'_>) {
-        if texts.is_empty() {
-            return;
-        }
-        let content = texts
-            .iter()
-            .map(|text| Content::text(reminder(text)))
-            .collect();
-        self.add_told(content, Kind::Meta, Added::Hook, to);
     }
 
     /// After a run that was dropped in the middle: waits for what it left running, then takes from the

@@ -24,13 +24,11 @@ pub struct Environment {
     pub system: String,
     /// The day the session began.
     pub date: String,
-    /// The model.
-    pub model: String,
 }
 
 impl Environment {
     /// As it is now.
-    pub fn look(context: &SessionContext, model: &str) -> Self {
+    pub fn look(context: &SessionContext) -> Self {
         let cwd = context.cwd.to_path_buf();
         let others = context.directories.iter().filter(|path| **path != cwd);
         Self {
@@ -39,7 +37,6 @@ impl Environment {
             is_repository: git_folder(&cwd).is_some(),
             system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
             date: clock::today(),
-            model: model.to_owned(),
             cwd,
         }
     }
@@ -59,7 +56,6 @@ impl fmt::Display for Environment {
         }
         writeln!(f, "System: {}", self.system)?;
         writeln!(f, "Date when the session began: {}", self.date)?;
-        writeln!(f, "Model: {}", self.model)?;
         write!(f, "</environment>")
     }
 }

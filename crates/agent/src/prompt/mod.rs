@@ -68,7 +68,6 @@ mod tests {
             is_repository: true,
             system: "linux x86_64".to_owned(),
             date: "2026-01-31".to_owned(),
-            model: "some-model".to_owned(),
         }
     }
 

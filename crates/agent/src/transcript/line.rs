@@ -136,7 +136,11 @@ pub(super) fn assistant(
             "cache_read_input_tokens": usage.cache_read,
         },
     });
-    Map::from_iter([("message".to_owned(), message)])
+    Map::from_iter([
+        ("message".to_owned(), message),
+        ("requestId".to_owned(), said.request_id.as_str().into()),
+        ("blockIndex".to_owned(), said.position.into()),
+    ])
 }
 
 /// What else the line with the answer to a call tells.

@@ -4,7 +4,10 @@
 //! count. A reply stands in several lines of one message id, and results may stand between them; both
 //! are put together again. Lines that cannot be read are left out, and said so.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    path::PathBuf,
+};
 
 use haft_contract::Role;
 use haft_models::{Block, Conversation, Message, ToolResult};
@@ -27,6 +30,8 @@ pub struct Loaded {
     pub last: Option<Uuid>,
     /// Which files were read and changed.
     pub files: Files,
+    /// Where the session was last.
+    pub cwd: Option<PathBuf>,
     /// How many lines there are.
     pub lines: u64,
 }
@@ -41,8 +46,11 @@ struct Line {
     is_sidechain: bool,
     is_api_error_message: bool,
     message: Option<Value>,
+    request_id: Option<String>,
+    cwd: Option<PathBuf>,
     tool_use_id: Option<String>,
     repeat: Option<String>,
+    block_index: Option<usize>,
     files: Files,
 }
 
@@ -51,9 +59,11 @@ impl Line {
         !self.is_sidechain && ["user", "assistant"].contains(&self.kind.as_str())
     }
 
-    fn message_id(&self) -> Option<&str> {
+    /// What the lines of one reply share. The id of a message may come again in another reply.
+    fn reply_id(&self) -> Option<&str> {
         let message = self.message.as_ref().filter(|_| self.kind == "assistant")?;
-        message.get("id")?.as_str()
+        let request = self.request_id.as_deref();
+        request.or_else(|| message.get("id")?.as_str())
     }
 
     fn blocks(&self, kind: &str, id: &'static str) -> impl Iterator<Item = &str> {
@@ -121,6 +131,7 @@ pub fn load(lines: &[String], until: Option<&str>) -> Option<Loaded> {
         .uuid
         .as_deref()
         .and_then(|uuid| uuid.parse().ok());
+    loaded.cwd.clone_from(&lines[end].cwd);
     let mut messages = messages(&lines, &taken, &mut loaded.repairs);
     answer_open_calls(&mut messages, &known(&lines), &mut loaded);
     let (conversation, repairs) = Conversation::load(messages);
@@ -153,29 +164,38 @@ fn chain(lines: &[Line], leaf: usize, repairs: &mut Vec<String>) -> HashSet<usiz
     }
     // The rest of replies that are taken, and what answers their calls: some writers hang these on
     // branches of their own.
-    let replies: HashSet<&str> = taken
-        .iter()
-        .filter_map(|n| lines[*n].message_id())
-        .collect();
+    let replies: HashSet<&str> = taken.iter().filter_map(|n| lines[*n].reply_id()).collect();
     let rest = lines.iter().enumerate().filter(|(_, line)| {
-        !line.is_sidechain && line.message_id().is_some_and(|id| replies.contains(id))
+        !line.is_sidechain && line.reply_id().is_some_and(|id| replies.contains(id))
     });
     taken.extend(rest.map(|(number, _)| number));
-    let calls: HashSet<&str> = taken.iter().flat_map(|n| lines[*n].calls()).collect();
-    let first = taken.iter().copied().min().unwrap_or_default();
-    let answers = lines
-        .iter()
-        .enumerate()
-        .skip(first)
-        .filter(|(_, line)| line.is_message() && line.answers().any(|id| calls.contains(id)));
-    taken.extend(answers.map(|(number, _)| number));
+    let mut in_order: Vec<usize> = taken.iter().copied().collect();
+    in_order.sort_unstable();
+    // Calls without an answer, with the line they stand in: ids may come again in another reply.
+    let mut open: HashMap<&str, usize> = HashMap::new();
+    for number in in_order {
+        open.extend(lines[number].calls().map(|id| (id, number)));
+        for id in lines[number].answers() {
+            open.remove(id);
+        }
+    }
+    for (id, number) in open {
+        let after = lines.iter().enumerate().skip(number + 1);
+        let mut answers = after.filter(|(_, line)| line.is_message());
+        taken.extend(
+            answers
+                .find(|(_, line)| line.answers().any(|answered| answered == id))
+                .map(|(number, _)| number),
+        );
+    }
     taken
 }
 
 /// The messages in these lines, each reply whole.
 fn messages(lines: &[Line], taken: &HashSet<usize>, repairs: &mut Vec<String>) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
-    let mut replies: HashMap<&str, usize> = HashMap::new();
+    // Where each reply is, and the places of its blocks.
+    let mut replies: HashMap<&str, (usize, Vec<usize>)> = HashMap::new();
     let taken = lines
         .iter()
         .enumerate()
@@ -193,12 +213,19 @@ fn messages(lines: &[Line], taken: &HashSet<usize>, repairs: &mut Vec<String>) -
                 continue;
             }
         };
-        if let Some(id) = line.message_id() {
-            if let Some(reply) = replies.get(id) {
-                messages[*reply].content.extend(message.content);
+        if let Some(id) = line.reply_id() {
+            if let Some((reply, places)) = replies.get_mut(id) {
+                // Blocks are written when they end, which may be another order than that of the reply.
+                let place = line.block_index.unwrap_or(places.len());
+                let at = places.partition_point(|before| *before <= place);
+                let content = &mut messages[*reply].content;
+                places.splice(at..at, message.content.iter().map(|_| place));
+                content.splice(at..at, message.content);
                 continue;
             }
-            replies.insert(id, messages.len());
+            let place = line.block_index.unwrap_or_default();
+            let places = message.content.iter().map(|_| place).collect();
+            replies.insert(id, (messages.len(), places));
         }
         messages.push(message);
     }
@@ -229,14 +256,15 @@ fn answer_open_calls(
     started: &HashMap<&str, Option<&str>>,
     loaded: &mut Loaded,
 ) {
-    let answered: HashSet<String> = messages
-        .iter()
-        .flat_map(|message| &message.content)
-        .filter_map(|block| match block {
-            Block::ToolResult(result) => Some(result.tool_use_id.clone()),
-            _ => None,
+    let answered = |reply: usize, id: &str| {
+        let after = messages[reply + 1..].iter();
+        let mut answers = after.take_while(|message| message.role == Role::User);
+        answers.any(|message| {
+            let mut blocks = message.content.iter();
+            blocks
+                .any(|block| matches!(block, Block::ToolResult(result) if result.tool_use_id == id))
         })
-        .collect();
+    };
     let last_reply = messages
         .iter()
         .rposition(|message| message.role == Role::Assistant);
@@ -250,7 +278,7 @@ fn answer_open_calls(
     };
     let mut made_up: Vec<(usize, bool, Vec<ToolResult>)> = Vec::new();
     for (number, message) in messages.iter().enumerate() {
-        let open = message.calls().filter(|(id, _)| !answered.contains(*id));
+        let open = message.calls().filter(|(id, _)| !answered(number, id));
         let results: Vec<ToolResult> = open
             .map(|(id, name)| {
                 let (short, text) = match started.get(id) {

@@ -158,6 +158,16 @@ impl Sessions {
         }
     }
 
+    /// Those of every project, each project's by themselves; the folder holds one folder a project.
+    pub fn of_all_projects(folder: &Path) -> io::Result<Vec<Self>> {
+        let entries = match fs::read_dir(folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        Ok(paths.filter(|path| path.is_dir()).map(Self::new).collect())
+    }
+
     /// A new session. Nothing is written before there is something to write.
     pub fn create(&self, id: SessionId) -> Result<Session, SessionError> {
         Ok(Session::new(id, Arc::new(self.store(id)?)))

@@ -1,0 +1,25 @@
+//! The agent as its users meet it.
+//!
+//! - `rig`: an agent over steered tools and models in a temporary project
+//! - `overlap`: calls run while the model still talks
+//! - `turns`: what ends a run, and what the model and the sink are told
+//! - `interrupts`: stopping at any instant; `anything`: the same on random runs
+//! - `crash`: the process is killed in the middle of a call
+//! - `sessions`: transcripts: resume, fork, damage
+//! - `room`: a conversation that grows too long
+//! - `hooks`: programs of the user's that have a say in the loop
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should stop there"
+)]
+
+mod anything;
+mod crash;
+mod hooks;
+mod interrupts;
+mod overlap;
+mod rig;
+mod room;
+mod sessions;
+mod turns;
