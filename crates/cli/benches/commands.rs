@@ -102,14 +102,31 @@ async fn starting(dir: &Path) {
         wrapped.extend(bubblewrap());
     }
     let (here, free, there) = (median(here), median(free), median(there));
-    ratio("`true` through Bash, readonly, against a spawn of bash", here, there, 2.5);
+    ratio(
+        "`true` through Bash, readonly, against a spawn of bash",
+        here,
+        there,
+        2.5,
+    );
     if wrapped.is_empty() {
-        println!("| `true` through Bash, readonly, against bubblewrap | there is none here | ≤ 0.5x | |");
+        println!(
+            "| `true` through Bash, readonly, against bubblewrap | there is none here | ≤ 0.5x | |"
+        );
     } else {
         let wrapped = median(wrapped);
-        ratio("`true` through Bash, readonly, against bubblewrap", here, wrapped, 0.5);
+        ratio(
+            "`true` through Bash, readonly, against bubblewrap",
+            here,
+            wrapped,
+            0.5,
+        );
     }
-    ratio("a command without isolation against a spawn of bash", free, there, 1.0);
+    ratio(
+        "a command without isolation against a spawn of bash",
+        free,
+        there,
+        1.0,
+    );
 }
 
 async fn together(dir: &Path) {
@@ -129,7 +146,12 @@ async fn together(dir: &Path) {
         samples.push(start.elapsed());
     }
     let took = median(samples).as_secs_f64();
-    row("10 `sleep 0.3` side by side", &format!("{took:.2} s"), "≤ 0.45 s", took <= 0.45);
+    row(
+        "10 `sleep 0.3` side by side",
+        &format!("{took:.2} s"),
+        "≤ 0.45 s",
+        took <= 0.45,
+    );
 }
 
 async fn throughput(dir: &Path) {
@@ -142,7 +164,12 @@ async fn throughput(dir: &Path) {
         samples.push(bash(&mut haft, &command).await);
     }
     let rate = SIZE as f64 / 1e6 / median(samples).as_secs_f64();
-    row("output into the result store", &format!("{rate:.0} MB/s"), "≥ 300 MB/s", rate >= 300.0);
+    row(
+        "output into the result store",
+        &format!("{rate:.0} MB/s"),
+        "≥ 300 MB/s",
+        rate >= 300.0,
+    );
 }
 
 async fn interrupt(dir: &Path) {
@@ -162,7 +189,12 @@ async fn interrupt(dir: &Path) {
         samples.push(answered - interrupted.await.unwrap());
     }
     let took = median(samples).as_secs_f64() * 1e3;
-    row("an interrupted command is answered", &format!("{took:.1} ms"), "≤ 100 ms", took <= 100.0);
+    row(
+        "an interrupted command is answered",
+        &format!("{took:.1} ms"),
+        "≤ 100 ms",
+        took <= 100.0,
+    );
 }
 
 fn median(mut samples: Vec<Duration>) -> Duration {
@@ -173,7 +205,11 @@ fn median(mut samples: Vec<Duration>) -> Duration {
 fn ratio(promise: &str, ours: Duration, peer: Duration, most: f64) {
     let millis = |time: Duration| time.as_secs_f64() * 1e3;
     let ratio = millis(ours) / millis(peer);
-    let measured = format!("{ratio:.2}x ({:.2} ms, {:.2} ms)", millis(ours), millis(peer));
+    let measured = format!(
+        "{ratio:.2}x ({:.2} ms, {:.2} ms)",
+        millis(ours),
+        millis(peer)
+    );
     row(promise, &measured, &format!("≤ {most}x"), ratio <= most);
 }
 

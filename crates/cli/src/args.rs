@@ -496,10 +496,26 @@ mod tests {
 
     #[test]
     fn a_subcommand_is_one_wherever_flags_stand_and_the_rest_is_a_prompt() {
-        for line in ["", "exec", "--cwd x exec", "call X -p", "-h", "--version", "help"] {
+        for line in [
+            "",
+            "exec",
+            "--cwd x exec",
+            "call X -p",
+            "-h",
+            "--version",
+            "help",
+        ] {
             assert!(!is_headless(&args(line)), "{line}");
         }
-        for line in ["-p hi", "-p tools", "hello", "-- exec", "--model m hi", "-cp", "--resume=x"] {
+        for line in [
+            "-p hi",
+            "-p tools",
+            "hello",
+            "-- exec",
+            "--model m hi",
+            "-cp",
+            "--resume=x",
+        ] {
             assert!(is_headless(&args(line)), "{line}");
         }
         let sdk = "--output-format stream-json --verbose --input-format stream-json";

@@ -48,7 +48,10 @@ fn list(listed: &[Listed], as_json: bool) -> anyhow::Result<()> {
     let rows = listed.iter().map(|one| {
         let about = one.title.as_ref().or(one.first_prompt.as_ref());
         let about = about.map(String::as_str).unwrap_or_default();
-        let about: String = show::clean(about).split_whitespace().collect::<Vec<_>>().join(" ");
+        let about: String = show::clean(about)
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
         [
             one.id.to_string(),
             moment::show(one.changed),

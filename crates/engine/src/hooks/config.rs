@@ -50,7 +50,9 @@ pub enum Action {
 /// Asks a program that is connected already: it is told of the event, and answers as a process would on
 /// its stdout. The error is for people.
 #[derive(Clone)]
-pub struct Callback(pub Arc<dyn Fn(Value) -> BoxFuture<'static, Result<Value, String>> + Send + Sync>);
+pub struct Callback(
+    pub Arc<dyn Fn(Value) -> BoxFuture<'static, Result<Value, String>> + Send + Sync>,
+);
 
 impl fmt::Debug for Callback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

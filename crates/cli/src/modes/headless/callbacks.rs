@@ -22,7 +22,8 @@ pub(super) fn read(hooks: &Value, channel: &Arc<Channel>) -> Result<Vec<Handler>
         return Ok(handlers);
     };
     for (name, groups) in events {
-        let event = Event::named(name).ok_or_else(|| format!("hooks: no event is called {name}"))?;
+        let event =
+            Event::named(name).ok_or_else(|| format!("hooks: no event is called {name}"))?;
         for group in groups.as_array().into_iter().flatten() {
             let text = group["matcher"].as_str().unwrap_or("");
             let (matcher, broken) = Matcher::new(event, text);

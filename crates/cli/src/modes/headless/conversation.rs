@@ -17,16 +17,18 @@ pub(crate) fn of(cwd: &Path) -> Sessions {
 pub(super) fn choose(flags: &SessionFlags, cwd: &Path) -> anyhow::Result<Session> {
     let new = match &flags.session_id {
         None => SessionId::new(),
-        Some(text) => SessionId(text.parse().ok().with_context(|| {
-            format!("--session-id {text}: expected a UUID")
-        })?),
+        Some(text) => SessionId(
+            text.parse()
+                .ok()
+                .with_context(|| format!("--session-id {text}: expected a UUID"))?,
+        ),
     };
     let here = of(cwd);
     let until = flags.resume_session_at.as_deref();
     let from = match (&flags.resume, flags.go_on) {
-        (Some(name), _) if name.is_empty() => anyhow::bail!(
-            "--resume: say which session; `haft sessions list` shows them"
-        ),
+        (Some(name), _) if name.is_empty() => {
+            anyhow::bail!("--resume: say which session; `haft sessions list` shows them")
+        }
         (Some(name), _) => Some(find(&here, name, cwd)?),
         // The newest may be none at all: then this is the first.
         (None, true) => here.newest()?.map(|Listed { id, .. }| (here.clone(), id)),

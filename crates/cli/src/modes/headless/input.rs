@@ -186,10 +186,11 @@ impl Reader {
                 Ok(json!({}))
             }
             "set_max_thinking_tokens" => {
-                self.control.set_thinking(match request["max_thinking_tokens"].as_u64() {
-                    None | Some(0) => Thinking::Off,
-                    Some(most) => Thinking::Budget(u32::try_from(most).unwrap_or(u32::MAX)),
-                });
+                self.control
+                    .set_thinking(match request["max_thinking_tokens"].as_u64() {
+                        None | Some(0) => Thinking::Off,
+                        Some(most) => Thinking::Budget(u32::try_from(most).unwrap_or(u32::MAX)),
+                    });
                 Ok(json!({}))
             }
             "mcp_status" => Ok(json!({"mcpServers": []})),
@@ -255,14 +256,12 @@ impl Reader {
     }
 
     fn set_mode(&self, value: &Value) -> Result<Value, String> {
-        let mode = channel::mode(value)
-            .ok_or_else(|| format!("no permission mode is called {value}"))?;
+        let mode =
+            channel::mode(value).ok_or_else(|| format!("no permission mode is called {value}"))?;
         if mode == PermissionMode::BypassPermissions && !self.may_bypass {
-            return Err(
-                "bypassPermissions needs --dangerously-skip-permissions or \
+            return Err("bypassPermissions needs --dangerously-skip-permissions or \
                  --allow-dangerously-skip-permissions on the command line"
-                    .to_owned(),
-            );
+                .to_owned());
         }
         self.control.set_permission_mode(mode);
         Ok(json!({"mode": mode.name()}))

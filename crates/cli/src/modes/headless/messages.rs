@@ -1,8 +1,10 @@
 //! What is told, as messages.
 
-use haft_agent::{Answered, Began, Ended, Said, Subtype};
+use haft::Finished;
+use haft_agent::{Began, Ended, Said, Subtype};
 use haft_models::{Block, ModelError, Usage};
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
 /// The level of the conventions that our messages keep to.
 const LEVEL: &str = "2.1.240";
@@ -92,17 +94,15 @@ pub(super) fn failure(error: &ModelError) -> Value {
     message
 }
 
-pub(super) fn answer(answered: &Answered) -> Value {
-    let content = match answered.content.as_slice() {
+pub(super) fn answer(uuid: Uuid, finished: &Finished) -> Value {
+    let content = match finished.content.as_slice() {
         [haft::Content::Text { text }] => json!(text),
         blocks => json!(blocks),
     };
-    let structured = match &answered.structured {
-        _ if answered.is_error && answered.structured.is_none() => {
-            json!(format!("Error: {}", text_of(answered)))
-        }
-        None => json!(text_of(answered)),
+    let structured = match &finished.structured {
         Some(structured) => structured.clone(),
+        None if finished.is_error => json!(format!("Error: {}", finished.text())),
+        None => json!(finished.text()),
     };
     json!({
         "type": "user",
@@ -110,20 +110,15 @@ pub(super) fn answer(answered: &Answered) -> Value {
             "role": "user",
             "content": [{
                 "type": "tool_result",
-                "tool_use_id": answered.id,
+                "tool_use_id": finished.id,
                 "content": content,
-                "is_error": answered.is_error,
+                "is_error": finished.is_error,
             }],
         },
         "parent_tool_use_id": null,
         "tool_use_result": structured,
-        "uuid": answered.uuid,
+        "uuid": uuid,
     })
-}
-
-pub(super) fn text_of(answered: &Answered) -> String {
-    let texts = answered.content.iter().filter_map(haft::Content::as_text);
-    texts.collect::<Vec<_>>().join("\n")
 }
 
 pub(super) fn result(ended: &Ended, facts: &Facts) -> Value {

@@ -26,7 +26,7 @@ use std::{
 };
 
 use anyhow::Context;
-use haft::{NobodyToAsk, SessionContext};
+use haft::{SessionContext, contract::approval::NobodyToAsk};
 use haft_agent::{
     Agent, Control, Limits, Prompt,
     prompt::{Environment, SystemPrompt},
@@ -78,7 +78,12 @@ async fn go(
 
     let queue = Arc::new(Queue::default());
     let channel = Arc::new(Channel::new(Arc::clone(output)));
-    if let Some(prompt) = signals.until_told(prompt(flags)).await.transpose()?.flatten() {
+    if let Some(prompt) = signals
+        .until_told(prompt(flags))
+        .await
+        .transpose()?
+        .flatten()
+    {
         queue.push(prompt.into());
     }
     if flags.input_format == InputFormat::StreamJson {
@@ -95,7 +100,12 @@ async fn go(
     } else {
         queue.close();
     }
-    let Some(first) = signals.until_told(queue.next()).await.transpose()?.flatten() else {
+    let Some(first) = signals
+        .until_told(queue.next())
+        .await
+        .transpose()?
+        .flatten()
+    else {
         return Ok(signals.told().unwrap_or(Exit::Success));
     };
 
@@ -127,12 +137,7 @@ async fn go(
         handlers: initial.handlers.clone(),
     };
     let haft = wire::build(session, cwd.clone(), permitted, additions).await?;
-    let system = system_prompt(
-        &flags.prompts,
-        &initial,
-        &haft.context(),
-        &chosen.settings.name,
-    )?;
+    let system = system_prompt(&flags.prompts, &initial, &haft.context())?;
     let replay = chosen.replay.take();
     let mut builder = Agent::builder(haft.into_scheduler(), chosen.model, chosen.settings)
         .limits(limits)
@@ -202,7 +207,11 @@ async fn turns(
         if queue.is_empty() {
             output.put_state("idle");
         }
-        next = signals.until_told(queue.next()).await.transpose()?.flatten();
+        next = signals
+            .until_told(queue.next())
+            .await
+            .transpose()?
+            .flatten();
     }
     Ok(match signals.told() {
         Some(exit) => exit,
@@ -280,7 +289,9 @@ async fn prompt(flags: &Headless) -> anyhow::Result<Option<String>> {
 fn piped() -> anyhow::Result<String> {
     let mut bytes = Vec::new();
     let mut input = io::stdin().lock().take(LONGEST_PROMPT + 1);
-    input.read_to_end(&mut bytes).context("stdin cannot be read")?;
+    input
+        .read_to_end(&mut bytes)
+        .context("stdin cannot be read")?;
     anyhow::ensure!(
         bytes.len() as u64 <= LONGEST_PROMPT,
         "more than 10 MB on stdin; put it into a file and name the file in the prompt"
@@ -292,19 +303,19 @@ fn system_prompt(
     flags: &PromptFlags,
     initial: &Initial,
     context: &SessionContext,
-    model: &str,
 ) -> anyhow::Result<SystemPrompt> {
-    let base = text(flags.system_prompt.as_ref(), flags.system_prompt_file.as_deref())?
-        .or_else(|| initial.system_prompt.clone());
+    let base = text(
+        flags.system_prompt.as_ref(),
+        flags.system_prompt_file.as_deref(),
+    )?
+    .or_else(|| initial.system_prompt.clone());
     let append = text(
         flags.append_system_prompt.as_ref(),
         flags.append_system_prompt_file.as_deref(),
     )?
     .or_else(|| initial.append_system_prompt.clone());
     // Whoever brings a prompt of their own says in it what they want said.
-    let environment = base
-        .is_none()
-        .then(|| Environment::look(context, model));
+    let environment = base.is_none().then(|| Environment::look(context));
     Ok(SystemPrompt {
         base,
         append,

@@ -114,9 +114,8 @@ fn kind(flags: &ModelFlags) -> Kind {
         };
     }
     let set = |name| variable(name).is_some();
-    let anthropic = set("ANTHROPIC_API_KEY")
-        || set("ANTHROPIC_AUTH_TOKEN")
-        || set("ANTHROPIC_BASE_URL");
+    let anthropic =
+        set("ANTHROPIC_API_KEY") || set("ANTHROPIC_AUTH_TOKEN") || set("ANTHROPIC_BASE_URL");
     if !anthropic && (set("OPENAI_API_KEY") || set("OPENAI_BASE_URL")) {
         Kind::Openai
     } else {
@@ -131,7 +130,9 @@ fn name(flags: &ModelFlags, settings: &Value, offline: bool) -> anyhow::Result<S
         .or_else(from_settings)
         .filter(|name| !name.trim().is_empty())
         .or_else(|| offline.then(|| "scripted".to_owned()))
-        .context("no model is chosen: give --model, or set ANTHROPIC_MODEL or `model` in the settings")
+        .context(
+            "no model is chosen: give --model, or set ANTHROPIC_MODEL or `model` in the settings",
+        )
 }
 
 fn thinking(flags: &ModelFlags) -> anyhow::Result<Thinking> {

@@ -259,18 +259,18 @@ impl Sink for Output {
                 self.put_into(state, message);
             }
             AgentEvent::Said(said) => self.put_into(state, messages::assistant(said)),
-            AgentEvent::Answered(answered) => {
-                if answered.denied && !state.asked.contains(&answered.id) {
+            AgentEvent::Answered { uuid, finished } => {
+                if finished.metadata.denied && !state.asked.contains(&finished.id) {
                     let denied = json!({
                         "type": "system",
                         "subtype": "permission_denied",
-                        "tool_name": answered.name,
-                        "tool_use_id": answered.id,
-                        "message": messages::text_of(answered),
+                        "tool_name": finished.name,
+                        "tool_use_id": finished.id,
+                        "message": finished.text(),
                     });
                     self.put_into(state, denied);
                 }
-                self.put_into(state, messages::answer(answered));
+                self.put_into(state, messages::answer(*uuid, finished));
             }
             AgentEvent::Added { uuid, content, by } => {
                 let mut message = json!({

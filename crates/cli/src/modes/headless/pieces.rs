@@ -46,7 +46,10 @@ impl Pieces {
                 told.push(delta(*index, json!({"type": "text_delta", "text": text})));
             }
             Event::Thinking { index, text } => {
-                told.push(delta(*index, json!({"type": "thinking_delta", "thinking": text})));
+                told.push(delta(
+                    *index,
+                    json!({"type": "thinking_delta", "thinking": text}),
+                ));
             }
             Event::Signature { index, signature } => {
                 let piece = json!({"type": "signature_delta", "signature": signature});

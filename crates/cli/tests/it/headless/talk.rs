@@ -1,0 +1,268 @@
+use std::fs;
+
+use serde_json::{Value, json};
+use tempfile::tempdir;
+
+use super::{Talk, call, kinds, scripted, steady_lines, text};
+
+fn bash(command: &str) -> Value {
+    call("Bash", json!({"command": command}))
+}
+
+#[test]
+fn the_exchange_that_programs_expect() {
+    let dir = tempdir().unwrap();
+    let turns = json!([[bash("touch one")], [text("done")]]);
+    let mut command = scripted(dir.path(), &turns);
+    command
+        .args(["--permission-prompt-tool", "stdio", "--system-prompt", ""])
+        .env("CLAUDE_CODE_SDK_READS_SESSION_STATE", "1");
+    let mut talk = Talk::new(&mut command);
+    let mut heard = Vec::new();
+    let hooks = json!({"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["hook_0"]}]});
+    talk.request("req_1", &json!({"subtype": "initialize", "hooks": hooks}));
+    heard.extend(talk.hear_until("control_response"));
+    talk.user("hi");
+    heard.extend(talk.hear_until("control_request"));
+    let hook = heard.last().unwrap().clone();
+    assert_eq!(hook["request"]["subtype"], "hook_callback");
+    assert_eq!(hook["request"]["callback_id"], "hook_0");
+    assert_eq!(
+        hook["request"]["input"]["tool_input"]["command"],
+        "touch one"
+    );
+    talk.respond(&hook, &json!({}));
+    heard.extend(talk.hear_until("control_request"));
+    let question = heard.last().unwrap().clone();
+    assert_eq!(question["request"]["subtype"], "can_use_tool");
+    assert_eq!(question["request"]["tool_use_id"], "toolu_0_0");
+    let changed = json!({"command": "touch two"});
+    talk.respond(
+        &question,
+        &json!({"behavior": "allow", "updatedInput": changed}),
+    );
+    heard.extend(talk.hear_until("result"));
+    heard.extend(talk.hear_until("system/session_state_changed"));
+    talk.request(
+        "req_2",
+        &json!({"subtype": "set_permission_mode", "mode": "acceptEdits"}),
+    );
+    let (rest, code) = talk.end();
+    heard.extend(rest);
+    assert_eq!(code, 0);
+    assert!(dir.path().join("two").exists());
+    assert!(!dir.path().join("one").exists());
+    insta::assert_snapshot!(kinds(&heard).join("\n"));
+}
+
+#[test]
+fn what_initialize_is_answered() {
+    let dir = tempdir().unwrap();
+    let mut talk = Talk::new(&mut scripted(dir.path(), &json!([])));
+    talk.request("a", &json!({"subtype": "initialize", "hooks": null}));
+    talk.request("b", &json!({"subtype": "no_such_thing"}));
+    talk.request(
+        "c",
+        &json!({"subtype": "set_permission_mode", "mode": "bypassPermissions"}),
+    );
+    talk.request("d", &json!({"subtype": "mcp_status"}));
+    let (heard, code) = talk.end();
+    assert_eq!(code, 0);
+    insta::assert_snapshot!(steady_lines(&heard, dir.path()));
+}
+
+#[test]
+fn messages_run_in_order_in_one_session() {
+    let dir = tempdir().unwrap();
+    let turns = json!([[text("one")], [text("two")]]);
+    let mut command = scripted(dir.path(), &turns);
+    let mut talk = Talk::new(command.arg("--replay-user-messages"));
+    talk.user("first");
+    let uuid = "11111111-1111-4111-8111-111111111111";
+    let second = json!({"role": "user", "content": [{"type": "text", "text": "second"}]});
+    talk.say(&json!({"type": "keep_alive"}));
+    talk.say(&json!({"type": "user", "message": second, "uuid": uuid}));
+    let (heard, code) = talk.end();
+    assert_eq!(code, 0);
+    let results: Vec<_> = heard.iter().filter(|one| one["type"] == "result").collect();
+    let said: Vec<_> = results.iter().map(|one| one["result"].clone()).collect();
+    assert_eq!(said, ["one", "two"]);
+    assert_eq!(results[0]["session_id"], results[1]["session_id"]);
+    let replayed: Vec<_> = heard.iter().filter(|one| one["isReplay"] == true).collect();
+    assert_eq!(replayed.len(), 2);
+    assert_eq!(replayed[1]["uuid"], uuid);
+}
+
+#[test]
+fn a_refusal_can_end_the_turn() {
+    let dir = tempdir().unwrap();
+    let turns = json!([[bash("touch x")], [text("never said")]]);
+    let mut command = scripted(dir.path(), &turns);
+    let mut talk = Talk::new(command.args(["--permission-prompt-tool=stdio"]));
+    talk.user("go");
+    let question = talk.hear_until("control_request").pop().unwrap();
+    let no = json!({"behavior": "deny", "message": "no", "interrupt": true});
+    talk.respond(&question, &no);
+    let heard = talk.hear_until("result");
+    let result = heard.last().unwrap();
+    assert_eq!(result["subtype"], "error_during_execution", "{result}");
+    assert_eq!(talk.end().1, 1);
+    assert!(!dir.path().join("x").exists());
+}
+
+#[test]
+fn a_hook_at_the_other_end_can_refuse_and_must_answer_in_time() {
+    let dir = tempdir().unwrap();
+    let turns = json!([
+        [bash("echo hi")],
+        [text("Refused.")],
+        [bash("echo hi")],
+        [text("Late.")]
+    ]);
+    let mut talk = Talk::new(&mut scripted(dir.path(), &turns));
+    let group = json!({"matcher": null, "hookCallbackIds": ["h"], "timeout": 0.2});
+    let hooks = json!({"PreToolUse": [group]});
+    talk.request("i", &json!({"subtype": "initialize", "hooks": hooks}));
+    talk.user("go");
+    let hook = talk.hear_until("control_request").pop().unwrap();
+    // The timeout is short for the second one; this answer comes at once.
+    let decision = json!({"hookEventName": "PreToolUse", "permissionDecision": "deny",
+        "permissionDecisionReason": "not today"});
+    talk.respond(&hook, &json!({"hookSpecificOutput": decision}));
+    let heard = talk.hear_until("result");
+    let refused = heard.iter().find(|one| one["type"] == "user").unwrap();
+    let refused = refused["message"]["content"][0].to_string();
+    assert!(
+        refused.contains("not today") || refused.contains("did not answer"),
+        "{refused}"
+    );
+
+    talk.user("again");
+    let heard = talk.hear_until("result");
+    assert!(
+        kinds(&heard).contains(&"control_cancel_request".to_owned()),
+        "{heard:#?}"
+    );
+    let late = heard.iter().find(|one| one["type"] == "user").unwrap();
+    let late = late["message"]["content"][0].to_string();
+    assert!(late.contains("did not answer within 200ms"), "{late}");
+    assert_eq!(talk.end().1, 0);
+}
+
+#[test]
+fn an_interrupt_is_answered_first_and_the_session_stays_usable() {
+    let dir = tempdir().unwrap();
+    let turns = json!([[bash("touch started; sleep 600")], [text("Still here.")]]);
+    let mut command = scripted(dir.path(), &turns);
+    let mut talk = Talk::new(command.args(["--allowedTools", "Bash"]));
+    talk.user("sleep");
+    while !dir.path().join("started").exists() {
+        std::thread::yield_now();
+    }
+    talk.request("stop", &json!({"subtype": "interrupt"}));
+    let heard = talk.hear_until("result");
+    let kinds = kinds(&heard);
+    let at = |kind: &str| kinds.iter().position(|one| one == kind);
+    assert!(at("control_response/success").is_none());
+    assert!(
+        at("control_response") < at("result/error_during_execution"),
+        "{kinds:?}"
+    );
+    let marker = "[Request interrupted by user for tool use]";
+    assert!(
+        heard
+            .iter()
+            .any(|one| one["message"]["content"][0]["text"] == marker)
+    );
+    assert_eq!(heard.last().unwrap()["terminal_reason"], "aborted_tools");
+    talk.user("there?");
+    let heard = talk.hear_until("result");
+    assert_eq!(heard.last().unwrap()["result"], "Still here.");
+    assert_eq!(talk.end().1, 0);
+}
+
+#[test]
+fn a_mode_counts_from_the_next_message() {
+    let dir = tempdir().unwrap();
+    let file = dir.path().join("x");
+    let turns = json!([
+        [call("Write", json!({"file_path": file, "content": "x"}))],
+        [text("ok")]
+    ]);
+    let mut command = scripted(dir.path(), &turns);
+    let mut talk = Talk::new(command.args(["--permission-prompt-tool", "stdio"]));
+    talk.request(
+        "m",
+        &json!({"subtype": "set_permission_mode", "mode": "acceptEdits"}),
+    );
+    talk.user("go");
+    let (heard, code) = talk.end();
+    assert_eq!(code, 0);
+    assert!(
+        !kinds(&heard).contains(&"control_request".to_owned()),
+        "{heard:#?}"
+    );
+    assert_eq!(fs::read_to_string(file).unwrap(), "x");
+}
+
+#[test]
+fn the_end_of_input_refuses_what_is_still_asked() {
+    let dir = tempdir().unwrap();
+    let turns = json!([[bash("touch x")], [text("I may not.")]]);
+    let mut command = scripted(dir.path(), &turns);
+    let mut talk = Talk::new(command.args(["--permission-prompt-tool", "stdio"]));
+    talk.user("go");
+    talk.hear_until("control_request");
+    let (heard, code) = talk.end();
+    assert_eq!(code, 0);
+    assert_eq!(
+        heard.last().unwrap()["permission_denials"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    assert!(!dir.path().join("x").exists());
+}
+
+#[test]
+fn a_line_that_is_no_json_ends_it() {
+    let dir = tempdir().unwrap();
+    let mut talk = Talk::new(&mut scripted(dir.path(), &json!([])));
+    talk.say(&json!({"type": "unknown"}));
+    use std::io::Write;
+    talk.stdin
+        .as_mut()
+        .unwrap()
+        .write_all(b"\n{nonsense\n")
+        .unwrap();
+    let (heard, code) = talk.end();
+    assert_eq!(code, 1);
+    assert_eq!(kinds(&heard), ["result/error_during_execution"]);
+}
+
+#[test]
+fn signals_end_it_with_the_code_that_says_so() {
+    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+        let dir = tempdir().unwrap();
+        let ended = dir.path().join("ended");
+        let hook = json!({"type": "command", "command": format!("touch {}", ended.display())});
+        let settings = json!({"hooks": {"SessionEnd": [{"hooks": [hook]}]}});
+        let turns = json!([[bash("touch started; sleep 600")]]);
+        let mut command = scripted(dir.path(), &turns);
+        command
+            .args(["--allowedTools", "Bash", "--settings"])
+            .arg(settings.to_string());
+        let mut talk = Talk::new(&mut command);
+        talk.user("sleep");
+        while !dir.path().join("started").exists() {
+            std::thread::yield_now();
+        }
+        talk.signal(signal);
+        let heard: Vec<Value> = std::iter::from_fn(|| talk.hear()).collect();
+        let has_result = heard.iter().any(|one| one["type"] == "result");
+        assert_eq!(has_result, signal == "INT", "{signal}");
+        assert_eq!(talk.child.wait().unwrap().code(), Some(code), "{signal}");
+        assert!(ended.exists(), "{signal}: SessionEnd");
+    }
+}
