@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use haft_contract::CancellationToken;
 use haft_engine::hooks::Event;
+use haft_models::ModelError;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
@@ -73,6 +74,23 @@ impl Agent {
     ) -> Word {
         let fields = json!({"trigger": trigger, "custom_instructions": instructions});
         self.fire(Event::PRE_COMPACT, trigger, fields, to).await
+    }
+
+    /// The conversation was summed up.
+    pub(crate) async fn hook_compacted(&self, trigger: &str, summary: &str, to: Told<'_>) {
+        let fields = json!({"trigger": trigger, "compact_summary": summary});
+        self.fire(Event::POST_COMPACT, trigger, fields, to).await;
+    }
+
+    /// The model could not answer.
+    pub(crate) async fn hook_failure(&self, error: &ModelError, to: Told<'_>) {
+        let fields = json!({
+            "error": error.code(),
+            "error_details": error.message,
+            "last_assistant_message": format!("API Error: {error}"),
+        });
+        self.fire(Event::STOP_FAILURE, error.code(), fields, to)
+            .await;
     }
 
     /// Tells the hooks that the session ends, and why: `clear`, `logout`, `prompt_input_exit`, `other`.

@@ -5,6 +5,28 @@
 //! answers the model in the order of the calls, and so on until a reply has no call in it. What happens
 //! is told to a [`Sink`]; how it ended is [`Ended`], which has everything a result message needs.
 //!
+//! ```no_run
+//! # use std::sync::Arc;
+//! # use haft_agent::{Agent, AgentEvent, ModelSettings, Sessions};
+//! # async fn example(
+//! #     engine: Arc<haft_engine::Engine>,
+//! #     context: haft_engine::SessionContext,
+//! #     model: Arc<dyn haft_models::Model>,
+//! # ) -> Result<(), Box<dyn std::error::Error>> {
+//! let session = Sessions::new("/path/of/the/project's/sessions").create(engine.session())?;
+//! let mut agent = Agent::builder(engine.scheduler(context), model, ModelSettings::new("some-model"))
+//!     .session(session)
+//!     .build();
+//! let ended = agent.run("What does this project do?", &|event: &AgentEvent| {
+//!     if let AgentEvent::Said(said) = event {
+//!         println!("{:?}", said.block);
+//!     }
+//! });
+//! println!("{}", ended.await.text);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Layout
 //! - [`agent`]: setting one up; `run`: the loop; `round`: one reply and the calls in it; `words`: what
 //!   is added in the user's name; `hooking`: where hooks have a say

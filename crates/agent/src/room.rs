@@ -198,6 +198,8 @@ impl Agent {
         if let Some(text) = self.memory.then(|| memory::read(&cwd)).flatten() {
             content.push(Content::text(reminder(&text)));
         }
+        let told = self.hook_start("compact", to).await.context;
+        content.extend(told.iter().map(|text| Content::text(reminder(text))));
         content.push(Content::text(written(&summary, &self.transcript.files())));
         if !last.is_empty() {
             content.push(Content::text("The person's last message, word for word:"));
@@ -215,6 +217,7 @@ impl Agent {
             duration: started.elapsed(),
             uuid,
         });
+        self.hook_compacted(trigger.name(), &summary, to).await;
         Ok(true)
     }
 

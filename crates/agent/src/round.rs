@@ -157,6 +157,7 @@ impl Listening<'_> {
             Event::Discard => {
                 self.untold.clear();
                 self.begun = 0;
+                self.usage = haft_models::Usage::default();
                 self.unwritten.clear();
             }
             Event::Fallback { to, .. } => {

@@ -405,6 +405,7 @@ impl Agent {
             Reason::ApiError
         };
         to.sink.hear(&AgentEvent::Failed(error.clone()));
+        self.hook_failure(&error, to).await;
         Some(Left {
             api_error: Some(error.clone()),
             errors: vec![error.to_string()],

@@ -17,6 +17,7 @@ use std::{
 };
 
 use haft::{Haft, PermissionMode, tools::ShellProgram};
+use haft_sandbox::{How, Line, Mechanism, Profile, Sandbox, Setup};
 use serde_json::json;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_haft");
@@ -64,6 +65,31 @@ async fn bash(haft: &mut Haft, command: &str) -> Duration {
     took
 }
 
+/// Shells as Bash uses them, without anything around.
+fn shells(dir: &Path) -> Sandbox {
+    Sandbox::new(Setup {
+        program: BINARY.into(),
+        shell: haft_sandbox::system_shell().unwrap(),
+        environment: Arc::new(|_| Vec::new()),
+        scratch: dir.join("scratch"),
+        snapshot: None,
+        gate: None,
+        best: Mechanism::Namespaces,
+    })
+}
+
+async fn warm(sandbox: &Sandbox, dir: &Path) -> Duration {
+    let line = Line {
+        text: "true".to_owned(),
+        cwd: dir.to_path_buf(),
+        sourced: None,
+    };
+    let start = Instant::now();
+    let mut running = sandbox.start(&Profile::Full, line).await.unwrap();
+    assert_eq!(running.exited().await.how, How::Exited(0));
+    start.elapsed()
+}
+
 fn plain() -> Duration {
     let start = Instant::now();
     let status = Command::new("bash").args(["-c", "true"]).status().unwrap();
@@ -88,19 +114,24 @@ fn bubblewrap() -> Option<Duration> {
 async fn starting(dir: &Path) {
     let mut confined = session(dir, PermissionMode::Default).await;
     let mut open = session(dir, PermissionMode::BypassPermissions).await;
-    // `export` is no reading command, so that nothing confines it in this mode.
-    let unconfined = "export A=1";
-    let (mut here, mut free, mut there, mut wrapped) = (vec![], vec![], vec![], vec![]);
+    let sandbox = shells(dir);
+    // No reading command: files are looked at before and after it, so that it can be undone.
+    let changing = "export A=1";
+    let (mut here, mut free, mut undone) = (vec![], vec![], vec![]);
+    let (mut there, mut wrapped) = (vec![], vec![]);
     for _ in 0..20 {
         bash(&mut confined, "true").await;
-        bash(&mut open, unconfined).await;
+        bash(&mut open, changing).await;
+        warm(&sandbox, dir).await;
     }
     for _ in 0..ROUNDS {
         here.push(bash(&mut confined, "true").await);
         there.push(plain());
-        free.push(bash(&mut open, unconfined).await);
+        free.push(warm(&sandbox, dir).await);
+        undone.push(bash(&mut open, changing).await);
         wrapped.extend(bubblewrap());
     }
+    sandbox.close().await;
     let (here, free, there) = (median(here), median(free), median(there));
     ratio(
         "`true` through Bash, readonly, against a spawn of bash",
@@ -122,10 +153,17 @@ async fn starting(dir: &Path) {
         );
     }
     ratio(
-        "a command without isolation against a spawn of bash",
+        "`true` through a warm shell without isolation, against a spawn of bash",
         free,
         there,
         1.0,
+    );
+    let undone = median(undone).as_secs_f64() * 1e3;
+    row(
+        "a command that can be undone, through Bash, in a small directory",
+        &format!("{undone:.2} ms"),
+        "",
+        true,
     );
 }
 

@@ -105,6 +105,11 @@ impl Engine {
         self.hooks.fire(&occasion, &common).await
     }
 
+    /// What its calls may reach.
+    pub fn services(&self) -> &Services {
+        &self.services
+    }
+
     /// The tools.
     pub fn pool(&self) -> &Pool {
         &self.pool

@@ -240,7 +240,7 @@ impl HaftBuilder {
 
         let mut registry = Registry::new();
         let built_ins = if self.built_ins {
-            haft_tools::all()
+            haft_tools::usable(&self.services)
         } else {
             Vec::new()
         };

@@ -74,6 +74,11 @@ impl Haft {
         self.scheduler.context()
     }
 
+    /// What its calls may reach, by type: the undo journal, the commands in the background.
+    pub fn services(&self) -> &Services {
+        self.scheduler.engine().services()
+    }
+
     /// Fires to end everything that runs.
     pub fn cancel_token(&self) -> CancellationToken {
         self.scheduler.cancel_token()

@@ -7,6 +7,8 @@
 //!                                ├─ guard ─ bash ─ …
 //!                                └─ guard ─ bash    (waits for the next command)
 //! ```
+//! The *waiter* stays outside, where no confined command can reach it. It ends what a killed keeper
+//! leaves behind, and when our process dies, it ends everything and removes the temporary files.
 //! The *keeper* sets a sandbox up once, with its own name spaces, mounts, filters, and stands in it. For
 //! each command it forks a *guard*, which starts a fresh shell and adopts every process that the command
 //! lets go of. A shell is started before it is needed, so that a command does not wait for one.
@@ -18,7 +20,7 @@
 //! - [`Sandbox`], [`Running`]: what is started and what runs; [`Profile`]: what it may touch
 //! - [`network`]: the proxy through which a command talks to those it may
 //! - [`probe`]: finds out by trying what holds here
-//! - [`child`]: the keeper and the guard
+//! - [`child`]: the waiter, the keeper and the guard
 //! - `fork`: all unsafe code there is
 
 mod available;

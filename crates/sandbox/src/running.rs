@@ -92,7 +92,7 @@ impl Running {
         output: pipe::Receiver,
         order: &[u8],
     ) -> io::Result<Self> {
-        guard.write_all(order).await?;
+        let ordered = guard.write_all(order).await;
         let mut running = Self {
             output: Output(Some(output)),
             guard,
@@ -104,13 +104,14 @@ impl Running {
             due: None,
             world,
         };
-        // The shell waits with its guard, or neither is there: then it is known at once.
+        // The shell waits with its guard, or neither is there: then it is known at once. A guard that
+        // does not listen any more may have said why.
         while running.inner.is_none() && !running.gone {
             running.hear().await;
         }
-        match (running.inner, running.unable.take()) {
-            (Some(_), _) => Ok(running),
-            (None, Some(error)) => Err(io::Error::other(error)),
+        match (running.unable.take(), running.inner) {
+            (Some(error), _) => Err(io::Error::other(error)),
+            (None, Some(_)) => ordered.map(|()| running),
             (None, None) => Err(io::ErrorKind::BrokenPipe.into()),
         }
     }

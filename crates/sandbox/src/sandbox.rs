@@ -5,6 +5,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
@@ -40,6 +41,10 @@ pub struct Setup {
     pub best: Mechanism,
 }
 
+/// How often bubblewrap may fail before it is believed, and how long the first pause is.
+const SILENT: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(5);
+
 /// Where bash is usually found.
 const SHELLS: [&str; 4] = [
     "/bin/bash",
@@ -64,10 +69,12 @@ pub type Environment = Arc<dyn Fn(&Profile) -> Vec<(OsString, OsString)> + Send 
 pub enum Mechanism {
     /// Name spaces of our own, with Landlock and a filter of system calls.
     Namespaces,
-    /// The same through bubblewrap, where only that may make name spaces.
+    /// The same through bubblewrap, where only that may make name spaces. A link to a control file can
+    /// be replaced, and root may change modes and times of the six harmless devices.
     Bubblewrap,
     /// Landlock and the filter alone. Modes, owners and times of files can still be changed, sockets
-    /// of other programs and their command lines be seen, and control files not be told from others.
+    /// of other programs be reached, their command lines be seen and their priority be lowered;
+    /// hidden files are not hidden, control files not told from others, and root reads disks.
     Reduced,
     /// Not at all.
     None,
@@ -146,6 +153,10 @@ impl Sandbox {
             let world = self.world(profile).await?;
             match world.start(&line).await {
                 Ok(running) => return Ok(running),
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                    self.forget(&world).await;
+                    return Err(SandboxError::Shell(error));
+                }
                 Err(error) if !is_gone(&error) => return Err(SandboxError::Shell(error)),
                 Err(error) => {
                     tracing::debug!(%error, profile = profile.name(), "a sandbox is gone");
@@ -227,6 +238,7 @@ impl Inner {
         sockets: Vec<PathBuf>,
     ) -> Result<World, SandboxError> {
         let mut mechanism = worlds.best.unwrap_or(self.setup.best);
+        let mut silent = 0;
         loop {
             let mut plan = self.plan(profile, mechanism, sockets.clone());
             plan.own_processes = !worlds.shared_processes && mechanism < Mechanism::Reduced;
@@ -239,6 +251,13 @@ impl Inner {
             };
             if *profile == Profile::Full || mechanism == Mechanism::None {
                 return Err(failed);
+            }
+            // It gives up when a socket that it is to hide goes away meanwhile. That is no reason to
+            // confine less.
+            if mechanism == Mechanism::Bubblewrap && !sockets.is_empty() && silent < SILENT {
+                silent += 1;
+                tokio::time::sleep(PAUSE * silent).await;
+                continue;
             }
             tracing::warn!(mechanism = mechanism.name(), error = %failed, "commands cannot be confined this way");
             let lists = mechanism == Mechanism::Namespaces && !worlds.shared_processes;

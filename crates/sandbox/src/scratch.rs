@@ -74,7 +74,7 @@ mod tests {
         std::os::unix::fs::symlink(&outside, scratch.join("a/link")).unwrap();
         fs::write(scratch.join("a/b/file"), "").unwrap();
         for closed in ["a/b", "a"] {
-            fs::set_permissions(scratch.join(closed), fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(scratch.join(closed), fs::Permissions::from_mode(0o000)).unwrap();
         }
         drop(Scratch::new(scratch.clone()));
         assert!(!scratch.exists());

@@ -2,14 +2,14 @@
 
 use std::{
     collections::VecDeque,
-    io,
+    fs, io,
     net::TcpListener,
     os::fd::{AsFd, OwnedFd},
-    os::unix::net::UnixStream as BlockingStream,
+    os::unix::{fs::MetadataExt, net::UnixStream as BlockingStream},
     path::{Path, PathBuf},
     process::Stdio,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use rustix::{
@@ -17,11 +17,12 @@ use rustix::{
     fs::{MemfdFlags, SeekFrom, memfd_create, seek},
     io::Errno,
     net::{AddressFamily, SocketFlags, SocketType, socketpair},
-    pipe::{PipeFlags, pipe_with},
+    pipe::{PipeFlags, fcntl_setpipe_size, pipe_with},
 };
 use tokio::{
     net::{UnixStream, unix::pipe},
     process::{Child, Command},
+    signal::unix::{SignalKind, signal},
     time::timeout,
 };
 
@@ -35,13 +36,18 @@ use crate::{
 
 /// How many shells wait for a command.
 const WAITING: usize = 2;
-/// How long the setting up may take before it is given up: it takes milliseconds.
-const PATIENCE_SECONDS: i64 = 20;
+/// How long the setting up, or a shell, may take before it is given up: it takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How much a command can write before anybody reads it, in bytes.
+const PIPE: usize = 1 << 20;
 /// How long the end of a sandbox is waited for.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 pub(crate) struct World {
     plan: Plan,
+    /// Which files it hides and protects. When somebody outside puts another one in the place of such a
+    /// file, as many programs do to write it, the kernel takes away what was mounted there.
+    guarded: Vec<Option<Identity>>,
     pid: u32,
     /// Without it, the sandbox ends.
     link: Mutex<Option<Link>>,
@@ -51,6 +57,9 @@ pub(crate) struct World {
     proxy: Option<Proxy>,
     scratch: Arc<Scratch>,
 }
+
+/// Device and number of a file, and when it was made: numbers are used again.
+type Identity = (u64, u64, Option<SystemTime>);
 
 /// To the processes that hold the sandbox. They end when it is closed, and so does all that runs there.
 struct Link {
@@ -83,6 +92,8 @@ impl World {
         scratch: Arc<Scratch>,
     ) -> Result<Self, SandboxError> {
         let program = &setup.program;
+        // Before it is set up: what changes from now on is seen by the next command.
+        let guarded = guarded(&plan.profile);
         let failed = |step: &str, error: &io::Error| SandboxError::Unavailable {
             step: step.to_owned(),
             error: error.to_string(),
@@ -133,6 +144,7 @@ impl World {
             .map_err(|error| failed("the proxy", &error))?;
         Ok(Self {
             plan,
+            guarded,
             pid: child.id().unwrap_or_default(),
             link: Mutex::new(Some(link)),
             child: Mutex::new(Some(child)),
@@ -145,6 +157,7 @@ impl World {
     pub(crate) fn fits(&self, profile: &Profile, sockets: &[PathBuf]) -> bool {
         // A socket that went away may stay hidden.
         self.plan.profile == *profile
+            && self.guarded == guarded(profile)
             && sockets
                 .iter()
                 .all(|socket| self.plan.sockets.contains(socket))
@@ -186,18 +199,25 @@ impl World {
                 Some(shell) => shell,
                 None => self.shell()?,
             };
-            let started = Running::start(Arc::clone(self), shell.guard, shell.output, &order).await;
+            let starting = Running::start(Arc::clone(self), shell.guard, shell.output, &order);
+            let started = match timeout(PATIENCE, starting).await {
+                Ok(started) => started,
+                // Stopped, it seems. It may yet run the command, so that another must not.
+                Err(_) => break Err(silence()),
+            };
             // Somebody killed the one that waited, which was never told what to run.
             if started.is_ok() || fresh {
                 break started;
             }
         };
-        while locked(&self.waiting).len() < WAITING {
+        let mut waiting = locked(&self.waiting);
+        while waiting.len() < WAITING {
             match self.shell() {
-                Ok(shell) => locked(&self.waiting).push_back(shell),
+                Ok(shell) => waiting.push_back(shell),
                 Err(_) => break, // the next command will tell
             }
         }
+        drop(waiting);
         running
     }
 
@@ -206,6 +226,8 @@ impl World {
         let (ours, theirs) = BlockingStream::pair()?;
         ours.set_nonblocking(true)?;
         let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+        // A large output comes in large pieces. Where a user has too many such pipes, small ones do.
+        let _ = fcntl_setpipe_size(&read, PIPE);
         let link = locked(&self.link);
         let link = link.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         protocol::send(&link.keeper, b"guard", &[theirs.as_fd(), write.as_fd()])?;
@@ -238,9 +260,32 @@ impl Drop for World {
     }
 }
 
+/// What is there of the files that a profile hides and protects.
+fn guarded(profile: &Profile) -> Vec<Option<Identity>> {
+    let (hidden, protected) = match profile {
+        Profile::ReadOnly(reading) => (&reading.hidden[..], &[][..]),
+        Profile::Workspace(workspace) => (&workspace.hidden[..], &workspace.protected[..]),
+        Profile::Full => return Vec::new(),
+    };
+    // A link that leads elsewhere now is as new as a file.
+    hidden
+        .iter()
+        .chain(protected)
+        .flat_map(|path| [fs::symlink_metadata(path), fs::metadata(path)])
+        .map(|found| {
+            found
+                .ok()
+                .map(|found| (found.dev(), found.ino(), found.created().ok()))
+        })
+        .collect()
+}
+
 /// Starts the keeper and tells it what to keep.
 fn start(program: &Path, plan: &Plan) -> io::Result<(Link, Child)> {
     let (link, command) = call(program, plan)?;
+    // Whoever started our process may have had it ignore the end of children; theirs would then be
+    // lost to all who wait for it. A handler here is the default there.
+    let _ = signal(SignalKind::child());
     Ok((link, Command::from(command).spawn()?))
 }
 
@@ -257,7 +302,7 @@ fn call(program: &Path, plan: &Plan) -> io::Result<(Link, std::process::Command)
     let (keeper, keepers) = pair()?;
     let (waiter, waiters) = pair()?;
     let file = memfd_create("plan", MemfdFlags::CLOEXEC)?;
-    let mut file = std::fs::File::from(file);
+    let mut file = fs::File::from(file);
     io::Write::write_all(&mut file, &serde_json::to_vec(plan)?)?;
     seek(&file, SeekFrom::Start(0))?;
     // Before it is started: it knows what to tidy up however soon our process ends.
@@ -288,7 +333,7 @@ async fn receive(channel: &OwnedFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)
 /// The same, for a thread that may wait.
 fn answer(channel: &OwnedFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
     let patience = Timespec {
-        tv_sec: PATIENCE_SECONDS,
+        tv_sec: PATIENCE.as_secs().try_into().unwrap_or(i64::MAX),
         tv_nsec: 0,
     };
     let mut watched = [PollFd::new(channel, PollFlags::IN)];
@@ -318,6 +363,11 @@ pub(crate) fn stands(program: &Path, plan: &Plan) -> bool {
         return false;
     };
     matches!(serde_json::from_slice(&answer), Ok(Keeper::Ready))
+}
+
+fn silence() -> io::Error {
+    let text = "its sandbox does not answer; the next command gets another one";
+    io::Error::new(io::ErrorKind::TimedOut, text)
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

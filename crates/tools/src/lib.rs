@@ -71,6 +71,19 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
     ])
 }
 
+/// Those of them that can work with these services: without a [`ShellProgram`] no command can run, so
+/// that there is nothing to offer.
+pub fn usable(services: &Services) -> Vec<Arc<dyn DynTool>> {
+    #[cfg(feature = "shell")]
+    let runs_commands = services.get::<ShellProgram>().is_ok();
+    #[cfg(not(feature = "shell"))]
+    let runs_commands = false;
+    let _ = services; // a build without commands needs none
+    let mut tools = all();
+    tools.retain(|tool| runs_commands || tool.spec().profile.family != "shell");
+    tools
+}
+
 /// The same services with those the built-in tools need. One that is already there stays, so that
 /// sessions may share a search engine and a subagent may have a journal of its own.
 ///
@@ -123,6 +136,22 @@ mod tests {
     }
 
     #[test]
+    fn commands_are_offered_only_where_they_can_run() {
+        let family = |tools: Vec<Arc<dyn DynTool>>| {
+            let mut families = tools
+                .into_iter()
+                .map(|tool| tool.spec().profile.family.clone());
+            families.any(|family| family == "shell")
+        };
+        assert!(!family(usable(&Services::none())));
+        #[cfg(feature = "shell")]
+        {
+            let program = ShellProgram::new("/proc/self/exe".into());
+            assert!(family(usable(&Services::none().with(Arc::new(program)))));
+        }
+    }
+
+    #[test]
     fn every_file_that_holds_a_tool_is_in_the_list() {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
         let mut written = BTreeSet::new();
@@ -135,6 +164,9 @@ mod tests {
                 let mut path = entry.unwrap().path();
                 if path.is_dir() {
                     path.push("mod.rs");
+                }
+                if !path.is_file() {
+                    continue; // a folder of snapshots
                 }
                 let text = fs::read_to_string(path).unwrap();
                 let name = text.split_once("const NAME: &'static str = \"");

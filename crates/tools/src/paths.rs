@@ -3,6 +3,7 @@
 
 use std::{ffi::OsStr, fmt::Write, os::unix::ffi::OsStrExt, path::Path};
 
+#[cfg(any(feature = "fs", feature = "search"))]
 use serde_json::Value;
 
 /// The path as the model would write it: relative to `cwd` where it lies below, else as it is.
@@ -58,6 +59,7 @@ pub(crate) fn spelt(name: &str) -> String {
 
 /// Fills in a `path` that was left out, also in the ways models leave things out, so that everyone
 /// after this sees which directory is meant.
+#[cfg(any(feature = "fs", feature = "search"))]
 pub(crate) fn fill_path(input: &mut Value) {
     let Some(input) = input.as_object_mut() else {
         return;
@@ -74,10 +76,12 @@ pub(crate) fn fill_path(input: &mut Value) {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(any(feature = "fs", feature = "search"))]
     use serde_json::json;
 
     use super::*;
 
+    #[cfg(any(feature = "fs", feature = "search"))]
     #[test]
     fn a_path_left_out_is_the_working_directory() {
         let cases = [

@@ -1,12 +1,12 @@
 //! Whatever happens in whatever order: the history stays valid, the transcript says the same, and no
 //! call runs twice.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use haft_agent::transcript::load::load;
 use haft_models::{ErrorKind, Message, ModelError, Retry, RetryPolicy, StopReason};
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::rig::{Due, Rig, Steered, Step, assert_valid, call, shown, stop, text_reply};
 
@@ -161,13 +161,54 @@ async fn holds(replies: Vec<Said>, cut: Cut, retries: bool) {
     for (key, times) in rig.stage.runs() {
         assert_eq!(times, 1, "{key} ran {times} times");
     }
+    let lines = rig.lines();
+    killed_anywhere(&lines);
     // The transcript says the same.
-    let loaded = load(&rig.lines(), None).unwrap();
+    let loaded = load(&lines, None).unwrap();
     let own: Vec<&Message> = agent.conversation().messages().collect();
     let read: Vec<&Message> = loaded.conversation.messages().collect();
     assert_eq!(shown(read.clone()), shown(own.clone()));
     assert_eq!(read, own);
     assert_eq!(loaded.repairs, Vec::<String>::new());
+}
+
+/// A process that is killed leaves the first lines, and perhaps half of the next.
+fn killed_anywhere(lines: &[String]) {
+    for end in 0..lines.len() {
+        let mut left = lines[..end].to_vec();
+        let whole = load(&left, None).unwrap();
+        assert_valid(&whole.conversation);
+        let half = lines[end].len() / 2;
+        left.push(lines[end].chars().take(half).collect());
+        let torn = load(&left, None).unwrap();
+        assert_valid(&torn.conversation);
+        assert_eq!(
+            shown(torn.conversation.messages()),
+            shown(whole.conversation.messages())
+        );
+        // Of each call without a result it is said whether it was begun.
+        let told = whole
+            .repairs
+            .iter()
+            .filter(|repair| repair.contains("was begun"));
+        assert_eq!(told.count(), begun(&lines[..end]).len(), "{left:#?}");
+    }
+}
+
+/// The calls that were begun and have no result.
+fn begun(lines: &[String]) -> HashSet<String> {
+    let mut begun = HashSet::new();
+    for line in lines {
+        let line: Value = serde_json::from_str(line).unwrap();
+        if line["type"] == "haft-started" {
+            begun.insert(line["toolUseId"].as_str().unwrap().to_owned());
+        }
+        let blocks = line["message"]["content"].as_array().into_iter().flatten();
+        for id in blocks.filter_map(|block| block["tool_use_id"].as_str()) {
+            begun.remove(id);
+        }
+    }
+    begun
 }
 
 proptest! {

@@ -141,3 +141,37 @@ async fn they_are_told_of_the_end() {
     let seen: Value = serde_json::from_str(&rig.project.read("work/end.txt")).unwrap();
     assert_eq!(seen["reason"], "other");
 }
+
+#[tokio::test]
+async fn they_hear_of_a_summary_and_may_add_to_it() {
+    let rig = Rig::new();
+    let model = scripted(&json!({"turns": [echo_free("hello"), echo_free("We said hello.")]}));
+    let command = r#"grep -q '"source":"compact"' && echo remember this"#;
+    let mut first = agent(&rig, &model, "SessionStart", command).await;
+    first.run("hi", &rig.ear).await;
+    assert!(first.compact("", &rig.ear).await.unwrap());
+    let history = shown(first.conversation().messages()).join("\n");
+    assert!(
+        history.contains("<system-reminder>\nremember this"),
+        "{history}"
+    );
+    assert_eq!(history.matches("remember this").count(), 1);
+
+    let model = scripted(&json!({"turns": [echo_free("hello"), echo_free("We said hello.")]}));
+    let mut second = agent(&rig, &model, "PostCompact", "cat > summary.txt").await;
+    second.run("hi", &rig.ear).await;
+    second.compact("", &rig.ear).await.unwrap();
+    let seen: Value = serde_json::from_str(&rig.project.read("work/summary.txt")).unwrap();
+    assert_eq!(seen["trigger"], "manual");
+    assert_eq!(seen["compact_summary"], "We said hello.");
+}
+
+#[tokio::test]
+async fn they_are_told_when_the_model_cannot_answer() {
+    let rig = Rig::new();
+    let model = scripted(&json!({"turns": [{"error": {"kind": "overloaded", "message": "busy"}}]}));
+    let mut agent = agent(&rig, &model, "StopFailure", "cat > failure.txt").await;
+    assert_eq!(agent.run("go", &rig.ear).await.reason, Reason::ApiError);
+    let seen: Value = serde_json::from_str(&rig.project.read("work/failure.txt")).unwrap();
+    assert_eq!(seen["error"], "overloaded");
+}

@@ -280,3 +280,11 @@ async fn what_the_project_wants_known_opens_the_first_message_only() {
         ["user: go", "model: one", "user: on", "model: two"]
     );
 }
+
+#[tokio::test]
+async fn a_run_may_move_between_threads() {
+    let rig = Rig::new();
+    let mut agent = rig.agent(scripted(&json!({"turns": [says("done")]}))).await;
+    let ended = tokio::spawn(async move { agent.run("go", &|_: &_| {}).await }).await;
+    assert_eq!(ended.unwrap().text, "done");
+}

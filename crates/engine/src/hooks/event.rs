@@ -72,6 +72,10 @@ impl Event {
     pub const STOP: Self = Self("Stop");
     /// The conversation is about to be summed up.
     pub const PRE_COMPACT: Self = Self("PreCompact");
+    /// The conversation was summed up.
+    pub const POST_COMPACT: Self = Self("PostCompact");
+    /// The model could not answer.
+    pub const STOP_FAILURE: Self = Self("StopFailure");
 
     /// The event of this name.
     pub fn named(name: &str) -> Option<Self> {

@@ -7,7 +7,10 @@ use haft_contract::{
     Answer, Approver, BoxFuture, CallContext, Effects, Permission, PermissionMode, Question, Tool,
     ToolError, ToolOutput,
 };
-use haft_engine::{Engine, SessionContext, pipeline::INTERRUPTED};
+use haft_engine::{
+    Engine, Finished, SessionContext, Witness,
+    pipeline::{Admitted, INTERRUPTED},
+};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -324,4 +327,49 @@ async fn cancelling_the_session_ends_its_turns() {
     turn.push(tool_use("Hang", json!({"polite": true})));
     session.cancel();
     assert_eq!(turn.next().await.unwrap().text(), INTERRUPTED);
+}
+
+/// Writes down what it hears.
+#[derive(Default)]
+struct Notes(Mutex<Vec<String>>);
+
+impl Witness for Notes {
+    fn started(&self, call: &Admitted) {
+        let (_, id) = call.call().ids();
+        self.0.lock().unwrap().push(format!("started {id}"));
+    }
+
+    fn ended(&self, finished: &Finished) {
+        let denied = if finished.metadata.denied {
+            " denied"
+        } else {
+            ""
+        };
+        self.0
+            .lock()
+            .unwrap()
+            .push(format!("ended {}{denied}", finished.id));
+    }
+}
+
+#[tokio::test]
+async fn a_witness_hears_of_calls_before_they_run_and_when_they_are_over() {
+    let mut rig = Rig::with(PermissionMode::Default, |builder| builder).await;
+    let notes = Arc::new(Notes::default());
+    let mut turn = rig.scheduler.turn().await;
+    turn.witnessed_by(notes.clone());
+    turn.push(tool_use("Peek", json!({"path": "a.txt", "pauses": 3})));
+    turn.push(tool_use("Echo", json!({"text": "hi"})));
+    // Needs a person, and there is none.
+    turn.push(tool_use("Move", json!({"path": "elsewhere"})));
+    while turn.next().await.is_some() {}
+    drop(turn);
+    let mut heard = notes.0.lock().unwrap().clone();
+    assert_eq!(heard.pop().as_deref(), Some("ended use-Move denied"));
+    // Whatever ends first, and not in the order in which results are handed back.
+    let at = |what: &str| heard.iter().position(|heard| heard == what).unwrap();
+    assert!(at("started use-Peek") < at("ended use-Peek"));
+    assert!(at("started use-Echo") < at("ended use-Echo"));
+    assert!(at("ended use-Echo") < at("ended use-Peek"));
+    assert_eq!(heard.len(), 4);
 }

@@ -21,7 +21,7 @@ use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
+use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 pub(crate) use shelf::clone;
@@ -34,7 +34,7 @@ use crate::stamp::now_ns;
 use crate::ticket::Ticket;
 use crate::undo::{Left, State, Swept, Undone, now};
 use compare::Comparison;
-use shelf::{Budget, Filled, Kept};
+use shelf::{Budget, Filled, Kept, Shelf};
 use walk::{TooMuch, grouped};
 
 /// Where a command may change files.
@@ -77,6 +77,21 @@ impl Default for SweepLimits {
             file: 16 << 20,
             read: 64 << 20,
             changed: 50_000,
+        }
+    }
+}
+
+/// Directories that were too much are looked at again after this.
+const TRIED_AGAIN: Duration = Duration::from_secs(300);
+
+impl SweepLimits {
+    fn why(&self, reason: TooMuch) -> String {
+        match reason {
+            TooMuch::Entries => {
+                let most = grouped(self.entries);
+                format!("there are over {most} files and directories")
+            }
+            TooMuch::Time => format!("looking at them took over {} s", self.look.as_secs_f32()),
         }
     }
 }
@@ -153,62 +168,57 @@ impl Journal {
         area.entries = limits.entries;
         area.deadline = Instant::now().checked_add(limits.look);
         let mut narrowed = None;
-        let mut looked = area.look();
-        if let Err(reason) = looked {
-            let why = match reason {
-                TooMuch::Entries => format!(
-                    "there are over {} files and directories",
-                    grouped(limits.entries)
-                ),
-                TooMuch::Time => {
-                    format!("looking at them took over {} s", limits.look.as_secs_f32())
-                }
-            };
-            if !area.named.is_empty() {
-                area.roots.clear();
-                area.deadline = Instant::now().checked_add(limits.look);
-                looked = area.look();
-                narrowed = Some(format!(
-                    "{why}: undo covers only what the command line names"
-                ));
-            }
-            if looked.is_err() {
-                return Before {
-                    area,
-                    seen: Err(why),
-                    narrowed: None,
-                    started,
-                };
-            }
-        }
-        let seen = match looked {
-            Ok(tree) => {
-                let budget = Budget {
-                    bytes: limits.bytes,
-                    file: limits.file,
-                    deadline: Instant::now().checked_add(limits.keep),
-                };
-                let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
-                match shelf.fill(&tree, budget, &|| history.nameless()) {
-                    Ok(filled) => {
-                        std::thread::sleep(compare::until_certain(&tree));
-                        Ok(Seen {
-                            tree,
-                            filled,
-                            begun: now_ns(),
-                        })
-                    }
-                    Err(error) => Err(format!("contents cannot be kept: {error}")),
-                }
-            }
-            Err(_) => Err("too much to look at".to_owned()),
+        let mut looked = match self.given_up(&area.roots) {
+            Some(why) => Err(why),
+            None => area.look().map_err(|reason| {
+                let why = limits.why(reason);
+                let mut shelf = self.shelf();
+                shelf.gave_up = Some((area.roots.clone(), why.clone(), Instant::now()));
+                why
+            }),
         };
+        if let Err(why) = &looked
+            && !area.named.is_empty()
+        {
+            narrowed = Some(format!(
+                "{why}: undo covers only what the command line names"
+            ));
+            area.roots.clear();
+            area.deadline = Instant::now().checked_add(limits.look);
+            looked = area.look().map_err(|reason| limits.why(reason));
+        }
+        let seen = looked.and_then(|tree| {
+            let budget = Budget {
+                bytes: limits.bytes,
+                file: limits.file,
+                deadline: Instant::now().checked_add(limits.keep),
+            };
+            let filled = self.shelf().fill(&tree, budget, &|| history.nameless());
+            let filled = filled.map_err(|error| format!("contents cannot be kept: {error}"))?;
+            std::thread::sleep(compare::until_certain(&tree));
+            Ok(Seen {
+                tree,
+                filled,
+                begun: now_ns(),
+            })
+        });
         Before {
             area,
             seen,
             narrowed,
             started,
         }
+    }
+
+    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why these directories were too much a moment ago.
+    fn given_up(&self, roots: &[PathBuf]) -> Option<String> {
+        let shelf = self.shelf();
+        let (tried, why, when) = shelf.gave_up.as_ref()?;
+        (tried == roots && when.elapsed() < TRIED_AGAIN).then(|| why.clone())
     }
 
     /// Finds what the command changed, and records it as one unit of the undo journal, by the
@@ -247,7 +257,8 @@ impl Journal {
             .iter()
             .map(|left| (left.path.clone(), left.why.clone()))
             .collect();
-        if swept.is_empty() && left.is_empty() {
+        // That something was done in a directory is nothing to be undone by itself.
+        if left.is_empty() && swept.iter().all(is_only_time) {
             return changed;
         }
         let by_hash: HashMap<&str, &Kept> = contents
@@ -343,10 +354,25 @@ fn area_of(sweep: &Sweep, own: &Path) -> Area {
     }
 }
 
-/// Did the state of a path change in more than its time?
 fn is_directory_both(one: &Swept) -> bool {
     matches!(
         (&one.before, &one.after),
         (State::Directory { .. }, State::Directory { .. })
     )
+}
+
+/// Is it a directory with another time?
+fn is_only_time(one: &Swept) -> bool {
+    match (&one.before, &one.after) {
+        (
+            State::Directory { mode, uid, gid, .. },
+            State::Directory {
+                mode: mode_now,
+                uid: uid_now,
+                gid: gid_now,
+                ..
+            },
+        ) => (mode, uid, gid) == (mode_now, uid_now, gid_now),
+        _ => false,
+    }
 }

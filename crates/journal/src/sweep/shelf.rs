@@ -73,6 +73,8 @@ pub(crate) struct Budget {
 pub(crate) struct Shelf {
     contents: Arc<Contents>,
     packs: Vec<Pack>,
+    /// Where there was too much to look at, why, and when: it is not tried again at once.
+    pub(crate) gave_up: Option<(Vec<PathBuf>, String, Instant)>,
 }
 
 /// What [`Shelf::fill`] has kept, and why not the rest.
@@ -196,8 +198,7 @@ impl Shelf {
             (a.rank, a.stamp.size, &a.path).cmp(&(b.rank, b.stamp.size, &b.path))
         });
         let mut seen = std::collections::HashSet::new();
-        wanted
-            .retain(|one| one.stamp.links == 1 || seen.insert((one.stamp.device, one.stamp.inode)));
+        wanted.retain(|one| seen.insert((one.stamp.device, one.stamp.inode)));
         (contents, wanted, bytes)
     }
 }

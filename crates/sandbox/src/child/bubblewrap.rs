@@ -1,7 +1,8 @@
 //! The same sandbox by another program: some systems let nobody but bubblewrap make name spaces.
 
-use std::{env, ffi::OsString, io};
+use std::{collections::BTreeSet, env, ffi::OsString, io};
 
+use super::mounts;
 use crate::{Profile, protocol::Plan};
 
 /// What bubblewrap is told. It starts this program again, which then confines itself further.
@@ -24,8 +25,22 @@ pub(super) fn arguments(plan: &Plan) -> io::Result<Vec<OsString>> {
                 let path = path.as_os_str().to_owned();
                 add(&[&word("--bind-try"), &path, &path]);
             }
-            for path in workspace.protected.iter().filter(|path| path.exists()) {
-                let path = path.as_os_str().to_owned();
+            // In order: what is mounted above comes first.
+            let protected: BTreeSet<_> = workspace
+                .protected
+                .iter()
+                .filter_map(|path| path.canonicalize().ok())
+                .collect();
+            let held: BTreeSet<_> = protected
+                .iter()
+                .flat_map(|path| mounts::above(path, &workspace.writable))
+                .collect();
+            for path in held {
+                let path = path.into_os_string();
+                add(&[&word("--bind"), &path, &path]);
+            }
+            for path in protected {
+                let path = path.into_os_string();
                 add(&[&word("--ro-bind"), &path, &path]);
             }
             add(&[&word("--bind"), &scratch, &scratch]);
@@ -36,7 +51,7 @@ pub(super) fn arguments(plan: &Plan) -> io::Result<Vec<OsString>> {
         }
         Profile::Full => return Err(io::Error::other("it is not for commands without a sandbox")),
     };
-    for path in hidden.iter().chain(&plan.sockets) {
+    for path in hidden.iter().chain(&mounts::sockets(plan)) {
         let Ok(metadata) = std::fs::metadata(path) else {
             continue;
         };

@@ -7,7 +7,9 @@ use landlock::{
     RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 use rustix::{
-    process::{Resource, Rlimit, geteuid, setrlimit},
+    process::{
+        DumpableBehavior, Resource, Rlimit, geteuid, getrlimit, set_dumpable_behavior, setrlimit,
+    },
     thread::{
         CapabilitySet, CapabilitySets, clear_ambient_capability_set,
         remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
@@ -15,7 +17,7 @@ use rustix::{
 };
 
 use super::keeper::{Step, step};
-use crate::{Network, Profile, protocol::Plan};
+use crate::{Mechanism, Network, Profile, protocol::Plan};
 
 /// The newest rights we know what to do with; on an older kernel those it knows are enforced.
 const RIGHTS: ABI = ABI::V6;
@@ -30,24 +32,41 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::SETUID);
 
 /// Files that may be written whatever the profile; those that are not there are passed over.
-const ALWAYS: [&str; 7] = [
+const ALWAYS: [&str; 5] = [
     "/dev/null",
     "/dev/zero",
     "/dev/full",
     "/dev/tty",
     "/dev/ptmx",
-    "/dev/pts",
-    "/dev/shm",
 ];
+/// The same where they are the sandbox's own, and not the machine's, with other programs' terminals
+/// and memory.
+const OWN: [&str; 2] = ["/dev/pts", "/dev/shm"];
 
-/// Nobody gains rights by starting a program; no core files; not more processes than a build needs.
+/// How many processes and threads a sandbox may hold: more than any build needs, less than a bomb makes.
+const PROCESSES: u64 = 8192;
+
+/// Nobody gains rights by starting a program; no core files, no endless processes. Keeper and guards show commands neither
+/// their memory nor their files, though they run as the same user; a program they start does.
 pub(super) fn limits() -> Result<(), Step> {
+    step("secrecy", || {
+        set_dumpable_behavior(DumpableBehavior::NotDumpable)
+    })?;
     step("no new privileges", || set_no_new_privs(true))?;
     let none = Rlimit {
         current: Some(0),
         maximum: Some(0),
     };
-    step("limits", || setrlimit(Resource::Core, none))
+    step("limits", || setrlimit(Resource::Core, none))?;
+    // Root is exempt from it. What the user has set lower stays.
+    let most = Rlimit {
+        current: Some(PROCESSES),
+        maximum: Some(PROCESSES),
+    };
+    match getrlimit(Resource::Nproc).current {
+        Some(fewer) if fewer <= PROCESSES => Ok(()),
+        _ => step("limits", || setrlimit(Resource::Nproc, most)),
+    }
 }
 
 /// Landlock: writing only where it is allowed, no signals and no abstract sockets out of here.
@@ -56,6 +75,9 @@ pub(super) fn landlock(plan: &Plan) -> Result<bool, Step> {
     let reads = AccessFs::from_read(RIGHTS);
     let all = AccessFs::from_all(RIGHTS);
     let mut writable: Vec<&Path> = ALWAYS.iter().map(Path::new).collect();
+    if plan.mechanism < Mechanism::Reduced {
+        writable.extend(OWN.iter().map(Path::new));
+    }
     writable.push(&plan.scratch);
     let mut connects = false;
     match &plan.profile {

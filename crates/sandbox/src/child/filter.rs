@@ -10,6 +10,9 @@ use seccompiler::{
 use super::keeper::Step;
 use crate::{Network, Profile};
 
+/// Newer than the list of calls we have; the same number everywhere.
+const OPEN_TREE_ATTR: i64 = 467;
+
 /// Refused altogether: looking into other processes, the kernel's side doors, mounts and name spaces.
 const REFUSED: &[i64] = &[
     libc::SYS_ptrace,
@@ -36,6 +39,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_fsmount,
     libc::SYS_fspick,
     libc::SYS_mount_setattr,
+    OPEN_TREE_ATTR,
     libc::SYS_pivot_root,
     libc::SYS_chroot,
     libc::SYS_unshare,
@@ -52,6 +56,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_swapoff,
     libc::SYS_acct,
     libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
     libc::SYS_settimeofday,
     libc::SYS_clock_settime,
     libc::SYS_clock_adjtime,
@@ -154,11 +159,31 @@ fn refused(profile: &Profile) -> io::Result<BTreeMap<i64, Vec<SeccompRule>>> {
         libc::SYS_ioctl,
         typing.into_iter().collect::<io::Result<_>>()?,
     );
+    // One's own limits are those of process 0. Those of others would end them.
+    rules.insert(
+        libc::SYS_prlimit64,
+        vec![when(&[(0, SeccompCmpOp::Ne, 0)])?],
+    );
     rules.insert(libc::SYS_socket, sockets(profile)?);
+    if matches!(profile, Profile::ReadOnly(_)) {
+        rules.insert(libc::SYS_socketpair, pairs()?);
+    }
     Ok(rules)
 }
 
-/// Which kinds of sockets are refused. `socketpair` reaches nobody and is free.
+/// Which pairs of sockets are refused where there are no others: those whose ends can be turned to
+/// somebody else, by naming whom a packet is for.
+fn pairs() -> io::Result<Vec<SeccompRule>> {
+    [libc::SOCK_DGRAM, libc::SOCK_RAW, libc::SOCK_RDM]
+        .into_iter()
+        .map(|kind| {
+            let kind = u64::from(kind.unsigned_abs());
+            when(&[(1, SeccompCmpOp::MaskedEq(0xf), kind)])
+        })
+        .collect()
+}
+
+/// Which kinds of sockets are refused.
 fn sockets(profile: &Profile) -> io::Result<Vec<SeccompRule>> {
     let families: &[i32] = match profile {
         Profile::ReadOnly(_) => return Ok(Vec::new()), // all of them

@@ -21,8 +21,8 @@ use rustix::{
     io::{FdFlags, fcntl_setfd},
     pipe::{PipeFlags, pipe_with},
     process::{
-        Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, getppid, kill_process_group,
-        pidfd_open, set_child_subreaper, setsid, wait, waitpid,
+        Pid, PidfdFlags, WaitOptions, WaitStatus, getpid, getppid, pidfd_open, set_child_subreaper,
+        setsid, wait, waitpid,
     },
 };
 
@@ -235,14 +235,7 @@ impl Guard {
                         self.start(cwd.as_slice(), sourced, &text)?;
                     }
                     Some(Order::Kill { grace_ms }) => {
-                        if self.ended {
-                            // Its number may already be another's.
-                            tree::terminate_below(process::id());
-                        } else {
-                            let _ = kill_process_group(self.shell.pid, Signal::TERM);
-                            // A stopped process would not hear it.
-                            let _ = kill_process_group(self.shell.pid, Signal::CONT);
-                        }
+                        tree::terminate_below(process::id());
                         self.deadline = Some(Instant::now() + Duration::from_millis(grace_ms));
                     }
                 }
@@ -414,7 +407,7 @@ fn script([wait_for, request, told]: [i32; 3]) -> String {
          unset REPLY; [ $# = 0 ] || . \"$1\" >/dev/null 2>&1 </dev/null; builtin set --; \
          builtin read -r -u {wait_for} || builtin exit 0; \
          {{ IFS= builtin read -r -d '' REPLY; builtin echo >&{told}; builtin cd -- \"$REPLY\" || builtin exit 126; \
-         IFS= builtin read -r -d '' REPLY; builtin [ -z \"$REPLY\" ] || builtin . \"$REPLY\" </dev/null; \
+         builtin unset OLDPWD; IFS= builtin read -r -d '' REPLY; builtin [ -z \"$REPLY\" ] || builtin . \"$REPLY\" </dev/null; \
          IFS= builtin read -r -d '' REPLY; }} <&{request}; \
          builtin eval -- \"$REPLY\" {wait_for}<&- {request}<&- {told}>&-; \
          REPLY=$?; builtin pwd -P >&{told} 2>/dev/null; builtin exit \"$REPLY\""

@@ -22,7 +22,7 @@ use rustix::{
     stdio::{dup2_stdin, dup2_stdout},
 };
 
-use super::{bubblewrap, confine, filter, guard, mounts, spaces};
+use super::{bubblewrap, confine, filter, guard, mounts, spaces, waiter};
 use crate::{
     Mechanism, Network, PROXY_PORT, Profile,
     fork::{Forked, fork},
@@ -96,47 +96,10 @@ pub(super) fn main() -> i32 {
         }
         Ok((Forked::Parent(keeper), _)) => {
             drop((channel, file));
-            wait_outside(&socket, keeper, &plan)
+            waiter::run(&socket, keeper, &plan.scratch)
         }
         Err(error) => answer(&channel, Step::new("a second process", &error)),
     }
-}
-
-/// The life of the waiter. It stays outside the sandbox, where no command can reach it, until our
-/// process needs the sandbox no more, and leaves nothing behind.
-fn wait_outside(socket: &OwnedFd, keeper: Pid, plan: &Plan) -> i32 {
-    let mut handle = pidfd_open(keeper, PidfdFlags::empty()).ok();
-    let mut dismissed = false;
-    loop {
-        let mut watched = vec![PollFd::new(socket, PollFlags::IN)];
-        watched.extend(
-            handle
-                .iter()
-                .map(|handle| PollFd::new(handle, PollFlags::IN)),
-        );
-        match poll(&mut watched, None) {
-            Ok(_) => {}
-            Err(rustix::io::Errno::INTR) => continue,
-            Err(_) => break,
-        }
-        let happened = |at: usize| watched.get(at).is_some_and(|fd| !fd.revents().is_empty());
-        let (heard, ended) = (happened(0), happened(1));
-        if ended {
-            handle = None;
-            tree::kill_below(process::id(), &[], reap_all);
-        }
-        if heard {
-            match protocol::receive(socket) {
-                Ok(Some(_)) => dismissed = true, // a goodbye
-                Ok(None) | Err(_) => break,
-            }
-        }
-    }
-    tree::kill_below(process::id(), &[], reap_all);
-    if !dismissed {
-        scratch::remove(&plan.scratch);
-    }
-    0
 }
 
 /// Tells our process what went wrong.
@@ -385,8 +348,8 @@ fn reap_some(guards: &mut Vec<Guarding>) -> bool {
     killed
 }
 
-/// Is no child left?
-fn reap_all() -> bool {
+/// Takes note of every child that ended. Is none left?
+pub(super) fn reap_all() -> bool {
     loop {
         match wait(WaitOptions::NOHANG) {
             Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}

@@ -1,5 +1,6 @@
-//! The processes between ours and a command: the keeper of a sandbox, which stands in it and makes
-//! guards, and the guard of each command, which starts the shell and ends whatever came of it.
+//! The processes between ours and a command: the waiter of a sandbox, which stays outside and tidies up,
+//! the keeper, which stands in it and makes guards, and the guard of each command, which starts the
+//! shell and ends whatever came of it.
 //!
 //! The keeper is our own program, started with [`ARGUMENT`]; it has one thread, so that it can fork.
 
@@ -10,6 +11,7 @@ mod guard;
 mod keeper;
 mod mounts;
 mod spaces;
+mod waiter;
 
 use std::{env, process};
 

@@ -2,17 +2,19 @@
 //! read-only but what was named.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
     fs, io,
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink},
+    os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, symlink},
     path::{Component, Path, PathBuf},
 };
 
 use rustix::{
+    fs::CWD,
     io::Errno,
     mount::{
-        MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change,
-        mount_move, mount_remount,
+        MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind,
+        mount_bind_recursive, mount_change, mount_move, mount_remount, move_mount, open_tree,
     },
 };
 
@@ -26,6 +28,10 @@ const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 /// over what is hidden.
 const MASK_FILE: &str = ".hidden-file";
 const MASK_DIRECTORY: &str = ".hidden-directory";
+
+/// Where daemons of the system have their sockets, and how far below.
+const DAEMONS: &str = "/run";
+const DEPTH: u32 = 3;
 
 /// Sets the mounts up, in a mount space that is this process's own.
 pub(super) fn set_up(plan: &Plan) -> Result<(), Step> {
@@ -68,10 +74,11 @@ pub(super) fn set_up(plan: &Plan) -> Result<(), Step> {
     }
     writable.extend(["/dev/shm", "/dev/pts"].map(PathBuf::from));
     step("read-only files", || freeze(&writable))?;
+    let mut table = step("the list of mounts", mounts)?;
     for path in &workspace.protected {
         if path.exists() {
             step(&path.display().to_string(), || {
-                protect(path, &writable, &plan.scratch)
+                protect(path, &writable, &plan.scratch, &mut table)
             })?;
         }
     }
@@ -86,7 +93,7 @@ pub(super) fn set_up(plan: &Plan) -> Result<(), Step> {
             )
         })?;
     }
-    for path in hidden.iter().chain(&plan.sockets) {
+    for path in hidden.iter().chain(&sockets(plan)) {
         step(&path.display().to_string(), || hide(path))?;
     }
     step("the directory", || std::env::set_current_dir("/"))
@@ -183,41 +190,167 @@ fn freeze(writable: &[PathBuf]) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a path below a writable one read-only. The directories between are mounted too, or a
-/// command could move one of them away and put another in its place.
-fn protect(path: &Path, writable: &[PathBuf], scratch: &Path) -> io::Result<()> {
-    let path = &fs::canonicalize(path)?;
-    let root = writable.iter().find(|root| path.starts_with(root));
-    if let Some(root) = root
-        && let Some(parent) = path.parent()
-        && let Ok(between) = parent.strip_prefix(root)
-    {
-        let mut at = root.clone();
-        for part in between.components() {
-            let Component::Normal(part) = part else {
-                continue;
-            };
-            at.push(part);
-            if !is_mounted(&at)? {
-                mount_bind_recursive(&at, &at)?;
-            }
+/// Makes a path below a writable one read-only, and keeps every other way to its name: a directory or
+/// a link on the way could be moved, and another be put in its place.
+fn protect(
+    path: &Path,
+    writable: &[PathBuf],
+    scratch: &Path,
+    table: &mut Mounts,
+) -> io::Result<()> {
+    let way = Way::to(path)?;
+    for link in &way.links {
+        if writable.iter().any(|root| link.starts_with(root)) {
+            hold(&above(link, writable), table)?;
+            pin(link, table)?;
         }
     }
-    mount_bind_recursive(path, path)?;
-    for (mounted, flags) in mounts()? {
-        if mounted.starts_with(path) && !mounted.starts_with(scratch) {
-            mount_remount(&mounted, flags | MountFlags::RDONLY | MountFlags::BIND, c"")?;
+    hold(&above(&way.end, writable), table)?;
+    mount_bind_recursive(&way.end, &way.end)?;
+    note(&way.end, table);
+    for (mounted, flags) in table.iter_mut() {
+        if mounted.starts_with(&way.end) && !mounted.starts_with(scratch) {
+            *flags |= MountFlags::RDONLY;
+            mount_remount(mounted, *flags | MountFlags::BIND, c"")?;
         }
     }
     Ok(())
 }
 
-fn is_mounted(path: &Path) -> io::Result<bool> {
-    Ok(mounts()?.contains_key(path))
+/// The directories between a writable one and a path below it, from the top.
+pub(super) fn above(path: &Path, writable: &[PathBuf]) -> Vec<PathBuf> {
+    let Some(root) = writable.iter().find(|root| path.starts_with(root)) else {
+        return Vec::new();
+    };
+    let mut between: Vec<PathBuf> = path
+        .ancestors()
+        .skip(1)
+        .take_while(|above| above.starts_with(root) && *above != root)
+        .map(Path::to_path_buf)
+        .collect();
+    between.reverse();
+    between
 }
 
+/// Keeps directories in their place: where something is mounted, nothing can be moved.
+fn hold(directories: &[PathBuf], table: &mut Mounts) -> io::Result<()> {
+    for directory in directories {
+        if !table.contains_key(directory) {
+            mount_bind_recursive(directory, directory)?;
+            note(directory, table);
+        }
+    }
+    Ok(())
+}
+
+/// Keeps a link in its place, by mounting it over itself.
+fn pin(link: &Path, table: &mut Mounts) -> io::Result<()> {
+    if table.contains_key(link) {
+        return Ok(());
+    }
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
+    let itself = open_tree(CWD, link, flags)?;
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+    move_mount(&itself, c"", CWD, link, flags)?;
+    note(link, table);
+    Ok(())
+}
+
+/// Adds a path to the table that was just mounted on itself: as what it is in is.
+fn note(path: &Path, table: &mut Mounts) {
+    let flags = path.ancestors().find_map(|above| table.get(above).copied());
+    table.insert(path.to_path_buf(), flags.unwrap_or(MountFlags::empty()));
+}
+
+/// How a path leads to a file.
+struct Way {
+    /// The links it leads through.
+    links: Vec<PathBuf>,
+    end: PathBuf,
+}
+
+impl Way {
+    fn to(path: &Path) -> io::Result<Self> {
+        // As many as the system follows.
+        const LINKS: usize = 40;
+        let mut links = Vec::new();
+        let mut end = PathBuf::from("/");
+        let mut left: Vec<OsString> = parts(path);
+        while let Some(part) = left.pop() {
+            match Path::new(&part).components().next() {
+                Some(Component::RootDir) => end = PathBuf::from("/"),
+                Some(Component::ParentDir) => {
+                    end.pop();
+                }
+                Some(Component::Normal(part)) => {
+                    let next = end.join(part);
+                    if fs::symlink_metadata(&next)?.is_symlink() {
+                        left.extend(parts(&fs::read_link(&next)?));
+                        links.push(next);
+                    } else {
+                        end = next;
+                    }
+                }
+                _ => {}
+            }
+            if links.len() > LINKS {
+                return Err(Errno::LOOP.into());
+            }
+        }
+        Ok(Self { links, end })
+    }
+}
+
+/// The last first.
+fn parts(path: &Path) -> Vec<OsString> {
+    let parts = path.components().rev();
+    parts.map(|part| part.as_os_str().to_owned()).collect()
+}
+
+/// Sockets to be hidden: those that are known, and all that lie beside one of them or in the place of
+/// the system's daemons. A socket may have got its name after it was bound, or be listened on from
+/// another network space, and then nothing tells of it.
+pub(super) fn sockets(plan: &Plan) -> BTreeSet<PathBuf> {
+    let Profile::Workspace(workspace) = &plan.profile else {
+        return BTreeSet::new(); // it has no sockets to reach them with
+    };
+    let mut found: BTreeSet<PathBuf> = plan.sockets.iter().cloned().collect();
+    let beside: BTreeSet<&Path> = plan
+        .sockets
+        .iter()
+        .filter_map(|socket| socket.parent())
+        .collect();
+    for directory in beside {
+        sockets_in(directory, 0, &mut found);
+    }
+    sockets_in(Path::new(DAEMONS), DEPTH, &mut found);
+    found.retain(|socket| {
+        let mut open = workspace.writable.iter().chain([&plan.scratch]);
+        !open.any(|open| socket.starts_with(open))
+    });
+    found
+}
+
+fn sockets_in(directory: &Path, depth: u32, found: &mut BTreeSet<PathBuf>) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_socket() => {
+                found.insert(entry.path());
+            }
+            Ok(kind) if kind.is_dir() && depth > 0 => {
+                sockets_in(&entry.path(), depth - 1, found);
+            }
+            _ => {}
+        }
+    }
+}
+
+type Mounts = BTreeMap<PathBuf, MountFlags>;
+
 /// Where something is mounted, and how. Of several in one place the last counts: it lies on top.
-fn mounts() -> io::Result<BTreeMap<PathBuf, MountFlags>> {
+fn mounts() -> io::Result<Mounts> {
     let table = fs::read_to_string("/proc/self/mountinfo")?;
     Ok(table.lines().filter_map(parse).collect())
 }
@@ -245,7 +378,7 @@ fn parse(line: &str) -> Option<(PathBuf, MountFlags)> {
 }
 
 /// Blanks, tabs, line ends and backslashes stand as three octal digits.
-fn unescape(text: &str) -> std::ffi::OsString {
+fn unescape(text: &str) -> OsString {
     use std::os::unix::ffi::OsStringExt;
     let bytes = text.as_bytes();
     let mut plain = Vec::with_capacity(bytes.len());
@@ -267,7 +400,7 @@ fn unescape(text: &str) -> std::ffi::OsString {
             }
         }
     }
-    std::ffi::OsString::from_vec(plain)
+    OsString::from_vec(plain)
 }
 
 /// Lays an empty file or directory over what is there; what is not there needs none.
@@ -282,9 +415,15 @@ fn hide(path: &Path) -> io::Result<()> {
         MASK_FILE
     };
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::RDONLY | MountFlags::BIND;
-    mount_bind(Path::new("/dev").join(mask), path)?;
-    mount_remount(path, flags, c"")?;
-    Ok(())
+    match mount_bind(Path::new("/dev").join(mask), path) {
+        Err(Errno::NOENT) => return Ok(()), // gone by now: sockets come and go
+        bound => bound?,
+    }
+    match mount_remount(path, flags, c"") {
+        // Gone with what was mounted on it.
+        Err(Errno::NOENT | Errno::INVAL) if fs::symlink_metadata(path).is_err() => Ok(()),
+        mounted => Ok(mounted?),
+    }
 }
 
 #[cfg(test)]
@@ -300,5 +439,31 @@ mod tests {
         assert_eq!(flags, MountFlags::NOSUID | MountFlags::RELATIME);
         assert!(parse("36 35").is_none());
         assert_eq!(unescape(r"a\b\134"), *r"a\b\");
+    }
+
+    #[test]
+    fn a_way_names_every_link_it_leads_through() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let at = |name: &str| base.join(name);
+        fs::create_dir_all(at("real/deep")).unwrap();
+        fs::write(at("real/deep/file"), "").unwrap();
+        symlink("real/../real", at("link")).unwrap();
+        symlink(at("link/deep/file"), at("real/first")).unwrap();
+        let way = Way::to(&at("link/first")).unwrap();
+        assert_eq!(way.end, at("real/deep/file"));
+        assert_eq!(way.links, [at("link"), at("real/first"), at("link")]);
+        symlink("loop", at("loop")).unwrap();
+        assert!(Way::to(&at("loop")).is_err());
+        assert!(Way::to(&at("nothing")).is_err());
+    }
+
+    #[test]
+    fn what_is_between_is_named_from_the_top() {
+        let writable = [PathBuf::from("/w")];
+        let between = above(Path::new("/w/a/b/c"), &writable);
+        assert_eq!(between, [Path::new("/w/a"), Path::new("/w/a/b")]);
+        assert!(above(Path::new("/w/a"), &writable).is_empty());
+        assert!(above(Path::new("/other/a/b"), &writable).is_empty());
     }
 }

@@ -1,21 +1,35 @@
 //! Name spaces: users, mounts, processes, network and the like that are the sandbox's own.
 
-use std::{fs, io};
+use std::{
+    fs,
+    io::{self, Read},
+    process,
+};
 
 use rustix::{
-    process::{getegid, geteuid},
+    process::{WaitOptions, getegid, geteuid, getpid, waitpid},
     thread::UnshareFlags,
 };
 
 use super::keeper::{Step, step};
-use crate::{Network, Profile, fork::unshare, protocol::Plan};
+use crate::{
+    Network, Profile,
+    fork::{Forked, fork, unshare},
+    protocol::Plan,
+};
 
 /// Moves this process into spaces of its own; what it forks then is the first process of the new
 /// process space. Users first: that is what permits the rest without being root.
 pub(super) fn enter(plan: &Plan) -> Result<(), Step> {
     let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
-    step("a user name space", || unshare(UnshareFlags::NEWUSER))?;
-    step("the map of users", || map_users(uid, gid))?;
+    step("a user name space", || {
+        if uid == 0 {
+            among_all_users()
+        } else {
+            unshare(UnshareFlags::NEWUSER)
+        }
+    })?;
+    step("the map of users", || map_self(uid, gid))?;
     let mut spaces = UnshareFlags::NEWNS | UnshareFlags::NEWIPC | UnshareFlags::NEWCGROUP;
     if plan.own_processes {
         spaces |= UnshareFlags::NEWPID;
@@ -35,15 +49,55 @@ pub(super) fn has_network(profile: &Profile) -> bool {
     }
 }
 
-/// Everyone is who they were. Root may say so of all users, so that files of others stay what they
-/// are; anybody else only of themselves.
-fn map_users(uid: u32, gid: u32) -> io::Result<()> {
-    if fs::write("/proc/self/uid_map", "0 0 4294967295").is_ok() {
-        return fs::write("/proc/self/gid_map", "0 0 4294967295");
+/// Root's new space holds all users, so that files of others stay what they are. Only somebody who
+/// stays outside may say that: a second process, which then ends.
+fn among_all_users() -> io::Result<()> {
+    let process = getpid();
+    let (mut left, entered) = io::pipe()?;
+    match fork()? {
+        Forked::Child => {
+            drop(entered);
+            // Nothing comes: the other one closes its end when it is inside.
+            let _ = left.read(&mut [0]);
+            for map in ["uid_map", "gid_map"] {
+                // What fails here is made good by `map_self`.
+                let _ = fs::read_to_string(format!("/proc/self/{map}")).and_then(|known| {
+                    fs::write(format!("/proc/{process}/{map}"), everyone(&known))
+                });
+            }
+            process::exit(0);
+        }
+        Forked::Parent(second) => {
+            let moved = unshare(UnshareFlags::NEWUSER);
+            drop((left, entered));
+            waitpid(Some(second), WaitOptions::empty())?;
+            moved
+        }
     }
-    fs::write("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
-    fs::write("/proc/self/setgroups", "deny")?;
-    fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))
+}
+
+/// A map in which everybody is who they are, of one whose lines are `INSIDE OUTSIDE HOW-MANY`: a
+/// container does not know all users there could be.
+fn everyone(known: &str) -> String {
+    let line = |line: &str| {
+        let mut fields = line.split_ascii_whitespace();
+        let (first, many) = (fields.next()?, fields.nth(1)?);
+        Some(format!("{first} {first} {many}\n"))
+    };
+    known.lines().filter_map(line).collect()
+}
+
+/// Says of this process who it is, where nobody did. That is all that a user may say.
+fn map_self(uid: u32, gid: u32) -> io::Result<()> {
+    let empty = |map: &str| Ok::<_, io::Error>(fs::read_to_string(map)?.trim().is_empty());
+    if empty("/proc/self/uid_map")? {
+        fs::write("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
+    }
+    if empty("/proc/self/gid_map")? {
+        fs::write("/proc/self/setgroups", "deny")?;
+        fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))?;
+    }
+    Ok(())
 }
 
 /// Switches the loopback interface of a new network space on: a listener of ours stands there.
@@ -92,4 +146,18 @@ fn netlink_error(answer: &[u8]) -> Option<i32> {
     let kind = u16::from_ne_bytes(answer.get(4..6)?.try_into().ok()?);
     let code = i32::from_ne_bytes(answer.get(16..20)?.try_into().ok()?);
     (kind == NLMSG_ERROR).then_some(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everyone_stays_who_they_are() {
+        let all = "         0          0 4294967295\n";
+        assert_eq!(everyone(all), "0 0 4294967295\n");
+        let container = "0 1000 1\n1 100000 65536\n";
+        assert_eq!(everyone(container), "0 0 1\n1 1 65536\n");
+        assert_eq!(everyone(""), "");
+    }
 }

@@ -1,9 +1,10 @@
-//! The sandbox from outside: real commands, real sockets.
+//! Commands in real sandboxes.
 //!
-//! - `setting`: a place to run commands in; `running`: how they run and end
-//! - `lifetime`: nothing outlives what it belongs to; `outside`: how that is seen
-//! - `ending`, `output`: status, directory, and what commands write; `soak`: many of them, nasty ones
+//! - `setting`: a place to run commands in; `outside`: what is to be seen of them from outside
+//! - `running`: how commands run; `ending`: with what they end, and where; `output`: what they write
+//! - `lifetime`: nothing outlives whom it belongs to; `soak`: hundreds of commands leave nothing
 //! - `network`: the proxy, through real sockets on loopback
+//! - `scenarios`: attempts to get out, everywhere and by everybody
 
 #![expect(
     clippy::unwrap_used,
@@ -16,5 +17,6 @@ mod network;
 mod output;
 mod outside;
 mod running;
+mod scenarios;
 mod setting;
 mod soak;

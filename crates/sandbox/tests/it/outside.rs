@@ -28,6 +28,12 @@ pub(crate) fn mark() -> String {
     format!("mark-{}-{next}-end", std::process::id())
 }
 
+/// A user that nobody else is: limits are counted by user.
+pub(crate) fn nobody() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    1_000_000 + std::process::id() * 8 + NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 /// Every process of the machine.
 pub(crate) fn all() -> Vec<Seen> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
@@ -53,6 +59,11 @@ fn see(pid: u32) -> Option<Seen> {
 /// Is this very process still there, and not merely as a zombie?
 pub(crate) fn is_there(process: &Seen) -> bool {
     see(process.pid).is_some_and(|now| now.started == process.started && !now.zombie)
+}
+
+/// Is it not even a zombie any more?
+pub(crate) fn is_forgotten(process: &Seen) -> bool {
+    see(process.pid).is_none_or(|now| now.started != process.started)
 }
 
 /// What is below a process, zombies too.
@@ -90,10 +101,10 @@ pub(crate) fn marked(mark: &str) -> Vec<Seen> {
         .collect()
 }
 
-/// The waiter of a sandbox: a child of ours that was started as one for this scratch folder's place.
-pub(crate) fn waiters(program: &str) -> Vec<Seen> {
+/// Children of ours with this text in their command line: the waiters of a place's sandboxes.
+pub(crate) fn waiters(path: &str) -> Vec<Seen> {
     let ours = std::process::id();
-    marked(program)
+    marked(path)
         .into_iter()
         .filter(|seen| seen.parent == ours)
         .collect()

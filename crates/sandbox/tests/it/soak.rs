@@ -10,7 +10,7 @@ use crate::{
         driver::{Driver, profiles},
         sandbox,
     },
-    outside::{below, until},
+    outside::{below, nobody, until},
     setting::LONG,
 };
 
@@ -222,12 +222,9 @@ async fn the_same_holds_for_somebody_who_is_not_root() {
     {
         return; // then all the other tests show it
     }
-    let before = [
-        "setpriv",
-        "--reuid=54321",
-        "--regid=54321",
-        "--clear-groups",
-    ];
+    let user = nobody();
+    let (user, group) = (format!("--reuid={user}"), format!("--regid={user}"));
+    let before = ["setpriv", &user, &group, "--clear-groups"];
     let mut driver = Driver::start_with("soak", Mechanism::Namespaces, &before);
     driver.finished().await;
     assert!(driver.dir.path().join("done").exists());

@@ -11,10 +11,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use tokio::{
-    io::{AsyncRead, AsyncReadExt},
-    sync::watch,
-};
+use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::blocking::blocking;
 
@@ -26,14 +23,11 @@ const TAIL: usize = 64 << 10;
 const PICTURE: &[u8] = b"data:image/";
 const PICTURE_WINDOW: usize = 8 << 20;
 /// How much is taken from the pipe at once.
-const CHUNK: usize = 256 << 10;
+const CHUNK: usize = 1 << 20;
 
 /// The output of one command. Clones are the same output.
 #[derive(Debug, Clone)]
-pub(crate) struct Capture {
-    kept: Arc<Mutex<Kept>>,
-    closed: watch::Sender<bool>,
-}
+pub(crate) struct Capture(Arc<Mutex<Kept>>);
 
 #[derive(Debug)]
 struct Kept {
@@ -69,41 +63,36 @@ pub(crate) struct Captured {
 impl Capture {
     /// Nothing yet. `window` bytes are kept in memory; a file, if it comes to that, is `place`.
     pub(crate) fn new(place: PathBuf, window: usize) -> Self {
-        Self {
-            kept: Arc::new(Mutex::new(Kept {
-                head: Vec::new(),
-                window,
-                tail: Vec::new(),
-                total: 0,
-                place,
-                file: None,
-                in_file: 0,
-                trouble: None,
-            })),
-            closed: watch::Sender::new(false),
-        }
+        Self(Arc::new(Mutex::new(Kept {
+            head: Vec::new(),
+            window,
+            tail: Vec::new(),
+            total: 0,
+            place,
+            file: None,
+            in_file: 0,
+            trouble: None,
+        })))
     }
 
     /// Takes everything that comes, until nobody can write any more or there is more than `most`;
     /// says whether that was so.
     pub(crate) async fn fill(&self, mut output: impl AsyncRead + Unpin, most: u64) -> Filled {
         let mut chunk = Vec::with_capacity(CHUNK);
-        let filled = loop {
+        loop {
             chunk.clear();
             match output.read_buf(&mut chunk).await {
-                Ok(0) => break Filled::Whole,
+                Ok(0) => return Filled::Whole,
                 Ok(_) => chunk = self.take(chunk).await,
                 Err(error) => {
                     self.kept().trouble = Some(format!("its output could not be read: {error}"));
-                    break Filled::Whole;
+                    return Filled::Whole;
                 }
             }
             if self.total() > most {
-                break Filled::TooMuch;
+                return Filled::TooMuch;
             }
-        };
-        self.closed.send_replace(true);
-        filled
+        }
     }
 
     /// Keeps a piece and gives its room back.
@@ -122,11 +111,6 @@ impl Capture {
             chunk
         });
         written.await.unwrap_or_else(|_| Vec::with_capacity(CHUNK))
-    }
-
-    /// Waits until nobody can write any more.
-    pub(crate) async fn closed(&self) {
-        let _ = self.closed.subscribe().wait_for(|closed| *closed).await;
     }
 
     /// How many bytes came so far.
@@ -180,7 +164,7 @@ impl Capture {
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

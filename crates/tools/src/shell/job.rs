@@ -43,7 +43,7 @@ pub(crate) enum Stage {
     Running,
     /// It ended; what it started may still run.
     Exited(Ended),
-    /// Nothing of it runs any more.
+    /// Nothing of it runs any more, and all its output is there.
     Gone(Ended),
 }
 
@@ -136,13 +136,9 @@ impl Job {
         self.over_within(if left { STRAYS } else { REST }).await;
     }
 
-    /// Waits until nothing of it runs and nothing more can come, at most so long.
+    /// Waits until nothing of it runs any more, at most so long.
     pub(crate) async fn over_within(&self, longest: Duration) {
-        let over = async {
-            self.gone().await;
-            self.capture.closed().await;
-        };
-        let _ = timeout(longest, over).await;
+        let _ = timeout(longest, self.gone()).await;
     }
 
     /// Ends it with everything it started; the first cause stays.
@@ -227,6 +223,10 @@ impl Driver {
                     ended = Some(how);
                 }
                 Event::Gone => {
+                    // Nobody can write any more: what is on its way is all there is.
+                    if !filled {
+                        let _ = timeout(REST, &mut filling).await;
+                    }
                     let how = ended.unwrap_or_else(lost);
                     self.stage.send_replace(Stage::Gone(how));
                     return;

@@ -7,7 +7,7 @@ use std::{
 
 use haft::{Content, PermissionMode, engine::hooks::Handler};
 use haft_agent::{Control, Prompt};
-use haft_models::Thinking;
+use haft_models::{Prices, Thinking};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -102,10 +102,13 @@ pub(super) struct Reader {
     pub(super) queue: Arc<Queue>,
     pub(super) channel: Arc<Channel>,
     pub(super) control: Control,
-    pub(super) may_bypass: bool,
+    /// May the mode become bypassPermissions? The error says why not.
+    pub(super) bypass: Result<(), String>,
     pub(super) replay: bool,
     /// The model that was chosen at the start.
     pub(super) model: String,
+    /// Where there is a budget: a model whose price is not known would have none.
+    pub(super) prices: Option<Prices>,
 }
 
 impl Reader {
@@ -180,11 +183,7 @@ impl Reader {
             "initialize" => self.initialize(request),
             "interrupt" => Ok(self.interrupt(request)),
             "set_permission_mode" => self.set_mode(&request["mode"]),
-            "set_model" => {
-                let asked = request["model"].as_str().filter(|name| *name != "default");
-                self.control.set_model(asked.unwrap_or(&self.model));
-                Ok(json!({}))
-            }
+            "set_model" => self.set_model(&request["model"]),
             "set_max_thinking_tokens" => {
                 self.control
                     .set_thinking(match request["max_thinking_tokens"].as_u64() {
@@ -255,13 +254,27 @@ impl Reader {
         json!({"still_queued": ids(&state.messages)})
     }
 
+    fn set_model(&self, value: &Value) -> Result<Value, String> {
+        let asked = value.as_str().filter(|name| *name != "default");
+        let name = asked.unwrap_or(&self.model);
+        if self
+            .prices
+            .as_ref()
+            .is_some_and(|prices| prices.of(name).is_none())
+        {
+            return Err(format!(
+                "there is a budget, and the price of {name} is not known; give it with --prices"
+            ));
+        }
+        self.control.set_model(name);
+        Ok(json!({}))
+    }
+
     fn set_mode(&self, value: &Value) -> Result<Value, String> {
         let mode =
             channel::mode(value).ok_or_else(|| format!("no permission mode is called {value}"))?;
-        if mode == PermissionMode::BypassPermissions && !self.may_bypass {
-            return Err("bypassPermissions needs --dangerously-skip-permissions or \
-                 --allow-dangerously-skip-permissions on the command line"
-                .to_owned());
+        if mode == PermissionMode::BypassPermissions {
+            self.bypass.clone()?;
         }
         self.control.set_permission_mode(mode);
         Ok(json!({"mode": mode.name()}))

@@ -26,7 +26,7 @@ use std::{
 };
 
 use anyhow::Context;
-use haft::{SessionContext, contract::approval::NobodyToAsk};
+use haft::{PermissionMode, SessionContext, contract::approval::NobodyToAsk};
 use haft_agent::{
     Agent, Control, Limits, Prompt,
     prompt::{Environment, SystemPrompt},
@@ -45,7 +45,8 @@ use crate::{
     VERSION,
     args::Session,
     exit::Exit,
-    settings, show,
+    settings::{self, Permitted},
+    show,
     wire::{self, Additions},
 };
 
@@ -91,10 +92,10 @@ async fn go(
             queue: Arc::clone(&queue),
             channel: Arc::clone(&channel),
             control: control.clone(),
-            may_bypass: session.dangerously_skip_permissions
-                || flags.allow_dangerously_skip_permissions,
+            bypass: bypass(flags, &permitted),
             replay: flags.replay_user_messages,
             model: chosen.settings.name.clone(),
+            prices: flags.max_budget_usd.map(|_| chosen.prices.clone()),
         };
         tokio::spawn(reader.run());
     } else {
@@ -243,6 +244,19 @@ fn check(flags: &Headless) -> anyhow::Result<bool> {
     }
 }
 
+/// May a later message switch to bypassPermissions? The error says why not.
+fn bypass(flags: &Headless, permitted: &Permitted) -> Result<(), String> {
+    if permitted.mode == PermissionMode::BypassPermissions {
+        return Ok(());
+    }
+    if !flags.allow_dangerously_skip_permissions {
+        return Err("bypassPermissions needs --dangerously-skip-permissions or \
+             --allow-dangerously-skip-permissions on the command line"
+            .to_owned());
+    }
+    settings::may_bypass(&permitted.settings).map_err(|error| error.to_string())
+}
+
 fn limits(flags: &Headless, chosen: &Chosen) -> anyhow::Result<Limits> {
     let mut limits = Limits::default();
     limits.max_turns = match flags.max_turns {
@@ -250,16 +264,20 @@ fn limits(flags: &Headless, chosen: &Chosen) -> anyhow::Result<Limits> {
         None => model::number("CLAUDE_CODE_MAX_TURNS")?.filter(|most| *most > 0),
     };
     if let Some(most) = flags.max_budget_usd {
-        let name = &chosen.settings.name;
         anyhow::ensure!(
             most > 0.0 && most.is_finite(),
             "--max-budget-usd {most}: expected an amount above 0"
         );
         // A limit that can never be reached would be none.
-        anyhow::ensure!(
-            chosen.prices.of(name).is_some(),
-            "--max-budget-usd: the price of {name} is not known; give it with --prices"
-        );
+        for name in [&chosen.settings.name]
+            .into_iter()
+            .chain(&flags.model.fallback_model)
+        {
+            anyhow::ensure!(
+                chosen.prices.of(name).is_some(),
+                "--max-budget-usd: the price of {name} is not known; give it with --prices"
+            );
+        }
         limits.max_budget_usd = Some(most);
     }
     Ok(limits)

@@ -305,6 +305,35 @@ fn tools_and_system_prompts_are_what_was_asked_for() {
 }
 
 #[test]
+fn what_nobody_trusts_is_left_out_and_told_of() {
+    let dir = tempdir().unwrap();
+    let hook = json!({"type": "command", "command": "touch ran"});
+    let settings = json!({"hooks": {"SessionStart": [{"hooks": [hook]}]}});
+    fs::create_dir(dir.path().join("work")).unwrap();
+    let cwd = dir.path().join("work");
+    fs::create_dir(cwd.join(".claude")).unwrap();
+    fs::write(cwd.join(".claude/settings.json"), settings.to_string()).unwrap();
+    let turns = json!([[text("ok")]]);
+    let flags = ["-p", "hi", "--output-format", "stream-json"];
+    let mut command = scripted(&cwd, &turns);
+    let ran = answer(command.args(flags).env("HOME", dir.path()));
+    let init = &lines(&ran)[0];
+    let told = init["untrusted"].as_str().unwrap();
+    assert!(
+        told.contains("hooks") && ran.stderr.contains(told),
+        "{told} {}",
+        ran.stderr
+    );
+    assert!(!cwd.join("ran").exists());
+
+    let mut command = scripted(&cwd, &turns);
+    let named = ["--setting-sources", "project"];
+    let ran = answer(command.args(flags).args(named).env("HOME", dir.path()));
+    assert_eq!(lines(&ran)[0].get("untrusted"), None);
+    assert!(cwd.join("ran").exists());
+}
+
+#[test]
 fn another_model_takes_over() {
     let dir = tempdir().unwrap();
     let turns = json!([

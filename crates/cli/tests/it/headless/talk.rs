@@ -94,6 +94,38 @@ fn messages_run_in_order_in_one_session() {
 }
 
 #[test]
+fn a_changed_input_is_held_to_the_rules_too() {
+    let dir = tempdir().unwrap();
+    let kept = dir.path().join("kept");
+    fs::write(&kept, "x").unwrap();
+    let turns = json!([[bash("touch a")], [text("Refused.")]]);
+    let mut command = scripted(dir.path(), &turns);
+    command.args([
+        "--permission-prompt-tool",
+        "stdio",
+        "--disallowedTools",
+        "Bash(rm *)",
+    ]);
+    let mut talk = Talk::new(&mut command);
+    talk.user("go");
+    let question = talk.hear_until("control_request").pop().unwrap();
+    let changed = json!({"command": "rm kept"});
+    talk.respond(
+        &question,
+        &json!({"behavior": "allow", "updatedInput": changed}),
+    );
+    let heard = talk.hear_until("result");
+    let result = heard.last().unwrap();
+    assert_eq!(
+        result["permission_denials"].as_array().unwrap().len(),
+        1,
+        "{heard:#?}"
+    );
+    assert!(kept.exists());
+    assert_eq!(talk.end().1, 0);
+}
+
+#[test]
 fn a_refusal_can_end_the_turn() {
     let dir = tempdir().unwrap();
     let turns = json!([[bash("touch x")], [text("never said")]]);
@@ -131,14 +163,20 @@ fn a_hook_at_the_other_end_can_refuse_and_must_answer_in_time() {
     talk.respond(&hook, &json!({"hookSpecificOutput": decision}));
     let heard = talk.hear_until("result");
     let kinds = kinds(&heard);
-    assert!(kinds.contains(&"control_cancel_request".to_owned()), "{kinds:?}");
+    assert!(
+        kinds.contains(&"control_cancel_request".to_owned()),
+        "{kinds:?}"
+    );
     let results: Vec<String> = heard
         .iter()
         .filter(|one| one["type"] == "user")
         .map(|one| one["message"]["content"][0]["content"].to_string())
         .collect();
     assert!(results[0].contains("not today"), "{results:?}");
-    assert!(results[1].contains("did not answer within 100ms"), "{results:?}");
+    assert!(
+        results[1].contains("did not answer within 100ms"),
+        "{results:?}"
+    );
     assert_eq!(talk.end().1, 0);
 }
 

@@ -156,6 +156,7 @@ fn a_line_is_shown_with_the_profile_it_would_run_in() {
     let settings = json!({
         "sandbox": {
             "enabled": true,
+            "autoAllowBashIfSandboxed": false, // it depends on the machine
             "excludedCommands": ["docker *"],
             "network": {"allowedDomains": ["*.example.com"], "deniedDomains": ["bad.org:25"]},
         },

@@ -7,7 +7,7 @@ use tokio::{io::AsyncReadExt, time::timeout};
 
 use super::{everywhere, gone, line, nasty, place, read_until};
 use crate::{
-    outside::{Seen, all, below, is_there, mark, marked, until, waiters},
+    outside::{Seen, all, below, is_forgotten, is_there, mark, marked, until, waiters},
     setting::{LONG, Place},
 };
 
@@ -77,15 +77,30 @@ async fn what_a_command_leaves_behind_is_counted_and_ended() {
 async fn what_is_asked_to_end_may_tidy_up_within_its_grace() {
     let place = place(Mechanism::Namespaces);
     let profile = place.workspace();
-    let script =
-        "trap 'echo tidied > tidied; exit 7' TERM; echo ready; while :; do sleep 0.05; done";
-    let mut running = start(&place, &profile, &mark(), script).await;
+    // One in the shell's group and one far from it.
+    let tidies = |name: &str| {
+        format!(
+            "trap 'echo > tidied-{name}; exit' TERM; echo > up-{name}; while :; do sleep 0.05; done"
+        )
+    };
+    let script = format!(
+        "setsid bash -c \"{}\" & until [ -e up-far ]; do sleep 0.01; done; echo ready; {}",
+        tidies("far"),
+        tidies("near")
+    );
+    let mut running = start(&place, &profile, &mark(), &script).await;
+    until("both can hear it", || {
+        place.project().join("up-near").exists()
+    })
+    .await;
     running.kill(LONG);
     gone(&mut running).await;
-    assert_eq!(
-        fs::read_to_string(place.project().join("tidied")).unwrap(),
-        "tidied\n"
-    );
+    for name in ["near", "far"] {
+        assert!(
+            place.project().join(format!("tidied-{name}")).exists(),
+            "{name}"
+        );
+    }
     place.sandbox.close().await;
 }
 
@@ -141,14 +156,17 @@ async fn dropping_the_sandbox_and_its_commands_ends_all_and_removes_its_files() 
         )
         .await;
         let Place { dir, sandbox: last } = place;
+        let path = dir.path().display().to_string();
+        let waiters = waiters(&path);
+        assert_eq!(waiters.len(), 1);
         drop(sandbox);
         drop(last);
         // A command keeps the sandbox it runs in.
         drop(other);
         assert!(!marked(&mark).is_empty());
         drop(running);
-        let path = dir.path().display().to_string();
         until("all ended", || marked(&path).is_empty()).await;
+        until("no zombie", || waiters.iter().all(is_forgotten)).await;
         until("no files", || !dir.path().join("scratch").exists()).await;
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use haft_sandbox::{How, Mechanism, Profile, Running};
-use tokio::time::timeout;
+use tokio::{task::JoinSet, time::timeout};
 
 use super::{driver::Driver, everywhere, gone, line, place, read_until};
 use crate::{
@@ -107,27 +107,51 @@ async fn whoever_in_the_chain_is_killed_takes_the_command_along() {
 
 #[tokio::test]
 async fn whoever_in_the_chain_is_stopped_does_not_save_the_command() {
+    let mut all = JoinSet::new();
     for mechanism in [Mechanism::Namespaces, Mechanism::Reduced] {
-        let place = place(mechanism);
-        let profile = place.workspace();
-        let mut running = start(&place, &profile).await;
-        let chain = chain(&running);
-        let below = below(chain[1].pid);
-        kill(&chain[1], "-STOP");
-        running.kill(Duration::ZERO);
-        gone(&mut running).await;
-        until("all gone", || !below.iter().any(is_there)).await;
-        // A stopped keeper makes no guard; the sandbox can be closed.
-        let mut running = start(&place, &profile).await;
-        let chain = self::chain(&running);
-        let below = self::below(chain[1].pid);
-        kill(&chain[1], "-STOP");
-        kill(&chain[2], "-STOP");
-        running.kill(Duration::ZERO);
-        gone(&mut running).await;
-        until("all gone", || !below.iter().any(is_there)).await;
-        place.sandbox.close().await;
+        all.spawn(async move {
+            let place = place(mechanism);
+            let profile = place.workspace();
+            // The guard, then the keeper too.
+            for stopped in [1..2, 1..3] {
+                let mut running = start(&place, &profile).await;
+                let chain = chain(&running);
+                let below = below(chain[1].pid);
+                for process in &chain[stopped] {
+                    kill(process, "-STOP");
+                }
+                running.kill(Duration::ZERO);
+                gone(&mut running).await;
+                until("all gone", || !below.iter().any(is_there)).await;
+            }
+            place.sandbox.close().await;
+            let path = place.dir.path().display().to_string();
+            assert_eq!(marked(&path), []);
+        });
     }
+    all.join_all().await;
+}
+
+#[tokio::test]
+async fn a_keeper_that_is_stopped_costs_one_command() {
+    let place = place(Mechanism::Namespaces);
+    let profile = place.workspace();
+    let running = start(&place, &profile).await;
+    kill(&chain(&running)[2], "-STOP");
+    // Those for which a shell waits still run.
+    let error = loop {
+        let started = place.sandbox.start(&profile, line(&place, "true")).await;
+        match started {
+            Ok(mut running) => gone(&mut running).await,
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert!(error.contains("does not answer"), "{error}");
+    drop(running);
+    assert_eq!(place.run(&profile, "echo next").await.text, "next\n");
+    place.sandbox.close().await;
+    let path = place.dir.path().display().to_string();
+    until("nothing left", || marked(&path).is_empty()).await;
 }
 
 #[tokio::test]
@@ -139,32 +163,34 @@ async fn a_command_that_kills_its_guard_or_all_it_sees_ends_with_it() {
         "setsid sleep 1000 & read -r _ _ _ keeper _ < /proc/$PPID/stat; kill -KILL $keeper; sleep 1000",
         "setsid sleep 1000 & kill -KILL -1; sleep 1000",
     ];
+    let mut all = JoinSet::new();
     for (place, profile) in everywhere().await {
-        let path = place.dir.path().display().to_string();
-        for text in texts {
-            if text.contains("-1;") && profile == Profile::Full {
-                continue;
+        all.spawn(async move {
+            let path = place.dir.path().display().to_string();
+            for text in texts {
+                if text.contains("-1;") && profile == Profile::Full {
+                    continue;
+                }
+                let started = place.sandbox.start(&profile, line(&place, text)).await;
+                let mut running = started.unwrap();
+                // It may have no effect: a stopped guard waits, and the first process of a space of
+                // its own cannot be killed from within.
+                let soon = timeout(Duration::from_millis(500), running.gone()).await;
+                if soon.is_err() {
+                    running.kill(Duration::ZERO);
+                }
+                gone(&mut running).await;
+                until(text, || {
+                    !marked(&path).iter().any(|seen| seen.name == "sleep")
+                })
+                .await;
+                assert_eq!(place.run(&profile, "echo next").await.text, "next\n");
             }
-            let started = place.sandbox.start(&profile, line(&place, text)).await;
-            let mut running = started.unwrap();
-            // It may have no effect: a stopped guard waits, and the first process of a space of its
-            // own cannot be killed from within.
-            if timeout(Duration::from_millis(500), running.gone())
-                .await
-                .is_err()
-            {
-                running.kill(Duration::ZERO);
-            }
-            gone(&mut running).await;
-            until(text, || {
-                !marked(&path).iter().any(|seen| seen.name == "sleep")
-            })
-            .await;
-            assert_eq!(place.run(&profile, "echo next").await.text, "next\n");
-        }
-        place.sandbox.close().await;
-        until("nothing left", || marked(&path).is_empty()).await;
+            place.sandbox.close().await;
+            until("nothing left", || marked(&path).is_empty()).await;
+        });
     }
+    all.join_all().await;
 }
 
 #[tokio::test]

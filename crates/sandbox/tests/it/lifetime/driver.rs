@@ -82,11 +82,16 @@ impl Driver {
 
     /// Waits until it has done its work.
     pub(crate) async fn finished(&mut self) {
-        until("the driver ends", || {
-            self.child.try_wait().unwrap().is_some()
-        })
-        .await;
-        let status = self.child.wait().unwrap();
+        let ended = async {
+            loop {
+                match self.child.try_wait().unwrap() {
+                    Some(status) => return status,
+                    None => sleep(Duration::from_millis(50)).await,
+                }
+            }
+        };
+        // What it waits for has limits; this one is for what nobody thought of.
+        let status = timeout(10 * LONG, ended).await.unwrap();
         assert!(status.success(), "{status}\n{}", self.said());
     }
 
@@ -112,6 +117,14 @@ impl Driver {
     }
 }
 
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // Gone already, but where a test fails.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "started by other tests, in a process that they may kill"]
 async fn driver() {
@@ -132,6 +145,7 @@ async fn driver() {
         "commands" => commands(&dir, best).await,
         "short" => short(&dir, best).await,
         "hidden" => scarce::hidden(&dir, best).await,
+        "heedless" => scarce::heedless(&dir, best).await,
         "crowded" => scarce::crowded(&dir, best).await,
         "soak" => soak::work(&dir, best).await,
         other => panic!("no such work: {other}"),

@@ -9,10 +9,11 @@ use super::{
     driver::{Driver, profiles},
     read_until, sandbox,
 };
-use crate::setting::LONG;
+use crate::{outside::nobody, setting::LONG};
 
 /// Runs a driver as a user of its own, in a mount space of its own, set up by a line for the shell.
-fn as_somebody(work: &str, best: Mechanism, line: &str, user: &str) -> Option<Driver> {
+fn as_somebody(work: &str, best: Mechanism, line: &str) -> Option<Driver> {
+    let user = nobody();
     let root = fs::read_to_string("/proc/self/status").unwrap();
     if !root.contains("\nUid:\t0\t0") {
         return None;
@@ -48,6 +49,23 @@ pub(super) async fn hidden(dir: &Path, best: Mechanism) {
     }
     fs::write(dir.join("ready"), "").unwrap();
     std::future::pending::<()>().await;
+}
+
+/// The driver's part: a command in each profile, and how it ended.
+pub(super) async fn heedless(dir: &Path, best: Mechanism) {
+    let sandbox = sandbox(dir, best);
+    for profile in profiles(dir) {
+        let line = Line {
+            text: "sleep 0.01 & wait $!; (exit 3); exit $(($? + 4))".to_owned(),
+            cwd: dir.to_owned(),
+            sourced: None,
+        };
+        let mut running = sandbox.start(&profile, line).await.unwrap();
+        let ended = timeout(LONG, running.exited()).await.unwrap();
+        assert_eq!(ended.how, How::Exited(7));
+        timeout(LONG, running.gone()).await.unwrap();
+    }
+    sandbox.close().await;
 }
 
 /// The driver's part: more commands than there may be processes.
@@ -87,7 +105,7 @@ pub(super) async fn crowded(dir: &Path, best: Mechanism) {
 async fn what_proc_hides_is_ended_too() {
     for best in [Mechanism::Namespaces, Mechanism::Reduced] {
         let hide = "mount -t proc -o hidepid=2 proc /proc &&";
-        let Some(mut driver) = as_somebody("hidden", best, hide, "54322") else {
+        let Some(mut driver) = as_somebody("hidden", best, hide) else {
             return;
         };
         driver.running().await;
@@ -100,15 +118,20 @@ async fn what_proc_hides_is_ended_too() {
 
 #[tokio::test]
 async fn too_many_processes_are_an_error_that_says_so_and_confine_nobody_less() {
-    for (best, user) in [
-        (Mechanism::Namespaces, "54323"),
-        (Mechanism::Reduced, "54324"),
-    ] {
+    for best in [Mechanism::Namespaces, Mechanism::Reduced] {
         let few = "ulimit -u 40;";
-        let Some(mut driver) = as_somebody("crowded", best, few, user) else {
+        let Some(mut driver) = as_somebody("crowded", best, few) else {
             return;
         };
         driver.finished().await;
         driver.nothing_left(&[]).await;
     }
+}
+
+#[tokio::test]
+async fn how_a_command_ended_is_known_although_our_process_was_told_to_ignore_its_children() {
+    let before = ["env", "--ignore-signal=CHLD"];
+    let mut driver = Driver::start_with("heedless", Mechanism::Namespaces, &before);
+    driver.finished().await;
+    driver.nothing_left(&[]).await;
 }

@@ -132,7 +132,10 @@ impl Run<'_> {
             due.confinement.control.clone(),
             command,
         ));
-        let said = looking.await.map_err(|_| ToolError::Cancelled)??;
+        let said = tokio::select! {
+            said = looking => said.map_err(|_| ToolError::Cancelled)??,
+            () = self.cx.cancel.cancelled() => return Ok(()),
+        };
         due.notes.extend(said.notes);
         let uncovered = said.uncovered.and_then(|why| self.shell.uncovered(&why));
         due.notes.extend(uncovered);

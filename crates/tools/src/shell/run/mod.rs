@@ -92,11 +92,13 @@ struct Due {
 
 impl Run<'_> {
     async fn run(&self, mut confinement: Confinement) -> Result<ToolOutput, ToolError> {
-        let mut watched = self.watch(&confinement).await?;
+        let mut watched = self.unless_cancelled(self.watch(&confinement)).await?;
         let refused_before = self.refused_hosts(&confinement).await.len();
         let mut attempt = 0;
         loop {
-            let job = self.start(&confinement, attempt).await?;
+            let job = self
+                .unless_cancelled(self.start(&confinement, attempt))
+                .await?;
             let mut due = Due {
                 job,
                 confinement,
@@ -127,12 +129,22 @@ impl Run<'_> {
                 Some(Asked::Not(note)) => due.notes.push(note),
                 Some(Asked::Again(_)) | None => {}
             }
-            if ended.how != How::Exited(0) {
-                let refused = self.refused_hosts(&due.confinement).await;
-                let new = refused.get(refused_before..).unwrap_or_default();
-                due.notes.extend(hosts_note(new));
-            }
+            // Also where it ended well: the last of a pipeline may not care.
+            let refused = self.refused_hosts(&due.confinement).await;
+            let new = refused.get(refused_before..).unwrap_or_default();
+            due.notes.extend(hosts_note(new));
             return self.ended(due, &ended).await;
+        }
+    }
+
+    /// Nothing runs yet: an interrupt need not wait for it.
+    async fn unless_cancelled<T>(
+        &self,
+        work: impl Future<Output = Result<T, ToolError>>,
+    ) -> Result<T, ToolError> {
+        tokio::select! {
+            done = work => done,
+            () = self.cx.cancel.cancelled() => Err(ToolError::Cancelled),
         }
     }
 

@@ -58,6 +58,13 @@ struct Defined {
     functions: Vec<(String, String)>,
 }
 
+/// Where the program is found that starts another in a session of its own.
+const SETSID: [&str; 3] = [
+    "/usr/bin/setsid",
+    "/bin/setsid",
+    "/run/current-system/sw/bin/setsid",
+];
+
 /// Runs the user's rc file (`rc`, or the one in their home) and takes over what it defines.
 /// It gets our environment as it is, as in any terminal; nothing of it comes back but PATH.
 /// `mark` is a plain word that nobody can guess; five seconds are a good limit.
@@ -67,8 +74,11 @@ pub(crate) async fn take(
     mark: &str,
     limit: Duration,
 ) -> Result<Snapshot, Absent> {
-    let mut command = Command::new("setsid");
-    command.arg("bash");
+    // By their places: a workspace may be in PATH, and nothing of it may run for this.
+    let shell = haft_sandbox::system_shell().ok_or(Absent::NotStarted)?;
+    let setsid = SETSID.iter().map(Path::new).find(|place| place.is_file());
+    let mut command = Command::new(setsid.ok_or(Absent::NotStarted)?);
+    command.arg(shell);
     if let Some(rc) = rc {
         command.arg("--rcfile").arg(rc);
     }

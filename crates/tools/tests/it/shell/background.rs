@@ -169,6 +169,26 @@ async fn a_command_can_be_sent_to_the_background_while_it_runs() {
 }
 
 #[tokio::test]
+async fn a_call_that_nobody_waits_for_any_more_takes_its_command_along() {
+    let terminal = Terminal::new();
+    let tick = terminal.root().join("tick");
+    let command = "while :; do command sleep 0.1; echo x >> tick; done";
+    let begun = async {
+        while !tick.exists() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::select! {
+        heard = terminal.bash(command) => panic!("{heard:?}"),
+        () = begun => {}
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let before = std::fs::metadata(&tick).unwrap().len();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(std::fs::metadata(&tick).unwrap().len(), before);
+}
+
+#[tokio::test]
 async fn a_session_that_ends_takes_its_tasks_along() {
     let terminal = Terminal::new();
     started(

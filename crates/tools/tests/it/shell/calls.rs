@@ -16,6 +16,27 @@ async fn vector_18_a_failure_begins_with_its_exit_code() {
 }
 
 #[tokio::test]
+async fn vector_19_some_codes_are_answers_and_others_are_explained() {
+    let terminal = Terminal::new();
+    let heard = terminal.bash("grep nope file.txt").await;
+    assert_eq!(
+        heard.structured["returnCodeInterpretation"],
+        "No matches found"
+    );
+    assert_eq!(heard.ok(), "");
+    let heard = terminal.bash("diff file.txt sub/a.txt").await;
+    assert_eq!(heard.structured["returnCodeInterpretation"], "Files differ");
+    assert!(heard.ok().contains("> a"));
+    terminal.bash("false | grep x; test 1 = 2").await.ok();
+    terminal.bash("grep nope missing.txt").await.failed();
+    let text = terminal.bash("no-such-command-anywhere").await.failed();
+    assert!(text.starts_with("Exit code 127\n"), "{text}");
+    assert!(text.ends_with("(command not found)"), "{text}");
+    let text = terminal.bash("read -p 'Continue? [y/N] ' x").await;
+    assert!(text.failed().starts_with("Exit code 1"));
+}
+
+#[tokio::test]
 async fn vector_20_a_directory_outside_is_taken_back() {
     let terminal = Terminal::new();
     let text = terminal.bash("cd /").await.ok();

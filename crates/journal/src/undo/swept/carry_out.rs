@@ -1,0 +1,253 @@
+//! Pre-images → intent → all tasks → outcome; and, after a crash, what became of them.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use super::plan::{Plan, look_at};
+use crate::commit::{self, Directory, temporary_name};
+use crate::error::JournalError;
+use crate::ticket::Ticket;
+use crate::undo::History;
+use crate::undo::looked::Looked;
+use crate::undo::perform::{now, say_unsaid};
+use crate::undo::record::{Ending, Intent, Record, Seal, State, Swept};
+use crate::undo::recover::{Found, Verdict, decide};
+use crate::undo::restore::{Restoration, SYNCED_SINGLY, Task};
+use crate::undo::store::Keep;
+use crate::undo::units::Unit;
+
+/// What an undo removes or overwrites is kept up to this size, and up to this in all.
+const KEPT_FILE: u64 = 64 << 20;
+const KEPT_ALL: u64 = 256 << 20;
+
+impl History {
+    /// Pre-images → intent → all tasks → outcome.
+    pub(super) fn perform_swept(
+        &self,
+        ticket: &Ticket,
+        intent: Intent,
+        plan: &mut Plan,
+    ) -> Result<String, JournalError> {
+        let store = self.store();
+        let log = store.open()?;
+        say_unsaid(self, &log)?;
+        self.keep_present(plan)?;
+        let swept: Vec<Swept> = plan
+            .tasks
+            .iter()
+            .map(|task| Swept {
+                path: task.path.clone(),
+                before: task.now.clone(),
+                after: task.to.clone(),
+            })
+            .collect();
+        let unit = self.new_unit(&ticket.call)?;
+        self.count_swept(&swept);
+        let temporary = temporary_name();
+        let record = Record::Intent(Box::new(Intent {
+            unit: unit.clone(),
+            call: ticket.call.clone(),
+            tool: ticket.tool.clone(),
+            time: now(),
+            swept: swept.clone(),
+            temporary: temporary.clone(),
+            ..intent
+        }));
+        let end = |ending, note: Option<String>| {
+            let unit = unit.clone();
+            let outcome = Record::Outcome { unit, ending, note };
+            if log.append(&outcome, Keep::Durably).is_err() {
+                self.unsaid().push(outcome);
+            }
+        };
+        if let Err(error) = log.append(&record, Keep::Durably) {
+            let error = store.failed(error);
+            end(Ending::NotMade, Some(error.to_string()));
+            return Err(error);
+        }
+        let restoration = Restoration {
+            store,
+            temporary: &temporary,
+            keep_times: true,
+        };
+        match restoration.run(&plan.tasks) {
+            Ok(left) => {
+                end(Ending::Made, None);
+                plan.left.extend(left);
+            }
+            Err(error) => {
+                let failed = self.put_back(&swept, &temporary);
+                if !failed.is_empty() {
+                    return Err(JournalError::NotPutBack {
+                        error: Box::new(error),
+                        paths: failed,
+                    });
+                }
+                end(Ending::NotMade, Some(error.to_string()));
+                return Err(error);
+            }
+        }
+        drop(log);
+        self.keep_within_limits();
+        Ok(unit)
+    }
+
+    /// Keeps what the tasks overwrite or remove. What is too large for that is told.
+    fn keep_present(&self, plan: &mut Plan) -> Result<(), JournalError> {
+        let store = self.store();
+        let sync = plan.tasks.len() <= SYNCED_SINGLY;
+        let mut bytes = 0;
+        for task in &mut plan.tasks {
+            let lost = "it was too large to be kept: undoing this undo will not bring it back";
+            let (Some(hash), Some(seen)) = (task.now.hash(), &task.seen) else {
+                if matches!(task.now, State::Opaque { .. } | State::Grown { .. })
+                    && task.to == State::Absent
+                {
+                    plan.left.push((task.path.clone(), lost.to_owned()));
+                }
+                continue;
+            };
+            if task.to.hash() == Some(hash) {
+                continue;
+            }
+            if seen.size > KEPT_FILE || bytes + seen.size > KEPT_ALL {
+                task.now = State::Opaque {
+                    kind: "a file".to_owned(),
+                    seal: Seal::of(seen),
+                };
+                plan.left.push((task.path.clone(), lost.to_owned()));
+                continue;
+            }
+            bytes += seen.size;
+            store
+                .put_file(&task.path, hash, sync)
+                .map_err(|error| store.failed(error))?;
+        }
+        if !sync {
+            store.sync_all();
+        }
+        Ok(())
+    }
+
+    /// Every path that is as intended becomes again what it was; gives those that could not.
+    fn put_back(&self, swept: &[Swept], temporary: &str) -> Vec<PathBuf> {
+        let mut tasks = Vec::new();
+        let mut failed = Vec::new();
+        for one in swept {
+            let Ok(looked) = Looked::at(&one.path) else {
+                failed.push(one.path.clone());
+                continue;
+            };
+            let now = match found(&looked, one) {
+                Found::Before => looked.state(&one.before),
+                Found::After => looked.state(&one.after),
+                Found::Torn => State::Absent,
+                Found::Other => {
+                    failed.push(one.path.clone());
+                    continue;
+                }
+            };
+            tasks.push(Task {
+                path: one.path.clone(),
+                now,
+                seen: looked.entry.map(|entry| entry.stamp),
+                to: one.before.clone(),
+                mtime: one.before.mtime(),
+            });
+        }
+        // Gone for good.
+        tasks.retain(|task| {
+            let is_lost = matches!(task.to, State::Opaque { .. } | State::Grown { .. })
+                && task.now == State::Absent;
+            if is_lost {
+                failed.push(task.path.clone());
+            }
+            !is_lost
+        });
+        let restoration = Restoration {
+            store: self.store(),
+            temporary,
+            keep_times: true,
+        };
+        if restoration.run(&tasks).is_err() {
+            failed.extend(tasks.into_iter().map(|task| task.path));
+        }
+        failed
+    }
+
+    /// After a crash; see [`Self::recover`].
+    pub(in crate::undo) fn settle_swept(&self, unit: &Unit) -> Result<Verdict, JournalError> {
+        if unit.intent.observed {
+            return Ok(Verdict::Completed);
+        }
+        let (swept, temporary) = (&unit.intent.swept, &unit.intent.temporary);
+        let parents: HashSet<&Path> = swept.iter().filter_map(|one| one.path.parent()).collect();
+        for parent in parents {
+            let Ok(directory) = Directory::of(&parent.join(temporary)) else {
+                continue; // it was not made yet, or is gone
+            };
+            let failed = |error| commit::open_failed("clean up", parent, error);
+            directory
+                .remove_set_aside(temporary.as_ref())
+                .map_err(failed)?;
+            directory
+                .remove_leftover(temporary.as_ref())
+                .map_err(failed)?;
+        }
+        let mut all = Vec::new();
+        for one in swept {
+            let looked = look_at(&one.path)?;
+            // Where only modes or times are to change, nothing can be told.
+            if !(looked.is(&one.after) && looked.is(&one.before)) {
+                all.push(found(&looked, one));
+            }
+        }
+        let verdict = match (all.is_empty(), decide(&all)) {
+            (true, _) => Verdict::TakenBack,
+            (false, verdict) => verdict,
+        };
+        match verdict {
+            Verdict::TakenBack | Verdict::NeverHappened => {
+                self.put_back(swept, temporary);
+            }
+            Verdict::Completed => self.finish(swept, temporary)?,
+            Verdict::Unclear => {}
+        }
+        Ok(verdict)
+    }
+
+    /// Directories get their modes last, so what looks complete may lack them.
+    fn finish(&self, swept: &[Swept], temporary: &str) -> Result<(), JournalError> {
+        let mut tasks = Vec::new();
+        for one in swept.iter().filter(|one| one.after.is_directory()) {
+            let looked = look_at(&one.path)?;
+            tasks.push(Task {
+                path: one.path.clone(),
+                now: looked.state(&one.after),
+                seen: looked.entry.map(|entry| entry.stamp),
+                to: one.after.clone(),
+                mtime: one.after.mtime().filter(|_| !one.before.is_directory()),
+            });
+        }
+        let restoration = Restoration {
+            store: self.store(),
+            temporary,
+            keep_times: true,
+        };
+        restoration.run(&tasks).map(drop)
+    }
+}
+
+fn found(looked: &Looked, one: &Swept) -> Found {
+    // A directory and something else cannot take each other's place at once.
+    let is_between = looked.entry.is_none()
+        && one.before.is_directory() != one.after.is_directory()
+        && State::Absent != one.before
+        && State::Absent != one.after;
+    match () {
+        () if looked.is(&one.after) => Found::After,
+        () if looked.is(&one.before) => Found::Before,
+        () if is_between => Found::Torn,
+        () => Found::Other,
+    }
+}

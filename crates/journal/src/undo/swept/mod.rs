@@ -1,0 +1,259 @@
+//! Undo of what commands did: paths of any kind become what they were.
+//!
+//! The same promises as for single files: all or nothing, only if everything is still as the command
+//! left it, and an undo is a unit that can be undone. What a command changed and nobody could keep is
+//! told, and left as it is.
+//!
+//! - `plan`: what is to be done, or why not
+//! - `carry_out`: that, step by step; and what became of it after a crash
+
+mod carry_out;
+mod plan;
+
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::perform::now;
+use super::preview::{Conflict, patch_of};
+use super::record::{Ending, Intent, Left, Record, Seal, State, Swept};
+use super::restore::Task;
+use super::store::Keep;
+use super::take_back::{Mode, Undone, UndoneFile};
+use super::units::Unit;
+use super::{ChangeKind, History, UndoError};
+use crate::error::JournalError;
+use crate::lock::FileLock;
+use crate::patch::Patch;
+use crate::ticket::Ticket;
+
+/// So many files are shown with what changed in them, if they are no larger than this.
+const SHOWN_FILES: usize = 50;
+const SHOWN_BYTES: u64 = 1 << 20;
+/// So many conflicts are told.
+const TOLD: usize = 10;
+
+impl History {
+    /// Records what a command was seen to have done; it can be undone by the id that is given.
+    /// `kept_content` gives what has a hash.
+    pub(crate) fn observe(
+        &self,
+        ticket: &Ticket,
+        about: &str,
+        swept: Vec<Swept>,
+        left: Vec<Left>,
+        kept_content: &dyn Fn(&str) -> io::Result<Vec<u8>>,
+    ) -> Result<String, JournalError> {
+        let log = self.store().open()?;
+        super::perform::say_unsaid(self, &log)?;
+        let (mut kept, mut lost) = (Vec::new(), left);
+        for one in swept {
+            // Where only a mode or a time is different, the content is not needed.
+            if let Some(hash) = one.before.hash()
+                && !is_same_content_and_extended(&one.before, &one.after)
+            {
+                match kept_content(hash) {
+                    Ok(content) => {
+                        self.store().put(&content, Keep::Loosely)?;
+                    }
+                    Err(error) => {
+                        lost.push(Left {
+                            why: format!("what was kept of it cannot be read: {error}"),
+                            path: one.path,
+                        });
+                        continue;
+                    }
+                }
+            }
+            kept.push(one);
+        }
+        let unit = self.new_unit(&ticket.call)?;
+        self.count_swept(&kept);
+        let intent = Record::Intent(Box::new(Intent {
+            unit: unit.clone(),
+            call: ticket.call.clone(),
+            tool: ticket.tool.clone(),
+            time: now(),
+            swept: kept,
+            left: lost,
+            observed: true,
+            about: about.to_owned(),
+            ..Intent::default()
+        }));
+        let outcome = Record::Outcome {
+            unit: unit.clone(),
+            ending: Ending::Made,
+            note: None,
+        };
+        // What the command wrote is not certain to survive a power failure either.
+        log.append_all(&[intent, outcome], Keep::Loosely)
+            .map_err(|error| self.store().failed(error))?;
+        drop(log);
+        self.keep_within_limits();
+        Ok(unit)
+    }
+
+    /// Takes back some paths of what a command did, and leaves the rest to be undone later.
+    pub fn take_back(
+        &self,
+        ticket: &Ticket,
+        unit: &str,
+        paths: &[PathBuf],
+    ) -> Result<Undone, JournalError> {
+        let units = self.units()?;
+        let unit = units.find(unit)?;
+        let mut wanted: HashSet<&Path> = paths.iter().map(PathBuf::as_path).collect();
+        // Directories that were made for nothing else go, too.
+        let made = |one: &&Swept| one.before == State::Absent && one.after.is_directory();
+        for one in unit.swept().filter(made) {
+            let mut below = unit
+                .swept()
+                .filter(|other| other.path != one.path && other.path.starts_with(&one.path));
+            let is_above = paths.iter().any(|path| path.starts_with(&one.path));
+            let is_needed = |other: &Swept| {
+                !wanted.contains(other.path.as_path()) && !other.after.is_directory()
+            };
+            if is_above && !below.any(is_needed) {
+                wanted.insert(&one.path);
+            }
+        }
+        let only = |path: &Path| wanted.contains(path);
+        self.undo_swept(ticket, &[unit], Mode::Apply, Some(&only), true)
+    }
+
+    /// Takes these units back, newest first.
+    pub(super) fn undo_swept(
+        &self,
+        ticket: &Ticket,
+        units: &[&Unit],
+        mode: Mode,
+        only: Option<&dyn Fn(&Path) -> bool>,
+        set_times: bool,
+    ) -> Result<Undone, JournalError> {
+        let mut wanted = plan::compose(units)?;
+        if let Some(only) = only {
+            wanted.retain(|path, _| only(path));
+        }
+        for path in wanted.keys() {
+            ticket.admit(path, path)?;
+        }
+        let paths: Vec<&Path> = wanted.keys().map(PathBuf::as_path).collect();
+        let _lock = FileLock::hold_many(&paths)?;
+        let mut plan = self.plan(&wanted, set_times)?;
+        let listed = units.iter().filter(|_| only.is_none());
+        for left in listed.flat_map(|unit| &unit.intent.left) {
+            plan.left.push((left.path.clone(), left.why.clone()));
+        }
+        let undid: Vec<(String, String)> = units
+            .iter()
+            .map(|unit| (unit.id().to_owned(), unit.intent.tool.clone()))
+            .collect();
+        let conflict = (!plan.conflicts.is_empty()).then(|| describe_conflicts(&plan.conflicts));
+        if let (Some(text), Mode::Apply) = (&conflict, mode) {
+            return Err(UndoError::Conflict(text.clone()).into());
+        }
+        if conflict.is_none() && plan.tasks.is_empty() {
+            return Err(match plan.left.is_empty() {
+                true => UndoError::NothingSince.into(),
+                false => UndoError::NotCovered {
+                    id: undid[0].0.clone(),
+                    why: describe_left(&plan.left),
+                }
+                .into(),
+            });
+        }
+        let files = self.describe(&plan.tasks);
+        let mut unit = None;
+        if mode == Mode::Apply {
+            let mut intent = Intent {
+                undoes: undid.iter().map(|(id, _)| id.clone()).collect(),
+                ..Intent::default()
+            };
+            if only.is_some() {
+                intent.part_of = intent.undoes.pop();
+            }
+            unit = Some(self.perform_swept(ticket, intent, &mut plan)?);
+        }
+        Ok(Undone {
+            unit,
+            undid,
+            files,
+            conflict,
+            left: plan.left,
+            results: Vec::new(),
+        })
+    }
+
+    /// The files among the tasks, as people are told.
+    fn describe(&self, tasks: &[Task]) -> Vec<UndoneFile> {
+        let told = tasks
+            .iter()
+            .filter(|task| !(task.now.is_directory() && task.to.is_directory()));
+        let mut shown = 0;
+        told.map(|task| {
+            let mut patch = Patch::default();
+            let is_small = |state: &State| match state {
+                State::Regular { size, .. } => *size <= SHOWN_BYTES,
+                _ => true,
+            };
+            if shown < SHOWN_FILES && is_small(&task.now) && is_small(&task.to) {
+                shown += 1;
+                let old = task.now.hash().and_then(|_| std::fs::read(&task.path).ok());
+                let new = task.to.hash();
+                let new = new.and_then(|hash| self.store().get(hash).ok().flatten());
+                patch = patch_of(&old.unwrap_or_default(), &new.unwrap_or_default());
+            }
+            UndoneFile {
+                given: task.path.clone(),
+                real: task.path.clone(),
+                change: ChangeKind::of(task.now != State::Absent, task.to != State::Absent),
+                patch,
+            }
+        })
+        .collect()
+    }
+}
+
+fn is_same_content(one: &State, other: &State) -> bool {
+    match (one, other) {
+        (State::Regular { hash: one, .. }, State::Regular { hash: other, .. }) => one == other,
+        (State::Link { target: one, .. }, State::Link { target: other, .. }) => one == other,
+        (State::Opaque { seal: one, .. }, State::Opaque { seal: other, .. }) => {
+            is_same_file(one, other)
+        }
+        _ => one == other || (one.is_directory() && other.is_directory()),
+    }
+}
+
+pub(super) fn is_same_content_and_extended(one: &State, other: &State) -> bool {
+    let extended = |state: &State| state.attributes().map(|attributes| attributes.extended);
+    is_same_content(one, other) && extended(one) == extended(other)
+}
+
+fn is_same_file(one: &Seal, other: &Seal) -> bool {
+    (one.device, one.inode, one.size, one.mtime)
+        == (other.device, other.inode, other.size, other.mtime)
+}
+
+fn describe_conflicts(conflicts: &[Conflict]) -> String {
+    let told = &conflicts[..conflicts.len().min(TOLD)];
+    let mut text = Conflict::describe(told);
+    if conflicts.len() > TOLD {
+        let more = conflicts.len() - TOLD;
+        text.insert_str(0, &format!("{more} more than these were changed, too.\n"));
+    }
+    text
+}
+
+fn describe_left(left: &[(PathBuf, String)]) -> String {
+    let told: Vec<String> = left
+        .iter()
+        .take(TOLD)
+        .map(|(path, why)| format!("{}: {why}", path.display()))
+        .collect();
+    let more = match left.len().saturating_sub(TOLD) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    format!("{}{more}", told.join("; "))
+}

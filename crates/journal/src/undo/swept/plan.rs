@@ -1,0 +1,284 @@
+//! Every path is looked at, and what is to be done with it decided.
+//!
+//! A mode or a time that the command did not change stays what it is now. Times are set back only
+//! while no later change stands: what was built since must see that its sources changed.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+use super::{SHOWN_BYTES, is_same_content, is_same_content_and_extended, is_same_file};
+use crate::error::JournalError;
+use crate::sweep::Kind;
+use crate::undo::looked::Looked;
+use crate::undo::preview::Conflict;
+use crate::undo::record::State;
+use crate::undo::restore::Task;
+use crate::undo::units::Unit;
+use crate::undo::{History, UndoError};
+
+/// What a path must be now, and is to become.
+pub(super) struct Wanted<'u> {
+    pub(super) unit: &'u str,
+    pub(super) expected: State,
+    pub(super) target: State,
+    /// Mode and times are known, too.
+    pub(super) exact: bool,
+}
+
+/// What is to be done, once everything has been looked at.
+#[derive(Default)]
+pub(super) struct Plan {
+    pub(super) tasks: Vec<Task>,
+    pub(super) conflicts: Vec<Conflict>,
+    pub(super) left: Vec<(PathBuf, String)>,
+}
+
+impl History {
+    pub(super) fn plan(
+        &self,
+        wanted: &BTreeMap<PathBuf, Wanted<'_>>,
+        set_times: bool,
+    ) -> Result<Plan, JournalError> {
+        let mut plan = Plan::default();
+        for (path, wanted) in wanted {
+            let looked = look_at(path)?;
+            if !looked.is(&wanted.expected) {
+                if !looked.is(&wanted.target) {
+                    plan.conflicts
+                        .push(self.swept_conflict(path, wanted, &looked));
+                }
+                continue;
+            }
+            if !is_where_it_moves(wanted) {
+                let conflict = self.swept_conflict(path, wanted, &looked);
+                plan.conflicts.push(conflict);
+                continue;
+            }
+            let now = looked.state(&wanted.expected);
+            let gone = matches!(wanted.target, State::Opaque { .. } | State::Grown { .. });
+            let is_same_object = match (&now, &wanted.target) {
+                (State::Opaque { seal: now, .. }, State::Opaque { seal: then, .. }) => {
+                    is_same_file(now, then)
+                }
+                _ => false,
+            };
+            if gone && !is_same_object {
+                plan.left
+                    .push((path.clone(), "what it held was not kept".to_owned()));
+                continue;
+            }
+            let Some(to) = with_present_attributes(&now, wanted) else {
+                plan.conflicts
+                    .push(self.swept_conflict(path, wanted, &looked));
+                continue;
+            };
+            let times_agree = now.mtime() == wanted.expected.mtime() || now.mtime().is_none();
+            let mtime = to
+                .mtime()
+                .filter(|_| set_times && wanted.exact && times_agree);
+            if now == to && mtime.is_none_or(|mtime| now.mtime() == Some(mtime)) {
+                continue;
+            }
+            if let Some(hash) = to.hash()
+                && !is_same_content_and_extended(&now, &to)
+                && self.store().open_blob(hash)?.is_none()
+            {
+                return Err(JournalError::Undo(UndoError::Damaged {
+                    id: wanted.unit.to_owned(),
+                    path: path.clone(),
+                }));
+            }
+            if mtime.is_none() && is_same_but_time(&now, &to) {
+                continue;
+            }
+            plan.tasks.push(Task {
+                path: path.clone(),
+                seen: looked.entry.map(|entry| entry.stamp),
+                now,
+                to,
+                mtime,
+            });
+        }
+        name_twins(&mut plan.tasks);
+        Ok(plan)
+    }
+
+    fn swept_conflict(&self, path: &Path, wanted: &Wanted<'_>, looked: &Looked) -> Conflict {
+        let small = |looked: &Looked| {
+            let stamp = looked.entry.as_ref().map(|entry| &entry.stamp);
+            stamp.is_some_and(|stamp| stamp.size <= SHOWN_BYTES)
+        };
+        let now = match looked.kind() {
+            None => None,
+            Some(Kind::File) if small(looked) => {
+                std::fs::read(path).ok().or_else(|| Some(Vec::new()))
+            }
+            Some(_) => Some(Vec::new()),
+        };
+        let kept = |state: &State| match state {
+            State::Absent => None,
+            State::Regular { hash, size, .. } if *size <= SHOWN_BYTES => {
+                Some(self.store().get(hash).ok().flatten())
+            }
+            _ => Some(None),
+        };
+        let comparable = looked.kind().is_none_or(|kind| kind == Kind::File) && small(looked);
+        Conflict {
+            unit: wanted.unit.to_owned(),
+            path: path.to_path_buf(),
+            was: if comparable {
+                kept(&wanted.target)
+            } else {
+                Some(None)
+            },
+            made: kept(&wanted.expected),
+            now,
+        }
+    }
+}
+
+/// Of a file that is moved: is it, or is nothing, at the other end?
+fn is_where_it_moves(wanted: &Wanted<'_>) -> bool {
+    let (to, state) = match (&wanted.expected, &wanted.target) {
+        (State::Moved { to, .. }, _) => (to, &State::Absent),
+        (_, target @ State::Moved { to, .. }) => (to, target),
+        _ => return true,
+    };
+    Looked::at(to).is_ok_and(|there| there.is(state))
+}
+
+pub(super) fn look_at(path: &Path) -> Result<Looked, JournalError> {
+    Looked::at(path).map_err(|error| JournalError::io("look at", path, error))
+}
+
+/// Names of one file, so that they can be that again.
+fn name_twins(tasks: &mut [Task]) {
+    let mut first: HashMap<(u64, u64), PathBuf> = HashMap::new();
+    for task in tasks {
+        if let (State::Regular { twin, .. }, Some(seen)) = (&mut task.now, &task.seen)
+            && seen.links > 1
+            && twin.is_none()
+        {
+            let object = (seen.device, seen.inode);
+            match first.get(&object) {
+                Some(path) => *twin = Some(path.clone()),
+                None => {
+                    first.insert(object, task.path.clone());
+                }
+            }
+        }
+    }
+}
+
+/// What units, newest first, amount to for each path. They must fit together.
+pub(super) fn compose<'u>(units: &[&'u Unit]) -> Result<BTreeMap<PathBuf, Wanted<'u>>, UndoError> {
+    let mut all: BTreeMap<PathBuf, Wanted<'u>> = BTreeMap::new();
+    for &unit in units {
+        for (one, exact) in unit.all_paths() {
+            let Some(later) = all.get_mut(&one.path) else {
+                let wanted = Wanted {
+                    unit: unit.id(),
+                    expected: one.after,
+                    target: one.before,
+                    exact,
+                };
+                all.insert(one.path, wanted);
+                continue;
+            };
+            if !is_same_content(&later.target, &one.after) {
+                return Err(UndoError::Conflict(format!(
+                    "{} was changed by someone else between {} and {}: what it was then cannot be \
+                     restored without losing that change. Nothing was undone. Undo single calls \
+                     instead, newest first.",
+                    one.path.display(),
+                    unit.id(),
+                    later.unit
+                )));
+            }
+            later.target = one.before;
+            later.exact &= exact;
+        }
+    }
+    Ok(all)
+}
+
+fn is_same_but_time(now: &State, to: &State) -> bool {
+    let timeless = |state: &State| {
+        let mut state = state.clone();
+        match &mut state {
+            State::Regular { mtime, twin, .. } => (*mtime, *twin) = (0, None),
+            State::Link { mtime, .. } | State::Directory { mtime, .. } => *mtime = 0,
+            _ => {}
+        }
+        state
+    };
+    timeless(now) == timeless(to)
+}
+
+/// The target, with those attributes that the command did not change as they are now; `None` if
+/// someone else changed one that it did change.
+fn with_present_attributes(now: &State, wanted: &Wanted<'_>) -> Option<State> {
+    let mut to = wanted.target.clone();
+    let expected = &wanted.expected;
+    match (&mut to, expected, now) {
+        (
+            State::Regular {
+                mode,
+                uid,
+                gid,
+                extended,
+                ..
+            },
+            State::Regular {
+                mode: mode_then,
+                uid: uid_then,
+                gid: gid_then,
+                extended: extended_then,
+                ..
+            },
+            State::Regular {
+                mode: mode_now,
+                uid: uid_now,
+                gid: gid_now,
+                extended: extended_now,
+                ..
+            },
+        ) => {
+            settle(mode, mode_then, mode_now, wanted.exact)?;
+            settle(uid, uid_then, uid_now, wanted.exact)?;
+            settle(gid, gid_then, gid_now, wanted.exact)?;
+            settle(extended, extended_then, extended_now, wanted.exact)?;
+        }
+        (
+            State::Directory { mode, uid, gid, .. },
+            State::Directory {
+                mode: mode_then,
+                uid: uid_then,
+                gid: gid_then,
+                ..
+            },
+            State::Directory {
+                mode: mode_now,
+                uid: uid_now,
+                gid: gid_now,
+                ..
+            },
+        ) => {
+            settle(mode, mode_then, mode_now, wanted.exact)?;
+            settle(uid, uid_then, uid_now, wanted.exact)?;
+            settle(gid, gid_then, gid_now, wanted.exact)?;
+        }
+        _ => {}
+    }
+    Some(to)
+}
+
+/// `None`: the command changed it, and so did someone else.
+fn settle<T: Clone + PartialEq>(to: &mut T, then: &T, now: &T, exact: bool) -> Option<()> {
+    if !exact || to == then {
+        *to = now.clone();
+    } else if now != then && now != to {
+        return None;
+    }
+    Some(())
+}

@@ -1,0 +1,138 @@
+//! What changes outside while a sandbox stands.
+
+use std::{fs, os::unix::net::UnixListener, path::Path};
+
+use super::{
+    stand::{Around, Stand, finish},
+    table::{View, everywhere},
+};
+
+/// As programs write a file that others read.
+fn replace(path: &Path, text: &str) {
+    let new = path.with_extension("new");
+    fs::write(&new, text).unwrap();
+    fs::rename(new, path).unwrap();
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+/// A command that goes on when [`go_on`] says so.
+fn after(stand: &Stand<'_>, text: &str) -> String {
+    let sign = stand.ground.project().join("go-on");
+    let _ = fs::remove_file(&sign);
+    format!(
+        "until [ -e {} ]; do sleep 0.01; done; {text}",
+        sign.display()
+    )
+}
+
+fn go_on(stand: &Stand<'_>) {
+    fs::write(stand.ground.project().join("go-on"), "").unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_control_file_that_was_replaced_is_protected_again() {
+    let test = "scenarios::meanwhile::a_control_file_that_was_replaced_is_protected_again";
+    everywhere(test, Around::Control, &[View::Nobody], async |stand| {
+        if stand.case.reduced() {
+            return; // it protects none
+        }
+        let config = stand.ground.spots[0].inside.join(".git/config");
+        let write = format!("echo command > {}", config.display());
+        stand.run(&write).await;
+        assert_eq!(read(&config), "[core]\n", "{}", stand.case);
+        for text in ["first\n", "second\n", "third\n"] {
+            replace(&config, text);
+            stand.run(&write).await;
+            assert_eq!(read(&config), text, "{}", stand.case);
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_control_file_that_a_command_made_is_protected_from_the_next_one() {
+    let test =
+        "scenarios::meanwhile::a_control_file_that_a_command_made_is_protected_from_the_next_one";
+    everywhere(test, Around::Control, &[View::Nobody], async |stand| {
+        if stand.case.reduced() {
+            return; // it protects none
+        }
+        let made = stand.ground.spots[0].inside.join(".missing.json");
+        for text in ["first", "second"] {
+            stand
+                .run(&format!("echo {text} > {}", made.display()))
+                .await;
+        }
+        assert_eq!(read(&made), "first\n", "{}", stand.case);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hidden_file_that_was_replaced_is_hidden_again() {
+    let test = "scenarios::meanwhile::a_hidden_file_that_was_replaced_is_hidden_again";
+    let views = [View::ReadOnly, View::Nobody];
+    everywhere(test, Around::Hidden, &views, async |stand| {
+        if stand.case.reduced() {
+            return; // it hides none
+        }
+        let hidden = stand.ground.spots[0].outside.join("hidden");
+        for _ in 0..3 {
+            let said = stand.run(&format!("cat {}", hidden.display())).await;
+            assert!(!said.contains("GOT"), "{}: {said}", stand.case);
+            replace(&hidden, "GOT another\n");
+        }
+    })
+    .await;
+}
+
+/// A hole that is known: what is replaced while a command runs is another file to that command.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_runs_may_change_what_takes_the_place_of_a_control_file() {
+    let test = "scenarios::meanwhile::a_command_that_runs_may_change_what_takes_the_place_of_a_control_file";
+    everywhere(test, Around::Control, &[View::Nobody], async |stand| {
+        let config = stand.ground.spots[0].inside.join(".git/config");
+        let text = after(stand, &format!("echo command > {}", config.display()));
+        let running = stand.start(&text).await;
+        replace(&config, "replaced\n");
+        go_on(stand);
+        finish(running).await;
+        assert_eq!(read(&config), "command\n", "{}", stand.case);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_that_starts_later_is_not_reached_by_the_next_command() {
+    let test =
+        "scenarios::meanwhile::a_daemon_that_starts_later_is_not_reached_by_the_next_command";
+    let views = [View::ReadOnly, View::Open, View::Nobody];
+    everywhere(test, Around::Files, &views, async |stand| {
+        let path = stand.ground.spots[0].outside.join("later.sock");
+        let connect = format!(
+            "/usr/bin/python3 -I -S -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"{}\")'",
+            path.display()
+        );
+        stand.run("true").await;
+        let daemon = UnixListener::bind(&path).unwrap();
+        daemon.set_nonblocking(true).unwrap();
+        stand.run(&connect).await;
+        let hole = stand.case.reduced_workspace();
+        assert_eq!(daemon.accept().is_ok(), hole, "{}", stand.case);
+        // A hole that is known: one that starts while a command runs.
+        drop(daemon);
+        fs::remove_file(&path).unwrap();
+        if stand.case.workspace() {
+            let running = stand.start(&after(stand, &connect)).await;
+            let daemon = UnixListener::bind(&path).unwrap();
+            daemon.set_nonblocking(true).unwrap();
+            go_on(stand);
+            finish(running).await;
+            assert!(daemon.accept().is_ok(), "{}", stand.case);
+        }
+    })
+    .await;
+}
