@@ -143,6 +143,11 @@ pub(crate) struct PromptFlags {
     /// The same from a file.
     #[arg(long, value_name = "FILE")]
     pub(crate) append_system_prompt_file: Option<PathBuf>,
+
+    /// Say where the session runs with the first message, not in the system prompt, so that it is the
+    /// same everywhere.
+    #[arg(long)]
+    pub(crate) exclude_dynamic_system_prompt_sections: bool,
 }
 
 /// Which conversation.

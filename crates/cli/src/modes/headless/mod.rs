@@ -26,7 +26,7 @@ use std::{
 };
 
 use anyhow::Context;
-use haft::{PermissionMode, SessionContext, contract::approval::NobodyToAsk};
+use haft::{Content, PermissionMode, SessionContext, contract::approval::NobodyToAsk};
 use haft_agent::{
     Agent, Control, Limits, Prompt,
     prompt::{Environment, SystemPrompt},
@@ -101,7 +101,7 @@ async fn go(
     } else {
         queue.close();
     }
-    let Some(first) = signals
+    let Some(mut first) = signals
         .until_told(queue.next())
         .await
         .transpose()?
@@ -138,7 +138,13 @@ async fn go(
         handlers: initial.handlers.clone(),
     };
     let haft = wire::build(session, cwd.clone(), permitted, additions).await?;
-    let system = system_prompt(&flags.prompts, &initial, &haft.context())?;
+    let mut system = system_prompt(&flags.prompts, &initial, &haft.context())?;
+    if flags.prompts.exclude_dynamic_system_prompt_sections
+        && let Some(environment) = system.environment.take()
+    {
+        let told = Content::text(environment.to_string());
+        first.content.insert(0, told);
+    }
     let replay = chosen.replay.take();
     let mut builder = Agent::builder(haft.into_scheduler(), chosen.model, chosen.settings)
         .limits(limits)

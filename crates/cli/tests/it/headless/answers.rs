@@ -302,6 +302,111 @@ fn tools_and_system_prompts_are_what_was_asked_for() {
     assert_eq!(messages[0]["tools"], json!([]));
     assert!(!tape.contains("pirate") && !tape.contains("Working directory"));
     assert!(tape.contains("- be brief"));
+
+    let (_, tape) = asked(&["--exclude-dynamic-system-prompt-sections"]);
+    let parts: Vec<&str> = tape
+        .lines()
+        .filter(|line| line.contains("Working directory"))
+        .collect();
+    assert!(
+        parts.len() == 1 && parts[0].contains("\"role\":\"user\""),
+        "{parts:?}"
+    );
+}
+
+#[test]
+fn the_flags_that_programs_start_it_with() {
+    let dir = tempdir().unwrap();
+    let user = json!({"type": "user", "message": {"role": "user", "content": "hi"}});
+    let cwd = dir.path().to_str().unwrap();
+    let dirs = format!("--add-dir={cwd}");
+    let cases: [(&[&str], bool); 4] = [
+        (
+            &[
+                "--output-format",
+                "stream-json",
+                "--verbose",
+                "--system-prompt",
+                "",
+                "--setting-sources",
+                "",
+                "--print",
+                "--",
+                "tools",
+            ],
+            false,
+        ),
+        (
+            &[
+                "--output-format",
+                "stream-json",
+                "--verbose",
+                "--system-prompt",
+                "",
+                "--setting-sources",
+                "",
+                "--input-format",
+                "stream-json",
+            ],
+            true,
+        ),
+        (
+            &[
+                "--output-format",
+                "stream-json",
+                "--verbose",
+                "--system-prompt",
+                "",
+                "--tools",
+                "",
+                "--max-turns",
+                "2",
+                "--add-dir",
+                cwd,
+                "--add-dir",
+                cwd,
+                "--betas",
+                "a,b",
+                "--thinking",
+                "adaptive",
+                "--effort",
+                "low",
+                "--input-format",
+                "stream-json",
+            ],
+            true,
+        ),
+        (
+            &[
+                "--output-format",
+                "stream-json",
+                "--verbose",
+                "--input-format",
+                "stream-json",
+                "--max-turns=3",
+                "--permission-prompt-tool=stdio",
+                "--allowedTools=Read",
+                "--permission-mode=default",
+                "--include-partial-messages",
+                &dirs,
+                "--debug",
+            ],
+            true,
+        ),
+    ];
+    for (flags, talks) in cases {
+        let input = if talks {
+            format!("{user}\n")
+        } else {
+            String::new()
+        };
+        let mut command = scripted(dir.path(), &json!([[text("ok")]]));
+        let ran = run(command.args(flags), input.as_bytes());
+        assert_eq!(ran.code, 0, "{flags:?}\n{}", ran.stderr);
+        let messages = lines(&ran);
+        assert_eq!(kinds(&messages)[0], "system/init", "{flags:?}");
+        assert_eq!(messages.last().unwrap()["result"], "ok", "{flags:?}");
+    }
 }
 
 #[test]

@@ -196,6 +196,47 @@ fn a_command_runs_and_its_output_is_sent_back() {
 }
 
 #[test]
+fn a_base_url_of_the_other_sort_is_asked_the_other_way() {
+    let dir = tempdir().unwrap();
+    let piece = |delta: Value, finish: Value| {
+        let choices = json!([{"index": 0, "delta": delta, "finish_reason": finish}]);
+        let chunk =
+            json!({"id": "c", "object": "chat.completion.chunk", "model": "m", "choices": choices});
+        format!("data: {chunk}\n\n")
+    };
+    let hello = json!({"role": "assistant", "content": "Hello."});
+    let mut body = piece(hello, json!(null)) + &piece(json!({}), json!("stop"));
+    let usage = json!({"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13});
+    let last = json!({"id": "c", "object": "chat.completion.chunk", "model": "m", "choices": [], "usage": usage});
+    body += &format!("data: {last}\n\ndata: [DONE]\n\n");
+    let server = Server::new(vec![(200, body)]);
+    let flags = [
+        "-p",
+        "hi",
+        "--model",
+        "m",
+        "--include-partial-messages",
+        "--base-url",
+    ];
+    let mut command = haft(dir.path());
+    command.args(flags).arg(format!("{}/v1", server.url));
+    command.args(["--output-format", "stream-json"]);
+    let ran = answer(command.env("OPENAI_API_KEY", "key"));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let messages = lines(&ran);
+    assert_eq!(messages[0]["apiKeySource"], "OPENAI_API_KEY");
+    let result = messages.last().unwrap();
+    assert_eq!(result["result"], "Hello.");
+    // What it cost comes after why it stopped, and stands in its end all the same.
+    let end = messages
+        .iter()
+        .find(|one| one["event"]["type"] == "message_delta")
+        .unwrap();
+    assert_eq!(end["event"]["usage"]["output_tokens"], 4);
+    assert_eq!(server.asked.join().unwrap()[0]["model"], "m");
+}
+
+#[test]
 fn a_key_that_is_not_known_ends_it() {
     let dir = tempdir().unwrap();
     let error = json!({"type": "authentication_error", "message": "invalid x-api-key"});
