@@ -58,6 +58,7 @@ Environment:
 #[derive(Debug, Parser)]
 #[command(name = "haft", after_help = EXAMPLES, disable_version_flag = true)]
 #[command(arg_required_else_help = true, infer_long_args = false)]
+#[command(override_usage = "haft [OPTIONS] COMMAND\n       haft -p [OPTIONS] [PROMPT]")]
 // Behind a flag that takes several values the command is still one.
 #[command(subcommand_precedence_over_arg = true)]
 pub(crate) struct Cli {
@@ -155,7 +156,7 @@ impl From<Mode> for PermissionMode {
     }
 }
 
-/// `haft -p`: the same without a subcommand, and with much more to say about the run.
+/// Let a model work here, without a person: what it says goes to stdout.
 #[derive(Debug, Parser)]
 #[command(name = "haft", disable_version_flag = true, args_override_self = true)]
 #[command(override_usage = "haft -p [OPTIONS] [PROMPT]", after_help = HEADLESS)]

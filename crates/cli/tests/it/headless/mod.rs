@@ -153,6 +153,12 @@ impl Talk {
         self.say(&json!({"type": "control_response", "response": response}));
     }
 
+    fn fail(&mut self, request: &Value, error: &str) {
+        let id = &request["request_id"];
+        let response = json!({"subtype": "error", "request_id": id, "error": error});
+        self.say(&json!({"type": "control_response", "response": response}));
+    }
+
     fn hear(&mut self) -> Option<Value> {
         let mut line = String::new();
         self.stdout.read_line(&mut line).unwrap();

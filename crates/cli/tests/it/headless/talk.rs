@@ -181,6 +181,72 @@ fn a_hook_at_the_other_end_can_refuse_and_must_answer_in_time() {
 }
 
 #[test]
+fn a_hook_that_fails_counts_only_where_it_guards() {
+    let dir = tempdir().unwrap();
+    let list = call("LS", json!({"path": "."}));
+    let turns = json!([[bash("echo hi")], [list], [text("One of them.")]]);
+    let mut talk = Talk::new(&mut scripted(dir.path(), &turns));
+    let hooks = json!({"PreToolUse": [
+        {"matcher": "Bash", "hookCallbackIds": ["guard"], "onFailure": "block"},
+        {"matcher": "LS", "hookCallbackIds": ["watcher"]},
+    ]});
+    talk.request("i", &json!({"subtype": "initialize", "hooks": hooks}));
+    talk.user("go");
+    let mut heard = Vec::new();
+    for _ in 0..2 {
+        heard.extend(talk.hear_until("control_request"));
+        let hook = heard.last().unwrap().clone();
+        talk.fail(&hook, "it broke");
+    }
+    heard.extend(talk.hear_until("result"));
+    let results: Vec<_> = heard.iter().filter(|one| one["type"] == "user").collect();
+    let block = |at: usize| &results[at]["message"]["content"][0];
+    assert_eq!(block(0)["is_error"], true);
+    assert!(
+        block(0)["content"].to_string().contains("it broke"),
+        "{}",
+        block(0)
+    );
+    assert_eq!(block(1)["is_error"], false, "{}", block(1));
+    assert_eq!(talk.end().1, 0);
+}
+
+#[test]
+fn another_model_can_be_asked_from_now_on() {
+    let dir = tempdir().unwrap();
+    let turns = json!([[text("one")], [text("two")]]);
+    let mut talk = Talk::new(&mut scripted(dir.path(), &turns));
+    let mut models = Vec::new();
+    for (id, model) in [("a", json!("m-2")), ("b", json!(null))] {
+        talk.request(id, &json!({"subtype": "set_model", "model": model}));
+        talk.user("hi");
+        let heard = talk.hear_until("result");
+        let said = heard.iter().find(|one| one["type"] == "assistant").unwrap();
+        models.push(said["message"]["model"].clone());
+    }
+    assert_eq!(models, ["m-2", "scripted"]);
+    assert_eq!(talk.end().1, 0);
+}
+
+#[test]
+fn what_needs_no_answer_goes_with_the_next_message() {
+    let dir = tempdir().unwrap();
+    let record = dir.path().join("tape");
+    let mut command = scripted(dir.path(), &json!([[text("ok")]]));
+    let mut talk = Talk::new(command.arg("--record").arg(&record));
+    let aside = json!({"role": "user", "content": "By the way."});
+    talk.say(&json!({"type": "user", "message": aside, "shouldQuery": false}));
+    talk.user("hi");
+    let (heard, code) = talk.end();
+    assert_eq!(code, 0);
+    assert_eq!(
+        kinds(&heard),
+        ["system/init", "assistant", "result/success"]
+    );
+    assert!(fs::read_to_string(record).unwrap().contains("By the way."));
+}
+
+#[test]
 fn an_interrupt_is_answered_first_and_the_session_stays_usable() {
     let dir = tempdir().unwrap();
     let turns = json!([[bash("touch started; sleep 600")], [text("Still here.")]]);
