@@ -37,6 +37,8 @@ struct State {
     initial: Initial,
     /// The session is set up.
     begun: bool,
+    /// A run is under way.
+    running: bool,
 }
 
 /// What `initialize` says of a session that is not set up yet.
@@ -78,6 +80,21 @@ impl Queue {
                 }
             }
             self.changed.notified().await;
+        }
+    }
+
+    /// A run begins: what must be said now is said to it.
+    pub(super) fn run_begins(&self) {
+        self.state().running = true;
+    }
+
+    /// A run has ended: what was said to it too late comes next.
+    pub(super) fn run_ended(&self, control: &Control) {
+        let mut state = self.state();
+        state.running = false;
+        let late: Vec<Content> = control.take_said().into_iter().flatten().collect();
+        if !late.is_empty() {
+            state.messages.push_front(late.into());
         }
     }
 
@@ -167,12 +184,15 @@ impl Reader {
             return Ok(());
         }
         let prompt = Prompt { content, uuid };
-        if message["priority"] == "now" {
-            self.queue.state().messages.push_front(prompt);
-            self.queue.changed.notify_one();
+        let mut state = self.queue.state();
+        if message["priority"] != "now" {
+            state.messages.push_back(prompt);
+        } else if state.running {
+            self.control.steer(prompt.content);
         } else {
-            self.queue.push(prompt);
+            state.messages.push_front(prompt);
         }
+        self.queue.changed.notify_one();
         Ok(())
     }
 

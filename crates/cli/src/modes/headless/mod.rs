@@ -187,6 +187,7 @@ async fn turns(
     let mut denied = false;
     while let Some(prompt) = next {
         output.put_state("running");
+        queue.run_begins();
         let ended = {
             let run = agent.run(prompt, output);
             tokio::pin!(run);
@@ -199,6 +200,7 @@ async fn turns(
                 }
             }
         };
+        queue.run_ended(&control);
         if signals.told() == Some(Exit::Terminated) {
             return Ok(Exit::Terminated);
         }

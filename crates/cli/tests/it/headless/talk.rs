@@ -229,6 +229,33 @@ fn another_model_can_be_asked_from_now_on() {
 }
 
 #[test]
+fn what_must_be_said_now_is_said_between_two_rounds() {
+    let dir = tempdir().unwrap();
+    let record = dir.path().join("tape");
+    let turns = json!([[bash("touch x")], [text("ok")]]);
+    let mut command = scripted(dir.path(), &turns);
+    command.args(["--permission-prompt-tool", "stdio", "--record"]);
+    let mut talk = Talk::new(command.arg(&record));
+    talk.user("go");
+    let question = talk.hear_until("control_request").pop().unwrap();
+    let now = json!({"role": "user", "content": "And be quick."});
+    talk.say(&json!({"type": "user", "message": now, "priority": "now"}));
+    talk.respond(&question, &json!({"behavior": "allow"}));
+    let (heard, code) = talk.end();
+    assert_eq!(code, 0);
+    assert_eq!(
+        kinds(&heard),
+        ["user", "user", "assistant", "result/success"]
+    );
+    assert_eq!(heard[1]["message"]["content"][0]["text"], "And be quick.");
+    assert!(
+        fs::read_to_string(record)
+            .unwrap()
+            .contains("And be quick.")
+    );
+}
+
+#[test]
 fn what_needs_no_answer_goes_with_the_next_message() {
     let dir = tempdir().unwrap();
     let record = dir.path().join("tape");
