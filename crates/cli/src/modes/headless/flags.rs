@@ -51,6 +51,10 @@ pub(crate) struct Headless {
     #[arg(long, value_name = "USD")]
     pub(crate) max_budget_usd: Option<f64>,
 
+    /// The answer must be JSON of this schema; the result has it as `structured_output`.
+    #[arg(long, value_name = "SCHEMA")]
+    pub(crate) json_schema: Option<String>,
+
     /// Allow a later switch to bypassPermissions.
     #[arg(long)]
     pub(crate) allow_dangerously_skip_permissions: bool,

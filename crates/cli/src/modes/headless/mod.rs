@@ -2,6 +2,7 @@
 //!
 //! - `flags`: what can be said about a run
 //! - `model`, `conversation`: who answers, and what was said before
+//! - `shape`: answers that must fit a schema
 //! - `output`: what goes out; `messages`, `pieces` and `fit` say how it looks
 //! - `input`, `channel`, `callbacks`: the program at the other end, with `--input-format stream-json`
 //! - `signals`: how it is ended from outside
@@ -16,6 +17,7 @@ mod messages;
 mod model;
 mod output;
 mod pieces;
+mod shape;
 mod signals;
 
 use std::{
@@ -28,9 +30,10 @@ use std::{
 use anyhow::Context;
 use haft::{Content, PermissionMode, SessionContext, contract::approval::NobodyToAsk};
 use haft_agent::{
-    Agent, Control, Limits, Prompt,
+    Agent, Control, Ended, Limits, Prompt, Reason,
     prompt::{Environment, SystemPrompt},
 };
+use serde_json::Value;
 
 use self::{
     channel::{Channel, Host},
@@ -39,6 +42,7 @@ use self::{
     messages::Facts,
     model::Chosen,
     output::Output,
+    shape::Shape,
     signals::Signals,
 };
 use crate::{
@@ -76,6 +80,10 @@ async fn go(
     let permitted = settings::load(session, &cwd)?;
     let mut chosen = model::choose(&flags.model, &permitted.settings.merged())?;
     let limits = limits(flags, &chosen)?;
+    let shape = flags.json_schema.as_deref().map(Shape::read).transpose()?;
+    if let Some(shape) = &shape {
+        chosen.model = shape.around(chosen.model);
+    }
 
     let queue = Arc::new(Queue::default());
     let channel = Arc::new(Channel::new(Arc::clone(output)));
@@ -161,7 +169,15 @@ async fn go(
         agent.transcript().set_title(title);
     }
 
-    let exit = turns(&mut agent, first, &queue, output, &signals, flags).await?;
+    let mut turns = Turns {
+        agent: &mut agent,
+        queue: &queue,
+        output,
+        signals: &signals,
+        shape: shape.as_ref(),
+        fail_on_deny: flags.fail_on_deny,
+    };
+    let exit = turns.run(first).await?;
     agent.end("other", &**output).await;
     for divergence in replay.iter().flat_map(haft_models::Replay::divergences) {
         show::complain(&format!("haft: {divergence}"));
@@ -172,62 +188,93 @@ async fn go(
     Ok(exit)
 }
 
-/// One message after the other, until nothing more comes or something ends it.
-async fn turns(
-    agent: &mut Agent,
-    first: Prompt,
-    queue: &Queue,
-    output: &Output,
-    signals: &Signals,
-    flags: &Headless,
-) -> anyhow::Result<Exit> {
-    let control = agent.control();
-    let mut next = Some(first);
-    let mut failed = false;
-    let mut denied = false;
-    while let Some(prompt) = next {
-        output.put_state("running");
-        queue.run_begins();
-        let ended = {
-            let run = agent.run(prompt, output);
-            tokio::pin!(run);
-            tokio::select! {
-                biased;
-                ended = &mut run => ended,
-                () = signals.wait() => {
-                    control.interrupt();
-                    run.await
-                }
+/// One message after the other.
+struct Turns<'a> {
+    agent: &'a mut Agent,
+    queue: &'a Queue,
+    output: &'a Output,
+    signals: &'a Signals,
+    shape: Option<&'a Shape>,
+    fail_on_deny: bool,
+}
+
+impl Turns<'_> {
+    /// Until nothing more comes or something ends it.
+    async fn run(&mut self, first: Prompt) -> anyhow::Result<Exit> {
+        let control = self.agent.control();
+        let mut next = Some(first);
+        let mut failed = false;
+        let mut denied = false;
+        while let Some(prompt) = next {
+            self.output.put_state("running");
+            self.queue.run_begins();
+            let (ended, fitted) = self.answer(prompt).await;
+            self.queue.run_ended(&control);
+            if self.signals.told() == Some(Exit::Terminated) {
+                return Ok(Exit::Terminated);
             }
-        };
-        queue.run_ended(&control);
-        if signals.told() == Some(Exit::Terminated) {
-            return Ok(Exit::Terminated);
+            failed = ended.is_error() || matches!(fitted, Some(Err(_)));
+            denied |= !ended.permission_denials.is_empty();
+            self.output.put_result(&ended, fitted);
+            if let Some(exit) = self.signals.told() {
+                return Ok(exit);
+            }
+            if self.output.has_failed() {
+                break;
+            }
+            if self.queue.is_empty() {
+                self.output.put_state("idle");
+            }
+            let coming = self.signals.until_told(self.queue.next()).await;
+            next = coming.transpose()?.flatten();
         }
-        output.put_result(&ended);
-        failed = ended.is_error();
-        denied |= !ended.permission_denials.is_empty();
-        if let Some(exit) = signals.told() {
-            return Ok(exit);
-        }
-        if output.has_failed() {
-            break;
-        }
-        if queue.is_empty() {
-            output.put_state("idle");
-        }
-        next = signals
-            .until_told(queue.next())
-            .await
-            .transpose()?
-            .flatten();
+        Ok(match self.signals.told() {
+            Some(exit) => exit,
+            None if failed => Exit::Usage,
+            None if denied && self.fail_on_deny => Exit::CallFailed,
+            None => Exit::Success,
+        })
     }
-    Ok(match signals.told() {
-        Some(exit) => exit,
-        None if failed => Exit::Usage,
-        None if denied && flags.fail_on_deny => Exit::CallFailed,
-        None => Exit::Success,
-    })
+
+    /// The answer to one message, asked for again while it has not the shape it must have; with it, that
+    /// shape or why there is none.
+    async fn answer(&mut self, prompt: Prompt) -> (Ended, Option<Result<Value, String>>) {
+        let mut ended = self.once(prompt).await;
+        let Some(shape) = self.shape else {
+            return (ended, None);
+        };
+        let mut retries = 0;
+        loop {
+            if ended.is_error() || ended.reason != Reason::Completed {
+                return (ended, None);
+            }
+            let why = match shape.fits(&ended.text) {
+                Ok(value) => return (ended, Some(Ok(value))),
+                Err(why) => why,
+            };
+            if retries == shape::MOST_RETRIES {
+                return (ended, Some(Err(why)));
+            }
+            retries += 1;
+            self.output.goes_on();
+            let again = self.once(why.into()).await;
+            ended = shape::together(ended, again);
+        }
+    }
+
+    async fn once(&mut self, prompt: Prompt) -> Ended {
+        let control = self.agent.control();
+        let run = self.agent.run(prompt, self.output);
+        tokio::pin!(run);
+        tokio::select! {
+            biased;
+            ended = &mut run => ended,
+            () = self.signals.wait() => {
+                control.interrupt();
+                run.await
+            }
+        }
+    }
 }
 
 /// Do the flags make sense together? Says whether the other end is asked for permission.

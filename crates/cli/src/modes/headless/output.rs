@@ -17,6 +17,7 @@ use super::{
     messages::{self, Facts},
     model::variable,
     pieces::Pieces,
+    shape,
 };
 use crate::show;
 
@@ -41,6 +42,8 @@ struct State {
     all: Vec<Value>,
     /// Calls that the other end was asked about.
     asked: HashSet<String>,
+    /// The next run is about the same message.
+    goes_on: bool,
     /// A result has been told.
     has_result: bool,
     /// The first write that failed.
@@ -139,8 +142,13 @@ impl Output {
         self.put(message);
     }
 
-    /// A run has ended.
-    pub(super) fn put_result(&self, ended: &Ended) {
+    /// The next run is still about the same message: its beginning is not told.
+    pub(super) fn goes_on(&self) {
+        self.state().goes_on = true;
+    }
+
+    /// A message is answered; `fitted` is the answer in the shape it must have, or why there is none.
+    pub(super) fn put_result(&self, ended: &Ended, fitted: Option<Result<Value, String>>) {
         let mut state = self.state();
         state.has_result = true;
         self.end_reply(&mut state);
@@ -154,7 +162,19 @@ impl Output {
             }
             return;
         }
-        let message = messages::result(ended, &state.facts);
+        let mut message = messages::result(ended, &state.facts);
+        match fitted {
+            None => {}
+            Some(Ok(value)) => message["structured_output"] = value,
+            Some(Err(why)) => {
+                message["subtype"] = json!(shape::NEVER_FITTED);
+                message["is_error"] = json!(true);
+                message["errors"] = json!([why]);
+                if let Some(object) = message.as_object_mut() {
+                    object.shift_remove("result");
+                }
+            }
+        }
         self.put_into(&mut state, message);
     }
 
@@ -253,6 +273,7 @@ impl Sink for Output {
             self.end_reply(state);
         }
         match event {
+            AgentEvent::Began(_) if std::mem::take(&mut state.goes_on) => {}
             AgentEvent::Began(began) => {
                 state.model.clone_from(&began.model);
                 let message = messages::init(began, &state.facts);

@@ -462,6 +462,40 @@ fn another_model_takes_over() {
 }
 
 #[test]
+fn an_answer_has_the_shape_that_was_asked_for() {
+    let dir = tempdir().unwrap();
+    let schema = json!({"type": "object", "required": ["n"]}).to_string();
+    let flags = [
+        "-p",
+        "hi",
+        "--output-format",
+        "stream-json",
+        "--json-schema",
+        &schema,
+    ];
+    let turns = json!([[text("seven")], [text("{\"n\": 7}")]]);
+    let ran = answer(scripted(dir.path(), &turns).args(flags));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let messages = lines(&ran);
+    let expected = ["system/init", "assistant", "assistant", "result/success"];
+    assert_eq!(kinds(&messages), expected);
+    assert_eq!(messages[3]["structured_output"], json!({"n": 7}));
+    assert_eq!(messages[3]["num_turns"], 2);
+    assert_eq!(messages[3]["usage"]["input_tokens"], 20);
+
+    let never = json!([[text("a")], [text("b")], [text("c")], [text("d")]]);
+    let ran = answer(scripted(dir.path(), &never).args(flags));
+    let result = lines(&ran).pop().unwrap();
+    assert_eq!(ran.code, 1);
+    assert_eq!(result["subtype"], "error_max_structured_output_retries");
+    assert_eq!(result.get("result"), None);
+
+    let ran =
+        answer(scripted(dir.path(), &never).args(["-p", "hi", "--json-schema", "{\"type\": 1}"]));
+    assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{}", ran.stderr);
+}
+
+#[test]
 fn the_budget_ends_it() {
     let dir = tempdir().unwrap();
     let turns = json!([[call("LS", json!({"path": "."}))]]);
