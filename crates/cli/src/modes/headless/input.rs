@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 use super::{
     callbacks,
     channel::{self, Channel},
+    shape::Shape,
 };
 use crate::modes::exec::stdin::{Line, Lines};
 
@@ -47,6 +48,7 @@ pub(super) struct Initial {
     pub(super) handlers: Vec<Handler>,
     pub(super) system_prompt: Option<String>,
     pub(super) append_system_prompt: Option<String>,
+    pub(super) shape: Option<Shape>,
 }
 
 impl Queue {
@@ -240,6 +242,10 @@ impl Reader {
             }
             _ => None,
         };
+        let shape = match &request["jsonSchema"] {
+            Value::Null => None,
+            schema => Some(Shape::read(&schema.to_string()).map_err(|error| error.to_string())?),
+        };
         let mut state = self.queue.state();
         if state.begun && !handlers.is_empty() {
             return Err("hooks can be given before the first message only".to_owned());
@@ -248,6 +254,7 @@ impl Reader {
             handlers,
             system_prompt: texts(&request["systemPrompt"]),
             append_system_prompt: texts(&request["appendSystemPrompt"]),
+            shape,
         };
         Ok(json!({
             "commands": [],

@@ -81,9 +81,6 @@ async fn go(
     let mut chosen = model::choose(&flags.model, &permitted.settings.merged())?;
     let limits = limits(flags, &chosen)?;
     let shape = flags.json_schema.as_deref().map(Shape::read).transpose()?;
-    if let Some(shape) = &shape {
-        chosen.model = shape.around(chosen.model);
-    }
 
     let queue = Arc::new(Queue::default());
     let channel = Arc::new(Channel::new(Arc::clone(output)));
@@ -118,7 +115,11 @@ async fn go(
         return Ok(signals.told().unwrap_or(Exit::Success));
     };
 
-    let initial = queue.begin();
+    let mut initial = queue.begin();
+    let shape = shape.or_else(|| initial.shape.take());
+    if let Some(shape) = &shape {
+        chosen.model = shape.around(chosen.model);
+    }
     let taken_up = conversation::choose(&flags.session, &cwd)?;
     let id = taken_up.id();
     for repair in taken_up.repairs() {

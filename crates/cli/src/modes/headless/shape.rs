@@ -23,9 +23,9 @@ pub(super) struct Shape {
 
 impl Shape {
     pub(super) fn read(text: &str) -> anyhow::Result<Self> {
-        let schema: Value = serde_json::from_str(text).context("--json-schema is not JSON")?;
+        let schema: Value = serde_json::from_str(text).context("the JSON schema is not JSON")?;
         let validator = jsonschema::validator_for(&schema)
-            .map_err(|error| anyhow::anyhow!("--json-schema is no schema: {error}"))?;
+            .map_err(|error| anyhow::anyhow!("the JSON schema is none: {error}"))?;
         Ok(Self { schema, validator })
     }
 

@@ -72,6 +72,30 @@ fn what_initialize_is_answered() {
 }
 
 #[test]
+fn prompts_and_shapes_can_come_with_initialize() {
+    let dir = tempdir().unwrap();
+    let record = dir.path().join("tape");
+    let mut command = scripted(dir.path(), &json!([[text("{}")]]));
+    let mut talk = Talk::new(command.arg("--record").arg(&record));
+    talk.request(
+        "i",
+        &json!({
+            "subtype": "initialize",
+            "systemPrompt": ["Be a clerk."],
+            "appendSystemPrompt": "Be kind.",
+            "jsonSchema": {"type": "object"},
+        }),
+    );
+    talk.user("hi");
+    let (heard, code) = talk.end();
+    assert_eq!(code, 0);
+    assert_eq!(heard.last().unwrap()["structured_output"], json!({}));
+    let tape = fs::read_to_string(record).unwrap();
+    assert!(tape.contains("Be a clerk.") && tape.contains("Be kind."));
+    assert!(!tape.contains("Working directory"));
+}
+
+#[test]
 fn messages_run_in_order_in_one_session() {
     let dir = tempdir().unwrap();
     let turns = json!([[text("one")], [text("two")]]);
