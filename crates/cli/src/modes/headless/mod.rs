@@ -2,7 +2,7 @@
 //!
 //! - `flags`: what can be said about a run
 //! - `model`, `conversation`: who answers, and what was said before
-//! - `shape`: answers that must fit a schema
+//! - `turns`: one message after the other; `shape`: answers that must fit a schema
 //! - `output`: what goes out; `messages`, `pieces` and `fit` say how it looks
 //! - `input`, `channel`, `callbacks`: the program at the other end, with `--input-format stream-json`
 //! - `signals`: how it is ended from outside
@@ -19,6 +19,7 @@ mod output;
 mod pieces;
 mod shape;
 mod signals;
+mod turns;
 
 use std::{
     fs,
@@ -30,10 +31,9 @@ use std::{
 use anyhow::Context;
 use haft::{Content, PermissionMode, SessionContext, contract::approval::NobodyToAsk};
 use haft_agent::{
-    Agent, Control, Ended, Limits, Prompt, Reason,
+    Agent, Control, Limits,
     prompt::{Environment, SystemPrompt},
 };
-use serde_json::Value;
 
 use self::{
     channel::{Channel, Host},
@@ -44,6 +44,7 @@ use self::{
     output::Output,
     shape::Shape,
     signals::Signals,
+    turns::Turns,
 };
 use crate::{
     VERSION,
@@ -187,95 +188,6 @@ async fn go(
         conversation::forget(&cwd, id);
     }
     Ok(exit)
-}
-
-/// One message after the other.
-struct Turns<'a> {
-    agent: &'a mut Agent,
-    queue: &'a Queue,
-    output: &'a Output,
-    signals: &'a Signals,
-    shape: Option<&'a Shape>,
-    fail_on_deny: bool,
-}
-
-impl Turns<'_> {
-    /// Until nothing more comes or something ends it.
-    async fn run(&mut self, first: Prompt) -> anyhow::Result<Exit> {
-        let control = self.agent.control();
-        let mut next = Some(first);
-        let mut failed = false;
-        let mut denied = false;
-        while let Some(prompt) = next {
-            self.output.put_state("running");
-            self.queue.run_begins();
-            let (ended, fitted) = self.answer(prompt).await;
-            self.queue.run_ended(&control);
-            if self.signals.told() == Some(Exit::Terminated) {
-                return Ok(Exit::Terminated);
-            }
-            failed = ended.is_error() || matches!(fitted, Some(Err(_)));
-            denied |= !ended.permission_denials.is_empty();
-            self.output.put_result(&ended, fitted);
-            if let Some(exit) = self.signals.told() {
-                return Ok(exit);
-            }
-            if self.output.has_failed() {
-                break;
-            }
-            if self.queue.is_empty() {
-                self.output.put_state("idle");
-            }
-            let coming = self.signals.until_told(self.queue.next()).await;
-            next = coming.transpose()?.flatten();
-        }
-        Ok(match self.signals.told() {
-            Some(exit) => exit,
-            None if failed => Exit::Usage,
-            None if denied && self.fail_on_deny => Exit::CallFailed,
-            None => Exit::Success,
-        })
-    }
-
-    /// The answer to one message, asked for again while it has not the shape it must have; with it, that
-    /// shape or why there is none.
-    async fn answer(&mut self, prompt: Prompt) -> (Ended, Option<Result<Value, String>>) {
-        let mut ended = self.once(prompt).await;
-        let Some(shape) = self.shape else {
-            return (ended, None);
-        };
-        let mut retries = 0;
-        loop {
-            if ended.is_error() || ended.reason != Reason::Completed {
-                return (ended, None);
-            }
-            let why = match shape.fits(&ended.text) {
-                Ok(value) => return (ended, Some(Ok(value))),
-                Err(why) => why,
-            };
-            if retries == shape::MOST_RETRIES {
-                return (ended, Some(Err(why)));
-            }
-            retries += 1;
-            self.output.goes_on();
-            let again = self.once(why.into()).await;
-            ended = shape::together(ended, again);
-        }
-    }
-
-    async fn once(&mut self, prompt: Prompt) -> Ended {
-        let control = self.agent.control();
-        let run = self.agent.run(prompt, self.output);
-        tokio::pin!(run);
-        tokio::select! {
-            biased;
-            ended = &mut run => ended,
-            () = self.signals.wait() => {
-                control.interrupt();
-                run.await
-            }
-        }
-    }
 }
 
 /// Do the flags make sense together? Says whether the other end is asked for permission.

@@ -1,11 +1,13 @@
 //! `haft -p`, with models that say what a script or a server on this machine says.
 //!
-//! - `answers`: formats, limits, exit codes
+//! - `answers`: formats, flags, prompts
+//! - `ends`: limits, refusals, failures, exit codes
 //! - `sessions`: going on, forking, forgetting, listing
 //! - `talk`: messages and control requests on stdin
 //! - `server`: a provider on this machine
 
 mod answers;
+mod ends;
 mod server;
 mod sessions;
 mod talk;
