@@ -111,32 +111,38 @@ fn what_comes_on_stdin_goes_behind_the_prompt() {
 }
 
 #[test]
-fn a_long_result_stays_a_line_that_readers_take() {
+fn long_calls_and_results_stay_lines_that_readers_take() {
     let dir = tempdir().unwrap();
-    fs::write(dir.path().join("big.txt"), "x".repeat(3 << 20)).unwrap();
-    let turns = json!([
-        [call(
-            "Edit",
-            json!({
-                "file_path": dir.path().join("big.txt"), "old_string": "xxxx", "new_string": "y",
-                "replace_all": true,
-            })
-        )],
-        [call(
-            "Grep",
-            json!({"pattern": "x", "output_mode": "content"})
-        )],
-        [text("Done.")],
-    ]);
+    let file = dir.path().join("big.txt");
+    let big = "x".repeat(3 << 20);
+    let write = |content: &str| call("Write", json!({"file_path": file, "content": content}));
+    let turns = json!([[write(&big)], [write("small")], [text("Done.")]]);
     let flags = ["-p", "go", "--output-format", "stream-json"];
-    let ran = answer(scripted(dir.path(), &turns).args(flags));
+    let mode = ["--permission-mode", "acceptEdits"];
+    let ran = answer(scripted(dir.path(), &turns).args(flags).args(mode));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let longest = ran.stdout.lines().map(|line| line.chars().count()).max();
     assert!(
-        ran.stdout
-            .lines()
-            .all(|line| line.chars().count() < 1_000_000)
+        longest.is_some_and(|longest| longest < 1_000_000),
+        "{longest:?}"
     );
-    assert_eq!(kinds(&lines(&ran)).last().unwrap(), "result/success");
+    let messages = lines(&ran);
+    let expected = [
+        "system/init",
+        "assistant",
+        "user",
+        "assistant",
+        "user",
+        "assistant",
+    ];
+    assert_eq!(kinds(&messages)[..6], expected);
+    let called = messages[1]["message"]["content"][0]["input"].to_string();
+    assert!(called.contains("the rest is left out of this line"));
+    // The call itself had all of it, and the second one replaced all of it.
+    let replaced = &messages[4]["tool_use_result"];
+    assert_eq!(replaced["type"], "update", "{replaced}");
+    assert_eq!(replaced.get("originalFile"), None);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "small");
 }
 
 #[test]
