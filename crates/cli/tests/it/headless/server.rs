@@ -196,6 +196,32 @@ fn a_command_runs_and_its_output_is_sent_back() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn a_command_cannot_reach_what_nobody_permitted() {
+    let dir = tempdir().unwrap();
+    let outside = tempfile::tempdir_in("/var/tmp").unwrap();
+    // In a file, where only the kernel can see what it does.
+    let script = format!(
+        "touch inside; touch {}/x || echo kept out",
+        outside.path().display()
+    );
+    fs::write(dir.path().join("run.sh"), script).unwrap();
+    let bash = called("Bash", json!({"command": "sh run.sh"}));
+    let server = Server::new(vec![bash, said("It was kept out.")]);
+    let ran = answer(
+        server
+            .haft(dir.path())
+            .args(["run it", "--allowedTools", "Bash"]),
+    );
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(dir.path().join("inside").exists());
+    assert!(!outside.path().join("x").exists());
+    let asked = server.asked.join().unwrap();
+    let told = asked[1]["messages"].to_string();
+    assert!(told.contains("kept out"), "{told}");
+}
+
+#[test]
 fn a_base_url_of_the_other_sort_is_asked_the_other_way() {
     let dir = tempdir().unwrap();
     let piece = |delta: Value, finish: Value| {
