@@ -57,8 +57,8 @@ mod run;
 pub mod transcript;
 mod words;
 
-pub use clock::random_id;
 pub use agent::{Agent, AgentBuilder, Limits, ModelSettings};
+pub use clock::random_id;
 pub use control::Control;
 pub use cost::{Ledger, Spent};
 pub use ended::{Denial, Ended, Reason, Subtype};

@@ -96,7 +96,9 @@ pub(crate) async fn ask(
         }
     };
     match answer {
-        Answer::Allow | Answer::Always | Answer::Changed { .. } => Asked::Again(widened(confinement, &grants, gate)),
+        Answer::Allow | Answer::Always | Answer::Changed { .. } => {
+            Asked::Again(widened(confinement, &grants, gate))
+        }
         Answer::Deny { reason } => {
             let said = reason.map_or_else(String::new, |reason| format!(" They said: {reason}"));
             Asked::Not(format!(
