@@ -46,7 +46,7 @@ fn date(days: u64) -> (u64, u64, u64) {
 }
 
 /// An id for a message.
-pub(crate) fn random_id() -> Uuid {
+pub fn random_id() -> Uuid {
     let mut bytes = [0; 16];
     if getrandom::fill(&mut bytes).is_err() {
         // Unique by time then, which is what matters.

@@ -77,7 +77,8 @@ impl Control {
         mem::take(&mut self.state().changes)
     }
 
-    pub(crate) fn take_said(&self) -> Vec<Vec<Content>> {
+    /// Takes back what was said and not delivered yet.
+    pub fn take_said(&self) -> Vec<Vec<Content>> {
         self.state().said.drain(..).collect()
     }
 

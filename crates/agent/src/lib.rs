@@ -58,6 +58,7 @@ pub mod transcript;
 mod words;
 
 pub use agent::{Agent, AgentBuilder, Limits, ModelSettings};
+pub use clock::random_id;
 pub use control::Control;
 pub use cost::{Ledger, Spent};
 pub use ended::{Denial, Ended, Reason, Subtype};

@@ -104,6 +104,7 @@ mod tests {
             card: Card::new("mcp__toy__x", String::new()),
             reason: "it may \u{1b}[31mchange something".to_owned(),
             rules: rules.iter().map(|rule| (*rule).to_owned()).collect(),
+            asked: None,
         }
     }
 

@@ -1,15 +1,23 @@
 //! The command line, as typed.
 
+mod which;
+
 use std::{ffi::OsString, path::PathBuf};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use haft::{Format, PermissionMode};
 
-use crate::{VERSION, exit::Exit, show};
+use crate::{
+    VERSION,
+    exit::Exit,
+    modes::headless::flags::{Headless, InputFormat, OutputFormat},
+    show,
+};
 
 const EXAMPLES: &str = "\
 Examples:
+  haft -p 'what does this do?'                 let a model work here; `haft -p --help` tells more
   haft tools                                   which tools there are
   haft call Grep pattern='fn main' type=rust   one call, shown for people
   haft call Read '{\"file_path\": \"README.md\"}'  the same with JSON
@@ -17,8 +25,8 @@ Examples:
 
 Exit codes:
   0    done
-  1    wrong usage, or the session could not be set up
-  2    `haft call`: the call's result is an error
+  1    wrong usage, or the session could not be set up; `haft -p`: the run failed
+  2    `haft call`: the call's result is an error; `haft -p --fail-on-deny`: a call was refused
   130  interrupted (SIGINT)
   143  told to end (SIGTERM)
 
@@ -28,10 +36,31 @@ Environment:
   CLAUDE_CONFIG_DIR          where sessions are kept (default ~/.claude)
   NO_COLOR                   no colours";
 
+const HEADLESS: &str = "\
+Examples:
+  haft -p --model MODEL 'what does this do?'      the answer, as text
+  git diff | haft -p 'review this'                what comes on stdin is put behind the prompt
+  haft -p --output-format stream-json 'fix it'    every message, one JSON object a line
+  haft -p --continue 'and now the tests'          the newest conversation of this directory
+
+Exit codes:
+  0    done
+  1    the run failed, or nothing ran
+  2    with --fail-on-deny: a call was refused
+  130  interrupted (SIGINT)
+  143  told to end (SIGTERM)
+
+Environment:
+  ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN, ANTHROPIC_BASE_URL, ANTHROPIC_MODEL
+  OPENAI_API_KEY, OPENAI_BASE_URL
+  CLAUDE_CODE_MAX_TURNS, CLAUDE_CODE_MAX_OUTPUT_TOKENS, MAX_THINKING_TOKENS
+  CLAUDE_CODE_MAX_RETRIES, API_TIMEOUT_MS";
+
 /// The hands and eyes of an AI agent: carries out a model's tool calls, safely, fast and exactly.
 #[derive(Debug, Parser)]
 #[command(name = "haft", after_help = EXAMPLES, disable_version_flag = true)]
 #[command(arg_required_else_help = true, infer_long_args = false)]
+#[command(override_usage = "haft [OPTIONS] COMMAND\n       haft -p [OPTIONS] [PROMPT]")]
 // Behind a flag that takes several values the command is still one.
 #[command(subcommand_precedence_over_arg = true)]
 pub(crate) struct Cli {
@@ -129,8 +158,27 @@ impl From<Mode> for PermissionMode {
     }
 }
 
+/// Let a model work here, without a person: what it says goes to stdout.
+#[derive(Debug, Parser)]
+#[command(name = "haft", disable_version_flag = true, args_override_self = true)]
+#[command(override_usage = "haft -p [OPTIONS] [PROMPT]", after_help = HEADLESS)]
+struct HeadlessCli {
+    /// Print the version: the level of the conventions we speak, then our own.
+    #[arg(short = 'v', long)]
+    version: bool,
+
+    #[command(flatten)]
+    session: Session,
+
+    #[command(flatten)]
+    headless: Headless,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Let a model work on a prompt.
+    #[command(skip)]
+    Headless(Box<Headless>),
     /// Carry out calls from stdin, one JSON line each, one answer line each.
     ///
     /// A line is {"id"?, "name", "input"}, answered by {"id", "name", "is_error", "content",
@@ -169,10 +217,32 @@ Example:
         #[arg(long)]
         json: bool,
     },
+    /// The conversations of this directory.
+    #[command(subcommand)]
+    Sessions(Sessions),
     /// Print a completion script for a shell.
     Completions {
         /// Which shell.
         shell: Shell,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Sessions {
+    /// List them, the newest first.
+    List {
+        /// Print them as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what was said in one.
+    Show {
+        /// Its id or title.
+        #[arg(value_name = "SESSION")]
+        session: String,
+        /// Print its messages as JSON.
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -311,19 +381,12 @@ pub(crate) struct Asked {
 
 /// Reads the command line. `None`: it was answered already (help, version).
 pub(crate) fn parse() -> anyhow::Result<Option<Asked>> {
-    let cli = match Cli::try_parse_from(std::env::args_os().collect::<Vec<OsString>>()) {
-        Ok(cli) => cli,
-        Err(error) if error.use_stderr() => {
-            let _ = error.print();
-            std::process::exit(Exit::Usage as i32);
-        }
-        Err(help) => {
-            show::print(
-                &help.render().ansi().to_string(),
-                &help.render().to_string(),
-            )?;
-            return Ok(None);
-        }
+    let args: Vec<OsString> = std::env::args_os().collect();
+    if which::is_headless(args.get(1..).unwrap_or_default()) {
+        return headless(args);
+    }
+    let Some(cli) = read(Cli::try_parse_from(args))? else {
+        return Ok(None);
     };
     if cli.version {
         show::line(VERSION)?;
@@ -335,5 +398,50 @@ pub(crate) fn parse() -> anyhow::Result<Option<Asked>> {
             command,
         })),
         None => anyhow::bail!("say what to do: `exec`, `call`, `tools`; `haft --help` tells more"),
+    }
+}
+
+fn headless(args: Vec<OsString>) -> anyhow::Result<Option<Asked>> {
+    let parser = HeadlessCli::command().mut_arg("add_dir", |arg| arg.num_args(1..));
+    let parsed = parser.try_get_matches_from(args);
+    let Some(cli) = read(parsed.and_then(|found| HeadlessCli::from_arg_matches(&found)))? else {
+        return Ok(None);
+    };
+    if cli.version {
+        show::line(VERSION)?;
+        return Ok(None);
+    }
+    let said_so = cli.headless.print
+        || cli.headless.output_format != OutputFormat::Text
+        || cli.headless.input_format != InputFormat::Text;
+    if !said_so
+        && let Some(word) = &cli.headless.prompt
+        && let Some(meant) = which::mistyped(word)
+    {
+        anyhow::bail!(
+            "no command is called {word:?}; did you mean `haft {meant}`? As a prompt: haft -p {word}"
+        );
+    }
+    Ok(Some(Asked {
+        session: cli.session,
+        command: Command::Headless(Box::new(cli.headless)),
+    }))
+}
+
+/// What was parsed; or the help that was asked for, shown. What is wrong ends the process.
+fn read<T>(parsed: Result<T, clap::Error>) -> anyhow::Result<Option<T>> {
+    match parsed {
+        Ok(parsed) => Ok(Some(parsed)),
+        Err(error) if error.use_stderr() => {
+            let _ = error.print();
+            std::process::exit(Exit::Usage as i32);
+        }
+        Err(help) => {
+            show::print(
+                &help.render().ansi().to_string(),
+                &help.render().to_string(),
+            )?;
+            Ok(None)
+        }
     }
 }

@@ -9,9 +9,11 @@ use crate::show;
 pub(crate) enum Exit {
     /// It did what was asked.
     Success = 0,
-    /// The command line was wrong, or the session could not be set up: nothing ran.
+    /// The command line was wrong, or the session could not be set up: nothing ran. Or `haft -p`: the
+    /// run failed.
     Usage = 1,
-    /// The call's result is an error: it failed, was refused, or never fitted its tool.
+    /// The call's result is an error: it failed, was refused, or never fitted its tool. Or `haft -p
+    /// --fail-on-deny`: a call was refused.
     CallFailed = 2,
     /// Interrupted from the keyboard.
     Interrupted = 130,

@@ -39,6 +39,10 @@ fn run() -> anyhow::Result<Exit> {
     };
     wire::log();
     match args.command {
+        Command::Headless(headless) => {
+            wire::block_on(modes::headless::run(args.session, *headless))
+        }
+        Command::Sessions(asked) => modes::sessions::run(&args.session, &asked),
         Command::Exec => wire::block_on(modes::exec::run(args.session)),
         Command::Call(call) => wire::block_on(modes::call::run(args.session, call)),
         Command::Tools(tools) => wire::block_on(modes::tools::run(args.session, tools)),

@@ -99,15 +99,7 @@ pub(crate) fn load(session: &Session, cwd: &Path) -> anyhow::Result<Permitted> {
         }
     };
     if mode == PermissionMode::BypassPermissions {
-        anyhow::ensure!(
-            !settings.bypass_is_disabled(),
-            "bypassPermissions is switched off by the settings (disableBypassPermissionsMode)"
-        );
-        anyhow::ensure!(
-            !is_root() || env::var_os("IS_SANDBOX").is_some_and(|value| value == "1"),
-            "bypassPermissions is refused for root; run as another user, or set IS_SANDBOX=1 where \
-             the whole machine is a sandbox"
-        );
+        may_bypass(&settings)?;
     }
     Ok(Permitted {
         settings,
@@ -118,6 +110,20 @@ pub(crate) fn load(session: &Session, cwd: &Path) -> anyhow::Result<Permitted> {
         hooks,
         sandbox,
     })
+}
+
+/// May anything at all run without asking? The error says why not.
+pub(crate) fn may_bypass(settings: &Settings) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        !settings.bypass_is_disabled(),
+        "bypassPermissions is switched off by the settings (disableBypassPermissionsMode)"
+    );
+    anyhow::ensure!(
+        !is_root() || env::var_os("IS_SANDBOX").is_some_and(|value| value == "1"),
+        "bypassPermissions is refused for root; run as another user, or set IS_SANDBOX=1 where the \
+         whole machine is a sandbox"
+    );
+    Ok(())
 }
 
 fn hooks(settings: &mut Settings) -> Hooks {

@@ -1,11 +1,14 @@
 //! The parts, joined: from the command line to a session.
 
-use std::{env, sync::Arc};
+use std::{env, path::PathBuf, sync::Arc};
 
 use anyhow::Context;
 use haft::{
-    Filters, Haft, Selection,
-    engine::settings::{LocalRules, Watch},
+    Approver, Filters, Haft, Selection, SessionId,
+    engine::{
+        hooks::Handler,
+        settings::{LocalRules, Watch},
+    },
 };
 use tokio::runtime::Builder;
 use tracing_subscriber::EnvFilter;
@@ -14,14 +17,37 @@ use crate::{
     approver::Terminal,
     args::Session,
     exit::Exit,
-    settings::{self, Keeper},
+    settings::{self, Keeper, Permitted},
     show,
 };
+
+/// What a mode adds to the session that the flags describe.
+#[derive(Default)]
+pub(crate) struct Additions {
+    /// Who is asked. Default: the person at the terminal, if there is one.
+    pub(crate) approver: Option<Arc<dyn Approver>>,
+    /// The session's id. Default: a new one.
+    pub(crate) id: Option<SessionId>,
+    /// Further hooks.
+    pub(crate) handlers: Vec<Handler>,
+    /// The model whose calls these are.
+    pub(crate) model: Option<String>,
+}
 
 /// Sets the session up that the flags describe.
 pub(crate) async fn session(flags: &Session) -> anyhow::Result<Haft> {
     let cwd = settings::cwd(flags)?;
     let permitted = settings::load(flags, &cwd)?;
+    build(flags, cwd, permitted, Additions::default()).await
+}
+
+/// The same from settings that are loaded already.
+pub(crate) async fn build(
+    flags: &Session,
+    cwd: PathBuf,
+    permitted: Permitted,
+    additions: Additions,
+) -> anyhow::Result<Haft> {
     settings::report(&permitted.settings);
     // Where it must be had, there is no session to tell this of.
     let sandbox = &permitted.sandbox;
@@ -36,7 +62,7 @@ pub(crate) async fn session(flags: &Session) -> anyhow::Result<Haft> {
     let mut builder = Haft::builder(&cwd)
         .permission_mode(permitted.mode)
         .rules(permitted.rules)
-        .hooks(permitted.hooks)
+        .hooks(permitted.hooks.with_handlers(additions.handlers))
         .sandbox(permitted.sandbox)
         .home(&permitted.settings.places.home)
         .keeper(Arc::new(Keeper(local)))
@@ -48,8 +74,15 @@ pub(crate) async fn session(flags: &Session) -> anyhow::Result<Haft> {
     if let Some(most) = concurrency(flags)? {
         builder = builder.concurrency(most);
     }
-    if let Some(terminal) = Terminal::of_this_process(cwd) {
-        builder = builder.approver(Arc::new(terminal));
+    let terminal = || Some(Arc::new(Terminal::of_this_process(cwd)?) as _);
+    if let Some(approver) = additions.approver.or_else(terminal) {
+        builder = builder.approver(approver);
+    }
+    if let Some(id) = additions.id {
+        builder = builder.session(id);
+    }
+    if let Some(model) = additions.model {
+        builder = builder.model(model);
     }
     #[cfg(feature = "pdf")]
     if let Ok(program) = env::current_exe() {

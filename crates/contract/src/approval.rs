@@ -1,8 +1,9 @@
 //! Permission, as far as a tool and the person have a say in it. The decision is the engine's.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::{BoxFuture, CallId, Card};
+use crate::{BoxFuture, CallId, Card, ToolUse};
 
 /// How much runs without asking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -71,6 +72,8 @@ pub struct Question {
     /// Rules that would let calls like this one through from now on, the narrowest that do; empty
     /// where no rule can.
     pub rules: Vec<String>,
+    /// The call as the model made it, for programs that answer; `None` for a tool's own questions.
+    pub asked: Option<ToolUse>,
 }
 
 /// What they answered.
@@ -80,6 +83,11 @@ pub enum Answer {
     Allow,
     /// Go on, and keep the rules that were offered.
     Always,
+    /// Go on, this once, with these arguments in place of the model's.
+    Changed {
+        /// All of them.
+        input: Value,
+    },
     /// No; the model is told why, if they said.
     Deny {
         /// What they said.

@@ -195,6 +195,12 @@ impl HaftBuilder {
         self
     }
 
+    /// The session's id. Default: a new one.
+    pub fn session(mut self, session: SessionId) -> Self {
+        self.session = session;
+        self
+    }
+
     /// Where what the session keeps on disk goes. Default: [`session_folder`].
     pub fn session_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());

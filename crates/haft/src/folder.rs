@@ -22,7 +22,7 @@ pub fn session_folder(cwd: &Path, session: SessionId) -> PathBuf {
 }
 
 /// The folder of all sessions of a directory; `None` without a home.
-pub(crate) fn project_folder(cwd: &Path) -> Option<PathBuf> {
+pub fn project_folder(cwd: &Path) -> Option<PathBuf> {
     let configured = env::var_os("CLAUDE_CONFIG_DIR").filter(|dir| !dir.is_empty());
     let home = env::var_os("HOME").filter(|home| Path::new(home).is_absolute());
     let config = match (configured, home) {

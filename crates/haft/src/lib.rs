@@ -32,7 +32,7 @@ use haft_engine::Turn;
 use serde_json::Value;
 
 pub use builder::{BuildError, HaftBuilder};
-pub use folder::session_folder;
+pub use folder::{project_folder, session_folder};
 pub use haft_contract::{self as contract, *};
 pub use haft_engine::{
     self as engine, DefinitionError, Engine, Filters, Finished, Format, Metadata, Pool, Repair,
@@ -82,6 +82,11 @@ impl Haft {
     /// Fires to end everything that runs.
     pub fn cancel_token(&self) -> CancellationToken {
         self.scheduler.cancel_token()
+    }
+
+    /// The scheduler, for whoever runs turns themselves.
+    pub fn into_scheduler(self) -> Scheduler {
+        self.scheduler
     }
 
     /// Begins a turn: push calls as they come, take results in the same order.

@@ -4,6 +4,8 @@ pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod exec;
+pub(crate) mod headless;
 pub(crate) mod permissions;
+pub(crate) mod sessions;
 pub(crate) mod tools;
 pub(crate) mod undo;

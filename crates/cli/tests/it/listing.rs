@@ -26,6 +26,7 @@ fn help_for_people() {
     let mut pages = String::new();
     for args in [
         &["--help"][..],
+        &["-p", "--help"],
         &["exec", "--help"],
         &["call", "--help"],
         &["tools", "--help"],

@@ -4,6 +4,7 @@
 //! - `exec`: calls on stdin, answers on stdout
 //! - `bad_input`: whatever comes, an answer and no harm
 //! - `call`, `listing`: for people
+//! - `headless`: a model at work
 //! - `interrupt`: signals; `pdf`: PDFs
 //! - `permissions`: rules, settings files, trust
 //! - `undo`: taking changes back
@@ -21,6 +22,7 @@ mod binary;
 mod call;
 mod docs;
 mod exec;
+mod headless;
 mod interrupt;
 mod listing;
 #[cfg(feature = "pdf")]

@@ -15,9 +15,11 @@ const GRAPH: [(&str, &[&str]); 7] = [
         "haft-cli",
         &[
             "haft",
+            "haft-agent",
             "haft-contract",
             "haft-engine",
             "haft-journal",
+            "haft-models",
             "haft-pdf",
             "haft-sandbox",
             "haft-shell",

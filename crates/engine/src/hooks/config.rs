@@ -1,7 +1,8 @@
 //! Handlers, as settings files write them.
 
-use std::{path::PathBuf, time::Duration};
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
+use haft_contract::BoxFuture;
 use serde_json::Value;
 
 use super::{Event, Matcher, condition::Condition};
@@ -40,9 +41,32 @@ pub enum Action {
     Shell(String),
     /// A program with its arguments.
     Program(String, Vec<String>),
+    /// A program that is connected already, and is asked there.
+    Callback(Callback),
     /// A kind that this build cannot run.
     Unavailable(String),
 }
+
+/// Asks a program that is connected already: it is told of the event, and answers as a process would on
+/// its stdout. The error is for people.
+#[derive(Clone)]
+pub struct Callback(
+    pub Arc<dyn Fn(Value) -> BoxFuture<'static, Result<Value, String>> + Send + Sync>,
+);
+
+impl fmt::Debug for Callback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Callback")
+    }
+}
+
+impl PartialEq for Callback {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Callback {}
 
 impl Handler {
     /// What a person knows it by.

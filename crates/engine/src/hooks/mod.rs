@@ -20,7 +20,7 @@ use std::{
 use futures_util::future::join_all;
 use serde_json::{Map, Value};
 
-pub use config::{Action, Handler, read};
+pub use config::{Action, Callback, Handler, read};
 pub use event::Event;
 pub use matcher::Matcher;
 pub use output::{Said, Word};
@@ -87,6 +87,13 @@ impl Hooks {
     #[must_use]
     pub fn with_env(mut self, env: BTreeMap<String, String>) -> Self {
         self.env = Arc::new(env);
+        self
+    }
+
+    /// The same with further handlers.
+    #[must_use]
+    pub fn with_handlers(mut self, handlers: Vec<Handler>) -> Self {
+        self.handlers.extend(handlers);
         self
     }
 

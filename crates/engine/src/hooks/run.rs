@@ -9,7 +9,10 @@ use tokio::{
     time::timeout,
 };
 
-use super::{config::Action, output::Ended};
+use super::{
+    config::{Action, Callback},
+    output::Ended,
+};
 
 /// How long a handler has between being told to end and being ended.
 const GRACE: Duration = Duration::from_secs(2);
@@ -45,6 +48,21 @@ pub(super) struct Surroundings<'a> {
     pub(super) env: &'a BTreeMap<String, String>,
 }
 
+/// Asks a program that is connected already.
+async fn ask(callback: &Callback, input: &str, limit: Duration) -> Result<Ended, RunError> {
+    let input = serde_json::from_str(input)
+        .map_err(|error| RunError::Unavailable(format!("the event cannot be told: {error}")))?;
+    match timeout(limit, (callback.0)(input)).await {
+        Err(_) => Err(RunError::TimedOut(limit)),
+        Ok(Err(why)) => Err(RunError::Unavailable(why)),
+        Ok(Ok(answer)) => Ok(Ended {
+            code: Some(0),
+            stdout: answer.to_string(),
+            stderr: String::new(),
+        }),
+    }
+}
+
 /// Runs a handler: the input on its stdin, one line, then the end.
 pub(super) async fn run(
     action: &Action,
@@ -52,6 +70,9 @@ pub(super) async fn run(
     limit: Duration,
     surroundings: Surroundings<'_>,
 ) -> Result<Ended, RunError> {
+    if let Action::Callback(callback) = action {
+        return ask(callback, input, limit).await;
+    }
     let mut command = command(action, surroundings)?;
     for (name, value) in surroundings.env {
         match value.as_str() {
@@ -112,6 +133,7 @@ fn command(action: &Action, surroundings: Surroundings<'_>) -> Result<Command, R
             command.args(args.iter().map(|arg| filled(arg)));
             Ok(command)
         }
+        Action::Callback(_) => Err(RunError::Unavailable("it is no program".to_owned())),
         Action::Unavailable(why) => Err(RunError::Unavailable(why.clone())),
     }
 }

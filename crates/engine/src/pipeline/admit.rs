@@ -12,7 +12,7 @@ use std::{
 
 use haft_contract::{
     Answer, CallContext, Check, Confinement, ContextPatch, Permission, PermissionMode, Question,
-    RuleList,
+    RuleList, ToolUse,
 };
 use serde_json::Value;
 
@@ -85,6 +85,7 @@ pub(crate) async fn admit(
         slot,
         kept: Kept::default(),
         rewritten: false,
+        consented: false,
     };
     let (prepared, terms) = judge.judge(prepared).await?;
     Ok(Admitted {
@@ -115,6 +116,8 @@ struct Judge<'a> {
     kept: Kept,
     /// A hook has written the input anew: what still asks is put to a person, not to it again.
     rewritten: bool,
+    /// The input is a person's own: what they wrote needs no second word of theirs.
+    consented: bool,
 }
 
 impl Judge<'_> {
@@ -240,6 +243,9 @@ impl Judge<'_> {
         facts: &Facts,
         because: &Because,
     ) -> Result<Option<Value>, Settled> {
+        if self.consented {
+            return Ok(None);
+        }
         let rules = suggest(&self.policy, facts, &self.context.bases());
         let requested = if self.rewritten {
             Requested::Silent
@@ -273,6 +279,11 @@ impl Judge<'_> {
             card: prepared.card(),
             reason,
             rules: rules.clone(),
+            asked: Some(ToolUse {
+                id: prepared.id.clone(),
+                name: prepared.name().to_owned(),
+                input: prepared.bound.input().clone(),
+            }),
         };
         let cx = self.cx;
         let answer = self
@@ -287,6 +298,11 @@ impl Judge<'_> {
         let name = prepared.name();
         let message = match answer {
             Some(Answer::Allow) => return Ok(None),
+            Some(Answer::Changed { input }) => {
+                self.rewritten = true;
+                self.consented = true;
+                return Ok(Some(input));
+            }
             Some(Answer::Always) => {
                 self.kept.rules.extend(rules);
                 return Ok(None);

@@ -104,12 +104,13 @@ impl HostGate {
                          for {about} and this session"
                     ),
                     rules: Vec::new(),
+                    asked: None,
                 };
                 asker.approver.ask(question).await
             }
         };
         let said = match answer {
-            Answer::Allow | Answer::Always => true,
+            Answer::Allow | Answer::Always | Answer::Changed { .. } => true,
             Answer::Deny { .. } => false,
             Answer::Nobody => {
                 return refuse(format!(

@@ -85,6 +85,7 @@ pub(crate) async fn ask(
              allowed"
         ),
         rules: Vec::new(),
+        asked: None,
     };
     let answer = if cx.permissions.mode == PermissionMode::DontAsk {
         Answer::Nobody
@@ -95,7 +96,9 @@ pub(crate) async fn ask(
         }
     };
     match answer {
-        Answer::Allow | Answer::Always => Asked::Again(widened(confinement, &grants, gate)),
+        Answer::Allow | Answer::Always | Answer::Changed { .. } => {
+            Asked::Again(widened(confinement, &grants, gate))
+        }
         Answer::Deny { reason } => {
             let said = reason.map_or_else(String::new, |reason| format!(" They said: {reason}"));
             Asked::Not(format!(

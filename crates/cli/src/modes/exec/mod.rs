@@ -2,7 +2,7 @@
 
 pub(crate) mod answer;
 mod request;
-mod stdin;
+pub(crate) mod stdin;
 
 use haft::{CancellationToken, Haft};
 use serde_json::Value;

@@ -14,7 +14,7 @@ pub(crate) const LONGEST: usize = 32 << 20;
 
 /// What came.
 #[derive(Debug)]
-pub(super) enum Line {
+pub(crate) enum Line {
     /// A line, without its end.
     Text(Vec<u8>),
     /// A line nobody could want.
@@ -23,14 +23,14 @@ pub(super) enum Line {
     Failed(io::Error),
 }
 
-pub(super) struct Lines {
+pub(crate) struct Lines {
     ask: mpsc::Sender<()>,
     lines: tokio::sync::mpsc::UnboundedReceiver<Line>,
     asked: bool,
 }
 
 impl Lines {
-    pub(super) fn of_stdin() -> Self {
+    pub(crate) fn of_stdin() -> Self {
         Self::of(BufReader::with_capacity(64 << 10, io::stdin()))
     }
 
@@ -56,7 +56,7 @@ impl Lines {
 
     /// The next line; `None` at the end. May be dropped while it waits: the line then comes next
     /// time.
-    pub(super) async fn next(&mut self) -> Option<Line> {
+    pub(crate) async fn next(&mut self) -> Option<Line> {
         if !self.asked {
             self.asked = self.ask.send(()).is_ok();
         }

@@ -1,0 +1,96 @@
+//! Hooks that the program at the other end runs itself.
+
+use std::{sync::Arc, time::Duration};
+
+use haft::engine::{
+    hooks::{Action, Callback, Event, Handler, Matcher},
+    permissions::Scope,
+};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::channel::Channel;
+
+/// How long an answer may take where nobody says.
+const USUAL: Duration = Duration::from_secs(600);
+const ON_PROMPT: Duration = Duration::from_secs(30);
+
+/// Handlers that ask the other end, as `initialize` names them. What makes no sense is told in words.
+pub(super) fn read(hooks: &Value, channel: &Arc<Channel>) -> Result<Vec<Handler>, String> {
+    let mut handlers = Vec::new();
+    let Some(events) = hooks.as_object() else {
+        return Ok(handlers);
+    };
+    for (name, groups) in events {
+        let event =
+            Event::named(name).ok_or_else(|| format!("hooks: no event is called {name}"))?;
+        for group in groups.as_array().into_iter().flatten() {
+            let text = group["matcher"].as_str().unwrap_or("");
+            let (matcher, broken) = Matcher::new(event, text);
+            if let Some(what) = broken {
+                return Err(format!("hooks.{name}: {what}"));
+            }
+            let limit = match group["timeout"].as_f64() {
+                Some(seconds) => Duration::try_from_secs_f64(seconds)
+                    .map_err(|error| format!("hooks.{name}: timeout {seconds}: {error}"))?,
+                None if event == Event::USER_PROMPT_SUBMIT => ON_PROMPT,
+                None => USUAL,
+            };
+            for id in group["hookCallbackIds"].as_array().into_iter().flatten() {
+                let Some(id) = id.as_str() else {
+                    return Err(format!("hooks.{name}: an id is no text"));
+                };
+                handlers.push(Handler {
+                    event,
+                    matcher: matcher.clone(),
+                    condition: None,
+                    scope: Scope::Session,
+                    action: Action::Callback(callback(id, event, limit, channel)),
+                    // The callback ends by itself before that.
+                    timeout: limit.saturating_mul(2).saturating_add(ON_PROMPT),
+                    guards: group["onFailure"] == "block",
+                    in_background: false,
+                    written: json!({"callback": id, "event": name, "matcher": text}),
+                });
+            }
+        }
+    }
+    Ok(handlers)
+}
+
+fn callback(id: &str, event: Event, limit: Duration, channel: &Arc<Channel>) -> Callback {
+    let (id, channel) = (id.to_owned(), Arc::clone(channel));
+    Callback(Arc::new(move |input| {
+        let (id, channel) = (id.clone(), Arc::clone(&channel));
+        Box::pin(async move {
+            let mut request = json!({
+                "subtype": "hook_callback",
+                "callback_id": id,
+                "input": input,
+            });
+            if let Some(call) = request["input"].get("tool_use_id").cloned() {
+                request["tool_use_id"] = call;
+            }
+            match timeout(limit, channel.ask(request)).await {
+                Ok(answer) => answer,
+                Err(_) => late(event, limit),
+            }
+        })
+    }))
+}
+
+/// What no answer in time means.
+fn late(event: Event, limit: Duration) -> Result<Value, String> {
+    let why = format!("the {} hook did not answer within {limit:?}", event.name());
+    if event == Event::PRE_TOOL_USE {
+        return Ok(json!({"hookSpecificOutput": {
+            "hookEventName": event.name(),
+            "permissionDecision": "deny",
+            "permissionDecisionReason": why,
+        }}));
+    }
+    if event == Event::USER_PROMPT_SUBMIT {
+        return Ok(json!({"decision": "block", "reason": why}));
+    }
+    Err(why)
+}

@@ -1,0 +1,84 @@
+//! Which conversation a run belongs to.
+
+use std::{env, fs, path::Path};
+
+use anyhow::Context;
+use haft::{SessionId, project_folder, session_folder};
+use haft_agent::{Session, SessionError, Sessions, transcript::Listed};
+
+use super::flags::SessionFlags;
+
+/// The conversations of a directory.
+pub(crate) fn of(cwd: &Path) -> Sessions {
+    Sessions::new(project_folder(cwd).unwrap_or_else(env::temp_dir))
+}
+
+/// Takes up the one that is meant.
+pub(super) fn choose(flags: &SessionFlags, cwd: &Path) -> anyhow::Result<Session> {
+    let new = match &flags.session_id {
+        None => SessionId::new(),
+        Some(text) => SessionId(
+            text.parse()
+                .ok()
+                .with_context(|| format!("--session-id {text}: expected a UUID"))?,
+        ),
+    };
+    let here = of(cwd);
+    let until = flags.resume_session_at.as_deref();
+    let from = match (&flags.resume, flags.go_on) {
+        (Some(name), _) if name.is_empty() => {
+            anyhow::bail!("--resume: say which session; `haft sessions list` shows them")
+        }
+        (Some(name), _) => Some(find(&here, name, cwd)?),
+        // The newest may be none at all: then this is the first.
+        (None, true) => here.newest()?.map(|Listed { id, .. }| (here.clone(), id)),
+        (None, false) => None,
+    };
+    let Some((sessions, id)) = from else {
+        anyhow::ensure!(
+            until.is_none(),
+            "--resume-session-at goes with --resume or --continue"
+        );
+        return Ok(if flags.no_session_persistence {
+            Session::in_memory(new)
+        } else {
+            here.create(new)?
+        });
+    };
+    let forked = flags.fork_session || flags.session_id.is_some();
+    Ok(if forked {
+        sessions.fork(id, new, until)?
+    } else {
+        sessions.resume(id, until)?
+    })
+}
+
+/// In this project, then in all of them.
+fn find(here: &Sessions, name: &str, cwd: &Path) -> anyhow::Result<(Sessions, SessionId)> {
+    let unknown = match here.find(name) {
+        Ok(id) => return Ok((here.clone(), id)),
+        Err(error @ SessionError::Unknown(_)) => error,
+        Err(error) => return Err(error.into()),
+    };
+    let all = project_folder(cwd);
+    let projects = all.as_deref().and_then(Path::parent);
+    for project in projects.map(fs::read_dir).into_iter().flatten().flatten() {
+        let sessions = Sessions::new(project?.path());
+        match sessions.find(name) {
+            Ok(id) => return Ok((sessions, id)),
+            Err(SessionError::Unknown(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(unknown.into())
+}
+
+/// Removes what a session that is not to be kept has left.
+pub(super) fn forget(cwd: &Path, id: SessionId) {
+    let folder = session_folder(cwd, id);
+    if folder.exists()
+        && let Err(error) = fs::remove_dir_all(&folder)
+    {
+        crate::show::complain(&format!("haft: {}: {error}", folder.display()));
+    }
+}

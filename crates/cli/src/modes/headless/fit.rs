@@ -1,0 +1,151 @@
+//! Lines that every reader can take.
+
+use serde_json::{Value, json};
+
+/// A well-known reader gives up at 2^20 characters.
+const LONGEST: usize = 1_000_000;
+
+/// The parts of a result for programs that may be large, and that its reader can do without.
+const LARGE: [&str; 3] = ["originalFile", "base64", "structuredPatch"];
+
+/// A message as a line that is not too long: first large parts of the result for programs are left out,
+/// then all of it, then pictures and documents, then the ends of texts.
+pub(super) fn line(message: &Value) -> String {
+    let line = message.to_string();
+    if fits(&line) {
+        return line;
+    }
+    let mut message = message.clone();
+    let steps: [fn(&mut Value); 4] = [
+        |message| {
+            if let Some(result) = message.get_mut("tool_use_result") {
+                without_large(result);
+            }
+        },
+        |message| {
+            if let Some(object) = message.as_object_mut() {
+                object.shift_remove("tool_use_result");
+            }
+        },
+        without_data,
+        |message| cut(message, LONGEST / 4),
+    ];
+    for step in steps {
+        step(&mut message);
+        let line = message.to_string();
+        if fits(&line) {
+            return line;
+        }
+    }
+    // Many texts, each of them not long.
+    cut(&mut message, 1_000);
+    let line = message.to_string();
+    if fits(&line) {
+        return line;
+    }
+    let kept = ["type", "subtype", "session_id", "uuid", "request_id"];
+    let mut short = json!({"haft_note": "left out: too long for one line"});
+    for name in kept {
+        if let Some(value) = message.get(name) {
+            short[name] = value.clone();
+        }
+    }
+    short.to_string()
+}
+
+fn fits(line: &str) -> bool {
+    line.len() < LONGEST || line.chars().count() < LONGEST
+}
+
+fn without_large(value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            for name in LARGE {
+                object.shift_remove(name);
+            }
+            object.values_mut().for_each(without_large);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_large),
+        _ => {}
+    }
+}
+
+/// Pictures and documents become a note; the model still gets them.
+fn without_data(value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            let kind = object.get("type").and_then(Value::as_str);
+            if matches!(kind, Some("image" | "document")) && object.contains_key("source") {
+                let text = format!("[{} left out of this line]", kind.unwrap_or_default());
+                *value = json!({"type": "text", "text": text});
+            } else {
+                object.values_mut().for_each(without_data);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_data),
+        _ => {}
+    }
+}
+
+fn cut(value: &mut Value, longest: usize) {
+    match value {
+        Value::String(text) => {
+            if let Some((at, _)) = text.char_indices().nth(longest) {
+                text.truncate(at);
+                text.push_str(" [the rest is left out of this line]");
+            }
+        }
+        Value::Object(object) => object.values_mut().for_each(|value| cut(value, longest)),
+        Value::Array(items) => items.iter_mut().for_each(|value| cut(value, longest)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(content: Value, structured: Value) -> Value {
+        json!({
+            "type": "user",
+            "message": {"role": "user", "content": [{"type": "tool_result", "content": content}]},
+            "tool_use_result": structured,
+        })
+    }
+
+    fn made(message: &Value) -> Value {
+        let line = line(message);
+        assert!(line.chars().count() < LONGEST);
+        serde_json::from_str(&line).unwrap()
+    }
+
+    #[test]
+    fn what_a_reader_can_best_do_without_goes_first() {
+        let long = "x".repeat(3_000_000);
+        let small = result(json!("ok"), json!({"a": 1}));
+        assert_eq!(made(&small), small);
+
+        let file = made(&result(json!("ok"), json!({"originalFile": long, "a": 1})));
+        assert_eq!(file["tool_use_result"], json!({"a": 1}));
+
+        let all = made(&result(json!("ok"), json!({"stdout": long})));
+        assert_eq!(all.get("tool_use_result"), None);
+
+        let image = json!([{"type": "image", "source": {"type": "base64", "data": long}}]);
+        let image = made(&result(image, json!({})));
+        let told = &image["message"]["content"][0]["content"][0]["text"];
+        assert_eq!(told, "[image left out of this line]");
+
+        let text = made(&result(json!(long), json!({})));
+        let told = text["message"]["content"][0]["content"].as_str().unwrap();
+        assert!(told.ends_with("[the rest is left out of this line]"));
+    }
+
+    #[test]
+    fn wide_characters_count_once_and_many_texts_are_cut_too() {
+        let wide = result(json!("é".repeat(900_000)), json!({}));
+        assert_eq!(made(&wide), wide);
+        let many: Vec<String> = (0..100).map(|_| "y".repeat(200_000)).collect();
+        assert_eq!(made(&result(json!(many), json!({})))["type"], "user");
+    }
+}

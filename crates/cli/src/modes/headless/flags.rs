@@ -1,0 +1,242 @@
+//! The flags of `haft -p`.
+
+use std::{num::NonZeroU32, path::PathBuf};
+
+use clap::{Args, ValueEnum};
+
+/// What a run is made with, beside the session.
+#[derive(Debug, Args)]
+pub(crate) struct Headless {
+    /// Run without a person: the answer on stdout, then the end.
+    #[arg(short = 'p', long)]
+    pub(crate) print: bool,
+
+    /// What to do. What comes on stdin is put behind it.
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Option<String>,
+
+    /// What comes out: the final text, one result object, or every message as a line of JSON.
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output_format: OutputFormat,
+
+    /// What comes in: a prompt, or messages and control requests as lines of JSON.
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) input_format: InputFormat,
+
+    /// With `--output-format json`: all messages, as one list.
+    #[arg(long)]
+    pub(crate) verbose: bool,
+
+    /// Also tell each piece of a reply as it comes.
+    #[arg(long)]
+    pub(crate) include_partial_messages: bool,
+
+    /// Repeat each message from stdin on stdout.
+    #[arg(long)]
+    pub(crate) replay_user_messages: bool,
+
+    /// Who is asked for permission: only `stdio`, the program at the other end.
+    #[arg(long, value_name = "WHO")]
+    pub(crate) permission_prompt_tool: Option<String>,
+
+    /// Exit with 2 if a call was refused.
+    #[arg(long)]
+    pub(crate) fail_on_deny: bool,
+
+    /// End after so many rounds of tools.
+    #[arg(long, value_name = "N")]
+    pub(crate) max_turns: Option<NonZeroU32>,
+
+    /// End after so much money; needs `--prices`.
+    #[arg(long, value_name = "USD")]
+    pub(crate) max_budget_usd: Option<f64>,
+
+    /// The answer must be JSON of this schema; the result has it as `structured_output`.
+    #[arg(long, value_name = "SCHEMA")]
+    pub(crate) json_schema: Option<String>,
+
+    /// Allow a later switch to bypassPermissions.
+    #[arg(long)]
+    pub(crate) allow_dangerously_skip_permissions: bool,
+
+    #[command(flatten)]
+    pub(crate) model: ModelFlags,
+
+    #[command(flatten)]
+    pub(crate) prompts: PromptFlags,
+
+    #[command(flatten)]
+    pub(crate) session: SessionFlags,
+
+    #[command(flatten)]
+    pub(crate) ignored: Ignored,
+}
+
+/// Who answers.
+#[derive(Debug, Args)]
+pub(crate) struct ModelFlags {
+    /// The model, as its provider names it. Default: ANTHROPIC_MODEL, else `model` of the settings.
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+
+    /// Models that take over when the first is overloaded or does not exist, set off by commas.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) fallback_model: Vec<String>,
+
+    /// Where the model is asked. One that ends in /v1 is taken for OpenAI-compatible unless
+    /// `--provider` says otherwise.
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+
+    /// How the model is asked. Default: as the base URL says, else `openai` where only OPENAI_API_KEY
+    /// or OPENAI_BASE_URL is set, else `anthropic`.
+    #[arg(long, value_name = "WHICH")]
+    pub(crate) provider: Option<Kind>,
+
+    /// Prices in USD for a million tokens: a file or JSON, {"MODEL": {"input", "output", …}} by the
+    /// beginning of a model's name.
+    #[arg(long, value_name = "FILE-OR-JSON")]
+    pub(crate) prices: Option<String>,
+
+    /// Whether the model thinks first: `adaptive` or `disabled`.
+    #[arg(long, value_name = "HOW")]
+    pub(crate) thinking: Option<ThinkingFlag>,
+
+    /// The model thinks first, in at most so many tokens; 0: it does not.
+    #[arg(long, value_name = "N")]
+    pub(crate) max_thinking_tokens: Option<u32>,
+
+    /// How much work the model puts in: low, medium, high, xhigh, max.
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) effort: Option<String>,
+
+    /// Features of the provider that are not for everybody yet.
+    #[arg(long, value_name = "LIST", num_args = 1.., value_delimiter = ',')]
+    pub(crate) betas: Vec<String>,
+
+    /// Keep everything the model is asked and says in this file.
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    pub(crate) record: Option<PathBuf>,
+
+    /// Ask no model: say again what was recorded in this file.
+    #[arg(long, value_name = "FILE", conflicts_with = "script")]
+    pub(crate) replay: Option<PathBuf>,
+
+    /// Ask no model: say what this script says.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) script: Option<PathBuf>,
+}
+
+/// What the model is told before anybody speaks.
+#[derive(Debug, Args)]
+pub(crate) struct PromptFlags {
+    /// In place of our own system prompt; empty for none.
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(conflicts_with = "system_prompt_file")]
+    pub(crate) system_prompt: Option<String>,
+
+    /// The same from a file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) system_prompt_file: Option<PathBuf>,
+
+    /// Behind the system prompt.
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(conflicts_with = "append_system_prompt_file")]
+    pub(crate) append_system_prompt: Option<String>,
+
+    /// The same from a file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) append_system_prompt_file: Option<PathBuf>,
+
+    /// Say where the session runs with the first message, not in the system prompt, so that it is the
+    /// same everywhere.
+    #[arg(long)]
+    pub(crate) exclude_dynamic_system_prompt_sections: bool,
+}
+
+/// Which conversation.
+#[derive(Debug, Args)]
+pub(crate) struct SessionFlags {
+    /// Go on with the newest conversation of this directory.
+    #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
+    pub(crate) go_on: bool,
+
+    /// Go on with the conversation of this id or title.
+    #[arg(short = 'r', long, value_name = "SESSION", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) resume: Option<String>,
+
+    /// Go on under a new id; the old conversation stays as it is.
+    #[arg(long)]
+    pub(crate) fork_session: bool,
+
+    /// Go on from this message, as if what came after it had not been said.
+    #[arg(long, value_name = "UUID")]
+    pub(crate) resume_session_at: Option<String>,
+
+    /// The id of a new conversation.
+    #[arg(long, value_name = "UUID")]
+    pub(crate) session_id: Option<String>,
+
+    /// Keep nothing of the conversation.
+    #[arg(long, conflicts_with_all = ["go_on", "resume"])]
+    pub(crate) no_session_persistence: bool,
+
+    /// A title for the conversation.
+    #[arg(short = 'n', long, value_name = "TITLE")]
+    pub(crate) name: Option<String>,
+}
+
+/// Flags of the convention that mean nothing here, and harm nobody.
+#[derive(Debug, Args)]
+pub(crate) struct Ignored {
+    #[arg(long, hide = true)]
+    include_hook_events: bool,
+    #[arg(long, hide = true)]
+    forward_subagent_text: bool,
+    #[arg(long, hide = true)]
+    prompt_suggestions: bool,
+    #[arg(long, hide = true)]
+    strict_mcp_config: bool,
+    #[arg(long, hide = true)]
+    disable_slash_commands: bool,
+    #[arg(long, hide = true)]
+    ide: bool,
+    #[arg(long, hide = true)]
+    no_chrome: bool,
+    #[arg(long, hide = true)]
+    task_budget: Option<String>,
+    #[arg(long, hide = true)]
+    thinking_display: Option<String>,
+    #[arg(long, hide = true)]
+    resume_drops_turn: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    debug: Option<String>,
+    #[arg(long, hide = true)]
+    debug_file: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    Text,
+    Json,
+    StreamJson,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InputFormat {
+    Text,
+    StreamJson,
+}
+
+/// How providers are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kind {
+    Anthropic,
+    Openai,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ThinkingFlag {
+    Adaptive,
+    Disabled,
+}

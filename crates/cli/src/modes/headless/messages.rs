@@ -1,0 +1,217 @@
+//! What is told, as messages.
+
+use haft::Finished;
+use haft_agent::{Began, Ended, Said, Subtype};
+use haft_models::{Block, ModelError, Usage};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+/// The level of the conventions that our messages keep to.
+const LEVEL: &str = "2.1.240";
+
+/// What the session cannot know by itself.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Facts {
+    pub(super) key_source: &'static str,
+    pub(super) window: u64,
+    pub(super) max_tokens: u32,
+    /// What was left out because nobody trusts the directory.
+    pub(super) left_out: Option<String>,
+}
+
+pub(super) fn init(began: &Began, facts: &Facts) -> Value {
+    let tools: Vec<&str> = began
+        .tools
+        .iter()
+        // Old readers know it by this name.
+        .map(|name| if name == "Agent" { "Task" } else { name })
+        .collect();
+    let mut message = json!({
+        "type": "system",
+        "subtype": "init",
+        "cwd": began.cwd.to_string_lossy(),
+        "tools": tools,
+        "mcp_servers": [],
+        "model": began.model,
+        "permissionMode": began.mode.name(),
+        "slash_commands": [],
+        "apiKeySource": facts.key_source,
+        "claude_code_version": LEVEL,
+        "output_style": "default",
+        "agents": [],
+        "skills": [],
+        "plugins": [],
+    });
+    if let Some(left_out) = &facts.left_out {
+        message["untrusted"] = json!(left_out);
+    }
+    message
+}
+
+pub(super) fn assistant(said: &Said) -> Value {
+    let mut block = json!(said.block);
+    if matches!(said.block, Block::Thinking { .. }) && block.get("signature").is_none() {
+        block["signature"] = json!("");
+    }
+    json!({
+        "type": "assistant",
+        "message": {
+            "id": said.message_id,
+            "type": "message",
+            "role": "assistant",
+            "model": said.model,
+            "content": [block],
+            "stop_reason": null,
+            "stop_sequence": null,
+            "usage": usage(&said.usage),
+        },
+        "parent_tool_use_id": null,
+        "uuid": said.uuid,
+    })
+}
+
+/// What a reader sees in place of the reply that never came.
+pub(super) fn failure(error: &ModelError) -> Value {
+    let id = format!("msg_{}", haft_agent::random_id().simple());
+    let mut message = json!({
+        "type": "assistant",
+        "message": {
+            "id": id,
+            "type": "message",
+            "role": "assistant",
+            "model": "<synthetic>",
+            "content": [{"type": "text", "text": format!("API Error: {error}")}],
+            "stop_reason": "stop_sequence",
+            "stop_sequence": "",
+            "usage": usage(&Usage::default()),
+        },
+        "parent_tool_use_id": null,
+        "error": error.code(),
+    });
+    if let Some(id) = &error.request_id {
+        message["request_id"] = json!(id);
+    }
+    message
+}
+
+pub(super) fn answer(uuid: Uuid, finished: &Finished) -> Value {
+    let content = match finished.content.as_slice() {
+        [haft::Content::Text { text }] => json!(text),
+        blocks => json!(blocks),
+    };
+    let structured = match &finished.structured {
+        Some(structured) => structured.clone(),
+        None if finished.is_error => json!(format!("Error: {}", finished.text())),
+        None => json!(finished.text()),
+    };
+    json!({
+        "type": "user",
+        "message": {
+            "role": "user",
+            "content": [{
+                "type": "tool_result",
+                "tool_use_id": finished.id,
+                "content": content,
+                "is_error": finished.is_error,
+            }],
+        },
+        "parent_tool_use_id": null,
+        "tool_use_result": structured,
+        "uuid": uuid,
+    })
+}
+
+pub(super) fn result(ended: &Ended, facts: &Facts) -> Value {
+    let mut message = Map::new();
+    let mut put = |name: &str, value: Value| message.insert(name.to_owned(), value);
+    put("type", json!("result"));
+    put("subtype", json!(ended.subtype.name()));
+    put("is_error", json!(ended.is_error()));
+    put("duration_ms", json!(millis(ended.duration)));
+    put("duration_api_ms", json!(millis(ended.duration_api)));
+    put("num_turns", json!(ended.num_turns));
+    if ended.subtype == Subtype::Success {
+        put("result", json!(ended.text));
+    } else {
+        put("errors", json!(ended.errors));
+    }
+    if let Some(error) = &ended.api_error {
+        put("api_error_status", json!(error.status));
+    }
+    put("stop_reason", json!(ended.stop_reason));
+    put("total_cost_usd", json!(ended.ledger.total_cost()));
+    put("usage", full_usage(&ended.usage));
+    let models = ended.ledger.models().map(|(name, spent)| {
+        let used = json!({
+            "inputTokens": spent.usage.input,
+            "outputTokens": spent.usage.output,
+            "cacheReadInputTokens": spent.usage.cache_read,
+            "cacheCreationInputTokens": spent.usage.cache_write,
+            "webSearchRequests": 0,
+            "costUSD": spent.cost,
+            "contextWindow": facts.window,
+            "maxOutputTokens": facts.max_tokens,
+        });
+        (name.to_owned(), used)
+    });
+    put("modelUsage", Value::Object(models.collect()));
+    let denials: Vec<Value> = ended
+        .permission_denials
+        .iter()
+        .map(|denial| {
+            json!({
+                "tool_name": denial.tool_name,
+                "tool_use_id": denial.tool_use_id,
+                "tool_input": denial.tool_input,
+            })
+        })
+        .collect();
+    put("permission_denials", json!(denials));
+    put("terminal_reason", json!(ended.reason.name()));
+    if let Some(first) = ended.first_token {
+        put("ttft_ms", json!(millis(first)));
+    }
+    Value::Object(message)
+}
+
+/// The result of a run that never began.
+pub(super) fn stillborn(problem: &str) -> Value {
+    json!({
+        "type": "result",
+        "subtype": "error_during_execution",
+        "is_error": true,
+        "duration_ms": 0,
+        "duration_api_ms": 0,
+        "num_turns": 0,
+        "errors": [problem],
+        "stop_reason": null,
+        "total_cost_usd": 0.0,
+        "usage": full_usage(&Usage::default()),
+        "modelUsage": {},
+        "permission_denials": [],
+    })
+}
+
+pub(super) fn usage(usage: &Usage) -> Value {
+    json!({
+        "input_tokens": usage.input,
+        "output_tokens": usage.output,
+        "cache_creation_input_tokens": usage.cache_write,
+        "cache_read_input_tokens": usage.cache_read,
+    })
+}
+
+fn full_usage(used: &Usage) -> Value {
+    let mut full = usage(used);
+    full["server_tool_use"] = json!({"web_search_requests": 0, "web_fetch_requests": 0});
+    full["service_tier"] = json!("standard");
+    full["cache_creation"] = json!({
+        "ephemeral_1h_input_tokens": used.cache_write_1h,
+        "ephemeral_5m_input_tokens": used.cache_write.saturating_sub(used.cache_write_1h),
+    });
+    full
+}
+
+pub(super) fn millis(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,328 @@
+//! `haft -p`: a model works here, without a person.
+//!
+//! - `flags`: what can be said about a run
+//! - `model`, `conversation`: who answers, and what was said before
+//! - `turns`: one message after the other; `shape`: answers that must fit a schema
+//! - `output`: what goes out; `messages`, `pieces` and `fit` say how it looks
+//! - `input`, `channel`, `callbacks`: the program at the other end, with `--input-format stream-json`
+//! - `signals`: how it is ended from outside
+
+mod callbacks;
+mod channel;
+pub(crate) mod conversation;
+mod fit;
+pub(crate) mod flags;
+mod input;
+mod messages;
+mod model;
+mod output;
+mod pieces;
+mod shape;
+mod signals;
+mod turns;
+
+use std::{
+    fs,
+    io::{self, IsTerminal, Read},
+    path::Path,
+    sync::Arc,
+};
+
+use anyhow::Context;
+use haft::{Content, PermissionMode, SessionContext, contract::approval::NobodyToAsk};
+use haft_agent::{
+    Agent, Control, Limits,
+    prompt::{Environment, SystemPrompt},
+};
+
+use self::{
+    channel::{Channel, Host},
+    flags::{Headless, InputFormat, OutputFormat, PromptFlags},
+    input::{Initial, Queue, Reader},
+    messages::Facts,
+    model::Chosen,
+    output::Output,
+    shape::Shape,
+    signals::Signals,
+    turns::Turns,
+};
+use crate::{
+    VERSION,
+    args::Session,
+    exit::Exit,
+    settings::{self, Permitted},
+    show,
+    wire::{self, Additions},
+};
+
+/// More than this on stdin is no prompt.
+const LONGEST_PROMPT: u64 = 10 << 20;
+
+pub(crate) async fn run(session: Session, flags: Headless) -> anyhow::Result<Exit> {
+    let control = Control::default();
+    let output = Arc::new(Output::new(&flags, control.clone()));
+    let ended = go(&session, &flags, control, &output).await;
+    if let Err(error) = &ended {
+        output.put_failure(&format!("{error:#}"));
+    }
+    output.end()?;
+    ended
+}
+
+async fn go(
+    session: &Session,
+    flags: &Headless,
+    control: Control,
+    output: &Arc<Output>,
+) -> anyhow::Result<Exit> {
+    let asks_host = check(flags)?;
+    let signals = Signals::listen()?;
+    let cwd = settings::cwd(session)?;
+    let permitted = settings::load(session, &cwd)?;
+    let mut chosen = model::choose(&flags.model, &permitted.settings.merged())?;
+    let limits = limits(flags, &chosen)?;
+    let shape = flags.json_schema.as_deref().map(Shape::read).transpose()?;
+
+    let queue = Arc::new(Queue::default());
+    let channel = Arc::new(Channel::new(Arc::clone(output)));
+    if let Some(prompt) = signals
+        .until_told(prompt(flags))
+        .await
+        .transpose()?
+        .flatten()
+    {
+        queue.push(prompt.into());
+    }
+    if flags.input_format == InputFormat::StreamJson {
+        let reader = Reader {
+            queue: Arc::clone(&queue),
+            channel: Arc::clone(&channel),
+            control: control.clone(),
+            bypass: bypass(flags, &permitted),
+            replay: flags.replay_user_messages,
+            model: chosen.settings.name.clone(),
+            prices: flags.max_budget_usd.map(|_| chosen.prices.clone()),
+        };
+        tokio::spawn(reader.run());
+    } else {
+        queue.close();
+    }
+    let Some(mut first) = signals
+        .until_told(queue.next())
+        .await
+        .transpose()?
+        .flatten()
+    else {
+        return Ok(signals.told().unwrap_or(Exit::Success));
+    };
+
+    let mut initial = queue.begin();
+    let shape = shape.or_else(|| initial.shape.take());
+    if let Some(shape) = &shape {
+        chosen.model = shape.around(chosen.model);
+    }
+    let taken_up = conversation::choose(&flags.session, &cwd)?;
+    let id = taken_up.id();
+    for repair in taken_up.repairs() {
+        show::complain(&format!("haft: {}", show::clean(repair)));
+    }
+    output.belongs_to(
+        id,
+        Facts {
+            key_source: chosen.key_source,
+            window: chosen.settings.window,
+            max_tokens: chosen.settings.max_tokens,
+            left_out: permitted.settings.untrusted().map(|told| told.to_string()),
+        },
+    );
+    let additions = Additions {
+        approver: Some(match asks_host {
+            true => Arc::new(Host {
+                channel: Arc::clone(&channel),
+                control: control.clone(),
+            }),
+            false => Arc::new(NobodyToAsk),
+        }),
+        id: Some(id),
+        model: Some(chosen.settings.name.clone()),
+        handlers: initial.handlers.clone(),
+    };
+    let haft = wire::build(session, cwd.clone(), permitted, additions).await?;
+    let mut system = system_prompt(&flags.prompts, &initial, &haft.context())?;
+    if flags.prompts.exclude_dynamic_system_prompt_sections
+        && let Some(environment) = system.environment.take()
+    {
+        let told = Content::text(environment.to_string());
+        first.content.insert(0, told);
+    }
+    let replay = chosen.replay.take();
+    let mut builder = Agent::builder(haft.into_scheduler(), chosen.model, chosen.settings)
+        .limits(limits)
+        .prices(chosen.prices)
+        .session(taken_up)
+        .system_prompt(system)
+        .control(control.clone())
+        .version(VERSION);
+    if !tells_memory(session) {
+        builder = builder.without_memory();
+    }
+    let mut agent = builder.build();
+    if let Some(title) = &flags.session.name {
+        agent.transcript().set_title(title);
+    }
+
+    let mut turns = Turns {
+        agent: &mut agent,
+        queue: &queue,
+        output,
+        signals: &signals,
+        shape: shape.as_ref(),
+        fail_on_deny: flags.fail_on_deny,
+    };
+    let exit = turns.run(first).await?;
+    agent.end("other", &**output).await;
+    for divergence in replay.iter().flat_map(haft_models::Replay::divergences) {
+        show::complain(&format!("haft: {divergence}"));
+    }
+    if flags.session.no_session_persistence {
+        conversation::forget(&cwd, id);
+    }
+    Ok(exit)
+}
+
+/// Do the flags make sense together? Says whether the other end is asked for permission.
+fn check(flags: &Headless) -> anyhow::Result<bool> {
+    let streams = flags.input_format == InputFormat::StreamJson;
+    anyhow::ensure!(
+        !streams || flags.output_format == OutputFormat::StreamJson,
+        "--input-format stream-json needs --output-format stream-json"
+    );
+    match flags.permission_prompt_tool.as_deref() {
+        None => Ok(false),
+        Some("stdio") => {
+            anyhow::ensure!(
+                streams,
+                "--permission-prompt-tool stdio needs --input-format stream-json"
+            );
+            Ok(true)
+        }
+        Some(other) => anyhow::bail!(
+            "--permission-prompt-tool {other}: only `stdio` is known here; tools of MCP servers are not"
+        ),
+    }
+}
+
+/// May a later message switch to bypassPermissions? The error says why not.
+fn bypass(flags: &Headless, permitted: &Permitted) -> Result<(), String> {
+    if permitted.mode == PermissionMode::BypassPermissions {
+        return Ok(());
+    }
+    if !flags.allow_dangerously_skip_permissions {
+        return Err("bypassPermissions needs --dangerously-skip-permissions or \
+             --allow-dangerously-skip-permissions on the command line"
+            .to_owned());
+    }
+    settings::may_bypass(&permitted.settings).map_err(|error| error.to_string())
+}
+
+fn limits(flags: &Headless, chosen: &Chosen) -> anyhow::Result<Limits> {
+    let mut limits = Limits::default();
+    limits.max_turns = match flags.max_turns {
+        Some(most) => Some(most.get()),
+        None => model::number("CLAUDE_CODE_MAX_TURNS")?.filter(|most| *most > 0),
+    };
+    if let Some(most) = flags.max_budget_usd {
+        anyhow::ensure!(
+            most > 0.0 && most.is_finite(),
+            "--max-budget-usd {most}: expected an amount above 0"
+        );
+        // A limit that can never be reached would be none.
+        for name in [&chosen.settings.name]
+            .into_iter()
+            .chain(&flags.model.fallback_model)
+        {
+            anyhow::ensure!(
+                chosen.prices.of(name).is_some(),
+                "--max-budget-usd: the price of {name} is not known; give it with --prices"
+            );
+        }
+        limits.max_budget_usd = Some(most);
+    }
+    Ok(limits)
+}
+
+/// What was said on the command line, and behind it what comes on stdin.
+async fn prompt(flags: &Headless) -> anyhow::Result<Option<String>> {
+    let given = flags.prompt.clone().filter(|text| !text.trim().is_empty());
+    if flags.input_format == InputFormat::StreamJson {
+        return Ok(given);
+    }
+    let piped = if io::stdin().is_terminal() {
+        String::new()
+    } else {
+        tokio::task::spawn_blocking(piped).await??
+    };
+    match (given, piped.trim().is_empty()) {
+        (Some(given), true) => Ok(Some(given)),
+        (Some(given), false) => Ok(Some(format!("{given}\n\n{piped}"))),
+        (None, false) => Ok(Some(piped)),
+        (None, true) => anyhow::bail!(
+            "there is no prompt: give one as an argument or on stdin; `haft -p --help` tells more"
+        ),
+    }
+}
+
+fn piped() -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    let mut input = io::stdin().lock().take(LONGEST_PROMPT + 1);
+    input
+        .read_to_end(&mut bytes)
+        .context("stdin cannot be read")?;
+    anyhow::ensure!(
+        bytes.len() as u64 <= LONGEST_PROMPT,
+        "more than 10 MB on stdin; put it into a file and name the file in the prompt"
+    );
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn system_prompt(
+    flags: &PromptFlags,
+    initial: &Initial,
+    context: &SessionContext,
+) -> anyhow::Result<SystemPrompt> {
+    let base = text(
+        flags.system_prompt.as_ref(),
+        flags.system_prompt_file.as_deref(),
+    )?
+    .or_else(|| initial.system_prompt.clone());
+    let append = text(
+        flags.append_system_prompt.as_ref(),
+        flags.append_system_prompt_file.as_deref(),
+    )?
+    .or_else(|| initial.append_system_prompt.clone());
+    // Whoever brings a prompt of their own says in it what they want said.
+    let environment = base.is_none().then(|| Environment::look(context));
+    Ok(SystemPrompt {
+        base,
+        append,
+        environment,
+    })
+}
+
+fn text(given: Option<&String>, file: Option<&Path>) -> anyhow::Result<Option<String>> {
+    match (given, file) {
+        (Some(text), _) => Ok(Some(text.clone())),
+        (None, Some(path)) => fs::read_to_string(path)
+            .with_context(|| path.display().to_string())
+            .map(Some),
+        (None, None) => Ok(None),
+    }
+}
+
+/// Is the model told what the project's own files say?
+fn tells_memory(session: &Session) -> bool {
+    let sources = session.setting_sources.as_deref();
+    let names_project =
+        sources.is_none_or(|list| list.split(',').any(|name| name.trim() == "project"));
+    names_project && !session.bare
+}

@@ -1,0 +1,179 @@
+//! Who answers: a provider, a script or a recording.
+
+use std::{env, fs, sync::Arc};
+
+use anyhow::Context;
+use haft_agent::ModelSettings;
+use haft_models::{
+    Anthropic, Fallback, Http, HttpOptions, Model, OpenAi, Price, Prices, Recorder, Replay, Retry,
+    RetryPolicy, Scripted, Thinking, anthropic::AnthropicOptions, openai::OpenAiOptions,
+};
+use serde_json::Value;
+
+use super::flags::{Kind, ModelFlags, ThinkingFlag};
+
+/// How often an overloaded model is asked again before another takes over.
+const PATIENCE: u32 = 3;
+
+/// Who answers.
+pub(super) struct Chosen {
+    pub(super) model: Arc<dyn Model>,
+    pub(super) settings: ModelSettings,
+    pub(super) prices: Prices,
+    /// Where the key comes from, as messages name it.
+    pub(super) key_source: &'static str,
+    /// A recording that is played: in the end it tells where it was asked otherwise.
+    pub(super) replay: Option<Replay>,
+}
+
+/// Chooses by flags, then the environment, then the settings.
+pub(super) fn choose(flags: &ModelFlags, settings: &Value) -> anyhow::Result<Chosen> {
+    let offline = flags.script.is_some() || flags.replay.is_some();
+    let (mut model, key_source) = ask(flags)?;
+    let mut replay = None;
+    if let Some(path) = &flags.script {
+        model = Arc::new(Scripted::open(path)?);
+    }
+    if let Some(path) = &flags.replay {
+        let opened = Replay::open(path)?;
+        replay = Some(opened.clone());
+        model = Arc::new(opened);
+    }
+    if !flags.fallback_model.is_empty() {
+        let policy = RetryPolicy {
+            max_overloaded: Some(PATIENCE),
+            ..RetryPolicy::from_env()
+        };
+        let retried: Arc<dyn Model> = Arc::new(Retry::new(model, policy));
+        let mut fallback = Fallback::new(Arc::clone(&retried));
+        for name in &flags.fallback_model {
+            fallback = fallback.then(Arc::clone(&retried), name.trim());
+        }
+        model = Arc::new(fallback);
+    } else if !offline {
+        model = Arc::new(Retry::new(model, RetryPolicy::from_env()));
+    }
+    if let Some(path) = &flags.record {
+        model = Arc::new(Recorder::create(model, path)?);
+    }
+    let mut chosen = ModelSettings::new(name(flags, settings, offline)?);
+    chosen.thinking = thinking(flags)?;
+    chosen.effort.clone_from(&flags.effort);
+    if let Some(most) = number("CLAUDE_CODE_MAX_OUTPUT_TOKENS")? {
+        chosen.max_tokens = most;
+    }
+    Ok(Chosen {
+        model,
+        settings: chosen,
+        prices: prices(flags)?,
+        key_source: if offline { "none" } else { key_source },
+        replay,
+    })
+}
+
+fn ask(flags: &ModelFlags) -> anyhow::Result<(Arc<dyn Model>, &'static str)> {
+    let http = Http::new(HttpOptions::from_env());
+    Ok(match kind(flags) {
+        Kind::Anthropic => {
+            let mut options = AnthropicOptions::from_env();
+            if let Some(url) = &flags.base_url {
+                options.base_url.clone_from(url);
+            }
+            options.betas.clone_from(&flags.betas);
+            let source = match (&options.auth_token, &options.api_key) {
+                (Some(_), _) => "ANTHROPIC_AUTH_TOKEN",
+                (None, Some(_)) => "ANTHROPIC_API_KEY",
+                (None, None) => "none",
+            };
+            (Arc::new(Anthropic::new(http, options)), source)
+        }
+        Kind::Openai => {
+            let mut options = OpenAiOptions::from_env();
+            if let Some(url) = &flags.base_url {
+                options.base_url.clone_from(url);
+            }
+            let source = match options.api_key {
+                Some(_) => "OPENAI_API_KEY",
+                None => "none",
+            };
+            (Arc::new(OpenAi::new(http, options)), source)
+        }
+    })
+}
+
+fn kind(flags: &ModelFlags) -> Kind {
+    if let Some(kind) = flags.provider {
+        return kind;
+    }
+    if let Some(url) = &flags.base_url {
+        let compatible = url.trim_end_matches('/').ends_with("/v1") && !url.contains("anthropic");
+        return if compatible {
+            Kind::Openai
+        } else {
+            Kind::Anthropic
+        };
+    }
+    let set = |name| variable(name).is_some();
+    let anthropic =
+        set("ANTHROPIC_API_KEY") || set("ANTHROPIC_AUTH_TOKEN") || set("ANTHROPIC_BASE_URL");
+    if !anthropic && (set("OPENAI_API_KEY") || set("OPENAI_BASE_URL")) {
+        Kind::Openai
+    } else {
+        Kind::Anthropic
+    }
+}
+
+fn name(flags: &ModelFlags, settings: &Value, offline: bool) -> anyhow::Result<String> {
+    let from_settings = || settings["model"].as_str().map(str::to_owned);
+    let named = flags.model.clone().or_else(|| variable("ANTHROPIC_MODEL"));
+    named
+        .or_else(from_settings)
+        .filter(|name| !name.trim().is_empty())
+        .or_else(|| offline.then(|| "scripted".to_owned()))
+        .context(
+            "no model is chosen: give --model, or set ANTHROPIC_MODEL or `model` in the settings",
+        )
+}
+
+fn thinking(flags: &ModelFlags) -> anyhow::Result<Thinking> {
+    let budget = match flags.max_thinking_tokens {
+        Some(most) => Some(most),
+        None => number("MAX_THINKING_TOKENS")?,
+    };
+    Ok(match (flags.thinking, budget) {
+        (Some(ThinkingFlag::Disabled), _) | (None, None | Some(0)) => Thinking::Off,
+        (_, Some(most)) if most > 0 => Thinking::Budget(most),
+        (Some(ThinkingFlag::Adaptive), _) => Thinking::Adaptive,
+        (None, Some(_)) => Thinking::Off,
+    })
+}
+
+fn prices(flags: &ModelFlags) -> anyhow::Result<Prices> {
+    let Some(given) = &flags.prices else {
+        return Ok(Prices::default());
+    };
+    let text = if given.trim_start().starts_with('{') {
+        given.clone()
+    } else {
+        fs::read_to_string(given).with_context(|| format!("--prices {given}"))?
+    };
+    let map: std::collections::BTreeMap<String, Price> =
+        serde_json::from_str(&text).context("--prices")?;
+    Ok(map
+        .into_iter()
+        .fold(Prices::default(), |prices, (name, price)| {
+            prices.with(name, price)
+        }))
+}
+
+pub(super) fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.trim().is_empty())
+}
+
+/// A variable that must be a number where it is set.
+pub(super) fn number(name: &str) -> anyhow::Result<Option<u32>> {
+    variable(name)
+        .map(|value| value.trim().parse())
+        .transpose()
+        .with_context(|| format!("{name}: expected a number"))
+}

@@ -1,0 +1,347 @@
+//! What goes out, in the format that was asked for.
+
+use std::{
+    collections::HashSet,
+    io,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use haft::SessionId;
+use haft_agent::{Added, AgentEvent, Control, Ended, Sink, Subtype};
+use haft_models::Event;
+use serde_json::{Value, json};
+
+use super::{
+    fit,
+    flags::{Headless, OutputFormat},
+    messages::{self, Facts},
+    model::variable,
+    pieces::Pieces,
+    shape,
+};
+use crate::show;
+
+/// Where everything goes out, from whichever task.
+pub(super) struct Output {
+    format: OutputFormat,
+    verbose: bool,
+    partial: bool,
+    states: States,
+    /// Whoever reads no more wants no more done.
+    control: Control,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    session: Option<SessionId>,
+    facts: Facts,
+    model: String,
+    pieces: Pieces,
+    /// For the list at the end.
+    all: Vec<Value>,
+    /// Calls that the other end was asked about.
+    asked: HashSet<String>,
+    /// The next run is about the same message.
+    goes_on: bool,
+    /// A result has been told.
+    has_result: bool,
+    /// The first write that failed.
+    failed: Option<io::Error>,
+}
+
+/// Is the other end told whether we are at work?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum States {
+    No,
+    /// It is a message like any other.
+    Yes,
+    /// It is for the program at the other end only.
+    ForTheHost,
+}
+
+impl Output {
+    pub(super) fn new(flags: &Headless, control: Control) -> Self {
+        let on = |name| variable(name).is_some_and(|value| value == "1");
+        let states = if on("CLAUDE_CODE_SDK_READS_SESSION_STATE") {
+            States::ForTheHost
+        } else if on("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS") {
+            States::Yes
+        } else {
+            States::No
+        };
+        Self {
+            format: flags.output_format,
+            verbose: flags.verbose,
+            partial: flags.include_partial_messages,
+            states,
+            control,
+            state: Mutex::default(),
+        }
+    }
+
+    /// The session is known now.
+    pub(super) fn belongs_to(&self, session: SessionId, facts: Facts) {
+        let mut state = self.state();
+        state.session = Some(session);
+        state.facts = facts;
+    }
+
+    /// The call is one that the other end was asked about.
+    pub(super) fn note_asked(&self, id: &str) {
+        self.state().asked.insert(id.to_owned());
+    }
+
+    /// A message of a conversation.
+    pub(super) fn put(&self, message: Value) {
+        let mut state = self.state();
+        self.put_into(&mut state, message);
+    }
+
+    fn put_into(&self, state: &mut State, mut message: Value) {
+        if self.format == OutputFormat::Text {
+            return;
+        }
+        if let (Some(session), None) = (state.session, message.get("session_id")) {
+            message["session_id"] = json!(session);
+        }
+        if message.get("uuid").is_none() {
+            message["uuid"] = json!(haft_agent::random_id());
+        }
+        match self.format {
+            OutputFormat::StreamJson => self.write(state, &message),
+            OutputFormat::Json if self.verbose => state.all.push(message),
+            OutputFormat::Json if message["type"] == "result" => self.write(state, &message),
+            OutputFormat::Json | OutputFormat::Text => {}
+        }
+    }
+
+    /// A word between programs: no message of the conversation.
+    pub(super) fn put_control(&self, message: &Value) {
+        let mut state = self.state();
+        self.write(&mut state, message);
+    }
+
+    fn write(&self, state: &mut State, message: &Value) {
+        if let Err(error) = show::line(&fit::line(message)) {
+            state.failed.get_or_insert(error);
+            self.control.interrupt();
+        }
+    }
+
+    /// Whether we are at work: `running`, `requires_action`, `idle`.
+    pub(super) fn put_state(&self, name: &str) {
+        if self.states == States::No {
+            return;
+        }
+        let mut message =
+            json!({"type": "system", "subtype": "session_state_changed", "state": name});
+        if self.states == States::ForTheHost {
+            message["sdk_host_only"] = json!(true);
+        }
+        self.put(message);
+    }
+
+    /// The next run is still about the same message: its beginning is not told.
+    pub(super) fn goes_on(&self) {
+        self.state().goes_on = true;
+    }
+
+    /// A message is answered; `fitted` is the answer in the shape it must have, or why there is none.
+    pub(super) fn put_result(&self, ended: &Ended, fitted: Option<Result<Value, String>>) {
+        let mut state = self.state();
+        state.has_result = true;
+        self.end_reply(&mut state);
+        if self.format == OutputFormat::Text {
+            let text = match ended.subtype {
+                Subtype::Success => ended.text.clone(),
+                _ => ended.errors.join("\n"),
+            };
+            if let Err(error) = show::line(&text) {
+                state.failed.get_or_insert(error);
+            }
+            return;
+        }
+        let mut message = messages::result(ended, &state.facts);
+        match fitted {
+            None => {}
+            Some(Ok(value)) => message["structured_output"] = value,
+            Some(Err(why)) => {
+                message["subtype"] = json!(shape::NEVER_FITTED);
+                message["is_error"] = json!(true);
+                message["errors"] = json!([why]);
+                if let Some(object) = message.as_object_mut() {
+                    object.shift_remove("result");
+                }
+            }
+        }
+        self.put_into(&mut state, message);
+    }
+
+    /// It ends before any run could; `problem` is for people.
+    pub(super) fn put_failure(&self, problem: &str) {
+        if !self.state().has_result {
+            self.put(messages::stillborn(problem));
+        }
+    }
+
+    /// Nobody reads any more.
+    pub(super) fn has_failed(&self) -> bool {
+        self.state().failed.is_some()
+    }
+
+    /// Nothing more comes. The error is that of the first write that failed.
+    pub(super) fn end(&self) -> io::Result<()> {
+        let mut state = self.state();
+        if self.format == OutputFormat::Json && self.verbose {
+            let all = std::mem::take(&mut state.all);
+            show::line(&Value::Array(all).to_string())?;
+        }
+        match state.failed.take() {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    fn end_reply(&self, state: &mut State) {
+        for event in state.pieces.end() {
+            self.put_piece(state, event);
+        }
+    }
+
+    fn put_piece(&self, state: &mut State, event: Value) {
+        if self.partial {
+            let message =
+                json!({"type": "stream_event", "event": event, "parent_tool_use_id": null});
+            self.put_into(state, message);
+        }
+    }
+
+    fn hear_model(&self, state: &mut State, event: &Event) {
+        // What a reply has cost may come after why it stopped.
+        if state.pieces.has_stopped() && !matches!(event, Event::Usage { .. }) {
+            self.end_reply(state);
+        }
+        let model = state.model.clone();
+        for piece in state.pieces.of(event, &model) {
+            self.put_piece(state, piece);
+        }
+        match event {
+            Event::Retry {
+                attempt,
+                max_retries,
+                delay,
+                error,
+            } => {
+                let message = json!({
+                    "type": "system",
+                    "subtype": "api_retry",
+                    "attempt": attempt,
+                    "max_retries": max_retries,
+                    "retry_delay_ms": messages::millis(*delay),
+                    "error_status": error.status,
+                    "error": error.code(),
+                });
+                self.put_into(state, message);
+            }
+            Event::Fallback { from, to, error } => {
+                let text = format!("{to} takes over from {from}: {error}");
+                self.put_into(state, informational("warning", &text));
+            }
+            Event::ImagesDropped { error, .. } => {
+                let text = format!("images were left out: {error}");
+                self.put_into(state, informational("warning", &text));
+            }
+            _ => {}
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sink for Output {
+    fn hear(&self, event: &AgentEvent) {
+        let mut state = self.state();
+        let state = &mut *state;
+        if let AgentEvent::Model(event) = event {
+            self.hear_model(state, event);
+            return;
+        }
+        if state.pieces.has_stopped() {
+            self.end_reply(state);
+        }
+        match event {
+            AgentEvent::Began(_) if std::mem::take(&mut state.goes_on) => {}
+            AgentEvent::Began(began) => {
+                state.model.clone_from(&began.model);
+                let message = messages::init(began, &state.facts);
+                self.put_into(state, message);
+            }
+            AgentEvent::Said(said) => self.put_into(state, messages::assistant(said)),
+            AgentEvent::Answered { uuid, finished } => {
+                if finished.metadata.denied && !state.asked.contains(&finished.id) {
+                    let denied = json!({
+                        "type": "system",
+                        "subtype": "permission_denied",
+                        "tool_name": finished.name,
+                        "tool_use_id": finished.id,
+                        "message": finished.text(),
+                    });
+                    self.put_into(state, denied);
+                }
+                self.put_into(state, messages::answer(*uuid, finished));
+            }
+            AgentEvent::Added { uuid, content, by } => {
+                let mut message = json!({
+                    "type": "user",
+                    "message": {"role": "user", "content": content},
+                    "parent_tool_use_id": null,
+                    "uuid": uuid,
+                });
+                if !matches!(by, Added::Interrupt | Added::Steering) {
+                    message["isSynthetic"] = json!(true);
+                }
+                self.put_into(state, message);
+            }
+            AgentEvent::Failed(error) => self.put_into(state, messages::failure(error)),
+            AgentEvent::Compacting { .. } => {
+                let message =
+                    json!({"type": "system", "subtype": "status", "status": "compacting"});
+                self.put_into(state, message);
+            }
+            AgentEvent::Compacted {
+                trigger,
+                pre_tokens,
+                post_tokens,
+                duration,
+                uuid,
+            } => {
+                let message = json!({
+                    "type": "system",
+                    "subtype": "compact_boundary",
+                    "compact_metadata": {
+                        "trigger": trigger.name(),
+                        "pre_tokens": pre_tokens,
+                        "post_tokens": post_tokens,
+                        "duration_ms": messages::millis(*duration),
+                    },
+                    "uuid": uuid,
+                });
+                self.put_into(state, message);
+            }
+            AgentEvent::Notice { level, text } => {
+                if self.format == OutputFormat::Text {
+                    show::complain(&format!("haft: {}", show::clean(text)));
+                }
+                self.put_into(state, informational(level.name(), text));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn informational(level: &str, text: &str) -> Value {
+    json!({"type": "system", "subtype": "informational", "level": level, "content": text})
+}

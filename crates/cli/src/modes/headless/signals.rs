@@ -1,0 +1,67 @@
+//! How it is ended from outside.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU8, Ordering},
+};
+
+use haft::CancellationToken;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::exit::Exit;
+
+/// SIGINT and SIGTERM: the first ends the run, the second the process.
+pub(super) struct Signals {
+    stop: CancellationToken,
+    code: Arc<AtomicU8>,
+}
+
+impl Signals {
+    pub(super) fn listen() -> anyhow::Result<Self> {
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        let signals = Self {
+            stop: CancellationToken::new(),
+            code: Arc::default(),
+        };
+        let (stop, code) = (signals.stop.clone(), Arc::clone(&signals.code));
+        tokio::spawn(async move {
+            loop {
+                let exit = tokio::select! {
+                    _ = interrupt.recv() => Exit::Interrupted,
+                    _ = terminate.recv() => Exit::Terminated,
+                };
+                if stop.is_cancelled() && exit == Exit::Interrupted {
+                    std::process::exit(exit as i32);
+                }
+                code.store(exit as u8, Ordering::Relaxed);
+                stop.cancel();
+            }
+        });
+        Ok(signals)
+    }
+
+    /// Returns when we are told to end.
+    pub(super) async fn wait(&self) {
+        self.stop.cancelled().await;
+    }
+
+    /// How we are told to end, if we are.
+    pub(super) fn told(&self) -> Option<Exit> {
+        if !self.stop.is_cancelled() {
+            return None;
+        }
+        match self.code.load(Ordering::Relaxed) {
+            code if code == Exit::Terminated as u8 => Some(Exit::Terminated),
+            _ => Some(Exit::Interrupted),
+        }
+    }
+
+    /// Does this unless we are told to end first.
+    pub(super) async fn until_told<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            done = work => Some(done),
+            () = self.wait() => None,
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! `haft sessions`: what was said here.
+
+use haft_agent::transcript::{Listed, load};
+use haft_models::Block;
+use serde_json::{Value, json};
+
+use super::headless::conversation;
+use crate::{
+    args::{Session, Sessions},
+    exit::Exit,
+    settings,
+    show::{self, moment},
+};
+
+/// How many characters of the first words are listed.
+const ABOUT: usize = 60;
+
+pub(crate) fn run(session: &Session, asked: &Sessions) -> anyhow::Result<Exit> {
+    let cwd = settings::cwd(session)?;
+    let sessions = conversation::of(&cwd);
+    match asked {
+        Sessions::List { json } => list(&sessions.list()?, *json)?,
+        Sessions::Show { session, json } => {
+            let id = sessions.find(session)?;
+            let lines = std::fs::read_to_string(sessions.path(id))?;
+            show(&lines, *json)?;
+        }
+    }
+    Ok(Exit::Success)
+}
+
+fn list(listed: &[Listed], as_json: bool) -> anyhow::Result<()> {
+    if as_json {
+        for one in listed {
+            show::line(
+                &json!({
+                    "id": one.id,
+                    "title": one.title,
+                    "firstPrompt": one.first_prompt,
+                    "changed": moment::show(one.changed),
+                })
+                .to_string(),
+            )?;
+        }
+        return Ok(());
+    }
+    let head = ["SESSION", "CHANGED (UTC)", "ABOUT"].map(str::to_owned);
+    let rows = listed.iter().map(|one| {
+        let about = one.title.as_ref().or(one.first_prompt.as_ref());
+        let about = about.map(String::as_str).unwrap_or_default();
+        let about: String = show::clean(about)
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
+        [
+            one.id.to_string(),
+            moment::show(one.changed),
+            about.chars().take(ABOUT).collect(),
+        ]
+    });
+    let rows: Vec<_> = [head].into_iter().chain(rows).collect();
+    show::line(show::table(&rows).trim_end())?;
+    Ok(())
+}
+
+fn show(lines: &str, as_json: bool) -> anyhow::Result<()> {
+    let lines: Vec<String> = lines.lines().map(str::to_owned).collect();
+    let Some(loaded) = load::load(&lines, None) else {
+        anyhow::bail!("the session has no messages");
+    };
+    for message in loaded.conversation.messages() {
+        if as_json {
+            show::line(&json!(message).to_string())?;
+            continue;
+        }
+        let role = json!(message.role);
+        show::line(&format!("{}:", role.as_str().unwrap_or_default()))?;
+        for block in &message.content {
+            show::line(&indented(&words(block)))?;
+        }
+    }
+    Ok(())
+}
+
+fn words(block: &Block) -> String {
+    match block {
+        Block::Text { text } => text.clone(),
+        Block::Thinking { thinking, .. } => format!("(thinking) {thinking}"),
+        Block::ToolUse { name, input, .. } => format!("{name} {input}"),
+        Block::ToolResult(result) => {
+            let texts: Vec<&str> = result
+                .content
+                .iter()
+                .filter_map(haft::Content::as_text)
+                .collect();
+            let mark = if result.is_error { "! " } else { "> " };
+            format!("{mark}{}", texts.join("\n"))
+        }
+        other => match json!(other)["type"].clone() {
+            Value::String(kind) => format!("[{kind}]"),
+            _ => String::new(),
+        },
+    }
+}
+
+fn indented(text: &str) -> String {
+    let lines = show::clean(text);
+    let lines: Vec<String> = lines.lines().map(|line| format!("  {line}")).collect();
+    lines.join("\n")
+}

@@ -1,0 +1,195 @@
+//! `haft -p`, with models that say what a script or a server on this machine says.
+//!
+//! - `answers`: formats, flags, prompts
+//! - `ends`: limits, refusals, failures, exit codes
+//! - `sessions`: going on, forking, forgetting, listing
+//! - `talk`: messages and control requests on stdin
+//! - `server`: a provider on this machine
+
+mod answers;
+mod ends;
+mod server;
+mod sessions;
+mod talk;
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use crate::binary::{Ran, haft, run};
+
+/// `haft` with a script of these turns, each a list of blocks.
+fn scripted(cwd: &Path, turns: &Value) -> Command {
+    let turns: Vec<Value> = turns
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|turn| match turn {
+            Value::Array(content) => {
+                json!({"content": content, "usage": {"input": 10, "output": 5}})
+            }
+            turn => turn.clone(),
+        })
+        .collect();
+    // Outside of where the tools look.
+    let script = cwd.join(".haft-test-script.json");
+    fs::write(&script, json!({"turns": turns}).to_string()).unwrap();
+    let mut command = haft(cwd);
+    command.arg("--script").arg(script);
+    command
+}
+
+fn text(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+fn call(name: &str, input: Value) -> Value {
+    json!({"type": "tool_use", "name": name, "input": input})
+}
+
+/// Runs to the end with nothing on stdin.
+fn answer(command: &mut Command) -> Ran {
+    run(command, b"")
+}
+
+fn lines(ran: &Ran) -> Vec<Value> {
+    let parsed = ran.stdout.lines().map(serde_json::from_str);
+    parsed.collect::<Result<_, _>>().unwrap()
+}
+
+/// Everything that differs from run to run, replaced.
+fn steady(mut message: Value, cwd: &Path) -> Value {
+    fn walk(value: &mut Value, cwd: &str) {
+        match value {
+            Value::Object(object) => {
+                for (name, value) in object {
+                    let time = ["duration_ms", "duration_api_ms", "ttft_ms"];
+                    if name == "uuid" || name == "session_id" || name == "pid" {
+                        *value = json!(format!("[{name}]"));
+                    } else if time.contains(&name.as_str()) {
+                        *value = json!(0);
+                    } else if name == "tools" {
+                        *value = json!("[tools]");
+                    } else {
+                        walk(value, cwd);
+                    }
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| walk(item, cwd)),
+            Value::String(text) => *text = text.replace(cwd, "[cwd]"),
+            _ => {}
+        }
+    }
+    walk(&mut message, &cwd.to_string_lossy());
+    message
+}
+
+fn steady_lines(messages: &[Value], cwd: &Path) -> String {
+    let told: Vec<String> = messages
+        .iter()
+        .map(|message| steady(message.clone(), cwd).to_string())
+        .collect();
+    told.join("\n")
+}
+
+/// The types of messages, in order.
+fn kinds(messages: &[Value]) -> Vec<String> {
+    messages
+        .iter()
+        .map(|message| {
+            let kind = message["type"].as_str().unwrap();
+            match message["subtype"].as_str() {
+                Some(subtype) => format!("{kind}/{subtype}"),
+                None => kind.to_owned(),
+            }
+        })
+        .collect()
+}
+
+/// A `haft --input-format stream-json` that is talked to line by line.
+struct Talk {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Talk {
+    fn new(command: &mut Command) -> Self {
+        let mut child = command
+            .args(["--output-format", "stream-json", "--verbose"])
+            .args(["--input-format", "stream-json"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Self {
+            stdin: child.stdin.take(),
+            stdout: BufReader::new(child.stdout.take().unwrap()),
+            child,
+        }
+    }
+
+    fn say(&mut self, message: &Value) {
+        let line = format!("{message}\n");
+        let stdin = self.stdin.as_mut().unwrap();
+        stdin.write_all(line.as_bytes()).unwrap();
+    }
+
+    fn user(&mut self, text: &str) {
+        let message = json!({"role": "user", "content": text});
+        self.say(&json!({"type": "user", "message": message, "session_id": "default"}));
+    }
+
+    fn request(&mut self, id: &str, request: &Value) {
+        self.say(&json!({"type": "control_request", "request_id": id, "request": request}));
+    }
+
+    fn respond(&mut self, request: &Value, response: &Value) {
+        let id = &request["request_id"];
+        let response = json!({"subtype": "success", "request_id": id, "response": response});
+        self.say(&json!({"type": "control_response", "response": response}));
+    }
+
+    fn fail(&mut self, request: &Value, error: &str) {
+        let id = &request["request_id"];
+        let response = json!({"subtype": "error", "request_id": id, "error": error});
+        self.say(&json!({"type": "control_response", "response": response}));
+    }
+
+    fn hear(&mut self) -> Option<Value> {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).unwrap();
+        (!line.is_empty()).then(|| serde_json::from_str(&line).unwrap())
+    }
+
+    /// Everything up to the first message of this type and subtype.
+    fn hear_until(&mut self, kind: &str) -> Vec<Value> {
+        let mut heard = Vec::new();
+        while let Some(message) = self.hear() {
+            heard.push(message);
+            let kinds = kinds(&heard);
+            if kinds.last().is_some_and(|last| last.starts_with(kind)) {
+                return heard;
+            }
+        }
+        panic!("the end came before {kind}: {heard:#?}")
+    }
+
+    /// Closes stdin: the rest, and how it ended.
+    fn end(mut self) -> (Vec<Value>, i32) {
+        self.stdin = None;
+        let rest = std::iter::from_fn(|| self.hear()).collect();
+        (rest, self.child.wait().unwrap().code().unwrap_or(-1))
+    }
+
+    fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &id]).status();
+        assert!(sent.unwrap().success());
+    }
+}
