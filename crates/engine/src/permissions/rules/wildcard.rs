@@ -90,8 +90,10 @@ impl Wildcard {
                 None => return false,
             }
         }
-        rest.match_indices(last.as_str())
-            .any(|(at, piece)| ends(&rest[at + piece.len()..]))
+        // Every place, also those that overlap: in `aaa`, `aa` stands twice.
+        (0..=rest.len())
+            .filter_map(|at| rest.get(at..)?.strip_prefix(last.as_str()))
+            .any(ends)
     }
 }
 
@@ -128,6 +130,7 @@ mod tests {
             ("* *", "x", true),
             (" *", "", false),
             ("ab*ba", "aba", false),
+            ("*aa *", "aaa", true),
         ];
         for (pattern, text, expected) in cases {
             let wildcard = Wildcard::of_command(pattern);
