@@ -62,8 +62,8 @@ mod tests {
 
     fn environment() -> Environment {
         Environment {
-            cwd: "/work/project".into(),
-            directories: vec!["/work/other".into()],
+            cwd: "/home/user/project".into(),
+            directories: vec!["/home/user/other".into()],
             branch: Some("main".to_owned()),
             is_repository: true,
             system: "linux x86_64".to_owned(),
