@@ -78,7 +78,6 @@ const MODE: u32 = 0o640;
 impl Ground {
     fn new(among: &Path, shell: &Path) -> io::Result<Self> {
         let folder = fs::canonicalize(among)?.join(format!("haft-probe-{}", std::process::id()));
-        fs::DirBuilder::new().mode(0o700).create(&folder)?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
         let datagrams = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -89,6 +88,8 @@ impl Ground {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()?;
+        // Last, so that nothing is left if one of the others cannot be had.
+        fs::DirBuilder::new().mode(0o700).create(&folder)?;
         let ground = Self {
             folder,
             listener,
