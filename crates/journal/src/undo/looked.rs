@@ -38,6 +38,15 @@ impl Looked {
         })
     }
 
+    /// Nothing is there.
+    pub(super) fn nothing(path: &Path) -> Self {
+        Self {
+            path: path.to_path_buf(),
+            entry: None,
+            content: OnceCell::new(),
+        }
+    }
+
     pub(super) fn kind(&self) -> Option<Kind> {
         self.entry.as_ref().map(Entry::kind)
     }
