@@ -6,8 +6,8 @@
 //! typed. So a mis-copied sign never reaches the file, and one really typed is never
 //! prettified. What cannot be known is refused:
 //!
-//! - A line changes, old and new end it in the same blanks, but the file in others:
-//!   do the file's blanks stay?
+//! - A line changes or loses its break, old and new end it in the same blanks, but the
+//!   file in others: do the file's blanks stay?
 //! - The part that changes has a sign that differs from the file's, and the new part
 //!   has that sign too: was it meant, or mis-copied once more?
 //! - A line that is not exactly the file's is moved or copied, or one of several that
@@ -62,6 +62,13 @@ pub(super) fn project(
             if old_index >= run.old.end {
                 pieces.push(Piece::Typed(typed.to_vec()));
             } else if run.equal {
+                let joined = old_lines[old_index].line_break.is_some()
+                    && new_lines[index].line_break.is_none();
+                if joined {
+                    Pair::of(file, &file_lines[old_index], old_texts[old_index], typed)
+                        .same_blanks()
+                        .map_err(|doubt| doubt.on(line_number(old_index)))?;
+                }
                 pieces.push(Piece::Kept(file_lines[old_index].clone()));
             } else {
                 let pair = Pair::of(file, &file_lines[old_index], old_texts[old_index], typed);
@@ -180,17 +187,24 @@ impl Pair {
         }
     }
 
-    /// `certain`: it is this old line that the new one replaces.
-    fn project(&self, certain: bool, pieces: &mut Vec<Piece>) -> Result<(), Doubt> {
-        let (file, file_blanks) = split_blanks(&self.file);
-        let (old, old_blanks) = split_blanks(&self.old);
-        let (new, new_blanks) = split_blanks(&self.new);
-        if old_blanks == new_blanks && old_blanks != file_blanks {
+    /// Blanks at the end that the change leaves alone are the file's, or in doubt.
+    fn same_blanks(&self) -> Result<(), Doubt> {
+        let [file, old, new] = [&self.file, &self.old, &self.new].map(|line| split_blanks(line).1);
+        if old == new && old != file {
             return Err(Doubt::Blanks {
-                file: file_blanks.iter().collect(),
-                old: old_blanks.iter().collect(),
+                file: file.iter().collect(),
+                old: old.iter().collect(),
             });
         }
+        Ok(())
+    }
+
+    /// `certain`: it is this old line that the new one replaces.
+    fn project(&self, certain: bool, pieces: &mut Vec<Piece>) -> Result<(), Doubt> {
+        self.same_blanks()?;
+        let (file, _) = split_blanks(&self.file);
+        let (old, old_blanks) = split_blanks(&self.old);
+        let (new, new_blanks) = split_blanks(&self.new);
         let equal = |(left, right): &(&char, &char)| left == right;
         let head = old.iter().zip(new).take_while(equal).count();
         let ends = old[head..].iter().rev().zip(new[head..].iter().rev());
