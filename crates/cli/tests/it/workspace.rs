@@ -18,6 +18,7 @@ const GRAPH: [(&str, &[&str]); 7] = [
             "haft-agent",
             "haft-contract",
             "haft-engine",
+            "haft-extensions",
             "haft-journal",
             "haft-models",
             "haft-pdf",
@@ -32,7 +33,12 @@ const GRAPH: [(&str, &[&str]); 7] = [
     ),
     (
         "haft-agent",
-        &["haft-contract", "haft-engine", "haft-models"],
+        &[
+            "haft-contract",
+            "haft-engine",
+            "haft-extensions",
+            "haft-models",
+        ],
     ),
     ("haft-engine", &["haft-contract", "haft-shell"]),
     ("haft-models", &["haft-contract"]),
@@ -40,6 +46,7 @@ const GRAPH: [(&str, &[&str]); 7] = [
         "haft-tools",
         &[
             "haft-contract",
+            "haft-extensions",
             "haft-journal",
             "haft-pdf",
             "haft-sandbox",
