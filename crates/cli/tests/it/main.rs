@@ -3,7 +3,7 @@
 //! - `binary`: runs it
 //! - `exec`: calls on stdin, answers on stdout
 //! - `bad_input`: whatever comes, an answer and no harm
-//! - `call`, `listing`: for people
+//! - `call`, `demo`, `listing`: for people
 //! - `headless`: a model at work
 //! - `interrupt`: signals; `pdf`: PDFs
 //! - `permissions`: rules, settings files, trust
@@ -20,6 +20,7 @@
 mod bad_input;
 mod binary;
 mod call;
+mod demo;
 mod docs;
 mod exec;
 mod headless;

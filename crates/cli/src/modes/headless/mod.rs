@@ -146,6 +146,7 @@ async fn go(
         id: Some(id),
         model: Some(chosen.settings.name.clone()),
         handlers: initial.handlers.clone(),
+        folder: None,
     };
     let haft = wire::build(session, cwd.clone(), permitted, additions).await?;
     let mut system = system_prompt(&flags.prompts, &initial, &haft.context())?;
