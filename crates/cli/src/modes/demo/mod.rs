@@ -20,6 +20,7 @@ use self::{pace::Pace, scratch::Scratch};
 use crate::{
     args::{Demo, Mode, Session},
     exit::Exit,
+    modes::headless::signals::Signals,
     settings,
     show::{self, Style, Watch},
     wire::{self, Additions},
@@ -42,6 +43,7 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
     let acts: Vec<Act> = serde_json::from_str(ACTS)?;
     let style = Style::of_stdout();
     let pace = Pace::new(flags.fast);
+    let signals = Signals::listen()?;
     let scratch = Scratch::make()?;
     show::line(&format!(
         "{}\n{}\n",
@@ -59,32 +61,36 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
     };
     let control = Control::default();
     let mut agent = agent(&scratch, pace.around(Scripted::new(script)), &control).await?;
-    let interrupt = tokio::spawn(async move {
-        let told = tokio::signal::ctrl_c().await.is_ok();
-        while told && !control.interrupt() {
-            tokio::time::sleep(pace::PROMPTLY).await;
-        }
-    });
     let watch = Watch::new(style, scratch.project());
-    let mut exit = Exit::Success;
     for prompt in prompts {
-        pace.type_out(&style.bold("> "), &prompt, style).await?;
-        let ended = agent.run(prompt, &watch).await;
-        if interrupt.is_finished() {
-            exit = Exit::Interrupted;
+        let typed = pace.type_out("> ", &prompt, style);
+        if signals.until_told(typed).await.transpose()?.is_none() {
+            break;
+        }
+        let run = agent.run(prompt, &watch);
+        tokio::pin!(run);
+        let ended = tokio::select! {
+            ended = &mut run => ended,
+            () = signals.wait() => {
+                control.interrupt();
+                run.await
+            }
+        };
+        if signals.told().is_some() {
             break;
         }
         anyhow::ensure!(!ended.is_error(), "{}", ended.errors.join("; "));
-        pace.rest().await;
     }
-    interrupt.abort();
     agent.end("other", &watch).await;
     drop(agent);
+    if let Some(exit) = signals.told() {
+        return Ok(exit);
+    }
     show::line(&farewell(&scratch, flags.keep, style))?;
     if flags.keep {
         scratch.keep();
     }
-    Ok(exit)
+    Ok(Exit::Success)
 }
 
 async fn agent(

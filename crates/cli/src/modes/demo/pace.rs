@@ -8,9 +8,6 @@ use haft_models::{Event, EventStream, Model, Request};
 
 use crate::show::{self, Style};
 
-/// Nobody notices this.
-pub(super) const PROMPTLY: Duration = Duration::from_millis(20);
-
 const LETTER: Duration = Duration::from_millis(18);
 const WORD: Duration = Duration::from_millis(45);
 /// Before the model says something, and to look at what it did.
@@ -34,14 +31,14 @@ impl Pace {
         })
     }
 
-    pub(super) async fn rest(self) {
+    async fn rest(self) {
         self.wait(THOUGHT).await;
     }
 
     /// What a person types.
     pub(super) async fn type_out(self, mark: &str, text: &str, style: Style) -> io::Result<()> {
         self.rest().await;
-        show::part(mark)?;
+        show::part(&style.bold(mark))?;
         for line in style.wrap(text).lines() {
             for letter in line.chars() {
                 show::part(&style.bold(&letter.to_string()))?;

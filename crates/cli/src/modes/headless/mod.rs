@@ -18,7 +18,7 @@ mod model;
 mod output;
 mod pieces;
 mod shape;
-mod signals;
+pub(crate) mod signals;
 mod turns;
 
 use std::{

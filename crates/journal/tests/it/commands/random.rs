@@ -133,3 +133,21 @@ fn a_link_in_the_place_of_a_directory_hides_nothing_from_undo() {
     desk.take(Which::Unit(changed.unit.unwrap())).unwrap();
     assert_same(&desk.exact(), &was, "undone");
 }
+
+#[test]
+fn names_of_one_file_are_that_again_though_one_moved_and_the_other_was_written() {
+    let desk = Desk::of_commands();
+    let path = |name: &str| desk.dir.path().join(name);
+    fs::create_dir(path("a")).unwrap();
+    fs::write(path("b"), "same").unwrap();
+    fs::hard_link(path("b"), path("a/x")).unwrap();
+    let was = desk.exact();
+    let before = desk.journal.before_command(&desk.sweep());
+    fs::rename(path("a"), path("c")).unwrap();
+    fs::write(path("b"), "same").unwrap();
+    let changed = desk
+        .journal
+        .after_command(before, &ticket(), "", &|_| false);
+    desk.take(Which::Unit(changed.unit.unwrap())).unwrap();
+    assert_same(&desk.exact(), &was, "undone");
+}
