@@ -10,7 +10,7 @@
 //! - `undo`: taking changes back
 //! - `vectors`: the spec's vectors that take a process
 //! - `workspace`: dependency graph, licences, duplicates
-//! - `docs`: what the documents say is so
+//! - `docs`: what the documents say is so; `examples`: what the examples do
 
 #![expect(
     clippy::unwrap_used,
@@ -22,6 +22,7 @@ mod binary;
 mod call;
 mod demo;
 mod docs;
+mod examples;
 mod exec;
 mod headless;
 mod interrupt;
