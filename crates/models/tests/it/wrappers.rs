@@ -320,7 +320,7 @@ async fn being_told_to_stop_ends_the_wait_for_a_retry() {
 #[tokio::test]
 async fn a_server_that_was_there_once_is_waited_for() {
     let refused = r#"{"error": {"kind": "refused", "message": "nobody listens"}}"#;
-    let refusals = vec![refused; 11].join(", ");
+    let refusals = [refused; 11].join(", ");
     let script = format!(
         r#"{{"turns": [{{"content": [{{"type": "text", "text": "here"}}]}}, {refusals}]}}"#
     );
