@@ -5,10 +5,13 @@
 
 pub mod agents;
 pub mod front_matter;
+mod patterns;
 mod places;
 mod reading;
+pub mod skills;
 mod warning;
 
 pub use agents::{AgentDefinition, Agents};
 pub use places::{Origin, Places, Plugin, Sources};
+pub use skills::{Skill, Skills};
 pub use warning::Warning;
