@@ -14,6 +14,7 @@
 //! - [`context`]: what a running call is given; [`services`] is what it may reach
 //! - [`confinement`]: how a command that a call starts is to be confined
 //! - [`output`], [`error`]: how a call ends
+//! - [`subagents`]: handing work to another model
 //! - [`schema`]: from an input type to the JSON schema a provider accepts
 //! - [`view`]: what a person is shown
 
@@ -31,6 +32,7 @@ pub mod output;
 pub mod progress;
 pub mod schema;
 pub mod services;
+pub mod subagents;
 pub mod tool;
 pub mod view;
 
@@ -45,6 +47,9 @@ pub use ids::{CallId, SessionId};
 pub use output::{Content, ContextPatch, Message, Role, RuleList, ToolOutput, ToolUse};
 pub use progress::{Progress, Update, Updates};
 pub use services::Services;
+pub use subagents::{
+    Kind, Launch, Launched, Letter, Receipt, Report, Sent, Spawn, Subagents, Tokens,
+};
 pub use tool::{Access, Profile, Rate, Tool, ToolInput};
 pub use view::{Card, Hunk, Piece};
 
