@@ -118,6 +118,8 @@ pub enum Added {
     Hook,
     /// A tool, beside its result.
     Tool,
+    /// The loop: a task in the background is over.
+    Background,
     /// The loop: the model goes in circles.
     Repeats,
     /// The loop: the person interrupted it.

@@ -59,7 +59,7 @@ impl Agent {
         let fields = json!({
             "stop_hook_active": again,
             "last_assistant_message": text,
-            "background_tasks": [],
+            "background_tasks": self.background_tasks(),
             "session_crons": [],
         });
         self.fire(Event::STOP, "", fields, to).await

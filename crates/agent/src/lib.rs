@@ -29,7 +29,8 @@
 //!
 //! # Layout
 //! - [`agent`]: setting one up; `run`: the loop; `round`: one reply and the calls in it; `words`: what
-//!   is added in the user's name; `hooking`: where hooks have a say
+//!   is added in the user's name; `hooking`: where hooks have a say; `background`: what it hears
+//!   of tasks in the background
 //! - [`control`]: interrupting, steering and changing it while it runs
 //! - [`event`], [`ended`]: what is told
 //! - `room`: making room in the model's window; `repeats`: noticing that it goes in circles
@@ -43,6 +44,7 @@
 #![warn(missing_docs)]
 
 pub mod agent;
+mod background;
 mod clock;
 pub mod control;
 pub mod cost;

@@ -33,7 +33,7 @@ use haft_contract::{DynTool, Services};
 #[cfg(feature = "fs")]
 pub use fs::PdfReader;
 #[cfg(feature = "shell")]
-pub use shell::{Shell, ShellProgram, TaskInfo, TaskNotice, TaskStatus, Tasks};
+pub use shell::{Shell, ShellProgram, TaskInfo, Tasks};
 
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -99,8 +99,14 @@ pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> S
     let services = or_new(services, haft_search::Engine::new);
     #[cfg(feature = "shell")]
     let services = {
+        let services = or_new(services, haft_contract::Notices::default);
         let program = services.get::<ShellProgram>().ok();
-        or_new(services, || Shell::new(program.as_deref(), session_folder))
+        match services.get() {
+            Ok(notices) => or_new(services, || {
+                Shell::new(program.as_deref(), session_folder, notices)
+            }),
+            Err(_) => services,
+        }
     };
     services
 }

@@ -4,6 +4,7 @@
 //! - `overlap`: calls run while the model still talks
 //! - `turns`: what ends a run, and what the model and the sink are told
 //! - `interrupts`: stopping at any instant; `anything`: the same on random runs
+//! - `background`: tasks in the background: when the model hears of their end
 //! - `crash`: the process is killed in the middle of a call
 //! - `sessions`: transcripts: resume, fork, damage
 //! - `room`: a conversation that grows too long
@@ -15,6 +16,7 @@
 )]
 
 mod anything;
+mod background;
 mod crash;
 mod hooks;
 mod interrupts;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use haft_contract::{
-    Access, CallContext, Card, Check, Effects, Permission, Piece, Profile, Tool, ToolError,
-    ToolOutput,
+    Access, CallContext, Card, Check, Effects, Permission, Piece, Profile, TaskStatus, Tool,
+    ToolError, ToolOutput,
 };
 use regex::Regex;
 use schemars::JsonSchema;
@@ -17,7 +17,7 @@ use super::{
     job::Stage,
     ports,
     task_stop::{old_name, unknown},
-    tasks::{News, TaskStatus},
+    tasks::News,
 };
 use crate::blocking::blocking;
 
