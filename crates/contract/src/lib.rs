@@ -51,7 +51,7 @@ pub use output::{Content, ContextPatch, Message, Role, RuleList, ToolOutput, Too
 pub use progress::{Progress, Update, Updates};
 pub use services::Services;
 pub use subagents::{
-    Kind, Launch, Launched, Letter, Receipt, Report, Sent, Spawn, Subagents, Tokens,
+    Kind, Launch, Launched, Letter, Looked, Receipt, Report, Sent, Spawn, Subagents, Tokens,
 };
 pub use tool::{Access, Profile, Rate, Tool, ToolInput};
 pub use view::{Card, Hunk, Piece};

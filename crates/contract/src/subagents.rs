@@ -5,7 +5,7 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use serde::Serialize;
 
-use crate::{BoxFuture, CallContext, ToolError};
+use crate::{BoxFuture, CallContext, TaskStatus, ToolError};
 
 /// Runs subagents for the calls of one session, or of one subagent.
 pub trait Spawn: Send + Sync {
@@ -29,6 +29,15 @@ pub trait Spawn: Send + Sync {
         letter: Letter,
         cx: &'a CallContext,
     ) -> BoxFuture<'a, Result<Sent, ToolError>>;
+
+    /// How far the subagent of this id or name is; `None`: there is no such one.
+    fn look(&self, name: &str) -> Option<Looked>;
+
+    /// Waits until it is done.
+    fn wait<'a>(&'a self, name: &'a str) -> BoxFuture<'a, ()>;
+
+    /// Tells it to end; it is done a moment later.
+    fn stop(&self, name: &str);
 }
 
 /// The service by which calls reach subagents.
@@ -89,7 +98,9 @@ pub struct Report {
     pub kind: String,
     /// Its final words.
     pub text: String,
-    /// Why they are not all there is to say: it failed, or was stopped.
+    /// It did not come to an end of its own.
+    pub failed: bool,
+    /// Why its words are not all there is to say: it failed, or was stopped.
     pub problem: Option<String>,
     /// The model it was asked of.
     pub model: String,
@@ -161,4 +172,19 @@ pub enum Sent {
     },
     /// It was done, and works again.
     Resumed(Receipt),
+}
+
+/// How far a subagent is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Looked {
+    /// Its id.
+    pub id: String,
+    /// How far it is.
+    pub status: TaskStatus,
+    /// What it is to do, in a few words.
+    pub description: String,
+    /// Where its final words are, if nobody waited for it.
+    pub output_file: PathBuf,
+    /// Its final words; none before it is done.
+    pub text: String,
 }
