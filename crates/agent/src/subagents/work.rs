@@ -117,7 +117,7 @@ fn outcome(member: &Member, ended: &Ended, relay: &Relay, started: Instant) -> O
         (TaskStatus::Killed, _) => Some("it was stopped before it was done".to_owned()),
         (TaskStatus::Failed, _) => Some(ended.errors.join("; ")),
         (_, Reason::MaxTurns) => Some(
-            "it was stopped after as many rounds of tool use as it may have; this is what it said last"
+            "it was stopped after as many rounds of tool use as it may have; the work may be unfinished"
                 .to_owned(),
         ),
         _ => None,

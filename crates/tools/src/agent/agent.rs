@@ -4,11 +4,11 @@ use std::{env, fmt::Write, time::Duration};
 
 use haft_contract::{
     Access, CallContext, Card, Check, Content, Effects, Kind, Launch, Launched, Permission, Piece,
-    Profile, Receipt, Repeat, Report, Subagents, Tool, ToolError, ToolOutput,
+    Profile, Receipt, Repeat, Report, Subagents, Tool, ToolError, ToolOutput, schema,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::words::counted;
 
@@ -127,7 +127,7 @@ impl Tool for Agent {
     }
 
     fn prompt(&self) -> Option<String> {
-        let mut text = Self::documentation();
+        let (_, mut text) = schema::of::<Input>();
         if !self.kinds.is_empty() {
             text += "\n\nThe kinds of subagents:";
         }
@@ -203,14 +203,6 @@ impl Tool for Agent {
     }
 }
 
-impl Agent {
-    fn documentation() -> String {
-        let schema = schemars::schema_for!(Input);
-        let text = schema.get("description").and_then(Value::as_str);
-        text.unwrap_or_default().to_owned()
-    }
-}
-
 /// The longest final text that is shown, as a variable says.
 fn cap(variable: Option<&str>) -> usize {
     let said = variable.and_then(|text| text.trim().parse().ok());
@@ -231,6 +223,7 @@ fn done(input: &Input, report: &Report) -> Result<ToolOutput, ToolError> {
     if !problem.is_empty() {
         let _ = write!(text, "\n\n[{problem}]");
     }
+    let text = text.trim_start();
     let structured = json!({
         "status": "completed",
         "agentId": report.agent,
