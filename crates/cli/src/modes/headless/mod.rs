@@ -18,7 +18,7 @@ mod model;
 mod output;
 mod pieces;
 mod shape;
-mod signals;
+pub(crate) mod signals;
 mod turns;
 
 use std::{
@@ -146,6 +146,7 @@ async fn go(
         id: Some(id),
         model: Some(chosen.settings.name.clone()),
         handlers: initial.handlers.clone(),
+        folder: None,
     };
     let haft = wire::build(session, cwd.clone(), permitted, additions).await?;
     let mut system = system_prompt(&flags.prompts, &initial, &haft.context())?;
