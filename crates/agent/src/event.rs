@@ -38,6 +38,15 @@ pub enum AgentEvent {
         /// How it ended. A call that never reached its tool has a result too.
         finished: Box<Finished>,
     },
+    /// A call is at work; told every few seconds.
+    Working {
+        /// The provider's id of the call.
+        tool_use_id: String,
+        /// The tool.
+        tool_name: String,
+        /// For how long.
+        elapsed: Duration,
+    },
     /// Something was added in the user's name.
     Added {
         /// Its line in the transcript.

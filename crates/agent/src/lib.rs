@@ -28,8 +28,8 @@
 //! ```
 //!
 //! # Layout
-//! - [`agent`]: setting one up; `run`: the loop; `round`: one reply and the calls in it; `words`: what
-//!   is added in the user's name; `hooking`: where hooks have a say; `background`: what it hears
+//! - [`agent`]: setting one up; `run`: the loop; `round`: one reply and the calls in it; `working`:
+//!   which calls are at work; `words`: what is added in the user's name; `hooking`: where hooks have a say; `background`: what it hears
 //!   of tasks in the background
 //! - [`control`]: interrupting, steering and changing it while it runs
 //! - [`event`], [`ended`]: what is told
@@ -60,6 +60,7 @@ mod run;
 pub mod subagents;
 pub mod transcript;
 mod words;
+mod working;
 
 pub use agent::{Agent, AgentBuilder, Limits, ModelSettings};
 pub use clock::random_id;

@@ -27,7 +27,7 @@ mod words;
 
 use std::{path::Path, sync::Arc};
 
-use haft_contract::{DynTool, Services, Subagents, erase};
+use haft_contract::{DynTool, Notices, Services, Subagents, erase};
 
 #[cfg(feature = "fs")]
 pub use fs::PdfReader;
@@ -125,9 +125,9 @@ pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> S
     let _ = (session_folder, cwd); // a build without files needs neither
     #[cfg(feature = "search")]
     let services = or_new(services, haft_search::Engine::new);
+    let services = or_new(services, Notices::default);
     #[cfg(feature = "shell")]
     let services = {
-        let services = or_new(services, haft_contract::Notices::default);
         let program = services.get::<ShellProgram>().ok();
         match services.get() {
             Ok(notices) => or_new(services, || {
@@ -147,7 +147,6 @@ pub fn settle_crashed(project: &Path) {
     let _ = project; // a build without files has nothing to settle
 }
 
-#[cfg(any(feature = "fs", feature = "search", feature = "shell"))]
 fn or_new<T: Send + Sync + 'static>(services: Services, make: impl FnOnce() -> T) -> Services {
     if services.get::<T>().is_ok() {
         services

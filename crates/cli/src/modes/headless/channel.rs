@@ -117,7 +117,7 @@ impl Approver for Host {
             };
             let output = &self.channel.output;
             output.note_asked(&id);
-            output.put_state("requires_action");
+            let waits = output.waits();
             let mut request = json!({
                 "subtype": "can_use_tool",
                 "tool_name": question.tool,
@@ -130,7 +130,7 @@ impl Approver for Host {
                 request["permission_suggestions"] = json!([]);
             }
             let reply = self.channel.ask(request).await;
-            output.put_state("running");
+            drop(waits);
             match reply {
                 Err(why) if why == CLOSED => Answer::Nobody,
                 Err(why) => Answer::Deny { reason: Some(why) },

@@ -3,10 +3,12 @@
 //! - `flags`: what can be said about a run
 //! - `model`, `conversation`: who answers, and what was said before
 //! - `turns`: one message after the other; `shape`: answers that must fit a schema
+//! - `background`: what runs beside them
 //! - `output`: what goes out; `messages`, `pieces` and `fit` say how it looks
 //! - `input`, `channel`, `callbacks`: the program at the other end, with `--input-format stream-json`
 //! - `signals`: how it is ended from outside
 
+mod background;
 mod callbacks;
 mod channel;
 pub(crate) mod conversation;
@@ -36,6 +38,7 @@ use haft_agent::{
 };
 
 use self::{
+    background::Background,
     channel::{Channel, Host},
     flags::{Headless, InputFormat, OutputFormat, PromptFlags},
     input::{Initial, Queue, Reader},
@@ -172,9 +175,12 @@ async fn go(
         agent.transcript().set_title(title);
     }
 
+    let notices = agent.notices().unwrap_or_default();
+    let background = Background::follow(notices, output)?;
     let mut turns = Turns {
         agent: &mut agent,
         queue: &queue,
+        background,
         output,
         signals: &signals,
         shape: shape.as_ref(),

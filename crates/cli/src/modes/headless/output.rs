@@ -42,6 +42,8 @@ struct State {
     all: Vec<Value>,
     /// Calls that the other end was asked about.
     asked: HashSet<String>,
+    /// So many questions wait for their answer.
+    questions: usize,
     /// The next run is about the same message.
     goes_on: bool,
     /// A result has been told.
@@ -92,6 +94,18 @@ impl Output {
         self.state().asked.insert(id.to_owned());
     }
 
+    /// A question waits for its answer, as long as this is held.
+    pub(super) fn waits(&self) -> Waits<'_> {
+        let mut state = self.state();
+        state.questions += 1;
+        let first = state.questions == 1;
+        drop(state);
+        if first {
+            self.put_state("requires_action");
+        }
+        Waits(self)
+    }
+
     /// A message of a conversation.
     pub(super) fn put(&self, message: Value) {
         let mut state = self.state();
@@ -140,6 +154,11 @@ impl Output {
             message["sdk_host_only"] = json!(true);
         }
         self.put(message);
+    }
+
+    /// Is each message answered by a result of its own, as it comes?
+    pub(super) fn tells_each_result(&self) -> bool {
+        self.format == OutputFormat::StreamJson
     }
 
     /// The next run is still about the same message: its beginning is not told.
@@ -261,6 +280,21 @@ impl Output {
     }
 }
 
+/// A question that waits for its answer.
+pub(super) struct Waits<'a>(&'a Output);
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.questions -= 1;
+        let last = state.questions == 0;
+        drop(state);
+        if last {
+            self.0.put_state("running");
+        }
+    }
+}
+
 impl Sink for Output {
     fn hear(&self, event: &AgentEvent) {
         let mut state = self.state();
@@ -292,6 +326,20 @@ impl Sink for Output {
                     self.put_into(state, denied);
                 }
                 self.put_into(state, messages::answer(*uuid, finished));
+            }
+            AgentEvent::Working {
+                tool_use_id,
+                tool_name,
+                elapsed,
+            } => {
+                let message = json!({
+                    "type": "tool_progress",
+                    "tool_use_id": tool_use_id,
+                    "tool_name": tool_name,
+                    "parent_tool_use_id": null,
+                    "elapsed_time_seconds": elapsed.as_secs(),
+                });
+                self.put_into(state, message);
             }
             AgentEvent::Added { uuid, content, by } => {
                 let mut message = json!({
