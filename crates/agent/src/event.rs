@@ -1,11 +1,13 @@
 //! What is told while an agent runs.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use haft_contract::{Content, PermissionMode, SessionId};
 use haft_engine::Finished;
 use haft_models::{Block, Event, ModelError, Usage};
 use uuid::Uuid;
+
+use crate::Tag;
 
 /// Hears what happens, in order.
 pub trait Sink: Send + Sync {
@@ -73,6 +75,13 @@ pub enum AgentEvent {
         duration: Duration,
         /// Its line in the transcript.
         uuid: Uuid,
+    },
+    /// Something happened in a subagent.
+    Subagent {
+        /// Which.
+        agent: Arc<Tag>,
+        /// What. Never a piece of a reply.
+        event: Box<AgentEvent>,
     },
     /// Something a person should know.
     Notice {

@@ -34,6 +34,7 @@
 //! - [`control`]: interrupting, steering and changing it while it runs
 //! - [`event`], [`ended`]: what is told
 //! - `room`: making room in the model's window; `repeats`: noticing that it goes in circles
+//! - [`subagents`]: models that work for the calls of this one
 //! - [`cost`]: tokens and money
 //! - [`prompt`]: what the model is told before anybody speaks
 //! - [`transcript`]: a session on disk: written ahead, repaired when read
@@ -56,6 +57,7 @@ mod repeats;
 mod room;
 mod round;
 mod run;
+pub mod subagents;
 pub mod transcript;
 mod words;
 mod working;
@@ -66,5 +68,6 @@ pub use control::Control;
 pub use cost::{Ledger, Spent};
 pub use ended::{Denial, Ended, Reason, Subtype};
 pub use event::{Added, AgentEvent, Began, Level, Said, Sink, Trigger};
+pub use subagents::{Crew, CrewBuilder, CrewLimits, Tag};
 pub use transcript::{Session, SessionError, Sessions};
 pub use words::Prompt;

@@ -105,6 +105,7 @@ impl HostGate {
                     ),
                     rules: Vec::new(),
                     asked: None,
+                    agent: None,
                 };
                 asker.approver.ask(question).await
             }
