@@ -12,7 +12,7 @@ use crate::{
     Control, Crew, Ledger, Session,
     cost::Purse,
     prompt::{Environment, SystemPrompt},
-    room::Room,
+    room::{Room, text_tokens},
     subagents::{Host, Level},
     transcript::{Files, Origin, Transcript},
 };
@@ -190,6 +190,18 @@ impl Agent {
     /// Tokens in the conversation, about, and how many the model can read.
     pub fn context_usage(&self) -> (u64, u64) {
         (self.room.tokens(), self.settings.window)
+    }
+
+    /// What every request begins with, about, in tokens: the system prompt, and each tool by its name.
+    pub fn prefix_sizes(&self) -> (u64, Vec<(String, u64)>) {
+        let system = self.offer.system.iter();
+        let system = system.map(|block| text_tokens(block.text.len())).sum();
+        let tools = self.offer.tools.iter().map(|tool| {
+            let bytes = tool.name.len() + tool.description.len();
+            let schema = tool.input_schema.to_string().len();
+            (tool.name.clone(), text_tokens(bytes + schema))
+        });
+        (system, tools.collect())
     }
 
     /// Takes over what was asked for through the handle.

@@ -84,7 +84,7 @@ impl Room {
     }
 }
 
-fn text_tokens(bytes: usize) -> u64 {
+pub(crate) fn text_tokens(bytes: usize) -> u64 {
     (bytes as u64).div_ceil(4)
 }
 

@@ -264,7 +264,7 @@ impl Agent {
         self.conversation.assistant(reply.message, results)?;
         for Answer { input, finished } in &answers {
             let metadata = &finished.metadata;
-            if metadata.denied {
+            if metadata.denied.is_some() {
                 tally.denials.push(Denial {
                     tool_name: finished.name.clone(),
                     tool_use_id: finished.id.clone(),

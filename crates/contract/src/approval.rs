@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{BoxFuture, CallId, Card, ToolUse};
+use crate::{BoxFuture, CallId, Card, ContextPatch, ToolUse};
 
 /// How much runs without asking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -89,6 +89,15 @@ pub enum Answer {
     Changed {
         /// All of them.
         input: Value,
+    },
+    /// Go on, this once, and something is permitted differently from now on.
+    Updated {
+        /// The arguments in place of the model's, if they are to be others.
+        input: Option<Value>,
+        /// What changes for the session.
+        patches: Vec<ContextPatch>,
+        /// Allow rules to be kept beyond the session.
+        keep: Vec<String>,
     },
     /// No; the model is told why, if they said.
     Deny {

@@ -6,6 +6,7 @@
 //! never begun, was begun, or is over; [`load`] makes a conversation of that and says what it repaired.
 
 mod files;
+mod heard;
 mod line;
 pub mod load;
 mod sessions;

@@ -1,5 +1,6 @@
 //! One message after the other, each with one result.
 
+use haft::CancellationToken;
 use haft_agent::{Agent, Ended, Prompt, Reason};
 use serde_json::Value;
 
@@ -7,6 +8,7 @@ use super::{
     background::Background,
     input::Queue,
     output::Output,
+    session::Session,
     shape::{self, Shape},
     signals::Signals,
 };
@@ -20,6 +22,9 @@ pub(super) struct Turns<'a> {
     pub(super) output: &'a Output,
     pub(super) signals: &'a Signals,
     pub(super) shape: Option<&'a Shape>,
+    pub(super) session: &'a Session,
+    /// Fires if the setting up was interrupted: then the first run is, too.
+    pub(super) setting_up: Option<CancellationToken>,
     pub(super) fail_on_deny: bool,
 }
 
@@ -40,9 +45,11 @@ impl Turns<'_> {
         let mut denied = false;
         while let Some(turn) = next {
             self.output.put_state("running");
+            self.session.look(self.agent);
             self.queue.run_begins();
             let (ended, fitted) = self.answer(turn).await;
             self.queue.run_ended(&control);
+            self.session.look(self.agent);
             if self.signals.told() == Some(Exit::Terminated) {
                 return Ok(Exit::Terminated);
             }
@@ -136,6 +143,7 @@ impl Turns<'_> {
 
     async fn once(&mut self, turn: Turn) -> Ended {
         let control = self.agent.control();
+        let setting_up = self.setting_up.take().unwrap_or_default();
         let (agent, output) = (&mut *self.agent, self.output);
         let run = async move {
             match turn {
@@ -146,11 +154,11 @@ impl Turns<'_> {
         tokio::pin!(run);
         tokio::select! {
             biased;
-            ended = &mut run => ended,
-            () = self.signals.wait() => {
-                control.interrupt();
-                run.await
-            }
+            ended = &mut run => return ended,
+            () = self.signals.wait() => {}
+            () = setting_up.cancelled() => {}
         }
+        control.interrupt();
+        run.await
     }
 }
