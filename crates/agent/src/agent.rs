@@ -90,6 +90,8 @@ pub struct Agent {
     pub(crate) opening: Vec<String>,
     /// A run was dropped in the middle: what is in memory lags behind the transcript.
     pub(crate) is_behind: bool,
+    /// The context before anything of an earlier run was taken over.
+    pub(crate) start: SessionContext,
     offer: Offer,
 }
 
@@ -112,6 +114,7 @@ pub struct AgentBuilder {
     control: Control,
     version: String,
     memory: bool,
+    start: Option<SessionContext>,
 }
 
 impl Agent {
@@ -132,6 +135,7 @@ impl Agent {
             control: Control::default(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             memory: true,
+            start: None,
         }
     }
 
@@ -184,6 +188,7 @@ impl Agent {
     pub(crate) fn take_changes(&mut self) {
         let changes = self.control.take_changes();
         if let Some(model) = changes.model {
+            self.scheduler.set_model(model.as_str());
             self.settings.name = model;
         }
         if let Some(thinking) = changes.thinking {
@@ -283,9 +288,18 @@ impl AgentBuilder {
         self
     }
 
+    /// The context before anything of an earlier run of the session was taken over, such as its
+    /// [`terms`](crate::transcript::Loaded::terms). Default: as it is.
+    #[must_use]
+    pub fn start(mut self, context: SessionContext) -> Self {
+        self.start = Some(context);
+        self
+    }
+
     /// The agent.
     pub fn build(self) -> Agent {
         let context = self.scheduler.context();
+        let start = self.start.unwrap_or_else(|| context.clone());
         let session = self
             .session
             .unwrap_or_else(|| Session::in_memory(self.scheduler.engine().session()));
@@ -307,6 +321,7 @@ impl AgentBuilder {
             loaded.lines,
             loaded.last,
             loaded.files,
+            loaded.terms,
         ));
         let room = Room::of(&loaded.conversation);
         let agent = Agent {
@@ -326,6 +341,7 @@ impl AgentBuilder {
             has_begun: false,
             opening: Vec::new(),
             is_behind: false,
+            start,
             offer: Offer {
                 system,
                 tools,

@@ -10,6 +10,7 @@ mod line;
 pub mod load;
 mod sessions;
 pub mod store;
+mod terms;
 mod writer;
 
 pub use files::Files;
@@ -17,5 +18,6 @@ pub(crate) use line::Kind;
 pub use load::Loaded;
 pub use sessions::{Listed, Origin, Session, SessionError, Sessions};
 pub use store::{FileStore, MemoryStore, Store, StoreError};
+pub use terms::Terms;
 pub use writer::Transcript;
 pub(crate) use writer::result_of;
