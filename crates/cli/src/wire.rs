@@ -4,7 +4,7 @@ use std::{env, path::PathBuf, sync::Arc};
 
 use anyhow::Context;
 use haft::{
-    Approver, Filters, Haft, Selection, SessionId,
+    Approver, Filters, Haft, Selection, SessionId, Subagents,
     engine::{
         hooks::Handler,
         settings::{LocalRules, Watch},
@@ -34,6 +34,8 @@ pub(crate) struct Additions {
     pub(crate) model: Option<String>,
     /// Where the session keeps its state. Default: the session's own folder.
     pub(crate) folder: Option<PathBuf>,
+    /// Who can be handed tasks.
+    pub(crate) subagents: Option<Arc<Subagents>>,
 }
 
 /// Sets the session up that the flags describe.
@@ -88,6 +90,9 @@ pub(crate) async fn build(
     }
     if let Some(folder) = additions.folder {
         builder = builder.session_folder(folder);
+    }
+    if let Some(subagents) = additions.subagents {
+        builder = builder.service(subagents);
     }
     #[cfg(feature = "pdf")]
     if let Ok(program) = env::current_exe() {

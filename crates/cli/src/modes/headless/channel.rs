@@ -126,6 +126,9 @@ impl Approver for Host {
                 "decision_reason": question.reason,
                 "tool_use_id": id,
             });
+            if let Some(agent) = &question.agent {
+                request["agent_id"] = json!(agent);
+            }
             if question.rules.is_empty() {
                 request["permission_suggestions"] = json!([]);
             }

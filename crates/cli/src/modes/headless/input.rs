@@ -8,13 +8,14 @@ use std::{
 use haft::{Content, PermissionMode, engine::hooks::Handler};
 use haft_agent::{Control, Prompt};
 use haft_models::{Prices, Thinking};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 
 use super::{
     callbacks,
     channel::{self, Channel},
     shape::Shape,
+    subagents::Kinds,
 };
 use crate::modes::exec::stdin::{Line, Lines};
 
@@ -49,6 +50,8 @@ pub(super) struct Initial {
     pub(super) system_prompt: Option<String>,
     pub(super) append_system_prompt: Option<String>,
     pub(super) shape: Option<Shape>,
+    /// Kinds of subagents, by name.
+    pub(super) agents: Map<String, Value>,
 }
 
 impl Queue {
@@ -129,6 +132,8 @@ pub(super) struct Reader {
     /// May the mode become bypassPermissions? The error says why not.
     pub(super) bypass: Result<(), String>,
     pub(super) replay: bool,
+    /// What kinds of subagents there are.
+    pub(super) kinds: Arc<Kinds>,
     /// The model that was chosen at the start.
     pub(super) model: String,
     /// Where there is a budget: a model whose price is not known would have none.
@@ -251,6 +256,11 @@ impl Reader {
             Value::Null => None,
             schema => Some(Shape::read(&schema.to_string()).map_err(|error| error.to_string())?),
         };
+        let agents = request["agents"].as_object().cloned().unwrap_or_default();
+        let told = self.kinds.with(&agents).told();
+        if request["forwardSubagentText"] == true {
+            self.channel.output.forward_subagent_text();
+        }
         let mut state = self.queue.state();
         if state.begun && !handlers.is_empty() {
             return Err("hooks can be given before the first message only".to_owned());
@@ -260,10 +270,11 @@ impl Reader {
             system_prompt: texts(&request["systemPrompt"]),
             append_system_prompt: texts(&request["appendSystemPrompt"]),
             shape,
+            agents,
         };
         Ok(json!({
             "commands": [],
-            "agents": [],
+            "agents": told,
             "output_style": "default",
             "available_output_styles": ["default"],
             "models": [],

@@ -17,6 +17,8 @@ pub(super) struct Facts {
     pub(super) max_tokens: u32,
     /// What was left out because nobody trusts the directory.
     pub(super) left_out: Option<String>,
+    /// The kinds of subagents.
+    pub(super) agents: Vec<String>,
 }
 
 pub(super) fn init(began: &Began, facts: &Facts) -> Value {
@@ -38,7 +40,7 @@ pub(super) fn init(began: &Began, facts: &Facts) -> Value {
         "apiKeySource": facts.key_source,
         "claude_code_version": LEVEL,
         "output_style": "default",
-        "agents": [],
+        "agents": facts.agents,
         "skills": [],
         "plugins": [],
     });

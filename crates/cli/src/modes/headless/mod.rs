@@ -6,6 +6,7 @@
 //! - `background`: what runs beside them
 //! - `output`: what goes out; `messages`, `pieces` and `fit` say how it looks
 //! - `input`, `channel`, `callbacks`: the program at the other end, with `--input-format stream-json`
+//! - `subagents`: who can be handed tasks
 //! - `signals`: how it is ended from outside
 
 mod background;
@@ -21,6 +22,7 @@ mod output;
 mod pieces;
 mod shape;
 pub(crate) mod signals;
+mod subagents;
 mod turns;
 
 use std::{
@@ -35,7 +37,9 @@ use haft::{Content, PermissionMode, SessionContext, contract::approval::NobodyTo
 use haft_agent::{
     Agent, Control, Limits,
     prompt::{Environment, SystemPrompt},
+    subagents::as_main_agent,
 };
+use haft_extensions::AgentDefinition;
 
 use self::{
     background::Background,
@@ -47,6 +51,7 @@ use self::{
     output::Output,
     shape::Shape,
     signals::Signals,
+    subagents::Kinds,
     turns::Turns,
 };
 use crate::{
@@ -83,8 +88,9 @@ async fn go(
     let cwd = settings::cwd(session)?;
     let permitted = settings::load(session, &cwd)?;
     let mut chosen = model::choose(&flags.model, &permitted.settings.merged())?;
-    let limits = limits(flags, &chosen)?;
+    limits(flags, &chosen)?;
     let shape = flags.json_schema.as_deref().map(Shape::read).transpose()?;
+    let kinds = Arc::new(Kinds::find(session, flags, &permitted)?);
 
     let queue = Arc::new(Queue::default());
     let channel = Arc::new(Channel::new(Arc::clone(output)));
@@ -103,6 +109,7 @@ async fn go(
             control: control.clone(),
             bypass: bypass(flags, &permitted),
             replay: flags.replay_user_messages,
+            kinds: Arc::clone(&kinds),
             model: chosen.settings.name.clone(),
             prices: flags.max_budget_usd.map(|_| chosen.prices.clone()),
         };
@@ -121,6 +128,13 @@ async fn go(
 
     let mut initial = queue.begin();
     let shape = shape.or_else(|| initial.shape.take());
+    let kinds = kinds.with(&initial.agents);
+    let main = kinds.main(flags, &permitted)?;
+    if let Some(main) = &main {
+        subagents::take_over(main, flags, &mut chosen, &mut first);
+    }
+    let limits = subagents::limits_of(main.as_ref(), flags, limits(flags, &chosen)?);
+    let crew = kinds.crew(flags, main.as_ref(), &chosen, output)?;
     if let Some(shape) = &shape {
         chosen.model = shape.around(chosen.model);
     }
@@ -136,6 +150,7 @@ async fn go(
             window: chosen.settings.window,
             max_tokens: chosen.settings.max_tokens,
             left_out: permitted.settings.untrusted().map(|told| told.to_string()),
+            agents: kinds.names(),
         },
     );
     let additions = Additions {
@@ -149,10 +164,11 @@ async fn go(
         id: Some(id),
         model: Some(chosen.settings.name.clone()),
         handlers: initial.handlers.clone(),
+        subagents: Some(crew.service()),
         folder: None,
     };
     let haft = wire::build(session, cwd.clone(), permitted, additions).await?;
-    let mut system = system_prompt(&flags.prompts, &initial, &haft.context())?;
+    let mut system = system_prompt(&flags.prompts, &initial, main.as_ref(), &haft.context())?;
     if flags.prompts.exclude_dynamic_system_prompt_sections
         && let Some(environment) = system.environment.take()
     {
@@ -160,12 +176,17 @@ async fn go(
         first.content.insert(0, told);
     }
     let replay = chosen.replay.take();
-    let mut builder = Agent::builder(haft.into_scheduler(), chosen.model, chosen.settings)
+    let mut scheduler = haft.into_scheduler();
+    if let Some(main) = &main {
+        scheduler = as_main_agent(&scheduler, main).map_err(anyhow::Error::msg)?;
+    }
+    let mut builder = Agent::builder(scheduler, chosen.model, chosen.settings)
         .limits(limits)
         .prices(chosen.prices)
         .session(taken_up)
         .system_prompt(system)
         .control(control.clone())
+        .crew(crew.clone())
         .version(VERSION);
     if !tells_memory(session) {
         builder = builder.without_memory();
@@ -186,7 +207,9 @@ async fn go(
         shape: shape.as_ref(),
         fail_on_deny: flags.fail_on_deny,
     };
-    let exit = turns.run(first).await?;
+    let ran = turns.run(first).await;
+    crew.close().await;
+    let exit = ran?;
     agent.end("other", &**output).await;
     for divergence in replay.iter().flat_map(haft_models::Replay::divergences) {
         show::complain(&format!("haft: {divergence}"));
@@ -295,6 +318,7 @@ fn piped() -> anyhow::Result<String> {
 fn system_prompt(
     flags: &PromptFlags,
     initial: &Initial,
+    main: Option<&AgentDefinition>,
     context: &SessionContext,
 ) -> anyhow::Result<SystemPrompt> {
     let base = text(
@@ -309,6 +333,7 @@ fn system_prompt(
     .or_else(|| initial.append_system_prompt.clone());
     // Whoever brings a prompt of their own says in it what they want said.
     let environment = base.is_none().then(|| Environment::look(context));
+    let base = base.or_else(|| main.map(|main| main.prompt.clone()));
     Ok(SystemPrompt {
         base,
         append,
