@@ -55,7 +55,7 @@ pub struct CrewBuilder {
 }
 
 type Fork = dyn Fn(&Services) -> Services + Send + Sync;
-type Resolve = dyn Fn(&str) -> String + Send + Sync;
+type Resolve = dyn Fn(&str) -> Option<String> + Send + Sync;
 
 /// What all levels share.
 pub(super) struct Shared {
@@ -64,7 +64,7 @@ pub(super) struct Shared {
     pub(super) sink: Option<Arc<dyn Sink>>,
     /// The services of a subagent, out of those of its launcher.
     pub(super) fork: Arc<Fork>,
-    /// The id of a model, out of what people call it.
+    /// The id of a model, out of what people call it, if it is known.
     pub(super) resolve: Arc<Resolve>,
     /// Who is asked, if not whom the main agent asks.
     pub(super) model: Option<Arc<dyn Model>>,
@@ -91,7 +91,7 @@ impl Crew {
             limits: CrewLimits::default(),
             sink: None,
             fork: Arc::new(Services::clone),
-            resolve: Arc::new(str::to_owned),
+            resolve: Arc::new(|name| Some(name.to_owned())),
             model: None,
             name: None,
             append: None,
@@ -156,9 +156,13 @@ impl CrewBuilder {
         self
     }
 
-    /// Makes the id of a model out of what calls and definitions name. Default: it is the id.
+    /// Makes the id of a model out of what calls and definitions name; `None`: that of the launcher. Default:
+    /// it is the id.
     #[must_use]
-    pub fn model_names(mut self, resolve: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
+    pub fn model_names(
+        mut self,
+        resolve: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
         self.resolve = Arc::new(resolve);
         self
     }

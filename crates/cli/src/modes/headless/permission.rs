@@ -29,7 +29,7 @@ impl Approver for Host {
             };
             let output = &self.channel.output;
             let waits = output.waits();
-            let request = json!({
+            let mut request = json!({
                 "subtype": "can_use_tool",
                 "tool_name": question.tool,
                 "input": input,
@@ -37,6 +37,9 @@ impl Approver for Host {
                 "decision_reason": question.reason,
                 "tool_use_id": id,
             });
+            if let Some(agent) = &question.agent {
+                request["agent_id"] = json!(agent);
+            }
             let reply = self.channel.ask(request).await;
             drop(waits);
             match reply {

@@ -3,6 +3,7 @@
 //! - `answers`: formats, flags, prompts
 //! - `background`: tasks that outlast a turn
 //! - `ends`: limits, refusals, failures, exit codes
+//! - `subagents`: models that work for another's calls
 //! - `sessions`: going on, forking, forgetting, listing
 //! - `talk`: messages and control requests on stdin
 //! - `server`: a provider on this machine
@@ -12,6 +13,7 @@ mod background;
 mod ends;
 mod server;
 mod sessions;
+mod subagents;
 mod talk;
 
 use std::{
