@@ -207,9 +207,11 @@ async fn go(
         signals: &signals,
         shape: shape.as_ref(),
         session: &looked,
-        setting_up: Some(setting_up),
         fail_on_deny: flags.fail_on_deny,
     };
+    if setting_up.is_cancelled() {
+        control.interrupt_next();
+    }
     let exit = turns.run(first).await?;
     agent.end("other", &**output).await;
     for divergence in replay.iter().flat_map(haft_models::Replay::divergences) {

@@ -1,6 +1,5 @@
 //! One message after the other, each with one result.
 
-use haft::CancellationToken;
 use haft_agent::{Agent, Ended, Prompt, Reason};
 use serde_json::Value;
 
@@ -21,8 +20,6 @@ pub(super) struct Turns<'a> {
     pub(super) signals: &'a Signals,
     pub(super) shape: Option<&'a Shape>,
     pub(super) session: &'a Session,
-    /// Fires if the setting up was interrupted: then the first run is, too.
-    pub(super) setting_up: Option<CancellationToken>,
     pub(super) fail_on_deny: bool,
 }
 
@@ -94,16 +91,15 @@ impl Turns<'_> {
 
     async fn once(&mut self, prompt: Prompt) -> Ended {
         let control = self.agent.control();
-        let setting_up = self.setting_up.take().unwrap_or_default();
         let run = self.agent.run(prompt, self.output);
         tokio::pin!(run);
         tokio::select! {
             biased;
-            ended = &mut run => return ended,
-            () = self.signals.wait() => {}
-            () = setting_up.cancelled() => {}
+            ended = &mut run => ended,
+            () = self.signals.wait() => {
+                control.interrupt();
+                run.await
+            }
         }
-        control.interrupt();
-        run.await
     }
 }

@@ -4,11 +4,14 @@
 //! - `ends`: limits, refusals, failures, exit codes
 //! - `sessions`: going on, forking, forgetting, listing
 //! - `talk`: messages and control requests on stdin
+//! - `requests`: what else can be asked; `servers`: MCP servers at the other end
 //! - `server`: a provider on this machine
 
 mod answers;
 mod ends;
+mod requests;
 mod server;
+mod servers;
 mod sessions;
 mod talk;
 
