@@ -257,7 +257,7 @@ impl Agent {
         drop(stream);
         let reply = assembler.finish();
         tally.api += started.elapsed();
-        self.ledger.add(&name, &reply.usage, &self.prices);
+        self.purse.add(&name, &reply.usage, &self.prices);
         ended?;
         let text = text_of(&reply.message.content);
         if text.trim().is_empty() {

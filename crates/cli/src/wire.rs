@@ -34,6 +34,8 @@ pub(crate) struct Additions {
     pub(crate) model: Option<String>,
     /// Tools of MCP servers.
     pub(crate) external: Vec<Arc<dyn DynTool>>,
+    /// Where the session keeps its state. Default: the session's own folder.
+    pub(crate) folder: Option<PathBuf>,
 }
 
 /// Sets the session up that the flags describe.
@@ -88,6 +90,9 @@ pub(crate) async fn build(
     }
     if let Some(model) = additions.model {
         builder = builder.model(model);
+    }
+    if let Some(folder) = additions.folder {
+        builder = builder.session_folder(folder);
     }
     #[cfg(feature = "pdf")]
     if let Ok(program) = env::current_exe() {

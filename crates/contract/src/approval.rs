@@ -74,6 +74,8 @@ pub struct Question {
     pub rules: Vec<String>,
     /// The call as the model made it, for programs that answer; `None` for a tool's own questions.
     pub asked: Option<ToolUse>,
+    /// The subagent whose call it is, if it is one's.
+    pub agent: Option<String>,
 }
 
 /// What they answered.

@@ -13,7 +13,9 @@
 //! - [`effects`]: what a call touches; the scheduler and the permission check both read it
 //! - [`context`]: what a running call is given; [`services`] is what it may reach
 //! - [`confinement`]: how a command that a call starts is to be confined
+//! - [`notices`]: what goes on in the background, and what the model hears of it
 //! - [`output`], [`error`]: how a call ends
+//! - [`subagents`]: handing work to another model
 //! - [`schema`]: from an input type to the JSON schema a provider accepts
 //! - [`view`]: what a person is shown
 
@@ -27,10 +29,12 @@ pub mod effects;
 pub mod erase;
 pub mod error;
 pub mod ids;
+pub mod notices;
 pub mod output;
 pub mod progress;
 pub mod schema;
 pub mod services;
+pub mod subagents;
 pub mod tool;
 pub mod view;
 
@@ -42,9 +46,13 @@ pub use effects::{Effects, Reach, Repeat};
 pub use erase::erase;
 pub use error::ToolError;
 pub use ids::{CallId, SessionId};
+pub use notices::{BackgroundTask, Notice, Notices, TaskEvent, TaskKind, TaskStatus, TaskUsage};
 pub use output::{Content, ContextPatch, Message, Role, RuleList, ToolOutput, ToolUse};
 pub use progress::{Progress, Update, Updates};
 pub use services::Services;
+pub use subagents::{
+    Kind, Launch, Launched, Letter, Looked, Receipt, Report, Sent, Spawn, Subagents, Tokens,
+};
 pub use tool::{Access, Profile, Rate, Tool, ToolInput};
 pub use view::{Card, Hunk, Piece};
 

@@ -3,7 +3,7 @@
 //! - `binary`: runs it
 //! - `exec`: calls on stdin, answers on stdout
 //! - `bad_input`: whatever comes, an answer and no harm
-//! - `call`, `listing`: for people
+//! - `call`, `demo`, `listing`: for people
 //! - `headless`: a model at work
 //! - `interrupt`: signals; `pdf`: PDFs
 //! - `permissions`: rules, settings files, trust
@@ -12,7 +12,7 @@
 //! - `undo`: taking changes back
 //! - `vectors`: the spec's vectors that take a process
 //! - `workspace`: dependency graph, licences, duplicates
-//! - `docs`: what the documents say is so
+//! - `docs`: what the documents say is so; `examples`: what the examples do
 
 #![expect(
     clippy::unwrap_used,
@@ -22,7 +22,9 @@
 mod bad_input;
 mod binary;
 mod call;
+mod demo;
 mod docs;
+mod examples;
 mod exec;
 mod headless;
 mod interrupt;

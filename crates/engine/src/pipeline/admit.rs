@@ -284,6 +284,7 @@ impl Judge<'_> {
                 name: prepared.name().to_owned(),
                 input: prepared.bound.input().clone(),
             }),
+            agent: None,
         };
         let cx = self.cx;
         let answer = self

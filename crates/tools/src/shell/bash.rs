@@ -160,13 +160,15 @@ impl Tool for Bash {
             (Some(description), false) => description.trim().to_owned(),
             _ => summary(output, &text),
         };
-        if text.is_empty() {
-            return Some(card);
+        // What the summary says already is not said again.
+        let shown = match text.split_once('\n') {
+            Some((first, rest)) if first.eq_ignore_ascii_case(&card.summary) => rest,
+            _ => &text,
+        };
+        match shown.is_empty() {
+            true => Some(card),
+            false => Some(card.with(Piece::Text(shown.to_owned()))),
         }
-        Some(card.with(match output.failed {
-            true => Piece::Alarm(text),
-            false => Piece::Text(text),
-        }))
     }
 }
 

@@ -112,6 +112,7 @@ impl HostGate {
                     ),
                     rules: Vec::new(),
                     asked: Some(asker.named.asked),
+                    agent: None,
                 };
                 asker.approver.ask(question).await
             }

@@ -86,6 +86,7 @@ pub(crate) async fn ask(
         ),
         rules: Vec::new(),
         asked: Some(call.asked),
+        agent: None,
     };
     let answer = if cx.permissions.mode == PermissionMode::DontAsk {
         Answer::Nobody

@@ -124,6 +124,11 @@ impl Queue {
         }
     }
 
+    /// Nothing more comes than what is here.
+    pub(super) fn is_closed(&self) -> bool {
+        self.state().closed
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.state().messages.is_empty()
     }

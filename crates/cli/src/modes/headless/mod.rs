@@ -3,12 +3,14 @@
 //! - `flags`: what can be said about a run
 //! - `model`, `conversation`: who answers, and what was said before
 //! - `turns`: one message after the other; `shape`: answers that must fit a schema
+//! - `background`: what runs beside them
 //! - `output`: what goes out; `messages`, `pieces` and `fit` say how it looks
 //! - `input`, `requests`, `channel`, `callbacks`: the program at the other end, with
 //!   `--input-format stream-json`; `permission`: it is asked; `mcp`: servers that it runs
 //! - `session`: what it may ask of a session that runs
 //! - `signals`: how it is ended from outside
 
+mod background;
 mod callbacks;
 mod channel;
 pub(crate) mod conversation;
@@ -24,7 +26,7 @@ mod pieces;
 mod requests;
 mod session;
 mod shape;
-mod signals;
+pub(crate) mod signals;
 mod turns;
 
 use std::{
@@ -45,6 +47,7 @@ use haft_agent::{
 };
 
 use self::{
+    background::Background,
     channel::Channel,
     flags::{Headless, InputFormat, OutputFormat, PromptFlags},
     input::{Initial, Queue, Reader},
@@ -174,6 +177,7 @@ async fn go(
         model: Some(chosen.settings.name.clone()),
         handlers: initial.handlers.clone(),
         external: tools,
+        folder: None,
     };
     let haft = wire::build(session, cwd.clone(), permitted, additions).await?;
     looked.has(&haft);
@@ -200,9 +204,12 @@ async fn go(
         agent.transcript().set_title(title);
     }
 
+    let notices = agent.notices().unwrap_or_default();
+    let background = Background::follow(notices, output)?;
     let mut turns = Turns {
         agent: &mut agent,
         queue: &queue,
+        background,
         output,
         signals: &signals,
         shape: shape.as_ref(),

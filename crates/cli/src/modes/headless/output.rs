@@ -39,6 +39,8 @@ struct State {
     pieces: Pieces,
     /// For the list at the end.
     all: Vec<Value>,
+    /// So many questions wait for their answer.
+    questions: usize,
     /// What we were last said to be at.
     said: &'static str,
     /// The next run is about the same message.
@@ -84,6 +86,18 @@ impl Output {
         let mut state = self.state();
         state.session = Some(session);
         state.facts = facts;
+    }
+
+    /// A question waits for its answer, as long as this is held.
+    pub(super) fn waits(&self) -> Waits<'_> {
+        let mut state = self.state();
+        state.questions += 1;
+        let first = state.questions == 1;
+        drop(state);
+        if first {
+            self.put_state("requires_action");
+        }
+        Waits(self)
     }
 
     /// A message of a conversation.
@@ -141,6 +155,11 @@ impl Output {
     /// Something a person should know.
     pub(super) fn put_notice(&self, level: &str, text: &str) {
         self.put(informational(level, text));
+    }
+
+    /// Is each message answered by a result of its own, as it comes?
+    pub(super) fn tells_each_result(&self) -> bool {
+        self.format == OutputFormat::StreamJson
     }
 
     /// The next run is still about the same message: its beginning is not told.
@@ -262,6 +281,21 @@ impl Output {
     }
 }
 
+/// A question that waits for its answer.
+pub(super) struct Waits<'a>(&'a Output);
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.questions -= 1;
+        let last = state.questions == 0;
+        drop(state);
+        if last {
+            self.0.put_state("running");
+        }
+    }
+}
+
 impl Sink for Output {
     fn hear(&self, event: &AgentEvent) {
         let mut state = self.state();
@@ -296,6 +330,20 @@ impl Sink for Output {
                     self.put_into(state, denied);
                 }
                 self.put_into(state, messages::answer(*uuid, finished));
+            }
+            AgentEvent::Working {
+                tool_use_id,
+                tool_name,
+                elapsed,
+            } => {
+                let message = json!({
+                    "type": "tool_progress",
+                    "tool_use_id": tool_use_id,
+                    "tool_name": tool_name,
+                    "parent_tool_use_id": null,
+                    "elapsed_time_seconds": elapsed.as_secs(),
+                });
+                self.put_into(state, message);
             }
             AgentEvent::Added { uuid, content, by } => {
                 let mut message = json!({

@@ -28,7 +28,7 @@ impl Approver for Host {
                 None => (String::new(), json!({})),
             };
             let output = &self.channel.output;
-            output.put_state("requires_action");
+            let waits = output.waits();
             let request = json!({
                 "subtype": "can_use_tool",
                 "tool_name": question.tool,
@@ -38,7 +38,7 @@ impl Approver for Host {
                 "tool_use_id": id,
             });
             let reply = self.channel.ask(request).await;
-            output.put_state("running");
+            drop(waits);
             match reply {
                 Err(why) if why == CLOSED => Answer::Nobody,
                 Err(why) => Answer::Deny { reason: Some(why) },
