@@ -243,3 +243,35 @@ fn lines_of_the_conversation_are_told_before_the_result() {
     assert_eq!(told.join("\n"), written.trim_end());
     assert_eq!(talk.end().1, 0);
 }
+
+#[test]
+fn a_command_is_moved_to_the_background_and_stopped_there() {
+    let dir = tempdir().unwrap();
+    let turns = json!([
+        [bash("touch started; sleep 600")],
+        [text("I go on.")],
+        [text("It has ended.")]
+    ]);
+    let mut command = scripted(dir.path(), &turns);
+    let mut talk = Talk::new(command.args(["--allowedTools", "Bash"]));
+    talk.user("go");
+    while !dir.path().join("started").exists() {
+        std::thread::yield_now();
+    }
+    let ask = |id: &str| json!({"subtype": "background_tasks", "tool_use_id": id});
+    talk.request("a", &ask("nobody"));
+    let refused = talk.hear_until("control_response").pop().unwrap();
+    assert_eq!(refused["response"]["subtype"], "error");
+    talk.request("b", &ask("toolu_0_0"));
+    let heard = talk.hear_until("result");
+    assert_eq!(heard.last().unwrap()["result"], "I go on.");
+    let task = of_kind(&heard, "task_started")[0]["task_id"].clone();
+    let stop = |id: &Value| json!({"subtype": "stop_task", "task_id": id});
+    talk.request("c", &stop(&json!("nobody")));
+    let refused = talk.hear_until("control_response").pop().unwrap();
+    assert_eq!(refused["response"]["subtype"], "error");
+    talk.request("d", &stop(&task));
+    let heard = talk.hear_until("result");
+    assert_eq!(of_kind(&heard, "task_notification")[0]["status"], "stopped");
+    assert_eq!(talk.end().1, 0);
+}
