@@ -165,9 +165,13 @@ async fn go(
     let streams = flags.input_format == InputFormat::StreamJson;
     let kept = session_folder(&cwd, id).join("tool-results");
     let connecting = servers.connect(streams.then_some(&channel), &kept, &setting_up);
-    let Some(tools) = signals.until_told(connecting).await.transpose()? else {
+    let Some(mut tools) = signals.until_told(connecting).await.transpose()? else {
         return Ok(signals.told().unwrap_or(Exit::Success));
     };
+    // The tool that permits is not for the model.
+    if let Some(prompt) = &flags.permission_prompt_tool {
+        tools.retain(|tool| tool.spec().name != *prompt);
+    }
     for problem in servers.problems() {
         show::complain(&format!("haft: {}", show::clean(&problem)));
     }

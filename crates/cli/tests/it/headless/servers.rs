@@ -48,6 +48,7 @@ fn served(sent: &Value) -> Value {
             json!({"tools": [{
                 "name": "add",
                 "description": "Add",
+                "annotations": {"readOnlyHint": true},
                 "inputSchema": {
                     "type": "object",
                     "properties": {"a": number, "b": number},
@@ -202,6 +203,37 @@ fn a_call_that_is_never_answered_ends_with_the_interrupt() {
         talk.hear_until("result").last().unwrap()["result"],
         "still here"
     );
+    assert_eq!(talk.end().1, 0);
+}
+
+#[test]
+fn calls_that_only_read_run_side_by_side() {
+    let dir = tempdir().unwrap();
+    let sum = |a: i64| call("mcp__calc__add", json!({"a": a, "b": 0}));
+    let turns = json!([[sum(1), sum(2)], [text("Sums.")]]);
+    let mut command = scripted(dir.path(), &turns);
+    command.args(["--mcp-config", CALC, "--allowedTools", "mcp__calc"]);
+    let mut talk = Talk::new(&mut command);
+    talk.user("add");
+    let mut open: Vec<Value> = Vec::new();
+    while open.len() < 2 {
+        let heard = hear_serving(&mut talk, "", &["tools/call"]).pop().unwrap();
+        if heard["request"]["message"]["method"] == "tools/call" {
+            open.push(heard);
+        }
+    }
+    // The last that was asked is answered first.
+    while let Some(request) = open.pop() {
+        let answer = served(&request["request"]["message"]);
+        talk.respond(&request, &json!({"mcp_response": answer}));
+    }
+    let heard = talk.hear_until("result");
+    let results: Vec<_> = heard
+        .iter()
+        .filter(|one| one["type"] == "user")
+        .map(|one| one["message"]["content"][0]["content"].clone())
+        .collect();
+    assert_eq!(results, ["1", "2"]);
     assert_eq!(talk.end().1, 0);
 }
 

@@ -141,9 +141,9 @@ impl Servers {
         folder: &Path,
         until: &CancellationToken,
     ) -> anyhow::Result<Vec<Arc<dyn DynTool>>> {
-        let limit = Duration::from_millis(number("MCP_TIMEOUT")?.unwrap_or(CONNECT).into());
-        let call = Duration::from_millis(number("MCP_TOOL_TIMEOUT")?.unwrap_or(CALL).into());
-        let tokens = number("MAX_MCP_OUTPUT_TOKENS")?.unwrap_or(RESULT_TOKENS);
+        let limit = Duration::from_millis(above_zero("MCP_TIMEOUT", CONNECT)?.into());
+        let call = Duration::from_millis(above_zero("MCP_TOOL_TIMEOUT", CALL)?.into());
+        let tokens = above_zero("MAX_MCP_OUTPUT_TOKENS", RESULT_TOKENS)?;
         let result_cap = usize::try_from(tokens)?.saturating_mul(TOKEN);
 
         let mut greetings = JoinSet::new();
@@ -355,6 +355,13 @@ impl Servers {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What a variable says; 0 is as good as nothing.
+fn above_zero(name: &str, otherwise: u32) -> anyhow::Result<u32> {
+    Ok(number(name)?
+        .filter(|given| *given > 0)
+        .unwrap_or(otherwise))
 }
 
 const TOO_LATE: &str = "MCP servers can be given before the first message only";
