@@ -96,6 +96,8 @@ pub struct Agent {
     pub(crate) opening: Vec<String>,
     /// A run was dropped in the middle: what is in memory lags behind the transcript.
     pub(crate) is_behind: bool,
+    /// The context before anything of an earlier run was taken over.
+    pub(crate) start: SessionContext,
     offer: Offer,
 }
 
@@ -121,6 +123,7 @@ pub struct AgentBuilder {
     purse: Purse,
     level: Option<Arc<Level>>,
     crew: Option<Crew>,
+    start: Option<SessionContext>,
 }
 
 impl Agent {
@@ -144,6 +147,7 @@ impl Agent {
             purse: Purse::default(),
             level: None,
             crew: None,
+            start: None,
         }
     }
 
@@ -208,6 +212,7 @@ impl Agent {
     pub(crate) fn take_changes(&mut self) {
         let changes = self.control.take_changes();
         if let Some(model) = changes.model {
+            self.scheduler.set_model(model.as_str());
             self.settings.name = model;
         }
         if let Some(thinking) = changes.thinking {
@@ -330,9 +335,18 @@ impl AgentBuilder {
         self
     }
 
+    /// The context before anything of an earlier run of the session was taken over, such as its
+    /// [`terms`](crate::transcript::Loaded::terms). Default: as it is.
+    #[must_use]
+    pub fn start(mut self, context: SessionContext) -> Self {
+        self.start = Some(context);
+        self
+    }
+
     /// The agent.
     pub fn build(self) -> Agent {
         let context = self.scheduler.context();
+        let start = self.start.unwrap_or_else(|| context.clone());
         let session = self
             .session
             .unwrap_or_else(|| Session::in_memory(self.scheduler.engine().session()));
@@ -372,6 +386,7 @@ impl AgentBuilder {
             loaded.lines,
             loaded.last,
             loaded.files,
+            loaded.terms,
         ));
         let room = Room::of(&loaded.conversation);
         let agent = Agent {
@@ -393,6 +408,7 @@ impl AgentBuilder {
             has_begun: false,
             opening: cut_off.into_iter().collect(),
             is_behind: false,
+            start,
             offer: Offer {
                 system,
                 tools,

@@ -13,6 +13,9 @@ use crate::{Said, Trigger, clock};
 /// The type of the line that is written before a tool runs.
 pub(super) const STARTED: &str = "haft-started";
 
+/// The type of the line that tells what the session came to be permitted.
+pub(super) const TERMS: &str = "haft-terms";
+
 /// What a message of the user's is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {

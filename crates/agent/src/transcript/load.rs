@@ -15,7 +15,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Files, line::STARTED};
+use super::{
+    Files, Terms,
+    line::{STARTED, TERMS},
+};
 
 /// What a session's lines say.
 #[derive(Debug, Default)]
@@ -32,6 +35,8 @@ pub struct Loaded {
     pub files: Files,
     /// Where the session was last.
     pub cwd: Option<PathBuf>,
+    /// What it came to be permitted.
+    pub terms: Terms,
     /// How many lines there are.
     pub lines: u64,
 }
@@ -52,6 +57,7 @@ struct Line {
     repeat: Option<String>,
     block_index: Option<usize>,
     files: Files,
+    terms: Option<Terms>,
 }
 
 impl Line {
@@ -137,6 +143,15 @@ pub fn load(lines: &[String], until: Option<&str>) -> Option<Loaded> {
         .as_deref()
         .and_then(|uuid| uuid.parse().ok());
     loaded.cwd.clone_from(&lines[end].cwd);
+    // What was permitted after that message was permitted by somebody who had read on.
+    let heard = match until {
+        Some(_) => &lines[..=leaf],
+        None => &lines[..],
+    };
+    let mut terms = heard.iter().rev().filter(|line| line.kind == TERMS);
+    loaded.terms = terms
+        .find_map(|line| line.terms.clone())
+        .unwrap_or_default();
     let mut messages = messages(&lines, &taken, &mut loaded.repairs);
     answer_open_calls(&mut messages, &known(&lines), &mut loaded);
     let (conversation, repairs) = Conversation::load(messages);

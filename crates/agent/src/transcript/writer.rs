@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{
-    Files, Kind, Store,
+    Files, Kind, Store, Terms,
     line::{self, Facts},
 };
 use crate::{Said, Trigger, clock};
@@ -32,6 +32,8 @@ struct State {
     /// The last message in the chain.
     last: Option<Uuid>,
     files: Files,
+    /// As last written.
+    terms: Terms,
     /// The lines of answers that are written and not handed out yet, by the provider's id of the call.
     answers: HashMap<String, Uuid>,
     /// Why a line could not be written; told once.
@@ -49,6 +51,7 @@ impl Transcript {
         next: u64,
         last: Option<Uuid>,
         files: Files,
+        terms: Terms,
     ) -> Self {
         let facts = Facts {
             session,
@@ -64,6 +67,7 @@ impl Transcript {
                 next,
                 last,
                 files,
+                terms,
                 answers: HashMap::new(),
                 trouble: None,
                 told: false,
@@ -129,6 +133,22 @@ impl Transcript {
         let before = state.last.take();
         let more = line::boundary(trigger, pre_tokens, before);
         state.message(&*self.store, "system", uuid, more);
+    }
+
+    /// What the session came to be permitted, if that is not written already.
+    pub(crate) fn set_terms(&self, terms: &Terms) {
+        let mut state = self.state();
+        if state.terms == *terms || (state.terms.is_empty() && terms.is_empty()) {
+            return;
+        }
+        let line = serde_json::json!({
+            "type": line::TERMS,
+            "sessionId": state.facts.session,
+            "timestamp": clock::timestamp(),
+            "terms": terms,
+        });
+        state.terms = terms.clone();
+        state.write(&*self.store, &line);
     }
 
     /// What a person calls the session from now on.

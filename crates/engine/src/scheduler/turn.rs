@@ -350,7 +350,7 @@ impl Inner {
                 None => Progress::silent(call),
             },
             permissions: context.context.permissions(),
-            model: engine.model.clone(),
+            model: self.shared.model().clone(),
             services: engine.services.clone(),
         }
     }

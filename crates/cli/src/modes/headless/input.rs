@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::{
-    callbacks, channel::Channel, mcp::Servers, permission, session::Session, shape::Shape,
+    callbacks, channel::Channel, mcp::Servers, names::Names, permission, session::Session,
+    shape::Shape,
 };
 use crate::modes::exec::stdin::{Line, Lines};
 
@@ -158,6 +159,7 @@ pub(super) struct Reader {
     /// The model that was chosen at the start, and how much it can read.
     pub(super) model: String,
     pub(super) window: u64,
+    pub(super) names: Names,
     /// Where there is a budget: a model whose price is not known would have none.
     pub(super) prices: Option<Prices>,
 }
@@ -318,14 +320,18 @@ impl Reader {
 
     fn set_model(&self, value: &Value) -> Result<Value, String> {
         let asked = value.as_str().filter(|name| *name != "default");
-        let name = asked.unwrap_or(&self.model);
+        let name = match asked {
+            Some(asked) => self.names.choose(asked)?,
+            None => self.model.clone(),
+        };
         if self
             .prices
             .as_ref()
-            .is_some_and(|prices| prices.of(name).is_none())
+            .is_some_and(|prices| prices.of(&name).is_none())
         {
             return Err(format!(
-                "there is a budget, and the price of {name} is not known; give it with --prices"
+                "there is a budget, and the price of {name} is not known; give it with --prices, or with \
+                 modelPrices in the settings"
             ));
         }
         self.control.set_model(name);

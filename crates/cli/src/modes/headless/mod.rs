@@ -1,7 +1,7 @@
 //! `haft -p`: a model works here, without a person.
 //!
 //! - `flags`: what can be said about a run
-//! - `model`, `conversation`: who answers, and what was said before
+//! - `model`, `names`, `conversation`: who answers, what they are called, and what was said before
 //! - `turns`: one message after the other; `shape`: answers that must fit a schema
 //! - `background`: what runs beside them
 //! - `output`: what goes out; `messages`, `pieces` and `fit` say how it looks
@@ -20,6 +20,7 @@ mod input;
 mod mcp;
 mod messages;
 mod model;
+mod names;
 mod output;
 mod permission;
 mod pieces;
@@ -94,7 +95,7 @@ async fn go(
     let signals = Signals::listen()?;
     let cwd = settings::cwd(session)?;
     let permitted = settings::load(session, &cwd)?;
-    let mut chosen = model::choose(&flags.model, &permitted.settings.merged())?;
+    let mut chosen = model::choose(&flags.model, &permitted.settings)?;
     let limits = limits(flags, &chosen)?;
     let shape = flags.json_schema.as_deref().map(Shape::read).transpose()?;
 
@@ -122,6 +123,7 @@ async fn go(
             session: Arc::clone(&looked),
             model: chosen.settings.name.clone(),
             window: chosen.settings.window,
+            names: chosen.names.clone(),
             prices: flags.max_budget_usd.map(|_| chosen.prices.clone()),
         };
         tokio::spawn(reader.run());
@@ -185,7 +187,12 @@ async fn go(
     };
     let haft = wire::build(session, cwd.clone(), permitted, additions).await?;
     looked.has(&haft);
-    let mut system = system_prompt(&flags.prompts, &initial, &haft.context())?;
+    let mut scheduler = haft.into_scheduler();
+    let start = scheduler.context();
+    for patch in conversation::taken_over(&taken_up, session, &cwd) {
+        scheduler.apply(&patch);
+    }
+    let mut system = system_prompt(&flags.prompts, &initial, &scheduler.context())?;
     let moved =
         flags.prompts.exclude_dynamic_system_prompt_sections || initial.exclude_dynamic_sections;
     if moved && let Some(environment) = system.environment.take() {
@@ -193,10 +200,11 @@ async fn go(
         first.content.insert(0, told);
     }
     let replay = chosen.replay.take();
-    let mut builder = Agent::builder(haft.into_scheduler(), chosen.model, chosen.settings)
+    let mut builder = Agent::builder(scheduler, chosen.model, chosen.settings)
         .limits(limits)
         .prices(chosen.prices)
         .session(taken_up)
+        .start(start)
         .system_prompt(system)
         .control(control.clone())
         .version(VERSION);
@@ -306,13 +314,11 @@ fn limits(flags: &Headless, chosen: &Chosen) -> anyhow::Result<Limits> {
             "--max-budget-usd {most}: expected an amount above 0"
         );
         // A limit that can never be reached would be none.
-        for name in [&chosen.settings.name]
-            .into_iter()
-            .chain(&flags.model.fallback_model)
-        {
+        for name in [&chosen.settings.name].into_iter().chain(&chosen.fallbacks) {
             anyhow::ensure!(
                 chosen.prices.of(name).is_some(),
-                "--max-budget-usd: the price of {name} is not known; give it with --prices"
+                "--max-budget-usd: the price of {name} is not known; give it with --prices, or with \
+                 modelPrices in the settings"
             );
         }
         limits.max_budget_usd = Some(most);
