@@ -182,9 +182,13 @@ async fn go(
     let streams = flags.input_format == InputFormat::StreamJson;
     let kept = session_folder(&cwd, id).join("tool-results");
     let connecting = servers.connect(streams.then_some(&channel), &kept, &setting_up);
-    let Some(tools) = signals.until_told(connecting).await.transpose()? else {
+    let Some(mut tools) = signals.until_told(connecting).await.transpose()? else {
         return Ok(signals.told().unwrap_or(Exit::Success));
     };
+    // The tool that permits is not for the model.
+    if let Some(prompt) = &flags.permission_prompt_tool {
+        tools.retain(|tool| tool.spec().name != *prompt);
+    }
     for problem in servers.problems() {
         show::complain(&format!("haft: {}", show::clean(&problem)));
     }
@@ -247,9 +251,11 @@ async fn go(
         signals: &signals,
         shape: shape.as_ref(),
         session: &looked,
-        setting_up: Some(setting_up),
         fail_on_deny: flags.fail_on_deny,
     };
+    if setting_up.is_cancelled() {
+        control.interrupt_next();
+    }
     let ran = turns.run(first).await;
     crew.close().await;
     let exit = ran?;
