@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_contract::{ContextPatch, PermissionMode, SessionId};
+use haft_contract::{Attention, ContextPatch, PermissionMode, Remembered, SessionId};
 use haft_engine::{Scheduler, SessionContext};
 use haft_models::{
     Conversation, Model, Prefix, Prices, Request, SystemBlock, Thinking, ToolDefinition,
@@ -88,6 +88,8 @@ pub struct Agent {
     pub(crate) has_begun: bool,
     /// What hooks want known before the first words.
     pub(crate) opening: Vec<String>,
+    /// The model knows that plan mode is on.
+    pub(crate) knows_plan: bool,
     /// A run was dropped in the middle: what is in memory lags behind the transcript.
     pub(crate) is_behind: bool,
     offer: Offer,
@@ -300,6 +302,14 @@ impl AgentBuilder {
             .collect();
         let prefix = prefix(&system, &tools);
         let loaded = session.loaded;
+        let services = self.scheduler.engine().services();
+        let remembered = services.get::<Remembered>().ok();
+        if let Some(remembered) = &remembered {
+            remembered.restore(loaded.kept);
+        }
+        if let Ok(attention) = services.get::<Attention>() {
+            self.control.gets(attention);
+        }
         let transcript = Arc::new(Transcript::new(
             session.store,
             session.id,
@@ -307,6 +317,7 @@ impl AgentBuilder {
             loaded.lines,
             loaded.last,
             loaded.files,
+            remembered,
         ));
         let room = Room::of(&loaded.conversation);
         let agent = Agent {
@@ -325,6 +336,7 @@ impl AgentBuilder {
             memory: self.memory,
             has_begun: false,
             opening: Vec::new(),
+            knows_plan: false,
             is_behind: false,
             offer: Offer {
                 system,

@@ -32,6 +32,7 @@
 //!   is added in the user's name; `hooking`: where hooks have a say
 //! - [`control`]: interrupting, steering and changing it while it runs
 //! - [`event`], [`ended`]: what is told
+//! - `planning`: plan mode, as the model is told of it
 //! - `room`: making room in the model's window; `repeats`: noticing that it goes in circles
 //! - [`cost`]: tokens and money
 //! - [`prompt`]: what the model is told before anybody speaks
@@ -49,6 +50,7 @@ pub mod cost;
 pub mod ended;
 pub mod event;
 mod hooking;
+mod planning;
 pub mod prompt;
 mod repeats;
 mod room;

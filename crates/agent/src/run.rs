@@ -157,6 +157,7 @@ impl Agent {
             course.last.extend(content.iter().cloned());
             self.add_told(content, Kind::Prompt, Added::Steering, to);
         }
+        self.tell_plan(to);
         self.tell_trouble(to);
         self.make_room(&course.last, to, tally).await;
         if to.cancel.is_cancelled() {
@@ -254,6 +255,7 @@ impl Agent {
             for notice in &metadata.notices {
                 to.notice(Level::Info, notice.clone());
             }
+            self.heard_of_plan(&finished.patches);
             let messages = finished.messages.iter();
             let content: Vec<Content> = messages
                 .flat_map(|message| message.content.iter().cloned())

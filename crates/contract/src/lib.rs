@@ -12,6 +12,8 @@
 //! - [`erase`](mod@erase): from the first to the second
 //! - [`effects`]: what a call touches; the scheduler and the permission check both read it
 //! - [`context`]: what a running call is given; [`services`] is what it may reach
+//! - [`remembered`]: what a session keeps beside its conversation; [`attention`]: a person wants to be
+//!   heard; [`catalogue`]: tools that are there and not loaded; [`configure`]: settings
 //! - [`confinement`]: how a command that a call starts is to be confined
 //! - [`output`], [`error`]: how a call ends
 //! - [`schema`]: from an input type to the JSON schema a provider accepts
@@ -20,6 +22,9 @@
 #![warn(missing_docs)]
 
 pub mod approval;
+pub mod attention;
+pub mod catalogue;
+pub mod configure;
 pub mod confinement;
 pub mod context;
 pub mod dyn_tool;
@@ -29,12 +34,16 @@ pub mod error;
 pub mod ids;
 pub mod output;
 pub mod progress;
+pub mod remembered;
 pub mod schema;
 pub mod services;
 pub mod tool;
 pub mod view;
 
 pub use approval::{Answer, Approver, Check, Permission, PermissionMode, Question};
+pub use attention::Attention;
+pub use catalogue::Catalogue;
+pub use configure::{Changed, Configure, Weight};
 pub use confinement::{Confined, Confinement, ControlFiles, Hosts, Passage, Reachable};
 pub use context::{CallContext, Hidden, PermissionSnapshot};
 pub use dyn_tool::{BoundCall, BoxFuture, DynTool, ToolSpec};
@@ -44,6 +53,7 @@ pub use error::ToolError;
 pub use ids::{CallId, SessionId};
 pub use output::{Content, ContextPatch, Message, Role, RuleList, ToolOutput, ToolUse};
 pub use progress::{Progress, Update, Updates};
+pub use remembered::{Memo, Remembered};
 pub use services::Services;
 pub use tool::{Access, Profile, Rate, Tool, ToolInput};
 pub use view::{Card, Hunk, Piece};

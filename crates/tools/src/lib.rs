@@ -8,30 +8,61 @@
 //! - [`all`]: the one list; adding a tool is one file and one line in it
 //! - `fs`: `Read`, `Write`, `Edit`, `NotebookEdit`, `LS`, `Undo`, over [`haft_journal::Journal`]
 //! - `search`: `Glob`, `Grep`, over [`haft_search::Engine`]
+//! - `plan`: the task list and plan mode, over [`haft_contract::Remembered`]; `memory`: notes that outlive
+//!   a session, over [`MemoryFolder`]; `session`: what touches nothing but the session and the person
 //! - `shell`: `Bash`, `TaskOutput`, `TaskStop`, over [`Shell`]
 //! - `paths`, `words`: how paths and numbers are put; `blocking`: where the disk may be waited for
 
-#[cfg(any(feature = "fs", feature = "search", feature = "shell"))]
+#[cfg(any(
+    feature = "fs",
+    feature = "memory",
+    feature = "plan",
+    feature = "search",
+    feature = "session",
+    feature = "shell"
+))]
 mod blocking;
 #[cfg(feature = "fs")]
 mod fs;
+#[cfg(feature = "memory")]
+mod memory;
 #[cfg(any(feature = "fs", feature = "search", feature = "shell"))]
 mod paths;
+#[cfg(feature = "plan")]
+mod plan;
 #[cfg(feature = "search")]
 mod search;
+#[cfg(feature = "session")]
+mod session;
 #[cfg(feature = "shell")]
 mod shell;
-#[cfg(any(feature = "fs", feature = "search", feature = "shell"))]
+#[cfg(any(
+    feature = "fs",
+    feature = "memory",
+    feature = "plan",
+    feature = "search",
+    feature = "session",
+    feature = "shell"
+))]
 mod words;
 
 use std::{path::Path, sync::Arc};
 
-#[cfg(any(feature = "fs", feature = "search", feature = "shell"))]
+#[cfg(any(
+    feature = "fs",
+    feature = "memory",
+    feature = "plan",
+    feature = "search",
+    feature = "session",
+    feature = "shell"
+))]
 use haft_contract::erase;
-use haft_contract::{DynTool, Services};
+use haft_contract::{Attention, Catalogue, Configure, DynTool, Remembered, Services};
 
 #[cfg(feature = "fs")]
 pub use fs::PdfReader;
+#[cfg(feature = "memory")]
+pub use memory::MemoryFolder;
 #[cfg(feature = "shell")]
 pub use shell::{Shell, ShellProgram, TaskInfo, TaskNotice, TaskStatus, Tasks};
 
@@ -44,26 +75,54 @@ pub mod fuzzing {
 /// Every built-in tool of this build, by name.
 pub fn all() -> Vec<Arc<dyn DynTool>> {
     Vec::from([
+        #[cfg(feature = "session")]
+        erase(session::AskUserQuestion),
         #[cfg(feature = "shell")]
         erase(shell::Bash),
+        #[cfg(feature = "session")]
+        erase(session::Config),
         #[cfg(feature = "fs")]
         erase(fs::Edit),
+        #[cfg(feature = "plan")]
+        erase(plan::EnterPlanMode),
+        #[cfg(feature = "plan")]
+        erase(plan::ExitPlanMode),
         #[cfg(feature = "search")]
         erase(search::Glob),
         #[cfg(feature = "search")]
         erase(search::Grep),
         #[cfg(feature = "fs")]
         erase(fs::Ls),
+        #[cfg(feature = "memory")]
+        erase(memory::MemoryRead),
+        #[cfg(feature = "memory")]
+        erase(memory::MemoryWrite),
         #[cfg(feature = "fs")]
         erase(fs::NotebookEdit),
         #[cfg(feature = "fs")]
         erase(fs::Read),
         #[cfg(all(feature = "fs", feature = "search"))]
         erase(fs::ReplaceInFiles::default()),
+        #[cfg(feature = "session")]
+        erase(session::Sleep),
+        #[cfg(feature = "plan")]
+        erase(plan::TaskCreate),
+        #[cfg(feature = "plan")]
+        erase(plan::TaskGet),
+        #[cfg(feature = "plan")]
+        erase(plan::TaskList),
         #[cfg(feature = "shell")]
         erase(shell::TaskOutput),
         #[cfg(feature = "shell")]
         erase(shell::TaskStop),
+        #[cfg(feature = "plan")]
+        erase(plan::TaskUpdate),
+        #[cfg(feature = "session")]
+        erase(session::Think),
+        #[cfg(feature = "plan")]
+        erase(plan::TodoWrite),
+        #[cfg(feature = "session")]
+        erase(session::ToolSearch),
         #[cfg(feature = "fs")]
         erase(fs::Undo),
         #[cfg(feature = "fs")]
@@ -71,17 +130,26 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
     ])
 }
 
-/// Those of them that can work with these services: without a [`ShellProgram`] no command can run, so
-/// that there is nothing to offer.
+/// Those of them that can work with these services: without a [`ShellProgram`] no command can run,
+/// without a [`MemoryFolder`] nothing can be kept, so that there is nothing to offer.
 pub fn usable(services: &Services) -> Vec<Arc<dyn DynTool>> {
-    #[cfg(feature = "shell")]
-    let runs_commands = services.get::<ShellProgram>().is_ok();
-    #[cfg(not(feature = "shell"))]
-    let runs_commands = false;
-    let _ = services; // a build without commands needs none
     let mut tools = all();
-    tools.retain(|tool| runs_commands || tool.spec().profile.family != "shell");
+    tools.retain(|tool| has_what_it_needs(tool, services));
+    let deferred = tools.iter().any(|tool| tool.spec().profile.deferred);
+    tools.retain(|tool| deferred || tool.spec().name != "ToolSearch");
     tools
+}
+
+fn has_what_it_needs(tool: &Arc<dyn DynTool>, services: &Services) -> bool {
+    let spec = tool.spec();
+    match &*spec.profile.family {
+        #[cfg(feature = "shell")]
+        "shell" => services.get::<ShellProgram>().is_ok(),
+        #[cfg(feature = "memory")]
+        "memory" => services.get::<MemoryFolder>().is_ok(),
+        _ if spec.name == "Config" => services.get::<Arc<dyn Configure>>().is_ok(),
+        _ => true,
+    }
 }
 
 /// The same services with those the built-in tools need. One that is already there stays, so that
@@ -90,6 +158,9 @@ pub fn usable(services: &Services) -> Vec<Arc<dyn DynTool>> {
 /// `session_folder` is where the undo journal goes, at the first change, and outputs that are too long;
 /// `cwd` is where files whose path is wrong are looked for by name.
 pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> Services {
+    let services = or_new(services, Remembered::default);
+    let services = or_new(services, Attention::default);
+    let services = or_new(services, Catalogue::default);
     #[cfg(feature = "fs")]
     let services = or_new(services, || {
         haft_journal::Journal::new(Some(cwd.to_path_buf())).with_undo(session_folder.join("undo"))
@@ -113,7 +184,6 @@ pub fn settle_crashed(project: &Path) {
     let _ = project; // a build without files has nothing to settle
 }
 
-#[cfg(any(feature = "fs", feature = "search", feature = "shell"))]
 fn or_new<T: Send + Sync + 'static>(services: Services, make: impl FnOnce() -> T) -> Services {
     if services.get::<T>().is_ok() {
         services
@@ -157,7 +227,10 @@ mod tests {
         let mut written = BTreeSet::new();
         for (family, built) in [
             ("fs", cfg!(feature = "fs")),
+            ("memory", cfg!(feature = "memory")),
+            ("plan", cfg!(feature = "plan")),
             ("search", cfg!(feature = "search")),
+            ("session", cfg!(feature = "session")),
             ("shell", cfg!(feature = "shell")),
         ] {
             for entry in fs::read_dir(source.join(family)).unwrap() {

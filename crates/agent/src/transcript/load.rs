@@ -5,17 +5,20 @@
 //! are put together again. Lines that cannot be read are left out, and said so.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     path::PathBuf,
 };
 
-use haft_contract::Role;
+use haft_contract::{Role, remembered::Kept};
 use haft_models::{Block, Conversation, Message, ToolResult};
 use serde::Deserialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Files, line::STARTED};
+use super::{
+    Files,
+    line::{KEPT, STARTED},
+};
 
 /// What a session's lines say.
 #[derive(Debug, Default)]
@@ -30,6 +33,8 @@ pub struct Loaded {
     pub last: Option<Uuid>,
     /// Which files were read and changed.
     pub files: Files,
+    /// What the session keeps beside its conversation, by name.
+    pub kept: BTreeMap<String, Kept>,
     /// Where the session was last.
     pub cwd: Option<PathBuf>,
     /// How many lines there are.
@@ -51,6 +56,8 @@ struct Line {
     tool_use_id: Option<String>,
     repeat: Option<String>,
     block_index: Option<usize>,
+    name: String,
+    kept: Kept,
     files: Files,
 }
 
@@ -118,14 +125,18 @@ pub fn load(lines: &[String], until: Option<&str>) -> Option<Loaded> {
     for line in lines.iter().filter(|line| line.kind == STARTED) {
         loaded.files.add(line.files.clone());
     }
+    let until = until.and(leaf).unwrap_or(lines.len());
+    for line in lines.iter().take(until).filter(|line| line.kind == KEPT) {
+        loaded.kept.insert(line.name.clone(), line.kept.clone());
+    }
     let Some(leaf) = leaf else {
         return Some(loaded);
     };
     let taken = chain(&lines, leaf, &mut loaded.repairs);
     // New lines go on from the last one that counts, which may be an answer beside the chain.
-    let end = match until {
-        Some(_) => leaf,
-        None => taken.iter().copied().max().unwrap_or(leaf),
+    let end = match until < lines.len() {
+        true => leaf,
+        false => taken.iter().copied().max().unwrap_or(leaf),
     };
     loaded.last = lines[end]
         .uuid

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use haft_contract::{Content, SessionId};
+use haft_contract::{Content, Remembered, SessionId};
 use haft_engine::{Finished, Witness, pipeline::Admitted};
 use haft_models::{StopReason, ToolResult, Usage};
 use serde_json::{Map, Value};
@@ -22,6 +22,8 @@ use crate::{Said, Trigger, clock};
 #[derive(Debug)]
 pub struct Transcript {
     store: Arc<dyn Store>,
+    /// What the session keeps beside its conversation.
+    remembered: Option<Arc<Remembered>>,
     state: Mutex<State>,
 }
 
@@ -48,6 +50,7 @@ impl Transcript {
         next: u64,
         last: Option<Uuid>,
         files: Files,
+        remembered: Option<Arc<Remembered>>,
     ) -> Self {
         let facts = Facts {
             session,
@@ -57,6 +60,7 @@ impl Transcript {
         };
         Self {
             store,
+            remembered,
             state: Mutex::new(State {
                 facts,
                 next,
@@ -195,6 +199,11 @@ impl Witness for Transcript {
         let result = result_of(finished);
         let more = line::answer(&result, finished.structured.as_ref());
         let mut state = self.state();
+        // Before the answer: whoever reads that it was done finds what was done.
+        for (name, kept) in self.remembered.iter().flat_map(|kept| kept.take_changed()) {
+            let line = state.facts.kept(&name, &kept);
+            state.write(&*self.store, &line);
+        }
         state.message(&*self.store, "user", uuid, more);
         state.answers.insert(result.tool_use_id, uuid);
     }

@@ -7,6 +7,7 @@
 //! - `crash`: the process is killed in the middle of a call
 //! - `sessions`: transcripts: resume, fork, damage
 //! - `room`: a conversation that grows too long
+//! - `planning`: what outlives a summary and a resume; plan mode
 //! - `hooks`: programs of the user's that have a say in the loop
 
 #![expect(
@@ -19,6 +20,7 @@ mod crash;
 mod hooks;
 mod interrupts;
 mod overlap;
+mod planning;
 mod rig;
 mod room;
 mod sessions;

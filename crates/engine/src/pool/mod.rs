@@ -32,6 +32,8 @@ pub struct Pool {
     by_name: HashMap<String, usize>,
     /// Deferred tools are sent in full all the same.
     undefer: bool,
+    /// So are these, since somebody asked for them by name.
+    named: BTreeSet<String>,
     forbidden: Vec<Forbidden>,
 }
 
@@ -99,6 +101,7 @@ impl Pool {
             tools,
             by_name,
             undefer,
+            named: BTreeSet::new(),
             forbidden: Vec::new(),
         }
     }
@@ -141,7 +144,8 @@ impl Pool {
     ) -> impl Iterator<Item = &'a Arc<PoolTool>> {
         self.tools.iter().filter(|tool| {
             let spec = tool.spec();
-            self.undefer || !spec.profile.deferred || activated.contains(&spec.name)
+            let is_waiting = spec.profile.deferred && !self.undefer;
+            !is_waiting || activated.contains(&spec.name) || self.named.contains(&spec.name)
         })
     }
 }

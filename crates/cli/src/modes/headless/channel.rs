@@ -6,14 +6,16 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use haft::{Answer, Approver, BoxFuture, PermissionMode, Question};
 use haft_agent::Control;
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::timeout};
 
 use super::output::Output;
+use crate::questions;
 
 /// Why there is no answer.
 const CLOSED: &str = "the other end has closed its input";
@@ -106,9 +108,15 @@ impl Drop for TakenBack<'_> {
 pub(super) struct Host {
     pub(super) channel: Arc<Channel>,
     pub(super) control: Control,
+    /// How long an answer to a question of the model's is waited for.
+    pub(super) patience: Option<Duration>,
 }
 
 impl Approver for Host {
+    fn is_there(&self) -> bool {
+        !self.channel.waiting().closed
+    }
+
     fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
         Box::pin(async move {
             let (id, input) = match &question.asked {
@@ -129,8 +137,16 @@ impl Approver for Host {
             if question.rules.is_empty() {
                 request["permission_suggestions"] = json!([]);
             }
-            let reply = self.channel.ask(request).await;
+            let asked = self.channel.ask(request);
+            let reply = match self.patience.filter(|_| questions::is_one(&question)) {
+                None => Ok(asked.await),
+                Some(patience) => timeout(patience, asked).await.map_err(|_| patience),
+            };
             output.put_state("running");
+            let reply = match reply {
+                Ok(reply) => reply,
+                Err(patience) => return questions::unanswered(&question, patience),
+            };
             match reply {
                 Err(why) if why == CLOSED => Answer::Nobody,
                 Err(why) => Answer::Deny { reason: Some(why) },

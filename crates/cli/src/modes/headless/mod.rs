@@ -140,6 +140,7 @@ async fn go(
             true => Arc::new(Host {
                 channel: Arc::clone(&channel),
                 control: control.clone(),
+                patience: permitted.patience,
             }),
             false => Arc::new(NobodyToAsk),
         }),

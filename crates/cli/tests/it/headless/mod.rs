@@ -2,12 +2,14 @@
 //!
 //! - `answers`: formats, flags, prompts
 //! - `ends`: limits, refusals, failures, exit codes
+//! - `planning`: tasks, plan mode, questions
 //! - `sessions`: going on, forking, forgetting, listing
 //! - `talk`: messages and control requests on stdin
 //! - `server`: a provider on this machine
 
 mod answers;
 mod ends;
+mod planning;
 mod server;
 mod sessions;
 mod talk;
