@@ -40,29 +40,10 @@ impl Agent {
         let engine = self.scheduler.engine();
         let kept = engine.services().get::<Remembered>();
         let mut texts = kept.map(|kept| kept.told()).unwrap_or_default();
-        texts.extend(self.unloaded());
         let context = self.scheduler.context();
         self.knows_plan = context.mode == PermissionMode::Plan;
         texts.extend(self.knows_plan.then(|| planning(&context)));
         texts
-    }
-
-    /// Which tools there are that are not loaded.
-    pub(crate) fn unloaded(&self) -> Option<String> {
-        let context = self.scheduler.context();
-        let pool = self.scheduler.engine().pool();
-        let offered: Vec<&str> = pool
-            .offered(&context.activated)
-            .map(|tool| tool.spec().name.as_str())
-            .collect();
-        let names = pool.iter().map(|tool| tool.spec().name.as_str());
-        let unloaded: Vec<&str> = names.filter(|name| !offered.contains(name)).collect();
-        (!unloaded.is_empty()).then(|| {
-            format!(
-                "These tools are there too; search for one by its name to load it: {}",
-                unloaded.join(", ")
-            )
-        })
     }
 }
 

@@ -48,9 +48,7 @@ impl Agent {
         let memory = (self.memory && is_new)
             .then(|| memory::read(&cwd))
             .flatten();
-        let unloaded = is_new.then(|| self.unloaded()).flatten();
-        let opening = std::mem::take(&mut self.opening);
-        let texts = memory.into_iter().chain(opening).chain(unloaded);
+        let texts = memory.into_iter().chain(std::mem::take(&mut self.opening));
         let content: Vec<_> = texts.map(|text| Content::text(reminder(&text))).collect();
         if !content.is_empty() {
             self.add(content, Kind::Meta, None);

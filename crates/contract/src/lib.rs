@@ -15,7 +15,9 @@
 //! - [`remembered`]: what a session keeps beside its conversation; [`attention`]: a person wants to be
 //!   heard; [`catalogue`]: tools that are there and not loaded; [`configure`]: settings
 //! - [`confinement`]: how a command that a call starts is to be confined
+//! - [`notices`]: what goes on in the background, and what the model hears of it
 //! - [`output`], [`error`]: how a call ends
+//! - [`subagents`]: handing work to another model
 //! - [`schema`]: from an input type to the JSON schema a provider accepts
 //! - [`view`]: what a person is shown
 
@@ -32,11 +34,13 @@ pub mod effects;
 pub mod erase;
 pub mod error;
 pub mod ids;
+pub mod notices;
 pub mod output;
 pub mod progress;
 pub mod remembered;
 pub mod schema;
 pub mod services;
+pub mod subagents;
 pub mod tool;
 pub mod view;
 
@@ -51,10 +55,14 @@ pub use effects::{Effects, Reach, Repeat};
 pub use erase::erase;
 pub use error::ToolError;
 pub use ids::{CallId, SessionId};
+pub use notices::{BackgroundTask, Notice, Notices, TaskEvent, TaskKind, TaskStatus, TaskUsage};
 pub use output::{Content, ContextPatch, Message, Role, RuleList, ToolOutput, ToolUse};
 pub use progress::{Progress, Update, Updates};
 pub use remembered::{Memo, Remembered};
 pub use services::Services;
+pub use subagents::{
+    Kind, Launch, Launched, Letter, Looked, Receipt, Report, Sent, Spawn, Subagents, Tokens,
+};
 pub use tool::{Access, Profile, Rate, Tool, ToolInput};
 pub use view::{Card, Hunk, Piece};
 

@@ -6,6 +6,7 @@
 //!
 //! # Layout
 //! - [`all`]: the one list; adding a tool is one file and one line in it
+//! - `agent`: `Agent`, `SendMessage`, over [`haft_contract::Subagents`]
 //! - `fs`: `Read`, `Write`, `Edit`, `NotebookEdit`, `LS`, `Undo`, over [`haft_journal::Journal`]
 //! - `search`: `Glob`, `Grep`, over [`haft_search::Engine`]
 //! - `plan`: the task list and plan mode, over [`haft_contract::Remembered`]; `memory`: notes that outlive
@@ -13,14 +14,7 @@
 //! - `shell`: `Bash`, `TaskOutput`, `TaskStop`, over [`Shell`]
 //! - `paths`, `words`: how paths and numbers are put; `blocking`: where the disk may be waited for
 
-#[cfg(any(
-    feature = "fs",
-    feature = "memory",
-    feature = "plan",
-    feature = "search",
-    feature = "session",
-    feature = "shell"
-))]
+mod agent;
 mod blocking;
 #[cfg(feature = "fs")]
 mod fs;
@@ -36,35 +30,20 @@ mod search;
 mod session;
 #[cfg(feature = "shell")]
 mod shell;
-#[cfg(any(
-    feature = "fs",
-    feature = "memory",
-    feature = "plan",
-    feature = "search",
-    feature = "session",
-    feature = "shell"
-))]
 mod words;
 
 use std::{path::Path, sync::Arc};
 
-#[cfg(any(
-    feature = "fs",
-    feature = "memory",
-    feature = "plan",
-    feature = "search",
-    feature = "session",
-    feature = "shell"
-))]
-use haft_contract::erase;
-use haft_contract::{Attention, Catalogue, Configure, DynTool, Remembered, Services};
+use haft_contract::{
+    Attention, Catalogue, Configure, DynTool, Notices, Remembered, Services, Subagents, erase,
+};
 
 #[cfg(feature = "fs")]
 pub use fs::PdfReader;
 #[cfg(feature = "memory")]
 pub use memory::MemoryFolder;
 #[cfg(feature = "shell")]
-pub use shell::{Shell, ShellProgram, TaskInfo, TaskNotice, TaskStatus, Tasks};
+pub use shell::{Shell, ShellProgram, TaskInfo, Tasks};
 
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -75,6 +54,7 @@ pub mod fuzzing {
 /// Every built-in tool of this build, by name.
 pub fn all() -> Vec<Arc<dyn DynTool>> {
     Vec::from([
+        erase(agent::Agent::default()),
         #[cfg(feature = "session")]
         erase(session::AskUserQuestion),
         #[cfg(feature = "shell")]
@@ -103,6 +83,7 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
         erase(fs::Read),
         #[cfg(all(feature = "fs", feature = "search"))]
         erase(fs::ReplaceInFiles::default()),
+        erase(agent::SendMessage),
         #[cfg(feature = "session")]
         erase(session::Sleep),
         #[cfg(feature = "plan")]
@@ -122,7 +103,7 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
         #[cfg(feature = "plan")]
         erase(plan::TodoWrite),
         #[cfg(feature = "session")]
-        erase(session::ToolSearch),
+        erase(session::ToolSearch::default()),
         #[cfg(feature = "fs")]
         erase(fs::Undo),
         #[cfg(feature = "fs")]
@@ -130,26 +111,72 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
     ])
 }
 
-/// Those of them that can work with these services: without a [`ShellProgram`] no command can run,
-/// without a [`MemoryFolder`] nothing can be kept, so that there is nothing to offer.
+/// Those of them that can work with these services: without a [`ShellProgram`] no command can run, without
+/// [`Subagents`] nobody can be handed a task, without a [`MemoryFolder`] nothing can be kept, so that
+/// there is nothing to offer.
 pub fn usable(services: &Services) -> Vec<Arc<dyn DynTool>> {
+    #[cfg(feature = "shell")]
+    let runs_commands = services.get::<ShellProgram>().is_ok();
+    #[cfg(not(feature = "shell"))]
+    let runs_commands = false;
+    #[cfg(feature = "memory")]
+    let has_memory = services.get::<MemoryFolder>().is_ok();
+    #[cfg(not(feature = "memory"))]
+    let has_memory = false;
+    let has_settings = services.get::<Arc<dyn Configure>>().is_ok();
+    let subagents = services.get::<Subagents>().ok();
     let mut tools = all();
-    tools.retain(|tool| has_what_it_needs(tool, services));
-    let deferred = tools.iter().any(|tool| tool.spec().profile.deferred);
-    tools.retain(|tool| deferred || tool.spec().name != "ToolSearch");
+    tools.retain(|tool| {
+        let spec = tool.spec();
+        match &*spec.profile.family {
+            "agent" => subagents.is_some(),
+            // What runs in the background may be a subagent.
+            "shell" if spec.name.starts_with("Task") => runs_commands || subagents.is_some(),
+            "shell" => runs_commands,
+            "memory" => has_memory,
+            "session" if spec.name == "Config" => has_settings,
+            _ => true,
+        }
+    });
+    #[cfg(feature = "session")]
+    name_deferred(&mut tools);
+    if let Some(subagents) = subagents {
+        let agent = erase(agent::Agent::of(subagents.0.kinds()));
+        for tool in &mut tools {
+            if tool.spec().name == agent.spec().name {
+                *tool = Arc::clone(&agent);
+            }
+        }
+    }
     tools
 }
 
-fn has_what_it_needs(tool: &Arc<dyn DynTool>, services: &Services) -> bool {
-    let spec = tool.spec();
-    match &*spec.profile.family {
-        #[cfg(feature = "shell")]
-        "shell" => services.get::<ShellProgram>().is_ok(),
-        #[cfg(feature = "memory")]
-        "memory" => services.get::<MemoryFolder>().is_ok(),
-        _ if spec.name == "Config" => services.get::<Arc<dyn Configure>>().is_ok(),
-        _ => true,
+/// Whoever finds deferred tools knows their names; where there are none, nobody looks for them.
+#[cfg(feature = "session")]
+fn name_deferred(tools: &mut Vec<Arc<dyn DynTool>>) {
+    let deferred = tools.iter().filter(|tool| tool.spec().profile.deferred);
+    let names: Vec<String> = deferred.map(|tool| tool.spec().name.clone()).collect();
+    let search = erase(session::ToolSearch::of(names.clone()));
+    tools.retain(|tool| !names.is_empty() || tool.spec().name != search.spec().name);
+    for tool in tools.iter_mut() {
+        if tool.spec().name == search.spec().name {
+            *tool = Arc::clone(&search);
+        }
     }
+}
+
+/// The services of a subagent, out of those of whoever launches it: the same, but what it has seen of
+/// files, its task list and who wants to be heard by it are its own.
+pub fn for_subagent(services: &Services) -> Services {
+    let services = services
+        .clone()
+        .with(Arc::new(Remembered::default()))
+        .with(Arc::new(Attention::default()));
+    #[cfg(feature = "fs")]
+    if let Ok(journal) = services.get::<haft_journal::Journal>() {
+        return services.with(Arc::new(journal.beside()));
+    }
+    services
 }
 
 /// The same services with those the built-in tools need. One that is already there stays, so that
@@ -168,10 +195,16 @@ pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> S
     let _ = (session_folder, cwd); // a build without files needs neither
     #[cfg(feature = "search")]
     let services = or_new(services, haft_search::Engine::new);
+    let services = or_new(services, Notices::default);
     #[cfg(feature = "shell")]
     let services = {
         let program = services.get::<ShellProgram>().ok();
-        or_new(services, || Shell::new(program.as_deref(), session_folder))
+        match services.get() {
+            Ok(notices) => or_new(services, || {
+                Shell::new(program.as_deref(), session_folder, notices)
+            }),
+            Err(_) => services,
+        }
     };
     services
 }
@@ -226,6 +259,7 @@ mod tests {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
         let mut written = BTreeSet::new();
         for (family, built) in [
+            ("agent", true),
             ("fs", cfg!(feature = "fs")),
             ("memory", cfg!(feature = "memory")),
             ("plan", cfg!(feature = "plan")),

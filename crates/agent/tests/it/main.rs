@@ -4,10 +4,12 @@
 //! - `overlap`: calls run while the model still talks
 //! - `turns`: what ends a run, and what the model and the sink are told
 //! - `interrupts`: stopping at any instant; `anything`: the same on random runs
+//! - `background`: tasks in the background: when the model hears of their end
 //! - `crash`: the process is killed in the middle of a call
 //! - `sessions`: transcripts: resume, fork, damage
 //! - `room`: a conversation that grows too long
 //! - `planning`: what outlives a summary and a resume; plan mode
+//! - `subagents`: models that work for another's calls
 //! - `hooks`: programs of the user's that have a say in the loop
 
 #![expect(
@@ -16,6 +18,7 @@
 )]
 
 mod anything;
+mod background;
 mod crash;
 mod hooks;
 mod interrupts;
@@ -24,4 +27,5 @@ mod planning;
 mod rig;
 mod room;
 mod sessions;
+mod subagents;
 mod turns;

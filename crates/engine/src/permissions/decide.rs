@@ -133,6 +133,10 @@ fn let_through(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
     if policy.mode == Mode::Plan && is_the_plan(policy, facts) {
         return Ok(Because::Tool("it writes the plan".to_owned()));
     }
+    let needs_none = || Because::Tool("the tool needs no permission".to_owned());
+    if harmless && facts.opinion == Permission::Allow {
+        return Ok(needs_none());
+    }
     if policy.mode == Mode::Plan && !facts.internal {
         return Err(Because::Mode(policy.mode));
     }
@@ -155,7 +159,7 @@ fn let_through(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
         return Ok(inside());
     }
     if facts.opinion == Permission::Allow {
-        return Ok(Because::Tool("the tool needs no permission".to_owned()));
+        return Ok(needs_none());
     }
     match cover::not_fetched(policy, facts) {
         Some(Target { odd: Some(odd), .. }) => Err(Because::Address((*odd).to_owned())),

@@ -26,7 +26,18 @@ pub(crate) struct Input {
     max_results: Option<u64>,
 }
 
-pub(crate) struct ToolSearch;
+#[derive(Debug, Default)]
+pub(crate) struct ToolSearch {
+    /// Built-in tools that are not loaded, for the model to know.
+    names: Vec<String>,
+}
+
+impl ToolSearch {
+    /// One that names these.
+    pub(crate) fn of(names: Vec<String>) -> Self {
+        Self { names }
+    }
+}
 
 impl Tool for ToolSearch {
     type Input = Input;
@@ -38,6 +49,12 @@ impl Tool for ToolSearch {
             access: Access::Reads,
             ..Profile::default()
         }
+    }
+
+    fn prompt(&self) -> Option<String> {
+        let names = self.names.join(", ");
+        (!names.is_empty())
+            .then(|| format!("Finds and loads tools that are not loaded yet, such as {names}."))
     }
 
     async fn is_enabled(&self) -> bool {
