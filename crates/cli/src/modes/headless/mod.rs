@@ -37,6 +37,7 @@ use std::{
     io::{self, IsTerminal, Read},
     path::Path,
     sync::Arc,
+    time::Duration,
 };
 
 use anyhow::Context;
@@ -193,7 +194,13 @@ async fn go(
         show::complain(&format!("haft: {}", show::clean(&problem)));
     }
     let additions = Additions {
-        approver: Some(approver(flags, &channel, &servers, &control)?),
+        approver: Some(approver(
+            flags,
+            &channel,
+            &servers,
+            &control,
+            permitted.patience,
+        )?),
         id: Some(id),
         model: Some(chosen.settings.name.clone()),
         handlers: initial.handlers.clone(),
@@ -296,12 +303,14 @@ fn approver(
     channel: &Arc<Channel>,
     servers: &Servers,
     control: &Control,
+    patience: Option<Duration>,
 ) -> anyhow::Result<Arc<dyn Approver>> {
     Ok(match flags.permission_prompt_tool.as_deref() {
         None => Arc::new(NobodyToAsk),
         Some("stdio") => Arc::new(Host {
             channel: Arc::clone(channel),
             control: control.clone(),
+            patience,
         }),
         Some(name) => {
             let found = servers.find(name);

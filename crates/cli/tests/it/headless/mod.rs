@@ -3,6 +3,7 @@
 //! - `answers`: formats, flags, prompts
 //! - `background`: tasks that outlast a turn
 //! - `ends`: limits, refusals, failures, exit codes
+//! - `planning`: tasks, plan mode, questions
 //! - `subagents`: models that work for another's calls
 //! - `sessions`: going on, forking, forgetting, listing
 //! - `talk`: messages and control requests on stdin
@@ -12,6 +13,7 @@
 mod answers;
 mod background;
 mod ends;
+mod planning;
 mod requests;
 mod server;
 mod servers;
