@@ -8,7 +8,7 @@ use std::{
 
 use haft_contract::{
     Approver, Catalogue, Changed, Configure, ContextPatch, Permission, PermissionMode, Remembered,
-    ToolError, Weight, approval::NobodyToAsk,
+    ToolError, Weight,
 };
 use haft_tools::MemoryFolder;
 use serde_json::{Value, json};
