@@ -6,6 +6,7 @@ use std::{
 };
 
 use haft_contract::{CancellationToken, Notices, Services, Subagents};
+use haft_engine::hooks::Handler;
 use haft_extensions::AgentDefinition;
 use haft_models::Model;
 use tokio::sync::Semaphore;
@@ -52,8 +53,19 @@ pub struct CrewBuilder {
     name: Option<String>,
     append: Option<String>,
     allowed: Option<Vec<String>>,
+    own: Arc<OwnOf>,
 }
 
+/// What a kind of subagent brings beside its definition, found out when one is launched.
+#[derive(Debug, Clone, Default)]
+pub struct Own {
+    /// Hooks that hold while it works.
+    pub handlers: Vec<Handler>,
+    /// What stands behind its system prompt, such as what it remembers.
+    pub prompt: Option<String>,
+}
+
+type OwnOf = dyn Fn(&AgentDefinition) -> Own + Send + Sync;
 type Fork = dyn Fn(&Services) -> Services + Send + Sync;
 type Resolve = dyn Fn(&str) -> Option<String> + Send + Sync;
 
@@ -72,6 +84,8 @@ pub(super) struct Shared {
     pub(super) model_name: Option<String>,
     /// Behind every system prompt.
     pub(super) append: Option<String>,
+    /// What a kind brings.
+    pub(super) own: Arc<OwnOf>,
     /// Where the session hears of them.
     pub(super) notices: OnceLock<Arc<Notices>>,
     /// One permit for each that may work.
@@ -96,6 +110,7 @@ impl Crew {
             name: None,
             append: None,
             allowed: None,
+            own: Arc::new(|_| Own::default()),
         }
     }
 
@@ -188,6 +203,13 @@ impl CrewBuilder {
         self
     }
 
+    /// Says what a kind brings beside its definition. Default: nothing.
+    #[must_use]
+    pub fn own(mut self, own: impl Fn(&AgentDefinition) -> Own + Send + Sync + 'static) -> Self {
+        self.own = Arc::new(own);
+        self
+    }
+
     /// The main agent may launch only these kinds.
     #[must_use]
     pub fn only(mut self, kinds: Option<Vec<String>>) -> Self {
@@ -207,6 +229,7 @@ impl CrewBuilder {
             model: self.model,
             model_name: self.name,
             append: self.append,
+            own: self.own,
             notices: OnceLock::new(),
             tasks: TaskTracker::new(),
             cancel: CancellationToken::new(),

@@ -23,7 +23,7 @@ mod relay;
 mod tools;
 mod work;
 
-pub use crew::{Crew, CrewBuilder, CrewLimits};
+pub use crew::{Crew, CrewBuilder, CrewLimits, Own};
 pub(crate) use level::{Host, Level};
 pub use main_agent::{as_main_agent, launchable};
 pub use relay::Tag;

@@ -1,11 +1,20 @@
 //! Who can be handed tasks, and who the main agent is.
 
-use std::sync::Arc;
+use std::{fs, sync::Arc};
 
 use anyhow::Context;
-use haft::Content;
-use haft_agent::{Crew, CrewLimits, Limits, Prompt, subagents::launchable};
-use haft_extensions::{AgentDefinition, Agents, Places, Sources, agents::Options};
+use haft::{
+    Content,
+    engine::{
+        hooks::{self, Handler},
+        permissions::{Bases, Scope},
+    },
+};
+use haft_agent::{
+    Crew, CrewLimits, Limits, Prompt,
+    subagents::{Own, launchable},
+};
+use haft_extensions::{AgentDefinition, Agents, Origin, Places, Sources, agents::Options};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -29,7 +38,12 @@ pub(super) struct Kinds {
     places: Places,
     options: Options,
     found: Agents,
+    /// What the project brings may run something.
+    trusted: bool,
 }
+
+/// So much of what an agent remembers is told to it, in lines.
+const MEMORY_LINES: usize = 200;
 
 impl Kinds {
     /// Those in the folders, those of the flag, and our own.
@@ -62,10 +76,10 @@ impl Kinds {
             options.given = serde_json::from_str(text)
                 .context("--agents: expected an object of agents by their names, in JSON")?;
         }
-        Ok(Self::load(places, options))
+        Ok(Self::load(places, options, permitted.settings.trust.runs))
     }
 
-    fn load(places: Places, options: Options) -> Self {
+    fn load(places: Places, options: Options, trusted: bool) -> Self {
         let (found, warnings) = Agents::load(&places, &options);
         for warning in warnings {
             show::complain(&format!("haft: {}", show::clean(&warning.to_string())));
@@ -74,6 +88,7 @@ impl Kinds {
             places,
             options,
             found,
+            trusted,
         }
     }
 
@@ -84,11 +99,12 @@ impl Kinds {
                 places: self.places.clone(),
                 options: self.options.clone(),
                 found: self.found.clone(),
+                trusted: self.trusted,
             };
         }
         let mut options = self.options.clone();
         options.given.extend(more.clone());
-        Self::load(self.places.clone(), options)
+        Self::load(self.places.clone(), options, self.trusted)
     }
 
     pub(super) fn names(&self) -> Vec<String> {
@@ -132,6 +148,15 @@ impl Kinds {
             .map(Some)
     }
 
+    /// What a kind brings: hooks, as far as they may run, and what it remembers.
+    fn own(&self) -> impl Fn(&AgentDefinition) -> Own + Send + Sync + use<> {
+        let (places, trusted) = (self.places.clone(), self.trusted);
+        move |kind| Own {
+            handlers: handlers(kind, &places, trusted),
+            prompt: memory(kind, &places),
+        }
+    }
+
     /// All that the subagents of the session share.
     pub(super) fn crew(
         &self,
@@ -154,6 +179,7 @@ impl Kinds {
             .model(Arc::clone(&chosen.model))
             .model_name(variable("CLAUDE_CODE_SUBAGENT_MODEL"))
             .append_system_prompt(flags.prompts.append_subagent_system_prompt.clone())
+            .own(self.own())
             .only(main.and_then(launchable))
             .build())
     }
@@ -201,4 +227,49 @@ pub(super) fn limits_of(
         limits.max_turns = Some(most);
     }
     limits
+}
+
+/// The hooks of a kind. Those of a project run only where it is trusted.
+fn handlers(kind: &AgentDefinition, places: &Places, trusted: bool) -> Vec<Handler> {
+    let scope = match kind.origin {
+        Origin::Managed => Scope::Managed,
+        Origin::Given => Scope::CommandLine,
+        Origin::User => Scope::User,
+        Origin::Project if trusted => Scope::Project,
+        _ => return Vec::new(),
+    };
+    let Some(hooks) = &kind.hooks else {
+        return Vec::new();
+    };
+    let bases = Bases {
+        cwd: places.cwd.clone(),
+        home: places.home.clone(),
+        slash: places.cwd.clone(),
+    };
+    let value = Value::Object(hooks.clone());
+    let (handlers, problems) = hooks::read(scope, kind.file.as_ref(), &value, &bases);
+    for problem in problems {
+        show::complain(&format!("haft: {}", show::clean(&problem.to_string())));
+    }
+    handlers
+}
+
+/// What a kind remembers, if it does.
+fn memory(kind: &AgentDefinition, places: &Places) -> Option<String> {
+    let folder = kind.memory_folder(places)?;
+    let file = folder.join("MEMORY.md");
+    let kept = fs::read_to_string(&file).unwrap_or_default();
+    let head: Vec<&str> = kept.lines().take(MEMORY_LINES).collect();
+    let folder = folder.display();
+    Some(match head.is_empty() {
+        true => format!(
+            "You can remember things from one task to the next: write them to files in {folder}, and what \
+             you must see every time to MEMORY.md there. There is nothing yet."
+        ),
+        false => format!(
+            "You can remember things from one task to the next: they are in {folder}. Keep MEMORY.md there \
+             short and right. It says:\n\n{}",
+            head.join("\n")
+        ),
+    })
 }

@@ -461,3 +461,50 @@ fn killed_and_resumed_the_model_knows_who_was_at_work() {
     let main = fs::read_to_string(main).unwrap();
     assert!(main.contains("cut off while subagents were at work"));
 }
+
+#[test]
+fn a_kind_brings_hooks_and_what_it_remembers_and_a_project_only_where_it_is_trusted() {
+    let dir = tempdir().unwrap();
+    let agents = dir.path().join("project/.claude/agents");
+    let memory = dir.path().join(".claude/agent-memory/mine");
+    for folder in [&agents, &memory, &dir.path().join(".claude/agents")] {
+        fs::create_dir_all(folder).unwrap();
+    }
+    fs::write(memory.join("MEMORY.md"), "The tests are slow.\n").unwrap();
+    let file = |name: &str| {
+        format!(
+            "---\nname: {name}\ndescription: d\nmemory: user\nhooks:\n  Stop:\n  - hooks:\n    - type: command\n      \
+             command: touch {name}-stopped\n---\nYou are {name}."
+        )
+    };
+    fs::write(dir.path().join(".claude/agents/mine.md"), file("mine")).unwrap();
+    fs::write(agents.join("theirs.md"), file("theirs")).unwrap();
+    let project = dir.path().join("project");
+    let of = |kind: &str| {
+        let mut input = errand("errand");
+        input["subagent_type"] = json!(kind);
+        call("Agent", input)
+    };
+    let turns = [
+        turn(json!([of("mine"), of("theirs")])),
+        turn(json!([text("done")])),
+    ];
+    let conversations = [aside("errand", &[turn(json!([text("fine")]))])];
+    let record = dir.path().join("record.jsonl");
+    let run = |trusts: bool| {
+        let mut command = scripted(&project, &turns, &conversations);
+        command.env("HOME", dir.path());
+        if trusts {
+            command.args(["--setting-sources", "user,project"]);
+        }
+        let _ = fs::remove_file(&record);
+        streamed(command.arg("--record").arg(&record));
+    };
+    let stopped = |name: &str| project.join(format!("{name}-stopped")).exists();
+    run(false);
+    assert!(stopped("mine") && !stopped("theirs"));
+    let asked = fs::read_to_string(&record).unwrap();
+    assert!(asked.contains("The tests are slow."));
+    run(true);
+    assert!(stopped("theirs"));
+}
