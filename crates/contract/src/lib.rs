@@ -14,6 +14,7 @@
 //! - [`context`]: what a running call is given; [`services`] is what it may reach
 //! - [`confinement`]: how a command that a call starts is to be confined
 //! - [`notices`]: what goes on in the background, and what the model hears of it
+//! - [`aside`](mod@aside): calls beside the model's own
 //! - [`output`], [`error`]: how a call ends
 //! - [`schema`]: from an input type to the JSON schema a provider accepts
 //! - [`view`]: what a person is shown
@@ -21,6 +22,7 @@
 #![warn(missing_docs)]
 
 pub mod approval;
+pub mod aside;
 pub mod confinement;
 pub mod context;
 pub mod dyn_tool;
@@ -37,6 +39,7 @@ pub mod tool;
 pub mod view;
 
 pub use approval::{Answer, Approver, Check, Permission, PermissionMode, Question};
+pub use aside::{Aside, Ran, RunAside};
 pub use confinement::{Confined, Confinement, ControlFiles, Hosts, Passage, Reachable};
 pub use context::{CallContext, Hidden, PermissionSnapshot};
 pub use dyn_tool::{BoundCall, BoxFuture, DynTool, ToolSpec};

@@ -9,6 +9,7 @@
 //! - `fs`: `Read`, `Write`, `Edit`, `NotebookEdit`, `LS`, `Undo`, over [`haft_journal::Journal`]
 //! - `search`: `Glob`, `Grep`, over [`haft_search::Engine`]
 //! - `shell`: `Bash`, `TaskOutput`, `TaskStop`, over [`Shell`]
+//! - `skill`: `Skill`, over [`SkillBook`]
 //! - `paths`, `words`: how paths and numbers are put; `blocking`: where the disk may be waited for
 
 #[cfg(any(feature = "fs", feature = "search", feature = "shell"))]
@@ -21,12 +22,24 @@ mod paths;
 mod search;
 #[cfg(feature = "shell")]
 mod shell;
-#[cfg(any(feature = "fs", feature = "search", feature = "shell"))]
+#[cfg(feature = "skill")]
+mod skill;
+#[cfg(any(
+    feature = "fs",
+    feature = "search",
+    feature = "shell",
+    feature = "skill"
+))]
 mod words;
 
 use std::{path::Path, sync::Arc};
 
-#[cfg(any(feature = "fs", feature = "search", feature = "shell"))]
+#[cfg(any(
+    feature = "fs",
+    feature = "search",
+    feature = "shell",
+    feature = "skill"
+))]
 use haft_contract::erase;
 use haft_contract::{DynTool, Services};
 
@@ -34,6 +47,8 @@ use haft_contract::{DynTool, Services};
 pub use fs::PdfReader;
 #[cfg(feature = "shell")]
 pub use shell::{Shell, ShellProgram, TaskInfo, Tasks};
+#[cfg(feature = "skill")]
+pub use skill::{Caller, Invoked, SkillBook};
 
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -60,6 +75,8 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
         erase(fs::Read),
         #[cfg(all(feature = "fs", feature = "search"))]
         erase(fs::ReplaceInFiles::default()),
+        #[cfg(feature = "skill")]
+        erase(skill::Skill),
         #[cfg(feature = "shell")]
         erase(shell::TaskOutput),
         #[cfg(feature = "shell")]
@@ -71,16 +88,24 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
     ])
 }
 
-/// Those of them that can work with these services: without a [`ShellProgram`] no command can run, so
-/// that there is nothing to offer.
+/// Those of them that can work with these services: without a [`ShellProgram`] no command can run, and
+/// without a [`SkillBook`] there is no skill, so that there is nothing to offer.
 pub fn usable(services: &Services) -> Vec<Arc<dyn DynTool>> {
     #[cfg(feature = "shell")]
     let runs_commands = services.get::<ShellProgram>().is_ok();
     #[cfg(not(feature = "shell"))]
     let runs_commands = false;
+    #[cfg(feature = "skill")]
+    let has_skills = services.get::<SkillBook>().is_ok();
+    #[cfg(not(feature = "skill"))]
+    let has_skills = false;
     let _ = services; // a build without commands needs none
     let mut tools = all();
-    tools.retain(|tool| runs_commands || tool.spec().profile.family != "shell");
+    tools.retain(|tool| match &*tool.spec().profile.family {
+        "shell" => runs_commands,
+        "skill" => has_skills,
+        _ => true,
+    });
     tools
 }
 
@@ -165,6 +190,7 @@ mod tests {
             ("fs", cfg!(feature = "fs")),
             ("search", cfg!(feature = "search")),
             ("shell", cfg!(feature = "shell")),
+            ("skill", cfg!(feature = "skill")),
         ] {
             for entry in fs::read_dir(source.join(family)).unwrap() {
                 let mut path = entry.unwrap().path();

@@ -8,6 +8,7 @@
 //! of the calls; a call behind one that may patch waits for it, and is prepared anew if the context
 //! changed, so it never acts on a stale directory or mode.
 
+mod aside;
 pub mod claims;
 mod slots;
 mod turn;
@@ -15,7 +16,7 @@ mod witness;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use haft_contract::{CancellationToken, ContextPatch};
+use haft_contract::{Aside, CancellationToken, ContextPatch};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
@@ -77,6 +78,11 @@ impl Scheduler {
         let mut context = self.shared.context();
         context.context.apply(patch);
         context.version += 1;
+    }
+
+    /// Calls beside the model's own.
+    pub fn aside(&self) -> Aside {
+        aside::of(&self.shared)
     }
 
     /// Fires to end the whole session: every turn and every call in it.

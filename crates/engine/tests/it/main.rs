@@ -21,6 +21,7 @@
 )]
 
 mod always;
+mod aside;
 mod confinement;
 mod hooks;
 mod layers;

@@ -12,6 +12,7 @@
 //! - `contract`: what every tool must keep to
 //! - `media`: pictures and notebooks; `pdf`: PDFs
 //! - `shell`: commands; `child.rs` is the program that confines them
+//! - `skill`: instructions that people wrote
 //! - `parts`: a file larger than an answer, read to its end
 //! - `grep`: the same text as ripgrep's
 
@@ -32,6 +33,7 @@ mod pdf;
 mod schemas;
 mod session;
 mod shell;
+mod skill;
 mod structured;
 mod texts;
 mod undo;
