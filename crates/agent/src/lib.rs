@@ -30,7 +30,7 @@
 //! # Layout
 //! - [`agent`]: setting one up; `run`: the loop; `round`: one reply and the calls in it; `words`: what
 //!   is added in the user's name; `hooking`: where hooks have a say; `background`: what it hears
-//!   of tasks in the background
+//!   of tasks in the background; `knowing`: what people laid in folders
 //! - [`control`]: interrupting, steering and changing it while it runs
 //! - [`event`], [`ended`]: what is told
 //! - `room`: making room in the model's window; `repeats`: noticing that it goes in circles
@@ -51,6 +51,7 @@ pub mod cost;
 pub mod ended;
 pub mod event;
 mod hooking;
+mod knowing;
 pub mod prompt;
 mod repeats;
 mod room;

@@ -9,6 +9,7 @@ use haft::{
         hooks::Handler,
         settings::{LocalRules, Watch},
     },
+    tools::SkillBook,
 };
 use tokio::runtime::Builder;
 use tracing_subscriber::EnvFilter;
@@ -34,6 +35,8 @@ pub(crate) struct Additions {
     pub(crate) model: Option<String>,
     /// Where the session keeps its state. Default: the session's own folder.
     pub(crate) folder: Option<PathBuf>,
+    /// The skills there are.
+    pub(crate) skills: Option<Arc<SkillBook>>,
 }
 
 /// Sets the session up that the flags describe.
@@ -88,6 +91,9 @@ pub(crate) async fn build(
     }
     if let Some(folder) = additions.folder {
         builder = builder.session_folder(folder);
+    }
+    if let Some(skills) = additions.skills {
+        builder = builder.service(skills);
     }
     #[cfg(feature = "pdf")]
     if let Ok(program) = env::current_exe() {

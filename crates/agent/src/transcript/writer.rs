@@ -32,6 +32,8 @@ struct State {
     /// The last message in the chain.
     last: Option<Uuid>,
     files: Files,
+    /// The same since it was last asked for.
+    touched: Files,
     /// The lines of answers that are written and not handed out yet, by the provider's id of the call.
     answers: HashMap<String, Uuid>,
     /// Why a line could not be written; told once.
@@ -62,6 +64,7 @@ impl Transcript {
                 next,
                 last,
                 files,
+                touched: Files::default(),
                 answers: HashMap::new(),
                 trouble: None,
                 told: false,
@@ -77,6 +80,11 @@ impl Transcript {
     /// Which files the session has read and changed.
     pub fn files(&self) -> Files {
         self.state().files.clone()
+    }
+
+    /// Which files calls have touched since this was last asked for.
+    pub(crate) fn take_touched(&self) -> Files {
+        std::mem::take(&mut self.state().touched)
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
@@ -186,6 +194,7 @@ impl Witness for Transcript {
         let line = state
             .facts
             .started(own, &id, call.name(), effects.repeat, &files);
+        state.touched.add(files.clone());
         state.files.add(files);
         state.write(&*self.store, &line);
     }

@@ -231,6 +231,11 @@ impl Skills {
         self.state().read.note(name, text)
     }
 
+    /// The conversation is forgotten, and so is what was read.
+    pub fn forget_read(&self) {
+        self.state().read = Ledger::default();
+    }
+
     /// The conversation was summed up: what the model has read of skills and must not lose, the latest
     /// first, for a reminder.
     pub fn carry_over(&self) -> Option<String> {

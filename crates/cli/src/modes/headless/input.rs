@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 use super::{
     callbacks,
     channel::{self, Channel},
+    extensions::Described,
     shape::Shape,
 };
 use crate::modes::exec::stdin::{Line, Lines};
@@ -128,6 +129,8 @@ pub(super) struct Reader {
     pub(super) model: String,
     /// Where there is a budget: a model whose price is not known would have none.
     pub(super) prices: Option<Prices>,
+    /// What people laid in folders.
+    pub(super) described: Described,
 }
 
 impl Reader {
@@ -257,10 +260,10 @@ impl Reader {
             shape,
         };
         Ok(json!({
-            "commands": [],
-            "agents": [],
-            "output_style": "default",
-            "available_output_styles": ["default"],
+            "commands": self.described.commands,
+            "agents": self.described.agents,
+            "output_style": self.described.output_style,
+            "available_output_styles": self.described.styles,
             "models": [],
             "account": {},
             "hook_on_failure_supported": true,

@@ -6,6 +6,8 @@ use haft_models::{Block, ModelError, Usage};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use super::extensions::Told;
+
 /// The level of the conventions that our messages keep to.
 const LEVEL: &str = "2.1.240";
 
@@ -17,6 +19,8 @@ pub(super) struct Facts {
     pub(super) max_tokens: u32,
     /// What was left out because nobody trusts the directory.
     pub(super) left_out: Option<String>,
+    /// What people laid in folders.
+    pub(super) told: Told,
 }
 
 pub(super) fn init(began: &Began, facts: &Facts) -> Value {
@@ -34,12 +38,12 @@ pub(super) fn init(began: &Began, facts: &Facts) -> Value {
         "mcp_servers": [],
         "model": began.model,
         "permissionMode": began.mode.name(),
-        "slash_commands": [],
+        "slash_commands": facts.told.commands,
         "apiKeySource": facts.key_source,
         "claude_code_version": LEVEL,
-        "output_style": "default",
-        "agents": [],
-        "skills": [],
+        "output_style": facts.told.output_style,
+        "agents": facts.told.agents,
+        "skills": facts.told.skills,
         "plugins": [],
     });
     if let Some(left_out) = &facts.left_out {

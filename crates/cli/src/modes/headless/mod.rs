@@ -3,6 +3,7 @@
 //! - `flags`: what can be said about a run
 //! - `model`, `conversation`: who answers, and what was said before
 //! - `turns`: one message after the other; `shape`: answers that must fit a schema
+//! - `extensions`: what people laid in folders; `slash`: prompts that call it by name
 //! - `output`: what goes out; `messages`, `pieces` and `fit` say how it looks
 //! - `input`, `channel`, `callbacks`: the program at the other end, with `--input-format stream-json`
 //! - `signals`: how it is ended from outside
@@ -10,6 +11,7 @@
 mod callbacks;
 mod channel;
 pub(crate) mod conversation;
+mod extensions;
 mod fit;
 pub(crate) mod flags;
 mod input;
@@ -19,6 +21,7 @@ mod output;
 mod pieces;
 mod shape;
 pub(crate) mod signals;
+mod slash;
 mod turns;
 
 use std::{
@@ -29,7 +32,10 @@ use std::{
 };
 
 use anyhow::Context;
-use haft::{Content, PermissionMode, SessionContext, contract::approval::NobodyToAsk};
+use haft::{
+    Content, PermissionMode, SessionContext, contract::approval::NobodyToAsk,
+    engine::permissions::Bases,
+};
 use haft_agent::{
     Agent, Control, Limits,
     prompt::{Environment, SystemPrompt},
@@ -37,6 +43,7 @@ use haft_agent::{
 
 use self::{
     channel::{Channel, Host},
+    extensions::Extensions,
     flags::{Headless, InputFormat, OutputFormat, PromptFlags},
     input::{Initial, Queue, Reader},
     messages::Facts,
@@ -44,6 +51,7 @@ use self::{
     output::Output,
     shape::Shape,
     signals::Signals,
+    slash::Commands,
     turns::Turns,
 };
 use crate::{
@@ -78,10 +86,13 @@ async fn go(
     let asks_host = check(flags)?;
     let signals = Signals::listen()?;
     let cwd = settings::cwd(session)?;
-    let permitted = settings::load(session, &cwd)?;
+    let mut permitted = settings::load(session, &cwd)?;
     let mut chosen = model::choose(&flags.model, &permitted.settings.merged())?;
     let limits = limits(flags, &chosen)?;
     let shape = flags.json_schema.as_deref().map(Shape::read).transpose()?;
+
+    let mut extensions = Extensions::load(session, flags, &permitted);
+    extensions.complain();
 
     let queue = Arc::new(Queue::default());
     let channel = Arc::new(Channel::new(Arc::clone(output)));
@@ -102,6 +113,7 @@ async fn go(
             replay: flags.replay_user_messages,
             model: chosen.settings.name.clone(),
             prices: flags.max_budget_usd.map(|_| chosen.prices.clone()),
+            described: extensions.described(),
         };
         tokio::spawn(reader.run());
     } else {
@@ -133,9 +145,19 @@ async fn go(
             window: chosen.settings.window,
             max_tokens: chosen.settings.max_tokens,
             left_out: permitted.settings.untrusted().map(|told| told.to_string()),
+            told: extensions.told(),
         },
     );
+    let book = extensions.book(id, chosen.settings.effort.clone());
+    let book = book.map(Arc::new);
+    let bases = Bases {
+        cwd: cwd.clone(),
+        home: permitted.settings.places.home.clone(),
+        slash: cwd.clone(),
+    };
+    extensions.open_folders(&mut permitted.rules, &bases);
     let additions = Additions {
+        skills: book.clone(),
         approver: Some(match asks_host {
             true => Arc::new(Host {
                 channel: Arc::clone(&channel),
@@ -149,13 +171,15 @@ async fn go(
         folder: None,
     };
     let haft = wire::build(session, cwd.clone(), permitted, additions).await?;
-    let mut system = system_prompt(&flags.prompts, &initial, &haft.context())?;
+    let system = system_prompt(&flags.prompts, &initial, &haft.context())?;
+    let mut system = extensions.styled(system);
     if flags.prompts.exclude_dynamic_system_prompt_sections
         && let Some(environment) = system.environment.take()
     {
         let told = Content::text(environment.to_string());
         first.content.insert(0, told);
     }
+    let prices = flags.max_budget_usd.map(|_| chosen.prices.clone());
     let replay = chosen.replay.take();
     let mut builder = Agent::builder(haft.into_scheduler(), chosen.model, chosen.settings)
         .limits(limits)
@@ -164,9 +188,10 @@ async fn go(
         .system_prompt(system)
         .control(control.clone())
         .version(VERSION);
-    if !tells_memory(session) {
-        builder = builder.without_memory();
-    }
+    builder = match extensions.knowledge() {
+        Some(knowledge) => builder.knowledge(knowledge),
+        None => builder.without_memory(),
+    };
     let mut agent = builder.build();
     if let Some(title) = &flags.session.name {
         agent.transcript().set_title(title);
@@ -179,6 +204,7 @@ async fn go(
         signals: &signals,
         shape: shape.as_ref(),
         fail_on_deny: flags.fail_on_deny,
+        commands: Commands { book, prices },
     };
     let exit = turns.run(first).await?;
     agent.end("other", &**output).await;
@@ -318,12 +344,4 @@ fn text(given: Option<&String>, file: Option<&Path>) -> anyhow::Result<Option<St
             .map(Some),
         (None, None) => Ok(None),
     }
-}
-
-/// Is the model told what the project's own files say?
-fn tells_memory(session: &Session) -> bool {
-    let sources = session.setting_sources.as_deref();
-    let names_project =
-        sources.is_none_or(|list| list.split(',').any(|name| name.trim() == "project"));
-    names_project && !session.bare
 }

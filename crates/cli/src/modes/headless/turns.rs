@@ -8,6 +8,7 @@ use super::{
     output::Output,
     shape::{self, Shape},
     signals::Signals,
+    slash::{Commands, Meant},
 };
 use crate::exit::Exit;
 
@@ -19,6 +20,7 @@ pub(super) struct Turns<'a> {
     pub(super) signals: &'a Signals,
     pub(super) shape: Option<&'a Shape>,
     pub(super) fail_on_deny: bool,
+    pub(super) commands: Commands,
 }
 
 impl Turns<'_> {
@@ -62,7 +64,13 @@ impl Turns<'_> {
     /// The answer to one message, asked for again while it has not the shape it must have; with it, that
     /// shape or why there is none.
     async fn answer(&mut self, prompt: Prompt) -> (Ended, Option<Result<Value, String>>) {
-        let mut ended = self.once(prompt).await;
+        let meant = self
+            .commands
+            .read(prompt, self.agent, self.output, self.signals);
+        let mut ended = match meant.await {
+            Meant::Said(prompt) => self.once(prompt).await,
+            Meant::Answered(ended) => return (*ended, None),
+        };
         let Some(shape) = self.shape else {
             return (ended, None);
         };
