@@ -115,8 +115,10 @@ impl Skills {
             .iter()
             .filter_map(|skill| {
                 let distance = strsim::damerau_levenshtein(name, &skill.name);
-                let holds = skill.name.contains(name) || name.contains(&skill.name);
-                (distance <= 3 || holds).then(|| (distance, skill.name.clone()))
+                let holds = !name.is_empty() && skill.name.contains(name);
+                // Half of a short word is another word.
+                let is_near = distance <= 1 + name.chars().count() / 5;
+                (is_near || holds).then(|| (distance, skill.name.clone()))
             })
             .collect();
         near.sort();

@@ -119,13 +119,14 @@ impl Extensions {
         }
     }
 
-    /// What the model is told of them before the first words; `None` if nothing.
-    pub(super) fn knowledge(&mut self) -> Option<Knowledge> {
+    /// What the model is told of them before the first words; `None` if nothing. Skills only where it has
+    /// the tool to call them.
+    pub(super) fn knowledge(&mut self, has_skill_tool: bool) -> Option<Knowledge> {
         let (places, options) = self.memory.take()?;
         let knowledge = Knowledge::new(Memory::new(places, options));
         Some(match &self.skills {
-            Some(skills) => knowledge.with_skills(Arc::clone(skills)),
-            None => knowledge,
+            Some(skills) if has_skill_tool => knowledge.with_skills(Arc::clone(skills)),
+            _ => knowledge,
         })
     }
 

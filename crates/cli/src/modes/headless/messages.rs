@@ -143,7 +143,7 @@ pub(super) fn result(ended: &Ended, facts: &Facts) -> Value {
         put("api_error_status", json!(error.status));
     }
     put("stop_reason", json!(ended.stop_reason));
-    put("total_cost_usd", json!(ended.ledger.total_cost()));
+    put("total_cost_usd", json!(ended.ledger.total_cost() + 0.0));
     put("usage", full_usage(&ended.usage));
     let models = ended.ledger.models().map(|(name, spent)| {
         let used = json!({

@@ -179,6 +179,7 @@ async fn go(
         let told = Content::text(environment.to_string());
         first.content.insert(0, told);
     }
+    let has_skill_tool = haft.pool().iter().any(|tool| tool.spec().name == "Skill");
     let prices = flags.max_budget_usd.map(|_| chosen.prices.clone());
     let replay = chosen.replay.take();
     let mut builder = Agent::builder(haft.into_scheduler(), chosen.model, chosen.settings)
@@ -188,7 +189,7 @@ async fn go(
         .system_prompt(system)
         .control(control.clone())
         .version(VERSION);
-    builder = match extensions.knowledge() {
+    builder = match extensions.knowledge(has_skill_tool) {
         Some(knowledge) => builder.knowledge(knowledge),
         None => builder.without_memory(),
     };

@@ -197,7 +197,7 @@ fn context(agent: &Agent) -> String {
 
 fn cost(agent: &Agent) -> String {
     let ledger = agent.ledger();
-    let mut text = format!("Spent so far: ${:.4}", ledger.total_cost());
+    let mut text = format!("Spent so far: ${:.4}", ledger.total_cost() + 0.0);
     for (model, spent) in ledger.models() {
         let usage = &spent.usage;
         text += &format!(

@@ -1,6 +1,7 @@
 //! `haft -p`, with models that say what a script or a server on this machine says.
 //!
 //! - `answers`: formats, flags, prompts
+//! - `extensions`: what people laid in folders
 //! - `ends`: limits, refusals, failures, exit codes
 //! - `sessions`: going on, forking, forgetting, listing
 //! - `talk`: messages and control requests on stdin
@@ -8,6 +9,7 @@
 
 mod answers;
 mod ends;
+mod extensions;
 mod server;
 mod sessions;
 mod talk;
