@@ -27,12 +27,28 @@ pub(crate) struct Word {
 impl Agent {
     /// A session begins.
     pub(crate) async fn hook_start(&self, source: &str, to: Told<'_>) -> Word {
+        if let Some(kind) = self.subagent() {
+            return match source {
+                "compact" => Word::default(),
+                _ => self.fire(Event::SUBAGENT_START, kind, json!({}), to).await,
+            };
+        }
         let fields = json!({"source": source, "model": self.settings.name});
         self.fire(Event::SESSION_START, source, fields, to).await
     }
 
+    /// The kind of the subagent that this is, if it is one.
+    fn subagent(&self) -> Option<&str> {
+        let agent = self.scheduler.engine().agent();
+        agent.id.as_ref()?;
+        agent.kind.as_deref()
+    }
+
     /// Somebody says something.
     pub(crate) async fn hook_prompt(&self, prompt: &str, to: Told<'_>) -> Word {
+        if self.subagent().is_some() {
+            return Word::default();
+        }
         let fields = json!({"prompt": prompt});
         self.fire(Event::USER_PROMPT_SUBMIT, "", fields, to).await
     }
@@ -56,12 +72,17 @@ impl Agent {
 
     /// The model has said everything.
     pub(crate) async fn hook_stop(&self, text: &str, again: bool, to: Told<'_>) -> Word {
-        let fields = json!({
+        let mut fields = json!({
             "stop_hook_active": again,
             "last_assistant_message": text,
             "background_tasks": self.background_tasks(),
             "session_crons": [],
         });
+        if let Some(kind) = self.subagent() {
+            let path = self.transcript.path().map(std::path::Path::to_string_lossy);
+            fields["agent_transcript_path"] = json!(path.unwrap_or_default());
+            return self.fire(Event::SUBAGENT_STOP, kind, fields, to).await;
+        }
         self.fire(Event::STOP, "", fields, to).await
     }
 

@@ -122,6 +122,9 @@ impl Agent {
         let left = self.go(prompt, to, &mut tally).await;
         self.is_behind = false;
         self.tell_trouble(to);
+        if let Some(crew) = &self.crew {
+            tally.denials.extend(crew.take_denials());
+        }
         self.ended(left, tally, started.elapsed())
     }
 
@@ -133,7 +136,7 @@ impl Agent {
             reason: left.reason,
             num_turns: tally.turns,
             usage: tally.usage,
-            ledger: self.ledger.clone(),
+            ledger: self.purse.ledger(),
             permission_denials: tally.denials,
             api_error: left.api_error,
             errors: left.errors,
@@ -147,7 +150,8 @@ impl Agent {
         self.take_changes();
         self.note_place();
         if !std::mem::replace(&mut self.has_begun, true) {
-            self.opening = self.hook_start(self.origin.name(), to).await.context;
+            let told = self.hook_start(self.origin.name(), to).await.context;
+            self.opening.extend(told);
         }
         to.sink.hear(&AgentEvent::Began(self.began()));
         let mut last = Vec::new();
@@ -265,7 +269,7 @@ impl Agent {
                 .model
                 .as_deref()
                 .unwrap_or(&self.settings.name);
-            self.ledger.add(name, &reply.usage, &self.prices);
+            self.purse.add(name, &reply.usage, &self.prices);
             tally.usage = cost::sum(&tally.usage, &reply.usage);
             tally.turns += 1;
             tally.stop.clone_from(&reply.stop);
@@ -280,7 +284,7 @@ impl Agent {
         self.conversation.assistant(reply.message, results)?;
         for Answer { input, finished } in &answers {
             let metadata = &finished.metadata;
-            if metadata.denied {
+            if metadata.denied.is_some() {
                 tally.denials.push(Denial {
                     tool_name: finished.name.clone(),
                     tool_use_id: finished.id.clone(),
@@ -366,7 +370,7 @@ impl Agent {
 
     fn over_budget(&self) -> Option<Left> {
         let most = self.limits.max_budget_usd?;
-        let spent = self.ledger.total_cost();
+        let spent = self.purse.total_cost();
         (spent >= most).then(|| {
             let what = format!("Reached maximum budget (${most}): ${spent:.4} spent");
             Left::badly(Subtype::MaxBudget, Reason::BudgetExhausted, what)

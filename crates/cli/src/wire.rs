@@ -4,7 +4,7 @@ use std::{env, path::PathBuf, sync::Arc};
 
 use anyhow::Context;
 use haft::{
-    Approver, Filters, Haft, Selection, SessionId,
+    Approver, DynTool, Filters, Haft, Selection, SessionId,
     engine::{
         hooks::Handler,
         settings::{LocalRules, Watch},
@@ -33,6 +33,8 @@ pub(crate) struct Additions {
     pub(crate) handlers: Vec<Handler>,
     /// The model whose calls these are.
     pub(crate) model: Option<String>,
+    /// Tools of MCP servers.
+    pub(crate) external: Vec<Arc<dyn DynTool>>,
     /// Where the session keeps its state. Default: the session's own folder.
     pub(crate) folder: Option<PathBuf>,
     /// The skills there are.
@@ -83,6 +85,9 @@ pub(crate) async fn build(
     if let Some(approver) = additions.approver.or_else(terminal) {
         builder = builder.approver(approver);
     }
+    for tool in additions.external {
+        builder = builder.external_tool(tool);
+    }
     if let Some(id) = additions.id {
         builder = builder.session(id);
     }
@@ -107,6 +112,12 @@ pub(crate) async fn build(
     let haft = builder.build().await?;
     for name in haft.unknown_tools() {
         show::complain(&format!("haft: no tool is called {name:?}; it is left out"));
+    }
+    for problem in haft.unusable_tools() {
+        show::complain(&format!(
+            "haft: left out: {}",
+            show::clean(&problem.to_string())
+        ));
     }
     Ok(haft)
 }

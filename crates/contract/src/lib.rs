@@ -16,6 +16,7 @@
 //! - [`notices`]: what goes on in the background, and what the model hears of it
 //! - [`aside`](mod@aside): calls beside the model's own
 //! - [`output`], [`error`]: how a call ends
+//! - [`subagents`]: handing work to another model
 //! - [`schema`]: from an input type to the JSON schema a provider accepts
 //! - [`view`]: what a person is shown
 
@@ -35,6 +36,7 @@ pub mod output;
 pub mod progress;
 pub mod schema;
 pub mod services;
+pub mod subagents;
 pub mod tool;
 pub mod view;
 
@@ -51,6 +53,9 @@ pub use notices::{BackgroundTask, Notice, Notices, TaskEvent, TaskKind, TaskStat
 pub use output::{Content, ContextPatch, Message, Role, RuleList, ToolOutput, ToolUse};
 pub use progress::{Progress, Update, Updates};
 pub use services::Services;
+pub use subagents::{
+    Kind, Launch, Launched, Letter, Looked, Receipt, Report, Sent, Spawn, Subagents, Tokens,
+};
 pub use tool::{Access, Profile, Rate, Tool, ToolInput};
 pub use view::{Card, Hunk, Piece};
 

@@ -237,6 +237,15 @@ impl Notices {
             .await;
     }
 
+    /// Waits for the end of a task of this sort. `true`: there is a notice of one to take; `false`: none
+    /// runs any more, and there is nothing to say.
+    pub async fn news_of(&self, kind: TaskKind) -> bool {
+        let has_news = |kept: &Kept| kept.waiting.iter().any(|notice| notice.kind == kind);
+        let none_runs = |kept: &Kept| kept.running.iter().all(|task| task.kind != kind);
+        self.until(|kept| has_news(kept) || none_runs(kept)).await;
+        has_news(&self.kept())
+    }
+
     /// From now on, this hears of each step. It is called by whoever takes the step, so it must be
     /// quick, and it must not call back.
     pub fn heard_by(&self, listener: impl Fn(&TaskEvent) + Send + Sync + 'static) {

@@ -1,13 +1,17 @@
 //! The parts of the engine, joined.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use haft_contract::{Progress, Services, SessionId};
 use serde_json::{Map, Value};
 
 use crate::{
     DefinitionError, Filters, Pool, Registry, ResultStore, Scheduler, SessionContext,
-    hooks::{Common, Event, Heard, Hooks, Occasion},
+    hooks::{Common, Event, Handler, Heard, Hooks, Identity, Occasion},
     layers::{self, Layer, LayerSettings},
     permissions::{KeepRules, Setting},
     results::Budget,
@@ -27,14 +31,15 @@ pub struct Engine {
     pub(crate) pool: Pool,
     pub(crate) services: Services,
     pub(crate) layers: Vec<Arc<dyn Layer>>,
-    pub(crate) results: ResultStore,
+    pub(crate) results: Arc<ResultStore>,
     pub(crate) progress: Option<Progress>,
     pub(crate) model: Option<Arc<str>>,
     pub(crate) concurrency: usize,
     pub(crate) keeper: Option<Arc<dyn KeepRules>>,
     pub(crate) watch: Option<Watch>,
     pub(crate) hooks: Hooks,
-    transcript: PathBuf,
+    agent: Identity,
+    folder: PathBuf,
 }
 
 impl Engine {
@@ -58,6 +63,7 @@ impl Engine {
             keeper: None,
             watch: None,
             hooks: Hooks::default(),
+            agent: Identity::default(),
         }
     }
 
@@ -65,8 +71,9 @@ impl Engine {
     pub(crate) fn common(&self) -> Common {
         Common {
             session_id: self.session.to_string(),
-            transcript_path: self.transcript.clone(),
+            transcript_path: self.folder.with_extension("jsonl"),
             permission_mode: None,
+            agent: self.agent.clone(),
         }
     }
 
@@ -115,10 +122,56 @@ impl Engine {
         &self.pool
     }
 
+    /// What the session keeps on disk is in here; the folder is made when first needed.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The kinds and ids that hooks are told of who acts.
+    pub fn agent(&self) -> &Identity {
+        &self.agent
+    }
+
+    /// The same session for a subagent: the same rules' enforcement, hooks, layers and kept results, with
+    /// the tools, services and identity it is given.
+    pub fn for_subagent(&self, part: Part) -> Arc<Self> {
+        Arc::new(Self {
+            session: self.session,
+            pool: part.pool,
+            services: part.services,
+            layers: self.layers.clone(),
+            results: Arc::clone(&self.results),
+            // News of a subagent's calls would be taken for news of the main agent's.
+            progress: None,
+            model: Some(part.model),
+            concurrency: self.concurrency,
+            keeper: self.keeper.clone(),
+            watch: self.watch.clone(),
+            hooks: self.hooks.clone().with_handlers(part.handlers),
+            agent: part.agent,
+            folder: self.folder.clone(),
+        })
+    }
+
     /// A session's calls run here.
     pub fn scheduler(self: Arc<Self>, context: SessionContext) -> Scheduler {
         Scheduler::new(self, context)
     }
+}
+
+/// What a subagent has of its own.
+#[derive(Debug)]
+pub struct Part {
+    /// Its tools: [`Pool::narrowed`].
+    pub pool: Pool,
+    /// What its calls may reach.
+    pub services: Services,
+    /// The model whose calls they are.
+    pub model: Arc<str>,
+    /// Who it is.
+    pub agent: Identity,
+    /// Hooks that hold for it alone.
+    pub handlers: Vec<Handler>,
 }
 
 /// Sets an engine up.
@@ -137,6 +190,7 @@ pub struct EngineBuilder {
     keeper: Option<Arc<dyn KeepRules>>,
     watch: Option<Watch>,
     hooks: Hooks,
+    agent: Identity,
 }
 
 impl EngineBuilder {
@@ -230,25 +284,33 @@ impl EngineBuilder {
         self
     }
 
+    /// Who acts, as hooks are told.
+    #[must_use]
+    pub fn agent(mut self, agent: Identity) -> Self {
+        self.agent = agent;
+        self
+    }
+
     /// The engine, and the names its filters asked for that no tool has.
     pub async fn build(self) -> (Arc<Engine>, Vec<String>) {
         let (pool, unknown) = self.registry.pool(&self.filters).await;
         let mut layers = layers::standard(&Arc::new(self.settings));
         layers.extend(self.more_layers);
-        let transcript = self.session_folder.with_extension("jsonl");
+        let results = ResultStore::new(self.session_folder.join("tool-results"), self.budget);
         let engine = Engine {
             session: self.session,
             pool,
             services: self.services,
             layers,
-            results: ResultStore::new(self.session_folder.join("tool-results"), self.budget),
+            results: Arc::new(results),
             progress: self.progress,
             model: self.model,
             concurrency: self.concurrency,
             keeper: self.keeper,
             watch: self.watch,
             hooks: self.hooks,
-            transcript,
+            agent: self.agent,
+            folder: self.session_folder,
         };
         (Arc::new(engine), unknown)
     }

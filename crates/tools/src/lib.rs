@@ -6,12 +6,14 @@
 //!
 //! # Layout
 //! - [`all`]: the one list; adding a tool is one file and one line in it
+//! - `agent`: `Agent`, `SendMessage`, over [`haft_contract::Subagents`]
 //! - `fs`: `Read`, `Write`, `Edit`, `NotebookEdit`, `LS`, `Undo`, over [`haft_journal::Journal`]
 //! - `search`: `Glob`, `Grep`, over [`haft_search::Engine`]
 //! - `shell`: `Bash`, `TaskOutput`, `TaskStop`, over [`Shell`]
 //! - `skill`: `Skill`, over [`SkillBook`]
 //! - `paths`, `words`: how paths and numbers are put; `blocking`: where the disk may be waited for
 
+mod agent;
 #[cfg(any(feature = "fs", feature = "search", feature = "shell"))]
 mod blocking;
 #[cfg(feature = "fs")]
@@ -24,24 +26,11 @@ mod search;
 mod shell;
 #[cfg(feature = "skill")]
 mod skill;
-#[cfg(any(
-    feature = "fs",
-    feature = "search",
-    feature = "shell",
-    feature = "skill"
-))]
 mod words;
 
 use std::{path::Path, sync::Arc};
 
-#[cfg(any(
-    feature = "fs",
-    feature = "search",
-    feature = "shell",
-    feature = "skill"
-))]
-use haft_contract::erase;
-use haft_contract::{DynTool, Services};
+use haft_contract::{DynTool, Notices, Services, Subagents, erase};
 
 #[cfg(feature = "fs")]
 pub use fs::PdfReader;
@@ -59,6 +48,7 @@ pub mod fuzzing {
 /// Every built-in tool of this build, by name.
 pub fn all() -> Vec<Arc<dyn DynTool>> {
     Vec::from([
+        erase(agent::Agent::default()),
         #[cfg(feature = "shell")]
         erase(shell::Bash),
         #[cfg(feature = "fs")]
@@ -75,6 +65,7 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
         erase(fs::Read),
         #[cfg(all(feature = "fs", feature = "search"))]
         erase(fs::ReplaceInFiles::default()),
+        erase(agent::SendMessage),
         #[cfg(feature = "skill")]
         erase(skill::Skill),
         #[cfg(feature = "shell")]
@@ -88,8 +79,9 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
     ])
 }
 
-/// Those of them that can work with these services: without a [`ShellProgram`] no command can run, and
-/// without a [`SkillBook`] there is no skill, so that there is nothing to offer.
+/// Those of them that can work with these services: without a [`ShellProgram`] no command can run, without
+/// [`Subagents`] nobody can be handed a task, without a [`SkillBook`] there is no skill, so that there is
+/// nothing to offer.
 pub fn usable(services: &Services) -> Vec<Arc<dyn DynTool>> {
     #[cfg(feature = "shell")]
     let runs_commands = services.get::<ShellProgram>().is_ok();
@@ -99,14 +91,38 @@ pub fn usable(services: &Services) -> Vec<Arc<dyn DynTool>> {
     let has_skills = services.get::<SkillBook>().is_ok();
     #[cfg(not(feature = "skill"))]
     let has_skills = false;
-    let _ = services; // a build without commands needs none
+    let subagents = services.get::<Subagents>().ok();
     let mut tools = all();
-    tools.retain(|tool| match &*tool.spec().profile.family {
-        "shell" => runs_commands,
-        "skill" => has_skills,
-        _ => true,
+    tools.retain(|tool| {
+        let spec = tool.spec();
+        match &*spec.profile.family {
+            "agent" => subagents.is_some(),
+            // What runs in the background may be a subagent.
+            "shell" if spec.name.starts_with("Task") => runs_commands || subagents.is_some(),
+            "shell" => runs_commands,
+            "skill" => has_skills,
+            _ => true,
+        }
     });
+    if let Some(subagents) = subagents {
+        let agent = erase(agent::Agent::of(subagents.0.kinds()));
+        for tool in &mut tools {
+            if tool.spec().name == agent.spec().name {
+                *tool = Arc::clone(&agent);
+            }
+        }
+    }
     tools
+}
+
+/// The services of a subagent, out of those of whoever launches it: the same, but what it has seen of files
+/// is its own.
+pub fn for_subagent(services: &Services) -> Services {
+    #[cfg(feature = "fs")]
+    if let Ok(journal) = services.get::<haft_journal::Journal>() {
+        return services.clone().with(Arc::new(journal.beside()));
+    }
+    services.clone()
 }
 
 /// The same services with those the built-in tools need. One that is already there stays, so that
@@ -122,9 +138,9 @@ pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> S
     let _ = (session_folder, cwd); // a build without files needs neither
     #[cfg(feature = "search")]
     let services = or_new(services, haft_search::Engine::new);
+    let services = or_new(services, Notices::default);
     #[cfg(feature = "shell")]
     let services = {
-        let services = or_new(services, haft_contract::Notices::default);
         let program = services.get::<ShellProgram>().ok();
         match services.get() {
             Ok(notices) => or_new(services, || {
@@ -144,7 +160,6 @@ pub fn settle_crashed(project: &Path) {
     let _ = project; // a build without files has nothing to settle
 }
 
-#[cfg(any(feature = "fs", feature = "search", feature = "shell"))]
 fn or_new<T: Send + Sync + 'static>(services: Services, make: impl FnOnce() -> T) -> Services {
     if services.get::<T>().is_ok() {
         services
@@ -187,6 +202,7 @@ mod tests {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
         let mut written = BTreeSet::new();
         for (family, built) in [
+            ("agent", true),
             ("fs", cfg!(feature = "fs")),
             ("search", cfg!(feature = "search")),
             ("shell", cfg!(feature = "shell")),

@@ -47,6 +47,7 @@ impl Transcript {
         store: Arc<dyn Store>,
         session: SessionId,
         version: String,
+        agent: Option<String>,
         next: u64,
         last: Option<Uuid>,
         files: Files,
@@ -56,6 +57,7 @@ impl Transcript {
             cwd: String::new(),
             branch: None,
             version,
+            agent,
         };
         Self {
             store,
@@ -147,6 +149,11 @@ impl Transcript {
             "sessionId": session,
         });
         state.write(&*self.store, &line);
+    }
+
+    /// A line that is no message.
+    pub(crate) fn note(&self, line: &Value) {
+        self.state().write(&*self.store, line);
     }
 
     /// What went wrong with writing, the first time it is asked for.

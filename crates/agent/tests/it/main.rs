@@ -9,6 +9,7 @@
 //! - `crash`: the process is killed in the middle of a call
 //! - `sessions`: transcripts: resume, fork, damage
 //! - `room`: a conversation that grows too long
+//! - `subagents`: models that work for another's calls
 //! - `hooks`: programs of the user's that have a say in the loop
 
 #![expect(
@@ -26,4 +27,5 @@ mod overlap;
 mod rig;
 mod room;
 mod sessions;
+mod subagents;
 mod turns;

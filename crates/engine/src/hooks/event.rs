@@ -70,6 +70,10 @@ impl Event {
     pub const POST_TOOL_BATCH: Self = Self("PostToolBatch");
     /// The model has said everything.
     pub const STOP: Self = Self("Stop");
+    /// A subagent begins.
+    pub const SUBAGENT_START: Self = Self("SubagentStart");
+    /// A subagent has said everything.
+    pub const SUBAGENT_STOP: Self = Self("SubagentStop");
     /// The conversation is about to be summed up.
     pub const PRE_COMPACT: Self = Self("PreCompact");
     /// The conversation was summed up.

@@ -62,6 +62,17 @@ pub struct Common {
     pub transcript_path: PathBuf,
     /// The permission mode, where the event tells it.
     pub permission_mode: Option<&'static str>,
+    /// Whose doing it is.
+    pub agent: Identity,
+}
+
+/// Who acts in a session: the main agent, of some kind or none, or a subagent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// The id of a subagent.
+    pub id: Option<String>,
+    /// The kind.
+    pub kind: Option<String>,
 }
 
 /// What one handler said, and which it was.
@@ -197,6 +208,12 @@ fn message(occasion: &Occasion<'_>, common: &Common) -> String {
         put("permission_mode", mode.into());
     }
     put("hook_event_name", occasion.event.name().into());
+    let Identity { id, kind } = &common.agent;
+    for (name, value) in [("agent_id", id), ("agent_type", kind)] {
+        if let Some(value) = value {
+            put(name, value.as_str().into());
+        }
+    }
     for (name, value) in &occasion.fields {
         put(name, value.clone());
     }

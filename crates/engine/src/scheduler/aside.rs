@@ -40,7 +40,7 @@ impl RunAside for Runner {
             match run.catch_unwind().await {
                 Ok(finished) => Ran {
                     is_error: finished.is_error,
-                    denied: finished.metadata.denied,
+                    denied: finished.metadata.denied.is_some(),
                     text: finished.text(),
                     structured: finished.structured,
                 },

@@ -14,7 +14,7 @@ mod slots;
 mod turn;
 mod witness;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use haft_contract::{Aside, CancellationToken, ContextPatch};
 use tokio::sync::Semaphore;
@@ -73,6 +73,11 @@ impl Scheduler {
         self.shared.context().context.clone()
     }
 
+    /// A look at the context that keeps nothing alive.
+    pub fn view(&self) -> ContextView {
+        ContextView(Arc::downgrade(&self.shared))
+    }
+
     /// Changes the context between two turns, as a person asked.
     pub fn apply(&mut self, patch: &ContextPatch) {
         let mut context = self.shared.context();
@@ -110,6 +115,19 @@ impl Scheduler {
                 context.version += 1;
             }
         }
+    }
+}
+
+/// A look at a session's context, from outside its scheduler.
+#[derive(Clone)]
+pub struct ContextView(Weak<Shared>);
+
+impl ContextView {
+    /// The context as it is now; `None` once the session is gone.
+    pub fn get(&self) -> Option<SessionContext> {
+        let shared = self.0.upgrade()?;
+        let context = shared.context().context.clone();
+        Some(context)
     }
 }
 

@@ -91,7 +91,7 @@ async fn rules_of_a_turn_end_with_it_and_reach_no_further_than_a_projects() {
         list: RuleList::Allow,
         rule: rule.to_owned(),
     };
-    assert!(rig.call("Append", input.clone()).await.metadata.denied);
+    assert!(rig.call("Append", input.clone()).await.metadata.denied.is_some());
     rig.scheduler.apply(&allow("Append"));
     rig.scheduler.apply(&ContextPatch::AddRule {
         list: RuleList::Ask,
@@ -99,7 +99,7 @@ async fn rules_of_a_turn_end_with_it_and_reach_no_further_than_a_projects() {
     });
     assert!(!rig.call("Append", input.clone()).await.is_error);
     rig.scheduler.apply(&ContextPatch::EndRulesOfTurn);
-    assert!(rig.call("Append", input).await.metadata.denied);
+    assert!(rig.call("Append", input).await.metadata.denied.is_some());
     assert_eq!(rig.scheduler.context().rules.iter().count(), 1);
     assert!(!Scope::Turn.is_users());
 }

@@ -419,6 +419,7 @@ async fn v30_v31_v32_v33_which_hooks_run_and_how() {
         session_id: "s".to_owned(),
         transcript_path: "/t".into(),
         permission_mode: None,
+        agent: haft_engine::hooks::Identity::default(),
     };
     let heard = Hooks::new(handlers, "/".as_ref())
         .fire(&occasion, &common)

@@ -117,13 +117,6 @@ impl Tasks {
         kept.tasks.iter().map(|(id, task)| task.info(*id)).collect()
     }
 
-    /// Those that run.
-    pub(crate) fn running(&self) -> Vec<TaskInfo> {
-        let mut tasks = self.list();
-        tasks.retain(|task| task.status == TaskStatus::Running);
-        tasks
-    }
-
     /// Ends all that run.
     pub async fn stop_all(&self) {
         let running: Vec<Arc<Job>> = {

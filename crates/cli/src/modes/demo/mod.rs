@@ -58,6 +58,7 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
         acts.into_iter().map(|act| (act.prompt, act.turns)).unzip();
     let script = Script {
         turns: turns.into_iter().flatten().collect(),
+        ..Script::default()
     };
     let control = Control::default();
     let mut agent = agent(&scratch, pace.around(Scripted::new(script)), &control).await?;
