@@ -140,7 +140,8 @@ impl SkillBook {
                 text += &content;
             }
         }
-        let is_known = !self.skills.note_read(&skill.name, &text);
+        // What a subagent reads, the model does not.
+        let is_known = skill.fork.is_none() && !self.skills.note_read(&skill.name, &text);
         let is_held_back = allowed.len() < skill.allowed_tools.len();
         Ok(Invoked {
             skill,

@@ -1,14 +1,19 @@
 //! `Skill`: the model reads instructions that were written for the task at hand.
 
+use std::time::Duration;
+
 use haft_contract::{
-    Access, CallContext, Card, Check, Content, Effects, Message, Permission, Piece, Profile, Role,
-    Tool, ToolError, ToolOutput,
+    Access, CallContext, Card, Check, Content, Effects, Launch, Launched, Message, Permission,
+    Piece, Profile, Role, Subagents, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Caller, SkillBook};
+use super::{Caller, Invoked, SkillBook};
+
+/// A subagent may take its time.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Loads a skill: instructions written for a kind of task.
 ///
@@ -36,6 +41,7 @@ impl Tool for Skill {
             family: "skill".into(),
             search_hint: "skill command instructions slash".into(),
             access: Access::Anything,
+            timeout: Some(LONGEST),
             ..Profile::default()
         }
     }
@@ -74,13 +80,15 @@ impl Tool for Skill {
         let found = book.find(&input.skill, Caller::Model);
         let skill = found.map_err(ToolError::Refused)?;
         if skill.fork.is_some() {
-            // Where subagents can be launched, its text goes to one of them; see `call`.
-            return Err(ToolError::Refused(format!(
-                "The skill {:?} is to be carried out by a subagent (context: fork), and this session \
-                 cannot launch one. Read {} and carry it out yourself.",
-                skill.name,
-                skill.file.display()
-            )));
+            let Ok(subagents) = cx.services.get::<Subagents>() else {
+                return Err(ToolError::Refused(format!(
+                    "The skill {:?} is to be carried out by a subagent (context: fork), and this \
+                     session cannot launch one. Read {} and carry it out yourself.",
+                    skill.name,
+                    skill.file.display()
+                )));
+            };
+            subagents.0.check(&launch(&skill, String::new()))?;
         }
         Ok(Check::Pass)
     }
@@ -101,6 +109,9 @@ impl Tool for Skill {
             return Err(ToolError::Cancelled);
         }
         let invoked = invoked.map_err(ToolError::Failed)?;
+        if invoked.skill.fork.is_some() {
+            return fork(invoked, cx).await;
+        }
         let name = &invoked.skill.name;
         let mut structured = json!({"success": true, "commandName": name});
         if !invoked.allowed.is_empty() {
@@ -149,4 +160,54 @@ impl Tool for Skill {
         let card = self.render_use(input)?;
         Some(card.with(Piece::Muted(crate::words::counted(lines as u64, "line"))))
     }
+}
+
+/// The subagent that carries a skill out.
+fn launch(skill: &haft_extensions::Skill, prompt: String) -> Launch {
+    Launch {
+        kind: skill.fork.clone(),
+        prompt,
+        description: format!("Skill {}", skill.name),
+        model: skill.model.clone(),
+        effort: skill.effort.clone(),
+        background: skill.background,
+        name: None,
+    }
+}
+
+/// Hands a skill to a subagent; its final words are the answer.
+async fn fork(invoked: Invoked, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+    let subagents = cx.services.get::<Subagents>()?;
+    let name = &invoked.skill.name;
+    let launched = subagents
+        .0
+        .launch(launch(&invoked.skill, invoked.text), cx)
+        .await?;
+    let mut structured = json!({"success": true, "commandName": name, "status": "forked"});
+    let text = match launched {
+        Launched::Done(report) if report.failed => {
+            let problem = report.problem.unwrap_or_default();
+            return Err(ToolError::Failed(format!(
+                "The subagent that carried the skill {name} out did not get to the end: {problem}\n{}",
+                report.text
+            )));
+        }
+        Launched::Done(report) => {
+            structured["agentId"] = json!(report.agent);
+            structured["result"] = json!(report.text);
+            format!(
+                "The skill {name} was carried out by a subagent:\n\n{}",
+                report.text
+            )
+        }
+        Launched::InBackground(receipt) => {
+            structured["agentId"] = json!(receipt.agent);
+            format!(
+                "The skill {name} is carried out by a subagent in the background. You are told when it \
+                 is done.\n[agent id: {}]",
+                receipt.agent
+            )
+        }
+    };
+    Ok(ToolOutput::text(text).with_structured(structured))
 }

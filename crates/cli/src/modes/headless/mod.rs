@@ -41,8 +41,10 @@ use std::{
 
 use anyhow::Context;
 use haft::{
-    Approver, Content, PermissionMode, SessionContext, contract::approval::NobodyToAsk,
-    engine::permissions::Bases, session_folder,
+    Approver, Content, PermissionMode, SessionContext,
+    contract::{Subagents, approval::NobodyToAsk},
+    engine::permissions::Bases,
+    session_folder,
 };
 use haft_agent::{
     Agent, Control, Limits,
@@ -207,6 +209,7 @@ async fn go(
         let told = Content::text(environment.to_string());
         first.content.insert(0, told);
     }
+    let launches = haft.services().get::<Subagents>().is_ok();
     let has_skill_tool = haft.pool().iter().any(|tool| tool.spec().name == "Skill");
     let prices = flags.max_budget_usd.map(|_| chosen.prices.clone());
     let replay = chosen.replay.take();
@@ -238,7 +241,11 @@ async fn go(
         session: &looked,
         setting_up: Some(setting_up),
         fail_on_deny: flags.fail_on_deny,
-        commands: Commands { book, prices },
+        commands: Commands {
+            book,
+            prices,
+            launches,
+        },
     };
     let exit = turns.run(first).await?;
     agent.end("other", &**output).await;

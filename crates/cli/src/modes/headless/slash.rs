@@ -47,6 +47,8 @@ pub(super) struct Commands {
     pub(super) book: Option<Arc<SkillBook>>,
     /// Where there is a budget: a model whose price is not known would have none.
     pub(super) prices: Option<Prices>,
+    /// Subagents can be launched.
+    pub(super) launches: bool,
 }
 
 impl Commands {
@@ -100,7 +102,7 @@ impl Commands {
                 let answer = self.model(agent, called.arguments);
                 announced(agent, output, answer)
             }
-            _ => match skills(book, &called, agent).await {
+            _ => match skills(book, &called, agent, self.launches).await {
                 Ok(text) => {
                     *typed = text;
                     return Meant::Said(prompt);
@@ -133,17 +135,22 @@ fn announced(agent: &Agent, output: &Output, answer: Result<String, String>) -> 
 }
 
 /// What the skills say that were called; what they permit counts for the run that follows.
-async fn skills(book: &SkillBook, called: &Slash<'_>, agent: &mut Agent) -> Result<String, String> {
+async fn skills(
+    book: &SkillBook,
+    called: &Slash<'_>,
+    agent: &mut Agent,
+    launches: bool,
+) -> Result<String, String> {
     let (aside, cancel) = (agent.aside(), CancellationToken::new());
     let mut said = Vec::new();
     let mut patches = Vec::new();
     for name in &called.names {
         let found = book.find(name, Caller::Person);
         let skill = found.map_err(|why| format!("/{name}: {why}"))?;
-        if skill.fork.is_some() {
+        if skill.fork.is_some() && !launches {
             return Err(format!(
-                "/{name} is to be carried out by a subagent (context: fork), and that can only be done \
-                 by the model here: ask it to carry out {}",
+                "/{name} is to be carried out by a subagent (context: fork), and this session cannot \
+                 launch one: ask the model to carry out {}",
                 skill.file.display()
             ));
         }
@@ -152,11 +159,14 @@ async fn skills(book: &SkillBook, called: &Slash<'_>, agent: &mut Agent) -> Resu
             .await?;
         patches.extend(invoked.patches());
         let typed = format!("/{name} {}", called.arguments);
-        said.push(format!(
-            "The person calls {}:\n\n{}",
-            typed.trim(),
-            invoked.text
-        ));
+        let what = match &skill.fork {
+            Some(kind) => format!(
+                "Hand the following to a subagent of the kind {kind}, word for word, and report what \
+                 it answers"
+            ),
+            None => format!("The person calls {}", typed.trim()),
+        };
+        said.push(format!("{what}:\n\n{}", invoked.text));
     }
     agent.permit(patches);
     Ok(said.join("\n\n"))
