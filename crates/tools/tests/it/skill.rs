@@ -1,8 +1,9 @@
 use std::sync::{Arc, Mutex};
 
 use haft_contract::{
-    Aside, BoxFuture, CallContext, CancellationToken, Content, ContextPatch, Permission, Ran,
-    RuleList, RunAside, ToolError, ToolOutput, ToolUse,
+    Aside, BoxFuture, CallContext, CancellationToken, Content, ContextPatch, Kind, Launch,
+    Launched, Letter, Looked, Permission, Ran, Receipt, Report, RuleList, RunAside, Sent, Spawn,
+    Subagents, Tokens, ToolError, ToolOutput, ToolUse,
 };
 use haft_extensions::{Places, Skills, Sources, skills::Settings};
 use haft_testkit::TempProject;
@@ -287,4 +288,110 @@ async fn without_skills_the_tool_is_not_offered() {
         bound.check(&cx).await,
         Err(ToolError::Unavailable(_))
     ));
+}
+
+/// Launches nobody, and says what it was asked for.
+#[derive(Default)]
+struct Launches(Mutex<Vec<Launch>>);
+
+impl Spawn for Launches {
+    fn kinds(&self) -> Vec<Kind> {
+        Vec::new()
+    }
+
+    fn check(&self, launch: &Launch) -> Result<(), ToolError> {
+        match launch.kind.as_deref() {
+            Some("none") => Err(ToolError::Refused("no such kind".to_owned())),
+            _ => Ok(()),
+        }
+    }
+
+    fn launch<'a>(
+        &'a self,
+        launch: Launch,
+        _: &'a CallContext,
+    ) -> BoxFuture<'a, Result<Launched, ToolError>> {
+        let failed = launch.prompt.contains("fail");
+        let in_background = launch.background == Some(true);
+        self.0.lock().unwrap().push(launch);
+        Box::pin(async move {
+            if in_background {
+                return Ok(Launched::InBackground(Receipt {
+                    agent: "a2".to_owned(),
+                    description: String::new(),
+                    output_file: "/out".into(),
+                    model: "m".to_owned(),
+                }));
+            }
+            Ok(Launched::Done(Box::new(Report {
+                agent: "a1".to_owned(),
+                kind: "Explore".to_owned(),
+                text: "Looked.".to_owned(),
+                failed,
+                problem: failed.then(|| "overloaded".to_owned()),
+                model: "m".to_owned(),
+                models_used: Vec::new(),
+                tool_uses: 0,
+                duration: std::time::Duration::ZERO,
+                tokens: Tokens::default(),
+            })))
+        })
+    }
+
+    fn send<'a>(&'a self, _: Letter, _: &'a CallContext) -> BoxFuture<'a, Result<Sent, ToolError>> {
+        Box::pin(async { Err(ToolError::Failed("nobody is there".to_owned())) })
+    }
+
+    fn look(&self, _: &str) -> Option<Looked> {
+        None
+    }
+
+    fn wait<'a>(&'a self, _: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async {})
+    }
+
+    fn stop(&self, _: &str) {}
+}
+
+#[tokio::test]
+async fn a_skill_that_forks_is_carried_out_by_a_subagent() {
+    let fork = |more: &str| format!("---\ncontext: fork\n{more}\n---\nLook at $0.");
+    let (explore, beside, none) = (
+        fork("agent: Explore"),
+        fork("background: yes"),
+        fork("agent: none"),
+    );
+    let files = [
+        (".claude/skills/look/SKILL.md", explore.as_str()),
+        (".claude/skills/beside/SKILL.md", beside.as_str()),
+        (".claude/skills/none/SKILL.md", none.as_str()),
+    ];
+    let mut session = session(&files, true, &json!({}));
+    let launches = Arc::new(Launches::default());
+    let subagents = Subagents(Arc::clone(&launches) as _);
+    session.services = session.services.clone().with(Arc::new(subagents));
+    let output = call(&session, json!({"skill": "look", "args": "it"}))
+        .await
+        .unwrap();
+    assert!(output.messages.is_empty() && output.patches.is_empty());
+    assert_eq!(
+        text_of(&output),
+        "The skill look was carried out by a subagent:\n\nLooked."
+    );
+    assert_eq!(
+        output.structured,
+        Some(
+            json!({"success": true, "commandName": "look", "status": "forked",
+                    "agentId": "a1", "result": "Looked."})
+        )
+    );
+    let launched = launches.0.lock().unwrap().remove(0);
+    assert_eq!(launched.kind.as_deref(), Some("Explore"));
+    assert!(launched.prompt.ends_with("Look at it."));
+    let failed = call(&session, json!({"skill": "look", "args": "fail"})).await;
+    assert!(failed.unwrap_err().to_string().contains("overloaded"));
+    let output = call(&session, json!({"skill": "beside"})).await.unwrap();
+    assert!(text_of(&output).contains("in the background"));
+    let refused = call(&session, json!({"skill": "none"})).await;
+    assert!(matches!(refused, Err(ToolError::Refused(_))));
 }

@@ -219,7 +219,7 @@ fn the_model_calls_a_skill_and_reads_what_lies_beside_it() {
     );
     assert!(
         said.iter()
-            .any(|text| text.contains("Read //home/.claude/skills/pdf/forms.md.")),
+            .any(|text| text.contains("Read /home/.claude/skills/pdf/forms.md.")),
         "{said:?}"
     );
     assert!(ran.stdout.contains("\\tForms."), "{}", ran.stdout);
@@ -327,7 +327,7 @@ fn an_output_style_takes_the_place_of_our_words_and_a_plugin_has_its_names() {
     let init = &lines(&ran)[0];
     assert_eq!(init["output_style"], "Terse");
     assert!(init["agents"].as_array().unwrap().contains(&json!("kit:a")));
-    assert!(said.last().unwrap().ends_with("X at //kit."), "{said:?}");
+    assert!(said.last().unwrap().ends_with("X at /kit."), "{said:?}");
     let record = fs::read_to_string(scene.path("record.jsonl")).unwrap();
     assert!(record.contains("Speak in one word.") && !record.contains("You are a coding agent"));
 }
