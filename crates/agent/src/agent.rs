@@ -88,6 +88,8 @@ pub struct Agent {
     pub(crate) has_begun: bool,
     /// What hooks want known before the first words.
     pub(crate) opening: Vec<String>,
+    /// Hooks want nothing to begin: why.
+    pub(crate) held_up: Option<String>,
     /// A run was dropped in the middle: what is in memory lags behind the transcript.
     pub(crate) is_behind: bool,
     offer: Offer,
@@ -183,6 +185,9 @@ impl Agent {
     /// Takes over what was asked for through the handle.
     pub(crate) fn take_changes(&mut self) {
         let changes = self.control.take_changes();
+        for (model, usage) in &changes.spent {
+            self.ledger.add(model, usage, &self.prices);
+        }
         if let Some(model) = changes.model {
             self.settings.name = model;
         }
@@ -325,6 +330,7 @@ impl AgentBuilder {
             memory: self.memory,
             has_begun: false,
             opening: Vec::new(),
+            held_up: None,
             is_behind: false,
             offer: Offer {
                 system,

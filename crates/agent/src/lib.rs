@@ -30,6 +30,7 @@
 //! # Layout
 //! - [`agent`]: setting one up; `run`: the loop; `round`: one reply and the calls in it; `words`: what
 //!   is added in the user's name; `hooking`: where hooks have a say
+//! - `ask`: one question to a model, beside any conversation
 //! - [`control`]: interrupting, steering and changing it while it runs
 //! - [`event`], [`ended`]: what is told
 //! - `room`: making room in the model's window; `repeats`: noticing that it goes in circles
@@ -43,6 +44,7 @@
 #![warn(missing_docs)]
 
 pub mod agent;
+mod ask;
 mod clock;
 pub mod control;
 pub mod cost;
@@ -58,10 +60,12 @@ pub mod transcript;
 mod words;
 
 pub use agent::{Agent, AgentBuilder, Limits, ModelSettings};
+pub use ask::ask;
 pub use clock::random_id;
 pub use control::Control;
 pub use cost::{Ledger, Spent};
 pub use ended::{Denial, Ended, Reason, Subtype};
 pub use event::{Added, AgentEvent, Began, Level, Said, Sink, Trigger};
+pub use hooking::Instructions;
 pub use transcript::{Session, SessionError, Sessions};
 pub use words::Prompt;

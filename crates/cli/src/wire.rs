@@ -6,10 +6,11 @@ use anyhow::Context;
 use haft::{
     Approver, Filters, Haft, Selection, SessionId,
     engine::{
-        hooks::Handler,
+        hooks::{AskModel, Handler, HearHooks},
         settings::{LocalRules, Watch},
     },
 };
+use haft_models::{Http, HttpOptions};
 use tokio::runtime::Builder;
 use tracing_subscriber::EnvFilter;
 
@@ -32,6 +33,12 @@ pub(crate) struct Additions {
     pub(crate) handlers: Vec<Handler>,
     /// The model whose calls these are.
     pub(crate) model: Option<String>,
+    /// Whom hooks may ask.
+    pub(crate) judge: Option<Arc<dyn AskModel>>,
+    /// Who hears of hooks as they run.
+    pub(crate) ear: Option<Arc<dyn HearHooks>>,
+    /// Hooks may put a call off.
+    pub(crate) defers: bool,
 }
 
 /// Sets the session up that the flags describe.
@@ -59,10 +66,22 @@ pub(crate) async fn build(
     let local = LocalRules {
         file: permitted.settings.local_file(),
     };
+    let http = Arc::new(Http::new(HttpOptions::from_env()));
+    let mut hooks = permitted
+        .hooks
+        .with_handlers(additions.handlers)
+        .with_http(http, permitted.http_hooks);
+    if let Some(judge) = additions.judge {
+        hooks = hooks.with_model(judge);
+    }
+    if let Some(ear) = additions.ear {
+        hooks = hooks.heard_by(ear);
+    }
     let mut builder = Haft::builder(&cwd)
         .permission_mode(permitted.mode)
         .rules(permitted.rules)
-        .hooks(permitted.hooks.with_handlers(additions.handlers))
+        .hooks(hooks)
+        .defers(additions.defers)
         .sandbox(permitted.sandbox)
         .home(&permitted.settings.places.home)
         .keeper(Arc::new(Keeper(local)))

@@ -13,6 +13,7 @@
 //! - [`effects`]: what a call touches; the scheduler and the permission check both read it
 //! - [`context`]: what a running call is given; [`services`] is what it may reach
 //! - [`confinement`]: how a command that a call starts is to be confined
+//! - [`hooks`]: events that a tool fires; [`http`]: requests without a client of one's own
 //! - [`output`], [`error`]: how a call ends
 //! - [`schema`]: from an input type to the JSON schema a provider accepts
 //! - [`view`]: what a person is shown
@@ -26,6 +27,8 @@ pub mod dyn_tool;
 pub mod effects;
 pub mod erase;
 pub mod error;
+pub mod hooks;
+pub mod http;
 pub mod ids;
 pub mod output;
 pub mod progress;
@@ -41,6 +44,8 @@ pub use dyn_tool::{BoundCall, BoxFuture, DynTool, ToolSpec};
 pub use effects::{Effects, Reach, Repeat};
 pub use erase::erase;
 pub use error::ToolError;
+pub use hooks::{HookEvent, HookFire, HookVerdict};
+pub use http::{HttpAnswer, HttpClient, HttpPost};
 pub use ids::{CallId, SessionId};
 pub use output::{Content, ContextPatch, Message, Role, RuleList, ToolOutput, ToolUse};
 pub use progress::{Progress, Update, Updates};

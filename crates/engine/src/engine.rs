@@ -2,12 +2,14 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use haft_contract::{Progress, Services, SessionId};
+use haft_contract::{
+    BoxFuture, CallContext, HookEvent, HookFire, HookVerdict, Progress, Services, SessionId,
+};
 use serde_json::{Map, Value};
 
 use crate::{
     DefinitionError, Filters, Pool, Registry, ResultStore, Scheduler, SessionContext,
-    hooks::{Common, Event, Heard, Hooks, Occasion},
+    hooks::{Common, Event, Heard, Hooks, Occasion, together},
     layers::{self, Layer, LayerSettings},
     permissions::{KeepRules, Setting},
     results::Budget,
@@ -27,13 +29,15 @@ pub struct Engine {
     pub(crate) pool: Pool,
     pub(crate) services: Services,
     pub(crate) layers: Vec<Arc<dyn Layer>>,
-    pub(crate) results: ResultStore,
+    pub(crate) results: Arc<ResultStore>,
     pub(crate) progress: Option<Progress>,
     pub(crate) model: Option<Arc<str>>,
     pub(crate) concurrency: usize,
     pub(crate) keeper: Option<Arc<dyn KeepRules>>,
     pub(crate) watch: Option<Watch>,
     pub(crate) hooks: Hooks,
+    /// Calls can be put off: whoever runs the session ends it there.
+    pub(crate) defers: bool,
     transcript: PathBuf,
 }
 
@@ -58,16 +62,18 @@ impl Engine {
             keeper: None,
             watch: None,
             hooks: Hooks::default(),
+            defers: false,
         }
     }
 
     /// What hooks are told of every event.
     pub(crate) fn common(&self) -> Common {
-        Common {
-            session_id: self.session.to_string(),
-            transcript_path: self.transcript.clone(),
-            permission_mode: None,
-        }
+        Common::of(self.session, &self.transcript)
+    }
+
+    /// The session's hooks: handlers can be added, and what runs beside it can be heard.
+    pub fn hooks(&self) -> &Hooks {
+        &self.hooks
     }
 
     /// The session.
@@ -137,6 +143,7 @@ pub struct EngineBuilder {
     keeper: Option<Arc<dyn KeepRules>>,
     watch: Option<Watch>,
     hooks: Hooks,
+    defers: bool,
 }
 
 impl EngineBuilder {
@@ -230,26 +237,69 @@ impl EngineBuilder {
         self
     }
 
+    /// Hooks can put a call off: it is answered without having run, and says so
+    /// ([`Metadata::deferred`](crate::Metadata::deferred)). Otherwise a person is asked then.
+    #[must_use]
+    pub fn defers(mut self) -> Self {
+        self.defers = true;
+        self
+    }
+
     /// The engine, and the names its filters asked for that no tool has.
     pub async fn build(self) -> (Arc<Engine>, Vec<String>) {
         let (pool, unknown) = self.registry.pool(&self.filters).await;
         let mut layers = layers::standard(&Arc::new(self.settings));
         layers.extend(self.more_layers);
         let transcript = self.session_folder.with_extension("jsonl");
+        let results = ResultStore::new(self.session_folder.join("tool-results"), self.budget);
+        let results = Arc::new(results);
+        let env_file = self.session_folder.join("hook-env.sh");
+        let hooks = self.hooks.kept_in(Arc::clone(&results), env_file);
+        let fire = by_tools(hooks.clone(), Common::of(self.session, &transcript));
         let engine = Engine {
             session: self.session,
             pool,
-            services: self.services,
+            services: self.services.with(Arc::new(fire)),
             layers,
-            results: ResultStore::new(self.session_folder.join("tool-results"), self.budget),
+            results,
             progress: self.progress,
             model: self.model,
             concurrency: self.concurrency,
             keeper: self.keeper,
             watch: self.watch,
-            hooks: self.hooks,
+            hooks,
+            defers: self.defers,
             transcript,
         };
         (Arc::new(engine), unknown)
     }
+}
+
+/// Events that tools bring about.
+fn by_tools(hooks: Hooks, common: Common) -> HookFire {
+    HookFire::by(move |fired: HookEvent, cx: &CallContext| {
+        let event = Event::named(&fired.name).filter(|event| !hooks.is_silent(*event));
+        let Some(event) = event else {
+            return Box::pin(async { HookVerdict::default() }) as BoxFuture<'static, _>;
+        };
+        let hooks = hooks.clone();
+        let common = Common {
+            permission_mode: event.tells_mode().then(|| cx.permissions.mode.name()),
+            ..common.clone()
+        };
+        let setting = Setting {
+            cwd: cx.cwd.to_path_buf(),
+            home: None,
+        };
+        Box::pin(async move {
+            let occasion = Occasion {
+                event,
+                names: &[&fired.matched],
+                fields: fired.fields,
+                call: None,
+                setting: &setting,
+            };
+            together(hooks.fire(&occasion, &common).await)
+        })
+    })
 }

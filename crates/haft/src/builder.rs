@@ -64,6 +64,7 @@ pub struct HaftBuilder {
     keeper: Option<Arc<dyn KeepRules>>,
     watch: Option<Watch>,
     hooks: Hooks,
+    defers: bool,
     sandbox: Sandbox,
 }
 
@@ -89,6 +90,7 @@ impl HaftBuilder {
             keeper: None,
             watch: None,
             hooks: Hooks::default(),
+            defers: false,
             sandbox: Sandbox::default(),
         }
     }
@@ -132,6 +134,12 @@ impl HaftBuilder {
     /// Programs of the user's that have a say in calls.
     pub fn hooks(mut self, hooks: Hooks) -> Self {
         self.hooks = hooks;
+        self
+    }
+
+    /// Hooks can put a call off: it is answered without having run, and says so in its metadata.
+    pub fn defers(mut self, defers: bool) -> Self {
+        self.defers = defers;
         self
     }
 
@@ -262,6 +270,9 @@ impl HaftBuilder {
             .session(self.session)
             .hooks(self.hooks)
             .services(services);
+        if self.defers {
+            builder = builder.defers();
+        }
         for layer in self.layers {
             builder = builder.layer(layer);
         }

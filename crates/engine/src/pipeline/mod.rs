@@ -94,6 +94,12 @@ pub struct Metadata {
     /// It was not permitted: by a rule, a mode, a hook or a person, or because nobody could be asked.
     #[serde(skip)]
     pub denied: bool,
+    /// A hook refused it before anybody was asked.
+    #[serde(skip)]
+    pub denied_by_hook: bool,
+    /// A hook has put it off: it has not run, and is to be made again later.
+    #[serde(skip)]
+    pub deferred: bool,
     /// From the call's turn to its result, waiting for a person included.
     #[serde(skip)]
     pub duration: Duration,
@@ -118,6 +124,12 @@ pub(crate) struct Settled {
     pub(crate) repairs: Vec<Repair>,
     /// It was not permitted, as against: it made no sense.
     pub(crate) denied: bool,
+    /// A hook refused it.
+    pub(crate) by_hook: bool,
+    /// A hook has put it off.
+    pub(crate) deferred: bool,
+    /// What hooks want said.
+    pub(crate) notes: Box<hooking::Notes>,
 }
 
 impl Settled {
@@ -130,6 +142,9 @@ impl Settled {
             card: Box::new(card),
             repairs,
             denied: false,
+            by_hook: false,
+            deferred: false,
+            notes: Box::default(),
         }
     }
 
@@ -142,11 +157,15 @@ impl Settled {
             card: Box::new(card),
             repairs: Vec::new(),
             denied: false,
+            by_hook: false,
+            deferred: false,
+            notes: Box::default(),
         }
     }
 
     pub(crate) fn finish(self, call: CallId, id: String) -> Finished {
-        Finished {
+        let notes = *self.notes;
+        let finished = Finished {
             call,
             id,
             name: self.name,
@@ -158,10 +177,13 @@ impl Settled {
             metadata: Metadata {
                 repairs: self.repairs,
                 denied: self.denied,
+                denied_by_hook: self.by_hook,
+                deferred: self.deferred,
                 ..Metadata::default()
             },
             card: *self.card,
-        }
+        };
+        finished.with_notes(notes)
     }
 }
 

@@ -113,6 +113,9 @@ fn banned(forbidden: &Forbidden) -> Settled {
         message,
         repairs: Vec::new(),
         denied: true,
+        by_hook: false,
+        deferred: false,
+        notes: Box::default(),
     }
 }
 

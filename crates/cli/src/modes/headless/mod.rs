@@ -5,6 +5,7 @@
 //! - `turns`: one message after the other; `shape`: answers that must fit a schema
 //! - `output`: what goes out; `messages`, `pieces` and `fit` say how it looks
 //! - `input`, `channel`, `callbacks`: the program at the other end, with `--input-format stream-json`
+//! - `judge`: models that hooks ask
 //! - `signals`: how it is ended from outside
 
 mod callbacks;
@@ -13,6 +14,7 @@ pub(crate) mod conversation;
 mod fit;
 pub(crate) mod flags;
 mod input;
+mod judge;
 mod messages;
 mod model;
 mod output;
@@ -29,7 +31,9 @@ use std::{
 };
 
 use anyhow::Context;
-use haft::{Content, PermissionMode, SessionContext, contract::approval::NobodyToAsk};
+use haft::{
+    Content, PermissionMode, SessionContext, contract::approval::NobodyToAsk, engine::hooks::Event,
+};
 use haft_agent::{
     Agent, Control, Limits,
     prompt::{Environment, SystemPrompt},
@@ -39,6 +43,7 @@ use self::{
     channel::{Channel, Host},
     flags::{Headless, InputFormat, OutputFormat, PromptFlags},
     input::{Initial, Queue, Reader},
+    judge::Judge,
     messages::Facts,
     model::Chosen,
     output::Output,
@@ -54,6 +59,9 @@ use crate::{
     show,
     wire::{self, Additions},
 };
+
+const NO_PROMPT: &str =
+    "there is no prompt: give one as an argument or on stdin; `haft -p --help` tells more";
 
 /// More than this on stdin is no prompt.
 const LONGEST_PROMPT: u64 = 10 << 20;
@@ -85,8 +93,10 @@ async fn go(
 
     let queue = Arc::new(Queue::default());
     let channel = Arc::new(Channel::new(Arc::clone(output)));
+    // Hooks may bring the first words.
+    let starts = flags.init_only || !permitted.hooks.is_silent(Event::SESSION_START);
     if let Some(prompt) = signals
-        .until_told(prompt(flags))
+        .until_told(prompt(flags, starts))
         .await
         .transpose()?
         .flatten()
@@ -107,16 +117,18 @@ async fn go(
     } else {
         queue.close();
     }
-    let Some(mut first) = signals
+    let first = signals
         .until_told(queue.next())
         .await
         .transpose()?
-        .flatten()
-    else {
+        .flatten();
+    let starts = starts && flags.input_format == InputFormat::Text;
+    if first.is_none() && (!starts || signals.told().is_some()) {
         return Ok(signals.told().unwrap_or(Exit::Success));
-    };
+    }
 
     let mut initial = queue.begin();
+    let judging = Arc::clone(&chosen.model);
     let shape = shape.or_else(|| initial.shape.take());
     if let Some(shape) = &shape {
         chosen.model = shape.around(chosen.model);
@@ -135,6 +147,14 @@ async fn go(
             left_out: permitted.settings.untrusted().map(|told| told.to_string()),
         },
     );
+    let judge = Judge {
+        model: judging,
+        settings: chosen.settings.clone(),
+        control: control.clone(),
+        session: id,
+        rules: permitted.rules.clone(),
+        directories: permitted.directories.clone(),
+    };
     let additions = Additions {
         approver: Some(match asks_host {
             true => Arc::new(Host {
@@ -146,15 +166,16 @@ async fn go(
         id: Some(id),
         model: Some(chosen.settings.name.clone()),
         handlers: initial.handlers.clone(),
+        judge: Some(Arc::new(judge)),
+        ear: Some(Arc::<Output>::clone(output)),
+        defers: true,
     };
     let haft = wire::build(session, cwd.clone(), permitted, additions).await?;
     let mut system = system_prompt(&flags.prompts, &initial, &haft.context())?;
-    if flags.prompts.exclude_dynamic_system_prompt_sections
-        && let Some(environment) = system.environment.take()
-    {
-        let told = Content::text(environment.to_string());
-        first.content.insert(0, told);
-    }
+    let with_first = match flags.prompts.exclude_dynamic_system_prompt_sections {
+        true => system.environment.take(),
+        false => None,
+    };
     let replay = chosen.replay.take();
     let mut builder = Agent::builder(haft.into_scheduler(), chosen.model, chosen.settings)
         .limits(limits)
@@ -169,6 +190,25 @@ async fn go(
     let mut agent = builder.build();
     if let Some(title) = &flags.session.name {
         agent.transcript().set_title(title);
+    }
+
+    let begun = begin(flags, &mut agent, output, &signals).await;
+    let first = match begun {
+        Begun::Over => None,
+        Begun::With(words) => {
+            first.into_iter().for_each(|given| queue.push_front(given));
+            Some(words.into())
+        }
+        Begun::Silent => first,
+    };
+    let Some(mut first) = first else {
+        agent.end("other", &**output).await;
+        anyhow::ensure!(flags.init_only || signals.told().is_some(), NO_PROMPT);
+        return Ok(signals.told().unwrap_or(Exit::Success));
+    };
+    if let Some(environment) = with_first {
+        let told = Content::text(environment.to_string());
+        first.content.insert(0, told);
     }
 
     let mut turns = Turns {
@@ -188,6 +228,41 @@ async fn go(
         conversation::forget(&cwd, id);
     }
     Ok(exit)
+}
+
+/// How a session has begun.
+enum Begun {
+    /// It ends here.
+    Over,
+    /// Hooks want this said first.
+    With(String),
+    Silent,
+}
+
+/// Lets hooks make the project ready, and begins the session.
+async fn begin(
+    flags: &Headless,
+    agent: &mut Agent,
+    output: &Arc<Output>,
+    signals: &Signals,
+) -> Begun {
+    let begun = signals.until_told(async {
+        if flags.init || flags.init_only {
+            agent.setup("init", &**output).await;
+        }
+        if flags.maintenance {
+            agent.setup("maintenance", &**output).await;
+        }
+        match flags.init_only {
+            true => Begun::Over,
+            false => agent
+                .begin(&**output)
+                .await
+                .map_or(Begun::Silent, Begun::With),
+        }
+    });
+    // Whoever ends it now ends a run, and hears of it.
+    begun.await.unwrap_or(Begun::Silent)
 }
 
 /// Do the flags make sense together? Says whether the other end is asked for permission.
@@ -252,7 +327,8 @@ fn limits(flags: &Headless, chosen: &Chosen) -> anyhow::Result<Limits> {
 }
 
 /// What was said on the command line, and behind it what comes on stdin.
-async fn prompt(flags: &Headless) -> anyhow::Result<Option<String>> {
+/// `None`: nothing was said, and that `may_be`.
+async fn prompt(flags: &Headless, may_be: bool) -> anyhow::Result<Option<String>> {
     let given = flags.prompt.clone().filter(|text| !text.trim().is_empty());
     if flags.input_format == InputFormat::StreamJson {
         return Ok(given);
@@ -266,9 +342,8 @@ async fn prompt(flags: &Headless) -> anyhow::Result<Option<String>> {
         (Some(given), true) => Ok(Some(given)),
         (Some(given), false) => Ok(Some(format!("{given}\n\n{piped}"))),
         (None, false) => Ok(Some(piped)),
-        (None, true) => anyhow::bail!(
-            "there is no prompt: give one as an argument or on stdin; `haft -p --help` tells more"
-        ),
+        (None, true) if may_be => Ok(None),
+        (None, true) => anyhow::bail!(NO_PROMPT),
     }
 }
 

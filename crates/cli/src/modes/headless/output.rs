@@ -6,7 +6,10 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use haft::SessionId;
+use haft::{
+    SessionId,
+    engine::hooks::{HearHooks, HookNews},
+};
 use haft_agent::{Added, AgentEvent, Control, Ended, Sink, Subtype};
 use haft_models::Event;
 use serde_json::{Value, json};
@@ -26,6 +29,8 @@ pub(super) struct Output {
     format: OutputFormat,
     verbose: bool,
     partial: bool,
+    /// All hooks are told of, not only those of the beginning.
+    hooks: bool,
     states: States,
     /// Whoever reads no more wants no more done.
     control: Control,
@@ -74,6 +79,7 @@ impl Output {
             format: flags.output_format,
             verbose: flags.verbose,
             partial: flags.include_partial_messages,
+            hooks: flags.include_hook_events,
             states,
             control,
             state: Mutex::default(),
@@ -281,7 +287,9 @@ impl Sink for Output {
             }
             AgentEvent::Said(said) => self.put_into(state, messages::assistant(said)),
             AgentEvent::Answered { uuid, finished } => {
-                if finished.metadata.denied && !state.asked.contains(&finished.id) {
+                let metadata = &finished.metadata;
+                let was_asked = state.asked.contains(&finished.id);
+                if metadata.denied && !metadata.denied_by_hook && !was_asked {
                     let denied = json!({
                         "type": "system",
                         "subtype": "permission_denied",
@@ -338,6 +346,14 @@ impl Sink for Output {
                 self.put_into(state, informational(level.name(), text));
             }
             _ => {}
+        }
+    }
+}
+
+impl HearHooks for Output {
+    fn hear(&self, news: &HookNews) {
+        if self.hooks || news.event.is_always_shown() {
+            self.put(messages::hook(news));
         }
     }
 }

@@ -11,6 +11,9 @@ use super::{
 };
 use crate::exit::Exit;
 
+/// What stands for a message where a hook wakes the model; what it says comes right behind.
+const WOKEN: &str = "<system-reminder>\nA hook that ran in the background has something for you.\n</system-reminder>";
+
 /// One message after the other.
 pub(super) struct Turns<'a> {
     pub(super) agent: &'a mut Agent,
@@ -48,7 +51,7 @@ impl Turns<'_> {
             if self.queue.is_empty() {
                 self.output.put_state("idle");
             }
-            let coming = self.signals.until_told(self.queue.next()).await;
+            let coming = self.signals.until_told(self.next()).await;
             next = coming.transpose()?.flatten();
         }
         Ok(match self.signals.told() {
@@ -57,6 +60,16 @@ impl Turns<'_> {
             None if denied && self.fail_on_deny => Exit::CallFailed,
             None => Exit::Success,
         })
+    }
+
+    /// What is to be answered next: a message, or a hook that wakes the model. `None`: nothing more
+    /// comes.
+    async fn next(&self) -> anyhow::Result<Option<Prompt>> {
+        tokio::select! {
+            biased;
+            next = self.queue.next() => next,
+            () = self.agent.woken() => Ok(Some(WOKEN.into())),
+        }
     }
 
     /// The answer to one message, asked for again while it has not the shape it must have; with it, that

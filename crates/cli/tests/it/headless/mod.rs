@@ -2,12 +2,15 @@
 //!
 //! - `answers`: formats, flags, prompts
 //! - `ends`: limits, refusals, failures, exit codes
+//! - `hooks`: programs, servers and models that have a say; `hook_vectors`: where each vector is tested
 //! - `sessions`: going on, forking, forgetting, listing
 //! - `talk`: messages and control requests on stdin
 //! - `server`: a provider on this machine
 
 mod answers;
 mod ends;
+mod hook_vectors;
+mod hooks;
 mod server;
 mod sessions;
 mod talk;
@@ -69,7 +72,7 @@ fn steady(mut message: Value, cwd: &Path) -> Value {
             Value::Object(object) => {
                 for (name, value) in object {
                     let time = ["duration_ms", "duration_api_ms", "ttft_ms"];
-                    if name == "uuid" || name == "session_id" || name == "pid" {
+                    if ["uuid", "session_id", "pid", "hook_id"].contains(&name.as_str()) {
                         *value = json!(format!("[{name}]"));
                     } else if time.contains(&name.as_str()) {
                         *value = json!(0);

@@ -16,13 +16,13 @@ use super::{answer, kinds, lines};
 use crate::binary::haft;
 
 /// Gives these answers, one a request, and then what it was asked.
-struct Server {
-    url: String,
-    asked: JoinHandle<Vec<Value>>,
+pub(super) struct Server {
+    pub(super) url: String,
+    pub(super) asked: JoinHandle<Vec<Value>>,
 }
 
 impl Server {
-    fn new(answers: Vec<(u16, String)>) -> Self {
+    pub(super) fn new(answers: Vec<(u16, String)>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let asked = std::thread::spawn(move || {
