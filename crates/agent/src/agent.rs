@@ -1,6 +1,6 @@
 //! Setting an agent up.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use haft_contract::{ContextPatch, PermissionMode, SessionId};
 use haft_engine::{Scheduler, SessionContext};
@@ -9,9 +9,11 @@ use haft_models::{
 };
 
 use crate::{
-    Control, Ledger, Session,
+    Control, Crew, Ledger, Session,
+    cost::Purse,
     prompt::{Environment, SystemPrompt},
-    room::Room,
+    room::{Room, text_tokens},
+    subagents::{Host, Level},
     transcript::{Files, Origin, Transcript},
 };
 
@@ -81,7 +83,11 @@ pub struct Agent {
     pub(crate) transcript: Arc<Transcript>,
     pub(crate) session: SessionId,
     pub(crate) origin: Origin,
-    pub(crate) ledger: Ledger,
+    pub(crate) purse: Purse,
+    /// Launches subagents for its calls.
+    pub(crate) level: Option<Arc<Level>>,
+    /// Those of the session, if this is the main agent.
+    pub(crate) crew: Option<Crew>,
     pub(crate) room: Room,
     pub(crate) memory: bool,
     /// Some run has begun.
@@ -114,6 +120,9 @@ pub struct AgentBuilder {
     control: Control,
     version: String,
     memory: bool,
+    purse: Purse,
+    level: Option<Arc<Level>>,
+    crew: Option<Crew>,
 }
 
 impl Agent {
@@ -134,6 +143,9 @@ impl Agent {
             control: Control::default(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             memory: true,
+            purse: Purse::default(),
+            level: None,
+            crew: None,
         }
     }
 
@@ -162,9 +174,9 @@ impl Agent {
         self.transcript.files()
     }
 
-    /// What was spent so far.
-    pub fn ledger(&self) -> &Ledger {
-        &self.ledger
+    /// What was spent so far, by its subagents too.
+    pub fn ledger(&self) -> Ledger {
+        self.purse.ledger()
     }
 
     /// The session's context as it is now.
@@ -182,11 +194,23 @@ impl Agent {
         (self.room.tokens(), self.settings.window)
     }
 
+    /// What every request begins with, about, in tokens: the system prompt, and each tool by its name.
+    pub fn prefix_sizes(&self) -> (u64, Vec<(String, u64)>) {
+        let system = self.offer.system.iter();
+        let system = system.map(|block| text_tokens(block.text.len())).sum();
+        let tools = self.offer.tools.iter().map(|tool| {
+            let bytes = tool.name.len() + tool.description.len();
+            let schema = tool.input_schema.to_string().len();
+            (tool.name.clone(), text_tokens(bytes + schema))
+        });
+        (system, tools.collect())
+    }
+
     /// Takes over what was asked for through the handle.
     pub(crate) fn take_changes(&mut self) {
         let changes = self.control.take_changes();
         for (model, usage) in &changes.spent {
-            self.ledger.add(model, usage, &self.prices);
+            self.purse.add(model, usage, &self.prices);
         }
         if let Some(model) = changes.model {
             self.settings.name = model;
@@ -196,6 +220,9 @@ impl Agent {
         }
         if let Some(mode) = changes.mode {
             self.set_mode(mode);
+        }
+        if let Some(level) = &self.level {
+            level.inherit(&self.settings);
         }
     }
 
@@ -288,6 +315,26 @@ impl AgentBuilder {
         self
     }
 
+    /// The subagents that its calls may launch. The engine must have [`Crew::service`] among its services.
+    #[must_use]
+    pub fn crew(mut self, crew: Crew) -> Self {
+        self.level = Some(Arc::clone(&crew.main));
+        self.crew = Some(crew);
+        self
+    }
+
+    /// What it spends goes into this.
+    pub(crate) fn purse(mut self, purse: Purse) -> Self {
+        self.purse = purse;
+        self
+    }
+
+    /// Launches subagents for its calls.
+    pub(crate) fn level(mut self, level: Arc<Level>) -> Self {
+        self.level = Some(level);
+        self
+    }
+
     /// The agent.
     pub fn build(self) -> Agent {
         let context = self.scheduler.context();
@@ -304,11 +351,29 @@ impl AgentBuilder {
             .map(|tool| ToolDefinition::from(tool.spec()))
             .collect();
         let prefix = prefix(&system, &tools);
+        let engine = self.scheduler.engine();
+        if let Some(level) = &self.level {
+            level.bind(Host {
+                engine: Arc::downgrade(engine),
+                context: self.scheduler.view(),
+                model: Arc::clone(&self.model),
+                settings: Mutex::new(self.settings.clone()),
+                prices: self.prices.clone(),
+                purse: self.purse.clone(),
+                limits: self.limits.clone(),
+                version: self.version.clone(),
+                memory: self.memory,
+            });
+        }
+        let resumed = self.crew.as_ref().filter(|_| session.origin != Origin::New);
+        let cut_off = resumed.and_then(|crew| crew.cut_off(engine.folder()));
         let loaded = session.loaded;
+        let agent_id = engine.agent().id.clone();
         let transcript = Arc::new(Transcript::new(
             session.store,
             session.id,
             self.version,
+            agent_id,
             loaded.lines,
             loaded.last,
             loaded.files,
@@ -325,11 +390,13 @@ impl AgentBuilder {
             transcript,
             session: session.id,
             origin: session.origin,
-            ledger: Ledger::default(),
+            purse: self.purse,
+            level: self.level,
+            crew: self.crew,
             room,
             memory: self.memory,
             has_begun: false,
-            opening: Vec::new(),
+            opening: cut_off.into_iter().collect(),
             held_up: None,
             is_behind: false,
             offer: Offer {

@@ -1,6 +1,9 @@
 //! Tokens and money.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use haft_models::{Prices, Usage};
 
@@ -36,6 +39,29 @@ impl Ledger {
         let spent = self.models.entry(model.to_owned()).or_default();
         spent.usage = sum(&spent.usage, usage);
         spent.cost += prices.cost(model, usage).unwrap_or_default();
+    }
+}
+
+/// A ledger that an agent and its subagents write into, so that what one of them spends counts whatever
+/// becomes of it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Purse(Arc<Mutex<Ledger>>);
+
+impl Purse {
+    pub(crate) fn add(&self, model: &str, usage: &Usage, prices: &Prices) {
+        self.lock().add(model, usage, prices);
+    }
+
+    pub(crate) fn ledger(&self) -> Ledger {
+        self.lock().clone()
+    }
+
+    pub(crate) fn total_cost(&self) -> f64 {
+        self.lock().total_cost()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Ledger> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,11 +1,13 @@
 //! What is told while an agent runs.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use haft_contract::{Content, PermissionMode, SessionId};
 use haft_engine::Finished;
 use haft_models::{Block, Event, ModelError, Usage};
 use uuid::Uuid;
+
+use crate::Tag;
 
 /// Hears what happens, in order.
 pub trait Sink: Send + Sync {
@@ -36,6 +38,15 @@ pub enum AgentEvent {
         /// How it ended. A call that never reached its tool has a result too.
         finished: Box<Finished>,
     },
+    /// A call is at work; told every few seconds.
+    Working {
+        /// The provider's id of the call.
+        tool_use_id: String,
+        /// The tool.
+        tool_name: String,
+        /// For how long.
+        elapsed: Duration,
+    },
     /// Something was added in the user's name.
     Added {
         /// Its line in the transcript.
@@ -64,6 +75,13 @@ pub enum AgentEvent {
         duration: Duration,
         /// Its line in the transcript.
         uuid: Uuid,
+    },
+    /// Something happened in a subagent.
+    Subagent {
+        /// Which.
+        agent: Arc<Tag>,
+        /// What. Never a piece of a reply.
+        event: Box<AgentEvent>,
     },
     /// Something a person should know.
     Notice {
@@ -118,6 +136,8 @@ pub enum Added {
     Hook,
     /// A tool, beside its result.
     Tool,
+    /// The loop: a task in the background is over.
+    Background,
     /// The loop: the model goes in circles.
     Repeats,
     /// The loop: the person interrupted it.

@@ -6,6 +6,7 @@ use haft_contract::{CancellationToken, ContextPatch};
 use haft_engine::hooks::Event;
 use haft_models::ModelError;
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
 use crate::{Agent, AgentEvent, Level, Sink, round::Answer};
 
@@ -113,8 +114,27 @@ impl Agent {
         self.fire(event, loaded.reason, fields, to).await;
     }
 
+    /// Hooks are told which message is being answered. A subagent's is none of the person's.
+    pub(crate) fn tell_situation(&self, prompt: Uuid) {
+        if self.subagent().is_none() {
+            self.scheduler.engine().hooks().set_situation(|situation| {
+                situation.prompt_id = Some(prompt.to_string());
+                situation.effort.clone_from(&self.settings.effort);
+            });
+        }
+    }
+
+    /// Does a hook that runs beside the session want the model to hear something? A subagent hears
+    /// nothing of that.
+    pub(crate) fn is_woken(&self) -> bool {
+        self.subagent().is_none() && self.scheduler.engine().hooks().has_waker()
+    }
+
     /// What hooks that run beside the session have said since the last time.
     pub(crate) fn hear_late(&mut self, to: Told<'_>) {
+        if self.subagent().is_some() {
+            return;
+        }
         for late in self.scheduler.engine().hooks().take_late() {
             if let Some(message) = late.message {
                 to.notice(Level::Info, message);
@@ -124,19 +144,35 @@ impl Agent {
     }
 
     /// Returns when a hook that runs beside the session wants the model to hear something: it is told
-    /// with the next run.
+    /// with the next run, or by [`run_notices`](Self::run_notices).
     pub async fn woken(&self) {
         self.scheduler.engine().hooks().woken().await;
     }
 
     /// A session begins.
     pub(crate) async fn hook_start(&self, source: &str, to: Told<'_>) -> Word {
+        if let Some(kind) = self.subagent() {
+            return match source {
+                "compact" => Word::default(),
+                _ => self.fire(Event::SUBAGENT_START, kind, json!({}), to).await,
+            };
+        }
         let fields = json!({"source": source, "model": self.settings.name});
         self.fire(Event::SESSION_START, source, fields, to).await
     }
 
+    /// The kind of the subagent that this is, if it is one.
+    fn subagent(&self) -> Option<&str> {
+        let agent = self.scheduler.engine().agent();
+        agent.id.as_ref()?;
+        agent.kind.as_deref()
+    }
+
     /// Somebody says something.
     pub(crate) async fn hook_prompt(&self, prompt: &str, to: Told<'_>) -> Word {
+        if self.subagent().is_some() {
+            return Word::default();
+        }
         let fields = json!({"prompt": prompt});
         self.fire(Event::USER_PROMPT_SUBMIT, "", fields, to).await
     }
@@ -160,12 +196,17 @@ impl Agent {
 
     /// The model has said everything.
     pub(crate) async fn hook_stop(&self, text: &str, again: bool, to: Told<'_>) -> Word {
-        let fields = json!({
+        let mut fields = json!({
             "stop_hook_active": again,
             "last_assistant_message": text,
-            "background_tasks": [],
+            "background_tasks": self.background_tasks(),
             "session_crons": [],
         });
+        if let Some(kind) = self.subagent() {
+            let path = self.transcript.path().map(std::path::Path::to_string_lossy);
+            fields["agent_transcript_path"] = json!(path.unwrap_or_default());
+            return self.fire(Event::SUBAGENT_STOP, kind, fields, to).await;
+        }
         self.fire(Event::STOP, "", fields, to).await
     }
 
@@ -207,7 +248,9 @@ impl Agent {
         let fields = json!({"reason": reason});
         // They have little time, and what they say about it changes nothing any more.
         self.fire(Event::SESSION_END, reason, fields, to).await;
-        self.scheduler.engine().hooks().end().await;
+        if self.subagent().is_none() {
+            self.scheduler.engine().hooks().end().await;
+        }
     }
 
     async fn fire(&self, event: Event, matched: &str, fields: Value, to: Told<'_>) -> Word {

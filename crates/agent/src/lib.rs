@@ -28,12 +28,14 @@
 //! ```
 //!
 //! # Layout
-//! - [`agent`]: setting one up; `run`: the loop; `round`: one reply and the calls in it; `words`: what
-//!   is added in the user's name; `hooking`: where hooks have a say
+//! - [`agent`]: setting one up; `run`: the loop; `round`: one reply and the calls in it; `working`:
+//!   which calls are at work; `words`: what is added in the user's name; `hooking`: where hooks have a say; `background`: what it hears
+//!   of tasks in the background
 //! - `ask`: one question to a model, beside any conversation
 //! - [`control`]: interrupting, steering and changing it while it runs
 //! - [`event`], [`ended`]: what is told
 //! - `room`: making room in the model's window; `repeats`: noticing that it goes in circles
+//! - [`subagents`]: models that work for the calls of this one
 //! - [`cost`]: tokens and money
 //! - [`prompt`]: what the model is told before anybody speaks
 //! - [`transcript`]: a session on disk: written ahead, repaired when read
@@ -45,6 +47,7 @@
 
 pub mod agent;
 mod ask;
+mod background;
 mod clock;
 pub mod control;
 pub mod cost;
@@ -56,8 +59,10 @@ mod repeats;
 mod room;
 mod round;
 mod run;
+pub mod subagents;
 pub mod transcript;
 mod words;
+mod working;
 
 pub use agent::{Agent, AgentBuilder, Limits, ModelSettings};
 pub use ask::ask;
@@ -67,5 +72,6 @@ pub use cost::{Ledger, Spent};
 pub use ended::{Denial, Ended, Reason, Subtype};
 pub use event::{Added, AgentEvent, Began, Level, Said, Sink, Trigger};
 pub use hooking::Instructions;
+pub use subagents::{Crew, CrewBuilder, CrewLimits, Tag};
 pub use transcript::{Session, SessionError, Sessions};
 pub use words::Prompt;

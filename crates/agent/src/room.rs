@@ -84,7 +84,7 @@ impl Room {
     }
 }
 
-fn text_tokens(bytes: usize) -> u64 {
+pub(crate) fn text_tokens(bytes: usize) -> u64 {
     (bytes as u64).div_ceil(4)
 }
 
@@ -257,7 +257,7 @@ impl Agent {
         drop(stream);
         let reply = assembler.finish();
         tally.api += started.elapsed();
-        self.ledger.add(&name, &reply.usage, &self.prices);
+        self.purse.add(&name, &reply.usage, &self.prices);
         ended?;
         let text = text_of(&reply.message.content);
         if text.trim().is_empty() {

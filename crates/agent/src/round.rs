@@ -15,10 +15,12 @@ use haft_contract::{CallId, CancellationToken, Card, Content, Piece, ToolUse};
 use haft_engine::{Finished, Metadata, Scheduler, Turn, pipeline::INTERRUPTED};
 use haft_models::{Assembler, Block, ErrorKind, Event, Model, ModelError, Reply, Request};
 use serde_json::Value;
+use tokio::time::{Interval, MissedTickBehavior, interval_at};
 
 use crate::{
     AgentEvent, Said, Sink, clock,
     transcript::{Transcript, result_of},
+    working::{EVERY, Working},
 };
 
 /// What a round needs.
@@ -84,8 +86,11 @@ impl Round<'_> {
     /// Asks, and answers the calls.
     pub(crate) async fn run(&self, scheduler: &mut Scheduler, request: Request) -> Done {
         let mut turn = scheduler.turn().await;
-        turn.witnessed_by(Arc::clone(self.transcript) as _);
+        let working = Arc::new(Working::new(self.transcript));
+        turn.witnessed_by(Arc::clone(&working) as _);
         let started = Instant::now();
+        let mut ticks = interval_at((started + EVERY).into(), EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut first_token = None;
         let mut listening = Listening {
             round: self,
@@ -108,6 +113,10 @@ impl Round<'_> {
                 biased;
                 () = self.cancel.cancelled() => break End::Interrupted,
                 next = stream.next() => next,
+                _ = ticks.tick() => {
+                    working.tell(self.sink);
+                    continue;
+                }
             };
             match next {
                 None => break End::Complete,
@@ -125,7 +134,7 @@ impl Round<'_> {
         drop(stream);
         let api = started.elapsed();
         let refused_images = std::mem::take(&mut listening.refused_images);
-        let (reply, answers, end) = listening.answer(turn, end).await;
+        let (reply, answers, end) = listening.answer(turn, end, (&working, ticks)).await;
         Done {
             reply,
             answers,
@@ -217,7 +226,12 @@ impl Listening<'_> {
     }
 
     /// Answers every call of the reply.
-    async fn answer(mut self, mut turn: Turn<'_>, mut end: End) -> (Reply, Vec<Answer>, End) {
+    async fn answer(
+        mut self,
+        mut turn: Turn<'_>,
+        mut end: End,
+        (working, mut ticks): (&Working, Interval),
+    ) -> (Reply, Vec<Answer>, End) {
         let assembler = std::mem::replace(&mut self.assembler, Assembler::new(""));
         let mut reply = assembler.finish();
         reply.id = Some(self.message_id.clone());
@@ -268,6 +282,10 @@ impl Listening<'_> {
                     () = self.round.cancel.cancelled(), if !matches!(end, End::Interrupted) => {
                         end = End::Interrupted;
                         turn_cancel.cancel();
+                        continue;
+                    }
+                    _ = ticks.tick() => {
+                        working.tell(self.round.sink);
                         continue;
                     }
                 };

@@ -89,7 +89,16 @@ impl Agent {
     /// To end it early, use [`Control::interrupt`](crate::Control::interrupt). A future that is dropped
     /// in the middle also stops everything; the next run then begins by reading the transcript.
     pub async fn run(&mut self, prompt: impl Into<Prompt> + Send, sink: &dyn Sink) -> Ended {
-        let prompt = prompt.into();
+        self.run_from(Some(prompt.into()), sink).await
+    }
+
+    /// Tells the model what ended in the background since it last heard of it, and lets it work like
+    /// [`run`](Self::run). For when nobody else has anything to say.
+    pub async fn run_notices(&mut self, sink: &dyn Sink) -> Ended {
+        self.run_from(None, sink).await
+    }
+
+    async fn run_from(&mut self, prompt: Option<Prompt>, sink: &dyn Sink) -> Ended {
         let running = self.control.begin();
         let to = Told {
             sink,
@@ -103,6 +112,9 @@ impl Agent {
         self.is_behind = false;
         self.take_changes();
         self.tell_trouble(to);
+        if let Some(crew) = &self.crew {
+            tally.denials.extend(crew.take_denials());
+        }
         Ended {
             subtype: left.subtype,
             text: left.text,
@@ -110,7 +122,7 @@ impl Agent {
             reason: left.reason,
             num_turns: tally.turns,
             usage: tally.usage,
-            ledger: self.ledger.clone(),
+            ledger: self.purse.ledger(),
             permission_denials: tally.denials,
             api_error: left.api_error,
             errors: left.errors,
@@ -121,7 +133,7 @@ impl Agent {
         }
     }
 
-    async fn go(&mut self, prompt: Prompt, to: Told<'_>, tally: &mut Tally) -> Left {
+    async fn go(&mut self, prompt: Option<Prompt>, to: Told<'_>, tally: &mut Tally) -> Left {
         self.take_changes();
         self.note_place();
         // What hooks want said first is for whoever began the session before.
@@ -131,22 +143,25 @@ impl Agent {
             to.notice(Level::Warning, why.clone());
             return Left::well(Reason::HookStopped, why);
         }
-        let id = prompt.uuid.unwrap_or_else(clock::random_id);
-        self.scheduler.engine().hooks().set_situation(|situation| {
-            situation.prompt_id = Some(id.to_string());
-            situation.effort.clone_from(&self.settings.effort);
-        });
-        let words: Vec<&str> = prompt.content.iter().filter_map(Content::as_text).collect();
-        let word = self.hook_prompt(&words.join("\n"), to).await;
-        if let Some(why) = word.block.or(word.stop) {
-            to.notice(Level::Warning, why.clone());
-            return Left::well(Reason::HookStopped, why);
+        let mut last = Vec::new();
+        if let Some(prompt) = prompt {
+            let id = prompt.uuid.unwrap_or_else(clock::random_id);
+            self.tell_situation(id);
+            let words: Vec<&str> = prompt.content.iter().filter_map(Content::as_text).collect();
+            let word = self.hook_prompt(&words.join("\n"), to).await;
+            if let Some(why) = word.block.or(word.stop) {
+                to.notice(Level::Warning, why.clone());
+                return Left::well(Reason::HookStopped, why);
+            }
+            self.open();
+            self.add(prompt.content.clone(), Kind::Prompt, Some(id));
+            self.add_context(word.context, to);
+            last = prompt.content;
+        } else if !self.has_notices() && !self.is_woken() {
+            return Left::well(Reason::Completed, "");
         }
-        self.open();
-        self.add(prompt.content.clone(), Kind::Prompt, Some(id));
-        self.add_context(word.context, to);
         let mut course = Course {
-            last: prompt.content,
+            last,
             repeats: Repeats::default(),
             tool_rounds: 0,
             stop_blocks: 0,
@@ -170,6 +185,7 @@ impl Agent {
             course.last.extend(content.iter().cloned());
             self.add_told(content, Kind::Prompt, Added::Steering, to);
         }
+        self.tell_notices(to);
         self.hear_late(to);
         self.tell_trouble(to);
         self.make_room(&course.last, to, tally).await;
@@ -243,7 +259,7 @@ impl Agent {
                 .model
                 .as_deref()
                 .unwrap_or(&self.settings.name);
-            self.ledger.add(name, &reply.usage, &self.prices);
+            self.purse.add(name, &reply.usage, &self.prices);
             tally.usage = cost::sum(&tally.usage, &reply.usage);
             tally.turns += 1;
             tally.stop.clone_from(&reply.stop);
@@ -258,7 +274,7 @@ impl Agent {
         self.conversation.assistant(reply.message, results)?;
         for Answer { input, finished } in &answers {
             let metadata = &finished.metadata;
-            if metadata.denied {
+            if metadata.denied.is_some() {
                 tally.denials.push(Denial {
                     tool_name: finished.name.clone(),
                     tool_use_id: finished.id.clone(),
@@ -357,7 +373,7 @@ impl Agent {
 
     fn over_budget(&self) -> Option<Left> {
         let most = self.limits.max_budget_usd?;
-        let spent = self.ledger.total_cost();
+        let spent = self.purse.total_cost();
         (spent >= most).then(|| {
             let what = format!("Reached maximum budget (${most}): ${spent:.4} spent");
             Left::badly(Subtype::MaxBudget, Reason::BudgetExhausted, what)
@@ -386,7 +402,7 @@ impl Agent {
                 return None;
             }
         }
-        if self.control.has_said() || self.scheduler.engine().hooks().has_waker() {
+        if self.control.has_said() || self.has_notices() || self.is_woken() {
             return None;
         }
         let again = course.stop_blocks > 0;

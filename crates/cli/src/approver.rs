@@ -105,6 +105,7 @@ mod tests {
             reason: "it may \u{1b}[31mchange something".to_owned(),
             rules: rules.iter().map(|rule| (*rule).to_owned()).collect(),
             asked: None,
+            agent: None,
         }
     }
 

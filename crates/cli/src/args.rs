@@ -17,6 +17,7 @@ use crate::{
 
 const EXAMPLES: &str = "\
 Examples:
+  haft demo                                    watch an agent at work, without a key
   haft -p 'what does this do?'                 let a model work here; `haft -p --help` tells more
   haft tools                                   which tools there are
   haft call Grep pattern='fn main' type=rust   one call, shown for people
@@ -76,7 +77,7 @@ pub(crate) struct Cli {
 }
 
 /// What a session is set up with.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct Session {
     /// Work in this directory instead of the current one.
     #[arg(long, value_name = "DIR", global = true)]
@@ -179,6 +180,11 @@ pub(crate) enum Command {
     /// Let a model work on a prompt.
     #[command(skip)]
     Headless(Box<Headless>),
+    /// Watch an agent at work: no key, no network, real files of a scratch project.
+    ///
+    /// The model is scripted; the loop, the tools, the rules, the sandbox and the undo journal are those
+    /// of every session.
+    Demo(Demo),
     /// Carry out calls from stdin, one JSON line each, one answer line each.
     ///
     /// A line is {"id"?, "name", "input"}, answered by {"id", "name", "is_error", "content",
@@ -225,6 +231,16 @@ Example:
         /// Which shell.
         shell: Shell,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// Do not pause for somebody who watches.
+    #[arg(long)]
+    pub(crate) fast: bool,
+    /// Leave the scratch project there.
+    #[arg(long)]
+    pub(crate) keep: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -42,6 +42,7 @@ fn run() -> anyhow::Result<Exit> {
         Command::Headless(headless) => {
             wire::block_on(modes::headless::run(args.session, *headless))
         }
+        Command::Demo(demo) => wire::block_on(modes::demo::run(demo)),
         Command::Sessions(asked) => modes::sessions::run(&args.session, &asked),
         Command::Exec => wire::block_on(modes::exec::run(args.session)),
         Command::Call(call) => wire::block_on(modes::call::run(args.session, call)),

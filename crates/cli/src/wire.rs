@@ -4,7 +4,7 @@ use std::{env, path::PathBuf, sync::Arc};
 
 use anyhow::Context;
 use haft::{
-    Approver, Filters, Haft, Selection, SessionId,
+    Approver, DynTool, Filters, Haft, Selection, SessionId,
     engine::{
         hooks::{AskModel, Handler, HearHooks},
         settings::{LocalRules, Watch},
@@ -39,6 +39,10 @@ pub(crate) struct Additions {
     pub(crate) ear: Option<Arc<dyn HearHooks>>,
     /// Hooks may put a call off.
     pub(crate) defers: bool,
+    /// Tools of MCP servers.
+    pub(crate) external: Vec<Arc<dyn DynTool>>,
+    /// Where the session keeps its state. Default: the session's own folder.
+    pub(crate) folder: Option<PathBuf>,
 }
 
 /// Sets the session up that the flags describe.
@@ -97,11 +101,17 @@ pub(crate) async fn build(
     if let Some(approver) = additions.approver.or_else(terminal) {
         builder = builder.approver(approver);
     }
+    for tool in additions.external {
+        builder = builder.external_tool(tool);
+    }
     if let Some(id) = additions.id {
         builder = builder.session(id);
     }
     if let Some(model) = additions.model {
         builder = builder.model(model);
+    }
+    if let Some(folder) = additions.folder {
+        builder = builder.session_folder(folder);
     }
     #[cfg(feature = "pdf")]
     if let Ok(program) = env::current_exe() {
@@ -115,6 +125,12 @@ pub(crate) async fn build(
     let haft = builder.build().await?;
     for name in haft.unknown_tools() {
         show::complain(&format!("haft: no tool is called {name:?}; it is left out"));
+    }
+    for problem in haft.unusable_tools() {
+        show::complain(&format!(
+            "haft: left out: {}",
+            show::clean(&problem.to_string())
+        ));
     }
     Ok(haft)
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{BoxFuture, CallId, Card, ToolUse};
+use crate::{BoxFuture, CallId, Card, ContextPatch, ToolUse};
 
 /// How much runs without asking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -74,6 +74,8 @@ pub struct Question {
     pub rules: Vec<String>,
     /// The call as the model made it, for programs that answer; `None` for a tool's own questions.
     pub asked: Option<ToolUse>,
+    /// The subagent whose call it is, if it is one's.
+    pub agent: Option<String>,
 }
 
 /// What they answered.
@@ -87,6 +89,15 @@ pub enum Answer {
     Changed {
         /// All of them.
         input: Value,
+    },
+    /// Go on, this once, and something is permitted differently from now on.
+    Updated {
+        /// The arguments in place of the model's, if they are to be others.
+        input: Option<Value>,
+        /// What changes for the session.
+        patches: Vec<ContextPatch>,
+        /// Allow rules to be kept beyond the session.
+        keep: Vec<String>,
     },
     /// No; the model is told why, if they said.
     Deny {

@@ -19,6 +19,8 @@ pub struct CallContext {
     pub session: SessionId,
     /// This call.
     pub call: CallId,
+    /// The same, as the provider names it; empty where nobody did.
+    pub tool_use_id: Arc<str>,
     /// The directory relative paths start from; absolute.
     pub cwd: Arc<Path>,
     /// Fires when the call should end. Child of the turn's, which is child of the session's.
@@ -88,6 +90,7 @@ impl CallContext {
         let context = Self {
             session: SessionId::new(),
             call,
+            tool_use_id: Arc::from(""),
             cwd: Arc::from(dir),
             cancel: CancellationToken::new(),
             progress,

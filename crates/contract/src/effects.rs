@@ -92,6 +92,11 @@ impl Effects {
         }
     }
 
+    /// It may be dropped in the middle: it changes nothing, and could be run again.
+    pub fn may_be_dropped(&self) -> bool {
+        self.is_read_only() && self.repeat == Repeat::Harmless
+    }
+
     /// Changes nothing: neither files nor anything nobody can name.
     pub fn is_read_only(&self) -> bool {
         !self.exclusive && self.writes == Reach::Nothing

@@ -14,7 +14,9 @@
 //! - [`context`]: what a running call is given; [`services`] is what it may reach
 //! - [`confinement`]: how a command that a call starts is to be confined
 //! - [`hooks`]: events that a tool fires; [`http`]: requests without a client of one's own
+//! - [`notices`]: what goes on in the background, and what the model hears of it
 //! - [`output`], [`error`]: how a call ends
+//! - [`subagents`]: handing work to another model
 //! - [`schema`]: from an input type to the JSON schema a provider accepts
 //! - [`view`]: what a person is shown
 
@@ -30,10 +32,12 @@ pub mod error;
 pub mod hooks;
 pub mod http;
 pub mod ids;
+pub mod notices;
 pub mod output;
 pub mod progress;
 pub mod schema;
 pub mod services;
+pub mod subagents;
 pub mod tool;
 pub mod view;
 
@@ -47,9 +51,13 @@ pub use error::ToolError;
 pub use hooks::{HookEvent, HookFire, HookVerdict};
 pub use http::{HttpAnswer, HttpClient, HttpPost};
 pub use ids::{CallId, SessionId};
+pub use notices::{BackgroundTask, Notice, Notices, TaskEvent, TaskKind, TaskStatus, TaskUsage};
 pub use output::{Content, ContextPatch, Message, Role, RuleList, ToolOutput, ToolUse};
 pub use progress::{Progress, Update, Updates};
 pub use services::Services;
+pub use subagents::{
+    Kind, Launch, Launched, Letter, Looked, Receipt, Report, Sent, Spawn, Subagents, Tokens,
+};
 pub use tool::{Access, Profile, Rate, Tool, ToolInput};
 pub use view::{Card, Hunk, Piece};
 

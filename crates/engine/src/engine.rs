@@ -1,6 +1,10 @@
 //! The parts of the engine, joined.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use haft_contract::{
     BoxFuture, CallContext, HookEvent, HookFire, HookVerdict, Progress, Services, SessionId,
@@ -9,7 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     DefinitionError, Filters, Pool, Registry, ResultStore, Scheduler, SessionContext,
-    hooks::{Common, Event, Heard, Hooks, Occasion, together},
+    hooks::{Common, Event, Handler, Heard, Hooks, Identity, Occasion, together},
     layers::{self, Layer, LayerSettings},
     permissions::{KeepRules, Setting},
     results::Budget,
@@ -38,7 +42,8 @@ pub struct Engine {
     pub(crate) hooks: Hooks,
     /// Calls can be put off: whoever runs the session ends it there.
     pub(crate) defers: bool,
-    transcript: PathBuf,
+    agent: Identity,
+    folder: PathBuf,
 }
 
 impl Engine {
@@ -63,12 +68,16 @@ impl Engine {
             watch: None,
             hooks: Hooks::default(),
             defers: false,
+            agent: Identity::default(),
         }
     }
 
     /// What hooks are told of every event.
     pub(crate) fn common(&self) -> Common {
-        Common::of(self.session, &self.transcript)
+        Common {
+            agent: self.agent.clone(),
+            ..Common::of(self.session, &self.folder)
+        }
     }
 
     /// The session's hooks: handlers can be added, and what runs beside it can be heard.
@@ -121,10 +130,64 @@ impl Engine {
         &self.pool
     }
 
+    /// What the session keeps on disk is in here; the folder is made when first needed.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The kinds and ids that hooks are told of who acts.
+    pub fn agent(&self) -> &Identity {
+        &self.agent
+    }
+
+    /// The same session for a subagent: the same rules' enforcement, hooks, layers and kept results, with
+    /// the tools, services and identity it is given.
+    pub fn for_subagent(&self, part: Part) -> Arc<Self> {
+        let hooks = self.hooks.clone().with_handlers(part.handlers);
+        let common = Common {
+            agent: part.agent.clone(),
+            ..self.common()
+        };
+        let fire = by_tools(hooks.clone(), common);
+        Arc::new(Self {
+            session: self.session,
+            pool: part.pool,
+            services: part.services.with(Arc::new(fire)),
+            layers: self.layers.clone(),
+            results: Arc::clone(&self.results),
+            // News of a subagent's calls would be taken for news of the main agent's.
+            progress: None,
+            model: Some(part.model),
+            concurrency: self.concurrency,
+            keeper: self.keeper.clone(),
+            watch: self.watch.clone(),
+            hooks,
+            // A part cannot end the whole.
+            defers: false,
+            agent: part.agent,
+            folder: self.folder.clone(),
+        })
+    }
+
     /// A session's calls run here.
     pub fn scheduler(self: Arc<Self>, context: SessionContext) -> Scheduler {
         Scheduler::new(self, context)
     }
+}
+
+/// What a subagent has of its own.
+#[derive(Debug)]
+pub struct Part {
+    /// Its tools: [`Pool::narrowed`].
+    pub pool: Pool,
+    /// What its calls may reach.
+    pub services: Services,
+    /// The model whose calls they are.
+    pub model: Arc<str>,
+    /// Who it is.
+    pub agent: Identity,
+    /// Hooks that hold for it alone.
+    pub handlers: Vec<Handler>,
 }
 
 /// Sets an engine up.
@@ -144,6 +207,7 @@ pub struct EngineBuilder {
     watch: Option<Watch>,
     hooks: Hooks,
     defers: bool,
+    agent: Identity,
 }
 
 impl EngineBuilder {
@@ -245,17 +309,27 @@ impl EngineBuilder {
         self
     }
 
+    /// Who acts, as hooks are told.
+    #[must_use]
+    pub fn agent(mut self, agent: Identity) -> Self {
+        self.agent = agent;
+        self
+    }
+
     /// The engine, and the names its filters asked for that no tool has.
     pub async fn build(self) -> (Arc<Engine>, Vec<String>) {
         let (pool, unknown) = self.registry.pool(&self.filters).await;
         let mut layers = layers::standard(&Arc::new(self.settings));
         layers.extend(self.more_layers);
-        let transcript = self.session_folder.with_extension("jsonl");
         let results = ResultStore::new(self.session_folder.join("tool-results"), self.budget);
         let results = Arc::new(results);
         let env_file = self.session_folder.join("hook-env.sh");
         let hooks = self.hooks.kept_in(Arc::clone(&results), env_file);
-        let fire = by_tools(hooks.clone(), Common::of(self.session, &transcript));
+        let common = Common {
+            agent: self.agent.clone(),
+            ..Common::of(self.session, &self.session_folder)
+        };
+        let fire = by_tools(hooks.clone(), common);
         let engine = Engine {
             session: self.session,
             pool,
@@ -269,7 +343,8 @@ impl EngineBuilder {
             watch: self.watch,
             hooks,
             defers: self.defers,
-            transcript,
+            agent: self.agent,
+            folder: self.session_folder,
         };
         (Arc::new(engine), unknown)
     }

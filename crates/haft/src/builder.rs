@@ -50,6 +50,7 @@ pub struct HaftBuilder {
     mode: PermissionMode,
     built_ins: bool,
     tools: Vec<Arc<dyn DynTool>>,
+    external: Vec<Arc<dyn DynTool>>,
     filters: Filters,
     services: Services,
     layers: Vec<Arc<dyn Layer>>,
@@ -76,6 +77,7 @@ impl HaftBuilder {
             mode: PermissionMode::Default,
             built_ins: true,
             tools: Vec::new(),
+            external: Vec::new(),
             filters: Filters::default(),
             services: Services::none(),
             layers: Vec::new(),
@@ -158,6 +160,14 @@ impl HaftBuilder {
     /// A tool of your own that is already erased.
     pub fn dyn_tool(mut self, tool: Arc<dyn DynTool>) -> Self {
         self.tools.push(tool);
+        self
+    }
+
+    /// A tool that comes from elsewhere, such as an MCP server. It stands behind the others in the order
+    /// and gives way where a name clashes; one whose definition is bad is left out
+    /// ([`Haft::unusable_tools`]).
+    pub fn external_tool(mut self, tool: Arc<dyn DynTool>) -> Self {
+        self.external.push(tool);
         self
     }
 
@@ -255,6 +265,10 @@ impl HaftBuilder {
         for tool in built_ins.into_iter().chain(self.tools) {
             registry.add_erased(tool)?;
         }
+        let mut unusable_tools = Vec::new();
+        for tool in self.external {
+            unusable_tools.extend(registry.add_external(tool).err());
+        }
         let folder = match self.folder {
             Some(folder) => folder,
             None => {
@@ -298,6 +312,7 @@ impl HaftBuilder {
         Ok(Haft {
             scheduler: engine.scheduler(context),
             unknown_tools,
+            unusable_tools,
         })
     }
 }

@@ -15,7 +15,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use crate::error::JournalError;
-use crate::open::open_regular;
+use crate::open::{is_behind_link, open_regular};
 
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(10);
@@ -61,7 +61,9 @@ impl FileLock {
             .iter()
             .map(|real| Held::acquire(Key::Path(real.to_path_buf())))
             .collect();
-        let is_file = |real: &&&Path| fs::symlink_metadata(real).is_ok_and(|found| found.is_file());
+        let is_file = |real: &&&Path| {
+            fs::symlink_metadata(real).is_ok_and(|found| found.is_file()) && !is_behind_link(real)
+        };
         let files: BTreeSet<&Path> = sorted
             .iter()
             .filter(is_file)

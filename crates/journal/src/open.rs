@@ -192,6 +192,11 @@ pub(crate) fn open_real(real: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     open_stepwise(real, flags)
 }
 
+/// Does a link stand above what was a real path?
+pub(crate) fn is_behind_link(real: &Path) -> bool {
+    real.ancestors().skip(1).any(Path::is_symlink)
+}
+
 /// What `openat2` does without links, by hand: each directory is opened in the one before it.
 fn open_stepwise(real: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     #[cfg(target_os = "linux")]

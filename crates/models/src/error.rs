@@ -52,6 +52,8 @@ pub enum ErrorKind {
     Server,
     /// No connection, or it was lost.
     Connection,
+    /// The machine is there, and nobody listens.
+    Refused,
     /// The answer is not one this provider gives.
     Protocol,
     /// We were told to stop.
@@ -98,7 +100,7 @@ impl ModelError {
             Cancelled | Local => false,
             kind => self.should_retry.unwrap_or(matches!(
                 kind,
-                RateLimited | Overloaded | Server | Connection
+                RateLimited | Overloaded | Server | Connection | Refused
             )),
         }
     }
@@ -113,7 +115,7 @@ impl ModelError {
             BadRequest | ContextTooLong | TooLarge => "invalid_request",
             RateLimited => "rate_limit",
             Overloaded => "overloaded",
-            Server | Connection => "server_error",
+            Server | Connection | Refused => "server_error",
             Protocol | Cancelled | Local => "unknown",
         }
     }
@@ -133,7 +135,7 @@ impl fmt::Display for ModelError {
             RateLimited => "too many requests",
             Overloaded => "the provider is overloaded",
             Server => "the provider failed",
-            Connection => "the connection failed",
+            Connection | Refused => "the connection failed",
             Protocol => "the answer cannot be used",
             Cancelled | Local => return f.write_str(&self.message),
         };
@@ -153,6 +155,7 @@ impl fmt::Display for ModelError {
             NotFound if self.message.contains("base URL") => "",
             NotFound => "; check the model's name and the base URL",
             ContextTooLong => "; compact it or start a new one",
+            Refused => "; check the base URL, and that a server runs there",
             TooLarge => "; send fewer or smaller images and documents",
             _ => "",
         };

@@ -7,7 +7,14 @@
 //!
 //! Images that a provider refuses are left out and the request is sent without them, once a reply.
 
-use std::{fmt::Debug, sync::Arc, time::Duration};
+use std::{
+    fmt::Debug,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::StreamExt;
 use haft_contract::{BoxFuture, CancellationToken};
@@ -34,6 +41,9 @@ pub struct RetryPolicy {
     pub longest_asked: Duration,
     /// …unless this is set.
     pub wait_as_asked: bool,
+    /// So often where nobody listens and nobody ever did: a server that is starting up needs seconds, a
+    /// mistyped address will not get better.
+    pub max_refused: u32,
     /// Give up after so many replies of an overloaded provider: set where another model can take over.
     pub max_overloaded: Option<u32>,
 }
@@ -47,6 +57,7 @@ impl Default for RetryPolicy {
             jitter: 0.25,
             longest_asked: Duration::from_secs(60),
             wait_as_asked: false,
+            max_refused: 3,
             max_overloaded: None,
         }
     }
@@ -124,6 +135,8 @@ pub struct Retry {
     model: Arc<dyn Model>,
     policy: RetryPolicy,
     clock: Arc<dyn Clock>,
+    /// Somebody was there once.
+    has_answered: Arc<AtomicBool>,
 }
 
 impl Retry {
@@ -138,6 +151,18 @@ impl Retry {
             model,
             policy,
             clock,
+            has_answered: Arc::default(),
+        }
+    }
+
+    /// So often it is asked again after this.
+    fn most(&self, error: &ModelError) -> u32 {
+        let all = self.policy.max_retries;
+        match error.kind {
+            ErrorKind::Refused if !self.has_answered.load(Ordering::Relaxed) => {
+                self.policy.max_refused.min(all)
+            }
+            _ => all,
         }
     }
 
@@ -158,6 +183,7 @@ impl Retry {
                     None => return Ok(()),
                     Some(Err(error)) => break error,
                     Some(Ok(event)) => {
+                        self.has_answered.store(true, Ordering::Relaxed);
                         handed_out.note(&event);
                         out.send(event).await;
                     }
@@ -180,7 +206,7 @@ impl Retry {
                 overloaded += u32::from(error.kind == ErrorKind::Overloaded);
                 let chance = self.clock.chance();
                 let delay = self.policy.delay(&error, retries + 1, overloaded, chance);
-                if delay.is_none() {
+                if delay.is_none() || retries >= self.most(&error) {
                     return Err(error);
                 }
                 delay
@@ -200,7 +226,7 @@ impl Retry {
             let delay = delay.unwrap_or_default();
             out.send(Event::Retry {
                 attempt: retries,
-                max_retries: self.policy.max_retries,
+                max_retries: self.most(&error),
                 delay,
                 error,
             })

@@ -14,19 +14,40 @@
 //!
 //! Each request takes the next turn. With `content` and `error` in one turn the connection is lost after
 //! the content. `input_text` in place of `input` is sent as it is, JSON or not; `pieces` says into how
-//! long pieces (in characters) texts and inputs are cut.
+//! long pieces (in characters) texts and inputs are cut; `"hangs": true` says no more after the content until
+//! it is told to stop.
+//!
+//! Conversations beside the main one, such as those of subagents, have turns of their own:
+//!
+//! ```json
+//! {"turns": [
+//!   {"content": [{"type": "tool_use", "name": "Agent", "input": {"description": "Look around",
+//!     "prompt": "Find the entry point.", "subagent_type": "Explore"}}]},
+//!   {"content": [{"type": "text", "text": "It is main.rs."}]}
+//!  ],
+//!  "conversations": [
+//!   {"when": "entry point", "turns": [
+//!     {"content": [{"type": "tool_use", "name": "Glob", "input": {"pattern": "**/main.rs"}}]},
+//!     {"content": [{"type": "text", "text": "src/main.rs"}]}
+//!   ]}
+//!  ]}
+//! ```
+//!
+//! A conversation is spoken for by the first entry whose `when` stands in its first message; a request takes
+//! the turn after the replies that the conversation holds, so that several with the same words go on side by
+//! side, and one that is taken up again goes on where it was. All others share `turns`.
 
 use std::{
     path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
 
-use haft_contract::CancellationToken;
+use haft_contract::{CancellationToken, Role};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    BlockStart, Event, EventStream, Model, ModelError, Request, StopReason, Usage,
+    Block, BlockStart, Event, EventStream, Model, ModelError, Request, StopReason, Usage,
     generate::{Out, generate},
 };
 
@@ -35,6 +56,19 @@ use crate::{
 #[serde(deny_unknown_fields)]
 pub struct Script {
     /// One for each request.
+    pub turns: Vec<Turn>,
+    /// Those of other conversations.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conversations: Vec<Aside>,
+}
+
+/// What is said in conversations that begin in a certain way.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Aside {
+    /// Stands in their first message.
+    pub when: String,
+    /// One for each reply.
     pub turns: Vec<Turn>,
 }
 
@@ -52,6 +86,8 @@ pub struct Turn {
     pub usage: Usage,
     /// Characters in a piece of text or input; 0: all in one.
     pub pieces: usize,
+    /// It never ends by itself.
+    pub hangs: bool,
 }
 
 /// A part of a reply.
@@ -133,16 +169,44 @@ impl Scripted {
         state.requests.clone()
     }
 
-    fn take(&self, request: Request) -> Result<usize, ModelError> {
+    /// The turn that answers a request, and what its message is called.
+    fn take(&self, request: Request) -> Result<(&Turn, String), ModelError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let aside = self.aside(&request);
+        let said = request.history.messages();
+        let replies = said.filter(|message| message.role == Role::Assistant);
+        let replies = replies.count();
+        let (turns, number, name) = match aside {
+            Some(aside) => {
+                let asked = state.requests.len();
+                (&aside.turns, replies, format!("aside_{asked}"))
+            }
+            None => (&self.script.turns, state.next, state.next.to_string()),
+        };
         state.requests.push(request);
-        let number = state.next;
-        if number == self.script.turns.len() {
-            let message = format!("the script is over: it has {number} turns");
-            return Err(ModelError::local(message));
+        let turn = turns.get(number).ok_or_else(|| {
+            let of = aside.map(|aside| format!(" for {:?}", aside.when));
+            ModelError::local(format!(
+                "the script{} is over: it has {number} turns",
+                of.unwrap_or_default()
+            ))
+        })?;
+        if aside.is_none() {
+            state.next += 1;
         }
-        state.next += 1;
-        Ok(number)
+        Ok((turn, name))
+    }
+
+    fn aside(&self, request: &Request) -> Option<&Aside> {
+        let first = request.history.messages().next()?;
+        let says = |text: &str| {
+            first.content.iter().any(|block| match block {
+                Block::Text { text: said } => said.contains(text),
+                _ => false,
+            })
+        };
+        let mut asides = self.script.conversations.iter();
+        asides.find(|aside| says(&aside.when))
     }
 
     async fn run(
@@ -152,18 +216,21 @@ impl Scripted {
         out: Out,
     ) -> Result<(), ModelError> {
         let model = request.model.clone();
-        let number = self.take(request)?;
-        let turn = &self.script.turns[number];
+        let (turn, name) = self.take(request)?;
         if turn.error.is_none() || !turn.content.is_empty() {
-            let id = Some(format!("msg_{number}"));
+            let id = Some(format!("msg_{name}"));
             let model = Some(model);
             out.send(Event::Start { id, model }).await;
         }
-        for event in turn.events(number) {
+        for event in turn.events(&name) {
             if cancel.is_cancelled() {
                 return Err(ModelError::cancelled());
             }
             out.send(event).await;
+        }
+        if turn.hangs {
+            cancel.cancelled().await;
+            return Err(ModelError::cancelled());
         }
         match &turn.error {
             Some(error) => Err(error.clone()),
@@ -173,20 +240,20 @@ impl Scripted {
 }
 
 impl Turn {
-    fn events(&self, number: usize) -> Vec<Event> {
+    fn events(&self, name: &str) -> Vec<Event> {
         let mut events = Vec::new();
         let mut has_calls = false;
         for (index, said) in self.content.iter().enumerate() {
             let block = match said {
                 Said::Text { .. } => BlockStart::Text,
                 Said::Thinking { .. } => BlockStart::Thinking,
-                Said::ToolUse { id, name, .. } => {
+                Said::ToolUse { id, name: tool, .. } => {
                     has_calls = true;
                     BlockStart::ToolUse {
                         id: id
                             .clone()
-                            .unwrap_or_else(|| format!("toolu_{number}_{index}")),
-                        name: name.clone(),
+                            .unwrap_or_else(|| format!("toolu_{name}_{index}")),
+                        name: tool.clone(),
                         extra: Map::new(),
                     }
                 }
@@ -219,7 +286,7 @@ impl Turn {
             }
             events.push(Event::BlockStop { index });
         }
-        if self.error.is_none() {
+        if self.error.is_none() && !self.hangs {
             let natural = if has_calls {
                 StopReason::ToolUse
             } else {
@@ -247,5 +314,65 @@ impl Model for Scripted {
     fn stream(&self, request: Request, cancel: CancellationToken) -> EventStream {
         let scripted = self.clone();
         generate(move |out| scripted.run(request, cancel, out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::TryStreamExt;
+    use haft_contract::Content;
+
+    use super::*;
+    use crate::{Conversation, Message, Prefix};
+
+    async fn said(model: &Scripted, conversation: &Conversation) -> Result<String, ModelError> {
+        let request = Request::new("m", Arc::new(Prefix::default()), conversation.history());
+        let events: Vec<Event> = model
+            .stream(request, CancellationToken::new())
+            .try_collect()
+            .await?;
+        let texts = events.into_iter().filter_map(|event| match event {
+            Event::Text { text, .. } => Some(text),
+            _ => None,
+        });
+        Ok(texts.collect())
+    }
+
+    #[tokio::test]
+    async fn other_conversations_have_turns_of_their_own() {
+        let text = |text: &str| serde_json::json!({"content": [{"type": "text", "text": text}]});
+        let script = serde_json::json!({
+            "turns": [text("main 1"), text("main 2")],
+            "conversations": [{"when": "errand", "turns": [text("aside 1"), text("aside 2")]}],
+        });
+        let model = Scripted::parse(&script.to_string()).unwrap();
+        let begun = |words: &str| {
+            let mut conversation = Conversation::new();
+            conversation.user([Content::text("project notes"), Content::text(words)]);
+            conversation
+        };
+        let (main, mut one, two) = (begun("go"), begun("an errand"), begun("an errand too"));
+        assert_eq!(said(&model, &main).await.unwrap(), "main 1");
+        assert_eq!(said(&model, &one).await.unwrap(), "aside 1");
+        assert_eq!(said(&model, &two).await.unwrap(), "aside 1");
+        assert_eq!(said(&model, &main).await.unwrap(), "main 2");
+        let reply = Block::Text {
+            text: "aside 1".to_owned(),
+        };
+        let message = Message {
+            role: Role::Assistant,
+            content: vec![reply],
+            model: None,
+        };
+        for expected in [
+            "aside 2",
+            "the script for \"errand\" is over: it has 2 turns",
+        ] {
+            one.assistant(message.clone(), Vec::new()).unwrap();
+            one.user([Content::text("go on")]);
+            let heard = said(&model, &one).await;
+            let heard = heard.unwrap_or_else(|error| error.message);
+            assert_eq!(heard, expected);
+        }
     }
 }

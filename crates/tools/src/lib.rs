@@ -6,11 +6,13 @@
 //!
 //! # Layout
 //! - [`all`]: the one list; adding a tool is one file and one line in it
+//! - `agent`: `Agent`, `SendMessage`, over [`haft_contract::Subagents`]
 //! - `fs`: `Read`, `Write`, `Edit`, `NotebookEdit`, `LS`, `Undo`, over [`haft_journal::Journal`]
 //! - `search`: `Glob`, `Grep`, over [`haft_search::Engine`]
 //! - `shell`: `Bash`, `TaskOutput`, `TaskStop`, over [`Shell`]
 //! - `paths`, `words`: how paths and numbers are put; `blocking`: where the disk may be waited for
 
+mod agent;
 #[cfg(any(feature = "fs", feature = "search", feature = "shell"))]
 mod blocking;
 #[cfg(feature = "fs")]
@@ -21,19 +23,16 @@ mod paths;
 mod search;
 #[cfg(feature = "shell")]
 mod shell;
-#[cfg(any(feature = "fs", feature = "search", feature = "shell"))]
 mod words;
 
 use std::{path::Path, sync::Arc};
 
-#[cfg(any(feature = "fs", feature = "search", feature = "shell"))]
-use haft_contract::erase;
-use haft_contract::{DynTool, Services};
+use haft_contract::{DynTool, Notices, Services, Subagents, erase};
 
 #[cfg(feature = "fs")]
 pub use fs::PdfReader;
 #[cfg(feature = "shell")]
-pub use shell::{Shell, ShellProgram, TaskInfo, TaskNotice, TaskStatus, Tasks};
+pub use shell::{Shell, ShellProgram, TaskInfo, Tasks};
 
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -44,6 +43,7 @@ pub mod fuzzing {
 /// Every built-in tool of this build, by name.
 pub fn all() -> Vec<Arc<dyn DynTool>> {
     Vec::from([
+        erase(agent::Agent::default()),
         #[cfg(feature = "shell")]
         erase(shell::Bash),
         #[cfg(feature = "fs")]
@@ -60,6 +60,7 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
         erase(fs::Read),
         #[cfg(all(feature = "fs", feature = "search"))]
         erase(fs::ReplaceInFiles::default()),
+        erase(agent::SendMessage),
         #[cfg(feature = "shell")]
         erase(shell::TaskOutput),
         #[cfg(feature = "shell")]
@@ -71,17 +72,44 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
     ])
 }
 
-/// Those of them that can work with these services: without a [`ShellProgram`] no command can run, so
-/// that there is nothing to offer.
+/// Those of them that can work with these services: without a [`ShellProgram`] no command can run, without
+/// [`Subagents`] nobody can be handed a task, so that there is nothing to offer.
 pub fn usable(services: &Services) -> Vec<Arc<dyn DynTool>> {
     #[cfg(feature = "shell")]
     let runs_commands = services.get::<ShellProgram>().is_ok();
     #[cfg(not(feature = "shell"))]
     let runs_commands = false;
-    let _ = services; // a build without commands needs none
+    let subagents = services.get::<Subagents>().ok();
     let mut tools = all();
-    tools.retain(|tool| runs_commands || tool.spec().profile.family != "shell");
+    tools.retain(|tool| {
+        let spec = tool.spec();
+        match &*spec.profile.family {
+            "agent" => subagents.is_some(),
+            // What runs in the background may be a subagent.
+            "shell" if spec.name.starts_with("Task") => runs_commands || subagents.is_some(),
+            "shell" => runs_commands,
+            _ => true,
+        }
+    });
+    if let Some(subagents) = subagents {
+        let agent = erase(agent::Agent::of(subagents.0.kinds()));
+        for tool in &mut tools {
+            if tool.spec().name == agent.spec().name {
+                *tool = Arc::clone(&agent);
+            }
+        }
+    }
     tools
+}
+
+/// The services of a subagent, out of those of whoever launches it: the same, but what it has seen of files
+/// is its own.
+pub fn for_subagent(services: &Services) -> Services {
+    #[cfg(feature = "fs")]
+    if let Ok(journal) = services.get::<haft_journal::Journal>() {
+        return services.clone().with(Arc::new(journal.beside()));
+    }
+    services.clone()
 }
 
 /// The same services with those the built-in tools need. One that is already there stays, so that
@@ -97,10 +125,16 @@ pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> S
     let _ = (session_folder, cwd); // a build without files needs neither
     #[cfg(feature = "search")]
     let services = or_new(services, haft_search::Engine::new);
+    let services = or_new(services, Notices::default);
     #[cfg(feature = "shell")]
     let services = {
         let program = services.get::<ShellProgram>().ok();
-        or_new(services, || Shell::new(program.as_deref(), session_folder))
+        match services.get() {
+            Ok(notices) => or_new(services, || {
+                Shell::new(program.as_deref(), session_folder, notices)
+            }),
+            Err(_) => services,
+        }
     };
     services
 }
@@ -113,7 +147,6 @@ pub fn settle_crashed(project: &Path) {
     let _ = project; // a build without files has nothing to settle
 }
 
-#[cfg(any(feature = "fs", feature = "search", feature = "shell"))]
 fn or_new<T: Send + Sync + 'static>(services: Services, make: impl FnOnce() -> T) -> Services {
     if services.get::<T>().is_ok() {
         services
@@ -156,6 +189,7 @@ mod tests {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
         let mut written = BTreeSet::new();
         for (family, built) in [
+            ("agent", true),
             ("fs", cfg!(feature = "fs")),
             ("search", cfg!(feature = "search")),
             ("shell", cfg!(feature = "shell")),

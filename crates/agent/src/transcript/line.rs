@@ -31,6 +31,8 @@ pub(super) struct Facts {
     pub(super) cwd: String,
     pub(super) branch: Option<String>,
     pub(super) version: String,
+    /// The subagent whose transcript it is.
+    pub(super) agent: Option<String>,
 }
 
 impl Facts {
@@ -45,7 +47,10 @@ impl Facts {
         let mut line = Map::new();
         let mut put = |name: &str, value: Value| line.insert(name.to_owned(), value);
         put("parentUuid", json!(parent));
-        put("isSidechain", false.into());
+        put("isSidechain", self.agent.is_some().into());
+        if let Some(agent) = &self.agent {
+            put("agentId", agent.as_str().into());
+        }
         put("cwd", self.cwd.as_str().into());
         put("sessionId", self.session.to_string().into());
         put("version", self.version.as_str().into());

@@ -92,7 +92,7 @@ pub fn load(lines: &[String], until: Option<&str>) -> Option<Loaded> {
         lines: lines.len() as u64,
         ..Loaded::default()
     };
-    let lines: Vec<Line> = lines
+    let mut lines: Vec<Line> = lines
         .iter()
         .enumerate()
         .filter(|(_, line)| !line.trim().is_empty())
@@ -105,6 +105,11 @@ pub fn load(lines: &[String], until: Option<&str>) -> Option<Loaded> {
             }
         })
         .collect();
+    // The transcript of a subagent is all sidechain.
+    let is_said = |line: &&Line| ["user", "assistant"].contains(&line.kind.as_str());
+    if lines.iter().filter(is_said).all(|line| line.is_sidechain) {
+        lines.iter_mut().for_each(|line| line.is_sidechain = false);
+    }
     let leaf = match until {
         Some(until) => Some(
             lines

@@ -6,6 +6,7 @@
 //! never begun, was begun, or is over; [`load`] makes a conversation of that and says what it repaired.
 
 mod files;
+mod heard;
 mod line;
 pub mod load;
 mod sessions;
@@ -16,6 +17,7 @@ pub use files::Files;
 pub(crate) use line::Kind;
 pub use load::Loaded;
 pub use sessions::{Listed, Origin, Session, SessionError, Sessions};
+pub(crate) use store::look;
 pub use store::{FileStore, MemoryStore, Store, StoreError};
 pub use writer::Transcript;
 pub(crate) use writer::result_of;

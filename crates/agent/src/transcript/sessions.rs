@@ -11,7 +11,9 @@ use std::{
 use haft_contract::SessionId;
 use serde_json::Value;
 
-use super::{FileStore, Loaded, MemoryStore, Store, StoreError, load::load, store::look};
+use super::{
+    FileStore, Loaded, MemoryStore, Store, StoreError, heard::Heard, load::load, store::look,
+};
 
 /// Why a session cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -116,6 +118,24 @@ impl Session {
     /// What was not as it should be in its lines, and what was done about it; for people.
     pub fn repairs(&self) -> &[String] {
         &self.loaded.repairs
+    }
+
+    /// The same, whose new lines somebody hears as they are written; of one that begins as a copy also
+    /// those it begins with.
+    pub fn heard_by(
+        mut self,
+        hear: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Result<Self, SessionError> {
+        if self.origin == Origin::Forked {
+            for line in self.store.read(0)? {
+                hear(&line);
+            }
+        }
+        self.store = Arc::new(Heard {
+            store: self.store,
+            hear: Box::new(hear),
+        });
+        Ok(self)
     }
 
     /// What was said in it so far.

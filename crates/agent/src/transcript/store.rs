@@ -212,7 +212,7 @@ impl Store for FileStore {
 }
 
 /// The lines of a file that another process may be writing.
-pub(super) fn look(path: &Path) -> Result<Vec<String>, StoreError> {
+pub(crate) fn look(path: &Path) -> Result<Vec<String>, StoreError> {
     let bytes = fs::read(path).map_err(|source| StoreError::Io {
         path: path.to_path_buf(),
         source,

@@ -45,6 +45,7 @@ impl Transcript {
         store: Arc<dyn Store>,
         session: SessionId,
         version: String,
+        agent: Option<String>,
         next: u64,
         last: Option<Uuid>,
         files: Files,
@@ -54,6 +55,7 @@ impl Transcript {
             cwd: String::new(),
             branch: None,
             version,
+            agent,
         };
         Self {
             store,
@@ -139,6 +141,11 @@ impl Transcript {
             "sessionId": session,
         });
         state.write(&*self.store, &line);
+    }
+
+    /// A line that is no message.
+    pub(crate) fn note(&self, line: &Value) {
+        self.state().write(&*self.store, line);
     }
 
     /// What went wrong with writing, the first time it is asked for.

@@ -4,9 +4,11 @@
 //! - `overlap`: calls run while the model still talks
 //! - `turns`: what ends a run, and what the model and the sink are told
 //! - `interrupts`: stopping at any instant; `anything`: the same on random runs
+//! - `background`: tasks in the background: when the model hears of their end
 //! - `crash`: the process is killed in the middle of a call
 //! - `sessions`: transcripts: resume, fork, damage
 //! - `room`: a conversation that grows too long
+//! - `subagents`: models that work for another's calls
 //! - `hooks`: programs of the user's that have a say in the loop
 
 #![expect(
@@ -15,6 +17,7 @@
 )]
 
 mod anything;
+mod background;
 mod crash;
 mod hooks;
 mod interrupts;
@@ -22,4 +25,5 @@ mod overlap;
 mod rig;
 mod room;
 mod sessions;
+mod subagents;
 mod turns;

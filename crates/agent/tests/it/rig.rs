@@ -16,8 +16,8 @@ use haft_agent::{
     transcript::{MemoryStore, Store},
 };
 use haft_contract::{
-    CallContext, CancellationToken, Content, Effects, PermissionMode, Role, SessionId, Tool,
-    ToolError, ToolOutput,
+    CallContext, CancellationToken, Content, DynTool, Effects, PermissionMode, Role, SessionId,
+    Tool, ToolError, ToolOutput,
 };
 use haft_engine::{Engine, EngineBuilder, Registry, Scheduler, SessionContext};
 use haft_models::{
@@ -286,7 +286,7 @@ fn line(event: &AgentEvent) -> Option<String> {
             "answered {}{}{}: {}",
             finished.id,
             if finished.is_error { " error" } else { "" },
-            if finished.metadata.denied {
+            if finished.metadata.denied.is_some() {
                 " denied"
             } else {
                 ""
@@ -333,9 +333,19 @@ impl Rig {
         mode: PermissionMode,
         setup: impl FnOnce(EngineBuilder) -> EngineBuilder,
     ) -> Scheduler {
+        self.scheduler_with(Vec::new(), mode, setup).await
+    }
+
+    /// The same with more tools.
+    pub(crate) async fn scheduler_with(
+        &self,
+        more: Vec<Arc<dyn DynTool>>,
+        mode: PermissionMode,
+        setup: impl FnOnce(EngineBuilder) -> EngineBuilder,
+    ) -> Scheduler {
         let mut registry = Registry::new();
-        for toy in toys::all() {
-            registry.add_erased(toy).unwrap();
+        for tool in toys::all().into_iter().chain(more) {
+            registry.add_erased(tool).unwrap();
         }
         registry.add(Work(Arc::clone(&self.stage))).unwrap();
         let builder = Engine::builder(registry, self.project.path("session"));

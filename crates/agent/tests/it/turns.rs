@@ -1,6 +1,6 @@
 //! What ends a run, and what the model and the sink are told.
 
-use haft_agent::{Agent, Limits, ModelSettings, Reason, Subtype};
+use haft_agent::{Agent, AgentEvent, Limits, ModelSettings, Reason, Subtype};
 use haft_contract::{Content, PermissionMode};
 use haft_models::{Price, Prices, Retry, RetryPolicy, StopReason};
 use serde_json::{Value, json};
@@ -287,4 +287,35 @@ async fn a_run_may_move_between_threads() {
     let mut agent = rig.agent(scripted(&json!({"turns": [says("done")]}))).await;
     let ended = tokio::spawn(async move { agent.run("go", &|_: &_| {}).await }).await;
     assert_eq!(ended.unwrap().text, "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_takes_long_is_told_of_every_few_seconds() {
+    let rig = Rig::new();
+    let mut first = call(0, "a", &json!({"key": "a", "until": "never-mind"}));
+    first.push(stop(StopReason::ToolUse));
+    let model = Steered::new(&rig.stage, [first, text_reply(0, "done")]);
+    let mut agent = rig.agent(model).await;
+    let late = async {
+        tokio::time::sleep(Duration::from_secs(12)).await;
+        rig.stage.flag("never-mind");
+    };
+    tokio::join!(agent.run("go", &rig.ear), late);
+    let heard = rig.ear.heard.lock().unwrap();
+    let told: Vec<_> = heard
+        .iter()
+        .filter_map(|event| match event {
+            AgentEvent::Working {
+                tool_use_id,
+                tool_name,
+                elapsed,
+            } => Some((tool_use_id.as_str(), tool_name.as_str(), elapsed.as_secs())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(
+        told.iter()
+            .all(|(id, name, _)| (*id, *name) == ("a", "Work"))
+    );
 }

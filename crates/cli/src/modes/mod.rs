@@ -2,6 +2,7 @@
 
 pub(crate) mod call;
 pub(crate) mod completions;
+pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod exec;
 pub(crate) mod headless;

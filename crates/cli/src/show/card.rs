@@ -26,12 +26,12 @@ pub(crate) fn card(card: &Card, is_error: bool, cwd: &Path, style: Style) -> Str
             Piece::Text(plain) => indented(&mut text, plain, |line| line.to_owned()),
             // Our own words may be wrapped; lines of files and results are left as they are.
             Piece::Muted(plain) => {
-                indented(&mut text, &wrapped(plain, style.width()), |line| {
+                indented(&mut text, &own_words(plain, cwd, style), |line| {
                     style.dim(line)
                 });
             }
             Piece::Alarm(plain) => {
-                indented(&mut text, &wrapped(plain, style.width()), |line| {
+                indented(&mut text, &own_words(plain, cwd, style), |line| {
                     style.red(line)
                 });
             }
@@ -39,6 +39,10 @@ pub(crate) fn card(card: &Card, is_error: bool, cwd: &Path, style: Style) -> Str
         }
     }
     text
+}
+
+fn own_words(text: &str, cwd: &Path, style: Style) -> String {
+    style.wrap_to(&from_here(text, cwd), style.width().saturating_sub(3))
 }
 
 /// `/home/me/project/src/a.rs` is `src/a.rs` to somebody in the project.
@@ -51,27 +55,6 @@ fn from_here(subject: &str, cwd: &Path) -> String {
     } else {
         subject.replace(&format!("{here}/"), "")
     }
-}
-
-/// Breaks lines at blanks so that they fit, with the indent of the line kept.
-fn wrapped(text: &str, width: usize) -> String {
-    let width = width.saturating_sub(3).max(20);
-    let mut lines = Vec::new();
-    for line in text.lines() {
-        let indent: String = line.chars().take_while(|c| *c == ' ').collect();
-        let mut current = indent.clone();
-        for word in line.split_whitespace() {
-            let blank = usize::from(current.len() > indent.len());
-            if blank == 1 && current.chars().count() + 1 + word.chars().count() > width {
-                lines.push(std::mem::replace(&mut current, indent.clone()));
-            } else if blank == 1 {
-                current.push(' ');
-            }
-            current.push_str(word);
-        }
-        lines.push(current);
-    }
-    lines.join("\n")
 }
 
 fn one_line(text: &str) -> String {

@@ -5,6 +5,7 @@ mod clean;
 pub(crate) mod moment;
 mod style;
 mod table;
+mod watch;
 
 use std::io::{self, IsTerminal, Write};
 
@@ -12,12 +13,20 @@ pub(crate) use card::card;
 pub(crate) use clean::clean;
 pub(crate) use style::Style;
 pub(crate) use table::table;
+pub(crate) use watch::Watch;
 
 /// A line on stdout, at once.
 pub(crate) fn line(text: &str) -> io::Result<()> {
     // In one piece: whoever waits for the line is woken once.
     let mut stdout = io::stdout().lock();
     stdout.write_all(format!("{text}\n").as_bytes())?;
+    stdout.flush()
+}
+
+/// A part of a line on stdout, at once.
+pub(crate) fn part(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
     stdout.flush()
 }
 

@@ -63,6 +63,31 @@ impl Style {
         self.paint("32", text)
     }
 
+    /// Breaks lines at blanks so that they fit, with the indent of the line kept.
+    pub(crate) fn wrap(self, text: &str) -> String {
+        self.wrap_to(text, self.width)
+    }
+
+    pub(super) fn wrap_to(self, text: &str, width: usize) -> String {
+        let width = width.max(20);
+        let mut lines = Vec::new();
+        for line in text.lines() {
+            let indent: String = line.chars().take_while(|c| *c == ' ').collect();
+            let mut current = indent.clone();
+            for word in line.split_whitespace() {
+                let blank = usize::from(current.len() > indent.len());
+                if blank == 1 && current.chars().count() + 1 + word.chars().count() > width {
+                    lines.push(std::mem::replace(&mut current, indent.clone()));
+                } else if blank == 1 {
+                    current.push(' ');
+                }
+                current.push_str(word);
+            }
+            lines.push(current);
+        }
+        lines.join("\n")
+    }
+
     fn paint(self, code: &str, text: &str) -> String {
         if self.colours && !text.is_empty() {
             format!("\x1b[{code}m{text}\x1b[0m")

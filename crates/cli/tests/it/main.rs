@@ -3,14 +3,16 @@
 //! - `binary`: runs it
 //! - `exec`: calls on stdin, answers on stdout
 //! - `bad_input`: whatever comes, an answer and no harm
-//! - `call`, `listing`: for people
+//! - `call`, `demo`, `listing`: for people
 //! - `headless`: a model at work
 //! - `interrupt`: signals; `pdf`: PDFs
 //! - `permissions`: rules, settings files, trust
+//! - `provider`: a model's provider on this machine
+//! - `sdk`: the official SDK drives it
 //! - `undo`: taking changes back
 //! - `vectors`: the spec's vectors that take a process
 //! - `workspace`: dependency graph, licences, duplicates
-//! - `docs`: what the documents say is so
+//! - `docs`: what the documents say is so; `examples`: what the examples do
 
 #![expect(
     clippy::unwrap_used,
@@ -20,7 +22,9 @@
 mod bad_input;
 mod binary;
 mod call;
+mod demo;
 mod docs;
+mod examples;
 mod exec;
 mod headless;
 mod interrupt;
@@ -28,6 +32,8 @@ mod listing;
 #[cfg(feature = "pdf")]
 mod pdf;
 mod permissions;
+mod provider;
+mod sdk;
 mod undo;
 #[cfg(target_os = "linux")]
 mod vectors;

@@ -84,8 +84,6 @@ pub struct Situation {
     pub prompt_id: Option<String>,
     /// How much work the model puts in.
     pub effort: Option<String>,
-    /// The id and the kind of the subagent whose session it is.
-    pub agent: Option<(String, String)>,
 }
 
 /// One occasion of an event.
@@ -112,6 +110,17 @@ pub struct Common {
     pub transcript_path: PathBuf,
     /// The permission mode, where the event tells it.
     pub permission_mode: Option<&'static str>,
+    /// Whose doing it is.
+    pub agent: Identity,
+}
+
+/// Who acts in a session: the main agent, of some kind or none, or a subagent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// The id of a subagent.
+    pub id: Option<String>,
+    /// The kind.
+    pub kind: Option<String>,
 }
 
 /// What one handler said, and which it was.
@@ -331,12 +340,13 @@ impl Hooks {
 }
 
 impl Common {
-    /// What every event of this session tells.
-    pub fn of(session: SessionId, transcript: &Path) -> Self {
+    /// What every event of a session tells that keeps its state in this folder.
+    pub fn of(session: SessionId, folder: &Path) -> Self {
         Self {
             session_id: session.to_string(),
-            transcript_path: transcript.to_path_buf(),
+            transcript_path: folder.with_extension("jsonl"),
             permission_mode: None,
+            agent: Identity::default(),
         }
     }
 }
@@ -374,10 +384,6 @@ fn message(occasion: &Occasion<'_>, common: &Common, situation: &Situation) -> S
     if let Some(mode) = common.permission_mode {
         put("permission_mode", mode.into());
     }
-    if let Some((id, kind)) = &situation.agent {
-        put("agent_id", id.clone().into());
-        put("agent_type", kind.clone().into());
-    }
     if let Some(level) = situation
         .effort
         .as_ref()
@@ -386,6 +392,12 @@ fn message(occasion: &Occasion<'_>, common: &Common, situation: &Situation) -> S
         put("effort", json!({ "level": level }));
     }
     put("hook_event_name", occasion.event.name().into());
+    let Identity { id, kind } = &common.agent;
+    for (name, value) in [("agent_id", id), ("agent_type", kind)] {
+        if let Some(value) = value {
+            put(name, value.as_str().into());
+        }
+    }
     for (name, value) in &occasion.fields {
         put(name, value.clone());
     }

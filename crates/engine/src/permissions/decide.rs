@@ -124,6 +124,10 @@ fn let_through(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
     if harmless && facts.subject.is_none() {
         return Ok(Because::ReadOnly);
     }
+    let needs_none = || Because::Tool("the tool needs no permission".to_owned());
+    if harmless && facts.opinion == Permission::Allow {
+        return Ok(needs_none());
+    }
     if policy.mode == Mode::Plan && !facts.internal {
         return Err(Because::Mode(policy.mode));
     }
@@ -146,7 +150,7 @@ fn let_through(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
         return Ok(inside());
     }
     if facts.opinion == Permission::Allow {
-        return Ok(Because::Tool("the tool needs no permission".to_owned()));
+        return Ok(needs_none());
     }
     match cover::not_fetched(policy, facts) {
         Some(Target { odd: Some(odd), .. }) => Err(Because::Address((*odd).to_owned())),

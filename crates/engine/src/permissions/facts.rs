@@ -135,7 +135,9 @@ impl Facts {
         facts.special();
         facts.reads = reads;
         facts.writes = writes;
-        facts.opaque = effects.exclusive || effects.writes == Reach::Anything;
+        // What a server says of its tools is a hint: it lets calls run side by side, and permits none.
+        let from_a_server = facts.tool.starts_with("mcp__");
+        facts.opaque = effects.exclusive || effects.writes == Reach::Anything || from_a_server;
         facts.command = bound.classifier_input();
         facts.opinion = bound.permission(cx);
         facts.internal = false;

@@ -17,7 +17,7 @@ use haft_contract::{
 use serde_json::Value;
 
 use super::{
-    Prepared, Settled,
+    Denied, Prepared, Settled,
     hooking::{self, Notes, Requested},
 };
 use crate::{
@@ -184,22 +184,15 @@ impl Judge<'_> {
             };
             tracing::debug!(call = %self.cx.call, tool = prepared.name(), ?decision.behavior, because = %decision.because);
             if decision.behavior == Behavior::Deny {
-                return Err(rejected(
-                    &prepared,
-                    denial(&facts, &decision.because, &self.policy),
-                ));
+                return Err(self.refused(&prepared, &facts, &decision.because));
             }
             if let Some(why) = denied {
-                return Err(Settled {
-                    by_hook: true,
-                    ..rejected(&prepared, why)
-                });
+                return Err(rejected(&prepared, Denied::Hook, why));
             }
             if self.deferred {
                 return Err(Settled {
-                    denied: false,
                     deferred: true,
-                    ..rejected(&prepared, DEFERRED.to_owned())
+                    ..stopped(&prepared, DEFERRED.to_owned())
                 });
             }
             let mut because = (decision.behavior == Behavior::Ask).then_some(decision.because);
@@ -210,7 +203,7 @@ impl Judge<'_> {
             }
             if let Some(because) = because {
                 if self.policy.mode == PermissionMode::DontAsk {
-                    return Err(rejected(&prepared, denial(&facts, &because, &self.policy)));
+                    return Err(self.refused(&prepared, &facts, &because));
                 }
                 if let Some(input) = self.ask(&prepared, &facts, &because).await? {
                     // What a hook wrote is judged like any other call, but its consent stands.
@@ -252,7 +245,7 @@ impl Judge<'_> {
         let checked = tokio::select! {
             checked = prepared.bound.check(self.cx) => checked,
             () = self.cx.cancel.cancelled() => {
-                return Err(rejected(prepared, super::INTERRUPTED.to_owned()));
+                return Err(interrupted(prepared));
             }
         };
         checked.map_err(|error| {
@@ -292,11 +285,16 @@ impl Judge<'_> {
                 updated_input,
                 updates,
             } => {
-                self.kept.patches.extend(updates.iter().flat_map(update));
+                self.kept
+                    .patches
+                    .extend(updates.iter().flat_map(suggest::patches));
                 self.rewritten = updated_input.is_some();
                 return Ok(updated_input);
             }
-            Requested::Deny(message) => return Err(rejected(prepared, message)),
+            Requested::Deny(message) => {
+                let denied = unasked("hook", "a PermissionRequest hook");
+                return Err(rejected(prepared, denied, message));
+            }
         }
         let why = match &self.hooks_ask {
             Some(why) if *because == Because::Hook => why.clone(),
@@ -317,6 +315,7 @@ impl Judge<'_> {
                 name: prepared.name().to_owned(),
                 input: prepared.bound.input().clone(),
             }),
+            agent: None,
         };
         let cx = self.cx;
         let asked = format!("{}: {}", prepared.name(), question.reason);
@@ -334,12 +333,24 @@ impl Judge<'_> {
             })
             .await;
         let name = prepared.name();
+        let mut denied = Denied::Person;
         let message = match answer {
             Some(Answer::Allow) => return Ok(None),
             Some(Answer::Changed { input }) => {
                 self.rewritten = true;
                 self.consented = true;
                 return Ok(Some(input));
+            }
+            Some(Answer::Updated {
+                input,
+                patches,
+                keep,
+            }) => {
+                self.kept.patches.extend(patches);
+                self.kept.rules.extend(keep);
+                self.rewritten |= input.is_some();
+                self.consented |= input.is_some();
+                return Ok(input);
             }
             Some(Answer::Always) => {
                 self.kept.rules.extend(rules);
@@ -354,14 +365,37 @@ impl Judge<'_> {
             }) => {
                 format!("The user did not permit this call to {name}. They said: {reason}")
             }
-            Some(Answer::Nobody) => format!(
-                "Permission to use {name} was not granted: this session cannot prompt. The call \
-                 needs a person's consent because {because}.\n{}",
-                remedy(because, facts, &rules)
-            ),
-            None => super::INTERRUPTED.to_owned(),
+            Some(Answer::Nobody) => {
+                denied = unasked(because.kind(), because);
+                format!(
+                    "Permission to use {name} was not granted: this session cannot prompt. The call \
+                     needs a person's consent because {because}.\n{}",
+                    remedy(because, facts, &rules)
+                )
+            }
+            None => return Err(interrupted(prepared)),
         };
-        Err(rejected(prepared, message))
+        Err(rejected(prepared, denied, message))
+    }
+
+    /// Refused without a question.
+    fn refused(&self, prepared: &Prepared, facts: &Facts, because: &Because) -> Settled {
+        let by_itself = match because {
+            Because::Rule { list, .. } => *list == RuleList::Deny,
+            Because::Tool(_) => matches!(facts.opinion, Permission::Deny(_)),
+            _ => false,
+        };
+        // What would only have asked is refused by the mode that never does.
+        let kind = if by_itself { because.kind() } else { "mode" };
+        let denied = unasked(kind, because);
+        rejected(prepared, denied, denial(facts, because, &self.policy))
+    }
+}
+
+fn unasked(kind: &'static str, reason: impl ToString) -> Denied {
+    Denied::Unasked {
+        kind,
+        reason: reason.to_string(),
     }
 }
 
@@ -391,51 +425,6 @@ async fn confinement(policy: &Policy, facts: Facts) -> Confinement {
     let policy = policy.clone();
     let looked_up = tokio::task::spawn_blocking(move || confine(&policy, &facts));
     looked_up.await.ok().flatten().unwrap_or_default()
-}
-
-/// A change of permissions as hooks write it.
-fn update(update: &Value) -> Vec<ContextPatch> {
-    let text =
-        |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
-    match update.get("type").and_then(Value::as_str) {
-        Some("addRules") => {
-            let list = match update.get("behavior").and_then(Value::as_str) {
-                Some("allow") => RuleList::Allow,
-                Some("ask") => RuleList::Ask,
-                Some("deny") => RuleList::Deny,
-                _ => return Vec::new(),
-            };
-            let rules = update.get("rules").and_then(Value::as_array);
-            rules
-                .into_iter()
-                .flatten()
-                .filter_map(|rule| {
-                    let tool = text(rule, "toolName")?;
-                    let rule = match text(rule, "ruleContent") {
-                        Some(content) => format!("{tool}({content})"),
-                        None => tool,
-                    };
-                    Some(ContextPatch::AddRule { list, rule })
-                })
-                .collect()
-        }
-        Some("addDirectories") => {
-            let directories = update.get("directories").and_then(Value::as_array);
-            let paths = directories.into_iter().flatten().filter_map(Value::as_str);
-            paths
-                .map(|path| ContextPatch::AddDirectory { path: path.into() })
-                .collect()
-        }
-        Some("setMode") => {
-            let mode = update.get("mode").cloned().unwrap_or_default();
-            match serde_json::from_value(mode) {
-                // Only the user switches this on.
-                Ok(PermissionMode::BypassPermissions) | Err(_) => Vec::new(),
-                Ok(mode) => vec![ContextPatch::SetMode { mode }],
-            }
-        }
-        _ => Vec::new(),
-    }
 }
 
 fn denial(facts: &Facts, because: &Because, policy: &Policy) -> String {
@@ -520,14 +509,24 @@ fn remedy(because: &Because, facts: &Facts, rules: &[String]) -> String {
     }
 }
 
-fn rejected(prepared: &Prepared, message: String) -> Settled {
+fn rejected(prepared: &Prepared, denied: Denied, message: String) -> Settled {
+    Settled {
+        denied: Some(denied),
+        ..stopped(prepared, message)
+    }
+}
+
+fn interrupted(prepared: &Prepared) -> Settled {
+    stopped(prepared, super::INTERRUPTED.to_owned())
+}
+
+fn stopped(prepared: &Prepared, message: String) -> Settled {
     Settled {
         name: prepared.name().to_owned(),
         card: Box::new(prepared.bound.render_rejected(&message)),
-        denied: message != super::INTERRUPTED,
+        denied: None,
         message,
         repairs: prepared.repairs.clone(),
-        by_hook: false,
         deferred: false,
         notes: Box::default(),
     }

@@ -8,8 +8,8 @@ use tokio::time::timeout;
 use super::{Admitted, Prepared};
 use crate::layers::{Layer, Next};
 
-/// How long a call that changes things may take to wind down after an interrupt. What only reads is
-/// dropped at once.
+/// How long a call that changes things, or that must not be made twice, may take to wind down after an
+/// interrupt. What only reads is dropped at once.
 pub(crate) const WIND_DOWN: Duration = Duration::from_secs(5);
 
 /// A call that ran.
@@ -38,7 +38,7 @@ pub(crate) async fn execute(
             biased;
             result = &mut running => result,
             () = cx.cancel.cancelled() => {
-                if admitted.call().effects().is_read_only() {
+                if admitted.call().effects().may_be_dropped() {
                     Err(ToolError::Cancelled)
                 } else {
                     timeout(WIND_DOWN, running).await.unwrap_or_else(|_| Err(lost()))

@@ -3,13 +3,13 @@
 use std::{convert::Infallible, path::Path};
 
 use haft_contract::{CallContext, Content, ContextPatch, ToolError, ToolOutput, ToolUse};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{Outcome, Prepared};
 use crate::{
     Engine, SessionContext,
     hooks::{Common, Event, Heard, Occasion, Word, names_of},
-    permissions::{HookWord, Setting},
+    permissions::{HookWord, Setting, suggest},
 };
 
 /// What hooks made of a call before it is judged.
@@ -130,7 +130,7 @@ pub(super) async fn request(
     }
     let mut fields = fields(prepared, false);
     if !rules.is_empty() {
-        fields.insert("permission_suggestions".to_owned(), suggestions(rules));
+        fields.insert("permission_suggestions".to_owned(), suggest::updates(rules));
     }
     let heard = fire(engine, event, prepared, fields, context, setting).await;
     heard.iter().for_each(|one| notes.take(one));
@@ -209,26 +209,6 @@ async fn fire_moved(engine: &Engine, new: &Path, context: &SessionContext) -> Ve
         ..context.clone()
     };
     engine.fire(event, "", fields, &moved).await
-}
-
-/// Rules as the convention offers them.
-fn suggestions(rules: &[String]) -> Value {
-    let rules: Vec<Value> = rules
-        .iter()
-        .map(|rule| match rule.split_once('(') {
-            Some((tool, content)) => json!({
-                "toolName": tool,
-                "ruleContent": content.strip_suffix(')').unwrap_or(content),
-            }),
-            None => json!({ "toolName": rule }),
-        })
-        .collect();
-    json!([{
-        "type": "addRules",
-        "rules": rules,
-        "behavior": "allow",
-        "destination": "localSettings",
-    }])
 }
 
 /// Tells the hooks how a call ended. They may add to what the model is told, and replace an output

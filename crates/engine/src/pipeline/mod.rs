@@ -91,18 +91,31 @@ pub struct Metadata {
     /// A hook wants everything to stop after this call: why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<String>,
-    /// It was not permitted: by a rule, a mode, a hook or a person, or because nobody could be asked.
+    /// It was not permitted.
     #[serde(skip)]
-    pub denied: bool,
-    /// A hook refused it before anybody was asked.
-    #[serde(skip)]
-    pub denied_by_hook: bool,
+    pub denied: Option<Denied>,
     /// A hook has put it off: it has not run, and is to be made again later.
     #[serde(skip)]
     pub deferred: bool,
     /// From the call's turn to its result, waiting for a person included.
     #[serde(skip)]
     pub duration: Duration,
+}
+
+/// Why a call was not permitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Denied {
+    /// Nobody was asked: a rule, the mode or a hook said no, or there was nobody to ask.
+    Unasked {
+        /// What sort of reason it is, as messages name it.
+        kind: &'static str,
+        /// The reason, for people.
+        reason: String,
+    },
+    /// A PreToolUse hook said no.
+    Hook,
+    /// Whoever was asked said no.
+    Person,
 }
 
 /// One repair of the arguments.
@@ -123,9 +136,7 @@ pub(crate) struct Settled {
     pub(crate) card: Box<Card>,
     pub(crate) repairs: Vec<Repair>,
     /// It was not permitted, as against: it made no sense.
-    pub(crate) denied: bool,
-    /// A hook refused it.
-    pub(crate) by_hook: bool,
+    pub(crate) denied: Option<Denied>,
     /// A hook has put it off.
     pub(crate) deferred: bool,
     /// What hooks want said.
@@ -141,8 +152,7 @@ impl Settled {
             message,
             card: Box::new(card),
             repairs,
-            denied: false,
-            by_hook: false,
+            denied: None,
             deferred: false,
             notes: Box::default(),
         }
@@ -156,8 +166,7 @@ impl Settled {
             message: message.to_owned(),
             card: Box::new(card),
             repairs: Vec::new(),
-            denied: false,
-            by_hook: false,
+            denied: None,
             deferred: false,
             notes: Box::default(),
         }
@@ -177,7 +186,6 @@ impl Settled {
             metadata: Metadata {
                 repairs: self.repairs,
                 denied: self.denied,
-                denied_by_hook: self.by_hook,
                 deferred: self.deferred,
                 ..Metadata::default()
             },

@@ -10,7 +10,7 @@ use haft_contract::{
 };
 use serde_json::Value;
 
-use super::{Repair, Settled, admit::by_rule, coerce, misuse_card, paths, validate};
+use super::{Denied, Repair, Settled, admit::by_rule, coerce, misuse_card, paths, validate};
 use crate::pool::{Forbidden, Pool, PoolTool};
 
 /// A call that fits its tool, and that nobody has permitted yet.
@@ -112,8 +112,10 @@ fn banned(forbidden: &Forbidden) -> Settled {
         card: Box::new(card.with(Piece::Alarm(message.clone()))),
         message,
         repairs: Vec::new(),
-        denied: true,
-        by_hook: false,
+        denied: Some(Denied::Unasked {
+            kind: "rule",
+            reason: format!("the deny rule {}", forbidden.rule),
+        }),
         deferred: false,
         notes: Box::default(),
     }

@@ -77,15 +77,6 @@ impl PoolTool {
 
 impl Pool {
     pub(crate) fn new(tools: Vec<Arc<dyn DynTool>>, undefer: bool) -> Self {
-        let mut by_name = HashMap::new();
-        for (index, tool) in tools.iter().enumerate() {
-            by_name.insert(tool.spec().name.clone(), index);
-        }
-        for (index, tool) in tools.iter().enumerate() {
-            for alias in &tool.spec().profile.aliases {
-                by_name.entry(alias.clone().into_owned()).or_insert(index);
-            }
-        }
         let tools = tools
             .into_iter()
             .map(|tool| {
@@ -95,12 +86,34 @@ impl Pool {
                 })
             })
             .collect();
+        Self::of(tools, undefer, Vec::new())
+    }
+
+    fn of(tools: Vec<Arc<PoolTool>>, undefer: bool, forbidden: Vec<Forbidden>) -> Self {
+        let mut by_name = HashMap::new();
+        for (index, tool) in tools.iter().enumerate() {
+            by_name.insert(tool.spec().name.clone(), index);
+        }
+        for (index, tool) in tools.iter().enumerate() {
+            for alias in &tool.spec().profile.aliases {
+                by_name.entry(alias.clone().into_owned()).or_insert(index);
+            }
+        }
         Self {
             tools,
             by_name,
             undefer,
-            forbidden: Vec::new(),
+            forbidden,
         }
+    }
+
+    /// Only those of the tools that this keeps, in the same order. They are the same tools: nothing is
+    /// compiled again.
+    #[must_use]
+    pub fn narrowed(&self, keep: impl Fn(&ToolSpec) -> bool) -> Self {
+        let kept = self.tools.iter().filter(|tool| keep(tool.spec()));
+        let kept = kept.cloned().collect();
+        Self::of(kept, self.undefer, self.forbidden.clone())
     }
 
     /// Tools that a rule keeps out.

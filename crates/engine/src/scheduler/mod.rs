@@ -15,7 +15,7 @@ mod witness;
 
 use std::{
     path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
 use haft_contract::{CancellationToken, ContextPatch};
@@ -76,6 +76,11 @@ impl Scheduler {
         self.shared.context().context.clone()
     }
 
+    /// A look at the context that keeps nothing alive.
+    pub fn view(&self) -> ContextView {
+        ContextView(Arc::downgrade(&self.shared))
+    }
+
     /// Changes the context between two turns, as a person asked.
     pub fn apply(&mut self, patch: &ContextPatch) {
         let mut context = self.shared.context();
@@ -130,6 +135,19 @@ impl Scheduler {
             .fire(Event::CONFIG_CHANGE, source, fields, &context)
             .await;
         heard.iter().any(|one| one.said.block.is_some())
+    }
+}
+
+/// A look at a session's context, from outside its scheduler.
+#[derive(Clone)]
+pub struct ContextView(Weak<Shared>);
+
+impl ContextView {
+    /// The context as it is now; `None` once the session is gone.
+    pub fn get(&self) -> Option<SessionContext> {
+        let shared = self.0.upgrade()?;
+        let context = shared.context().context.clone();
+        Some(context)
     }
 }
 

@@ -260,7 +260,7 @@ impl Inner {
 
     fn spawn(self: &Arc<Self>, index: usize, id: CallId, prepared: Prepared) {
         let inner = Arc::clone(self);
-        let cx = self.call_context(id);
+        let cx = self.call_context(id, prepared.ids().1.into());
         let name = prepared.name().to_owned();
         self.shared.tasks.spawn(async move {
             let ran = AssertUnwindSafe(inner.run(prepared, &cx))
@@ -339,12 +339,13 @@ impl Inner {
         }
     }
 
-    fn call_context(&self, call: CallId) -> CallContext {
+    fn call_context(&self, call: CallId, tool_use_id: Arc<str>) -> CallContext {
         let engine = &self.shared.engine;
         let context = self.shared.context();
         CallContext {
             session: engine.session,
             call,
+            tool_use_id,
             cwd: Arc::clone(&context.context.cwd),
             cancel: self.cancel.child_token(),
             progress: match &engine.progress {

@@ -40,6 +40,18 @@ pub(crate) const POLICY: &str = "policy_settings";
 /// content and when anything about it changed, and how long it is.
 type Stamp = Option<(PathBuf, u64, [i64; 4], u64)>;
 
+/// One that has seen as much: who has a copy of a session's context watches over it for themselves.
+impl Clone for Watch {
+    fn clone(&self) -> Self {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        Self {
+            places: self.places.clone(),
+            flags: self.flags.clone(),
+            seen: Mutex::new(seen.clone()),
+        }
+    }
+}
+
 impl Watch {
     /// Watches from now on.
     pub fn new(places: Places, flags: Flags) -> Self {

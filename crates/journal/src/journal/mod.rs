@@ -17,7 +17,7 @@ pub use notebooks::{NOTEBOOK_LIMIT, NotebookEdited};
 pub use writing::{Outcome, Written};
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use crate::error::JournalError;
 use crate::ledger::{Ledger, SeenBy, Sight};
@@ -40,10 +40,10 @@ const DIFF_CHARS: usize = 4_000;
 pub struct Journal {
     ledger: Ledger,
     root: Option<PathBuf>,
-    history: Option<History>,
+    history: Option<Arc<History>>,
     recovered: Vec<Recovered>,
     /// What commands could destroy.
-    pub(crate) shelf: Mutex<Shelf>,
+    pub(crate) shelf: Arc<Mutex<Shelf>>,
     pub(crate) sweep_limits: SweepLimits,
 }
 
@@ -62,14 +62,15 @@ impl Journal {
     pub fn with_undo(mut self, folder: impl Into<PathBuf>) -> Self {
         let history = History::open(folder);
         self.recovered = history.recover().unwrap_or_default();
-        self.history = Some(history);
+        self.history = Some(Arc::new(history));
         self
     }
 
     /// The same with other limits for the undo journal.
     #[must_use]
     pub fn with_undo_limits(mut self, limits: Limits) -> Self {
-        self.history = self.history.map(|history| history.with_limits(limits));
+        let again = |history: Arc<History>| History::open(history.folder()).with_limits(limits);
+        self.history = self.history.map(|history| Arc::new(again(history)));
         self
     }
 
@@ -80,9 +81,23 @@ impl Journal {
         self
     }
 
+    /// One for another reader of the same session: what it changes is undone with the rest, but what it
+    /// has seen of files is its own.
+    #[must_use]
+    pub fn beside(&self) -> Self {
+        Self {
+            ledger: Ledger::default(),
+            root: self.root.clone(),
+            history: self.history.clone(),
+            recovered: Vec::new(),
+            shelf: Arc::clone(&self.shelf),
+            sweep_limits: self.sweep_limits,
+        }
+    }
+
     /// The undo journal, if there is one.
     pub fn history(&self) -> Option<&History> {
-        self.history.as_ref()
+        self.history.as_deref()
     }
 
     /// What was found interrupted when the journal was opened.
@@ -136,7 +151,7 @@ impl Journal {
             removed: patch.removed,
         };
         let steps = std::slice::from_ref(&step);
-        let mut performed = perform(self.history.as_ref(), ticket, steps, Vec::new())?;
+        let mut performed = perform(self.history(), ticket, steps, Vec::new())?;
         let stamp = performed.stamps.pop().flatten();
         Ok(Put {
             before: step.before,

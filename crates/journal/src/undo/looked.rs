@@ -10,7 +10,7 @@ use rustix::fs::OFlags;
 
 use super::record::{Seal, State, extended, nanoseconds};
 use crate::commit::Attributes;
-use crate::open::open_real;
+use crate::open::{is_behind_link, open_real};
 use crate::stamp::{ContentHash, Stamp};
 use crate::sweep::{Area, Entry, Kind, Tree};
 
@@ -31,20 +31,16 @@ pub(crate) struct Content {
 
 impl Looked {
     pub(super) fn at(path: &Path) -> io::Result<Self> {
+        // What would be seen through a link that took a directory's place is another's.
+        let entry = match is_behind_link(path) {
+            true => None,
+            false => Entry::at(path)?,
+        };
         Ok(Self {
             path: path.to_path_buf(),
-            entry: Entry::at(path)?,
+            entry,
             content: OnceCell::new(),
         })
-    }
-
-    /// Nothing is there.
-    pub(super) fn nothing(path: &Path) -> Self {
-        Self {
-            path: path.to_path_buf(),
-            entry: None,
-            content: OnceCell::new(),
-        }
     }
 
     pub(super) fn kind(&self) -> Option<Kind> {

@@ -265,7 +265,11 @@ impl Restoration<'_> {
         let (Some(hash), Some(attributes)) = (task.to.hash(), task.to.attributes()) else {
             return Ok(());
         };
-        if is_same_content_and_extended(&task.now, &task.to) {
+        let twin = match &task.to {
+            State::Regular { twin, .. } => twin.as_deref(),
+            _ => None,
+        };
+        if is_same_content_and_extended(&task.now, &task.to) && !is_parted(at, twin) {
             at.give_owner(attributes.uid, attributes.gid).map_err(io)?;
             at.give_mode(attributes.mode).map_err(io)?;
             return match task.mtime {
@@ -273,9 +277,7 @@ impl Restoration<'_> {
                 None => Ok(()),
             };
         }
-        if let State::Regular {
-            twin: Some(twin), ..
-        } = &task.to
+        if let Some(twin) = twin
             && super::looked::hash_of(twin).is_ok_and(|found| found.as_deref() == Some(hash))
             && let Ok(twin) = Directory::of(twin)
             && at.put_name_of(self.temporary(), &twin, place).is_ok()
@@ -331,6 +333,15 @@ fn can_stay_directory(to: &State) -> bool {
 
 fn has_twin(state: &State) -> bool {
     matches!(state, State::Regular { twin: Some(_), .. })
+}
+
+/// Is its other name, which was restored before it, the name of another file now?
+fn is_parted(at: &Directory, twin: Option<&Path>) -> bool {
+    let twin = twin.and_then(|twin| Directory::of(twin).ok()?.stamp().ok()?);
+    match (twin, at.stamp()) {
+        (Some(twin), Ok(Some(own))) => !twin.same_object(&own),
+        _ => false,
+    }
 }
 
 /// A directory comes before what is in it.

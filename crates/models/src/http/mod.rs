@@ -10,6 +10,7 @@ mod plain;
 use std::{
     error::Error,
     future::Future,
+    io,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -22,7 +23,7 @@ use reqwest::{
     redirect,
 };
 
-use crate::ModelError;
+use crate::{ErrorKind, ModelError};
 
 /// Limits and ways of the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -204,7 +205,7 @@ pub(crate) fn join(base: &str, version: &str, path: &str) -> Result<Url, ModelEr
 pub(crate) fn secret(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), ModelError> {
     let unusable = || {
         ModelError::new(
-            crate::ErrorKind::Auth,
+            ErrorKind::Auth,
             "the key holds characters that cannot be sent, such as a line break; set another",
         )
     };
@@ -235,12 +236,22 @@ pub(crate) fn custom(headers: &mut HeaderMap, lines: &str) -> Result<(), ModelEr
 }
 
 fn unreachable(url: &Url, error: reqwest::Error) -> ModelError {
+    let kind = match refused(&error) {
+        true => ErrorKind::Refused,
+        false => ErrorKind::Connection,
+    };
     let mut why = root(&error.without_url());
     // What rustls says when it is answered in plain HTTP.
     if why.contains("InvalidContentType") {
         "it does not speak TLS; use http:// in the base URL".clone_into(&mut why);
     }
-    ModelError::connection(format!("{} cannot be reached: {why}", place(url)))
+    ModelError::new(kind, format!("{} cannot be reached: {why}", place(url)))
+}
+
+fn refused(error: &(dyn Error + 'static)) -> bool {
+    let own = error.downcast_ref::<io::Error>();
+    own.is_some_and(|own| own.kind() == io::ErrorKind::ConnectionRefused)
+        || error.source().is_some_and(refused)
 }
 
 /// The cause of the cause: the layers above it only say that something failed.

@@ -113,8 +113,9 @@ async fn nobody_listens() {
     let (model, clock) = retrying(anthropic(&format!("http://127.0.0.1:{port}")));
     let error = ask(&model, request()).await.error.unwrap();
     let text = error.to_string().replace(&port.to_string(), "PORT");
-    insta::assert_snapshot!(text, @"the connection failed: 127.0.0.1:PORT cannot be reached: Connection refused (os error 111)");
-    assert_eq!(clock.waits.lock().unwrap().len(), 10);
+    insta::assert_snapshot!(text, @"the connection failed: 127.0.0.1:PORT cannot be reached: Connection refused (os error 111); check the base URL, and that a server runs there");
+    // A server that starts up may need seconds; minutes would only look like a hang.
+    assert_eq!(clock.waits.lock().unwrap().len(), 3);
 }
 
 #[tokio::test]

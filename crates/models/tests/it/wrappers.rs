@@ -316,3 +316,17 @@ async fn being_told_to_stop_ends_the_wait_for_a_retry() {
     assert_eq!(events.len(), 2, "the note of the retry, then the end");
     assert_eq!(events[1].as_ref().unwrap_err().kind, ErrorKind::Cancelled);
 }
+
+#[tokio::test]
+async fn a_server_that_was_there_once_is_waited_for() {
+    let refused = r#"{"error": {"kind": "refused", "message": "nobody listens"}}"#;
+    let refusals = [refused; 11].join(", ");
+    let script = format!(
+        r#"{{"turns": [{{"content": [{{"type": "text", "text": "here"}}]}}, {refusals}]}}"#
+    );
+    let (model, clock) = retrying(Scripted::parse(&script).unwrap());
+    assert!(ask(&model, request()).await.error.is_none());
+    let error = ask(&model, request()).await.error.unwrap();
+    assert_eq!(error.kind, ErrorKind::Refused);
+    assert_eq!(clock.waits.lock().unwrap().len(), 10);
+}

@@ -182,7 +182,7 @@ impl Tool for Undo {
         for file in files {
             let path = file["filePath"].as_str().unwrap_or_default().to_owned();
             let hunks = Deserialize::deserialize(&file["structuredPatch"]).unwrap_or_default();
-            card = card.with(Piece::Text(path)).with(Piece::Diff(hunks));
+            card = card.with(Piece::Muted(path)).with(Piece::Diff(hunks));
         }
         Some(card)
     }

@@ -39,4 +39,4 @@ pub(crate) use bash::Bash;
 pub use service::{Shell, ShellProgram};
 pub(crate) use task_output::TaskOutput;
 pub(crate) use task_stop::TaskStop;
-pub use tasks::{TaskInfo, TaskNotice, TaskStatus, Tasks};
+pub use tasks::{TaskInfo, Tasks};

@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use haft_contract::{CallId, Confinement, ToolError};
+use haft_contract::{CallId, Confinement, Notices, ToolError};
 use haft_sandbox::{
     Line, Mechanism, Network, PROXY_PORT, Profile, Sandbox, SandboxError, Setup, system_shell,
 };
@@ -137,12 +137,16 @@ impl Settings {
 }
 
 impl Shell {
-    pub(crate) fn new(program: Option<&ShellProgram>, folder: &Path) -> Self {
+    pub(crate) fn new(
+        program: Option<&ShellProgram>,
+        folder: &Path,
+        notices: Arc<Notices>,
+    ) -> Self {
         Self {
             program: program.map(|program| program.path.clone()),
             folder: folder.to_path_buf(),
             standing: tokio::sync::Mutex::default(),
-            tasks: Arc::default(),
+            tasks: Arc::new(Tasks::new(notices)),
             waiting: Mutex::default(),
             gate: Arc::default(),
             taken: OnceCell::new(),

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use haft_contract::{
-    Access, CallContext, Card, Check, Effects, Permission, Piece, Profile, Tool, ToolError,
-    ToolOutput,
+    Access, CallContext, Card, Check, Effects, Notices, Permission, Piece, Profile, Subagents,
+    TaskKind, TaskStatus, Tool, ToolError, ToolOutput,
 };
 use regex::Regex;
 use schemars::JsonSchema;
@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::{
-    Shell, answer,
+    answer,
     job::Stage,
     ports,
-    task_stop::{old_name, unknown},
-    tasks::{News, TaskStatus},
+    task_stop::{Found, find, old_name},
+    tasks::News,
 };
 use crate::blocking::blocking;
 
@@ -34,7 +34,7 @@ const MOST: usize = 30_000;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// The id of the task, as Bash gave it.
+    /// The id of the task, as Bash or Agent gave it.
     task_id: String,
     /// Wait until it has ended (default true).
     block: Option<bool>,
@@ -98,21 +98,19 @@ impl Tool for TaskOutput {
     }
 
     async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
-        let shell = cx.services.get::<Shell>()?;
-        let id = &input.task_id;
         input.filter()?;
-        match shell.tasks().job(id) {
-            Some(_) => Ok(Check::Pass),
-            None => Err(ToolError::Refused(unknown(id, shell.tasks()))),
-        }
+        find(&input.task_id, &cx.services).map(|_| Check::Pass)
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
-        let shell = cx.services.get::<Shell>()?;
         let id = input.task_id.clone();
         let filter = input.filter()?;
-        let missing = || ToolError::Failed(unknown(&id, shell.tasks()));
-        let job = shell.tasks().job(&id).ok_or_else(missing)?;
+        let shell = match find(&id, &cx.services)? {
+            Found::Command(shell) => shell,
+            Found::Agent(subagents, _) => return agent_output(&subagents, input, cx).await,
+        };
+        let gone = || ToolError::Failed(format!("Task {id} is not remembered any more."));
+        let job = shell.tasks().job(&id).ok_or_else(gone)?;
         let mut waited = false;
         if let Some(longest) = input.wait() {
             waited = true;
@@ -132,7 +130,7 @@ impl Tool for TaskOutput {
         }
         let (tasks, asked) = (shell.tasks().clone(), id.clone());
         let news = blocking(move || tasks.news(&asked, MOST)).await?;
-        let news = news.ok_or_else(missing)?;
+        let news = news.ok_or_else(gone)?;
         let status = match (news.info.status, waited) {
             (TaskStatus::Running, true) => "timeout",
             (TaskStatus::Running, false) => "not_ready",
@@ -157,6 +155,57 @@ impl Tool for TaskOutput {
             None => card,
         })
     }
+}
+
+/// How far a subagent is, and what it said last.
+async fn agent_output(
+    subagents: &Subagents,
+    input: &Input,
+    cx: &CallContext,
+) -> Result<ToolOutput, ToolError> {
+    let id = &input.task_id;
+    let wait = input.wait();
+    if let Some(longest) = wait {
+        tokio::select! {
+            () = subagents.0.wait(id) => {}
+            () = sleep(longest) => {}
+            () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
+        }
+    }
+    let gone = || ToolError::Failed(format!("Task {id} is not remembered any more."));
+    let looked = subagents.0.look(id).ok_or_else(gone)?;
+    let is_over = looked.status != TaskStatus::Running;
+    if is_over && let Ok(notices) = cx.services.get::<Notices>() {
+        notices.withdraw(&looked.id);
+    }
+    let retrieval = match (is_over, wait.is_some()) {
+        (true, _) => "success",
+        (false, true) => "timeout",
+        (false, false) => "not_ready",
+    };
+    let kind = TaskKind::Agent.name();
+    let status = looked.status.name();
+    let text = looked.text.replace("</output>", "<\\/output>");
+    let lines = [
+        format!("<retrieval_status>{retrieval}</retrieval_status>"),
+        format!("<task_id>{}</task_id>", looked.id),
+        format!("<task_type>{kind}</task_type>"),
+        format!("<status>{status}</status>"),
+        match text.is_empty() {
+            true => "<output></output>".to_owned(),
+            false => format!("<output>\n{text}\n</output>"),
+        },
+    ];
+    Ok(ToolOutput::text(lines.join("\n")).with_structured(json!({
+        "task": {
+            "task_id": looked.id,
+            "task_type": kind,
+            "status": status,
+            "description": looked.description,
+            "output_file": looked.output_file,
+        },
+        "retrieval_status": retrieval,
+    })))
 }
 
 /// What a person is shown of an answer: the output alone.

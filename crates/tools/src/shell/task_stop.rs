@@ -1,22 +1,22 @@
 //! `TaskStop`: ends a background task.
 
+use std::sync::Arc;
+
 use haft_contract::{
-    Access, CallContext, Card, Check, Effects, Permission, Profile, Tool, ToolError, ToolOutput,
+    Access, CallContext, Card, Check, Effects, Looked, Notices, Permission, Profile, Services,
+    Subagents, TaskKind, TaskStatus, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{
-    Shell,
-    tasks::{Stop, Tasks},
-};
+use super::{Shell, tasks::Stop};
 
 /// Ends a background task, with everything it started.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// The id of the task, as Bash gave it.
+    /// The id of the task, as Bash or Agent gave it, or the name of an agent.
     task_id: String,
 }
 
@@ -54,25 +54,25 @@ impl Tool for TaskStop {
     }
 
     async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
-        let shell = cx.services.get::<Shell>()?;
-        let id = &input.task_id;
-        match shell.tasks().job(id) {
-            Some(_) => Ok(Check::Pass),
-            None => Err(ToolError::Refused(unknown(id, shell.tasks()))),
-        }
+        find(&input.task_id, &cx.services).map(|_| Check::Pass)
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
-        let shell = cx.services.get::<Shell>()?;
         let id = &input.task_id;
+        let shell = match find(id, &cx.services)? {
+            Found::Command(shell) => shell,
+            Found::Agent(subagents, looked) => return stop_agent(&subagents, looked, cx).await,
+        };
         let stopped = shell.tasks().stop(id).await.map_err(|stop| {
             ToolError::Failed(match stop {
-                Stop::Unknown => unknown(id, shell.tasks()),
-                Stop::Over(info) => format!(
-                    "Task {id} is not running: it is {} ({}).",
-                    info.status.name(),
-                    info.ended.unwrap_or_default()
-                ),
+                Stop::Unknown => unknown(id, &cx.services),
+                Stop::Over(info) => {
+                    let ended = info.ended.unwrap_or_default();
+                    format!(
+                        "Task {id} is not running: it is {} ({ended}).",
+                        info.status.name()
+                    )
+                }
             })
         })?;
         let message = format!(
@@ -111,11 +111,60 @@ pub(crate) fn old_name(input: &mut Value, names: &[&str]) {
     }
 }
 
+/// A task in the background.
+pub(crate) enum Found {
+    Command(Arc<Shell>),
+    Agent(Arc<Subagents>, Looked),
+}
+
+/// The task of this id.
+pub(crate) fn find(id: &str, services: &Services) -> Result<Found, ToolError> {
+    if let Ok(shell) = services.get::<Shell>()
+        && shell.tasks().job(id).is_some()
+    {
+        return Ok(Found::Command(shell));
+    }
+    if let Ok(subagents) = services.get::<Subagents>()
+        && let Some(looked) = subagents.0.look(id)
+    {
+        return Ok(Found::Agent(subagents, looked));
+    }
+    Err(ToolError::Refused(unknown(id, services)))
+}
+
+async fn stop_agent(
+    subagents: &Subagents,
+    looked: Looked,
+    cx: &CallContext,
+) -> Result<ToolOutput, ToolError> {
+    let id = &looked.id;
+    if looked.status != TaskStatus::Running {
+        let status = looked.status.name();
+        return Err(ToolError::Failed(format!(
+            "Task {id} is not running: it is {status}."
+        )));
+    }
+    subagents.0.stop(id);
+    subagents.0.wait(id).await;
+    // The model learns it here.
+    if let Ok(notices) = cx.services.get::<Notices>() {
+        notices.withdraw(id);
+    }
+    let message = format!("Stopped task {id} ({}).", looked.description);
+    Ok(ToolOutput::text(message.clone()).with_structured(json!({
+        "message": message,
+        "task_id": id,
+        "task_type": TaskKind::Agent.name(),
+    })))
+}
+
 /// What is said of a task that is not there.
-pub(crate) fn unknown(id: &str, tasks: &Tasks) -> String {
-    let running: Vec<String> = tasks
-        .running()
+fn unknown(id: &str, services: &Services) -> String {
+    let running = services.get::<Notices>().map(|notices| notices.running());
+    let running: Vec<String> = running
         .into_iter()
+        .flatten()
+        .filter(|task| task.in_background)
         .map(|task| format!("\n{}: {}", task.id, task.description))
         .collect();
     match running.is_empty() {

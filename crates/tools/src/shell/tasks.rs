@@ -8,9 +8,11 @@ use std::{
     time::Duration,
 };
 
-use haft_contract::BoxFuture;
+use haft_contract::{
+    BackgroundTask, BoxFuture, CancellationToken, Notice, Notices, TaskKind, TaskStatus,
+};
 use haft_sandbox::{Ended, How};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::{
     answer::plain,
@@ -26,16 +28,16 @@ const STOP_GRACE: Duration = Duration::from_secs(2);
 const REMEMBERED: usize = 200;
 
 /// The background tasks of a session.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Tasks {
     kept: Mutex<Kept>,
+    notices: Arc<Notices>,
 }
 
 #[derive(Debug, Default)]
 struct Kept {
     tasks: BTreeMap<u64, Task>,
     made: u64,
-    notices: Vec<TaskNotice>,
 }
 
 #[derive(Debug)]
@@ -43,6 +45,7 @@ struct Task {
     description: String,
     command: String,
     output_file: PathBuf,
+    tool_use_id: Option<Arc<str>>,
     job: Arc<Job>,
     /// Up to where its output was handed out.
     read: u64,
@@ -50,31 +53,6 @@ struct Task {
     told: bool,
     /// What there is to say of it.
     notes: Vec<String>,
-}
-
-/// How far a background task is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TaskStatus {
-    /// It runs.
-    Running,
-    /// It ended with 0.
-    Completed,
-    /// It ended otherwise.
-    Failed,
-    /// It was ended.
-    Killed,
-}
-
-impl TaskStatus {
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Killed => "killed",
-        }
-    }
 }
 
 /// What is known of a background task.
@@ -98,15 +76,6 @@ pub struct TaskInfo {
     pub notes: Vec<String>,
 }
 
-/// A background task is over: what the model should hear of it at the next occasion.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TaskNotice {
-    /// The task.
-    pub task: TaskInfo,
-    /// The end of its output.
-    pub tail: String,
-}
-
 /// What a task said since it was last asked.
 #[derive(Debug)]
 pub(crate) struct News {
@@ -123,6 +92,8 @@ pub(crate) struct NewTask {
     pub(crate) description: String,
     pub(crate) command: String,
     pub(crate) output_file: PathBuf,
+    /// The call that started it, as the provider names it.
+    pub(crate) tool_use_id: Arc<str>,
     pub(crate) job: Arc<Job>,
     /// How long it may run from now.
     pub(crate) lifetime: Duration,
@@ -133,23 +104,17 @@ pub(crate) struct NewTask {
 }
 
 impl Tasks {
+    pub(crate) fn new(notices: Arc<Notices>) -> Self {
+        Self {
+            kept: Mutex::default(),
+            notices,
+        }
+    }
+
     /// All of them, the oldest first.
     pub fn list(&self) -> Vec<TaskInfo> {
         let kept = self.kept();
         kept.tasks.iter().map(|(id, task)| task.info(*id)).collect()
-    }
-
-    /// Those that run.
-    pub(crate) fn running(&self) -> Vec<TaskInfo> {
-        let mut tasks = self.list();
-        tasks.retain(|task| task.status == TaskStatus::Running);
-        tasks
-    }
-
-    /// The tasks that ended since this was last called, and that the model has not asked about
-    /// itself.
-    pub fn take_notices(&self) -> Vec<TaskNotice> {
-        std::mem::take(&mut self.kept().notices)
     }
 
     /// Ends all that run.
@@ -185,6 +150,7 @@ impl Tasks {
         let mut kept = self.kept();
         if let Some((_, task)) = kept.find_mut(id) {
             task.told = true;
+            self.notices.withdraw(id);
         }
         let info = kept.find(id).map(|(number, task)| task.info(number));
         Ok(info.unwrap_or(before))
@@ -219,7 +185,10 @@ impl Tasks {
                 captured.total - end
             ));
         }
-        task.told |= info.status != TaskStatus::Running;
+        if info.status != TaskStatus::Running {
+            task.told = true;
+            self.notices.withdraw(&info.id);
+        }
         Some(News {
             info,
             bytes,
@@ -230,6 +199,8 @@ impl Tasks {
 
     /// Takes a task in, and watches over it.
     pub(crate) fn add(self: &Arc<Self>, new: NewTask) -> String {
+        let stop = CancellationToken::new();
+        let tool_use_id = Some(new.tool_use_id).filter(|id| !id.is_empty());
         let number = {
             let mut kept = self.kept();
             kept.made += 1;
@@ -237,9 +208,10 @@ impl Tasks {
             kept.tasks.insert(
                 number,
                 Task {
-                    description: new.description,
-                    command: new.command,
+                    description: new.description.clone(),
+                    command: new.command.clone(),
                     output_file: new.output_file,
+                    tool_use_id: tool_use_id.clone(),
                     job: Arc::clone(&new.job),
                     read: new.read,
                     told: false,
@@ -249,9 +221,19 @@ impl Tasks {
             kept.forget_oldest();
             number
         };
+        self.notices.begin(BackgroundTask {
+            id: id(number),
+            kind: TaskKind::Shell,
+            description: new.description,
+            prompt: new.command,
+            agent_type: None,
+            tool_use_id,
+            in_background: true,
+            stop: stop.clone(),
+        });
         // Who watches does not keep: without its session a task ends.
         let (tasks, job) = (Arc::downgrade(self), Arc::downgrade(&new.job));
-        tokio::spawn(watch(tasks, job, number, new.lifetime, new.at_end));
+        tokio::spawn(watch(tasks, job, number, stop, new.lifetime, new.at_end));
         id(number)
     }
 
@@ -263,15 +245,12 @@ impl Tasks {
         // What was told of it did not hold these.
         let told = task.told && notes.is_empty();
         task.notes = notes;
-        if told {
-            return;
+        let notice = task.notice(number);
+        drop(kept);
+        match told {
+            true => self.notices.settle(notice),
+            false => self.notices.push(notice),
         }
-        let tail = plain(&task.job.capture.end(NOTICE_TAIL));
-        let notice = TaskNotice {
-            task: task.info(number),
-            tail,
-        };
-        kept.notices.push(notice);
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -284,6 +263,7 @@ async fn watch(
     tasks: Weak<Tasks>,
     job: Weak<Job>,
     number: u64,
+    stop: CancellationToken,
     lifetime: Duration,
     at_end: Option<BoxFuture<'static, Vec<String>>>,
 ) {
@@ -291,9 +271,14 @@ async fn watch(
         return;
     };
     let over = |stage: &Stage| matches!(stage, Stage::Gone(_));
-    if timeout(lifetime, gone.wait_for(over)).await.is_err() {
+    let cause = tokio::select! {
+        _ = gone.wait_for(over) => None,
+        () = stop.cancelled() => Some(Cause::Stopped),
+        () = sleep(lifetime) => Some(Cause::TimedOut(lifetime)),
+    };
+    if let Some(cause) = cause {
         if let Some(job) = job.upgrade() {
-            job.kill(Cause::TimedOut(lifetime), STOP_GRACE);
+            job.kill(cause, STOP_GRACE);
         }
         let _ = gone.wait_for(over).await;
     }
@@ -345,6 +330,23 @@ fn number(id: &str) -> Option<u64> {
 }
 
 impl Task {
+    /// What there is to say of it when it is over.
+    fn notice(&self, number: u64) -> Notice {
+        let info = self.info(number);
+        let ended = info.ended.unwrap_or_default();
+        Notice {
+            id: info.id,
+            kind: TaskKind::Shell,
+            status: info.status,
+            summary: format!("Background command {:?} is over: {ended}", info.description),
+            result: plain(&self.job.capture.end(NOTICE_TAIL)),
+            notes: info.notes,
+            output_file: Some(info.output_file),
+            tool_use_id: self.tool_use_id.clone(),
+            usage: None,
+        }
+    }
+
     fn is_running(&self) -> bool {
         !matches!(self.job.stage(), Stage::Gone(_))
     }

@@ -1,12 +1,14 @@
 //! Which conversation a run belongs to.
 
-use std::{env, fs, path::Path};
+use std::{env, fs, path::Path, sync::Arc};
 
 use anyhow::Context;
 use haft::{SessionId, project_folder, session_folder};
 use haft_agent::{Session, SessionError, Sessions, transcript::Listed};
 
-use super::flags::SessionFlags;
+use serde_json::{Value, json};
+
+use super::{flags::SessionFlags, output::Output};
 
 /// The conversations of a directory.
 pub(crate) fn of(cwd: &Path) -> Sessions {
@@ -71,6 +73,25 @@ fn find(here: &Sessions, name: &str, cwd: &Path) -> anyhow::Result<(Sessions, Se
         }
     }
     Err(unknown.into())
+}
+
+/// The same, whose lines are told as they are written down.
+pub(super) fn mirrored(
+    session: Session,
+    cwd: &Path,
+    output: &Arc<Output>,
+) -> anyhow::Result<Session> {
+    let folder = project_folder(cwd).unwrap_or_else(env::temp_dir);
+    let path = folder.join(format!("{}.jsonl", session.id()));
+    let output = Arc::clone(output);
+    Ok(session.heard_by(move |line| {
+        let entry: Value = serde_json::from_str(line).unwrap_or_default();
+        output.put_control(&json!({
+            "type": "transcript_mirror",
+            "filePath": path.to_string_lossy(),
+            "entries": [entry],
+        }));
+    })?)
 }
 
 /// Removes what a session that is not to be kept has left.

@@ -51,7 +51,13 @@ pub(crate) struct Headless {
     #[arg(long)]
     pub(crate) replay_user_messages: bool,
 
-    /// Who is asked for permission: only `stdio`, the program at the other end.
+    /// MCP servers: files, or JSON itself, {"mcpServers": {"NAME": {…}}}. Those of type `sdk`, which the
+    /// program at the other end runs, are connected; others are told of as failed.
+    #[arg(long, value_name = "FILE-OR-JSON", num_args = 1..)]
+    pub(crate) mcp_config: Vec<String>,
+
+    /// Who is asked for permission: `stdio`, the program at the other end, or `mcp__SERVER__TOOL`, a
+    /// tool of a server.
     #[arg(long, value_name = "WHO")]
     pub(crate) permission_prompt_tool: Option<String>,
 
@@ -196,6 +202,10 @@ pub(crate) struct SessionFlags {
     /// Keep nothing of the conversation.
     #[arg(long, conflicts_with_all = ["go_on", "resume"])]
     pub(crate) no_session_persistence: bool,
+
+    /// Also tell each line of the conversation as it is written down, for whoever keeps it elsewhere.
+    #[arg(long)]
+    pub(crate) session_mirror: bool,
 
     /// A title for the conversation.
     #[arg(short = 'n', long, value_name = "TITLE")]

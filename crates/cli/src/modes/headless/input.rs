@@ -5,16 +5,14 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use haft::{Content, PermissionMode, engine::hooks::Handler};
+use haft::{CancellationToken, Content, PermissionMode, engine::hooks::Handler};
 use haft_agent::{Control, Prompt};
 use haft_models::{Prices, Thinking};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::{
-    callbacks,
-    channel::{self, Channel},
-    shape::Shape,
+    callbacks, channel::Channel, mcp::Servers, permission, session::Session, shape::Shape,
 };
 use crate::modes::exec::stdin::{Line, Lines};
 
@@ -38,6 +36,8 @@ struct State {
     initial: Initial,
     /// The session is set up.
     begun: bool,
+    /// The session is being set up for its first message; an interrupt ends that.
+    setting_up: Option<CancellationToken>,
     /// A run is under way.
     running: bool,
 }
@@ -48,6 +48,8 @@ pub(super) struct Initial {
     pub(super) handlers: Vec<Handler>,
     pub(super) system_prompt: Option<String>,
     pub(super) append_system_prompt: Option<String>,
+    pub(super) title: Option<String>,
+    pub(super) exclude_dynamic_sections: bool,
     pub(super) shape: Option<Shape>,
 }
 
@@ -93,7 +95,29 @@ impl Queue {
 
     /// A run begins: what must be said now is said to it.
     pub(super) fn run_begins(&self) {
-        self.state().running = true;
+        let mut state = self.state();
+        state.running = true;
+        state.setting_up = None;
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.state().running
+    }
+
+    /// The session is set up from now on; the token fires when somebody interrupts that.
+    pub(super) fn set_up_begins(&self) -> CancellationToken {
+        let token = CancellationToken::new();
+        self.state().setting_up = Some(token.clone());
+        token
+    }
+
+    /// Takes back a message that waits. Says whether there was one.
+    pub(super) fn forget(&self, uuid: &str) -> bool {
+        let mut state = self.state();
+        let before = state.messages.len();
+        let meant = |one: &Prompt| one.uuid.is_some_and(|id| id.to_string() == uuid);
+        state.messages.retain(|one| !meant(one));
+        state.messages.len() < before
     }
 
     /// A run has ended: what was said to it too late comes next.
@@ -104,6 +128,11 @@ impl Queue {
         if !late.is_empty() {
             state.messages.push_front(late.into());
         }
+    }
+
+    /// Nothing more comes than what is here.
+    pub(super) fn is_closed(&self) -> bool {
+        self.state().closed
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -130,8 +159,11 @@ pub(super) struct Reader {
     /// May the mode become bypassPermissions? The error says why not.
     pub(super) bypass: Result<(), String>,
     pub(super) replay: bool,
-    /// The model that was chosen at the start.
+    pub(super) servers: Arc<Servers>,
+    pub(super) session: Arc<Session>,
+    /// The model that was chosen at the start, and how much it can read.
     pub(super) model: String,
+    pub(super) window: u64,
     /// Where there is a budget: a model whose price is not known would have none.
     pub(super) prices: Option<Prices>,
 }
@@ -175,6 +207,8 @@ impl Reader {
     fn user(&self, message: &Value) -> Result<(), String> {
         let content = content(&message["message"]["content"])?;
         let uuid = message["uuid"].as_str().and_then(|id| id.parse().ok());
+        // One that is repeated must be known by the same id later on.
+        let uuid = uuid.or_else(|| self.replay.then(haft_agent::random_id));
         if self.replay {
             let mut replayed = json!({
                 "type": "user",
@@ -220,20 +254,18 @@ impl Reader {
                     });
                 Ok(json!({}))
             }
-            "mcp_status" => Ok(json!({"mcpServers": []})),
             "get_binary_version" => Ok(json!({"version": crate::VERSION})),
-            other => Err(format!("no control request is called {other:?} here")),
+            "rewind_files" => return self.rewind(&message["request_id"], request),
+            other => self
+                .serve_more(other, request)
+                .unwrap_or_else(|| Err(format!("no control request is called {other:?} here"))),
         };
-        let id = &message["request_id"];
-        let response = match served {
-            Ok(payload) => json!({"subtype": "success", "request_id": id, "response": payload}),
-            Err(error) => json!({"subtype": "error", "request_id": id, "error": error}),
-        };
-        self.channel
-            .output
-            .put_control(&json!({"type": "control_response", "response": response}));
+        self.channel.respond(&message["request_id"], served);
         // Its answer stands before the result that it brings about.
         if subtype == "interrupt" {
+            if let Some(setting_up) = &self.queue.state().setting_up {
+                setting_up.cancel();
+            }
             self.control.interrupt();
         }
     }
@@ -256,10 +288,13 @@ impl Reader {
         if state.begun && !handlers.is_empty() {
             return Err("hooks can be given before the first message only".to_owned());
         }
+        self.servers.add_sdk(&request["sdkMcpServers"])?;
         state.initial = Initial {
             handlers,
             system_prompt: texts(&request["systemPrompt"]),
             append_system_prompt: texts(&request["appendSystemPrompt"]),
+            title: request["title"].as_str().map(str::to_owned),
+            exclude_dynamic_sections: request["excludeDynamicSections"] == true,
             shape,
         };
         Ok(json!({
@@ -304,8 +339,8 @@ impl Reader {
     }
 
     fn set_mode(&self, value: &Value) -> Result<Value, String> {
-        let mode =
-            channel::mode(value).ok_or_else(|| format!("no permission mode is called {value}"))?;
+        let mode = permission::mode(value)
+            .ok_or_else(|| format!("no permission mode is called {value}"))?;
         if mode == PermissionMode::BypassPermissions {
             self.bypass.clone()?;
         }

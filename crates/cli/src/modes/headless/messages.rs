@@ -1,5 +1,7 @@
 //! What is told, as messages.
 
+use std::sync::Arc;
+
 use haft::{
     Finished,
     engine::hooks::{HookNews, HookStage},
@@ -9,17 +11,20 @@ use haft_models::{Block, ModelError, Usage};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use super::mcp::Servers;
+
 /// The level of the conventions that our messages keep to.
 const LEVEL: &str = "2.1.240";
 
 /// What the session cannot know by itself.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Facts {
     pub(super) key_source: &'static str,
     pub(super) window: u64,
     pub(super) max_tokens: u32,
     /// What was left out because nobody trusts the directory.
     pub(super) left_out: Option<String>,
+    pub(super) servers: Arc<Servers>,
 }
 
 pub(super) fn init(began: &Began, facts: &Facts) -> Value {
@@ -34,7 +39,7 @@ pub(super) fn init(began: &Began, facts: &Facts) -> Value {
         "subtype": "init",
         "cwd": began.cwd.to_string_lossy(),
         "tools": tools,
-        "mcp_servers": [],
+        "mcp_servers": facts.servers.told(),
         "model": began.model,
         "permissionMode": began.mode.name(),
         "slash_commands": [],
@@ -47,6 +52,9 @@ pub(super) fn init(began: &Began, facts: &Facts) -> Value {
     });
     if let Some(left_out) = &facts.left_out {
         message["untrusted"] = json!(left_out);
+    }
+    if let Some(left_out) = facts.servers.left_out() {
+        message["mcp_server_errors"] = left_out;
     }
     message
 }

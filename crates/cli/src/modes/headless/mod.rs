@@ -3,11 +3,15 @@
 //! - `flags`: what can be said about a run
 //! - `model`, `conversation`: who answers, and what was said before
 //! - `turns`: one message after the other; `shape`: answers that must fit a schema
+//! - `background`: what runs beside them
 //! - `output`: what goes out; `messages`, `pieces` and `fit` say how it looks
-//! - `input`, `channel`, `callbacks`: the program at the other end, with `--input-format stream-json`
+//! - `input`, `requests`, `channel`, `callbacks`: the program at the other end, with
+//!   `--input-format stream-json`; `permission`: it is asked; `mcp`: servers that it runs
 //! - `judge`: models that hooks ask
+//! - `session`: what it may ask of a session that runs
 //! - `signals`: how it is ended from outside
 
+mod background;
 mod callbacks;
 mod channel;
 pub(crate) mod conversation;
@@ -15,12 +19,16 @@ mod fit;
 pub(crate) mod flags;
 mod input;
 mod judge;
+mod mcp;
 mod messages;
 mod model;
 mod output;
+mod permission;
 mod pieces;
+mod requests;
+mod session;
 mod shape;
-mod signals;
+pub(crate) mod signals;
 mod turns;
 
 use std::{
@@ -32,7 +40,8 @@ use std::{
 
 use anyhow::Context;
 use haft::{
-    Content, PermissionMode, SessionContext, contract::approval::NobodyToAsk, engine::hooks::Event,
+    Approver, Content, PermissionMode, SessionContext, contract::approval::NobodyToAsk,
+    engine::hooks::Event, session_folder,
 };
 use haft_agent::{
     Agent, Control, Limits,
@@ -40,13 +49,17 @@ use haft_agent::{
 };
 
 use self::{
-    channel::{Channel, Host},
+    background::Background,
+    channel::Channel,
     flags::{Headless, InputFormat, OutputFormat, PromptFlags},
     input::{Initial, Queue, Reader},
     judge::Judge,
+    mcp::Servers,
     messages::Facts,
     model::Chosen,
     output::Output,
+    permission::{Host, PromptTool},
+    session::Session as Looked,
     shape::Shape,
     signals::Signals,
     turns::Turns,
@@ -83,13 +96,16 @@ async fn go(
     control: Control,
     output: &Arc<Output>,
 ) -> anyhow::Result<Exit> {
-    let asks_host = check(flags)?;
+    check(flags)?;
     let signals = Signals::listen()?;
     let cwd = settings::cwd(session)?;
     let permitted = settings::load(session, &cwd)?;
     let mut chosen = model::choose(&flags.model, &permitted.settings.merged())?;
     let limits = limits(flags, &chosen)?;
     let shape = flags.json_schema.as_deref().map(Shape::read).transpose()?;
+
+    let servers = Arc::new(Servers::read(&flags.mcp_config, &cwd)?);
+    let looked = Arc::new(Looked::default());
 
     let queue = Arc::new(Queue::default());
     let channel = Arc::new(Channel::new(Arc::clone(output)));
@@ -110,7 +126,10 @@ async fn go(
             control: control.clone(),
             bypass: bypass(flags, &permitted),
             replay: flags.replay_user_messages,
+            servers: Arc::clone(&servers),
+            session: Arc::clone(&looked),
             model: chosen.settings.name.clone(),
+            window: chosen.settings.window,
             prices: flags.max_budget_usd.map(|_| chosen.prices.clone()),
         };
         tokio::spawn(reader.run());
@@ -133,8 +152,11 @@ async fn go(
     if let Some(shape) = &shape {
         chosen.model = shape.around(chosen.model);
     }
-    let taken_up = conversation::choose(&flags.session, &cwd)?;
+    let mut taken_up = conversation::choose(&flags.session, &cwd)?;
     let id = taken_up.id();
+    if flags.session.session_mirror {
+        taken_up = conversation::mirrored(taken_up, &cwd, output)?;
+    }
     for repair in taken_up.repairs() {
         show::complain(&format!("haft: {}", show::clean(repair)));
     }
@@ -145,6 +167,7 @@ async fn go(
             window: chosen.settings.window,
             max_tokens: chosen.settings.max_tokens,
             left_out: permitted.settings.untrusted().map(|told| told.to_string()),
+            servers: Arc::clone(&servers),
         },
     );
     let judge = Judge {
@@ -155,24 +178,34 @@ async fn go(
         rules: permitted.rules.clone(),
         directories: permitted.directories.clone(),
     };
+    output.put_state("running");
+    let setting_up = queue.set_up_begins();
+    let streams = flags.input_format == InputFormat::StreamJson;
+    let kept = session_folder(&cwd, id).join("tool-results");
+    let connecting = servers.connect(streams.then_some(&channel), &kept, &setting_up);
+    let Some(tools) = signals.until_told(connecting).await.transpose()? else {
+        return Ok(signals.told().unwrap_or(Exit::Success));
+    };
+    for problem in servers.problems() {
+        show::complain(&format!("haft: {}", show::clean(&problem)));
+    }
     let additions = Additions {
-        approver: Some(match asks_host {
-            true => Arc::new(Host {
-                channel: Arc::clone(&channel),
-                control: control.clone(),
-            }),
-            false => Arc::new(NobodyToAsk),
-        }),
+        approver: Some(approver(flags, &channel, &servers, &control)?),
         id: Some(id),
         model: Some(chosen.settings.name.clone()),
         handlers: initial.handlers.clone(),
+        external: tools,
+        folder: None,
         judge: Some(Arc::new(judge)),
         ear: Some(Arc::<Output>::clone(output)),
         defers: true,
     };
     let haft = wire::build(session, cwd.clone(), permitted, additions).await?;
+    looked.has(&haft);
     let mut system = system_prompt(&flags.prompts, &initial, &haft.context())?;
-    let with_first = match flags.prompts.exclude_dynamic_system_prompt_sections {
+    let moved =
+        flags.prompts.exclude_dynamic_system_prompt_sections || initial.exclude_dynamic_sections;
+    let with_first = match moved {
         true => system.environment.take(),
         false => None,
     };
@@ -188,7 +221,7 @@ async fn go(
         builder = builder.without_memory();
     }
     let mut agent = builder.build();
-    if let Some(title) = &flags.session.name {
+    if let Some(title) = flags.session.name.as_ref().or(initial.title.as_ref()) {
         agent.transcript().set_title(title);
     }
 
@@ -211,12 +244,17 @@ async fn go(
         first.content.insert(0, told);
     }
 
+    let notices = agent.notices().unwrap_or_default();
+    let background = Background::follow(notices, output)?;
     let mut turns = Turns {
         agent: &mut agent,
         queue: &queue,
+        background,
         output,
         signals: &signals,
         shape: shape.as_ref(),
+        session: &looked,
+        setting_up: Some(setting_up),
         fail_on_deny: flags.fail_on_deny,
     };
     let exit = turns.run(first).await?;
@@ -265,26 +303,51 @@ async fn begin(
     begun.await.unwrap_or(Begun::Silent)
 }
 
-/// Do the flags make sense together? Says whether the other end is asked for permission.
-fn check(flags: &Headless) -> anyhow::Result<bool> {
+/// Do the flags make sense together?
+fn check(flags: &Headless) -> anyhow::Result<()> {
     let streams = flags.input_format == InputFormat::StreamJson;
     anyhow::ensure!(
         !streams || flags.output_format == OutputFormat::StreamJson,
         "--input-format stream-json needs --output-format stream-json"
     );
     match flags.permission_prompt_tool.as_deref() {
-        None => Ok(false),
-        Some("stdio") => {
-            anyhow::ensure!(
-                streams,
-                "--permission-prompt-tool stdio needs --input-format stream-json"
-            );
-            Ok(true)
-        }
-        Some(other) => anyhow::bail!(
-            "--permission-prompt-tool {other}: only `stdio` is known here; tools of MCP servers are not"
+        Some("stdio") => anyhow::ensure!(
+            streams,
+            "--permission-prompt-tool stdio needs --input-format stream-json"
         ),
+        Some(other) => anyhow::ensure!(
+            other.starts_with("mcp__"),
+            "--permission-prompt-tool {other}: expected `stdio` or mcp__SERVER__TOOL"
+        ),
+        None => {}
     }
+    Ok(())
+}
+
+/// Who is asked for permission. A tool that is not there ends the session: nobody else may stand in.
+fn approver(
+    flags: &Headless,
+    channel: &Arc<Channel>,
+    servers: &Servers,
+    control: &Control,
+) -> anyhow::Result<Arc<dyn Approver>> {
+    Ok(match flags.permission_prompt_tool.as_deref() {
+        None => Arc::new(NobodyToAsk),
+        Some("stdio") => Arc::new(Host {
+            channel: Arc::clone(channel),
+            control: control.clone(),
+        }),
+        Some(name) => {
+            let found = servers.find(name);
+            let (client, tool) =
+                found.map_err(|why| anyhow::anyhow!("--permission-prompt-tool: {why}"))?;
+            Arc::new(PromptTool {
+                client,
+                tool,
+                control: control.clone(),
+            })
+        }
+    })
 }
 
 /// May a later message switch to bypassPermissions? The error says why not.

@@ -1,13 +1,12 @@
 //! What goes out, in the format that was asked for.
 
 use std::{
-    collections::HashSet,
     io,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use haft::{
-    SessionId,
+    Denied, SessionId,
     engine::hooks::{HearHooks, HookNews},
 };
 use haft_agent::{Added, AgentEvent, Control, Ended, Sink, Subtype};
@@ -45,8 +44,10 @@ struct State {
     pieces: Pieces,
     /// For the list at the end.
     all: Vec<Value>,
-    /// Calls that the other end was asked about.
-    asked: HashSet<String>,
+    /// So many questions wait for their answer.
+    questions: usize,
+    /// What we were last said to be at.
+    said: &'static str,
     /// The next run is about the same message.
     goes_on: bool,
     /// A result has been told.
@@ -93,9 +94,16 @@ impl Output {
         state.facts = facts;
     }
 
-    /// The call is one that the other end was asked about.
-    pub(super) fn note_asked(&self, id: &str) {
-        self.state().asked.insert(id.to_owned());
+    /// A question waits for its answer, as long as this is held.
+    pub(super) fn waits(&self) -> Waits<'_> {
+        let mut state = self.state();
+        state.questions += 1;
+        let first = state.questions == 1;
+        drop(state);
+        if first {
+            self.put_state("requires_action");
+        }
+        Waits(self)
     }
 
     /// A message of a conversation.
@@ -136,16 +144,28 @@ impl Output {
     }
 
     /// Whether we are at work: `running`, `requires_action`, `idle`.
-    pub(super) fn put_state(&self, name: &str) {
-        if self.states == States::No {
+    pub(super) fn put_state(&self, name: &'static str) {
+        let mut state = self.state();
+        if self.states == States::No || state.said == name {
             return;
         }
+        state.said = name;
         let mut message =
             json!({"type": "system", "subtype": "session_state_changed", "state": name});
         if self.states == States::ForTheHost {
             message["sdk_host_only"] = json!(true);
         }
-        self.put(message);
+        self.put_into(&mut state, message);
+    }
+
+    /// Something a person should know.
+    pub(super) fn put_notice(&self, level: &str, text: &str) {
+        self.put(informational(level, text));
+    }
+
+    /// Is each message answered by a result of its own, as it comes?
+    pub(super) fn tells_each_result(&self) -> bool {
+        self.format == OutputFormat::StreamJson
     }
 
     /// The next run is still about the same message: its beginning is not told.
@@ -267,6 +287,21 @@ impl Output {
     }
 }
 
+/// A question that waits for its answer.
+pub(super) struct Waits<'a>(&'a Output);
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.questions -= 1;
+        let last = state.questions == 0;
+        drop(state);
+        if last {
+            self.0.put_state("running");
+        }
+    }
+}
+
 impl Sink for Output {
     fn hear(&self, event: &AgentEvent) {
         let mut state = self.state();
@@ -287,19 +322,34 @@ impl Sink for Output {
             }
             AgentEvent::Said(said) => self.put_into(state, messages::assistant(said)),
             AgentEvent::Answered { uuid, finished } => {
-                let metadata = &finished.metadata;
-                let was_asked = state.asked.contains(&finished.id);
-                if metadata.denied && !metadata.denied_by_hook && !was_asked {
+                // What a person or a PreToolUse hook refused they know themselves.
+                if let Some(Denied::Unasked { kind, reason }) = &finished.metadata.denied {
                     let denied = json!({
                         "type": "system",
                         "subtype": "permission_denied",
                         "tool_name": finished.name,
                         "tool_use_id": finished.id,
+                        "decision_reason_type": kind,
+                        "decision_reason": reason,
                         "message": finished.text(),
                     });
                     self.put_into(state, denied);
                 }
                 self.put_into(state, messages::answer(*uuid, finished));
+            }
+            AgentEvent::Working {
+                tool_use_id,
+                tool_name,
+                elapsed,
+            } => {
+                let message = json!({
+                    "type": "tool_progress",
+                    "tool_use_id": tool_use_id,
+                    "tool_name": tool_name,
+                    "parent_tool_use_id": null,
+                    "elapsed_time_seconds": elapsed.as_secs(),
+                });
+                self.put_into(state, message);
             }
             AgentEvent::Added { uuid, content, by } => {
                 let mut message = json!({

@@ -10,16 +10,17 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::exit::Exit;
 
-/// SIGINT and SIGTERM: the first ends the run, the second the process.
-pub(super) struct Signals {
+/// SIGINT, SIGTERM and SIGHUP: the first ends the run, the second the process.
+pub(crate) struct Signals {
     stop: CancellationToken,
     code: Arc<AtomicU8>,
 }
 
 impl Signals {
-    pub(super) fn listen() -> anyhow::Result<Self> {
+    pub(crate) fn listen() -> anyhow::Result<Self> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
+        let mut hang_up = signal(SignalKind::hangup())?;
         let signals = Self {
             stop: CancellationToken::new(),
             code: Arc::default(),
@@ -30,6 +31,7 @@ impl Signals {
                 let exit = tokio::select! {
                     _ = interrupt.recv() => Exit::Interrupted,
                     _ = terminate.recv() => Exit::Terminated,
+                    _ = hang_up.recv() => Exit::Terminated,
                 };
                 if stop.is_cancelled() && exit == Exit::Interrupted {
                     std::process::exit(exit as i32);
@@ -42,12 +44,12 @@ impl Signals {
     }
 
     /// Returns when we are told to end.
-    pub(super) async fn wait(&self) {
+    pub(crate) async fn wait(&self) {
         self.stop.cancelled().await;
     }
 
     /// How we are told to end, if we are.
-    pub(super) fn told(&self) -> Option<Exit> {
+    pub(crate) fn told(&self) -> Option<Exit> {
         if !self.stop.is_cancelled() {
             return None;
         }
@@ -58,7 +60,7 @@ impl Signals {
     }
 
     /// Does this unless we are told to end first.
-    pub(super) async fn until_told<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+    pub(crate) async fn until_told<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             done = work => Some(done),
             () = self.wait() => None,

@@ -1,41 +1,55 @@
 //! One message after the other, each with one result.
 
+use haft::CancellationToken;
 use haft_agent::{Agent, Ended, Prompt, Reason};
 use serde_json::Value;
 
 use super::{
+    background::Background,
     input::Queue,
     output::Output,
+    session::Session,
     shape::{self, Shape},
     signals::Signals,
 };
 use crate::exit::Exit;
 
-/// What stands for a message where a hook wakes the model; what it says comes right behind.
-const WOKEN: &str = "<system-reminder>\nA hook that ran in the background has something for you.\n</system-reminder>";
-
 /// One message after the other.
 pub(super) struct Turns<'a> {
     pub(super) agent: &'a mut Agent,
     pub(super) queue: &'a Queue,
+    pub(super) background: Background,
     pub(super) output: &'a Output,
     pub(super) signals: &'a Signals,
     pub(super) shape: Option<&'a Shape>,
+    pub(super) session: &'a Session,
+    /// Fires if the setting up was interrupted: then the first run is, too.
+    pub(super) setting_up: Option<CancellationToken>,
     pub(super) fail_on_deny: bool,
+}
+
+/// Why the model is asked.
+pub(super) enum Turn {
+    /// Somebody said this.
+    Message(Prompt),
+    /// Something ended in the background.
+    News,
 }
 
 impl Turns<'_> {
     /// Until nothing more comes or something ends it.
     pub(super) async fn run(&mut self, first: Prompt) -> anyhow::Result<Exit> {
         let control = self.agent.control();
-        let mut next = Some(first);
+        let mut next = Some(Turn::Message(first));
         let mut failed = false;
         let mut denied = false;
-        while let Some(prompt) = next {
+        while let Some(turn) = next {
             self.output.put_state("running");
+            self.session.look(self.agent);
             self.queue.run_begins();
-            let (ended, fitted) = self.answer(prompt).await;
+            let (ended, fitted) = self.answer(turn).await;
             self.queue.run_ended(&control);
+            self.session.look(self.agent);
             if self.signals.told() == Some(Exit::Terminated) {
                 return Ok(Exit::Terminated);
             }
@@ -48,11 +62,10 @@ impl Turns<'_> {
             if self.output.has_failed() {
                 break;
             }
-            if self.queue.is_empty() {
-                self.output.put_state("idle");
-            }
-            let coming = self.signals.until_told(self.next()).await;
-            next = coming.transpose()?.flatten();
+            next = self.next().await?;
+        }
+        if !self.output.has_failed() {
+            self.signals.until_told(self.background.close()).await;
         }
         Ok(match self.signals.told() {
             Some(exit) => exit,
@@ -62,20 +75,38 @@ impl Turns<'_> {
         })
     }
 
-    /// What is to be answered next: a message, or a hook that wakes the model. `None`: nothing more
-    /// comes.
-    async fn next(&self) -> anyhow::Result<Option<Prompt>> {
-        tokio::select! {
-            biased;
-            next = self.queue.next() => next,
-            () = self.agent.woken() => Ok(Some(WOKEN.into())),
+    /// What is next; `None`: nothing more comes.
+    async fn next(&mut self) -> anyhow::Result<Option<Turn>> {
+        let mut idle = false;
+        loop {
+            if !idle && self.queue.is_empty() && self.background.is_quiet() {
+                idle = true;
+                self.output.put_state("idle");
+            }
+            let coming = tokio::select! {
+                biased;
+                coming = self.queue.next() => coming?,
+                () = self.background.has_news(), if !self.queue.is_closed() => {
+                    return Ok(Some(Turn::News));
+                }
+                () = self.agent.woken(), if !self.queue.is_closed() => {
+                    return Ok(Some(Turn::News));
+                }
+                () = self.background.agents_are_over(), if !idle => continue,
+                () = self.signals.wait() => return Ok(None),
+            };
+            if let Some(prompt) = coming {
+                return Ok(Some(Turn::Message(prompt)));
+            }
+            let news = self.signals.until_told(self.background.news_of_agents());
+            return Ok((news.await == Some(true)).then_some(Turn::News));
         }
     }
 
     /// The answer to one message, asked for again while it has not the shape it must have; with it, that
     /// shape or why there is none.
-    async fn answer(&mut self, prompt: Prompt) -> (Ended, Option<Result<Value, String>>) {
-        let mut ended = self.once(prompt).await;
+    async fn answer(&mut self, turn: Turn) -> (Ended, Option<Result<Value, String>>) {
+        let mut ended = self.whole(turn).await;
         let Some(shape) = self.shape else {
             return (ended, None);
         };
@@ -93,22 +124,44 @@ impl Turns<'_> {
             }
             retries += 1;
             self.output.goes_on();
-            let again = self.once(why.into()).await;
+            let again = self.whole(Turn::Message(why.into())).await;
             ended = shape::together(ended, again);
         }
     }
 
-    async fn once(&mut self, prompt: Prompt) -> Ended {
+    /// Where there is to be one result, what subagents come to in the background belongs to it.
+    async fn whole(&mut self, turn: Turn) -> Ended {
+        let mut ended = self.once(turn).await;
+        while !self.output.tells_each_result() && !ended.is_error() {
+            let news = self.signals.until_told(self.background.news_of_agents());
+            if news.await != Some(true) {
+                break;
+            }
+            self.output.goes_on();
+            let again = self.once(Turn::News).await;
+            ended = shape::together(ended, again);
+        }
+        ended
+    }
+
+    async fn once(&mut self, turn: Turn) -> Ended {
         let control = self.agent.control();
-        let run = self.agent.run(prompt, self.output);
+        let setting_up = self.setting_up.take().unwrap_or_default();
+        let (agent, output) = (&mut *self.agent, self.output);
+        let run = async move {
+            match turn {
+                Turn::Message(prompt) => agent.run(prompt, output).await,
+                Turn::News => agent.run_notices(output).await,
+            }
+        };
         tokio::pin!(run);
         tokio::select! {
             biased;
-            ended = &mut run => ended,
-            () = self.signals.wait() => {
-                control.interrupt();
-                run.await
-            }
+            ended = &mut run => return ended,
+            () = self.signals.wait() => {}
+            () = setting_up.cancelled() => {}
         }
+        control.interrupt();
+        run.await
     }
 }

@@ -10,9 +10,11 @@ use std::{
 use serde_json::{Value, json};
 use tempfile::tempdir;
 
-use crate::binary::Ran;
-
-use super::{Talk, answer, call, kinds, lines, scripted, server::Server, steady_lines, text};
+use super::{Talk, answer, call, kinds, lines, scripted, steady_lines, text};
+use crate::{
+    binary::Ran,
+    provider::{Reply, Server},
+};
 
 fn bash(command: &str) -> Value {
     call("Bash", json!({"command": command}))
@@ -160,7 +162,7 @@ fn v28_v29_a_server_is_told_and_decides() {
     }});
     for (status, body, denied) in [(500, "", false), (200, &*deny.to_string(), true)] {
         let dir = tempdir().unwrap();
-        let server = Server::new(vec![(status, body.to_owned())]);
+        let server = Server::new(vec![Reply::whole(status, body.to_owned())]);
         let hook = json!({"type": "http", "url": format!("{}/hook", server.url)});
         let turns = json!([[bash("echo ran")], [text("Done.")]]);
         let mut haft = hooked(dir.path(), &turns, &on("PreToolUse", &hook));
@@ -176,7 +178,7 @@ fn v28_v29_a_server_is_told_and_decides() {
             of_kind(&messages, "informational").len(),
             usize::from(!denied)
         );
-        let asked = server.asked.join().unwrap();
+        let asked = server.asked();
         assert_eq!(asked[0]["tool_input"]["command"], "echo ran");
         assert_eq!(asked[0]["hook_event_name"], "PreToolUse");
     }

@@ -1,6 +1,7 @@
 //! `haft -p`, with models that say what a script or a server on this machine says.
 //!
 //! - `answers`: formats, flags, prompts
+//! - `background`: tasks that outlast a turn
 //! - `ends`: limits, refusals, failures, exit codes
 //! - `hooks`: programs, servers and models that have a say; `hook_vectors`: where each vector is tested
 //! - `sessions`: going on, forking, forgetting, listing
@@ -8,6 +9,7 @@
 //! - `server`: a provider on this machine
 
 mod answers;
+mod background;
 mod ends;
 mod hook_vectors;
 mod hooks;

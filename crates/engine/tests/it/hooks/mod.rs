@@ -333,7 +333,7 @@ async fn what_hooks_say_of_a_call_that_is_refused_is_not_lost() {
     said["hookSpecificOutput"]["additionalContext"] = "c".into();
     let mut rig = Rig::pre(&says(&said, 0)).await;
     let finished = rig.bash("touch ran").await;
-    assert!(finished.is_error && finished.metadata.denied && !rig.ran("ran"));
+    assert!(finished.is_error && finished.metadata.denied.is_some() && !rig.ran("ran"));
     assert_eq!(finished.metadata.stop.as_deref(), Some("s"));
     assert_eq!(finished.metadata.notices, ["m"]);
     assert!(
@@ -362,7 +362,7 @@ async fn a_call_is_put_off_where_that_can_be_done() {
     let files = [(Scope::User, defer)];
     let mut rig = Rig::with(&files, &[], |hooks| hooks, EngineBuilder::defers).await;
     let finished = rig.bash("touch ran").await;
-    assert!(finished.metadata.deferred && !finished.metadata.denied && !rig.ran("ran"));
+    assert!(finished.metadata.deferred && finished.metadata.denied.is_none() && !rig.ran("ran"));
     assert_eq!(rig.asked(), 0);
     // Elsewhere a person decides.
     let mut rig = Rig::new(&files, &[]).await;
@@ -509,6 +509,7 @@ async fn v30_v31_v32_v33_which_hooks_run_and_how() {
         session_id: "s".to_owned(),
         transcript_path: "/t".into(),
         permission_mode: None,
+        agent: haft_engine::hooks::Identity::default(),
     };
     let heard = Hooks::new(handlers, "/".as_ref())
         .fire(&occasion, &common)

@@ -12,7 +12,7 @@ use haft_contract::{
 };
 use haft_engine::{
     Engine, EngineBuilder, Registry, SessionContext,
-    hooks::{Event, HookOutcome, HookStage, Hooks, read},
+    hooks::{Event, HookOutcome, HookStage, Hooks, Identity, read},
     permissions::{Bases, Scope},
     settings::{Flags, Places, Watch},
 };
@@ -328,7 +328,7 @@ async fn hooks_hear_that_a_person_is_asked_and_the_answer_need_not_wait_for_them
     )];
     let nobody = |builder: EngineBuilder| builder.services(Services::none());
     let mut rig = Rig::with(&files, &[], |hooks| hooks, nobody).await;
-    assert!(rig.bash("touch ran").await.metadata.denied);
+    assert!(rig.bash("touch ran").await.metadata.denied.is_some());
     rig.scheduler.engine().hooks().end().await;
     assert!(!rig.ran("asked"));
 }
@@ -423,12 +423,18 @@ async fn handlers_are_told_where_in_the_session_they_are() {
         "SubagentStop": [{"matcher": "reviewer", "hooks": [{"type": "command", "command": "cat > stop.json; echo on >&2; exit 2"}]}],
         "SubagentStart": [{"hooks": [{"type": "command", "command": "cat > start.json; echo m >&2; exit 2"}]}],
     });
-    let mut rig = Rig::new(&[(Scope::User, hooks)], &[]).await;
+    let reviewer = |builder: EngineBuilder| {
+        builder.agent(Identity {
+            id: Some("a1".to_owned()),
+            kind: Some("reviewer".to_owned()),
+        })
+    };
+    let files = [(Scope::User, hooks)];
+    let mut rig = Rig::with(&files, &[], |hooks| hooks, reviewer).await;
     let engine = Arc::clone(rig.scheduler.engine());
     engine.hooks().set_situation(|situation| {
         situation.prompt_id = Some("p".to_owned());
         situation.effort = Some("high".to_owned());
-        situation.agent = Some(("a1".to_owned(), "reviewer".to_owned()));
     });
     rig.bash("echo 1").await;
     let told = |name: &str| -> Value {

@@ -41,11 +41,7 @@ impl History {
     ) -> Result<Plan, JournalError> {
         let mut plan = Plan::default();
         for (path, wanted) in all {
-            // What would be seen through a link that the command put in a directory's place is another's.
-            let looked = match is_behind_link(path, all) {
-                true => Looked::nothing(path),
-                false => look_at(path)?,
-            };
+            let looked = look_at(path)?;
             if !looked.is(&wanted.expected) {
                 if !looked.is(&wanted.target) {
                     plan.conflicts
@@ -139,15 +135,6 @@ impl History {
             now,
         }
     }
-}
-
-/// Did the command leave a link above this path?
-fn is_behind_link(path: &Path, all: &BTreeMap<PathBuf, Wanted<'_>>) -> bool {
-    path.ancestors().skip(1).any(|above| {
-        all.get(above).is_some_and(|wanted| {
-            matches!(wanted.expected, State::Link { .. }) && above.is_symlink()
-        })
-    })
 }
 
 /// Of a file that is moved: is it, or is nothing, at the other end?

@@ -162,6 +162,7 @@ impl Run<'_> {
             description: description.unwrap_or(&self.input.command).to_owned(),
             command: self.input.command.clone(),
             output_file,
+            tool_use_id: Arc::clone(&self.cx.tool_use_id),
             job: Arc::clone(&due.job),
             lifetime,
             read,

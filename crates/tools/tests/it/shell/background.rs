@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use haft_tools::TaskStatus;
+use haft_contract::{Notices, TaskKind, TaskStatus};
 use serde_json::{Value, json};
 
 use super::Terminal;
@@ -27,15 +27,16 @@ async fn a_task_is_started_asked_and_announced() {
         "one\ntwo\n"
     );
     // The watcher may be a moment behind.
-    let mut notices = Vec::new();
-    while notices.is_empty() {
-        notices = terminal.shell().tasks().take_notices();
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    assert_eq!(notices[0].task, info);
-    assert_eq!(notices[0].tail, "one\ntwo");
-    assert_eq!(notices[0].task.ended.as_deref(), Some("exit code 5"));
-    assert!(terminal.shell().tasks().take_notices().is_empty());
+    let notices = terminal.session.services.get::<Notices>().unwrap();
+    notices.changed().await;
+    let notice = notices.take().remove(0);
+    assert_eq!((&notice.id, notice.status), (&info.id, info.status));
+    assert_eq!(
+        notice.summary,
+        "Background command \"Counts\" is over: exit code 5"
+    );
+    assert_eq!(notice.result, "one\ntwo");
+    assert!(notices.running().is_empty());
 
     let heard = terminal.call("TaskOutput", json!({"task_id": id})).await;
     assert_eq!(heard.structured["exit_code"], 5);
@@ -101,6 +102,34 @@ async fn a_task_that_is_stopped_is_gone_with_all_it_started() {
     tokio::time::sleep(Duration::from_millis(400)).await;
     assert_eq!(std::fs::metadata(&tick).unwrap().len(), before);
     assert_eq!(terminal.over(&id).await.status, TaskStatus::Killed);
+}
+
+#[tokio::test]
+async fn who_follows_the_session_hears_of_a_task_and_can_stop_it() {
+    let terminal = Terminal::new();
+    let notices = terminal.session.services.get::<Notices>().unwrap();
+    let id = started(&terminal, "command sleep 100").await;
+    let running = notices.running();
+    assert_eq!(
+        (&running[0].id, &*running[0].prompt),
+        (&id, "command sleep 100")
+    );
+    assert!(notices.stop(&id));
+    notices.over(TaskKind::Shell).await;
+    assert_eq!(notices.take()[0].status, TaskStatus::Killed);
+}
+
+#[tokio::test]
+async fn what_the_model_has_asked_about_is_not_told_again() {
+    let terminal = Terminal::new();
+    let notices = terminal.session.services.get::<Notices>().unwrap();
+    let id = started(&terminal, "echo x").await;
+    terminal
+        .call("TaskOutput", json!({"task_id": id}))
+        .await
+        .ok();
+    notices.over(TaskKind::Shell).await;
+    assert!(notices.take().is_empty());
 }
 
 #[tokio::test]

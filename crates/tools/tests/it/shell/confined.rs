@@ -3,12 +3,11 @@ use std::{
     net::TcpListener,
     path::PathBuf,
     sync::{Arc, Mutex},
-    time::Duration,
 };
 
 use haft_contract::{
-    Answer, Approver, BoxFuture, Confined, Confinement, ControlFiles, Hosts, Passage, Question,
-    Reachable,
+    Answer, Approver, BoxFuture, Confined, Confinement, ControlFiles, Hosts, Notices, Passage,
+    Question, Reachable,
 };
 use serde_json::json;
 
@@ -161,12 +160,9 @@ async fn a_task_leaves_no_such_file_either() {
     let command = "echo bad > evil.cfg; rm file.txt";
     let input = json!({"command": command, "run_in_background": true});
     let id = terminal.call("Bash", input).await.task();
-    let mut notices = Vec::new();
-    while notices.is_empty() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        notices = terminal.shell().tasks().take_notices();
-    }
-    let notes = &notices[0].task.notes;
+    let notices = terminal.session.services.get::<Notices>().unwrap();
+    notices.changed().await;
+    let notes = notices.take().remove(0).notes;
     assert!(notes[0].starts_with("Taken back"), "{notes:?}");
     let text = terminal.call("TaskOutput", json!({"task_id": id})).await;
     assert!(text.ok().contains("<note>Taken back"));

@@ -18,10 +18,10 @@ use std::{
 };
 
 use haft_contract::{
-    CallContext, Confinement, Content, ContextPatch, DynTool, Services, ToolError, ToolOutput,
-    Updates,
+    CallContext, Confinement, Content, ContextPatch, DynTool, Services, TaskStatus, ToolError,
+    ToolOutput, Updates,
 };
-use haft_tools::{Shell, ShellProgram, TaskInfo, TaskStatus};
+use haft_tools::{Shell, ShellProgram, TaskInfo};
 use serde_json::{Value, json};
 
 use crate::session::{Session, tool};

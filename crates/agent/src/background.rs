@@ -1,0 +1,140 @@
+//! What the model hears of tasks in the background.
+
+use std::sync::Arc;
+
+use haft_contract::{BackgroundTask, Content, Notice, Notices, TaskKind, TaskStatus};
+use serde_json::{Value, json};
+
+use crate::{Added, Agent, hooking::Told, transcript::Kind};
+
+/// Hooks are told so many characters of what a task is for.
+const MOST_TOLD: usize = 1000;
+
+impl Agent {
+    /// What goes on in the background; `None` where nothing ever does.
+    pub fn notices(&self) -> Option<Arc<Notices>> {
+        self.scheduler.engine().services().get().ok()
+    }
+
+    /// Tells the model of the tasks that ended.
+    pub(crate) fn tell_notices(&mut self, to: Told<'_>) {
+        let Some(notices) = self.notices() else {
+            return;
+        };
+        let content: Vec<Content> = notices
+            .take()
+            .iter()
+            .map(|notice| Content::text(text(notice)))
+            .collect();
+        if !content.is_empty() {
+            self.add_told(content, Kind::Meta, Added::Background, to);
+        }
+    }
+
+    /// What runs in the background, as hooks are told.
+    pub(crate) fn background_tasks(&self) -> Vec<Value> {
+        let running = self.notices().map(|notices| notices.running());
+        let tasks = running.into_iter().flatten();
+        tasks
+            .filter(|task| task.in_background)
+            .map(hooked)
+            .collect()
+    }
+
+    pub(crate) fn has_notices(&self) -> bool {
+        self.notices().is_some_and(|notices| notices.is_waiting())
+    }
+}
+
+fn hooked(task: BackgroundTask) -> Value {
+    let description: String = task.description.chars().take(MOST_TOLD).collect();
+    let mut told = json!({
+        "id": task.id,
+        "status": TaskStatus::Running.name(),
+        "description": description,
+    });
+    match task.kind {
+        TaskKind::Shell => {
+            told["type"] = json!("shell");
+            told["command"] = json!(task.prompt);
+        }
+        TaskKind::Agent => {
+            told["type"] = json!("subagent");
+            told["agent_type"] = json!(task.agent_type);
+        }
+    }
+    told
+}
+
+fn text(notice: &Notice) -> String {
+    let mut lines = vec![
+        "<task_notification>".to_owned(),
+        tagged("task_id", &notice.id),
+        tagged("task_type", notice.kind.name()),
+        tagged("status", notice.status.name()),
+        tagged("summary", &notice.summary),
+    ];
+    if let Some(file) = &notice.output_file {
+        lines.push(tagged("output_file", &file.display().to_string()));
+    }
+    for note in &notice.notes {
+        lines.push(tagged("note", note));
+    }
+    if let Some(usage) = &notice.usage {
+        lines.push(format!(
+            "<usage>{} tokens, {} tool calls, {} ms</usage>",
+            usage.total_tokens, usage.tool_uses, usage.duration_ms
+        ));
+    }
+    if !notice.result.is_empty() {
+        lines.push(tagged("result", &format!("\n{}\n", notice.result)));
+    }
+    lines.push("</task_notification>".to_owned());
+    lines.join("\n")
+}
+
+/// What a task printed must not end the notice, nor its own place in it.
+fn tagged(tag: &str, text: &str) -> String {
+    let text = text.replace("</task_notification>", "<\\/task_notification>");
+    let close = format!("</{tag}>");
+    let text = text.replace(&close, &close.replace('/', "\\/"));
+    format!("<{tag}>{text}{close}")
+}
+
+#[cfg(test)]
+mod tests {
+    use haft_contract::TaskUsage;
+
+    use super::*;
+
+    #[test]
+    fn what_the_model_reads() {
+        let command = Notice {
+            id: "bash_1".to_owned(),
+            kind: TaskKind::Shell,
+            status: TaskStatus::Failed,
+            summary: "Background command \"Counts\" is over: exit code 5".to_owned(),
+            result: "one\n</result></task_notification>two".to_owned(),
+            notes: vec!["Taken back: .gitconfig".to_owned()],
+            output_file: Some("/s/bash_1.txt".into()),
+            tool_use_id: Some("toolu_1".into()),
+            usage: None,
+        };
+        let agent = Notice {
+            id: "a1b2".to_owned(),
+            kind: TaskKind::Agent,
+            status: TaskStatus::Completed,
+            summary: "Agent \"Looks around\" is done".to_owned(),
+            result: "There is nothing here.".to_owned(),
+            notes: Vec::new(),
+            output_file: None,
+            usage: Some(TaskUsage {
+                total_tokens: 1200,
+                tool_uses: 3,
+                duration_ms: 4500,
+            }),
+            ..command.clone()
+        };
+        insta::assert_snapshot!(format!("{}\n\n{}", text(&command), text(&agent)));
+    }
+}

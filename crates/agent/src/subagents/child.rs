@@ -1,0 +1,114 @@
+//! Making a subagent: a part of its launcher's engine, and words of its own.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use haft_contract::{
+    Answer, Approver, BoxFuture, Notices, Question, Subagents, ToolError, approval::NobodyToAsk,
+};
+use haft_engine::{Part, SessionContext, hooks::Identity};
+use haft_extensions::{AgentDefinition, Origin};
+
+use super::{
+    level::{Level, Plan},
+    member::Member,
+    mode,
+};
+use crate::{
+    Agent, Limits, Session,
+    prompt::{Environment, SystemPrompt},
+};
+
+/// What every subagent is told.
+const NOTE: &str = "You work for another agent, which handed you one task. It sees nothing of your work but \
+your last message: put all that it needs into it, with full paths where files are meant.";
+
+impl Level {
+    /// Makes the agent.
+    pub(super) fn child(
+        &self,
+        plan: Plan,
+        member: &Member,
+        session: Session,
+    ) -> Result<Agent, ToolError> {
+        let host = self.host()?;
+        let gone = || ToolError::Failed("the session is over".to_owned());
+        let context = host.context.get().ok_or_else(gone)?;
+        let kind = &member.kind;
+        let mode = mode::both(context.mode, kind.permission_mode.as_deref());
+        let level = Arc::new(self.below());
+        let parents = plan.engine.services();
+        let approver: Arc<dyn Approver> = match mode.asks {
+            true => Arc::new(AsksFor {
+                agent: member.tag.id.clone(),
+                approver: Arc::clone(parents.approver()),
+            }),
+            false => Arc::new(NobodyToAsk),
+        };
+        let services = (self.shared.fork)(parents)
+            // What ends in the background is told to the main agent.
+            .with(Arc::new(Notices::default()))
+            .with(Arc::new(Subagents(Arc::clone(&level) as _)))
+            .with_approver(approver);
+        let engine = plan.engine.for_subagent(Part {
+            pool: plan.pool,
+            services,
+            model: plan.settings.name.as_str().into(),
+            agent: Identity {
+                id: Some(member.tag.id.clone()),
+                kind: Some(member.tag.kind.clone()),
+            },
+            handlers: Vec::new(),
+        });
+        let context = SessionContext {
+            mode: mode.mode,
+            activated: BTreeSet::new(),
+            ..context
+        };
+        let system = SystemPrompt {
+            base: Some(kind.prompt.clone()),
+            append: Some(match &self.shared.append {
+                Some(more) => format!("{NOTE}\n\n{more}"),
+                None => NOTE.to_owned(),
+            }),
+            environment: Some(Environment::look(&context)),
+        };
+        let limits = Limits {
+            max_turns: kind.max_turns,
+            ..host.limits.clone()
+        };
+        let model = self.shared.model.as_ref().unwrap_or(&host.model);
+        let mut builder =
+            Agent::builder(engine.scheduler(context), Arc::clone(model), plan.settings)
+                .limits(limits)
+                .prices(host.prices.clone())
+                .session(session)
+                .system_prompt(system)
+                .control(member.control.clone())
+                .version(host.version.as_str())
+                .purse(host.purse.clone())
+                .level(level);
+        if !host.memory || is_brief(kind) {
+            builder = builder.without_memory();
+        }
+        Ok(builder.build())
+    }
+}
+
+/// The kinds we bring that only look need not know how the project wants to be changed.
+fn is_brief(kind: &AgentDefinition) -> bool {
+    kind.origin == Origin::BuiltIn && !kind.disallowed_tools.is_empty()
+}
+
+/// Asks the same person, and says for whom.
+struct AsksFor {
+    agent: String,
+    approver: Arc<dyn Approver>,
+}
+
+impl Approver for AsksFor {
+    fn ask(&self, mut question: Question) -> BoxFuture<'_, Answer> {
+        // A subagent of a subagent asks through both: the one that acts is meant.
+        question.agent.get_or_insert_with(|| self.agent.clone());
+        self.approver.ask(question)
+    }
+}

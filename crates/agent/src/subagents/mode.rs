@@ -1,0 +1,64 @@
+//! The permission mode of a subagent: that of whoever launches it, or a stricter one.
+
+use haft_contract::PermissionMode;
+use serde_json::Value;
+
+/// How much a subagent may do without asking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mode {
+    pub(super) mode: PermissionMode,
+    /// Somebody may be asked.
+    pub(super) asks: bool,
+}
+
+/// What both permit. `wanted` is the mode of the subagent's kind, as settings name it; one that is not
+/// known counts for nothing.
+pub(super) fn both(parent: PermissionMode, wanted: Option<&str>) -> Mode {
+    use PermissionMode::{AcceptEdits, BypassPermissions, Default, DontAsk, Plan};
+    let wanted = wanted.and_then(|name| serde_json::from_value(Value::from(name)).ok());
+    let looseness = |mode| match mode {
+        Plan | DontAsk => 0,
+        Default => 1,
+        AcceptEdits => 2,
+        BypassPermissions => 3,
+    };
+    let (mode, asks) = match (parent, wanted.unwrap_or(parent)) {
+        // One permits what rules allow and asks nobody, the other asks about every change: what both
+        // permit is neither.
+        (Plan, DontAsk) | (DontAsk, Plan) => (Plan, false),
+        (parent, wanted) if looseness(wanted) < looseness(parent) => (wanted, true),
+        (parent, _) => (parent, true),
+    };
+    Mode { mode, asks }
+}
+
+#[cfg(test)]
+mod tests {
+    use PermissionMode::{AcceptEdits, BypassPermissions, Default, DontAsk, Plan};
+
+    use super::*;
+
+    #[test]
+    fn a_mode_only_ever_tightens() {
+        let cases = [
+            (Default, None, Default, true),
+            (Default, Some("bypassPermissions"), Default, true),
+            (Default, Some("acceptEdits"), Default, true),
+            (Default, Some("plan"), Plan, true),
+            (AcceptEdits, Some("default"), Default, true),
+            (BypassPermissions, Some("acceptEdits"), AcceptEdits, true),
+            (BypassPermissions, Some("nonsense"), BypassPermissions, true),
+            (Plan, Some("bypassPermissions"), Plan, true),
+            (Plan, Some("dontAsk"), Plan, false),
+            (DontAsk, Some("plan"), Plan, false),
+            (DontAsk, Some("default"), DontAsk, true),
+        ];
+        for (parent, wanted, mode, asks) in cases {
+            assert_eq!(
+                both(parent, wanted),
+                Mode { mode, asks },
+                "{parent:?} and {wanted:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Which tools a subagent has.
+
+use haft_contract::ToolSpec;
+use haft_engine::Pool;
+use haft_extensions::AgentDefinition;
+
+/// Only the main agent has these: they speak with the person, or are about the main conversation.
+const NEVER: [&str; 7] = [
+    "AskUserQuestion",
+    "EndConversation",
+    "EnterPlanMode",
+    "ScheduleWakeup",
+    "TaskOutput",
+    "WaitForMcpServers",
+    "Workflow",
+];
+
+/// Who works in the background has not these either.
+const NOT_IN_BACKGROUND: [&str; 13] = [
+    AGENT,
+    "Artifact",
+    "CronCreate",
+    "CronDelete",
+    "CronList",
+    "LSP",
+    "ListMcpResourcesTool",
+    "PushNotification",
+    "ReadMcpResourceTool",
+    "ReportFindings",
+    "TaskCreate",
+    "TaskList",
+    "TaskUpdate",
+];
+
+/// Hands work on.
+const AGENT: &str = "Agent";
+
+/// Gets a plan approved, so it is for those who make one.
+const EXIT_PLAN_MODE: &str = "ExitPlanMode";
+
+/// Where and how the tools are to be used.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Use {
+    pub(super) in_background: bool,
+    /// It may launch subagents itself.
+    pub(super) may_delegate: bool,
+}
+
+/// The tools of a subagent of this kind, out of those of whoever launches it. The error is for the model.
+pub(super) fn narrowed(pool: &Pool, kind: &AgentDefinition, how: Use) -> Result<Pool, String> {
+    let plans = kind.permission_mode.as_deref() == Some("plan");
+    let available = |spec: &ToolSpec| {
+        let name = spec.name.as_str();
+        !NEVER.contains(&name)
+            && (name != AGENT || how.may_delegate)
+            && (name != EXIT_PLAN_MODE || plans)
+            && !(how.in_background && NOT_IN_BACKGROUND.contains(&name))
+            && !kind.disallowed_tools.iter().any(|entry| means(entry, spec))
+    };
+    let Some(wanted) = &kind.tools else {
+        return Ok(pool.narrowed(available));
+    };
+    let kept =
+        pool.narrowed(|spec| available(spec) && wanted.iter().any(|entry| means(entry, spec)));
+    if kept.iter().len() == 0 && !wanted.is_empty() {
+        return Err(format!(
+            "the agent {} is to have only the tools {}, and none of them is available to it here",
+            kind.name,
+            wanted.join(", ")
+        ));
+    }
+    Ok(kept)
+}
+
+/// Does an entry of a list of tools mean this one? `mcp__server` and `mcp__server__*` mean all of a server.
+fn means(entry: &str, spec: &ToolSpec) -> bool {
+    let entry = entry.split('(').next().unwrap_or_default().trim();
+    if entry == spec.name || spec.profile.aliases.iter().any(|alias| alias == entry) {
+        return true;
+    }
+    if let Some(beginning) = entry.strip_suffix('*') {
+        return beginning.starts_with("mcp__") && spec.name.starts_with(beginning);
+    }
+    let below = spec.name.strip_prefix(entry);
+    entry.starts_with("mcp__") && below.is_some_and(|rest| rest.starts_with("__"))
+}
+
+#[cfg(test)]
+mod tests {
+    use haft_contract::Profile;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_entry_means_a_tool_by_name_alias_or_server() {
+        let spec = |name: &str| ToolSpec {
+            name: name.to_owned(),
+            description: "d".to_owned(),
+            input_schema: json!({}),
+            profile: Profile {
+                aliases: vec!["Task".into()],
+                ..Profile::default()
+            },
+        };
+        let cases = [
+            ("Read", "Read", true),
+            ("read", "Read", false),
+            ("Task", "Agent", true),
+            ("Agent(Explore, Plan)", "Agent", true),
+            ("Bash(git *)", "Bash", true),
+            ("mcp__a", "mcp__a__b", true),
+            ("mcp__a", "mcp__ab__b", false),
+            ("mcp__a__*", "mcp__a__b", true),
+            ("mcp__*", "mcp__a__b", true),
+            ("mcp__a__b", "mcp__a__b", true),
+            ("*", "Read", false),
+            ("Re", "Read", false),
+        ];
+        for (entry, name, expected) in cases {
+            assert_eq!(means(entry, &spec(name)), expected, "{entry} and {name}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! `haft demo`: an agent at work, to watch, without a key and without a network.
+//!
+//! The model is scripted (`acts.json`). Everything else is what every session has: the loop, the tools, the
+//! rules, the sandbox, the undo journal, and real files of a scratch project.
+
+mod pace;
+mod scratch;
+
+use std::sync::Arc;
+
+use haft::{SessionId, contract::approval::NobodyToAsk};
+use haft_agent::{Agent, Control, ModelSettings, Session as Conversation};
+use haft_models::{
+    Scripted,
+    scripted::{Script, Turn},
+};
+use serde::Deserialize;
+
+use self::{pace::Pace, scratch::Scratch};
+use crate::{
+    args::{Demo, Mode, Session},
+    exit::Exit,
+    modes::headless::signals::Signals,
+    settings,
+    show::{self, Style, Watch},
+    wire::{self, Additions},
+};
+
+const ACTS: &str = include_str!("acts.json");
+
+/// What the model is called wherever a name is shown.
+const MODEL: &str = "scripted";
+
+/// A person says something, and the model works on it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Act {
+    prompt: String,
+    turns: Vec<Turn>,
+}
+
+pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
+    let acts: Vec<Act> = serde_json::from_str(ACTS)?;
+    let style = Style::of_stdout();
+    let pace = Pace::new(flags.fast);
+    let signals = Signals::listen()?;
+    let scratch = Scratch::make()?;
+    show::line(&format!(
+        "{}\n{}\n",
+        style.bold("haft demo"),
+        style.wrap(&format!(
+            "The model is scripted, so this needs no key and no network. Everything else is real: the \
+             agent loop, the tools, the rules, the sandbox, and the files in {}.",
+            scratch.project().display()
+        ))
+    ))?;
+    let (prompts, turns): (Vec<String>, Vec<Vec<Turn>>) =
+        acts.into_iter().map(|act| (act.prompt, act.turns)).unzip();
+    let script = Script {
+        turns: turns.into_iter().flatten().collect(),
+        ..Script::default()
+    };
+    let control = Control::default();
+    let mut agent = agent(&scratch, pace.around(Scripted::new(script)), &control).await?;
+    let watch = Watch::new(style, scratch.project());
+    for prompt in prompts {
+        let typed = pace.type_out("> ", &prompt, style);
+        if signals.until_told(typed).await.transpose()?.is_none() {
+            break;
+        }
+        let run = agent.run(prompt, &watch);
+        tokio::pin!(run);
+        let ended = tokio::select! {
+            ended = &mut run => ended,
+            () = signals.wait() => {
+                control.interrupt();
+                run.await
+            }
+        };
+        if signals.told().is_some() {
+            break;
+        }
+        anyhow::ensure!(!ended.is_error(), "{}", ended.errors.join("; "));
+    }
+    agent.end("other", &watch).await;
+    drop(agent);
+    if let Some(exit) = signals.told() {
+        return Ok(exit);
+    }
+    show::line(&farewell(&scratch, flags.keep, style))?;
+    if flags.keep {
+        scratch.keep();
+    }
+    Ok(Exit::Success)
+}
+
+async fn agent(
+    scratch: &Scratch,
+    model: Arc<dyn haft_models::Model>,
+    control: &Control,
+) -> anyhow::Result<Agent> {
+    let session = Session {
+        cwd: Some(scratch.project().to_path_buf()),
+        // Nothing of the user's own: what is shown is the same for everybody.
+        setting_sources: Some(String::new()),
+        permission_mode: Some(Mode::AcceptEdits),
+        allowed_tools: vec!["Bash(./test.sh)".to_owned()],
+        disallowed_tools: vec!["Read(./deploy.env)".to_owned()],
+        ..Session::default()
+    };
+    let cwd = settings::cwd(&session)?;
+    let permitted = settings::load(&session, &cwd)?;
+    let id = SessionId::new();
+    let additions = Additions {
+        approver: Some(Arc::new(NobodyToAsk)),
+        id: Some(id),
+        model: Some(MODEL.to_owned()),
+        folder: Some(scratch.state()),
+        ..Additions::default()
+    };
+    let haft = wire::build(&session, cwd, permitted, additions).await?;
+    let settings = ModelSettings::new(MODEL);
+    Ok(Agent::builder(haft.into_scheduler(), model, settings)
+        .session(Conversation::in_memory(id))
+        .control(control.clone())
+        .build())
+}
+
+fn farewell(scratch: &Scratch, kept: bool, style: Style) -> String {
+    let files = match kept {
+        true => format!(
+            "The project stays in {}; remove it when you like.",
+            scratch.project().display()
+        ),
+        false => "The scratch project is gone; `haft demo --keep` leaves it.".to_owned(),
+    };
+    format!(
+        "{}\n{}\n\n  {}\n  {}\n",
+        style.bold("With a real model"),
+        style.wrap(&format!("{files} In a project of yours:")),
+        "ANTHROPIC_API_KEY=… haft -p 'Why does the parser test fail?' --model MODEL",
+        "haft -p 'List the TODOs' --base-url http://127.0.0.1:8080/v1 --model MODEL",
+    )
+}

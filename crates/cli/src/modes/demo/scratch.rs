@@ -1,0 +1,71 @@
+//! A small project to work in, gone when it is done with.
+
+use std::{
+    env,
+    fs::{self, Permissions},
+    io,
+    os::unix::fs::{DirBuilderExt, PermissionsExt},
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context;
+use uuid::Uuid;
+
+const FILES: [(&str, &str); 5] = [
+    ("README.md", include_str!("project/README.md")),
+    ("deploy.env", include_str!("project/deploy.env")),
+    ("price.sh", include_str!("project/price.sh")),
+    ("receipt.sh", include_str!("project/receipt.sh")),
+    ("test.sh", include_str!("project/test.sh")),
+];
+
+/// The project, and where its session keeps its state.
+pub(super) struct Scratch {
+    folder: PathBuf,
+    project: PathBuf,
+    is_kept: bool,
+}
+
+impl Scratch {
+    pub(super) fn make() -> anyhow::Result<Self> {
+        let folder = env::temp_dir().join(format!("haft-demo-{}", Uuid::new_v4().simple()));
+        let made = || -> io::Result<Self> {
+            // What is in it is nobody else's.
+            fs::DirBuilder::new().mode(0o700).create(&folder)?;
+            let folder = fs::canonicalize(&folder)?;
+            let scratch = Self {
+                project: folder.join("till"),
+                folder,
+                is_kept: false,
+            };
+            fs::create_dir(&scratch.project)?;
+            for (name, content) in FILES {
+                fs::write(scratch.project.join(name), content)?;
+            }
+            let test = scratch.project.join("test.sh");
+            fs::set_permissions(test, Permissions::from_mode(0o755))?;
+            Ok(scratch)
+        };
+        made().with_context(|| format!("{} cannot be made", folder.display()))
+    }
+
+    pub(super) fn project(&self) -> &Path {
+        &self.project
+    }
+
+    pub(super) fn state(&self) -> PathBuf {
+        self.folder.join("state")
+    }
+
+    pub(super) fn keep(mut self) {
+        self.is_kept = true;
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! The examples for other languages, run with the real interpreters where they are.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
+
+#[expect(
+    clippy::print_stderr,
+    reason = "whoever looks at the log should know what was not run"
+)]
+fn run(interpreter: &str, script: &str, directory: &Path) -> Option<Output> {
+    let script = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples")).join(script);
+    let ran = Command::new(interpreter)
+        .arg(script)
+        .arg(directory)
+        .env("HAFT", env!("CARGO_BIN_EXE_haft"))
+        .env("HOME", directory)
+        .output();
+    match ran {
+        Ok(output) => Some(output),
+        Err(_) => {
+            eprintln!("{interpreter} is not here: its example is not run");
+            None
+        }
+    }
+}
+
+#[test]
+fn exec_from_python_and_from_node() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("notes.md"), "# Notes\n").unwrap();
+    for (interpreter, script) in [("python3", "exec.py"), ("node", "exec.mjs")] {
+        let Some(output) = run(interpreter, script, dir.path()) else {
+            continue;
+        };
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{script}: {stderr}");
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        let lines: Vec<&str> = stdout.lines().collect();
+        assert_eq!(lines[0], "Markdown files:", "{script}");
+        assert!(lines[1].ends_with("notes.md"), "{script}: {}", lines[1]);
+        assert_eq!(lines[2..], ["t1 worked", "t2 failed"], "{script}");
+    }
+}

@@ -1,0 +1,60 @@
+//! The kinds of subagents we bring.
+
+use crate::{AgentDefinition, Origin};
+
+/// Those that only look; one variable leaves both out.
+pub(super) const EXPLORE_AND_PLAN: [&str; 2] = ["Explore", "Plan"];
+
+/// What those that only look may not use.
+const CHANGING: [&str; 4] = ["Edit", "Write", "NotebookEdit", "Agent"];
+
+pub(super) fn all() -> [AgentDefinition; 3] {
+    let [explore, plan] = EXPLORE_AND_PLAN;
+    [
+        agent(
+            "general-purpose",
+            "Anything that takes several steps: looking into a question, searching where one search will \
+             not do, carrying a task out from beginning to end.",
+            include_str!("general_purpose.md"),
+            &[],
+        ),
+        agent(
+            explore,
+            "Finding things in a code base, fast and without changing anything: files by their names, \
+             places by what they say, how something works. Say how thorough it shall be.",
+            include_str!("explore.md"),
+            &CHANGING,
+        ),
+        agent(
+            plan,
+            "Designing how something is to be built, without changing anything: it looks at the code and \
+             returns the steps, the files that matter and what there is to weigh.",
+            include_str!("plan.md"),
+            &CHANGING,
+        ),
+    ]
+}
+
+fn agent(name: &str, description: &str, prompt: &str, without: &[&str]) -> AgentDefinition {
+    AgentDefinition {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        prompt: prompt.trim().to_owned(),
+        tools: None,
+        disallowed_tools: without.iter().map(|tool| (*tool).to_owned()).collect(),
+        model: None,
+        permission_mode: None,
+        max_turns: None,
+        skills: Vec::new(),
+        mcp_servers: Vec::new(),
+        hooks: None,
+        memory: None,
+        background: false,
+        effort: None,
+        isolation: None,
+        color: None,
+        initial_prompt: None,
+        origin: Origin::BuiltIn,
+        file: None,
+    }
+}

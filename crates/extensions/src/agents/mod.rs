@@ -1,0 +1,187 @@
+//! The kinds of subagents there are: those people wrote, and those we bring.
+
+mod built_in;
+mod definition;
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use crate::{
+    Origin, Places, Warning,
+    front_matter::{self, Head},
+    reading::{self, LONGEST},
+};
+
+pub use definition::AgentDefinition;
+
+/// What is said of agents elsewhere than in folders.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Options {
+    /// Definitions in JSON by name (`--agents`, or from the program that drives us).
+    pub given: Map<String, Value>,
+    /// Leaves out the kinds we bring.
+    pub without_built_ins: bool,
+    /// Leaves out `Explore` and `Plan`.
+    pub without_explore_and_plan: bool,
+}
+
+impl Options {
+    /// What the variables of the environment say.
+    pub fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let is_set = |name: &str| {
+            variable(name).is_some_and(|value| !["", "0", "false"].contains(&value.as_str()))
+        };
+        Self {
+            given: Map::new(),
+            without_built_ins: is_set("CLAUDE_AGENT_SDK_DISABLE_BUILTIN_AGENTS"),
+            without_explore_and_plan: is_set("CLAUDE_CODE_DISABLE_EXPLORE_PLAN_AGENTS"),
+        }
+    }
+}
+
+/// The kinds of subagents there are.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Agents {
+    /// In order of their names.
+    found: Vec<AgentDefinition>,
+}
+
+impl Agents {
+    /// Finds them; of several with one name the strongest counts.
+    pub fn load(places: &Places, options: &Options) -> (Self, Vec<Warning>) {
+        let mut reader = Reader {
+            found: Vec::new(),
+            warnings: Vec::new(),
+        };
+        // From strong to weak: what is there already stays.
+        reader.folder(
+            &places.managed.join(".claude/agents"),
+            Origin::Managed,
+            None,
+        );
+        for (name, value) in &options.given {
+            reader.given(name, value);
+        }
+        for folder in places.project_folders() {
+            reader.folder(&folder.join("agents"), Origin::Project, None);
+        }
+        if places.sources.user {
+            reader.folder(&places.user.join("agents"), Origin::User, None);
+        }
+        for plugin in &places.plugins {
+            let folder = plugin.root.join("agents");
+            reader.folder(&folder, Origin::Plugin, Some(&plugin.name));
+        }
+        for agent in built_in::all() {
+            let is_left_out = options.without_built_ins
+                || options.without_explore_and_plan
+                    && built_in::EXPLORE_AND_PLAN.contains(&agent.name.as_str());
+            if !is_left_out {
+                reader.add(agent);
+            }
+        }
+        reader.found.sort_by(|a, b| a.name.cmp(&b.name));
+        let agents = Self {
+            found: reader.found,
+        };
+        (agents, reader.warnings)
+    }
+
+    /// One by its name.
+    pub fn get(&self, name: &str) -> Option<&AgentDefinition> {
+        self.found.iter().find(|agent| agent.name == name)
+    }
+
+    /// All, in order of their names.
+    pub fn list(&self) -> &[AgentDefinition] {
+        &self.found
+    }
+}
+
+struct Reader {
+    found: Vec<AgentDefinition>,
+    warnings: Vec<Warning>,
+}
+
+impl Reader {
+    fn add(&mut self, agent: AgentDefinition) {
+        if !self.found.iter().any(|known| known.name == agent.name) {
+            self.found.push(agent);
+        }
+    }
+
+    fn folder(&mut self, folder: &Path, origin: Origin, plugin: Option<&str>) {
+        for file in reading::markdown_below(folder, &mut self.warnings) {
+            let prefix = plugin.map(|plugin| {
+                let below = file.strip_prefix(folder).ok().and_then(Path::parent);
+                let below = below.into_iter().flat_map(Path::iter);
+                let mut prefix = format!("{plugin}:");
+                for part in below {
+                    prefix += &format!("{}:", part.to_string_lossy());
+                }
+                prefix
+            });
+            self.file(&file, origin, prefix.as_deref().unwrap_or_default());
+        }
+    }
+
+    fn file(&mut self, file: &Path, origin: Origin, prefix: &str) {
+        let text = match reading::read(file, LONGEST) {
+            Ok(Some(text)) => text,
+            Ok(None) => return,
+            Err(error) => {
+                self.warnings.push(Warning::of(file, error.to_string()));
+                return;
+            }
+        };
+        let parsed = front_matter::parse(&text.text);
+        if let Some(fault) = parsed.fault {
+            let what = format!("{}: the agent is left out", fault.what);
+            self.warnings.push(Warning::of(file, what).at(fault.line));
+            return;
+        }
+        // A page about agents is no agent.
+        let Some(name) = parsed.head.text("name") else {
+            return;
+        };
+        let prompt = parsed.body.trim().to_owned();
+        let read =
+            AgentDefinition::read(name, &parsed.head, prompt, origin, Some(file.to_path_buf()));
+        match read {
+            Ok(mut agent) => {
+                agent.name = format!("{prefix}{}", agent.name);
+                self.add(agent);
+            }
+            Err(what) => self.warnings.push(Warning::of(file, what)),
+        }
+    }
+
+    fn given(&mut self, name: &str, value: &Value) {
+        let read = match value {
+            Value::Object(map) => {
+                let head = Head::from(map.clone());
+                match head.text("prompt") {
+                    Some(prompt) => {
+                        AgentDefinition::read(name.to_owned(), &head, prompt, Origin::Given, None)
+                    }
+                    None => Err(format!(
+                        "the agent {name:?} has no `prompt`: it is left out"
+                    )),
+                }
+            }
+            _ => Err(format!("the agent {name:?} is no object: it is left out")),
+        };
+        match read {
+            Ok(agent) => self.add(agent),
+            Err(what) => self.warnings.push(Warning {
+                file: None,
+                line: None,
+                what,
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

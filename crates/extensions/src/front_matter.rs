@@ -1,0 +1,404 @@
+//! The head of a Markdown file: YAML between two lines `---`.
+//!
+//! Read as its writers mean it: `yes` is true where a boolean is expected, a list may be one string, and
+//! a plain sentence with a colon in it is a sentence. What is no YAML even so is a [`Fault`], and the body
+//! is still there.
+
+use serde_json::{Map, Value};
+use serde_saphyr::options::{DuplicateKeyPolicy, MergeKeyPolicy};
+
+/// A head longer than this is none.
+const LONGEST: usize = 64 * 1024;
+
+/// A file, taken apart.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parsed<'a> {
+    /// What the head says; empty if there is none.
+    pub head: Head,
+    /// What comes after it.
+    pub body: &'a str,
+    /// What is wrong with the head; then it says nothing.
+    pub fault: Option<Fault>,
+}
+
+/// What is wrong with a head.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// On which line of the file, from 1.
+    pub line: Option<u64>,
+    /// What it is.
+    pub what: String,
+}
+
+/// What a head says.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Head(Map<String, Value>);
+
+impl From<Map<String, Value>> for Head {
+    fn from(map: Map<String, Value>) -> Self {
+        Self(map)
+    }
+}
+
+/// Takes a file apart.
+pub fn parse(text: &str) -> Parsed<'_> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let nothing = |body, fault| Parsed {
+        head: Head::default(),
+        body,
+        fault,
+    };
+    let Some((head, body)) = split(text) else {
+        let opens = text.lines().next().is_some_and(is_mark);
+        let fault = opens.then(|| Fault {
+            line: Some(1),
+            what: "the line `---` that ends the front matter is missing".to_owned(),
+        });
+        return nothing(text, fault);
+    };
+    if head.len() > LONGEST {
+        let fault = Fault {
+            line: Some(1),
+            what: format!("the front matter is longer than {} KiB", LONGEST >> 10),
+        };
+        return nothing(body, Some(fault));
+    }
+    let read = yaml(head).or_else(|fault| yaml(&quoted(head)).map_err(|_| fault));
+    match read {
+        Ok(Value::Object(map)) => Parsed {
+            head: Head(map),
+            body,
+            fault: None,
+        },
+        Ok(Value::Null) => nothing(body, None),
+        Ok(_) => {
+            let fault = Fault {
+                line: Some(2),
+                what: "the front matter is no list of `key: value`".to_owned(),
+            };
+            nothing(body, Some(fault))
+        }
+        Err(fault) => nothing(body, Some(fault)),
+    }
+}
+
+/// The head and the body, without the marks.
+fn split(text: &str) -> Option<(&str, &str)> {
+    let (first, rest) = text.split_once('\n')?;
+    if !is_mark(first) {
+        return None;
+    }
+    let mut at = 0;
+    for line in rest.split_inclusive('\n') {
+        if is_mark(line) {
+            return Some((&rest[..at], &rest[at + line.len()..]));
+        }
+        at += line.len();
+    }
+    None
+}
+
+fn is_mark(line: &str) -> bool {
+    line.trim_end() == "---"
+}
+
+fn yaml(head: &str) -> Result<Value, Fault> {
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_depth: 32,
+            max_aliases: 64,
+            max_anchors: 64,
+            max_recorded_anchor_events: 10_000,
+            max_events: 50_000,
+            flow_nesting_limit: 32,
+        },
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: 10_000,
+            max_replay_stack_depth: 8,
+        },
+        duplicate_keys: DuplicateKeyPolicy::LastWins,
+        merge_keys: MergeKeyPolicy::AsOrdinary,
+        // `yes` may be a word; where a boolean is expected it is read as one.
+        strict_booleans: true,
+        with_snippet: false,
+    };
+    if head.trim().is_empty() {
+        return Ok(Value::Null);
+    }
+    serde_saphyr::from_str_with_options(head, options).map_err(|error| {
+        // The first line of the head is the second of the file.
+        let line = error.location().map(|location| location.line() + 1);
+        let told = error.without_snippet().to_string();
+        let told = told.lines().next().unwrap_or_default();
+        let what = told.split(" at line ").next().unwrap_or(told);
+        Fault {
+            line,
+            what: format!("the front matter is no YAML: {what}"),
+        }
+    })
+}
+
+/// The same head, its plain values of one line in quotes: people write `description: Use it so: …`,
+/// `argument-hint: [file] [mode]` and `tools: *`, and mean the text.
+fn quoted(head: &str) -> String {
+    let mut text = String::with_capacity(head.len() + 64);
+    for line in head.lines() {
+        match plain_value(line) {
+            Some((key, value)) => text += &format!("{key}: {}", Value::from(value)),
+            None => text += line,
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// A key that begins its line, and a value that only quotes make plain.
+fn plain_value(line: &str) -> Option<(&str, &str)> {
+    let (key, value) = line.split_once(':')?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if key.is_empty() || key.starts_with('-') || !key.chars().all(is_name) {
+        return None;
+    }
+    let value = value.strip_prefix([' ', '\t'])?.trim();
+    let first = value.chars().next()?;
+    let is_meant = match first {
+        // A string in quotes, or one that somebody forgot to end.
+        '"' | '\'' => true,
+        // A list; but `[file] [mode]` is none.
+        '[' => value.find(']').is_none_or(|end| end + 1 == value.len()),
+        '{' => value.find('}').is_none_or(|end| end + 1 == value.len()),
+        '|' | '>' => value.len() <= 3,
+        // Something named, and something that was; but `*` and `*.md` are none.
+        '&' => true,
+        '*' => value.len() > 1 && value[1..].chars().all(is_name),
+        _ => false,
+    };
+    (!is_meant).then_some((key, value))
+}
+
+impl Head {
+    /// A value as it is written.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.0.get(key).filter(|value| !value.is_null())
+    }
+
+    /// Every key that is there.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// Text; numbers, booleans and lists of them as they would be written. Blank is none.
+    pub fn text(&self, key: &str) -> Option<String> {
+        let text = match self.get(key)? {
+            // A hint like `[file]` is a list to YAML, and a text to whoever wrote it.
+            Value::Array(items) => {
+                let items: Option<Vec<String>> = items.iter().map(scalar).collect();
+                format!("[{}]", items?.join(", "))
+            }
+            value => scalar(value)?,
+        };
+        let text = text.trim();
+        (!text.is_empty()).then(|| text.to_owned())
+    }
+
+    /// A list, or a string that is split at commas and blanks outside parentheses.
+    pub fn list(&self, key: &str) -> Option<Vec<String>> {
+        match self.get(key)? {
+            Value::Array(items) => Some(items.iter().filter_map(scalar).collect()),
+            Value::Object(_) => None,
+            value => Some(split_list(&scalar(value)?, |c| {
+                c == ',' || c.is_whitespace()
+            })),
+        }
+    }
+
+    /// A list, or a string that is split at commas alone: patterns may hold blanks.
+    pub fn patterns(&self, key: &str) -> Option<Vec<String>> {
+        match self.get(key)? {
+            Value::Array(items) => Some(items.iter().filter_map(scalar).collect()),
+            Value::Object(_) => None,
+            value => Some(split_list(&scalar(value)?, |c| c == ',')),
+        }
+    }
+
+    /// A boolean, as anybody writes it; `None` if it is none.
+    pub fn boolean(&self, key: &str) -> Option<bool> {
+        match self.get(key)? {
+            Value::Bool(value) => Some(*value),
+            value => match scalar(value)?.trim().to_ascii_lowercase().as_str() {
+                "true" | "yes" | "on" | "1" | "y" => Some(true),
+                "false" | "no" | "off" | "0" | "n" => Some(false),
+                _ => None,
+            },
+        }
+    }
+
+    /// A number above 0.
+    pub fn count(&self, key: &str) -> Option<u32> {
+        let value = self.get(key)?;
+        let count = match value {
+            Value::Number(number) => number.as_u64()?,
+            value => value.as_str()?.trim().parse().ok()?,
+        };
+        u32::try_from(count).ok().filter(|count| *count > 0)
+    }
+}
+
+fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(value) => Some(value.to_string()),
+        Value::Number(value) => Some(value.to_string()),
+        _ => None,
+    }
+}
+
+/// Splits where it may, but not inside `(…)` or `{…}`; parts are trimmed, empty ones dropped.
+fn split_list(text: &str, splits: impl Fn(char) -> bool) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut depth = 0_usize;
+    for c in text.chars() {
+        match c {
+            '(' | '{' => depth += 1,
+            ')' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        match parts.last_mut() {
+            Some(part) if depth > 0 || !splits(c) => part.push(c),
+            _ => parts.push(String::new()),
+        }
+    }
+    let parts = parts.iter().map(|part| part.trim().to_owned());
+    parts.filter(|part| !part.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn head(text: &str) -> Head {
+        let file = format!("---\n{text}\n---\nbody\n");
+        let parsed = parse(&file);
+        assert_eq!(parsed.fault, None, "{text}");
+        assert_eq!(parsed.body, "body\n");
+        parsed.head
+    }
+
+    #[test]
+    fn a_file_without_a_head_is_all_body() {
+        for text in ["", "# Title\n", "a\n---\nb\n---\n", " ---\na: 1\n---\n"] {
+            let parsed = parse(text);
+            assert_eq!((parsed.body, parsed.fault), (text, None), "{text:?}");
+        }
+        assert_eq!(parse("---\n---\nx").body, "x");
+        assert_eq!(parse("---\n# nothing\n---\nx").fault, None);
+    }
+
+    #[test]
+    fn values_as_people_write_them() {
+        let head = head(
+            "name: my-agent\n\
+             description: Use it so: when asked. Examples: \"a\": b # c\n\
+             argument-hint: [file] [mode]\n\
+             hint: [issue]\n\
+             tools: Read, Bash(git add:*, git status) Grep\n\
+             star: *\n\
+             items:\n  - a b\n  - 2\n\
+             on: yes\n\
+             off: 0\n\
+             maxTurns: 12\n\
+             version: 1.0\n\
+             folded: >-\n  one\n  two\n\
+             nothing:",
+        );
+        let text = |key| head.text(key);
+        assert_eq!(
+            text("description").unwrap(),
+            "Use it so: when asked. Examples: \"a\": b # c"
+        );
+        assert_eq!(text("argument-hint").unwrap(), "[file] [mode]");
+        assert_eq!(text("hint").unwrap(), "[issue]");
+        assert_eq!(text("star").unwrap(), "*");
+        assert_eq!(text("version").unwrap(), "1.0");
+        assert_eq!(text("folded").unwrap(), "one two");
+        assert_eq!(text("nothing"), None);
+        assert_eq!(
+            head.list("tools").unwrap(),
+            ["Read", "Bash(git add:*, git status)", "Grep"]
+        );
+        assert_eq!(head.list("items").unwrap(), ["a b", "2"]);
+        assert_eq!(head.boolean("on"), Some(true));
+        assert_eq!(head.boolean("off"), Some(false));
+        assert_eq!(head.boolean("name"), None);
+        assert_eq!(head.count("maxTurns"), Some(12));
+    }
+
+    #[test]
+    fn patterns_keep_their_blanks_and_braces() {
+        let head = head("paths: src/**/*.{ts,tsx}, my docs/*.md");
+        assert_eq!(
+            head.patterns("paths").unwrap(),
+            ["src/**/*.{ts,tsx}", "my docs/*.md"]
+        );
+    }
+
+    #[test]
+    fn what_is_no_yaml_is_said_with_its_line() {
+        let told: Vec<String> = [
+            "---\nname: a\ntools: [Read\n---\nbody",
+            "---\nname: a\n  b: c\n---\nbody",
+            "---\n- a\n- b\n---\nbody",
+            "---\nname: \"a\n---\nbody",
+            "---\nname: a\nbody",
+            "---\na: &a [1]\nb: *c\nx:\n y: 1\n  z: 2\n---\nbody",
+        ]
+        .map(|text| {
+            let parsed = parse(text);
+            let fault = parsed.fault.unwrap();
+            assert_eq!(parsed.head, Head::default());
+            format!("{:?} {}", fault.line, fault.what)
+        })
+        .to_vec();
+        insta::assert_snapshot!(told.join("\n"));
+    }
+
+    #[test]
+    fn bombs_do_not_go_off() {
+        let mut bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n".to_owned();
+        for (from, to) in ('a'..'j').zip('b'..'k') {
+            bomb += &format!("{to}: &{to} [{}]\n", vec![format!("*{from}"); 9].join(","));
+        }
+        assert!(parse(&format!("---\n{bomb}---\n")).fault.is_some());
+        let deep = format!("---\na: {}\n---\n", "[".repeat(30_000));
+        let parsed = parse(&deep);
+        // Too deep to be a list, so it is the text it looks like.
+        assert!(parsed.fault.is_some() || parsed.head.text("a").is_some());
+    }
+
+    #[test]
+    fn a_map_given_as_json_reads_the_same() {
+        let Value::Object(map) = json!({"tools": ["Read"], "background": true}) else {
+            panic!()
+        };
+        let head = Head::from(map);
+        assert_eq!(head.list("tools").unwrap(), ["Read"]);
+        assert_eq!(head.boolean("background"), Some(true));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics_and_the_body_is_a_part_of_the_text(text in "(---\n)?([a-c]: ?)?[-\\[\\]{}|>&*!%@`\"':#a-c \n\t?,\u{e4}]{0,80}(\n---\n)?[a-c\n]{0,8}") {
+            let parsed = parse(&text);
+            prop_assert!(text.ends_with(parsed.body));
+        }
+
+        #[test]
+        fn whatever_is_between_the_marks_never_reaches_the_body(head in "[^-]{0,60}", body in "[a-z\n]{0,20}") {
+            let text = format!("---\n{head}\n---\n{body}");
+            prop_assert_eq!(parse(&text).body, body);
+        }
+    }
+}

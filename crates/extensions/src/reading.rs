@@ -1,0 +1,192 @@
+//! Reading files that anybody may have written: bounded, regular ones only, never waiting.
+
+use std::{
+    collections::HashSet,
+    fs::{self, File},
+    io::{self, ErrorKind, Read},
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::{Mode, OFlags};
+
+use crate::Warning;
+
+/// More than this of one file is left out.
+pub(crate) const LONGEST: usize = 256 * 1024;
+
+/// No deeper than this below a folder.
+const DEEPEST: usize = 8;
+
+/// No more entries than this of a folder with everything below it.
+const MOST_ENTRIES: usize = 10_000;
+
+/// What a file says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Text {
+    /// Its text; what is no UTF-8 is replaced, line ends are `\n`.
+    pub(crate) text: String,
+    /// It is longer than what is read of it.
+    pub(crate) is_cut: bool,
+}
+
+/// A file's text up to a length; `None` where there is none. A pipe or a device of that name is an
+/// error, not a wait.
+pub(crate) fn read(path: &Path, longest: usize) -> io::Result<Option<Text>> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => File::from(file),
+        Err(error) => {
+            let error = io::Error::from(error);
+            return match error.kind() {
+                ErrorKind::NotFound | ErrorKind::NotADirectory => Ok(None),
+                _ => Err(error),
+            };
+        }
+    };
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(longest as u64 + 1).read_to_end(&mut bytes)?;
+    let is_cut = bytes.len() > longest;
+    bytes.truncate(longest);
+    if is_cut {
+        // Not in the middle of a character.
+        let end = match str::from_utf8(&bytes) {
+            Err(error) if error.error_len().is_none() => error.valid_up_to(),
+            _ => bytes.len(),
+        };
+        bytes.truncate(end);
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    Ok(Some(Text {
+        text: text.replace("\r\n", "\n"),
+        is_cut,
+    }))
+}
+
+/// A path with links followed; `None` where there is nothing.
+pub(crate) fn real(path: &Path) -> Option<PathBuf> {
+    fs::canonicalize(path).ok()
+}
+
+/// The Markdown files below a folder, in order of their names; links are followed, each target once.
+pub(crate) fn markdown_below(folder: &Path, warnings: &mut Vec<Warning>) -> Vec<PathBuf> {
+    let mut walk = Walk::default();
+    walk.enter(folder, 0);
+    if walk.is_cut {
+        warnings.push(Warning::of(
+            folder,
+            format!(
+                "it holds more than {MOST_ENTRIES} entries, or folders nested deeper than {DEEPEST}: \
+                 the rest is left out"
+            ),
+        ));
+    }
+    walk.files
+}
+
+#[derive(Default)]
+struct Walk {
+    files: Vec<PathBuf>,
+    seen: HashSet<(u64, u64)>,
+    entries: usize,
+    is_cut: bool,
+}
+
+impl Walk {
+    fn enter(&mut self, folder: &Path, depth: usize) {
+        let Ok(metadata) = fs::metadata(folder) else {
+            return;
+        };
+        if !metadata.is_dir() || !self.seen.insert((metadata.dev(), metadata.ino())) {
+            return;
+        }
+        for path in entries(folder, MOST_ENTRIES) {
+            self.entries += 1;
+            if self.entries > MOST_ENTRIES {
+                self.is_cut = true;
+                return;
+            }
+            let Ok(metadata) = fs::metadata(&path) else {
+                continue;
+            };
+            if metadata.is_dir() {
+                match depth < DEEPEST {
+                    true => self.enter(&path, depth + 1),
+                    false => self.is_cut = true,
+                }
+            } else if is_markdown(&path) && self.seen.insert((metadata.dev(), metadata.ino())) {
+                self.files.push(path);
+            }
+        }
+    }
+}
+
+fn is_markdown(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension.eq_ignore_ascii_case("md"))
+}
+
+/// What lies in a folder, hidden things aside, in order of the names; bounded.
+pub(crate) fn entries(folder: &Path, most: usize) -> Vec<PathBuf> {
+    let Ok(listing) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let mut found: Vec<PathBuf> = listing
+        .flatten()
+        .filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."))
+        .map(|entry| entry.path())
+        .take(most + 1)
+        .collect();
+    found.sort();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn pipes_and_folders_are_errors_and_nothing_waits() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe.md");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, Mode::RWXU).unwrap();
+        assert!(read(&pipe, 10).is_err());
+        assert!(read(folder.path(), 10).is_err());
+        assert!(read(Path::new("/dev/zero"), 10).is_err());
+        assert_eq!(read(&folder.path().join("none"), 10).unwrap(), None);
+    }
+
+    #[test]
+    fn a_long_file_is_cut_at_a_character() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.md");
+        fs::write(&file, "\u{feff}ab\r\nä".repeat(3)).unwrap();
+        let whole = read(&file, 100).unwrap().unwrap();
+        assert!(!whole.is_cut);
+        assert!(whole.text.starts_with("ab\nä"));
+        let cut = read(&file, 8).unwrap().unwrap();
+        assert_eq!(cut.text, "ab\n");
+        assert!(cut.is_cut);
+    }
+
+    #[test]
+    fn circles_of_links_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::create_dir_all(path("a/b")).unwrap();
+        fs::write(path("a/b/x.md"), "").unwrap();
+        fs::write(path("a/y.MD"), "").unwrap();
+        fs::write(path("a/z.txt"), "").unwrap();
+        symlink(path("a"), path("a/b/again")).unwrap();
+        let mut warnings = Vec::new();
+        let found = markdown_below(&path("a"), &mut warnings);
+        assert_eq!(found, [path("a/b/x.md"), path("a/y.MD")]);
+        assert!(warnings.is_empty());
+    }
+}

@@ -1,0 +1,330 @@
+//! `Agent`: hands a task to a subagent.
+
+use std::{env, fmt::Write, time::Duration};
+
+use haft_contract::{
+    Access, CallContext, Card, Check, Content, Effects, Kind, Launch, Launched, Permission, Piece,
+    Profile, Receipt, Repeat, Report, Subagents, Tool, ToolError, ToolOutput, schema,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::words::counted;
+
+/// Longest final text that goes to the model inline, in characters, and what can be asked for at most.
+const CAP: usize = 32_000;
+const HIGHEST_CAP: usize = 160_000;
+/// A subagent ends by itself, by its limits or because somebody stops it; this is for none of these.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+/// Hands a task to a subagent: a model with tools of its own, that starts with an empty conversation and
+/// answers with one final message.
+///
+/// Use it for work of several steps whose details you need not see: searching widely, looking into a
+/// question, a change that stands by itself. Use the other tools directly where one or two calls do.
+///
+/// The subagent knows nothing of this conversation: say in `prompt` all that it needs, and what it shall
+/// answer. Several in one reply work side by side. Its answer is for you; the person does not see it.
+/// With `run_in_background` you go on at once and are told when it is done. A subagent that is done can be
+/// asked further with SendMessage.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// What it is to do, in 3 to 5 words.
+    description: String,
+    /// The task, complete in itself.
+    prompt: String,
+    /// Which kind of subagent (default general-purpose).
+    subagent_type: Option<String>,
+    /// Another model for it: an alias or an id.
+    model: Option<String>,
+    /// How hard its model tries.
+    effort: Option<Effort>,
+    /// Do not wait for it (default false, unless its kind says otherwise).
+    run_in_background: Option<bool>,
+    /// A name under which messages reach it, beside its id.
+    name: Option<String>,
+    /// Where it works; only the directory of this session is available.
+    isolation: Option<Isolation>,
+    /// Accepted, and without effect.
+    #[expect(dead_code, reason = "programs send it")]
+    team_name: Option<String>,
+    /// Accepted, and without effect: a subagent is never less strict than this session.
+    #[expect(dead_code, reason = "programs send it")]
+    mode: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Effort {
+    Low,
+    Medium,
+    High,
+    Xhigh,
+    Max,
+}
+
+impl Effort {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Xhigh => "xhigh",
+            Self::Max => "max",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Isolation {
+    Worktree,
+    Remote,
+}
+
+impl Input {
+    fn launch(&self) -> Launch {
+        Launch {
+            kind: self.subagent_type.clone(),
+            prompt: self.prompt.clone(),
+            description: self.description.clone(),
+            model: self.model.clone(),
+            effort: self.effort.map(|effort| effort.name().to_owned()),
+            background: self.run_in_background,
+            name: self.name.clone(),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Agent {
+    kinds: Vec<Kind>,
+}
+
+impl Agent {
+    /// The tool, for a session with these kinds of subagents.
+    pub(crate) fn of(kinds: Vec<Kind>) -> Self {
+        Self { kinds }
+    }
+}
+
+impl Tool for Agent {
+    type Input = Input;
+    const NAME: &'static str = "Agent";
+
+    fn profile(&self) -> Profile {
+        Profile {
+            aliases: vec!["Task".into()],
+            family: "agent".into(),
+            search_hint: "subagent delegate task parallel background research".into(),
+            access: Access::Reads,
+            result_cap: Some(cap(env::var("TASK_MAX_OUTPUT_LENGTH").ok().as_deref())),
+            timeout: Some(LONGEST),
+            ..Profile::default()
+        }
+    }
+
+    fn prompt(&self) -> Option<String> {
+        let (_, mut text) = schema::of::<Input>();
+        if !self.kinds.is_empty() {
+            text += "\n\nThe kinds of subagents:";
+        }
+        for Kind {
+            name,
+            description,
+            tools,
+        } in &self.kinds
+        {
+            let _ = write!(text, "\n- {name}: {} (tools: {tools})", description.trim());
+        }
+        Some(text)
+    }
+
+    fn effects(&self, _: &Input) -> Effects {
+        // What it does to files is judged and kept apart call by call, in its own engine.
+        Effects {
+            repeat: Repeat::Never,
+            ..Effects::READS
+        }
+    }
+
+    fn permission(&self, _: &Input, _: &CallContext) -> Permission {
+        Permission::Allow
+    }
+
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+        if let Some(isolation) = input.isolation {
+            let name = match isolation {
+                Isolation::Worktree => "worktree",
+                Isolation::Remote => "remote",
+            };
+            return Err(ToolError::Refused(format!(
+                "isolation {name:?} is not available here. Leave it out: the subagent then works in the \
+                 directory of this session."
+            )));
+        }
+        if input.prompt.trim().is_empty() {
+            let text = "`prompt` is empty: say what the subagent shall do.";
+            return Err(ToolError::Refused(text.to_owned()));
+        }
+        let subagents = cx.services.get::<Subagents>()?;
+        subagents.0.check(&input.launch())?;
+        Ok(Check::Pass)
+    }
+
+    async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let subagents = cx.services.get::<Subagents>()?;
+        match subagents.0.launch(input.launch(), cx).await? {
+            Launched::Done(report) => done(input, &report),
+            Launched::InBackground(receipt) => Ok(launched(input, &receipt)),
+        }
+    }
+
+    fn render_use(&self, input: &Input) -> Option<Card> {
+        let kind = input.subagent_type.as_deref().unwrap_or("general-purpose");
+        let card = Card::new(Self::NAME, format!("{kind}: {}", input.description));
+        Some(card.with(Piece::Text(input.prompt.clone())))
+    }
+
+    fn render_result(&self, input: &Input, output: &ToolOutput) -> Option<Card> {
+        let structured = output.structured.as_ref()?;
+        let kind = input.subagent_type.as_deref().unwrap_or("general-purpose");
+        let card = Card::new(Self::NAME, format!("{kind}: {}", input.description));
+        if structured["status"] != "completed" {
+            return Some(card.with_summary("in the background"));
+        }
+        let calls = counted(structured["totalToolUseCount"].as_u64()?, "call");
+        let tokens = counted(structured["totalTokens"].as_u64()?, "token");
+        let text = structured["content"][0]["text"].as_str()?;
+        let card = card.with_summary(format!("{calls}, {tokens}"));
+        Some(card.with(Piece::Text(text.to_owned())))
+    }
+}
+
+/// The longest final text that is shown, as a variable says.
+fn cap(variable: Option<&str>) -> usize {
+    let said = variable.and_then(|text| text.trim().parse().ok());
+    said.filter(|cap| *cap > 0).unwrap_or(CAP).min(HIGHEST_CAP)
+}
+
+fn done(input: &Input, report: &Report) -> Result<ToolOutput, ToolError> {
+    let id = format!("[agent id: {}]", report.agent);
+    let problem = report.problem.as_deref().unwrap_or_default();
+    if report.failed {
+        let mut text = format!("The subagent did not get to the end: {problem}");
+        if !report.text.is_empty() {
+            let _ = write!(text, "\nThe last it said:\n{}", report.text);
+        }
+        return Err(ToolError::Failed(format!("{text}\n{id}")));
+    }
+    let mut text = report.text.clone();
+    if !problem.is_empty() {
+        let _ = write!(text, "\n\n[{problem}]");
+    }
+    let text = text.trim_start();
+    let structured = json!({
+        "status": "completed",
+        "agentId": report.agent,
+        "agentType": report.kind,
+        "content": [{"type": "text", "text": report.text}],
+        "prompt": input.prompt,
+        "resolvedModel": report.model,
+        "modelsUsed": report.models_used,
+        "totalToolUseCount": report.tool_uses,
+        "totalDurationMs": u64::try_from(report.duration.as_millis()).unwrap_or(u64::MAX),
+        "totalTokens": report.tokens.total(),
+        "usage": report.tokens,
+    });
+    Ok(ToolOutput {
+        content: vec![Content::text(text), Content::text(id)],
+        structured: Some(structured),
+        ..ToolOutput::default()
+    })
+}
+
+fn launched(input: &Input, receipt: &Receipt) -> ToolOutput {
+    let Receipt {
+        agent,
+        description,
+        output_file,
+        model,
+    } = receipt;
+    let text = format!(
+        "The subagent works in the background. You are told when it is done; go on with something else, or \
+         end your turn. Its final message will also be in {}\n[agent id: {agent}]",
+        output_file.display()
+    );
+    ToolOutput::text(text).with_structured(json!({
+        "status": "async_launched",
+        "agentId": agent,
+        "description": description,
+        "prompt": input.prompt,
+        "outputFile": output_file,
+        "resolvedModel": model,
+        "canReadOutputFile": true,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use haft_contract::{Tokens, erase};
+
+    use super::*;
+
+    #[test]
+    fn what_the_model_is_told() {
+        let kinds = vec![Kind {
+            name: "Explore".to_owned(),
+            description: "Looks around.".to_owned(),
+            tools: "all tools but Edit".to_owned(),
+        }];
+        let tool = erase(Agent::of(kinds));
+        insta::assert_snapshot!(tool.spec().description);
+        insta::assert_json_snapshot!(tool.spec().input_schema);
+    }
+
+    #[test]
+    fn the_cap_is_what_the_variable_says_within_bounds() {
+        let cases = [
+            (None, 32_000),
+            (Some("100"), 100),
+            (Some("1000000"), 160_000),
+            (Some("0"), 32_000),
+            (Some("many"), 32_000),
+        ];
+        for (variable, expected) in cases {
+            assert_eq!(cap(variable), expected, "{variable:?}");
+        }
+    }
+
+    #[test]
+    fn a_report_is_told_with_its_id_and_a_failure_is_an_error() {
+        let input = json!({"description": "Looks", "prompt": "Look."});
+        let input: Input = serde_json::from_value(input).unwrap();
+        let mut report = Report {
+            agent: "a1".to_owned(),
+            kind: "Explore".to_owned(),
+            text: "Found it.".to_owned(),
+            failed: false,
+            problem: None,
+            model: "m".to_owned(),
+            models_used: vec!["m".to_owned()],
+            tool_uses: 3,
+            duration: Duration::from_millis(1500),
+            tokens: Tokens {
+                input: 10,
+                output: 5,
+                cache_write: 0,
+                cache_read: 100,
+            },
+        };
+        let output = done(&input, &report).unwrap();
+        insta::assert_json_snapshot!(output.structured);
+        assert_eq!(output.content[1].as_text(), Some("[agent id: a1]"));
+        report.failed = true;
+        report.problem = Some("overloaded".to_owned());
+        insta::assert_snapshot!(done(&input, &report).unwrap_err());
+    }
+}

@@ -1,0 +1,109 @@
+//! `SendMessage`: says something to a subagent that was launched before.
+
+use haft_contract::{
+    Access, CallContext, Card, Check, Effects, Letter, Permission, Piece, Profile, Repeat, Sent,
+    Subagents, Tool, ToolError, ToolOutput,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+/// The longest summary, in characters.
+const LONGEST_SUMMARY: usize = 200;
+
+/// Says something to a subagent that you launched before.
+///
+/// One that is at work hears it before its next step. One that is done goes on in the background with all
+/// it knows from before, and you are told when it is done again.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The id or the name of the subagent.
+    to: String,
+    /// What you say to it.
+    message: String,
+    /// The same in a few words (at most 200 characters).
+    summary: Option<String>,
+}
+
+pub(crate) struct SendMessage;
+
+impl Tool for SendMessage {
+    type Input = Input;
+    const NAME: &'static str = "SendMessage";
+
+    fn profile(&self) -> Profile {
+        Profile {
+            family: "agent".into(),
+            search_hint: "message continue resume subagent".into(),
+            access: Access::Reads,
+            ..Profile::default()
+        }
+    }
+
+    fn effects(&self, _: &Input) -> Effects {
+        // Two messages to one subagent arrive in the order they are sent.
+        Effects {
+            repeat: Repeat::Never,
+            in_order: true,
+            ..Effects::READS
+        }
+    }
+
+    fn permission(&self, _: &Input, _: &CallContext) -> Permission {
+        Permission::Allow
+    }
+
+    async fn check(&self, input: &Input, _: &CallContext) -> Result<Check, ToolError> {
+        let refused = |text: &str| Err(ToolError::Refused(text.to_owned()));
+        if input.message.trim().is_empty() {
+            return refused("`message` is empty: say something.");
+        }
+        let summary = input.summary.as_deref().unwrap_or_default();
+        if summary.chars().count() > LONGEST_SUMMARY {
+            return refused("`summary` is longer than 200 characters.");
+        }
+        Ok(Check::Pass)
+    }
+
+    async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let subagents = cx.services.get::<Subagents>()?;
+        let letter = Letter {
+            to: input.to.clone(),
+            message: input.message.clone(),
+            summary: input.summary.clone().unwrap_or_default(),
+        };
+        Ok(match subagents.0.send(letter, cx).await? {
+            Sent::Delivered { agent } => {
+                let text = format!("Delivered: agent {agent} hears it before its next step.");
+                ToolOutput::text(text).with_structured(json!({
+                    "status": "delivered",
+                    "agentId": agent,
+                }))
+            }
+            Sent::Resumed(receipt) => {
+                let text = format!(
+                    "Agent {} was done; it goes on in the background. You are told when it is done again. \
+                     Its final message will also be in {}",
+                    receipt.agent,
+                    receipt.output_file.display()
+                );
+                ToolOutput::text(text).with_structured(json!({
+                    "status": "async_launched",
+                    "agentId": receipt.agent,
+                    "description": receipt.description,
+                    "prompt": input.message,
+                    "outputFile": receipt.output_file,
+                    "resolvedModel": receipt.model,
+                    "canReadOutputFile": true,
+                }))
+            }
+        })
+    }
+
+    fn render_use(&self, input: &Input) -> Option<Card> {
+        let summary = input.summary.as_deref().unwrap_or(&input.message);
+        let card = Card::new(Self::NAME, format!("{}: {summary}", input.to));
+        Some(card.with(Piece::Text(input.message.clone())))
+    }
+}
