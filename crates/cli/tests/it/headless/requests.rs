@@ -229,6 +229,23 @@ fn lines_of_the_conversation_are_told_before_the_result() {
     let mut talk = Talk::new(command.arg("--session-mirror"));
     talk.user("hello");
     let heard = talk.hear_until("result");
+    let first = mirrored(&heard);
+    assert!(first.contains("hello"));
+    let session = heard.last().unwrap()["session_id"].as_str().unwrap();
+    assert_eq!(talk.end().1, 0);
+
+    // A copy of a conversation is told from its beginning.
+    let mut command = scripted(dir.path(), &json!([[text("hi")]]));
+    command.args(["--session-mirror", "--fork-session", "--resume", session]);
+    let mut talk = Talk::new(&mut command);
+    talk.user("again");
+    let copied = mirrored(&talk.hear_until("result"));
+    assert!(copied.contains("hello") && copied.contains("again"));
+    assert_eq!(talk.end().1, 0);
+}
+
+/// The lines of a conversation as they were told, which must be those of its file.
+fn mirrored(heard: &[Value]) -> String {
     let mirrored: Vec<_> = heard
         .iter()
         .filter(|one| one["type"] == "transcript_mirror")
@@ -241,7 +258,7 @@ fn lines_of_the_conversation_are_told_before_the_result() {
         .map(Value::to_string)
         .collect();
     assert_eq!(told.join("\n"), written.trim_end());
-    assert_eq!(talk.end().1, 0);
+    written
 }
 
 #[test]
