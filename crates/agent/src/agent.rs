@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use haft_contract::{ContextPatch, PermissionMode, SessionId};
+use haft_contract::{Attention, ContextPatch, PermissionMode, Remembered, SessionId};
 use haft_engine::{Scheduler, SessionContext};
 use haft_models::{
     Conversation, Model, Prefix, Prices, Request, SystemBlock, Thinking, ToolDefinition,
@@ -14,7 +14,7 @@ use crate::{
     prompt::{Environment, SystemPrompt},
     room::{Room, text_tokens},
     subagents::{Host, Level},
-    transcript::{Files, Origin, Transcript},
+    transcript::{Files, Origin, SoFar, Transcript},
 };
 
 /// How a model is asked.
@@ -94,6 +94,8 @@ pub struct Agent {
     pub(crate) has_begun: bool,
     /// What hooks want known before the first words.
     pub(crate) opening: Vec<String>,
+    /// The model knows that plan mode is on.
+    pub(crate) knows_plan: bool,
     /// A run was dropped in the middle: what is in memory lags behind the transcript.
     pub(crate) is_behind: bool,
     /// The context before anything of an earlier run was taken over.
@@ -377,16 +379,27 @@ impl AgentBuilder {
         let resumed = self.crew.as_ref().filter(|_| session.origin != Origin::New);
         let cut_off = resumed.and_then(|crew| crew.cut_off(engine.folder()));
         let loaded = session.loaded;
+        let services = self.scheduler.engine().services();
+        let remembered = services.get::<Remembered>().ok();
+        if let Some(remembered) = &remembered {
+            remembered.restore(loaded.kept);
+        }
+        if let Ok(attention) = services.get::<Attention>() {
+            self.control.gets(attention);
+        }
         let agent_id = engine.agent().id.clone();
         let transcript = Arc::new(Transcript::new(
             session.store,
             session.id,
             self.version,
             agent_id,
-            loaded.lines,
-            loaded.last,
-            loaded.files,
-            loaded.terms,
+            SoFar {
+                lines: loaded.lines,
+                last: loaded.last,
+                files: loaded.files,
+                terms: loaded.terms,
+            },
+            remembered,
         ));
         let room = Room::of(&loaded.conversation);
         let agent = Agent {
@@ -407,6 +420,7 @@ impl AgentBuilder {
             memory: self.memory,
             has_begun: false,
             opening: cut_off.into_iter().collect(),
+            knows_plan: false,
             is_behind: false,
             start,
             offer: Offer {

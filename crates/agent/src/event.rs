@@ -142,6 +142,8 @@ pub enum Added {
     Repeats,
     /// The loop: the person interrupted it.
     Interrupt,
+    /// The loop: plan mode began or ended by another hand than the model's.
+    Mode,
 }
 
 /// Why a conversation is summed up.

@@ -33,6 +33,7 @@
 //!   of tasks in the background
 //! - [`control`]: interrupting, steering and changing it while it runs
 //! - [`event`], [`ended`]: what is told
+//! - `planning`: plan mode, as the model is told of it
 //! - `room`: making room in the model's window; `repeats`: noticing that it goes in circles
 //! - [`subagents`]: models that work for the calls of this one
 //! - [`cost`]: tokens and money
@@ -52,6 +53,7 @@ pub mod cost;
 pub mod ended;
 pub mod event;
 mod hooking;
+mod planning;
 pub mod prompt;
 mod repeats;
 mod room;

@@ -200,6 +200,8 @@ impl Agent {
         }
         let told = self.hook_start("compact", to).await.context;
         content.extend(told.iter().map(|text| Content::text(reminder(text))));
+        let still = self.still_holds();
+        content.extend(still.iter().map(|text| Content::text(reminder(text))));
         content.push(Content::text(written(&summary, &self.transcript.files())));
         if !last.is_empty() {
             content.push(Content::text("The person's last message, word for word:"));

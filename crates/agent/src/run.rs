@@ -177,6 +177,7 @@ impl Agent {
             course.last.extend(content.iter().cloned());
             self.add_told(content, Kind::Prompt, Added::Steering, to);
         }
+        self.tell_plan(to);
         self.tell_notices(to);
         self.note_terms();
         self.tell_trouble(to);
@@ -276,6 +277,7 @@ impl Agent {
             for notice in &metadata.notices {
                 to.notice(Level::Info, notice.clone());
             }
+            self.heard_of_plan(&finished.patches);
             let messages = finished.messages.iter();
             let content: Vec<Content> = messages
                 .flat_map(|message| message.content.iter().cloned())

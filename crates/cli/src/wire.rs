@@ -4,10 +4,10 @@ use std::{env, path::PathBuf, sync::Arc};
 
 use anyhow::Context;
 use haft::{
-    Approver, DynTool, Filters, Haft, Selection, SessionId,
+    Approver, Configure, DynTool, Filters, Haft, Selection, SessionId, Subagents,
     engine::{
         hooks::Handler,
-        settings::{LocalRules, Watch},
+        settings::{LocalRules, SettingsFiles, Watch},
     },
 };
 use tokio::runtime::Builder;
@@ -36,6 +36,8 @@ pub(crate) struct Additions {
     pub(crate) external: Vec<Arc<dyn DynTool>>,
     /// Where the session keeps its state. Default: the session's own folder.
     pub(crate) folder: Option<PathBuf>,
+    /// Who can be handed tasks.
+    pub(crate) subagents: Option<Arc<Subagents>>,
 }
 
 /// Sets the session up that the flags describe.
@@ -63,7 +65,13 @@ pub(crate) async fn build(
     let local = LocalRules {
         file: permitted.settings.local_file(),
     };
+    let files = SettingsFiles {
+        places: permitted.settings.places.clone(),
+        flags: permitted.flags.clone(),
+    };
     let mut builder = Haft::builder(&cwd)
+        .plans(permitted.plans)
+        .service(Arc::new(Arc::new(files) as Arc<dyn Configure>))
         .permission_mode(permitted.mode)
         .rules(permitted.rules)
         .hooks(permitted.hooks.with_handlers(additions.handlers))
@@ -78,7 +86,16 @@ pub(crate) async fn build(
     if let Some(most) = concurrency(flags)? {
         builder = builder.concurrency(most);
     }
-    let terminal = || Some(Arc::new(Terminal::of_this_process(cwd)?) as _);
+    #[cfg(feature = "memory")]
+    {
+        let memory = permitted.memory;
+        let folder = memory.directory.or_else(|| haft::memory_folder(&cwd));
+        if let Some(folder) = folder.filter(|_| !memory.off) {
+            builder = builder.service(Arc::new(haft::tools::MemoryFolder::new(folder)));
+        }
+    }
+    let patience = permitted.patience;
+    let terminal = || Some(Arc::new(Terminal::of_this_process(cwd, patience)?) as _);
     if let Some(approver) = additions.approver.or_else(terminal) {
         builder = builder.approver(approver);
     }
@@ -93,6 +110,9 @@ pub(crate) async fn build(
     }
     if let Some(folder) = additions.folder {
         builder = builder.session_folder(folder);
+    }
+    if let Some(subagents) = additions.subagents {
+        builder = builder.service(subagents);
     }
     #[cfg(feature = "pdf")]
     if let Ok(program) = env::current_exe() {
@@ -123,6 +143,7 @@ fn filters(flags: &Session) -> Filters {
             .as_deref()
             .map_or(Selection::All, Selection::parse),
         simple: flags.bare,
+        undefer: env::var("ENABLE_TOOL_SEARCH").is_ok_and(|value| value == "false"),
         ..Filters::default()
     }
 }

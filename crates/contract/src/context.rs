@@ -50,6 +50,8 @@ pub struct PermissionSnapshot {
     pub locked: Hidden,
     /// How a command that it starts is to be confined.
     pub confinement: Confinement,
+    /// Where the plan is written: the one file that may be changed in plan mode.
+    pub plan_file: Option<Arc<Path>>,
 }
 
 /// Files that a call which finds its files by itself must leave out.
@@ -101,6 +103,7 @@ impl CallContext {
                 hidden: Hidden::default(),
                 locked: Hidden::default(),
                 confinement: Confinement::none(),
+                plan_file: None,
             },
             model: None,
             services: Services::none(),

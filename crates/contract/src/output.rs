@@ -173,6 +173,8 @@ pub enum ContextPatch {
         /// The mode.
         mode: PermissionMode,
     },
+    /// Plan mode is over: back to the mode before it.
+    LeavePlan,
     /// One more working directory.
     AddDirectory {
         /// An absolute directory.

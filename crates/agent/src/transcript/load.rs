@@ -5,11 +5,11 @@
 //! are put together again. Lines that cannot be read are left out, and said so.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     path::PathBuf,
 };
 
-use haft_contract::Role;
+use haft_contract::{Role, remembered::Kept};
 use haft_models::{Block, Conversation, Message, ToolResult};
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use super::{
     Files, Terms,
-    line::{STARTED, TERMS},
+    line::{KEPT, STARTED, TERMS},
 };
 
 /// What a session's lines say.
@@ -33,6 +33,8 @@ pub struct Loaded {
     pub last: Option<Uuid>,
     /// Which files were read and changed.
     pub files: Files,
+    /// What the session keeps beside its conversation, by name.
+    pub kept: BTreeMap<String, Kept>,
     /// Where the session was last.
     pub cwd: Option<PathBuf>,
     /// What it came to be permitted.
@@ -56,6 +58,8 @@ struct Line {
     tool_use_id: Option<String>,
     repeat: Option<String>,
     block_index: Option<usize>,
+    name: String,
+    kept: Kept,
     files: Files,
     terms: Option<Terms>,
 }
@@ -129,25 +133,28 @@ pub fn load(lines: &[String], until: Option<&str>) -> Option<Loaded> {
     for line in lines.iter().filter(|line| line.kind == STARTED) {
         loaded.files.add(line.files.clone());
     }
+    // What was kept or permitted after that message belongs to somebody who had read on.
+    let heard = match until.and(leaf) {
+        Some(leaf) => &lines[..=leaf],
+        None => &lines[..],
+    };
+    for line in heard.iter().filter(|line| line.kind == KEPT) {
+        loaded.kept.insert(line.name.clone(), line.kept.clone());
+    }
     let Some(leaf) = leaf else {
         return Some(loaded);
     };
     let taken = chain(&lines, leaf, &mut loaded.repairs);
     // New lines go on from the last one that counts, which may be an answer beside the chain.
-    let end = match until {
-        Some(_) => leaf,
-        None => taken.iter().copied().max().unwrap_or(leaf),
+    let end = match until.is_some() {
+        true => leaf,
+        false => taken.iter().copied().max().unwrap_or(leaf),
     };
     loaded.last = lines[end]
         .uuid
         .as_deref()
         .and_then(|uuid| uuid.parse().ok());
     loaded.cwd.clone_from(&lines[end].cwd);
-    // What was permitted after that message was permitted by somebody who had read on.
-    let heard = match until {
-        Some(_) => &lines[..=leaf],
-        None => &lines[..],
-    };
     let mut terms = heard.iter().rev().filter(|line| line.kind == TERMS);
     loaded.terms = terms
         .find_map(|line| line.terms.clone())

@@ -21,5 +21,6 @@ pub use sessions::{Listed, Origin, Session, SessionError, Sessions};
 pub(crate) use store::look;
 pub use store::{FileStore, MemoryStore, Store, StoreError};
 pub use terms::Terms;
+pub(crate) use writer::SoFar;
 pub use writer::Transcript;
 pub(crate) use writer::result_of;

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use haft_contract::{Content, SessionId};
+use haft_contract::{Content, Remembered, SessionId};
 use haft_engine::{Finished, Witness, pipeline::Admitted};
 use haft_models::{StopReason, ToolResult, Usage};
 use serde_json::{Map, Value};
@@ -22,6 +22,8 @@ use crate::{Said, Trigger, clock};
 #[derive(Debug)]
 pub struct Transcript {
     store: Arc<dyn Store>,
+    /// What the session keeps beside its conversation.
+    remembered: Option<Arc<Remembered>>,
     state: Mutex<State>,
 }
 
@@ -41,17 +43,24 @@ struct State {
     told: bool,
 }
 
+/// What a session's lines came to so far.
+#[derive(Debug, Default)]
+pub(crate) struct SoFar {
+    pub(crate) lines: u64,
+    pub(crate) last: Option<Uuid>,
+    pub(crate) files: Files,
+    pub(crate) terms: Terms,
+}
+
 impl Transcript {
-    /// Goes on after so many lines.
+    /// Goes on from there.
     pub(crate) fn new(
         store: Arc<dyn Store>,
         session: SessionId,
         version: String,
         agent: Option<String>,
-        next: u64,
-        last: Option<Uuid>,
-        files: Files,
-        terms: Terms,
+        so_far: SoFar,
+        remembered: Option<Arc<Remembered>>,
     ) -> Self {
         let facts = Facts {
             session,
@@ -62,12 +71,13 @@ impl Transcript {
         };
         Self {
             store,
+            remembered,
             state: Mutex::new(State {
                 facts,
-                next,
-                last,
-                files,
-                terms,
+                next: so_far.lines,
+                last: so_far.last,
+                files: so_far.files,
+                terms: so_far.terms,
                 answers: HashMap::new(),
                 trouble: None,
                 told: false,
@@ -222,6 +232,11 @@ impl Witness for Transcript {
         let result = result_of(finished);
         let more = line::answer(&result, finished.structured.as_ref());
         let mut state = self.state();
+        // Before the answer: whoever reads that it was done finds what was done.
+        for (name, kept) in self.remembered.iter().flat_map(|kept| kept.take_changed()) {
+            let line = state.facts.kept(&name, &kept);
+            state.write(&*self.store, &line);
+        }
         state.message(&*self.store, "user", uuid, more);
         state.answers.insert(result.tool_use_id, uuid);
     }

@@ -8,6 +8,7 @@
 //! - `crash`: the process is killed in the middle of a call
 //! - `sessions`: transcripts: resume, fork, damage
 //! - `room`: a conversation that grows too long
+//! - `planning`: what outlives a summary and a resume; plan mode
 //! - `subagents`: models that work for another's calls
 //! - `hooks`: programs of the user's that have a say in the loop
 
@@ -22,6 +23,7 @@ mod crash;
 mod hooks;
 mod interrupts;
 mod overlap;
+mod planning;
 mod rig;
 mod room;
 mod sessions;

@@ -12,6 +12,7 @@
 //! - `contract`: what every tool must keep to
 //! - `media`: pictures and notebooks; `pdf`: PDFs
 //! - `shell`: commands; `child.rs` is the program that confines them
+//! - `planning`: the task list, plan mode, questions, notes, settings
 //! - `parts`: a file larger than an answer, read to its end
 //! - `grep`: the same text as ripgrep's
 
@@ -29,6 +30,7 @@ mod media;
 mod parts;
 #[cfg(feature = "pdf")]
 mod pdf;
+mod planning;
 mod schemas;
 mod session;
 mod shell;

@@ -8,12 +8,12 @@ use std::{
 use haft::{CancellationToken, Content, PermissionMode, engine::hooks::Handler};
 use haft_agent::{Control, Prompt};
 use haft_models::{Prices, Thinking};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 
 use super::{
     callbacks, channel::Channel, mcp::Servers, names::Names, permission, session::Session,
-    shape::Shape,
+    shape::Shape, subagents::Kinds,
 };
 use crate::modes::exec::stdin::{Line, Lines};
 
@@ -52,6 +52,8 @@ pub(super) struct Initial {
     pub(super) title: Option<String>,
     pub(super) exclude_dynamic_sections: bool,
     pub(super) shape: Option<Shape>,
+    /// Kinds of subagents, by name.
+    pub(super) agents: Map<String, Value>,
 }
 
 impl Queue {
@@ -156,6 +158,8 @@ pub(super) struct Reader {
     pub(super) replay: bool,
     pub(super) servers: Arc<Servers>,
     pub(super) session: Arc<Session>,
+    /// What kinds of subagents there are.
+    pub(super) kinds: Arc<Kinds>,
     /// The model that was chosen at the start, and how much it can read.
     pub(super) model: String,
     pub(super) window: u64,
@@ -280,6 +284,11 @@ impl Reader {
             Value::Null => None,
             schema => Some(Shape::read(&schema.to_string()).map_err(|error| error.to_string())?),
         };
+        let agents = request["agents"].as_object().cloned().unwrap_or_default();
+        let told = self.kinds.with(&agents).told();
+        if request["forwardSubagentText"] == true {
+            self.channel.output.forward_subagent_text();
+        }
         let mut state = self.queue.state();
         if state.begun && !handlers.is_empty() {
             return Err("hooks can be given before the first message only".to_owned());
@@ -292,10 +301,11 @@ impl Reader {
             title: request["title"].as_str().map(str::to_owned),
             exclude_dynamic_sections: request["excludeDynamicSections"] == true,
             shape,
+            agents,
         };
         Ok(json!({
             "commands": [],
-            "agents": [],
+            "agents": told,
             "output_style": "default",
             "available_output_styles": ["default"],
             "models": [],

@@ -8,6 +8,7 @@
 //! - `input`, `requests`, `channel`, `callbacks`: the program at the other end, with
 //!   `--input-format stream-json`; `permission`: it is asked; `mcp`: servers that it runs
 //! - `session`: what it may ask of a session that runs
+//! - `subagents`: who can be handed tasks
 //! - `signals`: how it is ended from outside
 
 mod background;
@@ -28,6 +29,7 @@ mod requests;
 mod session;
 mod shape;
 pub(crate) mod signals;
+mod subagents;
 mod turns;
 
 use std::{
@@ -35,6 +37,7 @@ use std::{
     io::{self, IsTerminal, Read},
     path::Path,
     sync::Arc,
+    time::Duration,
 };
 
 use anyhow::Context;
@@ -45,7 +48,9 @@ use haft::{
 use haft_agent::{
     Agent, Control, Limits,
     prompt::{Environment, SystemPrompt},
+    subagents::as_main_agent,
 };
+use haft_extensions::AgentDefinition;
 
 use self::{
     background::Background,
@@ -60,6 +65,7 @@ use self::{
     session::Session as Looked,
     shape::Shape,
     signals::Signals,
+    subagents::Kinds,
     turns::Turns,
 };
 use crate::{
@@ -96,8 +102,9 @@ async fn go(
     let cwd = settings::cwd(session)?;
     let permitted = settings::load(session, &cwd)?;
     let mut chosen = model::choose(&flags.model, &permitted.settings)?;
-    let limits = limits(flags, &chosen)?;
+    limits(flags, &chosen)?;
     let shape = flags.json_schema.as_deref().map(Shape::read).transpose()?;
+    let kinds = Arc::new(Kinds::find(session, flags, &permitted)?);
 
     let servers = Arc::new(Servers::read(&flags.mcp_config, &cwd)?);
     let looked = Arc::new(Looked::default());
@@ -121,6 +128,7 @@ async fn go(
             replay: flags.replay_user_messages,
             servers: Arc::clone(&servers),
             session: Arc::clone(&looked),
+            kinds: Arc::clone(&kinds),
             model: chosen.settings.name.clone(),
             window: chosen.settings.window,
             names: chosen.names.clone(),
@@ -141,6 +149,13 @@ async fn go(
 
     let mut initial = queue.begin();
     let shape = shape.or_else(|| initial.shape.take());
+    let kinds = kinds.with(&initial.agents);
+    let main = kinds.main(flags, &permitted)?;
+    if let Some(main) = &main {
+        subagents::take_over(main, flags, &mut chosen, &mut first);
+    }
+    let limits = subagents::limits_of(main.as_ref(), flags, limits(flags, &chosen)?);
+    let crew = kinds.crew(flags, main.as_ref(), &chosen, output)?;
     if let Some(shape) = &shape {
         chosen.model = shape.around(chosen.model);
     }
@@ -160,6 +175,7 @@ async fn go(
             max_tokens: chosen.settings.max_tokens,
             left_out: permitted.settings.untrusted().map(|told| told.to_string()),
             servers: Arc::clone(&servers),
+            agents: kinds.names(),
         },
     );
     output.put_state("running");
@@ -178,21 +194,36 @@ async fn go(
         show::complain(&format!("haft: {}", show::clean(&problem)));
     }
     let additions = Additions {
-        approver: Some(approver(flags, &channel, &servers, &control)?),
+        approver: Some(approver(
+            flags,
+            &channel,
+            &servers,
+            &control,
+            permitted.patience,
+        )?),
         id: Some(id),
         model: Some(chosen.settings.name.clone()),
         handlers: initial.handlers.clone(),
         external: tools,
+        subagents: Some(crew.service()),
         folder: None,
     };
     let haft = wire::build(session, cwd.clone(), permitted, additions).await?;
     looked.has(&haft);
     let mut scheduler = haft.into_scheduler();
+    if let Some(main) = &main {
+        scheduler = as_main_agent(&scheduler, main).map_err(anyhow::Error::msg)?;
+    }
     let start = scheduler.context();
     for patch in conversation::taken_over(&taken_up, session, &cwd) {
         scheduler.apply(&patch);
     }
-    let mut system = system_prompt(&flags.prompts, &initial, &scheduler.context())?;
+    let mut system = system_prompt(
+        &flags.prompts,
+        &initial,
+        main.as_ref(),
+        &scheduler.context(),
+    )?;
     let moved =
         flags.prompts.exclude_dynamic_system_prompt_sections || initial.exclude_dynamic_sections;
     if moved && let Some(environment) = system.environment.take() {
@@ -207,6 +238,7 @@ async fn go(
         .start(start)
         .system_prompt(system)
         .control(control.clone())
+        .crew(crew.clone())
         .version(VERSION);
     if !tells_memory(session) {
         builder = builder.without_memory();
@@ -231,7 +263,9 @@ async fn go(
     if setting_up.is_cancelled() {
         control.interrupt_next();
     }
-    let exit = turns.run(first).await?;
+    let ran = turns.run(first).await;
+    crew.close().await;
+    let exit = ran?;
     agent.end("other", &**output).await;
     for divergence in replay.iter().flat_map(haft_models::Replay::divergences) {
         show::complain(&format!("haft: {divergence}"));
@@ -269,12 +303,14 @@ fn approver(
     channel: &Arc<Channel>,
     servers: &Servers,
     control: &Control,
+    patience: Option<Duration>,
 ) -> anyhow::Result<Arc<dyn Approver>> {
     Ok(match flags.permission_prompt_tool.as_deref() {
         None => Arc::new(NobodyToAsk),
         Some("stdio") => Arc::new(Host {
             channel: Arc::clone(channel),
             control: control.clone(),
+            patience,
         }),
         Some(name) => {
             let found = servers.find(name);
@@ -363,6 +399,7 @@ fn piped() -> anyhow::Result<String> {
 fn system_prompt(
     flags: &PromptFlags,
     initial: &Initial,
+    main: Option<&AgentDefinition>,
     context: &SessionContext,
 ) -> anyhow::Result<SystemPrompt> {
     let base = text(
@@ -377,6 +414,7 @@ fn system_prompt(
     .or_else(|| initial.append_system_prompt.clone());
     // Whoever brings a prompt of their own says in it what they want said.
     let environment = base.is_none().then(|| Environment::look(context));
+    let base = base.or_else(|| main.map(|main| main.prompt.clone()));
     Ok(SystemPrompt {
         base,
         append,

@@ -3,6 +3,8 @@
 //! - `answers`: formats, flags, prompts
 //! - `background`: tasks that outlast a turn
 //! - `ends`: limits, refusals, failures, exit codes
+//! - `planning`: tasks, plan mode, questions
+//! - `subagents`: models that work for another's calls
 //! - `sessions`: going on, forking, forgetting, listing
 //! - `talk`: messages and control requests on stdin
 //! - `requests`: what else can be asked; `servers`: MCP servers at the other end
@@ -11,10 +13,12 @@
 mod answers;
 mod background;
 mod ends;
+mod planning;
 mod requests;
 mod server;
 mod servers;
 mod sessions;
+mod subagents;
 mod talk;
 
 use std::{
