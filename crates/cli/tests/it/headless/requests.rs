@@ -67,7 +67,7 @@ fn rules_that_come_with_an_answer_count_at_once_and_are_kept_where_it_says() {
     let mut command = scripted(dir.path(), &turns);
     let mut talk = Talk::new(command.args(["--permission-prompt-tool", "stdio"]));
     talk.user("go");
-    for (rule, destination) in [("mkdir *", "localSettings"), ("touch *", "session")] {
+    for (rule, destination) in [("mkdir *", "localSettings"), ("touch *", "userSettings")] {
         let question = talk.hear_until("control_request").pop().unwrap();
         let rules = json!([{"toolName": "Bash", "ruleContent": rule}]);
         let update = json!({
@@ -78,6 +78,8 @@ fn rules_that_come_with_an_answer_count_at_once_and_are_kept_where_it_says() {
     }
     let heard = talk.hear_until("result");
     assert!(!kinds(&heard).contains(&"control_request".to_owned()));
+    let told = of_kind(&heard, "informational")[0]["content"].to_string();
+    assert!(told.contains("for this session only"), "{told}");
     for name in ["a", "b", "x", "y"] {
         assert!(dir.path().join(name).exists(), "{name}");
     }
