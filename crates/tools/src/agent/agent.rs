@@ -8,7 +8,7 @@ use haft_contract::{
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::words::counted;
 
@@ -47,12 +47,6 @@ pub(crate) struct Input {
     name: Option<String>,
     /// Where it works; only the directory of this session is available.
     isolation: Option<Isolation>,
-    /// Accepted, and without effect.
-    #[expect(dead_code, reason = "programs send it")]
-    team_name: Option<String>,
-    /// Accepted, and without effect: a subagent is never less strict than this session.
-    #[expect(dead_code, reason = "programs send it")]
-    mode: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
@@ -140,6 +134,14 @@ impl Tool for Agent {
             let _ = write!(text, "\n- {name}: {} (tools: {tools})", description.trim());
         }
         Some(text)
+    }
+
+    fn backfill(&self, input: &mut Value) {
+        // Some send these; a subagent is never less strict than its launcher, and there are no teams.
+        if let Some(input) = input.as_object_mut() {
+            input.shift_remove("mode");
+            input.shift_remove("team_name");
+        }
     }
 
     fn effects(&self, _: &Input) -> Effects {

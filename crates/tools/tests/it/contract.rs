@@ -56,6 +56,11 @@ async fn every_tool_keeps_to_the_contract() {
                 json!({"command": "exit 3"}),
             ],
             "TaskOutput" | "TaskStop" => vec![json!({"task_id": "bash_1"})],
+            "Agent" => vec![
+                json!({"description": "Looks", "prompt": "Look around."}),
+                json!({"description": "Looks", "prompt": "Look.", "isolation": "remote"}),
+            ],
+            "SendMessage" => vec![json!({"to": "a1", "message": "Go on."})],
             "Undo" => vec![
                 json!({"preview": true}),
                 json!({"undo_id": "0190a1b2-0000-7000-8000-000000000000"}),
