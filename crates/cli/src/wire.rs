@@ -4,11 +4,12 @@ use std::{env, path::PathBuf, sync::Arc};
 
 use anyhow::Context;
 use haft::{
-    Approver, Filters, Haft, Selection, SessionId, Subagents,
+    Approver, Configure, DynTool, Filters, Haft, Selection, SessionId, Subagents,
     engine::{
         hooks::Handler,
-        settings::{LocalRules, Watch},
+        settings::{LocalRules, SettingsFiles, Watch},
     },
+    tools::SkillBook,
 };
 use tokio::runtime::Builder;
 use tracing_subscriber::EnvFilter;
@@ -32,10 +33,14 @@ pub(crate) struct Additions {
     pub(crate) handlers: Vec<Handler>,
     /// The model whose calls these are.
     pub(crate) model: Option<String>,
+    /// Tools of MCP servers.
+    pub(crate) external: Vec<Arc<dyn DynTool>>,
     /// Where the session keeps its state. Default: the session's own folder.
     pub(crate) folder: Option<PathBuf>,
     /// Who can be handed tasks.
     pub(crate) subagents: Option<Arc<Subagents>>,
+    /// The skills there are.
+    pub(crate) skills: Option<Arc<SkillBook>>,
 }
 
 /// Sets the session up that the flags describe.
@@ -63,7 +68,13 @@ pub(crate) async fn build(
     let local = LocalRules {
         file: permitted.settings.local_file(),
     };
+    let files = SettingsFiles {
+        places: permitted.settings.places.clone(),
+        flags: permitted.flags.clone(),
+    };
     let mut builder = Haft::builder(&cwd)
+        .plans(permitted.plans)
+        .service(Arc::new(Arc::new(files) as Arc<dyn Configure>))
         .permission_mode(permitted.mode)
         .rules(permitted.rules)
         .hooks(permitted.hooks.with_handlers(additions.handlers))
@@ -78,9 +89,21 @@ pub(crate) async fn build(
     if let Some(most) = concurrency(flags)? {
         builder = builder.concurrency(most);
     }
-    let terminal = || Some(Arc::new(Terminal::of_this_process(cwd)?) as _);
+    #[cfg(feature = "memory")]
+    {
+        let memory = permitted.memory;
+        let folder = memory.directory.or_else(|| haft::memory_folder(&cwd));
+        if let Some(folder) = folder.filter(|_| !memory.off) {
+            builder = builder.service(Arc::new(haft::tools::MemoryFolder::new(folder)));
+        }
+    }
+    let patience = permitted.patience;
+    let terminal = || Some(Arc::new(Terminal::of_this_process(cwd, patience)?) as _);
     if let Some(approver) = additions.approver.or_else(terminal) {
         builder = builder.approver(approver);
+    }
+    for tool in additions.external {
+        builder = builder.external_tool(tool);
     }
     if let Some(id) = additions.id {
         builder = builder.session(id);
@@ -93,6 +116,9 @@ pub(crate) async fn build(
     }
     if let Some(subagents) = additions.subagents {
         builder = builder.service(subagents);
+    }
+    if let Some(skills) = additions.skills {
+        builder = builder.service(skills);
     }
     #[cfg(feature = "pdf")]
     if let Ok(program) = env::current_exe() {
@@ -107,6 +133,12 @@ pub(crate) async fn build(
     for name in haft.unknown_tools() {
         show::complain(&format!("haft: no tool is called {name:?}; it is left out"));
     }
+    for problem in haft.unusable_tools() {
+        show::complain(&format!(
+            "haft: left out: {}",
+            show::clean(&problem.to_string())
+        ));
+    }
     Ok(haft)
 }
 
@@ -117,6 +149,7 @@ fn filters(flags: &Session) -> Filters {
             .as_deref()
             .map_or(Selection::All, Selection::parse),
         simple: flags.bare,
+        undefer: env::var("ENABLE_TOOL_SEARCH").is_ok_and(|value| value == "false"),
         ..Filters::default()
     }
 }

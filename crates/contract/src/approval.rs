@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{BoxFuture, CallId, Card, ToolUse};
+use crate::{BoxFuture, CallId, Card, ContextPatch, ToolUse};
 
 /// How much runs without asking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -90,6 +90,15 @@ pub enum Answer {
         /// All of them.
         input: Value,
     },
+    /// Go on, this once, and something is permitted differently from now on.
+    Updated {
+        /// The arguments in place of the model's, if they are to be others.
+        input: Option<Value>,
+        /// What changes for the session.
+        patches: Vec<ContextPatch>,
+        /// Allow rules to be kept beyond the session.
+        keep: Vec<String>,
+    },
     /// No; the model is told why, if they said.
     Deny {
         /// What they said.
@@ -104,6 +113,11 @@ pub enum Answer {
 pub trait Approver: Send + Sync {
     /// Puts the question and waits for the answer.
     fn ask(&self, question: Question) -> BoxFuture<'_, Answer>;
+
+    /// Is there somebody to ask? Where not, what only makes sense with a person is refused beforehand.
+    fn is_there(&self) -> bool {
+        true
+    }
 }
 
 /// For sessions without a person: there is nobody to ask.
@@ -113,5 +127,9 @@ pub struct NobodyToAsk;
 impl Approver for NobodyToAsk {
     fn ask(&self, _: Question) -> BoxFuture<'_, Answer> {
         Box::pin(async { Answer::Nobody })
+    }
+
+    fn is_there(&self) -> bool {
+        false
     }
 }

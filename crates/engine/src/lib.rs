@@ -31,7 +31,7 @@ pub mod session;
 pub mod settings;
 
 pub use engine::{Engine, EngineBuilder, Part};
-pub use pipeline::{Finished, Metadata, Repair};
+pub use pipeline::{Denied, Finished, Metadata, Repair};
 pub use pool::{DefinitionError, Filters, Format, Pool, Registry};
 pub use results::ResultStore;
 pub use scheduler::{ContextView, Scheduler, Turn, Witness};

@@ -2,13 +2,30 @@
 //!
 //! Nothing here runs anything, and nothing that lies in a folder can stop the rest from being read: what
 //! is wrong with a file is a [`Warning`] that names it. Files are read bounded, and only regular ones.
+//!
+//! # Layout
+//! - [`Places`]: where to look; [`plugins`]: folders that came from elsewhere
+//! - [`front_matter`], [`markdown`]: how such files are written
+//! - [`agents`]: kinds of subagents
+//! - [`skills`]: skills and commands; [`slash`](fn@slash): prompts that call them
+//! - [`memory`]: what every model is to know here
+//! - [`styles`]: how the model is to speak
 
 pub mod agents;
 pub mod front_matter;
+pub mod markdown;
+pub mod memory;
+mod patterns;
 mod places;
+pub mod plugins;
 mod reading;
+pub mod skills;
+mod slash;
+pub mod styles;
 mod warning;
 
 pub use agents::{AgentDefinition, Agents};
 pub use places::{Origin, Places, Plugin, Sources};
+pub use skills::{Skill, Skills};
+pub use slash::{Slash, slash};
 pub use warning::Warning;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use haft_contract::{
-    Approver, DynTool, PermissionMode, Progress, Services, SessionId, Tool, erase,
+    Approver, Catalogue, DynTool, PermissionMode, Progress, Services, SessionId, Tool, erase,
 };
 use haft_engine::{
     DefinitionError, Engine, Filters, Registry, SessionContext,
@@ -50,6 +50,7 @@ pub struct HaftBuilder {
     mode: PermissionMode,
     built_ins: bool,
     tools: Vec<Arc<dyn DynTool>>,
+    external: Vec<Arc<dyn DynTool>>,
     filters: Filters,
     services: Services,
     layers: Vec<Arc<dyn Layer>>,
@@ -65,6 +66,7 @@ pub struct HaftBuilder {
     watch: Option<Watch>,
     hooks: Hooks,
     sandbox: Sandbox,
+    plans: Option<PathBuf>,
 }
 
 impl HaftBuilder {
@@ -75,6 +77,7 @@ impl HaftBuilder {
             mode: PermissionMode::Default,
             built_ins: true,
             tools: Vec::new(),
+            external: Vec::new(),
             filters: Filters::default(),
             services: Services::none(),
             layers: Vec::new(),
@@ -90,6 +93,7 @@ impl HaftBuilder {
             watch: None,
             hooks: Hooks::default(),
             sandbox: Sandbox::default(),
+            plans: None,
         }
     }
 
@@ -142,6 +146,13 @@ impl HaftBuilder {
         self
     }
 
+    /// The directory that plans are written to, one file a session: the only file that may be written
+    /// in plan mode. Default: none, and a plan is an argument.
+    pub fn plans(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.plans = Some(directory.into());
+        self
+    }
+
     /// A tool of your own.
     pub fn tool(self, tool: impl Tool) -> Self {
         self.dyn_tool(erase(tool))
@@ -150,6 +161,14 @@ impl HaftBuilder {
     /// A tool of your own that is already erased.
     pub fn dyn_tool(mut self, tool: Arc<dyn DynTool>) -> Self {
         self.tools.push(tool);
+        self
+    }
+
+    /// A tool that comes from elsewhere, such as an MCP server. It stands behind the others in the order
+    /// and gives way where a name clashes; one whose definition is bad is left out
+    /// ([`Haft::unusable_tools`]).
+    pub fn external_tool(mut self, tool: Arc<dyn DynTool>) -> Self {
+        self.external.push(tool);
         self
     }
 
@@ -233,7 +252,8 @@ impl HaftBuilder {
             .with_mode(self.mode)
             .with_rules(self.rules)
             .with_home(self.home)
-            .with_sandbox(self.sandbox);
+            .with_sandbox(self.sandbox)
+            .with_plan_file(plan_file(self.plans, self.session)?);
         for path in &self.directories {
             context = context.with_directory(directory(path)?);
         }
@@ -246,6 +266,10 @@ impl HaftBuilder {
         };
         for tool in built_ins.into_iter().chain(self.tools) {
             registry.add_erased(tool)?;
+        }
+        let mut unusable_tools = Vec::new();
+        for tool in self.external {
+            unusable_tools.extend(registry.add_external(tool).err());
         }
         let folder = match self.folder {
             Some(folder) => folder,
@@ -284,11 +308,29 @@ impl HaftBuilder {
             builder = builder.watch(watch);
         }
         let (engine, unknown_tools) = builder.build().await;
+        if let Ok(catalogue) = engine.services().get::<Catalogue>() {
+            let tools = engine.pool().iter().map(|tool| tool.tool());
+            let deferred = tools.filter(|tool| tool.spec().profile.deferred);
+            catalogue.fill(deferred.cloned().collect());
+        }
         Ok(Haft {
             scheduler: engine.scheduler(context),
             unknown_tools,
+            unusable_tools,
         })
     }
+}
+
+/// The plan of this session, in a directory that need not exist yet.
+fn plan_file(plans: Option<PathBuf>, session: SessionId) -> Result<Option<PathBuf>, BuildError> {
+    let Some(plans) = plans else {
+        return Ok(None);
+    };
+    let absolute = std::path::absolute(&plans).map_err(|source| BuildError::Directory {
+        path: plans,
+        source,
+    })?;
+    Ok(Some(absolute.join(format!("{session}.md"))))
 }
 
 /// An existing directory as an absolute path. Links in it are kept: people know it by that name.

@@ -32,11 +32,11 @@ use haft_engine::Turn;
 use serde_json::Value;
 
 pub use builder::{BuildError, HaftBuilder};
-pub use folder::{project_folder, session_folder};
+pub use folder::{memory_folder, project_folder, session_folder};
 pub use haft_contract::{self as contract, *};
 pub use haft_engine::{
-    self as engine, DefinitionError, Engine, Filters, Finished, Format, Metadata, Pool, Repair,
-    Scheduler, SessionContext, pool::Selection,
+    self as engine, DefinitionError, Denied, Engine, Filters, Finished, Format, Metadata, Pool,
+    Repair, Scheduler, SessionContext, pool::Selection,
 };
 pub use haft_tools as tools;
 pub use messages::{MessageError, Messages};
@@ -45,6 +45,7 @@ pub use messages::{MessageError, Messages};
 pub struct Haft {
     scheduler: Scheduler,
     unknown_tools: Vec<String>,
+    unusable_tools: Vec<DefinitionError>,
 }
 
 impl Haft {
@@ -67,6 +68,11 @@ impl Haft {
     /// Names that the filters asked for and no tool has.
     pub fn unknown_tools(&self) -> &[String] {
         &self.unknown_tools
+    }
+
+    /// Tools from elsewhere that were left out, and why.
+    pub fn unusable_tools(&self) -> &[DefinitionError] {
+        &self.unusable_tools
     }
 
     /// The session's context as it is now.

@@ -77,6 +77,7 @@ fn wanted(
     };
     let kept =
         pool.narrowed(|spec| available(spec) && wanted.iter().any(|entry| means(entry, spec)));
+    let kept = kept.in_full();
     if kept.iter().len() == 0 && !wanted.is_empty() {
         return Err(format!(
             "the agent {} is to have only the tools {}, and none of them is available to it here",

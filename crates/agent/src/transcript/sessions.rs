@@ -11,7 +11,9 @@ use std::{
 use haft_contract::SessionId;
 use serde_json::Value;
 
-use super::{FileStore, Loaded, MemoryStore, Store, StoreError, load::load, store::look};
+use super::{
+    FileStore, Loaded, MemoryStore, Store, StoreError, heard::Heard, load::load, store::look,
+};
 
 /// Why a session cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -118,6 +120,24 @@ impl Session {
         &self.loaded.repairs
     }
 
+    /// The same, whose new lines somebody hears as they are written; of one that begins as a copy also
+    /// those it begins with.
+    pub fn heard_by(
+        mut self,
+        hear: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Result<Self, SessionError> {
+        if self.origin == Origin::Forked {
+            for line in self.store.read(0)? {
+                hear(&line);
+            }
+        }
+        self.store = Arc::new(Heard {
+            store: self.store,
+            hear: Box::new(hear),
+        });
+        Ok(self)
+    }
+
     /// What was said in it so far.
     pub fn loaded(&self) -> &Loaded {
         &self.loaded
@@ -189,7 +209,18 @@ impl Sessions {
         to: SessionId,
         until: Option<&str>,
     ) -> Result<Session, SessionError> {
-        let path = self.path(from);
+        self.fork_from(self, from, to, until)
+    }
+
+    /// A new session here that begins as a copy of one among others, such as another project's.
+    pub fn fork_from(
+        &self,
+        others: &Self,
+        from: SessionId,
+        to: SessionId,
+        until: Option<&str>,
+    ) -> Result<Session, SessionError> {
+        let path = others.path(from);
         if !path.exists() {
             return Err(SessionError::Unknown(from.to_string()));
         }

@@ -286,7 +286,7 @@ fn line(event: &AgentEvent) -> Option<String> {
             "answered {}{}{}: {}",
             finished.id,
             if finished.is_error { " error" } else { "" },
-            if finished.metadata.denied {
+            if finished.metadata.denied.is_some() {
                 " denied"
             } else {
                 ""

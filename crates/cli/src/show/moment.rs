@@ -15,7 +15,8 @@ pub(crate) fn show(time: SystemTime) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}")
 }
 
-/// A span before now (`90s`, `10m`, `2h`, `1d`) or a moment (`2026-01-31`, `2026-01-31T12:00`).
+/// A span before now (`90s`, `10m`, `2h`, `1d`) or a moment (`2026-01-31`, `2026-01-31T12:00`,
+/// `2026-01-31T12:00:00.000Z`).
 pub(crate) fn parse(text: &str, now: SystemTime) -> Option<SystemTime> {
     let text = text.trim();
     if let Some((at, unit)) = text.char_indices().last()
@@ -37,12 +38,13 @@ pub(crate) fn parse(text: &str, now: SystemTime) -> Option<SystemTime> {
         parts.next()?.ok()?,
         parts.next()?.ok()?,
     );
-    let mut parts = clock
-        .trim_end_matches('Z')
-        .splitn(3, ':')
-        .map(str::parse::<u64>);
+    let clock = clock.trim_end_matches('Z');
+    let (clock, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
+    let mut parts = clock.splitn(3, ':').map(str::parse::<u64>);
     let (hour, minute) = (parts.next()?.ok()?, parts.next()?.ok()?);
     let second = parts.next().transpose().ok()?.unwrap_or(0);
+    let digits = fraction.get(..3).unwrap_or(fraction);
+    let millis = format!("{digits:0<3}").parse::<u64>().ok()?;
     let real = (1970..9999).contains(&year)
         && (1..=12).contains(&month)
         && (1..=31).contains(&day)
@@ -50,7 +52,7 @@ pub(crate) fn parse(text: &str, now: SystemTime) -> Option<SystemTime> {
         && minute < 60
         && second < 60;
     let seconds = days(year, month, day) * DAY + hour * 3_600 + minute * 60 + second;
-    real.then(|| UNIX_EPOCH + Duration::from_secs(seconds))
+    real.then(|| UNIX_EPOCH + Duration::from_secs(seconds) + Duration::from_millis(millis))
 }
 
 /// Days since 1970 of a date from then on. Years are counted from March, so that the leap day is
@@ -98,6 +100,10 @@ mod tests {
             assert_eq!(parse(text, UNIX_EPOCH), Some(time), "{text}");
             let shown = show(time);
             assert!(text.replace('T', " ").starts_with(&shown[..10]), "{shown}");
+        }
+        let precise = UNIX_EPOCH + Duration::from_millis(951_827_407_250);
+        for text in ["2000-02-29T12:30:07.250Z", "2000-02-29T12:30:07.25Z"] {
+            assert_eq!(parse(text, UNIX_EPOCH), Some(precise), "{text}");
         }
         for day in (0..80_000).step_by(7) {
             let (year, month, date) = date(day);

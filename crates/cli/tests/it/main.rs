@@ -7,6 +7,8 @@
 //! - `headless`: a model at work
 //! - `interrupt`: signals; `pdf`: PDFs
 //! - `permissions`: rules, settings files, trust
+//! - `provider`: a model's provider on this machine
+//! - `sdk`: the official SDK drives it
 //! - `undo`: taking changes back
 //! - `vectors`: the spec's vectors that take a process
 //! - `workspace`: dependency graph, licences, duplicates
@@ -30,6 +32,8 @@ mod listing;
 #[cfg(feature = "pdf")]
 mod pdf;
 mod permissions;
+mod provider;
+mod sdk;
 mod undo;
 #[cfg(target_os = "linux")]
 mod vectors;

@@ -109,6 +109,28 @@ impl Because {
             on,
         }
     }
+
+    /// What sort of reason it is, as messages name it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Rule { .. } => "rule",
+            Self::Mode(_) => "mode",
+            Self::Hook => "hook",
+            Self::Outside(_) => "workingDir",
+            Self::Undecidable(_)
+            | Self::Critical(_)
+            | Self::Protected(_)
+            | Self::Sensitive(..)
+            | Self::Address(_)
+            | Self::Unconfined => "safetyCheck",
+            Self::ReadOnly
+            | Self::Tool(_)
+            | Self::Interactive
+            | Self::Sandboxed
+            | Self::Command { .. }
+            | Self::Changes(_) => "other",
+        }
+    }
 }
 
 impl fmt::Display for Because {

@@ -51,6 +51,8 @@ pub enum HookWord {
     Silent,
     /// It may run.
     Allow,
+    /// It may run, with an input that a hook or a person gave: that stands in for a person's answer.
+    Answer,
     /// A person should decide.
     Ask,
 }
@@ -135,7 +137,9 @@ impl Facts {
         facts.special();
         facts.reads = reads;
         facts.writes = writes;
-        facts.opaque = effects.exclusive || effects.writes == Reach::Anything;
+        // What a server says of its tools is a hint: it lets calls run side by side, and permits none.
+        let from_a_server = facts.tool.starts_with("mcp__");
+        facts.opaque = effects.exclusive || effects.writes == Reach::Anything || from_a_server;
         facts.command = bound.classifier_input();
         facts.opinion = bound.permission(cx);
         facts.internal = false;

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use haft_contract::{ContextPatch, PermissionMode, RuleList};
 use haft_shell::{Cover, Part};
+use serde_json::{Value, json};
 
 use super::{Bases, Behavior, Covered, Facts, List, Policy, Scope, Source, decide, uncovered};
 
@@ -184,6 +186,75 @@ fn other(facts: &Facts) -> Vec<String> {
         return vec![facts.tool.clone()];
     }
     Vec::new()
+}
+
+/// Rules as updates of permissions, which whoever is asked can hand back; none where there are none.
+pub fn updates(rules: &[String]) -> Value {
+    if rules.is_empty() {
+        return json!([]);
+    }
+    let rules: Vec<Value> = rules
+        .iter()
+        .map(|rule| match rule.split_once('(') {
+            Some((tool, content)) => json!({
+                "toolName": tool,
+                "ruleContent": content.strip_suffix(')').unwrap_or(content),
+            }),
+            None => json!({"toolName": rule}),
+        })
+        .collect();
+    json!([{
+        "type": "addRules",
+        "rules": rules,
+        "behavior": "allow",
+        "destination": "localSettings",
+    }])
+}
+
+/// What an update of permissions, as hooks and programs write it, changes in the session; nothing where
+/// it makes no sense, or only a person may want it.
+pub fn patches(update: &Value) -> Vec<ContextPatch> {
+    let text =
+        |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
+    match update.get("type").and_then(Value::as_str) {
+        Some("addRules") => {
+            let list = match update.get("behavior").and_then(Value::as_str) {
+                Some("allow") => RuleList::Allow,
+                Some("ask") => RuleList::Ask,
+                Some("deny") => RuleList::Deny,
+                _ => return Vec::new(),
+            };
+            let rules = update.get("rules").and_then(Value::as_array);
+            rules
+                .into_iter()
+                .flatten()
+                .filter_map(|rule| {
+                    let tool = text(rule, "toolName")?;
+                    let rule = match text(rule, "ruleContent") {
+                        Some(content) => format!("{tool}({content})"),
+                        None => tool,
+                    };
+                    Some(ContextPatch::AddRule { list, rule })
+                })
+                .collect()
+        }
+        Some("addDirectories") => {
+            let directories = update.get("directories").and_then(Value::as_array);
+            let paths = directories.into_iter().flatten().filter_map(Value::as_str);
+            paths
+                .map(|path| ContextPatch::AddDirectory { path: path.into() })
+                .collect()
+        }
+        Some("setMode") => {
+            let mode = update.get("mode").cloned().unwrap_or_default();
+            match serde_json::from_value(mode) {
+                // Only the user switches this on.
+                Ok(PermissionMode::BypassPermissions) | Err(_) => Vec::new(),
+                Ok(mode) => vec![ContextPatch::SetMode { mode }],
+            }
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// Keeps allow rules that a person agreed to, beyond the session.

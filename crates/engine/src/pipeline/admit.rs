@@ -17,7 +17,7 @@ use haft_contract::{
 use serde_json::Value;
 
 use super::{
-    Prepared, Settled,
+    Author, Denied, Prepared, Settled,
     hooking::{self, Notes, Requested},
 };
 use crate::{
@@ -124,6 +124,9 @@ impl Judge<'_> {
     async fn judge(&mut self, mut prepared: Prepared) -> Result<(Prepared, Terms), Settled> {
         let mut word = HookWord::Silent;
         let mut heard = false;
+        if let Some(input) = prepared.bound.complete(self.cx).await {
+            prepared = self.again(&prepared, input)?;
+        }
         loop {
             let mut facts = Facts::of(&*prepared.bound, self.cx);
             // What is denied or lies outside is not even looked at before it is permitted.
@@ -155,6 +158,9 @@ impl Judge<'_> {
                 if denied.is_none()
                     && let Some(input) = before.updated_input
                 {
+                    if word == HookWord::Allow {
+                        word = HookWord::Answer;
+                    }
                     prepared = self.again(&prepared, input)?;
                     continue;
                 }
@@ -167,13 +173,10 @@ impl Judge<'_> {
             };
             tracing::debug!(call = %self.cx.call, tool = prepared.name(), ?decision.behavior, because = %decision.because);
             if decision.behavior == Behavior::Deny {
-                return Err(rejected(
-                    &prepared,
-                    denial(&facts, &decision.because, &self.policy),
-                ));
+                return Err(self.refused(&prepared, &facts, &decision.because));
             }
             if let Some(why) = denied {
-                return Err(rejected(&prepared, why));
+                return Err(rejected(&prepared, Denied::Hook, why));
             }
             let mut because = (decision.behavior == Behavior::Ask).then_some(decision.because);
             if because.is_none()
@@ -183,12 +186,12 @@ impl Judge<'_> {
             }
             if let Some(because) = because {
                 if self.policy.mode == PermissionMode::DontAsk {
-                    return Err(rejected(&prepared, denial(&facts, &because, &self.policy)));
+                    return Err(self.refused(&prepared, &facts, &because));
                 }
                 if let Some(input) = self.ask(&prepared, &facts, &because).await? {
                     // What a hook wrote is judged like any other call, but its consent stands.
                     prepared = self.again(&prepared, input)?;
-                    word = HookWord::Allow;
+                    word = HookWord::Answer;
                     continue;
                 }
             }
@@ -197,7 +200,7 @@ impl Judge<'_> {
                 && let Some(input) = self.ask(&prepared, &facts, &Because::Tool(reason)).await?
             {
                 prepared = self.again(&prepared, input)?;
-                word = HookWord::Allow;
+                word = HookWord::Answer;
                 continue;
             }
             let granted: BTreeSet<&Path> = facts.outside(&self.policy).collect();
@@ -210,10 +213,11 @@ impl Judge<'_> {
         }
     }
 
-    /// The same call with the input of a hook.
+    /// The same call with another input than the model's.
     fn again(&self, prepared: &Prepared, input: Value) -> Result<Prepared, Settled> {
         let call = hooking::again(prepared, input);
-        super::prepare(&self.engine.pool, call, prepared.call, &self.cx.cwd)
+        let author = Author::Answer;
+        super::prepare(&self.engine.pool, call, author, prepared.call, &self.cx.cwd)
     }
 
     /// Does it make sense?
@@ -221,7 +225,7 @@ impl Judge<'_> {
         let checked = tokio::select! {
             checked = prepared.bound.check(self.cx) => checked,
             () = self.cx.cancel.cancelled() => {
-                return Err(rejected(prepared, super::INTERRUPTED.to_owned()));
+                return Err(interrupted(prepared));
             }
         };
         checked.map_err(|error| {
@@ -256,17 +260,25 @@ impl Judge<'_> {
             Requested::Silent => {}
             // Only a person lets a command out of the sandbox.
             Requested::Allow { .. } if *because == Because::Unconfined => {}
+            // What a person would have answered must be in it.
+            Requested::Allow {
+                updated_input: None,
+                ..
+            } if facts.interactive => {}
             Requested::Allow {
                 updated_input,
                 updates,
             } => {
-                self.kept.patches.extend(updates.iter().flat_map(update));
+                self.kept
+                    .patches
+                    .extend(updates.iter().flat_map(suggest::patches));
                 self.rewritten = updated_input.is_some();
                 return Ok(updated_input);
             }
             Requested::Deny { message, stop } => {
                 self.kept.notes.stop = stop;
-                return Err(rejected(prepared, message));
+                let denied = unasked("hook", "a PermissionRequest hook");
+                return Err(rejected(prepared, denied, message));
             }
         }
         let reason = match &facts.command {
@@ -297,6 +309,7 @@ impl Judge<'_> {
             })
             .await;
         let name = prepared.name();
+        let mut denied = Denied::Person;
         let message = match answer {
             Some(Answer::Allow) => return Ok(None),
             Some(Answer::Changed { input }) => {
@@ -304,27 +317,74 @@ impl Judge<'_> {
                 self.consented = true;
                 return Ok(Some(input));
             }
+            Some(Answer::Updated {
+                input,
+                patches,
+                keep,
+            }) => {
+                self.kept.patches.extend(patches);
+                self.kept.rules.extend(keep);
+                self.rewritten |= input.is_some();
+                self.consented |= input.is_some();
+                return Ok(input);
+            }
             Some(Answer::Always) => {
                 self.kept.rules.extend(rules);
                 return Ok(None);
             }
             Some(Answer::Deny { reason: None }) => format!(
                 "The user did not permit this call to {name}. Do not try it again; ask what they \
-                 want instead."
+                 want instead.{}",
+                self.still_planning()
             ),
             Some(Answer::Deny {
                 reason: Some(reason),
             }) => {
-                format!("The user did not permit this call to {name}. They said: {reason}")
+                let planning = self.still_planning();
+                format!(
+                    "The user did not permit this call to {name}. They said: {reason}{planning}"
+                )
             }
-            Some(Answer::Nobody) => format!(
-                "Permission to use {name} was not granted: this session cannot prompt. The call \
-                 needs a person's consent because {because}.\n{}",
-                remedy(because, facts, &rules)
-            ),
-            None => super::INTERRUPTED.to_owned(),
+            Some(Answer::Nobody) => {
+                denied = unasked(because.kind(), because);
+                format!(
+                    "Permission to use {name} was not granted: this session cannot prompt. The call \
+                     needs a person's consent because {because}.\n{}",
+                    remedy(because, facts, &rules)
+                )
+            }
+            None => return Err(interrupted(prepared)),
         };
-        Err(rejected(prepared, message))
+        Err(rejected(prepared, denied, message))
+    }
+
+    /// Refused without a question.
+    fn refused(&self, prepared: &Prepared, facts: &Facts, because: &Because) -> Settled {
+        let by_itself = match because {
+            Because::Rule { list, .. } => *list == RuleList::Deny,
+            Because::Tool(_) => matches!(facts.opinion, Permission::Deny(_)),
+            _ => false,
+        };
+        // What would only have asked is refused by the mode that never does.
+        let kind = if by_itself { because.kind() } else { "mode" };
+        let denied = unasked(kind, because);
+        rejected(prepared, denied, denial(facts, because, &self.policy))
+    }
+}
+
+fn unasked(kind: &'static str, reason: impl ToString) -> Denied {
+    Denied::Unasked {
+        kind,
+        reason: reason.to_string(),
+    }
+}
+
+impl Judge<'_> {
+    fn still_planning(&self) -> &'static str {
+        match self.policy.mode {
+            PermissionMode::Plan => "\nPlan mode stays on.",
+            _ => "",
+        }
     }
 }
 
@@ -354,51 +414,6 @@ async fn confinement(policy: &Policy, facts: Facts) -> Confinement {
     let policy = policy.clone();
     let looked_up = tokio::task::spawn_blocking(move || confine(&policy, &facts));
     looked_up.await.ok().flatten().unwrap_or_default()
-}
-
-/// A change of permissions as hooks write it.
-fn update(update: &Value) -> Vec<ContextPatch> {
-    let text =
-        |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
-    match update.get("type").and_then(Value::as_str) {
-        Some("addRules") => {
-            let list = match update.get("behavior").and_then(Value::as_str) {
-                Some("allow") => RuleList::Allow,
-                Some("ask") => RuleList::Ask,
-                Some("deny") => RuleList::Deny,
-                _ => return Vec::new(),
-            };
-            let rules = update.get("rules").and_then(Value::as_array);
-            rules
-                .into_iter()
-                .flatten()
-                .filter_map(|rule| {
-                    let tool = text(rule, "toolName")?;
-                    let rule = match text(rule, "ruleContent") {
-                        Some(content) => format!("{tool}({content})"),
-                        None => tool,
-                    };
-                    Some(ContextPatch::AddRule { list, rule })
-                })
-                .collect()
-        }
-        Some("addDirectories") => {
-            let directories = update.get("directories").and_then(Value::as_array);
-            let paths = directories.into_iter().flatten().filter_map(Value::as_str);
-            paths
-                .map(|path| ContextPatch::AddDirectory { path: path.into() })
-                .collect()
-        }
-        Some("setMode") => {
-            let mode = update.get("mode").cloned().unwrap_or_default();
-            match serde_json::from_value(mode) {
-                // Only the user switches this on.
-                Ok(PermissionMode::BypassPermissions) | Err(_) => Vec::new(),
-                Ok(mode) => vec![ContextPatch::SetMode { mode }],
-            }
-        }
-        _ => Vec::new(),
-    }
 }
 
 fn denial(facts: &Facts, because: &Because, policy: &Policy) -> String {
@@ -483,11 +498,22 @@ fn remedy(because: &Because, facts: &Facts, rules: &[String]) -> String {
     }
 }
 
-fn rejected(prepared: &Prepared, message: String) -> Settled {
+fn rejected(prepared: &Prepared, denied: Denied, message: String) -> Settled {
+    Settled {
+        denied: Some(denied),
+        ..stopped(prepared, message)
+    }
+}
+
+fn interrupted(prepared: &Prepared) -> Settled {
+    stopped(prepared, super::INTERRUPTED.to_owned())
+}
+
+fn stopped(prepared: &Prepared, message: String) -> Settled {
     Settled {
         name: prepared.name().to_owned(),
         card: Box::new(prepared.bound.render_rejected(&message)),
-        denied: message != super::INTERRUPTED,
+        denied: None,
         message,
         repairs: prepared.repairs.clone(),
     }

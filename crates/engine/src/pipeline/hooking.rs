@@ -1,13 +1,13 @@
 //! Where hooks have a say in a call.
 
 use haft_contract::{CallContext, Content, ToolError, ToolOutput, ToolUse};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{Outcome, Prepared};
 use crate::{
     Engine, SessionContext,
     hooks::{Common, Event, Heard, Occasion, Word, names_of},
-    permissions::{HookWord, Setting},
+    permissions::{HookWord, Setting, suggest},
 };
 
 /// What hooks made of a call before it is judged.
@@ -120,7 +120,7 @@ pub(super) async fn request(
     }
     let mut fields = fields(prepared, false);
     if !rules.is_empty() {
-        fields.insert("permission_suggestions".to_owned(), suggestions(rules));
+        fields.insert("permission_suggestions".to_owned(), suggest::updates(rules));
     }
     let heard = fire(engine, event, prepared, fields, context, setting).await;
     let denied = heard
@@ -143,26 +143,6 @@ pub(super) async fn request(
             updates: one.said.updated_permissions,
         },
     }
-}
-
-/// Rules as the convention offers them.
-fn suggestions(rules: &[String]) -> Value {
-    let rules: Vec<Value> = rules
-        .iter()
-        .map(|rule| match rule.split_once('(') {
-            Some((tool, content)) => json!({
-                "toolName": tool,
-                "ruleContent": content.strip_suffix(')').unwrap_or(content),
-            }),
-            None => json!({ "toolName": rule }),
-        })
-        .collect();
-    json!([{
-        "type": "addRules",
-        "rules": rules,
-        "behavior": "allow",
-        "destination": "localSettings",
-    }])
 }
 
 /// Tells the hooks how a call ended. They may add to what the model is told, and replace an output
@@ -252,6 +232,14 @@ fn replace(output: &mut ToolOutput, new: &Value) {
                 }
                 (None, _) => new.to_string(),
             }
+        }
+        // Blocks, as servers answer them.
+        Value::Array(blocks) if blocks.iter().all(|block| block["type"] == "text") => {
+            let texts: Vec<&str> = blocks
+                .iter()
+                .filter_map(|one| one["text"].as_str())
+                .collect();
+            texts.join("\n")
         }
         other => other.to_string(),
     };

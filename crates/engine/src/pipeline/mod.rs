@@ -22,7 +22,12 @@ use serde_json::Value;
 pub use admit::Admitted;
 pub use execute::Outcome;
 pub use prepare::Prepared;
-pub(crate) use {admit::admit, execute::execute, finish::finish, prepare::prepare};
+pub(crate) use {
+    admit::admit,
+    execute::execute,
+    finish::finish,
+    prepare::{Author, prepare},
+};
 
 /// The marker that session readers look for where a person interrupted running tools.
 pub const INTERRUPTED: &str = "[Request interrupted by user for tool use]";
@@ -91,12 +96,28 @@ pub struct Metadata {
     /// A hook wants everything to stop after this call: why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<String>,
-    /// It was not permitted: by a rule, a mode, a hook or a person, or because nobody could be asked.
+    /// It was not permitted.
     #[serde(skip)]
-    pub denied: bool,
+    pub denied: Option<Denied>,
     /// From the call's turn to its result, waiting for a person included.
     #[serde(skip)]
     pub duration: Duration,
+}
+
+/// Why a call was not permitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Denied {
+    /// Nobody was asked: a rule, the mode or a hook said no, or there was nobody to ask.
+    Unasked {
+        /// What sort of reason it is, as messages name it.
+        kind: &'static str,
+        /// The reason, for people.
+        reason: String,
+    },
+    /// A PreToolUse hook said no.
+    Hook,
+    /// Whoever was asked said no.
+    Person,
 }
 
 /// One repair of the arguments.
@@ -117,7 +138,7 @@ pub(crate) struct Settled {
     pub(crate) card: Box<Card>,
     pub(crate) repairs: Vec<Repair>,
     /// It was not permitted, as against: it made no sense.
-    pub(crate) denied: bool,
+    pub(crate) denied: Option<Denied>,
 }
 
 impl Settled {
@@ -129,7 +150,7 @@ impl Settled {
             message,
             card: Box::new(card),
             repairs,
-            denied: false,
+            denied: None,
         }
     }
 
@@ -141,7 +162,7 @@ impl Settled {
             message: message.to_owned(),
             card: Box::new(card),
             repairs: Vec::new(),
-            denied: false,
+            denied: None,
         }
     }
 

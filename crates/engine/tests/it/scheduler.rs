@@ -340,7 +340,7 @@ impl Witness for Notes {
     }
 
     fn ended(&self, finished: &Finished) {
-        let denied = if finished.metadata.denied {
+        let denied = if finished.metadata.denied.is_some() {
             " denied"
         } else {
             ""

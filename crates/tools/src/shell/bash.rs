@@ -8,7 +8,7 @@ use haft_contract::{
 use haft_shell::{Analysis, Place, Verdict, analyze};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::run;
 use crate::words::counted;
@@ -50,6 +50,26 @@ pub(crate) struct Input {
     /// Run it without the sandbox, for a command that failed because of it. The user is always asked.
     #[serde(default, rename = "dangerouslyDisableSandbox")]
     pub(crate) dangerously_disable_sandbox: bool,
+}
+
+impl Input {
+    /// As a call would write it; what nobody said is not said for them.
+    pub(crate) fn written(&self) -> Value {
+        let mut written = json!({"command": self.command});
+        if let Some(timeout) = self.timeout {
+            written["timeout"] = json!(timeout);
+        }
+        if let Some(description) = &self.description {
+            written["description"] = json!(description);
+        }
+        if self.run_in_background {
+            written["run_in_background"] = json!(true);
+        }
+        if self.dangerously_disable_sandbox {
+            written["dangerouslyDisableSandbox"] = json!(true);
+        }
+        written
+    }
 }
 
 pub(crate) struct Bash;

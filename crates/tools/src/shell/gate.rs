@@ -9,7 +9,7 @@ use std::{
 
 use haft_contract::{
     Answer, CallContext, CallId, Card, Hosts, Passage, PermissionMode, Question, Reachable,
-    approval::Approver,
+    ToolUse, approval::Approver,
 };
 use haft_sandbox::network::{BoxFuture, Gate, Host, Reach, Request, Verdict};
 
@@ -34,12 +34,19 @@ struct Known {
 struct Asker {
     approver: Arc<dyn Approver>,
     call: CallId,
-    card: Card,
+    named: Named,
+}
+
+/// The call that a question is about: for people, and for programs that answer.
+#[derive(Clone)]
+pub(crate) struct Named {
+    pub(crate) card: Card,
+    pub(crate) asked: ToolUse,
 }
 
 impl HostGate {
     /// From now on by the rules of this call, with questions in its name.
-    pub(crate) fn open_for(&self, cx: &CallContext, reachable: &Reachable, card: &Card) {
+    pub(crate) fn open_for(&self, cx: &CallContext, reachable: &Reachable, named: &Named) {
         let mut known = self.known();
         if let Reachable::ByRule(rules) = reachable {
             known.rules = Some(rules.clone());
@@ -47,7 +54,7 @@ impl HostGate {
         known.asker = (cx.permissions.mode != PermissionMode::DontAsk).then(|| Asker {
             approver: Arc::clone(cx.services.approver()),
             call: cx.call,
-            card: card.clone(),
+            named: named.clone(),
         });
     }
 
@@ -98,21 +105,22 @@ impl HostGate {
                 let question = Question {
                     call: asker.call,
                     tool: "Bash".to_owned(),
-                    card: asker.card,
+                    card: asker.named.card,
                     reason: format!(
                         "it wants to talk to {what}, and no rule says whether it may. A yes holds \
                          for {about} and this session"
                     ),
                     rules: Vec::new(),
-                    asked: None,
+                    asked: Some(asker.named.asked),
                     agent: None,
                 };
                 asker.approver.ask(question).await
             }
         };
         let said = match answer {
-            Answer::Allow | Answer::Always | Answer::Changed { .. } => true,
-            Answer::Deny { .. } => false,
+            Answer::Allow | Answer::Always | Answer::Updated { input: None, .. } => true,
+            // The command is running: it cannot become another one.
+            Answer::Deny { .. } | Answer::Changed { .. } | Answer::Updated { .. } => false,
             Answer::Nobody => {
                 return refuse(format!(
                     "No rule allows {about}, and nobody can be asked. To allow it, add \"{}\" to \
@@ -202,7 +210,15 @@ mod tests {
             "bad.example" => Passage::Denied,
             _ => Passage::Ask,
         });
-        gate.open_for(&cx, &Reachable::ByRule(rules), &Card::new("Bash", "x"));
+        let named = Named {
+            card: Card::new("Bash", "x"),
+            asked: ToolUse {
+                id: "toolu_1".to_owned(),
+                name: "Bash".to_owned(),
+                input: serde_json::json!({"command": "x"}),
+            },
+        };
+        gate.open_for(&cx, &Reachable::ByRule(rules), &named);
         (gate, person)
     }
 

@@ -8,14 +8,14 @@ use std::{
 };
 
 use haft_contract::{
-    Answer, CallContext, Card, Confined, Confinement, ControlFiles, Hosts, Passage, PermissionMode,
+    Answer, CallContext, Confined, Confinement, ControlFiles, Hosts, Passage, PermissionMode,
     Question, Reachable,
 };
 use haft_sandbox::{Network, Profile};
 use rustix::fs::{Access, access};
 
 use super::{
-    gate::HostGate,
+    gate::{HostGate, Named},
     profile,
     refusal::{self, Refused},
 };
@@ -67,7 +67,7 @@ pub(crate) async fn ask(
     confinement: &Confinement,
     gate: &HostGate,
     cx: &CallContext,
-    card: Card,
+    call: Named,
 ) -> Asked {
     let told: Vec<String> = refused.iter().map(words).collect();
     let told = told.join("; ");
@@ -79,13 +79,13 @@ pub(crate) async fn ask(
     let question = Question {
         call: cx.call,
         tool: "Bash".to_owned(),
-        card,
+        card: call.card,
         reason: format!(
             "the sandbox kept it from: {told}. It has run, and would be run again with {allowing} \
              allowed"
         ),
         rules: Vec::new(),
-        asked: None,
+        asked: Some(call.asked),
         agent: None,
     };
     let answer = if cx.permissions.mode == PermissionMode::DontAsk {
@@ -97,9 +97,14 @@ pub(crate) async fn ask(
         }
     };
     match answer {
-        Answer::Allow | Answer::Always | Answer::Changed { .. } => {
+        Answer::Allow | Answer::Always | Answer::Updated { input: None, .. } => {
             Asked::Again(widened(confinement, &grants, gate))
         }
+        // It has run: another command in its place is not what was asked about.
+        Answer::Changed { .. } | Answer::Updated { .. } => Asked::Not(format!(
+            "The sandbox kept it from: {told}. The user wants another call in its place, which can \
+             only be made by calling again."
+        )),
         Answer::Deny { reason } => {
             let said = reason.map_or_else(String::new, |reason| format!(" They said: {reason}"));
             Asked::Not(format!(

@@ -8,15 +8,13 @@ use std::{
     },
 };
 
-use haft::{Answer, Approver, BoxFuture, PermissionMode, Question};
-use haft_agent::Control;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::output::Output;
 
 /// Why there is no answer.
-const CLOSED: &str = "the other end has closed its input";
+pub(super) const CLOSED: &str = "the other end has closed its input";
 
 /// The way to the other end.
 pub(super) struct Channel {
@@ -45,7 +43,7 @@ impl Channel {
     /// Asks, and waits for as long as it takes. Dropped while it waits, it takes the question back.
     pub(super) async fn ask(&self, request: Value) -> Result<Value, String> {
         let (sender, receiver) = oneshot::channel();
-        let id = format!("haft_{}", self.next.fetch_add(1, Ordering::Relaxed));
+        let id = self.id();
         {
             let mut waiting = self.waiting();
             if waiting.closed {
@@ -54,12 +52,27 @@ impl Channel {
             waiting.requests.insert(id.clone(), sender);
         }
         let taken_back = TakenBack { channel: self, id };
+        self.put(&taken_back.id, &request);
+        receiver.await.unwrap_or_else(|_| Err(CLOSED.to_owned()))
+    }
+
+    /// Says something whose answer nobody waits for.
+    pub(super) fn tell(&self, request: &Value) {
+        if !self.waiting().closed {
+            self.put(&self.id(), request);
+        }
+    }
+
+    fn id(&self) -> String {
+        format!("haft_{}", self.next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn put(&self, id: &str, request: &Value) {
         self.output.put_control(&json!({
             "type": "control_request",
-            "request_id": taken_back.id,
+            "request_id": id,
             "request": request,
         }));
-        receiver.await.unwrap_or_else(|_| Err(CLOSED.to_owned()))
     }
 
     /// An answer has come. One that nobody waits for is passed over.
@@ -73,6 +86,21 @@ impl Channel {
             _ => Err(response["error"].as_str().unwrap_or("it failed").to_owned()),
         };
         let _ = sender.send(answer);
+    }
+
+    /// Answers a request of the other end.
+    pub(super) fn respond(&self, id: &Value, served: Result<Value, String>) {
+        let response = match served {
+            Ok(payload) => json!({"subtype": "success", "request_id": id, "response": payload}),
+            Err(error) => json!({"subtype": "error", "request_id": id, "error": error}),
+        };
+        self.output
+            .put_control(&json!({"type": "control_response", "response": response}));
+    }
+
+    /// Can no answer come any more?
+    pub(super) fn is_closed(&self) -> bool {
+        self.waiting().closed
     }
 
     /// No answer will come any more.
@@ -99,131 +127,5 @@ impl Drop for TakenBack<'_> {
             let message = json!({"type": "control_cancel_request", "request_id": self.id});
             self.channel.output.put_control(&message);
         }
-    }
-}
-
-/// Asks the program at the other end for permission.
-pub(super) struct Host {
-    pub(super) channel: Arc<Channel>,
-    pub(super) control: Control,
-}
-
-impl Approver for Host {
-    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
-        Box::pin(async move {
-            let (id, input) = match &question.asked {
-                Some(asked) => (asked.id.clone(), asked.input.clone()),
-                None => (String::new(), json!({})),
-            };
-            let output = &self.channel.output;
-            output.note_asked(&id);
-            let waits = output.waits();
-            let mut request = json!({
-                "subtype": "can_use_tool",
-                "tool_name": question.tool,
-                "input": input,
-                "permission_suggestions": suggestions(&question.rules),
-                "decision_reason": question.reason,
-                "tool_use_id": id,
-            });
-            if let Some(agent) = &question.agent {
-                request["agent_id"] = json!(agent);
-            }
-            if question.rules.is_empty() {
-                request["permission_suggestions"] = json!([]);
-            }
-            let reply = self.channel.ask(request).await;
-            drop(waits);
-            match reply {
-                Err(why) if why == CLOSED => Answer::Nobody,
-                Err(why) => Answer::Deny { reason: Some(why) },
-                Ok(reply) => self.meant(&reply, &question),
-            }
-        })
-    }
-}
-
-impl Host {
-    fn meant(&self, reply: &Value, question: &Question) -> Answer {
-        if reply["behavior"] != "allow" {
-            if reply["interrupt"] == true {
-                self.control.interrupt();
-            }
-            let reason = match reply["behavior"].as_str() {
-                Some("deny") => reply["message"].as_str().map(str::to_owned),
-                _ => Some("the answer was neither allow nor deny".to_owned()),
-            };
-            return Answer::Deny {
-                reason: reason.filter(|reason| !reason.is_empty()),
-            };
-        }
-        let updates = reply["updatedPermissions"].as_array();
-        let always = updates.is_some_and(|updates| self.take(updates, &question.rules));
-        match (&question.asked, &reply["updatedInput"]) {
-            (Some(asked), input @ Value::Object(_)) if *input != asked.input => Answer::Changed {
-                input: input.clone(),
-            },
-            _ if always => Answer::Always,
-            _ => Answer::Allow,
-        }
-    }
-
-    /// Takes over what should be different from now on. Says whether the rules that were offered count.
-    fn take(&self, updates: &[Value], offered: &[String]) -> bool {
-        let mut always = false;
-        for update in updates {
-            match update["type"].as_str() {
-                Some("setMode") => match mode(&update["mode"]) {
-                    Some(mode) if mode != PermissionMode::BypassPermissions => {
-                        self.control.set_permission_mode(mode);
-                    }
-                    _ => tracing::warn!(%update, "a mode that cannot be taken over"),
-                },
-                Some("addRules") if update["behavior"] == "allow" => {
-                    let rules = update["rules"].as_array();
-                    let rules: Vec<String> = rules.into_iter().flatten().map(rule).collect();
-                    if !rules.is_empty() && rules.iter().all(|rule| offered.contains(rule)) {
-                        always = true;
-                    } else {
-                        tracing::warn!(%update, "rules that were not offered are left out");
-                    }
-                }
-                _ => tracing::warn!(%update, "an update of permissions that is not known"),
-            }
-        }
-        always
-    }
-}
-
-/// A permission mode, as messages name it.
-pub(super) fn mode(value: &Value) -> Option<PermissionMode> {
-    serde_json::from_value(value.clone()).ok()
-}
-
-/// Rules as updates that the other end can hand back.
-fn suggestions(rules: &[String]) -> Value {
-    let rules: Vec<Value> = rules
-        .iter()
-        .map(|rule| match rule.split_once('(') {
-            Some((tool, rest)) => json!({
-                "toolName": tool,
-                "ruleContent": rest.strip_suffix(')').unwrap_or(rest),
-            }),
-            None => json!({"toolName": rule}),
-        })
-        .collect();
-    json!([{
-        "type": "addRules",
-        "rules": rules,
-        "behavior": "allow",
-        "destination": "localSettings",
-    }])
-}
-
-fn rule(value: &Value) -> String {
-    let tool = value["toolName"].as_str().unwrap_or_default();
-    match value["ruleContent"].as_str() {
-        Some(content) => format!("{tool}({content})"),
-        None => tool.to_owned(),
     }
 }

@@ -26,6 +26,12 @@ pub(super) fn line(message: &Value) -> String {
             if let Some(object) = message.as_object_mut() {
                 object.shift_remove("tool_use_result");
             }
+            // The same in lines of the transcript.
+            for entry in message["entries"].as_array_mut().into_iter().flatten() {
+                if let Some(entry) = entry.as_object_mut() {
+                    entry.shift_remove("toolUseResult");
+                }
+            }
         },
         without_data,
         |message| cut(message, LONGEST / 4),

@@ -47,9 +47,23 @@ pub(crate) struct Headless {
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
 
-    /// Who is asked for permission: only `stdio`, the program at the other end.
+    /// MCP servers: files, or JSON itself, {"mcpServers": {"NAME": {…}}}. Those of type `sdk`, which the
+    /// program at the other end runs, are connected; others are told of as failed.
+    #[arg(long, value_name = "FILE-OR-JSON", num_args = 1..)]
+    pub(crate) mcp_config: Vec<String>,
+
+    /// Who is asked for permission: `stdio`, the program at the other end, or `mcp__SERVER__TOOL`, a
+    /// tool of a server.
     #[arg(long, value_name = "WHO")]
     pub(crate) permission_prompt_tool: Option<String>,
+
+    /// A folder with skills, commands and agents of a plugin; may be given again.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plugin_dir: Vec<PathBuf>,
+
+    /// No skills and no commands: a prompt that begins with a slash is a prompt.
+    #[arg(long)]
+    pub(crate) disable_slash_commands: bool,
 
     /// Exit with 2 if a call was refused.
     #[arg(long)]
@@ -197,6 +211,10 @@ pub(crate) struct SessionFlags {
     #[arg(long, conflicts_with_all = ["go_on", "resume"])]
     pub(crate) no_session_persistence: bool,
 
+    /// Also tell each line of the conversation as it is written down, for whoever keeps it elsewhere.
+    #[arg(long)]
+    pub(crate) session_mirror: bool,
+
     /// A title for the conversation.
     #[arg(short = 'n', long, value_name = "TITLE")]
     pub(crate) name: Option<String>,
@@ -211,8 +229,6 @@ pub(crate) struct Ignored {
     prompt_suggestions: bool,
     #[arg(long, hide = true)]
     strict_mcp_config: bool,
-    #[arg(long, hide = true)]
-    disable_slash_commands: bool,
     #[arg(long, hide = true)]
     ide: bool,
     #[arg(long, hide = true)]

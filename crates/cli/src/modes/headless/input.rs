@@ -5,17 +5,15 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use haft::{Content, PermissionMode, engine::hooks::Handler};
+use haft::{CancellationToken, Content, PermissionMode, engine::hooks::Handler};
 use haft_agent::{Control, Prompt};
 use haft_models::{Prices, Thinking};
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 
 use super::{
-    callbacks,
-    channel::{self, Channel},
-    shape::Shape,
-    subagents::Kinds,
+    callbacks, channel::Channel, extensions::Described, mcp::Servers, names::Names, permission,
+    session::Session, shape::Shape, subagents::Kinds,
 };
 use crate::modes::exec::stdin::{Line, Lines};
 
@@ -39,6 +37,8 @@ struct State {
     initial: Initial,
     /// The session is set up.
     begun: bool,
+    /// The session is being set up for its first message; an interrupt ends that.
+    setting_up: Option<CancellationToken>,
     /// A run is under way.
     running: bool,
 }
@@ -49,6 +49,8 @@ pub(super) struct Initial {
     pub(super) handlers: Vec<Handler>,
     pub(super) system_prompt: Option<String>,
     pub(super) append_system_prompt: Option<String>,
+    pub(super) title: Option<String>,
+    pub(super) exclude_dynamic_sections: bool,
     pub(super) shape: Option<Shape>,
     /// Kinds of subagents, by name.
     pub(super) agents: Map<String, Value>,
@@ -90,7 +92,29 @@ impl Queue {
 
     /// A run begins: what must be said now is said to it.
     pub(super) fn run_begins(&self) {
-        self.state().running = true;
+        let mut state = self.state();
+        state.running = true;
+        state.setting_up = None;
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.state().running
+    }
+
+    /// The session is set up from now on; the token fires when somebody interrupts that.
+    pub(super) fn set_up_begins(&self) -> CancellationToken {
+        let token = CancellationToken::new();
+        self.state().setting_up = Some(token.clone());
+        token
+    }
+
+    /// Takes back a message that waits. Says whether there was one.
+    pub(super) fn forget(&self, uuid: &str) -> bool {
+        let mut state = self.state();
+        let before = state.messages.len();
+        let meant = |one: &Prompt| one.uuid.is_some_and(|id| id.to_string() == uuid);
+        state.messages.retain(|one| !meant(one));
+        state.messages.len() < before
     }
 
     /// A run has ended: what was said to it too late comes next.
@@ -132,12 +156,18 @@ pub(super) struct Reader {
     /// May the mode become bypassPermissions? The error says why not.
     pub(super) bypass: Result<(), String>,
     pub(super) replay: bool,
+    pub(super) servers: Arc<Servers>,
+    pub(super) session: Arc<Session>,
     /// What kinds of subagents there are.
     pub(super) kinds: Arc<Kinds>,
-    /// The model that was chosen at the start.
+    /// The model that was chosen at the start, and how much it can read.
     pub(super) model: String,
+    pub(super) window: u64,
+    pub(super) names: Names,
     /// Where there is a budget: a model whose price is not known would have none.
     pub(super) prices: Option<Prices>,
+    /// What people laid in folders.
+    pub(super) described: Described,
 }
 
 impl Reader {
@@ -179,6 +209,8 @@ impl Reader {
     fn user(&self, message: &Value) -> Result<(), String> {
         let content = content(&message["message"]["content"])?;
         let uuid = message["uuid"].as_str().and_then(|id| id.parse().ok());
+        // One that is repeated must be known by the same id later on.
+        let uuid = uuid.or_else(|| self.replay.then(haft_agent::random_id));
         if self.replay {
             let mut replayed = json!({
                 "type": "user",
@@ -224,20 +256,18 @@ impl Reader {
                     });
                 Ok(json!({}))
             }
-            "mcp_status" => Ok(json!({"mcpServers": []})),
             "get_binary_version" => Ok(json!({"version": crate::VERSION})),
-            other => Err(format!("no control request is called {other:?} here")),
+            "rewind_files" => return self.rewind(&message["request_id"], request),
+            other => self
+                .serve_more(other, request)
+                .unwrap_or_else(|| Err(format!("no control request is called {other:?} here"))),
         };
-        let id = &message["request_id"];
-        let response = match served {
-            Ok(payload) => json!({"subtype": "success", "request_id": id, "response": payload}),
-            Err(error) => json!({"subtype": "error", "request_id": id, "error": error}),
-        };
-        self.channel
-            .output
-            .put_control(&json!({"type": "control_response", "response": response}));
+        self.channel.respond(&message["request_id"], served);
         // Its answer stands before the result that it brings about.
         if subtype == "interrupt" {
+            if let Some(setting_up) = &self.queue.state().setting_up {
+                setting_up.cancel();
+            }
             self.control.interrupt();
         }
     }
@@ -265,18 +295,21 @@ impl Reader {
         if state.begun && !handlers.is_empty() {
             return Err("hooks can be given before the first message only".to_owned());
         }
+        self.servers.add_sdk(&request["sdkMcpServers"])?;
         state.initial = Initial {
             handlers,
             system_prompt: texts(&request["systemPrompt"]),
             append_system_prompt: texts(&request["appendSystemPrompt"]),
+            title: request["title"].as_str().map(str::to_owned),
+            exclude_dynamic_sections: request["excludeDynamicSections"] == true,
             shape,
             agents,
         };
         Ok(json!({
-            "commands": [],
+            "commands": self.described.commands,
             "agents": told,
-            "output_style": "default",
-            "available_output_styles": ["default"],
+            "output_style": self.described.output_style,
+            "available_output_styles": self.described.styles,
             "models": [],
             "account": {},
             "hook_on_failure_supported": true,
@@ -299,14 +332,18 @@ impl Reader {
 
     fn set_model(&self, value: &Value) -> Result<Value, String> {
         let asked = value.as_str().filter(|name| *name != "default");
-        let name = asked.unwrap_or(&self.model);
+        let name = match asked {
+            Some(asked) => self.names.choose(asked)?,
+            None => self.model.clone(),
+        };
         if self
             .prices
             .as_ref()
-            .is_some_and(|prices| prices.of(name).is_none())
+            .is_some_and(|prices| prices.of(&name).is_none())
         {
             return Err(format!(
-                "there is a budget, and the price of {name} is not known; give it with --prices"
+                "there is a budget, and the price of {name} is not known; give it with --prices, or with \
+                 modelPrices in the settings"
             ));
         }
         self.control.set_model(name);
@@ -314,8 +351,8 @@ impl Reader {
     }
 
     fn set_mode(&self, value: &Value) -> Result<Value, String> {
-        let mode =
-            channel::mode(value).ok_or_else(|| format!("no permission mode is called {value}"))?;
+        let mode = permission::mode(value)
+            .ok_or_else(|| format!("no permission mode is called {value}"))?;
         if mode == PermissionMode::BypassPermissions {
             self.bypass.clone()?;
         }

@@ -1,24 +1,29 @@
 //! What is told, as messages.
 
+use std::sync::Arc;
+
 use haft::Finished;
 use haft_agent::{Began, Ended, Said, Subtype};
 use haft_models::{Block, ModelError, Usage};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use super::{extensions::Told, mcp::Servers};
+
 /// The level of the conventions that our messages keep to.
 const LEVEL: &str = "2.1.240";
 
 /// What the session cannot know by itself.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Facts {
     pub(super) key_source: &'static str,
     pub(super) window: u64,
     pub(super) max_tokens: u32,
     /// What was left out because nobody trusts the directory.
     pub(super) left_out: Option<String>,
-    /// The kinds of subagents.
-    pub(super) agents: Vec<String>,
+    /// What people laid in folders.
+    pub(super) told: Told,
+    pub(super) servers: Arc<Servers>,
 }
 
 pub(super) fn init(began: &Began, facts: &Facts) -> Value {
@@ -33,19 +38,22 @@ pub(super) fn init(began: &Began, facts: &Facts) -> Value {
         "subtype": "init",
         "cwd": began.cwd.to_string_lossy(),
         "tools": tools,
-        "mcp_servers": [],
+        "mcp_servers": facts.servers.told(),
         "model": began.model,
         "permissionMode": began.mode.name(),
-        "slash_commands": [],
+        "slash_commands": facts.told.commands,
         "apiKeySource": facts.key_source,
         "claude_code_version": LEVEL,
-        "output_style": "default",
-        "agents": facts.agents,
-        "skills": [],
+        "output_style": facts.told.output_style,
+        "agents": facts.told.agents,
+        "skills": facts.told.skills,
         "plugins": [],
     });
     if let Some(left_out) = &facts.left_out {
         message["untrusted"] = json!(left_out);
+    }
+    if let Some(left_out) = facts.servers.left_out() {
+        message["mcp_server_errors"] = left_out;
     }
     message
 }
@@ -141,7 +149,7 @@ pub(super) fn result(ended: &Ended, facts: &Facts) -> Value {
         put("api_error_status", json!(error.status));
     }
     put("stop_reason", json!(ended.stop_reason));
-    put("total_cost_usd", json!(ended.ledger.total_cost()));
+    put("total_cost_usd", json!(ended.ledger.total_cost() + 0.0));
     put("usage", full_usage(&ended.usage));
     let models = ended.ledger.models().map(|(name, spent)| {
         let used = json!({

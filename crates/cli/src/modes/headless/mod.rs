@@ -1,11 +1,14 @@
 //! `haft -p`: a model works here, without a person.
 //!
 //! - `flags`: what can be said about a run
-//! - `model`, `conversation`: who answers, and what was said before
+//! - `model`, `names`, `conversation`: who answers, what they are called, and what was said before
 //! - `turns`: one message after the other; `shape`: answers that must fit a schema
 //! - `background`: what runs beside them
+//! - `extensions`: what people laid in folders; `slash`: prompts that call it by name
 //! - `output`: what goes out; `messages`, `pieces` and `fit` say how it looks
-//! - `input`, `channel`, `callbacks`: the program at the other end, with `--input-format stream-json`
+//! - `input`, `requests`, `channel`, `callbacks`: the program at the other end, with
+//!   `--input-format stream-json`; `permission`: it is asked; `mcp`: servers that it runs
+//! - `session`: what it may ask of a session that runs
 //! - `subagents`: who can be handed tasks
 //! - `signals`: how it is ended from outside
 
@@ -13,15 +16,22 @@ mod background;
 mod callbacks;
 mod channel;
 pub(crate) mod conversation;
+mod extensions;
 mod fit;
 pub(crate) mod flags;
 mod input;
+mod mcp;
 mod messages;
 mod model;
+mod names;
 mod output;
+mod permission;
 mod pieces;
+mod requests;
+mod session;
 mod shape;
 pub(crate) mod signals;
+mod slash;
 mod subagents;
 mod turns;
 
@@ -30,10 +40,16 @@ use std::{
     io::{self, IsTerminal, Read},
     path::Path,
     sync::Arc,
+    time::Duration,
 };
 
 use anyhow::Context;
-use haft::{Content, PermissionMode, SessionContext, contract::approval::NobodyToAsk};
+use haft::{
+    Approver, Content, PermissionMode, SessionContext,
+    contract::{Subagents, approval::NobodyToAsk},
+    engine::permissions::Bases,
+    session_folder,
+};
 use haft_agent::{
     Agent, Control, Limits,
     prompt::{Environment, SystemPrompt},
@@ -43,14 +59,19 @@ use haft_extensions::AgentDefinition;
 
 use self::{
     background::Background,
-    channel::{Channel, Host},
+    channel::Channel,
+    extensions::{Extensions, Told},
     flags::{Headless, InputFormat, OutputFormat, PromptFlags},
     input::{Initial, Queue, Reader},
+    mcp::Servers,
     messages::Facts,
     model::Chosen,
     output::Output,
+    permission::{Host, PromptTool},
+    session::Session as Looked,
     shape::Shape,
     signals::Signals,
+    slash::Commands,
     subagents::Kinds,
     turns::Turns,
 };
@@ -83,14 +104,19 @@ async fn go(
     control: Control,
     output: &Arc<Output>,
 ) -> anyhow::Result<Exit> {
-    let asks_host = check(flags)?;
+    check(flags)?;
     let signals = Signals::listen()?;
     let cwd = settings::cwd(session)?;
-    let permitted = settings::load(session, &cwd)?;
-    let mut chosen = model::choose(&flags.model, &permitted.settings.merged())?;
+    let mut permitted = settings::load(session, &cwd)?;
+    let mut chosen = model::choose(&flags.model, &permitted.settings)?;
     limits(flags, &chosen)?;
     let shape = flags.json_schema.as_deref().map(Shape::read).transpose()?;
-    let kinds = Arc::new(Kinds::find(session, flags, &permitted)?);
+    let servers = Arc::new(Servers::read(&flags.mcp_config, &cwd)?);
+    let looked = Arc::new(Looked::default());
+    let mut extensions = Extensions::load(session, flags, &permitted);
+    extensions.complain();
+    let trusted = permitted.settings.trust.runs;
+    let kinds = Arc::new(Kinds::find(extensions.places.clone(), flags, trusted)?);
 
     let queue = Arc::new(Queue::default());
     let channel = Arc::new(Channel::new(Arc::clone(output)));
@@ -109,9 +135,14 @@ async fn go(
             control: control.clone(),
             bypass: bypass(flags, &permitted),
             replay: flags.replay_user_messages,
+            servers: Arc::clone(&servers),
+            session: Arc::clone(&looked),
             kinds: Arc::clone(&kinds),
             model: chosen.settings.name.clone(),
+            window: chosen.settings.window,
+            names: chosen.names.clone(),
             prices: flags.max_budget_usd.map(|_| chosen.prices.clone()),
+            described: extensions.described(),
         };
         tokio::spawn(reader.run());
     } else {
@@ -138,8 +169,11 @@ async fn go(
     if let Some(shape) = &shape {
         chosen.model = shape.around(chosen.model);
     }
-    let taken_up = conversation::choose(&flags.session, &cwd)?;
+    let mut taken_up = conversation::choose(&flags.session, &cwd)?;
     let id = taken_up.id();
+    if flags.session.session_mirror {
+        taken_up = conversation::mirrored(taken_up, &cwd, output)?;
+    }
     for repair in taken_up.repairs() {
         show::complain(&format!("haft: {}", show::clean(repair)));
     }
@@ -150,49 +184,94 @@ async fn go(
             window: chosen.settings.window,
             max_tokens: chosen.settings.max_tokens,
             left_out: permitted.settings.untrusted().map(|told| told.to_string()),
-            agents: kinds.names(),
+            servers: Arc::clone(&servers),
+            told: Told {
+                agents: kinds.names(),
+                ..extensions.told()
+            },
         },
     );
+    output.put_state("running");
+    let setting_up = queue.set_up_begins();
+    let streams = flags.input_format == InputFormat::StreamJson;
+    let kept = session_folder(&cwd, id).join("tool-results");
+    let connecting = servers.connect(streams.then_some(&channel), &kept, &setting_up);
+    let Some(mut tools) = signals.until_told(connecting).await.transpose()? else {
+        return Ok(signals.told().unwrap_or(Exit::Success));
+    };
+    // The tool that permits is not for the model.
+    if let Some(prompt) = &flags.permission_prompt_tool {
+        tools.retain(|tool| tool.spec().name != *prompt);
+    }
+    for problem in servers.problems() {
+        show::complain(&format!("haft: {}", show::clean(&problem)));
+    }
+    let book = extensions.book(id, chosen.settings.effort.clone());
+    let book = book.map(Arc::new);
+    let bases = Bases {
+        cwd: cwd.clone(),
+        home: permitted.settings.places.home.clone(),
+        slash: cwd.clone(),
+    };
+    extensions.open_folders(&mut permitted.rules, &bases);
     let additions = Additions {
-        approver: Some(match asks_host {
-            true => Arc::new(Host {
-                channel: Arc::clone(&channel),
-                control: control.clone(),
-            }),
-            false => Arc::new(NobodyToAsk),
-        }),
+        skills: book.clone(),
+        approver: Some(approver(
+            flags,
+            &channel,
+            &servers,
+            &control,
+            permitted.patience,
+        )?),
         id: Some(id),
         model: Some(chosen.settings.name.clone()),
         handlers: initial.handlers.clone(),
+        external: tools,
         subagents: Some(crew.service()),
         folder: None,
     };
     let haft = wire::build(session, cwd.clone(), permitted, additions).await?;
-    let mut system = system_prompt(&flags.prompts, &initial, main.as_ref(), &haft.context())?;
-    if flags.prompts.exclude_dynamic_system_prompt_sections
-        && let Some(environment) = system.environment.take()
-    {
-        let told = Content::text(environment.to_string());
-        first.content.insert(0, told);
-    }
-    let replay = chosen.replay.take();
+    looked.has(&haft);
+    let launches = haft.services().get::<Subagents>().is_ok();
+    let has_skill_tool = haft.pool().iter().any(|tool| tool.spec().name == "Skill");
     let mut scheduler = haft.into_scheduler();
     if let Some(main) = &main {
         scheduler = as_main_agent(&scheduler, main).map_err(anyhow::Error::msg)?;
     }
+    let start = scheduler.context();
+    for patch in conversation::taken_over(&taken_up, session, &cwd) {
+        scheduler.apply(&patch);
+    }
+    let system = system_prompt(
+        &flags.prompts,
+        &initial,
+        main.as_ref(),
+        &scheduler.context(),
+    )?;
+    let mut system = extensions.styled(system);
+    let moved =
+        flags.prompts.exclude_dynamic_system_prompt_sections || initial.exclude_dynamic_sections;
+    if moved && let Some(environment) = system.environment.take() {
+        let told = Content::text(environment.to_string());
+        first.content.insert(0, told);
+    }
+    let prices = flags.max_budget_usd.map(|_| chosen.prices.clone());
+    let replay = chosen.replay.take();
     let mut builder = Agent::builder(scheduler, chosen.model, chosen.settings)
         .limits(limits)
         .prices(chosen.prices)
         .session(taken_up)
+        .start(start)
         .system_prompt(system)
         .control(control.clone())
         .crew(crew.clone())
         .version(VERSION);
-    if !tells_memory(session) {
-        builder = builder.without_memory();
-    }
+    builder = match extensions.knowledge(has_skill_tool) {
+        Some(knowledge) => builder.knowledge(knowledge),
+        None => builder.without_memory(),
+    };
     let mut agent = builder.build();
-    if let Some(title) = &flags.session.name {
+    if let Some(title) = flags.session.name.as_ref().or(initial.title.as_ref()) {
         agent.transcript().set_title(title);
     }
 
@@ -205,8 +284,17 @@ async fn go(
         output,
         signals: &signals,
         shape: shape.as_ref(),
+        session: &looked,
         fail_on_deny: flags.fail_on_deny,
+        commands: Commands {
+            book,
+            prices,
+            launches,
+        },
     };
+    if setting_up.is_cancelled() {
+        control.interrupt_next();
+    }
     let ran = turns.run(first).await;
     crew.close().await;
     let exit = ran?;
@@ -220,26 +308,53 @@ async fn go(
     Ok(exit)
 }
 
-/// Do the flags make sense together? Says whether the other end is asked for permission.
-fn check(flags: &Headless) -> anyhow::Result<bool> {
+/// Do the flags make sense together?
+fn check(flags: &Headless) -> anyhow::Result<()> {
     let streams = flags.input_format == InputFormat::StreamJson;
     anyhow::ensure!(
         !streams || flags.output_format == OutputFormat::StreamJson,
         "--input-format stream-json needs --output-format stream-json"
     );
     match flags.permission_prompt_tool.as_deref() {
-        None => Ok(false),
-        Some("stdio") => {
-            anyhow::ensure!(
-                streams,
-                "--permission-prompt-tool stdio needs --input-format stream-json"
-            );
-            Ok(true)
-        }
-        Some(other) => anyhow::bail!(
-            "--permission-prompt-tool {other}: only `stdio` is known here; tools of MCP servers are not"
+        Some("stdio") => anyhow::ensure!(
+            streams,
+            "--permission-prompt-tool stdio needs --input-format stream-json"
         ),
+        Some(other) => anyhow::ensure!(
+            other.starts_with("mcp__"),
+            "--permission-prompt-tool {other}: expected `stdio` or mcp__SERVER__TOOL"
+        ),
+        None => {}
     }
+    Ok(())
+}
+
+/// Who is asked for permission. A tool that is not there ends the session: nobody else may stand in.
+fn approver(
+    flags: &Headless,
+    channel: &Arc<Channel>,
+    servers: &Servers,
+    control: &Control,
+    patience: Option<Duration>,
+) -> anyhow::Result<Arc<dyn Approver>> {
+    Ok(match flags.permission_prompt_tool.as_deref() {
+        None => Arc::new(NobodyToAsk),
+        Some("stdio") => Arc::new(Host {
+            channel: Arc::clone(channel),
+            control: control.clone(),
+            patience,
+        }),
+        Some(name) => {
+            let found = servers.find(name);
+            let (client, tool) =
+                found.map_err(|why| anyhow::anyhow!("--permission-prompt-tool: {why}"))?;
+            Arc::new(PromptTool {
+                client,
+                tool,
+                control: control.clone(),
+            })
+        }
+    })
 }
 
 /// May a later message switch to bypassPermissions? The error says why not.
@@ -267,13 +382,11 @@ fn limits(flags: &Headless, chosen: &Chosen) -> anyhow::Result<Limits> {
             "--max-budget-usd {most}: expected an amount above 0"
         );
         // A limit that can never be reached would be none.
-        for name in [&chosen.settings.name]
-            .into_iter()
-            .chain(&flags.model.fallback_model)
-        {
+        for name in [&chosen.settings.name].into_iter().chain(&chosen.fallbacks) {
             anyhow::ensure!(
                 chosen.prices.of(name).is_some(),
-                "--max-budget-usd: the price of {name} is not known; give it with --prices"
+                "--max-budget-usd: the price of {name} is not known; give it with --prices, or with \
+                 modelPrices in the settings"
             );
         }
         limits.max_budget_usd = Some(most);
@@ -349,12 +462,4 @@ fn text(given: Option<&String>, file: Option<&Path>) -> anyhow::Result<Option<St
             .map(Some),
         (None, None) => Ok(None),
     }
-}
-
-/// Is the model told what the project's own files say?
-fn tells_memory(session: &Session) -> bool {
-    let sources = session.setting_sources.as_deref();
-    let names_project =
-        sources.is_none_or(|list| list.split(',').any(|name| name.trim() == "project"));
-    names_project && !session.bare
 }

@@ -1,7 +1,6 @@
 //! What goes out, in the format that was asked for.
 
 use std::{
-    collections::HashSet,
     io,
     sync::{
         Mutex, MutexGuard, PoisonError,
@@ -9,7 +8,7 @@ use std::{
     },
 };
 
-use haft::{Finished, SessionId};
+use haft::{Denied, Finished, SessionId};
 use haft_agent::{Added, AgentEvent, Control, Ended, Sink, Subtype, Tag};
 use haft_models::{Block, Event};
 use serde_json::{Value, json};
@@ -45,10 +44,10 @@ struct State {
     pieces: Pieces,
     /// For the list at the end.
     all: Vec<Value>,
-    /// Calls that the other end was asked about.
-    asked: HashSet<String>,
     /// So many questions wait for their answer.
     questions: usize,
+    /// What we were last said to be at.
+    said: &'static str,
     /// The next run is about the same message.
     goes_on: bool,
     /// A result has been told.
@@ -94,11 +93,6 @@ impl Output {
         let mut state = self.state();
         state.session = Some(session);
         state.facts = facts;
-    }
-
-    /// The call is one that the other end was asked about.
-    pub(super) fn note_asked(&self, id: &str) {
-        self.state().asked.insert(id.to_owned());
     }
 
     /// What subagents say and think is told too, from now on.
@@ -156,16 +150,23 @@ impl Output {
     }
 
     /// Whether we are at work: `running`, `requires_action`, `idle`.
-    pub(super) fn put_state(&self, name: &str) {
-        if self.states == States::No {
+    pub(super) fn put_state(&self, name: &'static str) {
+        let mut state = self.state();
+        if self.states == States::No || state.said == name {
             return;
         }
+        state.said = name;
         let mut message =
             json!({"type": "system", "subtype": "session_state_changed", "state": name});
         if self.states == States::ForTheHost {
             message["sdk_host_only"] = json!(true);
         }
-        self.put(message);
+        self.put_into(&mut state, message);
+    }
+
+    /// Something a person should know.
+    pub(super) fn put_notice(&self, level: &str, text: &str) {
+        self.put(informational(level, text));
     }
 
     /// Is each message answered by a result of its own, as it comes?
@@ -287,16 +288,19 @@ impl Output {
         }
     }
 
-    /// Tells of a call that was refused without asking.
+    /// Tells of a call that was refused without asking: what a person or a PreToolUse hook refused they
+    /// know themselves.
     fn put_denied(&self, state: &mut State, finished: &Finished, agent: Option<&Tag>) {
-        if !finished.metadata.denied || state.asked.contains(&finished.id) {
+        let Some(Denied::Unasked { kind, reason }) = &finished.metadata.denied else {
             return;
-        }
+        };
         let mut denied = json!({
             "type": "system",
             "subtype": "permission_denied",
             "tool_name": finished.name,
             "tool_use_id": finished.id,
+            "decision_reason_type": kind,
+            "decision_reason": reason,
             "message": finished.text(),
         });
         if let Some(agent) = agent {

@@ -7,8 +7,10 @@ use super::{
     background::Background,
     input::Queue,
     output::Output,
+    session::Session,
     shape::{self, Shape},
     signals::Signals,
+    slash::{Commands, Meant},
 };
 use crate::exit::Exit;
 
@@ -20,7 +22,9 @@ pub(super) struct Turns<'a> {
     pub(super) output: &'a Output,
     pub(super) signals: &'a Signals,
     pub(super) shape: Option<&'a Shape>,
+    pub(super) session: &'a Session,
     pub(super) fail_on_deny: bool,
+    pub(super) commands: Commands,
 }
 
 /// Why the model is asked.
@@ -40,9 +44,11 @@ impl Turns<'_> {
         let mut denied = false;
         while let Some(turn) = next {
             self.output.put_state("running");
+            self.session.look(self.agent);
             self.queue.run_begins();
             let (ended, fitted) = self.answer(turn).await;
             self.queue.run_ended(&control);
+            self.session.look(self.agent);
             if self.signals.told() == Some(Exit::Terminated) {
                 return Ok(Exit::Terminated);
             }
@@ -96,6 +102,18 @@ impl Turns<'_> {
     /// The answer to one message, asked for again while it has not the shape it must have; with it, that
     /// shape or why there is none.
     async fn answer(&mut self, turn: Turn) -> (Ended, Option<Result<Value, String>>) {
+        let turn = match turn {
+            Turn::Message(prompt) => {
+                let meant = self
+                    .commands
+                    .read(prompt, self.agent, self.output, self.signals);
+                match meant.await {
+                    Meant::Said(prompt) => Turn::Message(prompt),
+                    Meant::Answered(ended) => return (*ended, None),
+                }
+            }
+            news => news,
+        };
         let mut ended = self.whole(turn).await;
         let Some(shape) = self.shape else {
             return (ended, None);

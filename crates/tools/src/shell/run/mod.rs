@@ -9,7 +9,8 @@ mod ended;
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use haft_contract::{
-    CallContext, Confined, Confinement, Content, Reachable, Tool, ToolError, ToolOutput, Update,
+    CallContext, Confined, Confinement, Content, Reachable, Tool, ToolError, ToolOutput, ToolUse,
+    Update,
 };
 use haft_sandbox::{Ended, How, Line};
 use haft_shell::Analysis;
@@ -21,6 +22,7 @@ use super::{
     bash::{self, Bash, Input},
     capture::Capture,
     changes::{self, Watched},
+    gate::Named,
     job::{Cause, Job},
     limits::Limits,
     meaning::{self, Slow},
@@ -154,9 +156,8 @@ impl Run<'_> {
     }
 
     async fn start(&self, confinement: &Confinement, attempt: u32) -> Result<Arc<Job>, ToolError> {
-        let card = Bash.render_use(self.input).unwrap_or_default();
         let gate = self.shell.gate();
-        gate.open_for(self.cx, &confinement.network, &card);
+        gate.open_for(self.cx, &confinement.network, &self.named());
         let line = Line {
             text: match self.variables.get("CLAUDE_CODE_SHELL_PREFIX") {
                 Some(prefix) => format!("{prefix} {}", quoted(&self.input.command)),
@@ -177,7 +178,7 @@ impl Run<'_> {
 
     async fn wait(&self, job: &Job) -> Waited {
         let longest = self.limits.foreground(self.input.timeout);
-        let wish = self.shell.wish(self.cx.call);
+        let wish = self.shell.wish(self.cx);
         let mut told = 0;
         let mut ticks = interval(PROGRESS);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -237,9 +238,20 @@ impl Run<'_> {
             widen::kept_from(&text, code, &confined, &cwd)
         });
         let refused = refused.await.ok().filter(|refused| !refused.is_empty())?;
-        let card = Bash.render_use(self.input).unwrap_or_default();
         let gate = self.shell.gate();
-        Some(widen::ask(&refused, confinement, gate, self.cx, card).await)
+        Some(widen::ask(&refused, confinement, gate, self.cx, self.named()).await)
+    }
+
+    /// The call, for questions about it.
+    fn named(&self) -> Named {
+        Named {
+            card: Bash.render_use(self.input).unwrap_or_default(),
+            asked: ToolUse {
+                id: self.cx.tool_use_id.to_string(),
+                name: Bash::NAME.to_owned(),
+                input: self.input.written(),
+            },
+        }
     }
 
     /// The connections that the proxy refused so far, if there is one.

@@ -1,0 +1,369 @@
+//! Reading memory files, and what they import.
+
+use std::{
+    fs,
+    hash::{DefaultHasher, Hash, Hasher},
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use super::{AgentsMd, MemoryFile, Options, Owner, Reason, Rule, State, excluded};
+use crate::{
+    Places, Warning, front_matter,
+    markdown::{mentions, without_comments},
+    patterns::Patterns,
+    reading::{self, LONGEST, real},
+};
+
+/// How far imports lead from file to file.
+const DEEPEST_IMPORT: usize = 4;
+
+/// So many files one file may import.
+const MOST_IMPORTS: usize = 100;
+
+/// More than this together is left out: there must be room for the work itself.
+const MOST_TOGETHER: usize = 1024 * 1024;
+
+/// No more files than this are opened.
+const MOST_FILES: usize = 1000;
+
+/// Of what models keep, so many lines and bytes are read.
+const KEPT_LINES: usize = 200;
+const KEPT_BYTES: usize = 25 * 1024;
+
+pub(super) struct Reader<'a> {
+    places: &'a Places,
+    options: &'a Options,
+    state: &'a mut State,
+    excluded: Patterns,
+    /// The project's root, links followed.
+    root: PathBuf,
+    files: Vec<MemoryFile>,
+    warnings: Vec<Warning>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(places: &'a Places, options: &'a Options, state: &'a mut State) -> Self {
+        let root = places.project();
+        Self {
+            root: real(&root).unwrap_or(root),
+            excluded: excluded(options),
+            places,
+            options,
+            state,
+            files: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    pub(super) fn finish(self) -> (Vec<MemoryFile>, Vec<Warning>) {
+        (self.files, self.warnings)
+    }
+
+    /// Everything that is there from the start.
+    pub(super) fn start(&mut self) {
+        let sources = self.places.sources;
+        if let Some(text) = &self.options.managed_text {
+            self.put(
+                None,
+                Owner::Managed,
+                Reason::Start,
+                text.clone(),
+                Vec::new(),
+            );
+        }
+        let managed = self.places.managed.join("CLAUDE.md");
+        self.file(&managed, Owner::Managed, &Reason::Start);
+        if sources.user {
+            let user = self.places.user.clone();
+            self.file(&user.join("CLAUDE.md"), Owner::User, &Reason::Start);
+            self.rules(&user.join("rules"), Owner::User, &Reason::Start);
+        }
+        let above: Vec<&Path> = self.places.cwd.ancestors().collect();
+        for directory in above.into_iter().rev() {
+            self.directory(directory, &Reason::Start);
+        }
+        if self.options.directories_too {
+            for directory in self.places.directories.clone() {
+                self.directory(&directory, &Reason::Start);
+            }
+        }
+        if let Some(kept) = self.options.kept.clone() {
+            self.kept(&kept);
+        }
+    }
+
+    /// The files of one directory.
+    pub(super) fn directory(&mut self, directory: &Path, reason: &Reason) {
+        let sources = self.places.sources;
+        if sources.project && self.is_ours(directory) {
+            let claude = directory.join("CLAUDE.md");
+            let hidden = directory.join(".claude/CLAUDE.md");
+            let reads_agents = match self.options.agents_md {
+                AgentsMd::Always => true,
+                AgentsMd::Fallback => !claude.exists() && !hidden.exists(),
+                AgentsMd::Never => false,
+            };
+            if reads_agents {
+                self.file(&directory.join("AGENTS.md"), Owner::Project, reason);
+            }
+            self.file(&claude, Owner::Project, reason);
+            // The user's own folder is not the project's, wherever the project lies.
+            if real(&directory.join(".claude")) != real(&self.places.user) {
+                self.file(&hidden, Owner::Project, reason);
+                self.rules(&directory.join(".claude/rules"), Owner::Project, reason);
+            }
+        }
+        if sources.local && self.is_ours(directory) {
+            self.file(&directory.join("CLAUDE.local.md"), Owner::Local, reason);
+        }
+    }
+
+    /// Above the project anybody may have a directory, such as `/tmp`: only what the user or the
+    /// administrator owns speaks there.
+    fn is_ours(&self, directory: &Path) -> bool {
+        if real(directory).is_some_and(|real| real.starts_with(&self.root)) {
+            return true;
+        }
+        let own = rustix::process::geteuid().as_raw();
+        fs::metadata(directory).is_ok_and(|metadata| {
+            let others_write = metadata.mode() & 0o002 != 0;
+            [own, 0].contains(&metadata.uid()) && !others_write
+        })
+    }
+
+    /// Rules: those without patterns at once, the others when a file comes that they are for.
+    fn rules(&mut self, folder: &Path, owner: Owner, reason: &Reason) {
+        for path in reading::markdown_below(folder, &mut self.warnings) {
+            if !self.may_read(&path, owner) || self.is_outside(&path, owner, folder) {
+                continue;
+            }
+            let Some(text) = self.text(&path) else {
+                continue;
+            };
+            let parsed = front_matter::parse(&text);
+            if let Some(fault) = &parsed.fault {
+                let what = format!("{}: the rule is used for all files", fault.what);
+                self.warnings.push(Warning::of(&path, what).at(fault.line));
+            }
+            let written = parsed.head.patterns("paths").unwrap_or_default();
+            if written.is_empty() {
+                self.with_imports(&path, owner, reason.clone(), parsed.body, &[folder]);
+                continue;
+            }
+            let base = match folder.parent().and_then(Path::parent) {
+                Some(directory) if owner == Owner::Project => directory,
+                _ => &self.places.cwd,
+            };
+            self.state.waiting.push(Rule {
+                patterns: Patterns::new(&written, base),
+                path,
+                owner,
+                written,
+                text: parsed.body.to_owned(),
+            });
+        }
+    }
+
+    /// Rules that waited for this file.
+    pub(super) fn awaken(&mut self, file: &Path) {
+        let (awake, waiting) = std::mem::take(&mut self.state.waiting)
+            .into_iter()
+            .partition(|rule: &Rule| rule.patterns.fit(file));
+        self.state.waiting = waiting;
+        for rule in awake {
+            let at = self.files.len();
+            let reason = Reason::Pattern(file.to_path_buf());
+            let home = rule.path.parent().unwrap_or(&rule.path);
+            self.with_imports(&rule.path, rule.owner, reason, &rule.text, &[home]);
+            if let Some(told) = self.files.get_mut(at) {
+                told.patterns = rule.written;
+            }
+        }
+    }
+
+    fn kept(&mut self, path: &Path) {
+        let text = match reading::read(path, KEPT_BYTES) {
+            Ok(Some(text)) => text,
+            Ok(None) => return,
+            Err(error) => {
+                self.warnings.push(Warning::of(path, error.to_string()));
+                return;
+            }
+        };
+        let mut head: Vec<&str> = text.text.lines().take(KEPT_LINES).collect();
+        if text.is_cut || text.text.lines().nth(KEPT_LINES).is_some() {
+            head.push("[the rest of this file is left out]");
+        }
+        let path = Some(path.to_path_buf());
+        self.put(
+            path,
+            Owner::Kept,
+            Reason::Start,
+            head.join("\n"),
+            Vec::new(),
+        );
+    }
+
+    /// One file and what it imports.
+    fn file(&mut self, path: &Path, owner: Owner, reason: &Reason) {
+        let home = path.parent().unwrap_or(path);
+        if !self.may_read(path, owner) || self.is_outside(path, owner, home) {
+            return;
+        }
+        if let Some(text) = self.text(path) {
+            self.with_imports(path, owner, reason.clone(), &text, &[home]);
+        }
+    }
+
+    /// `chain`: the directory of the file it began with, then the files that led here.
+    fn with_imports(
+        &mut self,
+        path: &Path,
+        owner: Owner,
+        reason: Reason,
+        text: &str,
+        chain: &[&Path],
+    ) {
+        if let Some(real) = real(path)
+            && !self.state.seen.insert(real)
+        {
+            return;
+        }
+        let text = without_comments(text);
+        let named = Some(path.to_path_buf());
+        let is_deepest = chain.len() > DEEPEST_IMPORT;
+        if !self.put(named, owner, reason, text.clone(), Vec::new()) || is_deepest {
+            return;
+        }
+        let further = [chain, &[path]].concat();
+        for import in mentions(&text).into_iter().take(MOST_IMPORTS) {
+            let Some(target) = self.resolve(import, path) else {
+                continue;
+            };
+            // Words like `@someone` name no file, and stay words.
+            if !target.is_file() || !self.may_read(&target, owner) {
+                continue;
+            }
+            if self.is_outside(&target, owner, chain[0]) {
+                let what = format!(
+                    "the import @{import} leads out of the project and is left out: nobody has agreed \
+                     to it"
+                );
+                self.warnings.push(Warning::of(path, what));
+                continue;
+            }
+            if let Some(text) = self.text(&target) {
+                let reason = Reason::Import(path.to_path_buf());
+                self.with_imports(&target, owner, reason, &text, &further);
+            }
+        }
+    }
+
+    fn resolve(&self, import: &str, by: &Path) -> Option<PathBuf> {
+        let path = match import.strip_prefix("~/") {
+            Some(below) => self.places.home.join(below),
+            None => by.parent()?.join(import),
+        };
+        Some(path)
+    }
+
+    /// Does it leave the project, though it is the project's? Links are followed. A file above the
+    /// project may use what lies in its own directory, `home`.
+    fn is_outside(&self, path: &Path, owner: Owner, home: &Path) -> bool {
+        if self.options.outside_imports || !matches!(owner, Owner::Project | Owner::Local) {
+            return false;
+        }
+        let Some(target) = real(path) else {
+            return false;
+        };
+        let home = real(home).filter(|home| self.root.starts_with(home));
+        let directories = self.places.directories.iter().filter_map(|path| real(path));
+        let mut roots = [self.root.clone()]
+            .into_iter()
+            .chain(home)
+            .chain(directories);
+        !roots.any(|root| target.starts_with(root))
+    }
+
+    fn may_read(&self, path: &Path, owner: Owner) -> bool {
+        let real = real(path);
+        let paths = [Some(path), real.as_deref()];
+        let is = |says: &dyn Fn(&Path) -> bool| paths.iter().flatten().any(|path| says(path));
+        if owner != Owner::Managed && is(&|path| self.excluded.fit(path)) {
+            return false;
+        }
+        !self
+            .options
+            .denied
+            .as_ref()
+            .is_some_and(|denied| is(&|path| denied(path)))
+    }
+
+    /// What a file says that was not read yet.
+    fn text(&mut self, path: &Path) -> Option<String> {
+        let is_known = real(path).is_some_and(|real| self.state.seen.contains(&real));
+        if is_known || self.state.total > MOST_TOGETHER || self.state.opened == MOST_FILES {
+            return None;
+        }
+        self.state.opened += 1;
+        match reading::read(path, LONGEST) {
+            Ok(Some(text)) if text.is_cut => {
+                let what = format!(
+                    "it is longer than {} KiB: the rest is left out",
+                    LONGEST >> 10
+                );
+                self.warnings.push(Warning::of(path, what));
+                Some(text.text + "\n[the rest of this file is left out]")
+            }
+            Ok(text) => Some(text?.text),
+            Err(error) => {
+                let what = format!("it cannot be read and is left out: {error}");
+                self.warnings.push(Warning::of(path, what));
+                None
+            }
+        }
+    }
+
+    /// Says whether it was taken.
+    fn put(
+        &mut self,
+        path: Option<PathBuf>,
+        owner: Owner,
+        reason: Reason,
+        text: String,
+        patterns: Vec<String>,
+    ) -> bool {
+        if text.trim().is_empty() {
+            return true;
+        }
+        let mut hasher = DefaultHasher::new();
+        text.trim().hash(&mut hasher);
+        if !self.state.texts.insert(hasher.finish()) {
+            return false;
+        }
+        self.state.total += text.len();
+        if self.state.total > MOST_TOGETHER {
+            if !std::mem::replace(&mut self.state.has_warned, true) {
+                self.warnings.push(Warning {
+                    file: path,
+                    line: None,
+                    what: format!(
+                        "memory files are longer than {} KiB together: this one and what follows are \
+                         left out",
+                        MOST_TOGETHER >> 10
+                    ),
+                });
+            }
+            return false;
+        }
+        self.files.push(MemoryFile {
+            path,
+            owner,
+            reason,
+            text,
+            patterns,
+        });
+        true
+    }
+}

@@ -1,0 +1,35 @@
+//! Memory files as the model reads them.
+
+use std::fmt::Write;
+
+use super::{MemoryFile, Owner, Reason};
+
+/// What files say, each with its path, for a reminder; `None` if they say nothing.
+pub fn tell(files: &[MemoryFile]) -> Option<String> {
+    let mut text = String::new();
+    for file in files {
+        let whose = match file.owner {
+            Owner::Managed => "of whoever runs this machine",
+            Owner::User => "of the person, for all projects",
+            Owner::Project => "of the project",
+            Owner::Local => "of the person, for this project",
+            Owner::Kept => "kept by you in earlier sessions",
+        };
+        let from = match &file.path {
+            Some(path) => format!("From {}", path.display()),
+            None => "From the settings".to_owned(),
+        };
+        let _ = write!(text, "\n\n{from} ({whose}");
+        if let Reason::Import(by) = &file.reason {
+            let _ = write!(text, "; imported by {}", by.display());
+        }
+        let _ = write!(text, "):\n\n{}", file.text.trim());
+    }
+    if text.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "There are instructions for you. Follow them where they apply to what you are asked; where two \
+         differ, the later one counts, and what the person says themselves comes first.{text}"
+    ))
+}

@@ -1,0 +1,299 @@
+//! What a skill or a command is, and reading it.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Map, Value};
+
+use super::render;
+use crate::{
+    Origin, Warning,
+    front_matter::{self, Head},
+    reading::{self, LONGEST},
+};
+
+/// A description made from the text is no longer than this.
+const LONGEST_MADE: usize = 1536;
+
+/// Where a skill or command was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Found {
+    /// What it is called, without the front matter's word.
+    pub(super) name: String,
+    /// Its file.
+    pub(super) file: PathBuf,
+    /// Its folder, if it is a skill; a command has none.
+    pub(super) folder: Option<PathBuf>,
+    pub(super) origin: Origin,
+    /// The plugin's name and folder.
+    pub(super) plugin: Option<(String, PathBuf)>,
+}
+
+/// Instructions for a kind of task: a folder with `SKILL.md`, or a single file in `commands`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Skill {
+    /// What it is called by, without the slash.
+    pub name: String,
+    /// What a display shows.
+    pub title: Option<String>,
+    /// What it is for.
+    pub description: String,
+    /// When it is to be used, in addition.
+    pub when_to_use: Option<String>,
+    /// What arguments it takes, for people.
+    pub argument_hint: Option<String>,
+    /// Names of its arguments, for `$name`.
+    pub arguments: Vec<String>,
+    /// The model may call it.
+    pub model_invocable: bool,
+    /// A person may call it by `/name`.
+    pub user_invocable: bool,
+    /// It is listed by its name alone.
+    pub name_only: bool,
+    /// What may be used without asking while it is at work, as rules write it.
+    pub allowed_tools: Vec<String>,
+    /// What may not be used while it is at work.
+    pub disallowed_tools: Vec<String>,
+    /// The model for the rest of the turn.
+    pub model: Option<String>,
+    /// How hard it tries.
+    pub effort: Option<String>,
+    /// A subagent of this kind is given its text as a prompt.
+    pub fork: Option<String>,
+    /// That subagent runs in the background.
+    pub background: Option<bool>,
+    /// Hooks that hold while it is at work.
+    pub hooks: Option<Map<String, Value>>,
+    /// It is listed only when a file was read that fits one of these.
+    pub paths: Vec<String>,
+    /// The shell of its commands.
+    pub shell: Option<String>,
+    /// Its text runs commands.
+    pub runs_commands: bool,
+    /// Who gives it.
+    pub origin: Origin,
+    /// Where it is written.
+    pub file: PathBuf,
+    /// Its folder; `None` for a command.
+    pub folder: Option<PathBuf>,
+    /// The folder of its plugin.
+    pub plugin: Option<PathBuf>,
+    found: Found,
+}
+
+impl Skill {
+    /// Reads one; what is wrong with its head is a warning, and its text is used all the same.
+    pub(super) fn read(
+        found: Found,
+        warnings: &mut Vec<Warning>,
+    ) -> io::Result<Option<(Self, String)>> {
+        let Some(text) = reading::read(&found.file, LONGEST)? else {
+            return Ok(None);
+        };
+        if text.is_cut {
+            let what = format!(
+                "it is longer than {} KiB: the rest is left out",
+                LONGEST >> 10
+            );
+            warnings.push(Warning::of(&found.file, what));
+        }
+        let parsed = front_matter::parse(&text.text);
+        if let Some(fault) = &parsed.fault {
+            let what = format!("{}: only the text below it is used", fault.what);
+            warnings.push(Warning::of(&found.file, what).at(fault.line));
+        }
+        let body = parsed.body.trim().to_owned();
+        Ok(Some((Self::of(found, &parsed.head, &body), body)))
+    }
+
+    fn of(found: Found, head: &Head, body: &str) -> Self {
+        let is_skill = found.folder.is_some();
+        let title = head.text("name").filter(|_| is_skill);
+        let name = match (&found.plugin, &title) {
+            (Some((plugin, _)), Some(title)) => format!("{plugin}:{title}"),
+            _ => found.name.clone(),
+        };
+        let forks = head.text("context").is_some_and(|text| text == "fork");
+        let agent = || {
+            head.text("agent")
+                .unwrap_or_else(|| "general-purpose".to_owned())
+        };
+        let dirs = |rule: &String| {
+            let mut rule = rule.clone();
+            for (variable, path) in directories(&found) {
+                rule = rule.replace(variable, &path.to_string_lossy());
+            }
+            rule
+        };
+        let list = |key: &str| head.list(key).unwrap_or_default();
+        Self {
+            name,
+            title,
+            description: head
+                .text("description")
+                .unwrap_or_else(|| first_paragraph(body)),
+            when_to_use: head.text("when_to_use"),
+            argument_hint: head.text("argument-hint"),
+            arguments: list("arguments"),
+            model_invocable: !head.boolean("disable-model-invocation").unwrap_or(false),
+            user_invocable: head.boolean("user-invocable").unwrap_or(true),
+            name_only: false,
+            allowed_tools: list("allowed-tools").iter().map(dirs).collect(),
+            disallowed_tools: list("disallowed-tools"),
+            model: head.text("model").filter(|model| model != "inherit"),
+            effort: head.text("effort").filter(|effort| effort != "inherit"),
+            fork: forks.then(agent),
+            background: head.boolean("background"),
+            hooks: head.get("hooks").and_then(Value::as_object).cloned(),
+            paths: head
+                .patterns("paths")
+                .filter(|_| is_skill)
+                .unwrap_or_default(),
+            shell: head.text("shell"),
+            runs_commands: render::runs_commands(body),
+            origin: found.origin,
+            file: found.file.clone(),
+            folder: found.folder.clone(),
+            plugin: found.plugin.as_ref().map(|(_, root)| root.clone()),
+            found,
+        }
+    }
+
+    /// The same as it is now on disk, with its text: people change skills while they use them.
+    /// The error says why it cannot be had.
+    pub fn again(&self) -> Result<(Self, String), String> {
+        let mut warnings = Vec::new();
+        let read = Self::read(self.found.clone(), &mut warnings);
+        match read {
+            Ok(Some((skill, body))) => {
+                let same = Self {
+                    name: self.name.clone(),
+                    // What the settings say of it stays.
+                    model_invocable: skill.model_invocable && self.model_invocable,
+                    name_only: self.name_only,
+                    ..skill
+                };
+                Ok((same, body))
+            }
+            Ok(None) => Err(format!("{} is gone", self.file.display())),
+            Err(error) => Err(format!("{} cannot be read: {error}", self.file.display())),
+        }
+    }
+
+    /// It is text and nothing more: calling it permits nothing and runs nothing.
+    pub fn is_plain(&self) -> bool {
+        self.allowed_tools.is_empty()
+            && self.hooks.is_none()
+            && self.fork.is_none()
+            && !self.runs_commands
+    }
+
+    /// What it is for and when, as the model reads it.
+    pub(super) fn purpose(&self) -> String {
+        let mut text = self.description.clone();
+        if let Some(when) = &self.when_to_use {
+            text += &format!(" {when}");
+        }
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Variables that name folders.
+pub(super) fn directories(found: &Found) -> Vec<(&'static str, PathBuf)> {
+    let mut all = Vec::new();
+    if let Some(folder) = &found.folder {
+        all.push(("${CLAUDE_SKILL_DIR}", folder.clone()));
+    }
+    if let Some((_, root)) = &found.plugin {
+        all.push(("${CLAUDE_PLUGIN_ROOT}", root.clone()));
+    }
+    all
+}
+
+impl Skill {
+    pub(super) fn directories(&self) -> Vec<(&'static str, PathBuf)> {
+        directories(&self.found)
+    }
+
+    /// The last part of its name, by which a command in a folder is called too.
+    pub(super) fn bare_name(&self) -> Option<&str> {
+        let is_command = self.folder.is_none() && self.found.plugin.is_none();
+        let (_, bare) = self.name.rsplit_once(':')?;
+        is_command.then_some(bare)
+    }
+
+    /// Another name, where two would have the same.
+    pub(super) fn renamed(self, name: String) -> Self {
+        let found = Found {
+            name: name.clone(),
+            ..self.found
+        };
+        Self {
+            name,
+            found,
+            ..self
+        }
+    }
+}
+
+/// The first paragraph that is no heading; of nothing but headings, the first.
+fn first_paragraph(body: &str) -> String {
+    let mut paragraph = String::new();
+    let mut heading = None;
+    for line in body.lines().map(str::trim) {
+        if line.is_empty() || line.starts_with('#') {
+            if !paragraph.is_empty() {
+                break;
+            }
+            let title = line.trim_start_matches('#').trim();
+            if !title.is_empty() {
+                heading.get_or_insert(title);
+            }
+            continue;
+        }
+        if !paragraph.is_empty() {
+            paragraph.push(' ');
+        }
+        paragraph += line;
+        if paragraph.len() > LONGEST_MADE {
+            break;
+        }
+    }
+    if paragraph.is_empty() {
+        paragraph = heading.unwrap_or_default().to_owned();
+    }
+    paragraph.chars().take(LONGEST_MADE).collect()
+}
+
+/// The name of a command from where it lies: `a/b.md` is `a:b`.
+pub(super) fn command_name(folder: &Path, file: &Path) -> Option<String> {
+    let below = file.strip_prefix(folder).ok()?.with_extension("");
+    let parts: Vec<String> = below
+        .iter()
+        .map(|part| part.to_string_lossy().into_owned())
+        .collect();
+    Some(parts.join(":"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_paragraph_is_the_description() {
+        for (body, description) in [
+            ("One\ntwo.\n\nThree", "One two."),
+            ("# Title\n\nText here.\nMore.\n## Next", "Text here. More."),
+            ("# Title\n", "Title"),
+            ("", ""),
+        ] {
+            assert_eq!(first_paragraph(body), description, "{body:?}");
+        }
+        assert_eq!(
+            first_paragraph(&"ä ".repeat(5000)).chars().count(),
+            LONGEST_MADE
+        );
+    }
+}

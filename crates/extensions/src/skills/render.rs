@@ -1,0 +1,281 @@
+//! From the text of a skill to what is said: placeholders filled in, commands found.
+//!
+//! Commands are found in the text as its author wrote it, and only then are placeholders filled in, so
+//! that no argument can begin one. What is filled in is not looked at again.
+
+use std::path::Path;
+
+use super::{Skill, arguments::words};
+
+/// What a call of a skill knows.
+#[derive(Debug, Clone, Copy)]
+pub struct Given<'a> {
+    /// What was said after the name.
+    pub arguments: &'a str,
+    /// The session.
+    pub session: &'a str,
+    /// How hard the model tries.
+    pub effort: Option<&'a str>,
+    /// The project's root.
+    pub project: &'a Path,
+    /// Where a plugin keeps what it remembers.
+    pub plugin_data: Option<&'a Path>,
+}
+
+/// A piece of what is said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// Text.
+    Text(String),
+    /// What this command prints.
+    Command {
+        /// The command line, or several.
+        line: String,
+        /// It stands in a block of its own.
+        is_block: bool,
+    },
+}
+
+/// What is said when a skill is called, in order.
+pub fn render(skill: &Skill, body: &str, given: Given<'_>) -> Vec<Part> {
+    let filling = Filling {
+        words: words(given.arguments),
+        names: &skill.arguments,
+        variables: variables(skill, given),
+        given,
+    };
+    let mut used = false;
+    let mut parts = Vec::new();
+    for piece in pieces(body) {
+        parts.push(match piece {
+            Piece::Text(text) => Part::Text(filling.fill(text, &mut used)),
+            Piece::Inline(line) => Part::Command {
+                line: filling.fill(line, &mut used),
+                is_block: false,
+            },
+            Piece::Block(line) => Part::Command {
+                line: filling.fill(line, &mut used),
+                is_block: true,
+            },
+        });
+    }
+    let arguments = given.arguments.trim();
+    if !used && !arguments.is_empty() {
+        let last = format!("\nARGUMENTS: {arguments}");
+        match parts.last_mut() {
+            Some(Part::Text(text)) => {
+                text.truncate(text.trim_end().len());
+                *text += &last;
+            }
+            _ => parts.push(Part::Text(last)),
+        }
+    }
+    if let Some(folder) = &skill.folder {
+        let head = format!("Skill directory: {}\n\n", folder.display());
+        parts.insert(0, Part::Text(head));
+    }
+    parts
+}
+
+/// Does a text run commands?
+pub(super) fn runs_commands(body: &str) -> bool {
+    pieces(body)
+        .iter()
+        .any(|piece| !matches!(piece, Piece::Text(_)))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Piece<'a> {
+    Text(&'a str),
+    Inline(&'a str),
+    Block(&'a str),
+}
+
+/// Text, and between it commands: `` !`…` `` at the start of a line or after a blank, and blocks that
+/// open with `` ```! ``.
+fn pieces(body: &str) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
+    let mut text_from = 0;
+    let mut at = 0;
+    while at < body.len() {
+        let end = body[at..].find('\n').map_or(body.len(), |end| at + end + 1);
+        let line = &body[at..end];
+        if line.trim_start().starts_with("```!") {
+            if let Some((commands, after)) = block(body, end) {
+                pieces.push(Piece::Text(&body[text_from..at]));
+                pieces.push(Piece::Block(commands));
+                text_from = after;
+                at = after;
+                continue;
+            }
+        } else {
+            let mut from = 0;
+            while let Some((begin, finish)) = inline(line, from) {
+                pieces.push(Piece::Text(&body[text_from..at + begin]));
+                pieces.push(Piece::Inline(&line[begin + 2..finish - 1]));
+                text_from = at + finish;
+                from = finish;
+            }
+        }
+        at = end;
+    }
+    pieces.push(Piece::Text(&body[text_from..]));
+    pieces.retain(|piece| *piece != Piece::Text(""));
+    pieces
+}
+
+/// What stands in a block whose inside begins here, and where it ends.
+fn block(body: &str, from: usize) -> Option<(&str, usize)> {
+    let mut at = from;
+    while at < body.len() {
+        let end = body[at..].find('\n').map_or(body.len(), |end| at + end + 1);
+        let line = &body[at..end];
+        if line.trim_start().starts_with("```") {
+            // The line end belongs to the text.
+            let after = end - usize::from(line.ends_with('\n'));
+            return Some((body[from..at].trim_end_matches('\n'), after));
+        }
+        at = end;
+    }
+    None
+}
+
+/// Where the next command in a line begins and ends, marks included.
+fn inline(line: &str, mut from: usize) -> Option<(usize, usize)> {
+    loop {
+        let begin = from + line[from..].find("!`")?;
+        let inside = begin + 2;
+        let end = inside + line[inside..].find('`')?;
+        let stands_free = line[..begin]
+            .chars()
+            .next_back()
+            .is_none_or(char::is_whitespace);
+        if stands_free && !line[inside..end].trim().is_empty() {
+            return Some((begin, end + 1));
+        }
+        from = inside;
+    }
+}
+
+fn variables(skill: &Skill, given: Given<'_>) -> Vec<(&'static str, String)> {
+    let mut all = vec![
+        ("${CLAUDE_SESSION_ID}", given.session.to_owned()),
+        (
+            "${CLAUDE_PROJECT_DIR}",
+            given.project.to_string_lossy().into_owned(),
+        ),
+    ];
+    for (name, path) in skill.directories() {
+        all.push((name, path.to_string_lossy().into_owned()));
+    }
+    if let Some(effort) = given.effort {
+        all.push(("${CLAUDE_EFFORT}", effort.to_owned()));
+    }
+    if let Some(data) = given.plugin_data.filter(|_| skill.plugin.is_some()) {
+        all.push(("${CLAUDE_PLUGIN_DATA}", data.to_string_lossy().into_owned()));
+    }
+    all
+}
+
+struct Filling<'a> {
+    words: Vec<String>,
+    names: &'a [String],
+    variables: Vec<(&'static str, String)>,
+    given: Given<'a>,
+}
+
+impl Filling<'_> {
+    /// The text with its placeholders filled in; notes whether one stood for arguments.
+    fn fill(&self, text: &str, used: &mut bool) -> String {
+        let mut filled = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find(['\\', '$']) {
+            filled += &rest[..at];
+            rest = &rest[at..];
+            let slashes = rest.len() - rest.trim_start_matches('\\').len();
+            let (before, behind) = rest.split_at(slashes);
+            let Some((length, value)) = self.placeholder(behind) else {
+                // Not ours: it stays as it is, backslashes and all.
+                let kept = slashes.max(1);
+                filled += &rest[..kept];
+                rest = &rest[kept..];
+                continue;
+            };
+            filled += &before[..slashes / 2];
+            let literal = &behind[..length];
+            rest = &behind[length..];
+            if slashes % 2 == 1 {
+                filled += literal;
+                continue;
+            }
+            match value {
+                Value::Variable(value) => filled += value,
+                Value::Arguments(value) => {
+                    *used = true;
+                    filled += value.unwrap_or(literal);
+                }
+            }
+        }
+        filled + rest
+    }
+
+    /// The placeholder that a text begins with: its length, and what it stands for.
+    fn placeholder<'s>(&'s self, text: &str) -> Option<(usize, Value<'s>)> {
+        let name = text.strip_prefix('$')?;
+        if name.starts_with('{') {
+            let (variable, value) = self
+                .variables
+                .iter()
+                .find(|(variable, _)| text.starts_with(variable))?;
+            return Some((variable.len(), Value::Variable(value)));
+        }
+        let word = |index: &str| {
+            let word = index.parse().ok().and_then(|at: usize| self.words.get(at));
+            Value::Arguments(word.map(String::as_str))
+        };
+        let digits =
+            |text: &str| text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        if let Some(rest) = name.strip_prefix("ARGUMENTS") {
+            if let Some(index) = rest.strip_prefix('[') {
+                let count = digits(index);
+                if count > 0 && index[count..].starts_with(']') {
+                    return Some(("$ARGUMENTS[]".len() + count, word(&index[..count])));
+                }
+            }
+            return is_end(rest).then(|| {
+                (
+                    "$ARGUMENTS".len(),
+                    Value::Arguments(Some(self.given.arguments)),
+                )
+            });
+        }
+        let count = digits(name);
+        if count > 0 {
+            return Some((1 + count, word(&name[..count])));
+        }
+        // The longest that fits: one name may begin with another.
+        let fitting = self.names.iter().enumerate().filter(|(_, known)| {
+            let rest = name.strip_prefix(known.as_str());
+            !known.is_empty() && rest.is_some_and(is_end)
+        });
+        let (at, known) = fitting.max_by_key(|(_, known)| known.len())?;
+        let value = self.words.get(at).map_or("", String::as_str);
+        Some((1 + known.len(), Value::Arguments(Some(value))))
+    }
+}
+
+enum Value<'a> {
+    /// Of the session.
+    Variable(&'a str),
+    /// Of the call; `None`: there is none, and the placeholder stays.
+    Arguments(Option<&'a str>),
+}
+
+/// Does a name end where this begins?
+fn is_end(rest: &str) -> bool {
+    !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_')
+}
+
+#[cfg(test)]
+#[path = "render_tests.rs"]
+mod tests;

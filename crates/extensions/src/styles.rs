@@ -1,0 +1,117 @@
+//! Output styles: how the model is to speak, in files.
+
+use std::path::{Path, PathBuf};
+
+use crate::{
+    Origin, Places, Warning, front_matter,
+    reading::{self, LONGEST},
+};
+
+/// What everybody has.
+pub const DEFAULT: &str = "default";
+
+/// How the model is to speak.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputStyle {
+    /// What it is chosen by.
+    pub name: String,
+    /// What it is, for people.
+    pub description: String,
+    /// Our own words stay in the system prompt.
+    pub keep_coding_instructions: bool,
+    /// What is added to the system prompt.
+    pub text: String,
+    /// Who gives it.
+    pub origin: Origin,
+    /// Where it is written.
+    pub file: PathBuf,
+}
+
+/// The output styles there are, in order of their names; the nearest of one name counts.
+pub fn load(places: &Places) -> (Vec<OutputStyle>, Vec<Warning>) {
+    let mut styles: Vec<OutputStyle> = Vec::new();
+    let mut warnings = Vec::new();
+    let mut folders = vec![(places.managed.join(".claude"), Origin::Managed)];
+    let project = places.project_folders().into_iter();
+    folders.extend(project.map(|folder| (folder, Origin::Project)));
+    if places.sources.user {
+        folders.push((places.user.clone(), Origin::User));
+    }
+    for (folder, origin) in folders {
+        let folder = folder.join("output-styles");
+        for file in reading::markdown_below(&folder, &mut warnings) {
+            match read(&file, origin, &mut warnings) {
+                Some(style) if !styles.iter().any(|known| known.name == style.name) => {
+                    styles.push(style);
+                }
+                _ => {}
+            }
+        }
+    }
+    styles.sort_by(|a, b| a.name.cmp(&b.name));
+    (styles, warnings)
+}
+
+fn read(file: &Path, origin: Origin, warnings: &mut Vec<Warning>) -> Option<OutputStyle> {
+    let text = match reading::read(file, LONGEST) {
+        Ok(text) => text?,
+        Err(error) => {
+            warnings.push(Warning::of(file, error.to_string()));
+            return None;
+        }
+    };
+    let parsed = front_matter::parse(&text.text);
+    if let Some(fault) = &parsed.fault {
+        let what = format!("{}: only the text below it is used", fault.what);
+        warnings.push(Warning::of(file, what).at(fault.line));
+    }
+    let head = &parsed.head;
+    let named = || Some(file.file_stem()?.to_string_lossy().into_owned());
+    Some(OutputStyle {
+        name: head.text("name").or_else(named)?,
+        description: head.text("description").unwrap_or_default(),
+        keep_coding_instructions: head.boolean("keep-coding-instructions").unwrap_or(false),
+        text: parsed.body.trim().to_owned(),
+        origin,
+        file: file.to_path_buf(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::places::tests::places;
+
+    #[test]
+    fn styles_of_the_project_and_the_user() {
+        let folder = tempfile::tempdir().unwrap();
+        let places = places(folder.path());
+        let write = |folder: PathBuf, text: &str| {
+            fs::create_dir_all(folder.join("output-styles")).unwrap();
+            fs::write(folder.join("output-styles/terse.md"), text).unwrap();
+        };
+        write(places.user.clone(), "---\nname: Short\n---\nmine");
+        write(
+            places.cwd.join(".claude"),
+            "---\ndescription: d\nkeep-coding-instructions: yes\n---\n\nBe brief.\n",
+        );
+        let (styles, warnings) = load(&places);
+        assert_eq!(warnings, []);
+        let told: Vec<_> = styles
+            .iter()
+            .map(|style| {
+                (
+                    style.name.as_str(),
+                    style.text.as_str(),
+                    style.keep_coding_instructions,
+                )
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [("Short", "mine", false), ("terse", "Be brief.", true)]
+        );
+    }
+}
