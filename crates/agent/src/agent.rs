@@ -383,6 +383,8 @@ impl AgentBuilder {
             .collect();
         let prefix = prefix(&system, &tools);
         let engine = self.scheduler.engine();
+        let knowledge = self.knowledge;
+        let knowledge = knowledge.unwrap_or_else(|| Knowledge::of_project(&context.cwd));
         if let Some(level) = &self.level {
             level.bind(Host {
                 engine: Arc::downgrade(engine),
@@ -394,6 +396,7 @@ impl AgentBuilder {
                 limits: self.limits.clone(),
                 version: self.version.clone(),
                 memory: self.memory,
+                knowledge: knowledge.beside(),
             });
         }
         let resumed = self.crew.as_ref().filter(|_| session.origin != Origin::New);
@@ -438,9 +441,7 @@ impl AgentBuilder {
             crew: self.crew,
             room,
             memory: self.memory,
-            knowledge: self
-                .knowledge
-                .unwrap_or_else(|| Knowledge::of_project(&context.cwd)),
+            knowledge,
             permitted: Vec::new(),
             has_recalled: false,
             has_begun: false,

@@ -57,7 +57,7 @@ pub struct Kind {
     pub name: String,
     /// When to hand work to it.
     pub description: String,
-    /// Its tools, in words.
+    /// Its tools, in words; empty where the description says enough.
     pub tools: String,
 }
 

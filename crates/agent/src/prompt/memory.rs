@@ -31,6 +31,14 @@ impl Knowledge {
         self
     }
 
+    /// For another conversation of the same session.
+    pub(crate) fn beside(&self) -> Self {
+        Self {
+            memory: self.memory.beside(),
+            skills: self.skills.clone(),
+        }
+    }
+
     /// The memory files of a project, and nobody else's.
     pub(crate) fn of_project(cwd: &Path) -> Self {
         let places = Places::of_project(cwd);

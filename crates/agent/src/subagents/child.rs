@@ -25,6 +25,9 @@ use crate::{
 const NOTE: &str = "You work for another agent, which handed you one task. It sees nothing of your work but \
 your last message: put all that it needs into it, with full paths where files are meant.";
 
+/// Calls skills: who has it not need not know of them.
+const SKILL: &str = "Skill";
+
 impl Level {
     /// Makes the agent.
     pub(super) fn child(
@@ -53,6 +56,10 @@ impl Level {
             .with(Arc::new(Notices::default()))
             .with(Arc::new(Subagents(Arc::clone(&level) as _)))
             .with_approver(approver);
+        let mut knowledge = host.knowledge.beside();
+        if plan.pool.find(SKILL).is_none() {
+            knowledge.skills = None;
+        }
         let engine = plan.engine.for_subagent(Part {
             pool: plan.pool,
             services,
@@ -97,6 +104,7 @@ impl Level {
                 .control(member.control.clone())
                 .version(host.version.as_str())
                 .purse(host.purse.clone())
+                .knowledge(knowledge)
                 .level(level);
         if !host.memory || is_brief(kind) {
             builder = builder.without_memory();

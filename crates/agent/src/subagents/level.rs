@@ -7,7 +7,7 @@ use haft_contract::{
     Letter, Looked, Notices, Receipt, Sent, Spawn, TaskKind, TaskStatus, ToolError,
 };
 use haft_engine::{ContextView, Engine, Pool};
-use haft_extensions::AgentDefinition;
+use haft_extensions::{AgentDefinition, Origin};
 use haft_models::{Model, Prices};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -22,6 +22,7 @@ use super::{
 use crate::{
     Limits, ModelSettings, Session, clock,
     cost::Purse,
+    prompt::Knowledge,
     transcript::{FileStore, StoreError},
 };
 
@@ -50,6 +51,7 @@ pub(crate) struct Host {
     pub(crate) limits: Limits,
     pub(crate) version: String,
     pub(crate) memory: bool,
+    pub(crate) knowledge: Knowledge,
 }
 
 /// A launch that makes sense.
@@ -445,7 +447,9 @@ fn in_words(kind: &AgentDefinition) -> String {
     let but = kind.disallowed_tools.join(", ");
     match (&kind.tools, but.is_empty()) {
         (Some(tools), _) => tools.join(", "),
-        (None, true) => "all tools".to_owned(),
-        (None, false) => format!("all tools but {but}"),
+        (None, true) => String::new(),
+        // Our own say what they are for.
+        (None, false) if kind.origin == Origin::BuiltIn => String::new(),
+        (None, false) => format!("all but {but}"),
     }
 }

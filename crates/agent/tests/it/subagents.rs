@@ -579,7 +579,8 @@ async fn what_a_kind_may_use_is_what_it_has() {
     insta::assert_snapshot!(results.join("\n---\n"));
     let asides = model.requests().into_iter().filter(|request| {
         let lines = shown(request.history.messages());
-        lines.len() == 1 && lines[0].contains("errand")
+        let is_first = !lines.iter().any(|line| line.starts_with("model:"));
+        is_first && lines.iter().any(|line| line.contains("errand"))
     });
     let tools: Vec<(String, String)> = asides
         .map(|request| {

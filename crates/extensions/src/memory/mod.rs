@@ -179,6 +179,12 @@ impl Memory {
         }
     }
 
+    /// For another conversation of the same session: nothing is read yet.
+    #[must_use]
+    pub fn beside(&self) -> Self {
+        Self::new(self.places.clone(), self.options.clone())
+    }
+
     /// Those that are there from the start, read anew: also after the conversation was summed up, when
     /// all others come again with the next file they are for.
     pub fn start(&self) -> (Vec<MemoryFile>, Vec<Warning>) {

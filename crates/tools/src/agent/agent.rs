@@ -8,7 +8,7 @@ use haft_contract::{
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::words::counted;
 
@@ -18,41 +18,31 @@ const HIGHEST_CAP: usize = 160_000;
 /// A subagent ends by itself, by its limits or because somebody stops it; this is for none of these.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
-/// Hands a task to a subagent: a model with tools of its own, that starts with an empty conversation and
-/// answers with one final message.
+/// Hands a task to a subagent: a model with tools of its own and an empty conversation, which answers with one
+/// final message.
 ///
-/// Use it for work of several steps whose details you need not see: searching widely, looking into a
-/// question, a change that stands by itself. Use the other tools directly where one or two calls do.
-///
-/// The subagent knows nothing of this conversation: say in `prompt` all that it needs, and what it shall
-/// answer. Several in one reply work side by side. Its answer is for you; the person does not see it.
-/// With `run_in_background` you go on at once and are told when it is done. A subagent that is done can be
-/// asked further with SendMessage.
+/// Use it for work of several steps whose details you need not see; where one or two calls do, make them
+/// yourself. Several in one reply work side by side. The person does not see the answer. SendMessage asks a
+/// subagent further.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
     /// What it is to do, in 3 to 5 words.
     description: String,
-    /// The task, complete in itself.
+    /// The task, with all it needs to know, and what to answer.
     prompt: String,
-    /// Which kind of subagent (default general-purpose).
+    /// Which kind (default general-purpose).
     subagent_type: Option<String>,
-    /// Another model for it: an alias or an id.
+    /// Another model.
     model: Option<String>,
-    /// How hard its model tries.
+    /// How hard it tries.
     effort: Option<Effort>,
-    /// Do not wait for it (default false, unless its kind says otherwise).
+    /// Do not wait: you are told when it is done.
     run_in_background: Option<bool>,
-    /// A name under which messages reach it, beside its id.
+    /// For messages, beside its id.
     name: Option<String>,
-    /// Where it works; only the directory of this session is available.
+    /// Not available.
     isolation: Option<Isolation>,
-    /// Accepted, and without effect.
-    #[expect(dead_code, reason = "programs send it")]
-    team_name: Option<String>,
-    /// Accepted, and without effect: a subagent is never less strict than this session.
-    #[expect(dead_code, reason = "programs send it")]
-    mode: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
@@ -129,7 +119,7 @@ impl Tool for Agent {
     fn prompt(&self) -> Option<String> {
         let (_, mut text) = schema::of::<Input>();
         if !self.kinds.is_empty() {
-            text += "\n\nThe kinds of subagents:";
+            text += "\n\nKinds:";
         }
         for Kind {
             name,
@@ -137,9 +127,20 @@ impl Tool for Agent {
             tools,
         } in &self.kinds
         {
-            let _ = write!(text, "\n- {name}: {} (tools: {tools})", description.trim());
+            let _ = write!(text, "\n- {name}: {}", description.trim());
+            if !tools.is_empty() {
+                let _ = write!(text, " (tools: {tools})");
+            }
         }
         Some(text)
+    }
+
+    fn backfill(&self, input: &mut Value) {
+        // Some send these; a subagent is never less strict than its launcher, and there are no teams.
+        if let Some(input) = input.as_object_mut() {
+            input.shift_remove("mode");
+            input.shift_remove("team_name");
+        }
     }
 
     fn effects(&self, _: &Input) -> Effects {

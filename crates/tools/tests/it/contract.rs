@@ -60,6 +60,11 @@ async fn every_tool_keeps_to_the_contract() {
                 json!({"command": "exit 3"}),
             ],
             "TaskOutput" | "TaskStop" => vec![json!({"task_id": "bash_1"})],
+            "Agent" => vec![
+                json!({"description": "Looks", "prompt": "Look around."}),
+                json!({"description": "Looks", "prompt": "Look.", "isolation": "remote"}),
+            ],
+            "SendMessage" => vec![json!({"to": "a1", "message": "Go on."})],
             "Skill" => vec![
                 json!({"skill": "greet", "args": "Ann"}),
                 json!({"skill": "none"}),

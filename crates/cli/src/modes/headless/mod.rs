@@ -122,7 +122,7 @@ async fn go(
     let mut extensions = Extensions::load(session, flags, &permitted);
     extensions.complain();
     let trusted = permitted.settings.trust.runs;
-    let kinds = Arc::new(Kinds::find(extensions.places.clone(), flags, trusted)?);
+    let kinds = Arc::new(Kinds::find(&extensions, flags, session.bare, trusted)?);
 
     let queue = Arc::new(Queue::default());
     let channel = Arc::new(Channel::new(Arc::clone(output)));

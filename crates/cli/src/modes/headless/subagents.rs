@@ -11,30 +11,26 @@ use haft_agent::{
     Crew, CrewLimits, Limits,
     subagents::{Own, launchable},
 };
-use haft_extensions::{AgentDefinition, Agents, Origin, Places, agents::Options};
+use haft_extensions::{AgentDefinition, Agents, Origin, Places, Skills, agents::Options};
 use serde_json::{Map, Value, json};
 
 use super::{
+    extensions::Extensions,
     flags::Headless,
     model::{Chosen, number, variable},
+    names::Names,
     output::Output,
 };
 use crate::{settings::Permitted, show};
 
-/// What people call models without naming one. Which they mean is configured, or it is the one at hand.
-const ALIASES: [(&str, &str); 4] = [
-    ("fable", "ANTHROPIC_DEFAULT_FABLE_MODEL"),
-    ("haiku", "ANTHROPIC_DEFAULT_HAIKU_MODEL"),
-    ("opus", "ANTHROPIC_DEFAULT_OPUS_MODEL"),
-    ("sonnet", "ANTHROPIC_DEFAULT_SONNET_MODEL"),
-];
-
 /// The kinds of subagents there are.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Kinds {
     places: Places,
     options: Options,
     found: Agents,
+    /// Skills that kinds may name.
+    skills: Option<Arc<Skills>>,
     /// What the project brings may run something.
     trusted: bool,
 }
@@ -44,41 +40,46 @@ const MEMORY_LINES: usize = 200;
 
 impl Kinds {
     /// Those in the folders, those of the flag, and our own.
-    pub(super) fn find(places: Places, flags: &Headless, trusted: bool) -> anyhow::Result<Self> {
+    pub(super) fn find(
+        extensions: &Extensions,
+        flags: &Headless,
+        bare: bool,
+        trusted: bool,
+    ) -> anyhow::Result<Self> {
         let mut options = Options::of_environment(variable);
+        // Nothing is looked for, and there is no tool to launch any with.
+        options.without_built_ins |= bare;
         if let Some(text) = &flags.agents {
             options.given = serde_json::from_str(text)
                 .context("--agents: expected an object of agents by their names, in JSON")?;
         }
-        Ok(Self::load(places, options, trusted))
+        let mut kinds = Self {
+            places: extensions.places.clone(),
+            options,
+            found: Agents::default(),
+            skills: extensions.skills.clone(),
+            trusted,
+        };
+        kinds.load();
+        Ok(kinds)
     }
 
-    fn load(places: Places, options: Options, trusted: bool) -> Self {
-        let (found, warnings) = Agents::load(&places, &options);
+    fn load(&mut self) {
+        let (found, warnings) = Agents::load(&self.places, &self.options);
         for warning in warnings {
             show::complain(&format!("haft: {}", show::clean(&warning.to_string())));
         }
-        Self {
-            places,
-            options,
-            found,
-            trusted,
-        }
+        self.found = found;
     }
 
     /// The same with those that the program at the other end brings.
     pub(super) fn with(&self, more: &Map<String, Value>) -> Self {
-        if more.is_empty() {
-            return Self {
-                places: self.places.clone(),
-                options: self.options.clone(),
-                found: self.found.clone(),
-                trusted: self.trusted,
-            };
+        let mut kinds = self.clone();
+        if !more.is_empty() {
+            kinds.options.given.extend(more.clone());
+            kinds.load();
         }
-        let mut options = self.options.clone();
-        options.given.extend(more.clone());
-        Self::load(self.places.clone(), options, self.trusted)
+        kinds
     }
 
     pub(super) fn names(&self) -> Vec<String> {
@@ -122,12 +123,20 @@ impl Kinds {
             .map(Some)
     }
 
-    /// What a kind brings: hooks, as far as they may run, and what it remembers.
+    /// What a kind brings: hooks, as far as they may run, skills it must know, and what it remembers.
     fn own(&self) -> impl Fn(&AgentDefinition) -> Own + Send + Sync + use<> {
         let (places, trusted) = (self.places.clone(), self.trusted);
-        move |kind| Own {
-            handlers: handlers(kind, &places, trusted),
-            prompt: memory(kind, &places),
+        let skills = self.skills.clone();
+        move |kind| {
+            let mut texts = skills
+                .as_deref()
+                .map(|skills| known_skills(kind, skills))
+                .unwrap_or_default();
+            texts.extend(memory(kind, &places));
+            Own {
+                handlers: handlers(kind, &places, trusted),
+                prompt: (!texts.is_empty()).then(|| texts.join("\n\n")),
+            }
         }
     }
 
@@ -149,7 +158,10 @@ impl Kinds {
             .limits(CrewLimits { depth, at_once })
             .sink(Arc::clone(output) as _)
             .services(haft::tools::for_subagent)
-            .model_names(model_name)
+            .model_names({
+                let names = chosen.names.clone();
+                move |name| model_name(&names, name)
+            })
             .model(Arc::clone(&chosen.model))
             .model_name(variable("CLAUDE_CODE_SUBAGENT_MODEL"))
             .append_system_prompt(flags.prompts.append_subagent_system_prompt.clone())
@@ -159,11 +171,12 @@ impl Kinds {
     }
 }
 
-/// The id of a model, out of what people call it; `None`: which one is meant is not configured.
-fn model_name(name: &str) -> Option<String> {
-    match ALIASES.iter().find(|(alias, _)| *alias == name) {
-        Some((_, configured)) => variable(configured),
-        None => Some(name.to_owned()),
+/// The id of a model, out of what people call it; `None`: which one is meant is not configured, or it may not
+/// be had.
+fn model_name(names: &Names, name: &str) -> Option<String> {
+    match names.unknown(name) {
+        Some(_) => None,
+        None => names.choose(name).ok(),
     }
 }
 
@@ -173,7 +186,7 @@ pub(super) fn take_over(main: &AgentDefinition, flags: &Headless, chosen: &mut C
         .model
         .as_deref()
         .filter(|_| flags.model.model.is_none());
-    if let Some(id) = named.and_then(model_name) {
+    if let Some(id) = named.and_then(|name| model_name(&chosen.names, name)) {
         chosen.settings.name = id;
     }
     if flags.model.effort.is_none() && main.effort.is_some() {
@@ -218,6 +231,29 @@ fn handlers(kind: &AgentDefinition, places: &Places, trusted: bool) -> Vec<Handl
         show::complain(&format!("haft: {}", show::clean(&problem.to_string())));
     }
     handlers
+}
+
+/// The texts of the skills that a kind must know from the start.
+fn known_skills(kind: &AgentDefinition, skills: &Skills) -> Vec<String> {
+    let named = kind.skills.iter().filter_map(|name| {
+        let read = skills.get(name).map(|skill| skill.again());
+        match read {
+            Some(Ok((skill, text))) => Some(format!("# Skill {}\n\n{}", skill.name, text.trim())),
+            Some(Err(why)) => {
+                show::complain(&format!("haft: {}", show::clean(&why)));
+                None
+            }
+            None => {
+                let what = format!(
+                    "the agent {} wants a skill {name}, and there is none",
+                    kind.name
+                );
+                show::complain(&format!("haft: {}", show::clean(&what)));
+                None
+            }
+        }
+    });
+    named.collect()
 }
 
 /// What a kind remembers, if it does.

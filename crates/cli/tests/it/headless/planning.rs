@@ -308,5 +308,6 @@ fn the_first_request_stays_small() {
     };
     let system = part("{\"part\":[{\"text\":");
     let tools = part("{\"part\":[{\"name\":");
-    assert!(tools + system <= 20_000, "tools {tools} + system {system}");
+    // With Agent and the kinds of subagents, some 2,000 of it.
+    assert!(tools + system <= 22_000, "tools {tools} + system {system}");
 }

@@ -463,7 +463,7 @@ fn killed_and_resumed_the_model_knows_who_was_at_work() {
 }
 
 #[test]
-fn a_kind_brings_hooks_and_what_it_remembers_and_a_project_only_where_it_is_trusted() {
+fn a_kind_brings_hooks_skills_and_what_it_remembers_and_hooks_of_a_project_need_trust() {
     let dir = tempdir().unwrap();
     let agents = dir.path().join("project/.claude/agents");
     let memory = dir.path().join(".claude/agent-memory/mine");
@@ -471,9 +471,17 @@ fn a_kind_brings_hooks_and_what_it_remembers_and_a_project_only_where_it_is_trus
         fs::create_dir_all(folder).unwrap();
     }
     fs::write(memory.join("MEMORY.md"), "The tests are slow.\n").unwrap();
+    let skill = dir.path().join(".claude/skills/brew");
+    fs::create_dir_all(&skill).unwrap();
+    fs::write(
+        skill.join("SKILL.md"),
+        "---\ndescription: tea\n---\nBoil water first.\n",
+    )
+    .unwrap();
+    fs::write(dir.path().join("project/CLAUDE.md"), "Use tabs.\n").unwrap();
     let file = |name: &str| {
         format!(
-            "---\nname: {name}\ndescription: d\nmemory: user\nhooks:\n  Stop:\n  - hooks:\n    - type: command\n      \
+            "---\nname: {name}\ndescription: d\nmemory: user\nskills: brew\nhooks:\n  Stop:\n  - hooks:\n    - type: command\n      \
              command: touch {name}-stopped\n---\nYou are {name}."
         )
     };
@@ -504,7 +512,17 @@ fn a_kind_brings_hooks_and_what_it_remembers_and_a_project_only_where_it_is_trus
     run(false);
     assert!(stopped("mine") && !stopped("theirs"));
     let asked = fs::read_to_string(&record).unwrap();
-    assert!(asked.contains("The tests are slow."));
+    assert!(asked.contains("The tests are slow.") && asked.contains("Boil water first."));
+    assert!(asked.contains("Use tabs."), "what the project wants known");
     run(true);
     assert!(stopped("theirs"));
+
+    // What may not be read is not told to a subagent either.
+    let mut command = scripted(&project, &turns, &conversations);
+    command.env("HOME", dir.path());
+    let _ = fs::remove_file(&record);
+    command.arg("--record").arg(&record);
+    streamed(command.args(["--disallowedTools", "Read(./CLAUDE.md)"]));
+    let asked = fs::read_to_string(&record).unwrap();
+    assert!(asked.contains("You are mine.") && !asked.contains("Use tabs."));
 }
