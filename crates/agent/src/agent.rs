@@ -378,6 +378,9 @@ impl AgentBuilder {
             .collect();
         let prefix = prefix(&system, &tools);
         let engine = self.scheduler.engine();
+        let knowledge = self
+            .knowledge
+            .unwrap_or_else(|| Knowledge::of_project(&context.cwd));
         if let Some(level) = &self.level {
             level.bind(Host {
                 engine: Arc::downgrade(engine),
@@ -389,6 +392,7 @@ impl AgentBuilder {
                 limits: self.limits.clone(),
                 version: self.version.clone(),
                 memory: self.memory,
+                knowledge: knowledge.of_subagent(knowledge.lists),
             });
         }
         let resumed = self.crew.as_ref().filter(|_| session.origin != Origin::New);
@@ -433,9 +437,7 @@ impl AgentBuilder {
             crew: self.crew,
             room,
             memory: self.memory,
-            knowledge: self
-                .knowledge
-                .unwrap_or_else(|| Knowledge::of_project(&context.cwd)),
+            knowledge,
             permitted: Vec::new(),
             has_recalled: false,
             has_begun: false,

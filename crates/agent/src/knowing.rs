@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use haft_contract::{Aside, Content, ContextPatch};
 use haft_extensions::{
-    Skill, Warning,
+    Skill, Skills, Warning,
     memory::{MemoryFile, tell},
 };
 use haft_models::Conversation;
@@ -45,8 +45,7 @@ impl Agent {
     pub(crate) async fn recall_all(&mut self, to: Told<'_>) -> Vec<String> {
         self.has_recalled = false;
         let mut texts = self.recall(to).await;
-        let skills = self.knowledge.skills.as_ref();
-        texts.extend(skills.and_then(|skills| skills.carry_over()));
+        texts.extend(self.counted().and_then(|skills| skills.carry_over()));
         texts
     }
 
@@ -65,7 +64,7 @@ impl Agent {
             }
         }
         texts.extend(self.take_in(&found, to).await);
-        if let Some(skills) = self.skills() {
+        if let Some(skills) = self.counted() {
             let mut new = Vec::new();
             for file in &files {
                 let (more, warnings) = skills.touched(file);
@@ -103,7 +102,7 @@ impl Agent {
         self.room = Room::default();
         self.transcript.set_last(None);
         self.has_recalled = false;
-        if let Some(skills) = self.skills() {
+        if let Some(skills) = self.counted() {
             skills.forget_read();
         }
     }
@@ -119,9 +118,17 @@ impl Agent {
         tell(files)
     }
 
-    /// The skills, if the model has the tool to call them.
-    fn skills(&self) -> Option<&haft_extensions::Skills> {
-        self.knowledge.skills.as_deref()
+    /// The skills, if the model may call them.
+    fn skills(&self) -> Option<&Skills> {
+        self.knowledge
+            .skills
+            .as_deref()
+            .filter(|_| self.knowledge.lists)
+    }
+
+    /// The same, if it is kept count of what the model has read of them.
+    fn counted(&self) -> Option<&Skills> {
+        self.skills().filter(|_| self.knowledge.counts)
     }
 }
 

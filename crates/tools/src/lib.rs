@@ -184,6 +184,14 @@ pub fn for_subagent(services: &Services) -> Services {
         .clone()
         .with(Arc::new(Remembered::default()))
         .with(Arc::new(Attention::default()));
+    #[cfg(feature = "skill")]
+    let services = match services.get::<SkillBook>() {
+        Ok(book) => services.with(Arc::new(SkillBook {
+            counts: false,
+            ..(*book).clone()
+        })),
+        Err(_) => services,
+    };
     #[cfg(feature = "fs")]
     if let Ok(journal) = services.get::<haft_journal::Journal>() {
         return services.with(Arc::new(journal.beside()));

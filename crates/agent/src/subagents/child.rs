@@ -53,6 +53,10 @@ impl Level {
             .with(Arc::new(Notices::default()))
             .with(Arc::new(Subagents(Arc::clone(&level) as _)))
             .with_approver(approver);
+        let calls_skills = plan.pool.find("Skill").is_some();
+        let known = host
+            .knowledge
+            .preloaded(&kind.skills, plan.engine.session());
         let engine = plan.engine.for_subagent(Part {
             pool: plan.pool,
             services,
@@ -78,6 +82,7 @@ impl Level {
                 ]
                 .into_iter()
                 .flatten()
+                .chain(known.iter().map(String::as_str))
                 .collect::<Vec<_>>()
                 .join("\n\n"),
             ),
@@ -98,6 +103,7 @@ impl Level {
                 .version(host.version.as_str())
                 .purse(host.purse.clone())
                 .level(level);
+        builder = builder.knowledge(host.knowledge.of_subagent(calls_skills));
         if !host.memory || is_brief(kind) {
             builder = builder.without_memory();
         }

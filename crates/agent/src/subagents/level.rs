@@ -22,6 +22,7 @@ use super::{
 use crate::{
     Limits, ModelSettings, Session, clock,
     cost::Purse,
+    prompt::Knowledge,
     transcript::{FileStore, StoreError},
 };
 
@@ -50,6 +51,7 @@ pub(crate) struct Host {
     pub(crate) limits: Limits,
     pub(crate) version: String,
     pub(crate) memory: bool,
+    pub(crate) knowledge: Knowledge,
 }
 
 /// A launch that makes sense.

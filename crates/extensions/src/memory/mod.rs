@@ -179,6 +179,11 @@ impl Memory {
         }
     }
 
+    /// The same for another conversation, of which nothing is read yet.
+    pub fn another(&self) -> Self {
+        Self::new(self.places.clone(), self.options.clone())
+    }
+
     /// Those that are there from the start, read anew: also after the conversation was summed up, when
     /// all others come again with the next file they are for.
     pub fn start(&self) -> (Vec<MemoryFile>, Vec<Warning>) {

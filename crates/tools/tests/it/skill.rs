@@ -30,6 +30,7 @@ pub(crate) fn book(project: &TempProject, trusts_project: bool, settings: &Value
         trusts_project,
         session: "s".to_owned(),
         effort: None,
+        counts: true,
     }
 }
 

@@ -331,3 +331,56 @@ fn an_output_style_takes_the_place_of_our_words_and_a_plugin_has_its_names() {
     let record = fs::read_to_string(scene.path("record.jsonl")).unwrap();
     assert!(record.contains("Speak in one word.") && !record.contains("You are a coding agent"));
 }
+
+#[test]
+fn a_skill_that_forks_is_carried_out_by_a_subagent_that_knows_what_it_should() {
+    let scene = Scene::new(&[
+        ("home/.claude/CLAUDE.md", "Be brief."),
+        (
+            "p/.claude/skills/look/SKILL.md",
+            "---\ncontext: fork\nagent: scout\n---\nLook for the entry point of $0.",
+        ),
+        ("p/.claude/skills/maps/SKILL.md", "How to read maps."),
+        (
+            "p/.claude/agents/scout.md",
+            "---\nname: scout\ndescription: Scouts.\nskills: maps\ntools: Read\n---\nYou scout.",
+        ),
+    ]);
+    let script = scene.path("script.json");
+    let skill = call("Skill", json!({"skill": "look", "args": "it"}));
+    let turns = json!({
+        "turns": [{"content": [skill]}, {"content": [text("done")]}],
+        "conversations": [{"when": "entry point of it", "turns": [{"content": [text("main.rs")]}]}],
+    });
+    fs::write(&script, turns.to_string()).unwrap();
+    let record = scene.path("record.jsonl");
+    let mut command = crate::binary::haft(&scene.path("p"));
+    command
+        .env("HOME", scene.path("home"))
+        .arg("--script")
+        .arg(&script)
+        .arg("--record")
+        .arg(&record)
+        .args([
+            "-p",
+            "--output-format",
+            "stream-json",
+            "--allowedTools",
+            "Skill",
+            "--",
+            "go",
+        ]);
+    let ran = answer(&mut command);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let told = "The skill look was carried out by a subagent:\\n\\nmain.rs";
+    assert!(ran.stdout.contains(told), "{}", ran.stdout);
+    let record = fs::read_to_string(record).unwrap();
+    let system = record.lines().find(|line| line.contains("You scout."));
+    assert!(system.unwrap().contains("How to read maps."), "{record}");
+    let first = record
+        .lines()
+        .find(|line| line.contains("Look for the entry point of it"));
+    assert!(first.unwrap().contains("Be brief."), "{record}");
+    // It has not the tool to call them.
+    assert!(!first.unwrap().contains("There are skills"), "{record}");
+}
