@@ -19,6 +19,9 @@ use crate::{Added, Agent, Level, hooking::Told, prompt::reminder, room::Room, tr
 const SKILLS: &str = "There are skills: instructions for kinds of tasks. When what you are asked is what \
                       one of these is for, call the Skill tool with its name before you begin:";
 
+/// What calls them.
+const SKILL_TOOL: &str = "Skill";
+
 /// What stands before skills that came to light later.
 const MORE_SKILLS: &str = "There are further skills for the files you work with:";
 
@@ -73,7 +76,13 @@ impl Agent {
             }
             let new: Vec<&Skill> = new.iter().map(AsRef::as_ref).collect();
             let listing = skills.told(&new, self.settings.window);
-            texts.extend(listing.map(|listing| format!("{MORE_SKILLS}\n\n{listing}")));
+            if let Some(listing) = listing {
+                texts.push(format!("{MORE_SKILLS}\n\n{listing}"));
+                // Where there were none before, the tool was not offered in full.
+                self.scheduler.apply(&ContextPatch::ActivateTools {
+                    names: vec![SKILL_TOOL.to_owned()],
+                });
+            }
         }
         if texts.is_empty() {
             return;

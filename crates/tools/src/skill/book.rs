@@ -68,6 +68,11 @@ impl Invoked {
 }
 
 impl SkillBook {
+    /// Is there one that the model may call?
+    pub(crate) fn has_any(&self) -> bool {
+        self.skills.all().iter().any(|skill| skill.model_invocable)
+    }
+
     /// The skill, if this caller may call it. The error says why not, and what there is instead.
     pub fn find(&self, name: &str, caller: Caller) -> Result<Arc<Skill>, String> {
         let name = name.trim().trim_start_matches('/');

@@ -241,7 +241,7 @@ fn switched_off_a_slash_is_a_slash() {
     assert_eq!(lines(&ran)[0]["slash_commands"], json!([]));
     let (ran, said) = scene.run(&turns, &["--bare", "/greet"]);
     assert_eq!(said, ["/greet"]);
-    assert_eq!(lines(&ran)[0]["agents"], json!([]));
+    assert_eq!(lines(&ran)[0]["slash_commands"], json!([]));
     let (_, said) = scene.run(&turns, &["--setting-sources", "user", "hi"]);
     assert!(
         said[0].contains("Be brief.") && !said[0].contains("Use tabs."),
@@ -383,4 +383,35 @@ fn a_skill_that_forks_is_carried_out_by_a_subagent_that_knows_what_it_should() {
     assert!(first.unwrap().contains("Be brief."), "{record}");
     // It has not the tool to call them.
     assert!(!first.unwrap().contains("There are skills"), "{record}");
+}
+
+#[test]
+fn a_skill_that_comes_to_light_brings_the_tool_that_calls_it() {
+    let scene = Scene::new(&[
+        ("p/deep/x.txt", "x"),
+        ("p/deep/.claude/skills/dive/SKILL.md", "Dive to $0."),
+    ]);
+    let turns = json!([
+        [call("Read", json!({"file_path": "deep/x.txt"}))],
+        [call("Skill", json!({"skill": "dive", "args": "bottom"}))],
+        [text("done")],
+    ]);
+    let (ran, said) = scene.run(&turns, &["go"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(
+        said.iter().any(|text| text.contains("- dive: Dive to $0.")),
+        "{said:?}"
+    );
+    assert!(
+        said.iter().any(|text| text.ends_with("Dive to bottom.")),
+        "{said:?}"
+    );
+    let record = fs::read_to_string(scene.path("record.jsonl")).unwrap();
+    let offers = record
+        .lines()
+        .filter(|line| line.starts_with("{\"part\":[{\"name\":"));
+    let offers: Vec<bool> = offers
+        .map(|line| line.contains("\"name\":\"Skill\""))
+        .collect();
+    assert_eq!(offers, [false, true], "{record}");
 }
