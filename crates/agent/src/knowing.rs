@@ -9,11 +9,14 @@ use std::path::PathBuf;
 use haft_contract::{Aside, Content, ContextPatch};
 use haft_extensions::{
     Skill, Skills, Warning,
-    memory::{MemoryFile, tell},
+    memory::{MemoryFile, Reason, tell},
 };
 use haft_models::Conversation;
 
-use crate::{Added, Agent, Level, hooking::Told, prompt::reminder, room::Room, transcript::Kind};
+use crate::{
+    Added, Agent, Instructions, Level, hooking::Told, prompt::reminder, room::Room,
+    transcript::Kind,
+};
 
 /// What stands before the list of skills.
 const SKILLS: &str = "There are skills: instructions for kinds of tasks. When what you are asked is what \
@@ -26,8 +29,8 @@ const SKILL_TOOL: &str = "Skill";
 const MORE_SKILLS: &str = "There are further skills for the files you work with:";
 
 impl Agent {
-    /// What stands before the first words of a session, each as a reminder.
-    pub(crate) async fn recall(&mut self, to: Told<'_>) -> Vec<String> {
+    /// What stands before the first words of a session, each as a reminder. `why` is for hooks.
+    pub(crate) async fn recall(&mut self, why: &'static str, to: Told<'_>) -> Vec<String> {
         if std::mem::replace(&mut self.has_recalled, true) {
             return Vec::new();
         }
@@ -35,7 +38,7 @@ impl Agent {
         if self.memory {
             let (files, warnings) = self.knowledge.memory.start();
             tell_warnings(&warnings, to);
-            texts.extend(self.take_in(&files, to).await);
+            texts.extend(self.take_in(&files, why, to).await);
         }
         if let Some(skills) = self.skills() {
             let listing = skills.listing(self.settings.window);
@@ -47,7 +50,7 @@ impl Agent {
     /// The same after the conversation was summed up, with the skills that were called.
     pub(crate) async fn recall_all(&mut self, to: Told<'_>) -> Vec<String> {
         self.has_recalled = false;
-        let mut texts = self.recall(to).await;
+        let mut texts = self.recall("compact", to).await;
         texts.extend(self.counted().and_then(|skills| skills.carry_over()));
         texts
     }
@@ -66,7 +69,7 @@ impl Agent {
                 found.extend(memory);
             }
         }
-        texts.extend(self.take_in(&found, to).await);
+        texts.extend(self.take_in(&found, "nested_traversal", to).await);
         if let Some(skills) = self.counted() {
             let mut new = Vec::new();
             for file in &files {
@@ -121,9 +124,41 @@ impl Agent {
         self.scheduler.aside()
     }
 
-    /// The one place that every memory file passes on its way to the model. Hooks that want to hear of
-    /// each (InstructionsLoaded) are told here.
-    async fn take_in(&self, files: &[MemoryFile], _to: Told<'_>) -> Option<String> {
+    /// The one place that every memory file passes on its way to the model: hooks hear of each.
+    async fn take_in(
+        &self,
+        files: &[MemoryFile],
+        start: &'static str,
+        to: Told<'_>,
+    ) -> Option<String> {
+        for file in files {
+            let Some(path) = file.path.clone() else {
+                continue;
+            };
+            let mut loaded = Instructions {
+                path,
+                kind: file.owner.name(),
+                reason: start,
+                globs: file.patterns.clone(),
+                ..Instructions::default()
+            };
+            match &file.reason {
+                Reason::Start => {}
+                Reason::Nested(trigger) => {
+                    loaded.reason = "nested_traversal";
+                    loaded.trigger = Some(trigger.clone());
+                }
+                Reason::Pattern(trigger) => {
+                    loaded.reason = "path_glob_match";
+                    loaded.trigger = Some(trigger.clone());
+                }
+                Reason::Import(parent) => {
+                    loaded.reason = "include";
+                    loaded.parent = Some(parent.clone());
+                }
+            }
+            self.hook_instructions(&loaded, to).await;
+        }
         tell(files)
     }
 
