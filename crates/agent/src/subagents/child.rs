@@ -25,9 +25,6 @@ use crate::{
 const NOTE: &str = "You work for another agent, which handed you one task. It sees nothing of your work but \
 your last message: put all that it needs into it, with full paths where files are meant.";
 
-/// Calls skills: who has it not need not know of them.
-const SKILL: &str = "Skill";
-
 impl Level {
     /// Makes the agent.
     pub(super) fn child(
@@ -56,10 +53,10 @@ impl Level {
             .with(Arc::new(Notices::default()))
             .with(Arc::new(Subagents(Arc::clone(&level) as _)))
             .with_approver(approver);
-        let mut knowledge = host.knowledge.beside();
-        if plan.pool.find(SKILL).is_none() {
-            knowledge.skills = None;
-        }
+        let calls_skills = plan.pool.find("Skill").is_some();
+        let known = host
+            .knowledge
+            .preloaded(&kind.skills, plan.engine.session());
         let engine = plan.engine.for_subagent(Part {
             pool: plan.pool,
             services,
@@ -85,6 +82,7 @@ impl Level {
                 ]
                 .into_iter()
                 .flatten()
+                .chain(known.iter().map(String::as_str))
                 .collect::<Vec<_>>()
                 .join("\n\n"),
             ),
@@ -104,8 +102,8 @@ impl Level {
                 .control(member.control.clone())
                 .version(host.version.as_str())
                 .purse(host.purse.clone())
-                .knowledge(knowledge)
                 .level(level);
+        builder = builder.knowledge(host.knowledge.of_subagent(calls_skills));
         if !host.memory || is_brief(kind) {
             builder = builder.without_memory();
         }

@@ -93,6 +93,7 @@ impl Extensions {
             trusts_project: self.trusts_project,
             session: session.to_string(),
             effort,
+            counts: true,
         })
     }
 
