@@ -374,7 +374,7 @@ impl AgentBuilder {
             self.control.gets(attention);
         }
         let agent_id = engine.agent().id.clone();
-        let transcript = Arc::new(Transcript::new(
+        let transcript = Transcript::new(
             session.store,
             session.id,
             self.version,
@@ -382,8 +382,8 @@ impl AgentBuilder {
             loaded.lines,
             loaded.last,
             loaded.files,
-            remembered,
-        ));
+        );
+        let transcript = Arc::new(transcript.remembering(remembered));
         let room = Room::of(&loaded.conversation);
         let agent = Agent {
             scheduler: self.scheduler,

@@ -51,7 +51,6 @@ impl Transcript {
         next: u64,
         last: Option<Uuid>,
         files: Files,
-        remembered: Option<Arc<Remembered>>,
     ) -> Self {
         let facts = Facts {
             session,
@@ -62,7 +61,7 @@ impl Transcript {
         };
         Self {
             store,
-            remembered,
+            remembered: None,
             state: Mutex::new(State {
                 facts,
                 next,
@@ -73,6 +72,12 @@ impl Transcript {
                 told: false,
             }),
         }
+    }
+
+    /// The same, with what the session keeps beside its conversation.
+    pub(crate) fn remembering(mut self, remembered: Option<Arc<Remembered>>) -> Self {
+        self.remembered = remembered;
+        self
     }
 
     /// The file it is in, where there is one.

@@ -585,7 +585,8 @@ async fn what_a_kind_may_use_is_what_it_has() {
     insta::assert_snapshot!(results.join("\n---\n"));
     let asides = model.requests().into_iter().filter(|request| {
         let lines = shown(request.history.messages());
-        lines.len() == 1 && lines[0].contains("errand")
+        let first = lines.iter().all(|line| line.starts_with("user:"));
+        first && lines[0].contains("errand")
     });
     let tools: Vec<(String, String)> = asides
         .map(|request| {

@@ -223,11 +223,14 @@ async fn only_an_answer_sets_what_is_reserved_for_it() {
         let finished = ask(mode, Answer::Allow, None).await;
         assert_eq!(finished.text(), "why? null", "{mode:?}");
         let finished = ask(mode, Answer::Nobody, None).await;
-        assert!(finished.is_error && finished.metadata.denied, "{mode:?}");
+        assert!(
+            finished.is_error && finished.metadata.denied.is_some(),
+            "{mode:?}"
+        );
     }
     // tools.md, vector 30.
     let finished = ask(DontAsk, answered(), None).await;
-    assert!(finished.is_error && finished.metadata.denied);
+    assert!(finished.is_error && finished.metadata.denied.is_some());
 }
 
 #[tokio::test]
@@ -254,7 +257,7 @@ async fn a_hook_answers_only_with_an_answer() {
     }
     for hook in [pre(false), request(false)] {
         let finished = ask(PermissionMode::Default, Answer::Nobody, hook).await;
-        assert!(finished.metadata.denied, "{}", finished.text());
+        assert!(finished.metadata.denied.is_some(), "{}", finished.text());
     }
 }
 

@@ -204,7 +204,11 @@ async fn in_plan_mode_nothing_is_changed_with_nobody_to_ask() {
     for finished in rig.haft.run(mutating()).await {
         let text = finished.text();
         assert!(finished.is_error, "{}: {text}", finished.name);
-        assert!(finished.metadata.denied, "{}: {text}", finished.name);
+        assert!(
+            finished.metadata.denied.is_some(),
+            "{}: {text}",
+            finished.name
+        );
     }
     assert_eq!(before, rig.project.snapshot());
     let read = rig.haft.call("Bash", json!({"command": "cat a.txt"})).await;
@@ -284,7 +288,7 @@ async fn a_plan_is_approved_in_every_mode_by_somebody_or_not_at_all() {
     let mut rig = rig(PermissionMode::BypassPermissions, []).await;
     rig.haft.call("EnterPlanMode", json!({})).await;
     let denied = rig.haft.call("ExitPlanMode", json!({"plan": "x"})).await;
-    assert!(denied.metadata.denied, "{}", denied.text());
+    assert!(denied.metadata.denied.is_some(), "{}", denied.text());
     assert_eq!(rig.haft.context().mode, PermissionMode::Plan);
 }
 
