@@ -14,7 +14,7 @@ use crate::{
     prompt::{Environment, SystemPrompt},
     room::{Room, text_tokens},
     subagents::{Host, Level},
-    transcript::{Files, Origin, Transcript},
+    transcript::{Files, Origin, SoFar, Transcript},
 };
 
 /// How a model is asked.
@@ -98,6 +98,8 @@ pub struct Agent {
     pub(crate) knows_plan: bool,
     /// A run was dropped in the middle: what is in memory lags behind the transcript.
     pub(crate) is_behind: bool,
+    /// The context before anything of an earlier run was taken over.
+    pub(crate) start: SessionContext,
     offer: Offer,
 }
 
@@ -123,6 +125,7 @@ pub struct AgentBuilder {
     purse: Purse,
     level: Option<Arc<Level>>,
     crew: Option<Crew>,
+    start: Option<SessionContext>,
 }
 
 impl Agent {
@@ -146,6 +149,7 @@ impl Agent {
             purse: Purse::default(),
             level: None,
             crew: None,
+            start: None,
         }
     }
 
@@ -210,6 +214,7 @@ impl Agent {
     pub(crate) fn take_changes(&mut self) {
         let changes = self.control.take_changes();
         if let Some(model) = changes.model {
+            self.scheduler.set_model(model.as_str());
             self.settings.name = model;
         }
         if let Some(thinking) = changes.thinking {
@@ -332,9 +337,18 @@ impl AgentBuilder {
         self
     }
 
+    /// The context before anything of an earlier run of the session was taken over, such as its
+    /// [`terms`](crate::transcript::Loaded::terms). Default: as it is.
+    #[must_use]
+    pub fn start(mut self, context: SessionContext) -> Self {
+        self.start = Some(context);
+        self
+    }
+
     /// The agent.
     pub fn build(self) -> Agent {
         let context = self.scheduler.context();
+        let start = self.start.unwrap_or_else(|| context.clone());
         let session = self
             .session
             .unwrap_or_else(|| Session::in_memory(self.scheduler.engine().session()));
@@ -374,16 +388,19 @@ impl AgentBuilder {
             self.control.gets(attention);
         }
         let agent_id = engine.agent().id.clone();
-        let transcript = Transcript::new(
+        let transcript = Arc::new(Transcript::new(
             session.store,
             session.id,
             self.version,
             agent_id,
-            loaded.lines,
-            loaded.last,
-            loaded.files,
-        );
-        let transcript = Arc::new(transcript.remembering(remembered));
+            SoFar {
+                lines: loaded.lines,
+                last: loaded.last,
+                files: loaded.files,
+                terms: loaded.terms,
+            },
+            remembered,
+        ));
         let room = Room::of(&loaded.conversation);
         let agent = Agent {
             scheduler: self.scheduler,
@@ -405,6 +422,7 @@ impl AgentBuilder {
             opening: cut_off.into_iter().collect(),
             knows_plan: false,
             is_behind: false,
+            start,
             offer: Offer {
                 system,
                 tools,

@@ -19,6 +19,8 @@ pub struct Control {
 struct State {
     /// Of the run that is under way.
     run: Option<CancellationToken>,
+    /// The next one is interrupted as it begins.
+    is_unwanted: bool,
     said: VecDeque<Vec<Content>>,
     /// Calls that only wait end when something is said.
     attention: Option<Arc<Attention>>,
@@ -42,6 +44,11 @@ impl Control {
             run.cancel();
         }
         state.run.is_some()
+    }
+
+    /// Interrupts the run that begins next, before anybody is asked.
+    pub fn interrupt_next(&self) {
+        self.state().is_unwanted = true;
     }
 
     /// Says something to the model between two rounds of the run that is under way; without one, with
@@ -77,7 +84,12 @@ impl Control {
     /// A run begins. It ends when the guard is dropped, also with the future that holds it.
     pub(crate) fn begin(&self) -> Running {
         let cancel = CancellationToken::new();
-        self.state().run = Some(cancel.clone());
+        let mut state = self.state();
+        state.run = Some(cancel.clone());
+        if mem::take(&mut state.is_unwanted) {
+            cancel.cancel();
+        }
+        drop(state);
         Running {
             cancel,
             control: self.clone(),

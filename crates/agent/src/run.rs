@@ -13,7 +13,7 @@ use crate::{
     repeats::Repeats,
     room::text_of,
     round::{Answer, Done, End, Round},
-    transcript::{Kind, load::load, result_of},
+    transcript::{Kind, Terms, load::load, result_of},
     words::Prompt,
 };
 
@@ -107,6 +107,7 @@ impl Agent {
         self.is_behind = true;
         let left = self.go(prompt, to, &mut tally).await;
         self.is_behind = false;
+        self.note_terms();
         self.tell_trouble(to);
         if let Some(crew) = &self.crew {
             tally.denials.extend(crew.take_denials());
@@ -178,6 +179,7 @@ impl Agent {
         }
         self.tell_plan(to);
         self.tell_notices(to);
+        self.note_terms();
         self.tell_trouble(to);
         self.make_room(&course.last, to, tally).await;
         if to.cancel.is_cancelled() {
@@ -491,6 +493,14 @@ impl Agent {
     pub(crate) fn note_place(&self) {
         let cwd = self.scheduler.context().cwd;
         self.transcript.set_place(&cwd, branch(&cwd));
+    }
+
+    /// Writes down what the session came to be permitted, once it has said anything at all.
+    fn note_terms(&self) {
+        if self.conversation.messages().len() > 0 {
+            let terms = Terms::between(&self.start, &self.scheduler.context());
+            self.transcript.set_terms(&terms);
+        }
     }
 
     /// A transcript that cannot be written ends nothing, but the person must know.

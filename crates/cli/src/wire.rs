@@ -4,7 +4,7 @@ use std::{env, path::PathBuf, sync::Arc};
 
 use anyhow::Context;
 use haft::{
-    Approver, Configure, DynTool, Filters, Haft, Selection, SessionId,
+    Approver, Configure, DynTool, Filters, Haft, Selection, SessionId, Subagents,
     engine::{
         hooks::Handler,
         settings::{LocalRules, SettingsFiles, Watch},
@@ -36,6 +36,8 @@ pub(crate) struct Additions {
     pub(crate) external: Vec<Arc<dyn DynTool>>,
     /// Where the session keeps its state. Default: the session's own folder.
     pub(crate) folder: Option<PathBuf>,
+    /// Who can be handed tasks.
+    pub(crate) subagents: Option<Arc<Subagents>>,
 }
 
 /// Sets the session up that the flags describe.
@@ -108,6 +110,9 @@ pub(crate) async fn build(
     }
     if let Some(folder) = additions.folder {
         builder = builder.session_folder(folder);
+    }
+    if let Some(subagents) = additions.subagents {
+        builder = builder.service(subagents);
     }
     #[cfg(feature = "pdf")]
     if let Ok(program) = env::current_exe() {

@@ -13,6 +13,8 @@ use crate::{Said, Trigger, clock};
 /// The type of the line that is written before a tool runs.
 pub(super) const STARTED: &str = "haft-started";
 
+/// The type of the line that tells what the session came to be permitted.
+pub(super) const TERMS: &str = "haft-terms";
 /// The type of the line that is written when something changes that the session keeps beside its
 /// conversation.
 pub(super) const KEPT: &str = "haft-kept";

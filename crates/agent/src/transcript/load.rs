@@ -16,8 +16,8 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::{
-    Files,
-    line::{KEPT, STARTED},
+    Files, Terms,
+    line::{KEPT, STARTED, TERMS},
 };
 
 /// What a session's lines say.
@@ -37,6 +37,8 @@ pub struct Loaded {
     pub kept: BTreeMap<String, Kept>,
     /// Where the session was last.
     pub cwd: Option<PathBuf>,
+    /// What it came to be permitted.
+    pub terms: Terms,
     /// How many lines there are.
     pub lines: u64,
 }
@@ -59,6 +61,7 @@ struct Line {
     name: String,
     kept: Kept,
     files: Files,
+    terms: Option<Terms>,
 }
 
 impl Line {
@@ -130,8 +133,12 @@ pub fn load(lines: &[String], until: Option<&str>) -> Option<Loaded> {
     for line in lines.iter().filter(|line| line.kind == STARTED) {
         loaded.files.add(line.files.clone());
     }
-    let until = until.and(leaf).unwrap_or(lines.len());
-    for line in lines.iter().take(until).filter(|line| line.kind == KEPT) {
+    // What was kept or permitted after that message belongs to somebody who had read on.
+    let heard = match until.and(leaf) {
+        Some(leaf) => &lines[..=leaf],
+        None => &lines[..],
+    };
+    for line in heard.iter().filter(|line| line.kind == KEPT) {
         loaded.kept.insert(line.name.clone(), line.kept.clone());
     }
     let Some(leaf) = leaf else {
@@ -139,7 +146,7 @@ pub fn load(lines: &[String], until: Option<&str>) -> Option<Loaded> {
     };
     let taken = chain(&lines, leaf, &mut loaded.repairs);
     // New lines go on from the last one that counts, which may be an answer beside the chain.
-    let end = match until < lines.len() {
+    let end = match until.is_some() {
         true => leaf,
         false => taken.iter().copied().max().unwrap_or(leaf),
     };
@@ -148,6 +155,10 @@ pub fn load(lines: &[String], until: Option<&str>) -> Option<Loaded> {
         .as_deref()
         .and_then(|uuid| uuid.parse().ok());
     loaded.cwd.clone_from(&lines[end].cwd);
+    let mut terms = heard.iter().rev().filter(|line| line.kind == TERMS);
+    loaded.terms = terms
+        .find_map(|line| line.terms.clone())
+        .unwrap_or_default();
     let mut messages = messages(&lines, &taken, &mut loaded.repairs);
     answer_open_calls(&mut messages, &known(&lines), &mut loaded);
     let (conversation, repairs) = Conversation::load(messages);

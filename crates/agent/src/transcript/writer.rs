@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{
-    Files, Kind, Store,
+    Files, Kind, Store, Terms,
     line::{self, Facts},
 };
 use crate::{Said, Trigger, clock};
@@ -34,6 +34,8 @@ struct State {
     /// The last message in the chain.
     last: Option<Uuid>,
     files: Files,
+    /// As last written.
+    terms: Terms,
     /// The lines of answers that are written and not handed out yet, by the provider's id of the call.
     answers: HashMap<String, Uuid>,
     /// Why a line could not be written; told once.
@@ -41,16 +43,24 @@ struct State {
     told: bool,
 }
 
+/// What a session's lines came to so far.
+#[derive(Debug, Default)]
+pub(crate) struct SoFar {
+    pub(crate) lines: u64,
+    pub(crate) last: Option<Uuid>,
+    pub(crate) files: Files,
+    pub(crate) terms: Terms,
+}
+
 impl Transcript {
-    /// Goes on after so many lines.
+    /// Goes on from there.
     pub(crate) fn new(
         store: Arc<dyn Store>,
         session: SessionId,
         version: String,
         agent: Option<String>,
-        next: u64,
-        last: Option<Uuid>,
-        files: Files,
+        so_far: SoFar,
+        remembered: Option<Arc<Remembered>>,
     ) -> Self {
         let facts = Facts {
             session,
@@ -61,23 +71,18 @@ impl Transcript {
         };
         Self {
             store,
-            remembered: None,
+            remembered,
             state: Mutex::new(State {
                 facts,
-                next,
-                last,
-                files,
+                next: so_far.lines,
+                last: so_far.last,
+                files: so_far.files,
+                terms: so_far.terms,
                 answers: HashMap::new(),
                 trouble: None,
                 told: false,
             }),
         }
-    }
-
-    /// The same, with what the session keeps beside its conversation.
-    pub(crate) fn remembering(mut self, remembered: Option<Arc<Remembered>>) -> Self {
-        self.remembered = remembered;
-        self
     }
 
     /// The file it is in, where there is one.
@@ -138,6 +143,22 @@ impl Transcript {
         let before = state.last.take();
         let more = line::boundary(trigger, pre_tokens, before);
         state.message(&*self.store, "system", uuid, more);
+    }
+
+    /// What the session came to be permitted, if that is not written already.
+    pub(crate) fn set_terms(&self, terms: &Terms) {
+        let mut state = self.state();
+        if state.terms == *terms || (state.terms.is_empty() && terms.is_empty()) {
+            return;
+        }
+        let line = serde_json::json!({
+            "type": line::TERMS,
+            "sessionId": state.facts.session,
+            "timestamp": clock::timestamp(),
+            "terms": terms,
+        });
+        state.terms = terms.clone();
+        state.write(&*self.store, &line);
     }
 
     /// What a person calls the session from now on.

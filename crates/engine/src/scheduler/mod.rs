@@ -34,6 +34,8 @@ pub struct Scheduler {
 struct Shared {
     engine: Arc<Engine>,
     context: Mutex<Versioned>,
+    /// The model whose calls these are, where known.
+    model: Mutex<Option<Arc<str>>>,
     slots: Arc<Semaphore>,
     cancel: CancellationToken,
     tasks: TaskTracker,
@@ -48,6 +50,7 @@ struct Versioned {
 impl Scheduler {
     pub(crate) fn new(engine: Arc<Engine>, context: SessionContext) -> Self {
         let slots = Arc::new(Semaphore::new(engine.concurrency));
+        let model = engine.model.clone();
         Self {
             shared: Arc::new(Shared {
                 engine,
@@ -55,6 +58,7 @@ impl Scheduler {
                     context,
                     version: 0,
                 }),
+                model: Mutex::new(model),
                 slots,
                 cancel: CancellationToken::new(),
                 tasks: TaskTracker::new(),
@@ -82,6 +86,11 @@ impl Scheduler {
         let mut context = self.shared.context();
         context.context.apply(patch);
         context.version += 1;
+    }
+
+    /// From now on, calls are this model's.
+    pub fn set_model(&mut self, model: impl Into<Arc<str>>) {
+        *self.shared.model() = Some(model.into());
     }
 
     /// Fires to end the whole session: every turn and every call in it.
@@ -126,6 +135,10 @@ impl ContextView {
 }
 
 impl Shared {
+    fn model(&self) -> MutexGuard<'_, Option<Arc<str>>> {
+        self.model.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn context(&self) -> MutexGuard<'_, Versioned> {
         self.context.lock().unwrap_or_else(PoisonError::into_inner)
     }

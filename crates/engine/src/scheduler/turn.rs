@@ -351,7 +351,7 @@ impl Inner {
                 None => Progress::silent(call),
             },
             permissions: context.context.permissions(),
-            model: engine.model.clone(),
+            model: self.shared.model().clone(),
             services: engine.services.clone(),
         }
     }

@@ -22,6 +22,8 @@ pub(super) struct Facts {
     /// What was left out because nobody trusts the directory.
     pub(super) left_out: Option<String>,
     pub(super) servers: Arc<Servers>,
+    /// The kinds of subagents.
+    pub(super) agents: Vec<String>,
 }
 
 pub(super) fn init(began: &Began, facts: &Facts) -> Value {
@@ -43,7 +45,7 @@ pub(super) fn init(began: &Began, facts: &Facts) -> Value {
         "apiKeySource": facts.key_source,
         "claude_code_version": LEVEL,
         "output_style": "default",
-        "agents": [],
+        "agents": facts.agents,
         "skills": [],
         "plugins": [],
     });

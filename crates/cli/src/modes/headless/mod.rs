@@ -1,13 +1,14 @@
 //! `haft -p`: a model works here, without a person.
 //!
 //! - `flags`: what can be said about a run
-//! - `model`, `conversation`: who answers, and what was said before
+//! - `model`, `names`, `conversation`: who answers, what they are called, and what was said before
 //! - `turns`: one message after the other; `shape`: answers that must fit a schema
 //! - `background`: what runs beside them
 //! - `output`: what goes out; `messages`, `pieces` and `fit` say how it looks
 //! - `input`, `requests`, `channel`, `callbacks`: the program at the other end, with
 //!   `--input-format stream-json`; `permission`: it is asked; `mcp`: servers that it runs
 //! - `session`: what it may ask of a session that runs
+//! - `subagents`: who can be handed tasks
 //! - `signals`: how it is ended from outside
 
 mod background;
@@ -20,6 +21,7 @@ mod input;
 mod mcp;
 mod messages;
 mod model;
+mod names;
 mod output;
 mod permission;
 mod pieces;
@@ -27,6 +29,7 @@ mod requests;
 mod session;
 mod shape;
 pub(crate) mod signals;
+mod subagents;
 mod turns;
 
 use std::{
@@ -45,7 +48,9 @@ use haft::{
 use haft_agent::{
     Agent, Control, Limits,
     prompt::{Environment, SystemPrompt},
+    subagents::as_main_agent,
 };
+use haft_extensions::AgentDefinition;
 
 use self::{
     background::Background,
@@ -60,6 +65,7 @@ use self::{
     session::Session as Looked,
     shape::Shape,
     signals::Signals,
+    subagents::Kinds,
     turns::Turns,
 };
 use crate::{
@@ -95,9 +101,10 @@ async fn go(
     let signals = Signals::listen()?;
     let cwd = settings::cwd(session)?;
     let permitted = settings::load(session, &cwd)?;
-    let mut chosen = model::choose(&flags.model, &permitted.settings.merged())?;
-    let limits = limits(flags, &chosen)?;
+    let mut chosen = model::choose(&flags.model, &permitted.settings)?;
+    limits(flags, &chosen)?;
     let shape = flags.json_schema.as_deref().map(Shape::read).transpose()?;
+    let kinds = Arc::new(Kinds::find(session, flags, &permitted)?);
 
     let servers = Arc::new(Servers::read(&flags.mcp_config, &cwd)?);
     let looked = Arc::new(Looked::default());
@@ -121,8 +128,10 @@ async fn go(
             replay: flags.replay_user_messages,
             servers: Arc::clone(&servers),
             session: Arc::clone(&looked),
+            kinds: Arc::clone(&kinds),
             model: chosen.settings.name.clone(),
             window: chosen.settings.window,
+            names: chosen.names.clone(),
             prices: flags.max_budget_usd.map(|_| chosen.prices.clone()),
         };
         tokio::spawn(reader.run());
@@ -140,6 +149,13 @@ async fn go(
 
     let mut initial = queue.begin();
     let shape = shape.or_else(|| initial.shape.take());
+    let kinds = kinds.with(&initial.agents);
+    let main = kinds.main(flags, &permitted)?;
+    if let Some(main) = &main {
+        subagents::take_over(main, flags, &mut chosen, &mut first);
+    }
+    let limits = subagents::limits_of(main.as_ref(), flags, limits(flags, &chosen)?);
+    let crew = kinds.crew(flags, main.as_ref(), &chosen, output)?;
     if let Some(shape) = &shape {
         chosen.model = shape.around(chosen.model);
     }
@@ -159,6 +175,7 @@ async fn go(
             max_tokens: chosen.settings.max_tokens,
             left_out: permitted.settings.untrusted().map(|told| told.to_string()),
             servers: Arc::clone(&servers),
+            agents: kinds.names(),
         },
     );
     output.put_state("running");
@@ -166,9 +183,13 @@ async fn go(
     let streams = flags.input_format == InputFormat::StreamJson;
     let kept = session_folder(&cwd, id).join("tool-results");
     let connecting = servers.connect(streams.then_some(&channel), &kept, &setting_up);
-    let Some(tools) = signals.until_told(connecting).await.transpose()? else {
+    let Some(mut tools) = signals.until_told(connecting).await.transpose()? else {
         return Ok(signals.told().unwrap_or(Exit::Success));
     };
+    // The tool that permits is not for the model.
+    if let Some(prompt) = &flags.permission_prompt_tool {
+        tools.retain(|tool| tool.spec().name != *prompt);
+    }
     for problem in servers.problems() {
         show::complain(&format!("haft: {}", show::clean(&problem)));
     }
@@ -184,11 +205,25 @@ async fn go(
         model: Some(chosen.settings.name.clone()),
         handlers: initial.handlers.clone(),
         external: tools,
+        subagents: Some(crew.service()),
         folder: None,
     };
     let haft = wire::build(session, cwd.clone(), permitted, additions).await?;
     looked.has(&haft);
-    let mut system = system_prompt(&flags.prompts, &initial, &haft.context())?;
+    let mut scheduler = haft.into_scheduler();
+    if let Some(main) = &main {
+        scheduler = as_main_agent(&scheduler, main).map_err(anyhow::Error::msg)?;
+    }
+    let start = scheduler.context();
+    for patch in conversation::taken_over(&taken_up, session, &cwd) {
+        scheduler.apply(&patch);
+    }
+    let mut system = system_prompt(
+        &flags.prompts,
+        &initial,
+        main.as_ref(),
+        &scheduler.context(),
+    )?;
     let moved =
         flags.prompts.exclude_dynamic_system_prompt_sections || initial.exclude_dynamic_sections;
     if moved && let Some(environment) = system.environment.take() {
@@ -196,12 +231,14 @@ async fn go(
         first.content.insert(0, told);
     }
     let replay = chosen.replay.take();
-    let mut builder = Agent::builder(haft.into_scheduler(), chosen.model, chosen.settings)
+    let mut builder = Agent::builder(scheduler, chosen.model, chosen.settings)
         .limits(limits)
         .prices(chosen.prices)
         .session(taken_up)
+        .start(start)
         .system_prompt(system)
         .control(control.clone())
+        .crew(crew.clone())
         .version(VERSION);
     if !tells_memory(session) {
         builder = builder.without_memory();
@@ -221,10 +258,14 @@ async fn go(
         signals: &signals,
         shape: shape.as_ref(),
         session: &looked,
-        setting_up: Some(setting_up),
         fail_on_deny: flags.fail_on_deny,
     };
-    let exit = turns.run(first).await?;
+    if setting_up.is_cancelled() {
+        control.interrupt_next();
+    }
+    let ran = turns.run(first).await;
+    crew.close().await;
+    let exit = ran?;
     agent.end("other", &**output).await;
     for divergence in replay.iter().flat_map(haft_models::Replay::divergences) {
         show::complain(&format!("haft: {divergence}"));
@@ -309,13 +350,11 @@ fn limits(flags: &Headless, chosen: &Chosen) -> anyhow::Result<Limits> {
             "--max-budget-usd {most}: expected an amount above 0"
         );
         // A limit that can never be reached would be none.
-        for name in [&chosen.settings.name]
-            .into_iter()
-            .chain(&flags.model.fallback_model)
-        {
+        for name in [&chosen.settings.name].into_iter().chain(&chosen.fallbacks) {
             anyhow::ensure!(
                 chosen.prices.of(name).is_some(),
-                "--max-budget-usd: the price of {name} is not known; give it with --prices"
+                "--max-budget-usd: the price of {name} is not known; give it with --prices, or with \
+                 modelPrices in the settings"
             );
         }
         limits.max_budget_usd = Some(most);
@@ -360,6 +399,7 @@ fn piped() -> anyhow::Result<String> {
 fn system_prompt(
     flags: &PromptFlags,
     initial: &Initial,
+    main: Option<&AgentDefinition>,
     context: &SessionContext,
 ) -> anyhow::Result<SystemPrompt> {
     let base = text(
@@ -374,6 +414,7 @@ fn system_prompt(
     .or_else(|| initial.append_system_prompt.clone());
     // Whoever brings a prompt of their own says in it what they want said.
     let environment = base.is_none().then(|| Environment::look(context));
+    let base = base.or_else(|| main.map(|main| main.prompt.clone()));
     Ok(SystemPrompt {
         base,
         append,

@@ -37,7 +37,7 @@ impl Approver for Host {
             };
             let output = &self.channel.output;
             let waits = output.waits();
-            let request = json!({
+            let mut request = json!({
                 "subtype": "can_use_tool",
                 "tool_name": question.tool,
                 "input": input,
@@ -45,6 +45,9 @@ impl Approver for Host {
                 "decision_reason": question.reason,
                 "tool_use_id": id,
             });
+            if let Some(agent) = &question.agent {
+                request["agent_id"] = json!(agent);
+            }
             let asked = self.channel.ask(request);
             let reply = match self.patience.filter(|_| questions::is_one(&question)) {
                 None => asked.await,

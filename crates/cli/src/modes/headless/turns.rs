@@ -1,6 +1,5 @@
 //! One message after the other, each with one result.
 
-use haft::CancellationToken;
 use haft_agent::{Agent, Ended, Prompt, Reason};
 use serde_json::Value;
 
@@ -23,8 +22,6 @@ pub(super) struct Turns<'a> {
     pub(super) signals: &'a Signals,
     pub(super) shape: Option<&'a Shape>,
     pub(super) session: &'a Session,
-    /// Fires if the setting up was interrupted: then the first run is, too.
-    pub(super) setting_up: Option<CancellationToken>,
     pub(super) fail_on_deny: bool,
 }
 
@@ -143,7 +140,6 @@ impl Turns<'_> {
 
     async fn once(&mut self, turn: Turn) -> Ended {
         let control = self.agent.control();
-        let setting_up = self.setting_up.take().unwrap_or_default();
         let (agent, output) = (&mut *self.agent, self.output);
         let run = async move {
             match turn {
@@ -154,11 +150,11 @@ impl Turns<'_> {
         tokio::pin!(run);
         tokio::select! {
             biased;
-            ended = &mut run => return ended,
-            () = self.signals.wait() => {}
-            () = setting_up.cancelled() => {}
+            ended = &mut run => ended,
+            () = self.signals.wait() => {
+                control.interrupt();
+                run.await
+            }
         }
-        control.interrupt();
-        run.await
     }
 }

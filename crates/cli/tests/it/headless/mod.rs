@@ -4,16 +4,21 @@
 //! - `background`: tasks that outlast a turn
 //! - `ends`: limits, refusals, failures, exit codes
 //! - `planning`: tasks, plan mode, questions
+//! - `subagents`: models that work for another's calls
 //! - `sessions`: going on, forking, forgetting, listing
 //! - `talk`: messages and control requests on stdin
+//! - `requests`: what else can be asked; `servers`: MCP servers at the other end
 //! - `server`: a provider on this machine
 
 mod answers;
 mod background;
 mod ends;
 mod planning;
+mod requests;
 mod server;
+mod servers;
 mod sessions;
+mod subagents;
 mod talk;
 
 use std::{
