@@ -35,6 +35,7 @@ impl Tool for SendMessage {
     fn profile(&self) -> Profile {
         Profile {
             family: "agent".into(),
+            deferred: true,
             search_hint: "message continue resume subagent".into(),
             access: Access::Reads,
             ..Profile::default()
