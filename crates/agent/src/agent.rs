@@ -11,7 +11,7 @@ use haft_models::{
 use crate::{
     Control, Crew, Ledger, Session,
     cost::Purse,
-    prompt::{Environment, SystemPrompt},
+    prompt::{Environment, Knowledge, SystemPrompt},
     room::{Room, text_tokens},
     subagents::{Host, Level},
     transcript::{Files, Origin, SoFar, Transcript},
@@ -90,6 +90,12 @@ pub struct Agent {
     pub(crate) crew: Option<Crew>,
     pub(crate) room: Room,
     pub(crate) memory: bool,
+    /// What people laid in folders.
+    pub(crate) knowledge: Knowledge,
+    /// What the next run is permitted.
+    pub(crate) permitted: Vec<ContextPatch>,
+    /// It was told, or will be when the conversation is summed up.
+    pub(crate) has_recalled: bool,
     /// Some run has begun.
     pub(crate) has_begun: bool,
     /// What hooks want known before the first words.
@@ -122,6 +128,7 @@ pub struct AgentBuilder {
     control: Control,
     version: String,
     memory: bool,
+    knowledge: Option<Knowledge>,
     purse: Purse,
     level: Option<Arc<Level>>,
     crew: Option<Crew>,
@@ -146,6 +153,7 @@ impl Agent {
             control: Control::default(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             memory: true,
+            knowledge: None,
             purse: Purse::default(),
             level: None,
             crew: None,
@@ -310,7 +318,14 @@ impl AgentBuilder {
         self
     }
 
-    /// The model is not told what the project's own files want it to know.
+    /// What people laid in folders for the model to know. Default: the memory files of the project.
+    #[must_use]
+    pub fn knowledge(mut self, knowledge: Knowledge) -> Self {
+        self.knowledge = Some(knowledge);
+        self
+    }
+
+    /// The model is not told what memory files want it to know.
     #[must_use]
     pub fn without_memory(mut self) -> Self {
         self.memory = false;
@@ -418,6 +433,11 @@ impl AgentBuilder {
             crew: self.crew,
             room,
             memory: self.memory,
+            knowledge: self
+                .knowledge
+                .unwrap_or_else(|| Knowledge::of_project(&context.cwd)),
+            permitted: Vec::new(),
+            has_recalled: false,
             has_begun: false,
             opening: cut_off.into_iter().collect(),
             knows_plan: false,

@@ -138,6 +138,8 @@ pub enum Added {
     Tool,
     /// The loop: a task in the background is over.
     Background,
+    /// The loop: a file was read that people wrote something about.
+    Knowledge,
     /// The loop: the model goes in circles.
     Repeats,
     /// The loop: the person interrupted it.

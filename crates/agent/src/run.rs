@@ -95,6 +95,20 @@ impl Agent {
         self.run_from(None, sink).await
     }
 
+    /// Tells that something begins which is answered without the model; [`answer`](Self::answer) ends it.
+    pub fn announce(&self, sink: &dyn Sink) {
+        sink.hear(&AgentEvent::Began(self.began()));
+    }
+
+    /// Answers in place of the model, where what a person said needs none: `Err` is what was wrong with it.
+    pub fn answer(&self, answer: Result<String, String>) -> Ended {
+        let left = match answer {
+            Ok(text) => Left::well(Reason::Completed, text),
+            Err(what) => Left::badly(Subtype::DuringExecution, Reason::Refused, what),
+        };
+        self.ended(left, Tally::default(), Duration::ZERO)
+    }
+
     async fn run_from(&mut self, prompt: Option<Prompt>, sink: &dyn Sink) -> Ended {
         let running = self.control.begin();
         let to = Told {
@@ -112,6 +126,10 @@ impl Agent {
         if let Some(crew) = &self.crew {
             tally.denials.extend(crew.take_denials());
         }
+        self.ended(left, tally, started.elapsed())
+    }
+
+    fn ended(&self, left: Left, tally: Tally, duration: Duration) -> Ended {
         Ended {
             subtype: left.subtype,
             text: left.text,
@@ -123,7 +141,7 @@ impl Agent {
             permission_denials: tally.denials,
             api_error: left.api_error,
             errors: left.errors,
-            duration: started.elapsed(),
+            duration,
             duration_api: tally.api,
             first_token: tally.first_token,
         }
@@ -145,7 +163,8 @@ impl Agent {
                 to.notice(Level::Warning, why.clone());
                 return Left::well(Reason::HookStopped, why);
             }
-            self.open();
+            self.speaks_again();
+            self.open(to).await;
             self.add(prompt.content.clone(), Kind::Prompt, prompt.uuid);
             self.add_context(word.context, to);
             last = prompt.content;
@@ -222,6 +241,7 @@ impl Agent {
         course.stop_blocks = 0;
         course.pauses = 0;
         course.tool_rounds += 1;
+        self.tell_touched(to).await;
         self.after_tools(&answers, course, to, tally).await
     }
 

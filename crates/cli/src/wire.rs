@@ -9,6 +9,7 @@ use haft::{
         hooks::Handler,
         settings::{LocalRules, SettingsFiles, Watch},
     },
+    tools::SkillBook,
 };
 use tokio::runtime::Builder;
 use tracing_subscriber::EnvFilter;
@@ -38,6 +39,8 @@ pub(crate) struct Additions {
     pub(crate) folder: Option<PathBuf>,
     /// Who can be handed tasks.
     pub(crate) subagents: Option<Arc<Subagents>>,
+    /// The skills there are.
+    pub(crate) skills: Option<Arc<SkillBook>>,
 }
 
 /// Sets the session up that the flags describe.
@@ -113,6 +116,9 @@ pub(crate) async fn build(
     }
     if let Some(subagents) = additions.subagents {
         builder = builder.service(subagents);
+    }
+    if let Some(skills) = additions.skills {
+        builder = builder.service(skills);
     }
     #[cfg(feature = "pdf")]
     if let Ok(program) = env::current_exe() {

@@ -9,7 +9,7 @@ use std::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    CallId, Confinement, PermissionMode, Progress, Services, SessionId, Updates, progress,
+    Aside, CallId, Confinement, PermissionMode, Progress, Services, SessionId, Updates, progress,
 };
 
 /// Everything a call knows of where it runs. A snapshot: it does not change while the call runs.
@@ -33,6 +33,8 @@ pub struct CallContext {
     pub model: Option<Arc<str>>,
     /// What it may reach.
     pub services: Services,
+    /// How it makes calls itself.
+    pub aside: Aside,
 }
 
 /// What was permitted when the call was admitted.
@@ -107,6 +109,7 @@ impl CallContext {
             },
             model: None,
             services: Services::none(),
+            aside: Aside::default(),
         };
         (context, updates)
     }

@@ -16,6 +16,7 @@
 //!   heard; [`catalogue`]: tools that are there and not loaded; [`configure`]: settings
 //! - [`confinement`]: how a command that a call starts is to be confined
 //! - [`notices`]: what goes on in the background, and what the model hears of it
+//! - [`aside`](mod@aside): calls beside the model's own
 //! - [`output`], [`error`]: how a call ends
 //! - [`subagents`]: handing work to another model
 //! - [`schema`]: from an input type to the JSON schema a provider accepts
@@ -24,6 +25,7 @@
 #![warn(missing_docs)]
 
 pub mod approval;
+pub mod aside;
 pub mod attention;
 pub mod catalogue;
 pub mod configure;
@@ -45,6 +47,7 @@ pub mod tool;
 pub mod view;
 
 pub use approval::{Answer, Approver, Check, Permission, PermissionMode, Question};
+pub use aside::{Aside, Ran, RunAside};
 pub use attention::Attention;
 pub use catalogue::Catalogue;
 pub use configure::{Changed, Configure, Weight};

@@ -6,9 +6,9 @@ use std::{
     sync::Arc,
 };
 
-use haft_contract::{Confinement, ContextPatch, PermissionMode, PermissionSnapshot};
+use haft_contract::{Confinement, ContextPatch, PermissionMode, PermissionSnapshot, RuleList};
 
-use crate::permissions::{Bases, Rules, Sandbox, Scope, Source};
+use crate::permissions::{Bases, Rules, Sandbox, Scope, Source, rules::Rule};
 
 /// The context of a session. Only the scheduler changes it, by [`ContextPatch`]es in call order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -143,17 +143,25 @@ impl SessionContext {
                         .collect();
                 }
             }
-            ContextPatch::AddRule { list, rule } => {
-                let source = Source::of(Scope::Session);
-                let bases = self.bases();
-                let added = Arc::make_mut(&mut self.rules).add(*list, rule, source, &bases);
-                if let Err(problem) = added {
-                    tracing::warn!(%problem, "rule left out");
+            ContextPatch::AddRule { list, rule } => self.add_rule(*list, rule, Scope::Session),
+            ContextPatch::AddRuleForTurn { list, rule } => self.add_rule(*list, rule, Scope::Turn),
+            ContextPatch::EndRulesOfTurn => {
+                let of_turn = |rule: &Rule| rule.source.scope == Scope::Turn;
+                if self.rules.iter().any(of_turn) {
+                    Arc::make_mut(&mut self.rules).retain(|rule| !of_turn(rule));
                 }
             }
             ContextPatch::ActivateTools { names } => self.activated.extend(names.iter().cloned()),
             // A patch of a newer contract: better no change than half of one.
             _ => tracing::warn!(?patch, "unknown patch left out"),
+        }
+    }
+
+    fn add_rule(&mut self, list: RuleList, rule: &str, scope: Scope) {
+        let bases = self.bases();
+        let rules = Arc::make_mut(&mut self.rules);
+        if let Err(problem) = rules.add(list, rule, Source::of(scope), &bases) {
+            tracing::warn!(%problem, "rule left out");
         }
     }
 }

@@ -12,6 +12,7 @@
 //! - `plan`: the task list and plan mode, over [`haft_contract::Remembered`]; `memory`: notes that outlive
 //!   a session, over [`MemoryFolder`]; `session`: what touches nothing but the session and the person
 //! - `shell`: `Bash`, `TaskOutput`, `TaskStop`, over [`Shell`]
+//! - `skill`: `Skill`, over [`SkillBook`]
 //! - `paths`, `words`: how paths and numbers are put; `blocking`: where the disk may be waited for
 
 mod agent;
@@ -30,6 +31,8 @@ mod search;
 mod session;
 #[cfg(feature = "shell")]
 mod shell;
+#[cfg(feature = "skill")]
+mod skill;
 mod words;
 
 use std::{path::Path, sync::Arc};
@@ -44,6 +47,8 @@ pub use fs::PdfReader;
 pub use memory::MemoryFolder;
 #[cfg(feature = "shell")]
 pub use shell::{Shell, ShellProgram, TaskInfo, Tasks};
+#[cfg(feature = "skill")]
+pub use skill::{Caller, Invoked, SkillBook};
 
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -84,6 +89,8 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
         #[cfg(all(feature = "fs", feature = "search"))]
         erase(fs::ReplaceInFiles::default()),
         erase(agent::SendMessage),
+        #[cfg(feature = "skill")]
+        erase(skill::Skill),
         #[cfg(feature = "session")]
         erase(session::Sleep),
         #[cfg(feature = "plan")]
@@ -112,8 +119,8 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
 }
 
 /// Those of them that can work with these services: without a [`ShellProgram`] no command can run, without
-/// [`Subagents`] nobody can be handed a task, without a [`MemoryFolder`] nothing can be kept, so that
-/// there is nothing to offer.
+/// [`Subagents`] nobody can be handed a task, without a [`MemoryFolder`] nothing can be kept, without a
+/// [`SkillBook`] there is no skill, so that there is nothing to offer.
 pub fn usable(services: &Services) -> Vec<Arc<dyn DynTool>> {
     #[cfg(feature = "shell")]
     let runs_commands = services.get::<ShellProgram>().is_ok();
@@ -124,6 +131,10 @@ pub fn usable(services: &Services) -> Vec<Arc<dyn DynTool>> {
     #[cfg(not(feature = "memory"))]
     let has_memory = false;
     let has_settings = services.get::<Arc<dyn Configure>>().is_ok();
+    #[cfg(feature = "skill")]
+    let has_skills = services.get::<SkillBook>().is_ok();
+    #[cfg(not(feature = "skill"))]
+    let has_skills = false;
     let subagents = services.get::<Subagents>().ok();
     let mut tools = all();
     tools.retain(|tool| {
@@ -135,6 +146,7 @@ pub fn usable(services: &Services) -> Vec<Arc<dyn DynTool>> {
             "shell" => runs_commands,
             "memory" => has_memory,
             "session" if spec.name == "Config" => has_settings,
+            "skill" => has_skills,
             _ => true,
         }
     });
@@ -266,6 +278,7 @@ mod tests {
             ("search", cfg!(feature = "search")),
             ("session", cfg!(feature = "session")),
             ("shell", cfg!(feature = "shell")),
+            ("skill", cfg!(feature = "skill")),
         ] {
             for entry in fs::read_dir(source.join(family)).unwrap() {
                 let mut path = entry.unwrap().path();

@@ -36,6 +36,8 @@ struct State {
     files: Files,
     /// As last written.
     terms: Terms,
+    /// The same since it was last asked for.
+    touched: Files,
     /// The lines of answers that are written and not handed out yet, by the provider's id of the call.
     answers: HashMap<String, Uuid>,
     /// Why a line could not be written; told once.
@@ -78,6 +80,7 @@ impl Transcript {
                 last: so_far.last,
                 files: so_far.files,
                 terms: so_far.terms,
+                touched: Files::default(),
                 answers: HashMap::new(),
                 trouble: None,
                 told: false,
@@ -93,6 +96,11 @@ impl Transcript {
     /// Which files the session has read and changed.
     pub fn files(&self) -> Files {
         self.state().files.clone()
+    }
+
+    /// Which files calls have touched since this was last asked for.
+    pub(crate) fn take_touched(&self) -> Files {
+        std::mem::take(&mut self.state().touched)
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
@@ -223,6 +231,7 @@ impl Witness for Transcript {
         let line = state
             .facts
             .started(own, &id, call.name(), effects.repeat, &files);
+        state.touched.add(files.clone());
         state.files.add(files);
         state.write(&*self.store, &line);
     }

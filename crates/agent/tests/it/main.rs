@@ -3,6 +3,7 @@
 //! - `rig`: an agent over steered tools and models in a temporary project
 //! - `overlap`: calls run while the model still talks
 //! - `turns`: what ends a run, and what the model and the sink are told
+//! - `knowing`: what people laid in folders
 //! - `interrupts`: stopping at any instant; `anything`: the same on random runs
 //! - `background`: tasks in the background: when the model hears of their end
 //! - `crash`: the process is killed in the middle of a call
@@ -22,6 +23,7 @@ mod background;
 mod crash;
 mod hooks;
 mod interrupts;
+mod knowing;
 mod overlap;
 mod planning;
 mod rig;

@@ -75,7 +75,7 @@ impl Handler {
             Scope::Project => "Project",
             Scope::Local => "Local",
             Scope::Managed => "Managed",
-            Scope::User | Scope::CommandLine | Scope::Session => "User",
+            Scope::User | Scope::CommandLine | Scope::Session | Scope::Turn => "User",
         };
         format!("{}:{}", self.event.name(), scope)
     }

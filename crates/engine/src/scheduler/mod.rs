@@ -8,6 +8,7 @@
 //! of the calls; a call behind one that may patch waits for it, and is prepared anew if the context
 //! changed, so it never acts on a stale directory or mode.
 
+mod aside;
 pub mod claims;
 mod slots;
 mod turn;
@@ -15,7 +16,7 @@ mod witness;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use haft_contract::{CancellationToken, ContextPatch};
+use haft_contract::{Aside, CancellationToken, ContextPatch};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
@@ -91,6 +92,11 @@ impl Scheduler {
     /// From now on, calls are this model's.
     pub fn set_model(&mut self, model: impl Into<Arc<str>>) {
         *self.shared.model() = Some(model.into());
+    }
+
+    /// Calls beside the model's own.
+    pub fn aside(&self) -> Aside {
+        aside::of(&self.shared)
     }
 
     /// Fires to end the whole session: every turn and every call in it.

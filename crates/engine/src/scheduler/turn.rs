@@ -15,7 +15,7 @@ use haft_contract::{
 };
 use tokio::sync::Notify;
 
-use super::{Scheduler, Shared, Witness, claims::Claims, slots::Slot};
+use super::{Scheduler, Shared, Witness, aside, claims::Claims, slots::Slot};
 use crate::pipeline::{
     Author, Finished, INTERRUPTED, Prepared, Settled, admit, execute, finish, hooking, prepare,
     without_outcome,
@@ -353,6 +353,7 @@ impl Inner {
             permissions: context.context.permissions(),
             model: self.shared.model().clone(),
             services: engine.services.clone(),
+            aside: aside::of(&self.shared),
         }
     }
 

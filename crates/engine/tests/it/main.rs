@@ -22,6 +22,7 @@
 )]
 
 mod always;
+mod aside;
 mod confinement;
 mod hooks;
 mod layers;

@@ -8,7 +8,11 @@ use serde_json::json;
 #[tokio::test]
 async fn every_tool_keeps_to_the_contract() {
     for tool in haft_tools::all() {
-        let project = TempProject::new([("a.txt", "one\ntwo\n"), ("sub/b.rs", "fn b() {}\n")]);
+        let project = TempProject::new([
+            ("a.txt", "one\ntwo\n"),
+            ("sub/b.rs", "fn b() {}\n"),
+            (".claude/skills/greet/SKILL.md", "Greet $0.\n"),
+        ]);
         let (file, root) = (project.path("a.txt"), project.root().to_path_buf());
         let inputs = match tool.spec().name.as_str() {
             "Read" => vec![
@@ -56,6 +60,10 @@ async fn every_tool_keeps_to_the_contract() {
                 json!({"command": "exit 3"}),
             ],
             "TaskOutput" | "TaskStop" => vec![json!({"task_id": "bash_1"})],
+            "Skill" => vec![
+                json!({"skill": "greet", "args": "Ann"}),
+                json!({"skill": "none"}),
+            ],
             "Undo" => vec![
                 json!({"preview": true}),
                 json!({"undo_id": "0190a1b2-0000-7000-8000-000000000000"}),
@@ -103,9 +111,11 @@ async fn every_tool_keeps_to_the_contract() {
         let folder = TempProject::new([]);
         let program = ShellProgram::new(env!("CARGO_BIN_EXE_haft-tools-child").into());
         let memory = MemoryFolder::new(folder.path("memory"));
+        let book = crate::skill::book(&project, true, &json!({}));
         let services = Services::none()
             .with(Arc::new(program))
-            .with(Arc::new(memory));
+            .with(Arc::new(memory))
+            .with(Arc::new(book));
         let services = haft_tools::with_services(services, folder.root(), project.root());
         hold(tool, services, &project, &inputs).await;
     }

@@ -13,6 +13,7 @@
 //! - `media`: pictures and notebooks; `pdf`: PDFs
 //! - `shell`: commands; `child.rs` is the program that confines them
 //! - `planning`: the task list, plan mode, questions, notes, settings
+//! - `skill`: instructions that people wrote
 //! - `parts`: a file larger than an answer, read to its end
 //! - `grep`: the same text as ripgrep's
 
@@ -34,6 +35,7 @@ mod planning;
 mod schemas;
 mod session;
 mod shell;
+mod skill;
 mod structured;
 mod texts;
 mod undo;

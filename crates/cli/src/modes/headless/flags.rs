@@ -57,6 +57,14 @@ pub(crate) struct Headless {
     #[arg(long, value_name = "WHO")]
     pub(crate) permission_prompt_tool: Option<String>,
 
+    /// A folder with skills, commands and agents of a plugin; may be given again.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plugin_dir: Vec<PathBuf>,
+
+    /// No skills and no commands: a prompt that begins with a slash is a prompt.
+    #[arg(long)]
+    pub(crate) disable_slash_commands: bool,
+
     /// Exit with 2 if a call was refused.
     #[arg(long)]
     pub(crate) fail_on_deny: bool,
@@ -221,8 +229,6 @@ pub(crate) struct Ignored {
     prompt_suggestions: bool,
     #[arg(long, hide = true)]
     strict_mcp_config: bool,
-    #[arg(long, hide = true)]
-    disable_slash_commands: bool,
     #[arg(long, hide = true)]
     ide: bool,
     #[arg(long, hide = true)]

@@ -12,8 +12,8 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 
 use super::{
-    callbacks, channel::Channel, mcp::Servers, names::Names, permission, session::Session,
-    shape::Shape, subagents::Kinds,
+    callbacks, channel::Channel, extensions::Described, mcp::Servers, names::Names, permission,
+    session::Session, shape::Shape, subagents::Kinds,
 };
 use crate::modes::exec::stdin::{Line, Lines};
 
@@ -166,6 +166,8 @@ pub(super) struct Reader {
     pub(super) names: Names,
     /// Where there is a budget: a model whose price is not known would have none.
     pub(super) prices: Option<Prices>,
+    /// What people laid in folders.
+    pub(super) described: Described,
 }
 
 impl Reader {
@@ -304,10 +306,10 @@ impl Reader {
             agents,
         };
         Ok(json!({
-            "commands": [],
+            "commands": self.described.commands,
             "agents": told,
-            "output_style": "default",
-            "available_output_styles": ["default"],
+            "output_style": self.described.output_style,
+            "available_output_styles": self.described.styles,
             "models": [],
             "account": {},
             "hook_on_failure_supported": true,

@@ -4,6 +4,7 @@
 //! - `model`, `names`, `conversation`: who answers, what they are called, and what was said before
 //! - `turns`: one message after the other; `shape`: answers that must fit a schema
 //! - `background`: what runs beside them
+//! - `extensions`: what people laid in folders; `slash`: prompts that call it by name
 //! - `output`: what goes out; `messages`, `pieces` and `fit` say how it looks
 //! - `input`, `requests`, `channel`, `callbacks`: the program at the other end, with
 //!   `--input-format stream-json`; `permission`: it is asked; `mcp`: servers that it runs
@@ -15,6 +16,7 @@ mod background;
 mod callbacks;
 mod channel;
 pub(crate) mod conversation;
+mod extensions;
 mod fit;
 pub(crate) mod flags;
 mod input;
@@ -29,6 +31,7 @@ mod requests;
 mod session;
 mod shape;
 pub(crate) mod signals;
+mod slash;
 mod subagents;
 mod turns;
 
@@ -42,7 +45,9 @@ use std::{
 
 use anyhow::Context;
 use haft::{
-    Approver, Content, PermissionMode, SessionContext, contract::approval::NobodyToAsk,
+    Approver, Content, PermissionMode, SessionContext,
+    contract::{Subagents, approval::NobodyToAsk},
+    engine::permissions::Bases,
     session_folder,
 };
 use haft_agent::{
@@ -55,6 +60,7 @@ use haft_extensions::AgentDefinition;
 use self::{
     background::Background,
     channel::Channel,
+    extensions::{Extensions, Told},
     flags::{Headless, InputFormat, OutputFormat, PromptFlags},
     input::{Initial, Queue, Reader},
     mcp::Servers,
@@ -65,6 +71,7 @@ use self::{
     session::Session as Looked,
     shape::Shape,
     signals::Signals,
+    slash::Commands,
     subagents::Kinds,
     turns::Turns,
 };
@@ -100,14 +107,16 @@ async fn go(
     check(flags)?;
     let signals = Signals::listen()?;
     let cwd = settings::cwd(session)?;
-    let permitted = settings::load(session, &cwd)?;
+    let mut permitted = settings::load(session, &cwd)?;
     let mut chosen = model::choose(&flags.model, &permitted.settings)?;
     limits(flags, &chosen)?;
     let shape = flags.json_schema.as_deref().map(Shape::read).transpose()?;
-    let kinds = Arc::new(Kinds::find(session, flags, &permitted)?);
-
     let servers = Arc::new(Servers::read(&flags.mcp_config, &cwd)?);
     let looked = Arc::new(Looked::default());
+    let mut extensions = Extensions::load(session, flags, &permitted);
+    extensions.complain();
+    let trusted = permitted.settings.trust.runs;
+    let kinds = Arc::new(Kinds::find(extensions.places.clone(), flags, trusted)?);
 
     let queue = Arc::new(Queue::default());
     let channel = Arc::new(Channel::new(Arc::clone(output)));
@@ -133,6 +142,7 @@ async fn go(
             window: chosen.settings.window,
             names: chosen.names.clone(),
             prices: flags.max_budget_usd.map(|_| chosen.prices.clone()),
+            described: extensions.described(),
         };
         tokio::spawn(reader.run());
     } else {
@@ -175,7 +185,10 @@ async fn go(
             max_tokens: chosen.settings.max_tokens,
             left_out: permitted.settings.untrusted().map(|told| told.to_string()),
             servers: Arc::clone(&servers),
-            agents: kinds.names(),
+            told: Told {
+                agents: kinds.names(),
+                ..extensions.told()
+            },
         },
     );
     output.put_state("running");
@@ -193,7 +206,16 @@ async fn go(
     for problem in servers.problems() {
         show::complain(&format!("haft: {}", show::clean(&problem)));
     }
+    let book = extensions.book(id, chosen.settings.effort.clone());
+    let book = book.map(Arc::new);
+    let bases = Bases {
+        cwd: cwd.clone(),
+        home: permitted.settings.places.home.clone(),
+        slash: cwd.clone(),
+    };
+    extensions.open_folders(&mut permitted.rules, &bases);
     let additions = Additions {
+        skills: book.clone(),
         approver: Some(approver(
             flags,
             &channel,
@@ -210,6 +232,8 @@ async fn go(
     };
     let haft = wire::build(session, cwd.clone(), permitted, additions).await?;
     looked.has(&haft);
+    let launches = haft.services().get::<Subagents>().is_ok();
+    let has_skill_tool = haft.pool().iter().any(|tool| tool.spec().name == "Skill");
     let mut scheduler = haft.into_scheduler();
     if let Some(main) = &main {
         scheduler = as_main_agent(&scheduler, main).map_err(anyhow::Error::msg)?;
@@ -218,18 +242,20 @@ async fn go(
     for patch in conversation::taken_over(&taken_up, session, &cwd) {
         scheduler.apply(&patch);
     }
-    let mut system = system_prompt(
+    let system = system_prompt(
         &flags.prompts,
         &initial,
         main.as_ref(),
         &scheduler.context(),
     )?;
+    let mut system = extensions.styled(system);
     let moved =
         flags.prompts.exclude_dynamic_system_prompt_sections || initial.exclude_dynamic_sections;
     if moved && let Some(environment) = system.environment.take() {
         let told = Content::text(environment.to_string());
         first.content.insert(0, told);
     }
+    let prices = flags.max_budget_usd.map(|_| chosen.prices.clone());
     let replay = chosen.replay.take();
     let mut builder = Agent::builder(scheduler, chosen.model, chosen.settings)
         .limits(limits)
@@ -240,9 +266,10 @@ async fn go(
         .control(control.clone())
         .crew(crew.clone())
         .version(VERSION);
-    if !tells_memory(session) {
-        builder = builder.without_memory();
-    }
+    builder = match extensions.knowledge(has_skill_tool) {
+        Some(knowledge) => builder.knowledge(knowledge),
+        None => builder.without_memory(),
+    };
     let mut agent = builder.build();
     if let Some(title) = flags.session.name.as_ref().or(initial.title.as_ref()) {
         agent.transcript().set_title(title);
@@ -259,6 +286,11 @@ async fn go(
         shape: shape.as_ref(),
         session: &looked,
         fail_on_deny: flags.fail_on_deny,
+        commands: Commands {
+            book,
+            prices,
+            launches,
+        },
     };
     if setting_up.is_cancelled() {
         control.interrupt_next();
@@ -430,12 +462,4 @@ fn text(given: Option<&String>, file: Option<&Path>) -> anyhow::Result<Option<St
             .map(Some),
         (None, None) => Ok(None),
     }
-}
-
-/// Is the model told what the project's own files say?
-fn tells_memory(session: &Session) -> bool {
-    let sources = session.setting_sources.as_deref();
-    let names_project =
-        sources.is_none_or(|list| list.split(',').any(|name| name.trim() == "project"));
-    names_project && !session.bare
 }

@@ -14,7 +14,7 @@ use haft_agent::{
     Crew, CrewLimits, Limits, Prompt,
     subagents::{Own, launchable},
 };
-use haft_extensions::{AgentDefinition, Agents, Origin, Places, Sources, agents::Options};
+use haft_extensions::{AgentDefinition, Agents, Origin, Places, agents::Options};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -22,7 +22,7 @@ use super::{
     model::{Chosen, number, variable},
     output::Output,
 };
-use crate::{args::Session, settings::Permitted, show};
+use crate::{settings::Permitted, show};
 
 /// What people call models without naming one. Which they mean is configured, or it is the one at hand.
 const ALIASES: [(&str, &str); 4] = [
@@ -47,36 +47,13 @@ const MEMORY_LINES: usize = 200;
 
 impl Kinds {
     /// Those in the folders, those of the flag, and our own.
-    pub(super) fn find(
-        session: &Session,
-        flags: &Headless,
-        permitted: &Permitted,
-    ) -> anyhow::Result<Self> {
-        let settings = &permitted.settings.places;
-        let counts = |name: &str| {
-            let sources = session.setting_sources.as_deref();
-            let named = sources.is_none_or(|list| list.split(',').any(|one| one.trim() == name));
-            named && !session.bare
-        };
-        let places = Places {
-            cwd: settings.cwd.clone(),
-            home: settings.home.clone(),
-            user: settings.user.clone(),
-            managed: settings.managed.clone(),
-            directories: permitted.directories.clone(),
-            plugins: Vec::new(),
-            sources: Sources {
-                user: counts("user"),
-                project: counts("project"),
-                local: counts("local"),
-            },
-        };
+    pub(super) fn find(places: Places, flags: &Headless, trusted: bool) -> anyhow::Result<Self> {
         let mut options = Options::of_environment(variable);
         if let Some(text) = &flags.agents {
             options.given = serde_json::from_str(text)
                 .context("--agents: expected an object of agents by their names, in JSON")?;
         }
-        Ok(Self::load(places, options, permitted.settings.trust.runs))
+        Ok(Self::load(places, options, trusted))
     }
 
     fn load(places: Places, options: Options, trusted: bool) -> Self {

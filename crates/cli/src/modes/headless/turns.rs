@@ -10,6 +10,7 @@ use super::{
     session::Session,
     shape::{self, Shape},
     signals::Signals,
+    slash::{Commands, Meant},
 };
 use crate::exit::Exit;
 
@@ -23,6 +24,7 @@ pub(super) struct Turns<'a> {
     pub(super) shape: Option<&'a Shape>,
     pub(super) session: &'a Session,
     pub(super) fail_on_deny: bool,
+    pub(super) commands: Commands,
 }
 
 /// Why the model is asked.
@@ -100,6 +102,18 @@ impl Turns<'_> {
     /// The answer to one message, asked for again while it has not the shape it must have; with it, that
     /// shape or why there is none.
     async fn answer(&mut self, turn: Turn) -> (Ended, Option<Result<Value, String>>) {
+        let turn = match turn {
+            Turn::Message(prompt) => {
+                let meant = self
+                    .commands
+                    .read(prompt, self.agent, self.output, self.signals);
+                match meant.await {
+                    Meant::Said(prompt) => Turn::Message(prompt),
+                    Meant::Answered(ended) => return (*ended, None),
+                }
+            }
+            news => news,
+        };
         let mut ended = self.whole(turn).await;
         let Some(shape) = self.shape else {
             return (ended, None);

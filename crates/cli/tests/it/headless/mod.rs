@@ -2,6 +2,7 @@
 //!
 //! - `answers`: formats, flags, prompts
 //! - `background`: tasks that outlast a turn
+//! - `extensions`: what people laid in folders
 //! - `ends`: limits, refusals, failures, exit codes
 //! - `planning`: tasks, plan mode, questions
 //! - `subagents`: models that work for another's calls
@@ -13,6 +14,7 @@
 mod answers;
 mod background;
 mod ends;
+mod extensions;
 mod planning;
 mod requests;
 mod server;
