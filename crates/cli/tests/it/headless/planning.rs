@@ -293,6 +293,25 @@ fn notes_are_kept_for_the_next_session() {
     assert_eq!(answers[0]["content"], "Use make.\n", "{answers:?}");
 }
 
+#[test]
+fn whoever_sleeps_is_woken_by_a_word() {
+    let dir = tempdir().unwrap();
+    let turns = json!([
+        [call("Sleep", json!({"seconds": 3600})), question()],
+        [text("awake")],
+    ]);
+    let mut command = scripted(dir.path(), &turns);
+    command.args(["--tools", "default,Sleep", "--max-turns", "5"]);
+    let mut talk = Talk::new(&mut command);
+    talk.user("wait");
+    talk.hear_until("assistant");
+    let now = json!({"role": "user", "content": "That is enough."});
+    talk.say(&json!({"type": "user", "message": now, "priority": "now"}));
+    let heard = talk.hear_until("result");
+    assert!(results(&heard)[0].starts_with("Woken after"), "{heard:?}");
+    assert_eq!(talk.end().1, 0);
+}
+
 /// What every session pays for before anybody has said a word.
 #[test]
 fn the_first_request_stays_small() {
