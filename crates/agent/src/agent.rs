@@ -102,6 +102,8 @@ pub struct Agent {
     pub(crate) opening: Vec<String>,
     /// The model knows that plan mode is on.
     pub(crate) knows_plan: bool,
+    /// Hooks want nothing to begin: why.
+    pub(crate) held_up: Option<String>,
     /// A run was dropped in the middle: what is in memory lags behind the transcript.
     pub(crate) is_behind: bool,
     /// The context before anything of an earlier run was taken over.
@@ -221,6 +223,9 @@ impl Agent {
     /// Takes over what was asked for through the handle.
     pub(crate) fn take_changes(&mut self) {
         let changes = self.control.take_changes();
+        for (model, usage) in &changes.spent {
+            self.purse.add(model, usage, &self.prices);
+        }
         if let Some(model) = changes.model {
             self.scheduler.set_model(model.as_str());
             self.settings.name = model;
@@ -441,6 +446,7 @@ impl AgentBuilder {
             has_begun: false,
             opening: cut_off.into_iter().collect(),
             knows_plan: false,
+            held_up: None,
             is_behind: false,
             start,
             offer: Offer {

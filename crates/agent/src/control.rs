@@ -7,7 +7,7 @@ use std::{
 };
 
 use haft_contract::{Attention, CancellationToken, Content, PermissionMode};
-use haft_models::Thinking;
+use haft_models::{Thinking, Usage};
 
 /// A handle on a running agent. Cheap to clone; every clone means the same agent.
 #[derive(Debug, Clone, Default)]
@@ -33,6 +33,8 @@ pub(crate) struct Changes {
     pub(crate) model: Option<String>,
     pub(crate) mode: Option<PermissionMode>,
     pub(crate) thinking: Option<Thinking>,
+    /// What others have spent for this agent.
+    pub(crate) spent: Vec<(String, Usage)>,
 }
 
 impl Control {
@@ -79,6 +81,11 @@ impl Control {
     /// From the next request on, the model thinks like this.
     pub fn set_thinking(&self, thinking: Thinking) {
         self.state().changes.thinking = Some(thinking);
+    }
+
+    /// Something was asked of a model for this agent, beside its own requests: it counts as its own.
+    pub fn spend(&self, model: impl Into<String>, usage: Usage) {
+        self.state().changes.spent.push((model.into(), usage));
     }
 
     /// A run begins. It ends when the guard is dropped, also with the future that holds it.

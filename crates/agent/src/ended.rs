@@ -27,6 +27,8 @@ pub struct Ended {
     pub ledger: Ledger,
     /// Calls that were not permitted.
     pub permission_denials: Vec<Denial>,
+    /// The call that a hook put off, which ended it.
+    pub deferred: Option<Denial>,
     /// The model's failure that ended it.
     pub api_error: Option<ModelError>,
     /// What went wrong, for people.
@@ -88,6 +90,8 @@ pub enum Reason {
     AbortedTools,
     /// A hook stopped it.
     HookStopped,
+    /// A hook put the only call of a reply off.
+    ToolDeferred,
     /// The model could not answer.
     ApiError,
     /// The conversation is too long, also after it was summed up.
@@ -110,6 +114,7 @@ impl Reason {
             Self::AbortedStreaming => "aborted_streaming",
             Self::AbortedTools => "aborted_tools",
             Self::HookStopped => "hook_stopped",
+            Self::ToolDeferred => "tool_deferred",
             Self::ApiError => "api_error",
             Self::PromptTooLong => "prompt_too_long",
             Self::RepeatedCalls => "repeated_calls",
@@ -119,7 +124,7 @@ impl Reason {
     }
 }
 
-/// A call that was not permitted.
+/// A call that was not permitted, or put off.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Denial {
     /// The tool.

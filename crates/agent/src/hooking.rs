@@ -1,17 +1,14 @@
 //! Where hooks have a say in the loop. Those about calls are the engine's.
 
-use std::time::Duration;
+use std::path::PathBuf;
 
-use haft_contract::CancellationToken;
+use haft_contract::{CancellationToken, ContextPatch};
 use haft_engine::hooks::Event;
 use haft_models::ModelError;
 use serde_json::{Map, Value, json};
-use tokio::time::timeout;
+use uuid::Uuid;
 
 use crate::{Agent, AgentEvent, Level, Sink, round::Answer};
-
-/// No hook holds the end of a session up for longer.
-const LONGEST_END: Duration = Duration::from_secs(60);
 
 /// What the hooks of one event said, taken together.
 #[derive(Debug, Default)]
@@ -22,9 +19,136 @@ pub(crate) struct Word {
     pub(crate) context: Vec<String>,
     /// Everything should stop: why.
     pub(crate) stop: Option<String>,
+    /// What is said first, as if a person had said it.
+    pub(crate) first_words: Option<String>,
+}
+
+/// A file that tells the model what to do, and that was read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Instructions {
+    /// The file.
+    pub path: PathBuf,
+    /// Whose it is: `User`, `Project`, `Local`, `Managed`.
+    pub kind: &'static str,
+    /// Why: `session_start`, `nested_traversal`, `path_glob_match`, `include`, `compact`.
+    pub reason: &'static str,
+    /// The patterns it is for, if it is for some files only.
+    pub globs: Vec<String>,
+    /// The file that was worked on, if that is why.
+    pub trigger: Option<PathBuf>,
+    /// The file that names it, if one does.
+    pub parent: Option<PathBuf>,
 }
 
 impl Agent {
+    /// Begins the session, where that is to be done before the first run. Gives what hooks want said
+    /// first, as if a person had said it.
+    pub async fn begin(&mut self, sink: &dyn Sink) -> Option<String> {
+        let never = CancellationToken::new();
+        let to = Told {
+            sink,
+            cancel: &never,
+        };
+        self.start(to).await
+    }
+
+    /// Begins the session, once.
+    pub(crate) async fn start(&mut self, to: Told<'_>) -> Option<String> {
+        if std::mem::replace(&mut self.has_begun, true) {
+            return None;
+        }
+        let word = self.hook_start(self.origin.name(), to).await;
+        self.opening.extend(word.context);
+        self.held_up = self.held_up.take().or(word.stop);
+        word.first_words
+    }
+
+    /// Lets hooks make the project ready (`init`) or put it in order (`maintenance`).
+    pub async fn setup(&mut self, trigger: &str, sink: &dyn Sink) {
+        let never = CancellationToken::new();
+        let to = Told {
+            sink,
+            cancel: &never,
+        };
+        let fields = json!({"trigger": trigger});
+        let word = self.fire(Event::SETUP, trigger, fields, to).await;
+        self.opening.extend(word.context);
+        self.held_up = self.held_up.take().or(word.stop);
+    }
+
+    /// Adds a working directory, and tells hooks whose wish it was: `slash_command` or
+    /// `register_repo_root`.
+    pub async fn add_directory(&mut self, path: PathBuf, source: &str, sink: &dyn Sink) {
+        let never = CancellationToken::new();
+        let to = Told {
+            sink,
+            cancel: &never,
+        };
+        let fields = json!({"directory": path.to_string_lossy(), "source": source});
+        self.scheduler.apply(&ContextPatch::AddDirectory { path });
+        self.fire(Event::DIRECTORY_ADDED, source, fields, to).await;
+    }
+
+    /// Tells hooks of a file that was read for the model to follow.
+    pub async fn instructions_loaded(&self, loaded: &Instructions, sink: &dyn Sink) {
+        let never = CancellationToken::new();
+        let to = Told {
+            sink,
+            cancel: &never,
+        };
+        let mut fields = json!({
+            "file_path": loaded.path.to_string_lossy(),
+            "memory_type": loaded.kind,
+            "load_reason": loaded.reason,
+        });
+        if !loaded.globs.is_empty() {
+            fields["globs"] = json!(loaded.globs);
+        }
+        if let Some(trigger) = &loaded.trigger {
+            fields["trigger_file_path"] = trigger.to_string_lossy().into();
+        }
+        if let Some(parent) = &loaded.parent {
+            fields["parent_file_path"] = parent.to_string_lossy().into();
+        }
+        let event = Event::INSTRUCTIONS_LOADED;
+        self.fire(event, loaded.reason, fields, to).await;
+    }
+
+    /// Hooks are told which message is being answered. A subagent's is none of the person's.
+    pub(crate) fn tell_situation(&self, prompt: Uuid) {
+        if self.subagent().is_none() {
+            self.scheduler.engine().hooks().set_situation(|situation| {
+                situation.prompt_id = Some(prompt.to_string());
+                situation.effort.clone_from(&self.settings.effort);
+            });
+        }
+    }
+
+    /// Does a hook that runs beside the session want the model to hear something? A subagent hears
+    /// nothing of that.
+    pub(crate) fn is_woken(&self) -> bool {
+        self.subagent().is_none() && self.scheduler.engine().hooks().has_waker()
+    }
+
+    /// What hooks that run beside the session have said since the last time.
+    pub(crate) fn hear_late(&mut self, to: Told<'_>) {
+        if self.subagent().is_some() {
+            return;
+        }
+        for late in self.scheduler.engine().hooks().take_late() {
+            if let Some(message) = late.message {
+                to.notice(Level::Info, message);
+            }
+            self.add_context(late.context.into_iter().collect(), to);
+        }
+    }
+
+    /// Returns when a hook that runs beside the session wants the model to hear something: it is told
+    /// with the next run, or by [`run_notices`](Self::run_notices).
+    pub async fn woken(&self) {
+        self.scheduler.engine().hooks().woken().await;
+    }
+
     /// A session begins.
     pub(crate) async fn hook_start(&self, source: &str, to: Told<'_>) -> Word {
         if let Some(kind) = self.subagent() {
@@ -122,9 +246,11 @@ impl Agent {
             cancel: &never,
         };
         let fields = json!({"reason": reason});
-        let fired = self.fire(Event::SESSION_END, reason, fields, to);
-        // What they say about it changes nothing any more.
-        let _ = timeout(LONGEST_END, fired).await;
+        // They have little time, and what they say about it changes nothing any more.
+        self.fire(Event::SESSION_END, reason, fields, to).await;
+        if self.subagent().is_none() {
+            self.scheduler.engine().hooks().end().await;
+        }
     }
 
     async fn fire(&self, event: Event, matched: &str, fields: Value, to: Told<'_>) -> Word {
@@ -160,6 +286,10 @@ impl Agent {
             if let Some(stop) = said.stop {
                 word.stop.get_or_insert(stop);
             }
+            if let Some(title) = said.title {
+                self.transcript.set_title(&title);
+            }
+            word.first_words = word.first_words.or(said.first_words);
         }
         word
     }

@@ -31,6 +31,7 @@
 //! - [`agent`]: setting one up; `run`: the loop; `round`: one reply and the calls in it; `working`:
 //!   which calls are at work; `words`: what is added in the user's name; `hooking`: where hooks have a
 //!   say; `background`: what it hears of tasks in the background; `knowing`: what people laid in folders
+//! - `ask`: one question to a model, beside any conversation
 //! - [`control`]: interrupting, steering and changing it while it runs
 //! - [`event`], [`ended`]: what is told
 //! - `planning`: plan mode, as the model is told of it
@@ -46,6 +47,7 @@
 #![warn(missing_docs)]
 
 pub mod agent;
+mod ask;
 mod background;
 mod clock;
 pub mod control;
@@ -66,11 +68,13 @@ mod words;
 mod working;
 
 pub use agent::{Agent, AgentBuilder, Limits, ModelSettings};
+pub use ask::ask;
 pub use clock::random_id;
 pub use control::Control;
 pub use cost::{Ledger, Spent};
 pub use ended::{Denial, Ended, Reason, Subtype};
 pub use event::{Added, AgentEvent, Began, Level, Said, Sink, Trigger};
+pub use hooking::Instructions;
 pub use subagents::{Crew, CrewBuilder, CrewLimits, Tag};
 pub use transcript::{Session, SessionError, Sessions};
 pub use words::Prompt;

@@ -7,7 +7,8 @@ use haft_engine::pipeline::INTERRUPTED as INTERRUPTED_TOOLS;
 use haft_models::{ConversationError, ErrorKind, ModelError, StopReason, Usage};
 
 use crate::{
-    Added, Agent, AgentEvent, Began, Denial, Ended, Level, Reason, Sink, Subtype, Trigger, cost,
+    Added, Agent, AgentEvent, Began, Denial, Ended, Level, Reason, Sink, Subtype, Trigger, clock,
+    cost,
     hooking::Told,
     prompt::{branch, reminder},
     repeats::Repeats,
@@ -46,6 +47,7 @@ struct Left {
     text: String,
     api_error: Option<ModelError>,
     errors: Vec<String>,
+    deferred: Option<Denial>,
 }
 
 impl Left {
@@ -56,6 +58,7 @@ impl Left {
             text: text.into(),
             api_error: None,
             errors: Vec::new(),
+            deferred: None,
         }
     }
 
@@ -121,6 +124,7 @@ impl Agent {
         self.is_behind = true;
         let left = self.go(prompt, to, &mut tally).await;
         self.is_behind = false;
+        self.take_changes();
         self.note_terms();
         self.tell_trouble(to);
         if let Some(crew) = &self.crew {
@@ -141,6 +145,7 @@ impl Agent {
             permission_denials: tally.denials,
             api_error: left.api_error,
             errors: left.errors,
+            deferred: left.deferred,
             duration,
             duration_api: tally.api,
             first_token: tally.first_token,
@@ -150,13 +155,17 @@ impl Agent {
     async fn go(&mut self, prompt: Option<Prompt>, to: Told<'_>, tally: &mut Tally) -> Left {
         self.take_changes();
         self.note_place();
-        if !std::mem::replace(&mut self.has_begun, true) {
-            let told = self.hook_start(self.origin.name(), to).await.context;
-            self.opening.extend(told);
-        }
+        // What hooks want said first is for whoever began the session before.
+        self.start(to).await;
         to.sink.hear(&AgentEvent::Began(self.began()));
+        if let Some(why) = self.held_up.take() {
+            to.notice(Level::Warning, why.clone());
+            return Left::well(Reason::HookStopped, why);
+        }
         let mut last = Vec::new();
         if let Some(prompt) = prompt {
+            let id = prompt.uuid.unwrap_or_else(clock::random_id);
+            self.tell_situation(id);
             let words: Vec<&str> = prompt.content.iter().filter_map(Content::as_text).collect();
             let word = self.hook_prompt(&words.join("\n"), to).await;
             if let Some(why) = word.block.or(word.stop) {
@@ -165,10 +174,10 @@ impl Agent {
             }
             self.speaks_again();
             self.open(to).await;
-            self.add(prompt.content.clone(), Kind::Prompt, prompt.uuid);
+            self.add(prompt.content.clone(), Kind::Prompt, Some(id));
             self.add_context(word.context, to);
             last = prompt.content;
-        } else if !self.has_notices() {
+        } else if !self.has_notices() && !self.is_woken() {
             return Left::well(Reason::Completed, "");
         }
         let mut course = Course {
@@ -188,16 +197,17 @@ impl Agent {
 
     /// One request, and what follows from it. `Some`: the loop is over.
     async fn step(&mut self, course: &mut Course, to: Told<'_>, tally: &mut Tally) -> Option<Left> {
+        self.take_changes();
         if let Some(left) = self.over_budget() {
             return Some(left);
         }
-        self.take_changes();
         for content in self.control.take_said() {
             course.last.extend(content.iter().cloned());
             self.add_told(content, Kind::Prompt, Added::Steering, to);
         }
         self.tell_plan(to);
         self.tell_notices(to);
+        self.hear_late(to);
         self.note_terms();
         self.tell_trouble(to);
         self.make_room(&course.last, to, tally).await;
@@ -322,6 +332,19 @@ impl Agent {
         to: Told<'_>,
         tally: &mut Tally,
     ) -> Option<Left> {
+        if let [Answer { input, finished }] = answers
+            && finished.metadata.deferred
+        {
+            let deferred = Some(Denial {
+                tool_name: finished.name.clone(),
+                tool_use_id: finished.id.clone(),
+                tool_input: input.clone(),
+            });
+            return Some(Left {
+                deferred,
+                ..Left::well(Reason::ToolDeferred, "")
+            });
+        }
         if let Some(why) = answers
             .iter()
             .find_map(|answer| answer.finished.metadata.stop.clone())
@@ -403,7 +426,7 @@ impl Agent {
                 return None;
             }
         }
-        if self.control.has_said() || self.has_notices() {
+        if self.control.has_said() || self.has_notices() || self.is_woken() {
             return None;
         }
         let again = course.stop_blocks > 0;

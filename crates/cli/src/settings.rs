@@ -11,7 +11,7 @@ use anyhow::Context;
 use haft::{
     PermissionMode,
     engine::{
-        hooks::Hooks,
+        hooks::{Hooks, HttpLimits},
         permissions::{Bases, KeepRules, Rules, Sandbox, Scope},
         settings::{AutoMemory, Flags, LocalRules, Places, Problem, Settings, Trust, files},
     },
@@ -30,6 +30,7 @@ pub(crate) struct Permitted {
     pub(crate) directories: Vec<PathBuf>,
     pub(crate) mode: PermissionMode,
     pub(crate) hooks: Hooks,
+    pub(crate) http_hooks: HttpLimits,
     pub(crate) sandbox: Sandbox,
     /// Where plans are written.
     pub(crate) plans: PathBuf,
@@ -81,6 +82,7 @@ pub(crate) fn load(session: &Session, cwd: &Path) -> anyhow::Result<Permitted> {
         }
     }
     let hooks = hooks(&mut settings);
+    let http_hooks = settings.http_hooks();
     let env = settings.env();
     let hooks = hooks.with_env(env.clone());
     let sandbox = settings.sandbox();
@@ -118,6 +120,7 @@ pub(crate) fn load(session: &Session, cwd: &Path) -> anyhow::Result<Permitted> {
         directories,
         mode,
         hooks,
+        http_hooks,
         sandbox,
         plans,
         patience,

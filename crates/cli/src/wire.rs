@@ -6,11 +6,12 @@ use anyhow::Context;
 use haft::{
     Approver, Configure, DynTool, Filters, Haft, Selection, SessionId, Subagents,
     engine::{
-        hooks::Handler,
+        hooks::{AskModel, Handler, HearHooks},
         settings::{LocalRules, SettingsFiles, Watch},
     },
     tools::SkillBook,
 };
+use haft_models::{Http, HttpOptions};
 use tokio::runtime::Builder;
 use tracing_subscriber::EnvFilter;
 
@@ -33,6 +34,12 @@ pub(crate) struct Additions {
     pub(crate) handlers: Vec<Handler>,
     /// The model whose calls these are.
     pub(crate) model: Option<String>,
+    /// Whom hooks may ask.
+    pub(crate) judge: Option<Arc<dyn AskModel>>,
+    /// Who hears of hooks as they run.
+    pub(crate) ear: Option<Arc<dyn HearHooks>>,
+    /// Hooks may put a call off.
+    pub(crate) defers: bool,
     /// Tools of MCP servers.
     pub(crate) external: Vec<Arc<dyn DynTool>>,
     /// Where the session keeps its state. Default: the session's own folder.
@@ -72,12 +79,24 @@ pub(crate) async fn build(
         places: permitted.settings.places.clone(),
         flags: permitted.flags.clone(),
     };
+    let http = Arc::new(Http::new(HttpOptions::from_env()));
+    let mut hooks = permitted
+        .hooks
+        .with_handlers(additions.handlers)
+        .with_http(http, permitted.http_hooks);
+    if let Some(judge) = additions.judge {
+        hooks = hooks.with_model(judge);
+    }
+    if let Some(ear) = additions.ear {
+        hooks = hooks.heard_by(ear);
+    }
     let mut builder = Haft::builder(&cwd)
         .plans(permitted.plans)
         .service(Arc::new(Arc::new(files) as Arc<dyn Configure>))
         .permission_mode(permitted.mode)
         .rules(permitted.rules)
-        .hooks(permitted.hooks.with_handlers(additions.handlers))
+        .hooks(hooks)
+        .defers(additions.defers)
         .sandbox(permitted.sandbox)
         .home(&permitted.settings.places.home)
         .keeper(Arc::new(Keeper(local)))

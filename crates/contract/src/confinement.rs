@@ -32,6 +32,8 @@ pub struct Confinement {
     pub env: Arc<BTreeMap<String, String>>,
     /// Variables that it must not inherit, whatever else passes.
     pub withheld: Arc<[String]>,
+    /// A file that its shell reads first: what hooks of the session want set.
+    pub sourced: Option<PathBuf>,
     /// Rather no command at all than one that is less confined than this.
     pub required: bool,
     /// A person may be asked to let it run unconfined, by `dangerouslyDisableSandbox`.

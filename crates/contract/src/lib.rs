@@ -15,6 +15,7 @@
 //! - [`remembered`]: what a session keeps beside its conversation; [`attention`]: a person wants to be
 //!   heard; [`catalogue`]: tools that are there and not loaded; [`configure`]: settings
 //! - [`confinement`]: how a command that a call starts is to be confined
+//! - [`hooks`]: events that a tool fires; [`http`]: requests without a client of one's own
 //! - [`notices`]: what goes on in the background, and what the model hears of it
 //! - [`aside`](mod@aside): calls beside the model's own
 //! - [`output`], [`error`]: how a call ends
@@ -35,6 +36,8 @@ pub mod dyn_tool;
 pub mod effects;
 pub mod erase;
 pub mod error;
+pub mod hooks;
+pub mod http;
 pub mod ids;
 pub mod notices;
 pub mod output;
@@ -57,6 +60,8 @@ pub use dyn_tool::{BoundCall, BoxFuture, DynTool, ToolSpec};
 pub use effects::{Effects, Reach, Repeat};
 pub use erase::erase;
 pub use error::ToolError;
+pub use hooks::{HookEvent, HookFire, HookVerdict};
+pub use http::{HttpAnswer, HttpClient, HttpPost};
 pub use ids::{CallId, SessionId};
 pub use notices::{BackgroundTask, Notice, Notices, TaskEvent, TaskKind, TaskStatus, TaskUsage};
 pub use output::{Content, ContextPatch, Message, Role, RuleList, ToolOutput, ToolUse};

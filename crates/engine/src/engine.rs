@@ -6,12 +6,14 @@ use std::{
     time::Duration,
 };
 
-use haft_contract::{Progress, Services, SessionId};
+use haft_contract::{
+    BoxFuture, CallContext, HookEvent, HookFire, HookVerdict, Progress, Services, SessionId,
+};
 use serde_json::{Map, Value};
 
 use crate::{
     DefinitionError, Filters, Pool, Registry, ResultStore, Scheduler, SessionContext,
-    hooks::{Common, Event, Handler, Heard, Hooks, Identity, Occasion},
+    hooks::{Common, Event, Handler, Heard, Hooks, Identity, Occasion, together},
     layers::{self, Layer, LayerSettings},
     permissions::{KeepRules, Setting},
     results::Budget,
@@ -38,6 +40,8 @@ pub struct Engine {
     pub(crate) keeper: Option<Arc<dyn KeepRules>>,
     pub(crate) watch: Option<Watch>,
     pub(crate) hooks: Hooks,
+    /// Calls can be put off: whoever runs the session ends it there.
+    pub(crate) defers: bool,
     agent: Identity,
     folder: PathBuf,
 }
@@ -63,6 +67,7 @@ impl Engine {
             keeper: None,
             watch: None,
             hooks: Hooks::default(),
+            defers: false,
             agent: Identity::default(),
         }
     }
@@ -70,11 +75,14 @@ impl Engine {
     /// What hooks are told of every event.
     pub(crate) fn common(&self) -> Common {
         Common {
-            session_id: self.session.to_string(),
-            transcript_path: self.folder.with_extension("jsonl"),
-            permission_mode: None,
             agent: self.agent.clone(),
+            ..Common::of(self.session, &self.folder)
         }
+    }
+
+    /// The session's hooks: handlers can be added, and what runs beside it can be heard.
+    pub fn hooks(&self) -> &Hooks {
+        &self.hooks
     }
 
     /// The session.
@@ -140,10 +148,16 @@ impl Engine {
     /// The same session for a subagent: the same rules' enforcement, hooks, layers and kept results, with
     /// the tools, services and identity it is given.
     pub fn for_subagent(&self, part: Part) -> Arc<Self> {
+        let hooks = self.hooks.clone().with_handlers(part.handlers);
+        let common = Common {
+            agent: part.agent.clone(),
+            ..self.common()
+        };
+        let fire = by_tools(hooks.clone(), common);
         Arc::new(Self {
             session: self.session,
             pool: part.pool,
-            services: part.services,
+            services: part.services.with(Arc::new(fire)),
             layers: self.layers.clone(),
             results: Arc::clone(&self.results),
             // News of a subagent's calls would be taken for news of the main agent's.
@@ -152,7 +166,9 @@ impl Engine {
             concurrency: self.concurrency,
             keeper: self.keeper.clone(),
             watch: self.watch.clone(),
-            hooks: self.hooks.clone().with_handlers(part.handlers),
+            hooks,
+            // A part cannot end the whole.
+            defers: false,
             agent: part.agent,
             folder: self.folder.clone(),
         })
@@ -195,6 +211,7 @@ pub struct EngineBuilder {
     keeper: Option<Arc<dyn KeepRules>>,
     watch: Option<Watch>,
     hooks: Hooks,
+    defers: bool,
     agent: Identity,
 }
 
@@ -289,6 +306,14 @@ impl EngineBuilder {
         self
     }
 
+    /// Hooks can put a call off: it is answered without having run, and says so
+    /// ([`Metadata::deferred`](crate::Metadata::deferred)). Otherwise a person is asked then.
+    #[must_use]
+    pub fn defers(mut self) -> Self {
+        self.defers = true;
+        self
+    }
+
     /// Who acts, as hooks are told.
     #[must_use]
     pub fn agent(mut self, agent: Identity) -> Self {
@@ -302,21 +327,59 @@ impl EngineBuilder {
         let mut layers = layers::standard(&Arc::new(self.settings));
         layers.extend(self.more_layers);
         let results = ResultStore::new(self.session_folder.join("tool-results"), self.budget);
+        let results = Arc::new(results);
+        let env_file = self.session_folder.join("hook-env.sh");
+        let hooks = self.hooks.kept_in(Arc::clone(&results), env_file);
+        let common = Common {
+            agent: self.agent.clone(),
+            ..Common::of(self.session, &self.session_folder)
+        };
+        let fire = by_tools(hooks.clone(), common);
         let engine = Engine {
             session: self.session,
             pool,
-            services: self.services,
+            services: self.services.with(Arc::new(fire)),
             layers,
-            results: Arc::new(results),
+            results,
             progress: self.progress,
             model: self.model,
             concurrency: self.concurrency,
             keeper: self.keeper,
             watch: self.watch,
-            hooks: self.hooks,
+            hooks,
+            defers: self.defers,
             agent: self.agent,
             folder: self.session_folder,
         };
         (Arc::new(engine), unknown)
     }
+}
+
+/// Events that tools bring about.
+fn by_tools(hooks: Hooks, common: Common) -> HookFire {
+    HookFire::by(move |fired: HookEvent, cx: &CallContext| {
+        let event = Event::named(&fired.name).filter(|event| !hooks.is_silent(*event));
+        let Some(event) = event else {
+            return Box::pin(async { HookVerdict::default() }) as BoxFuture<'static, _>;
+        };
+        let hooks = hooks.clone();
+        let common = Common {
+            permission_mode: event.tells_mode().then(|| cx.permissions.mode.name()),
+            ..common.clone()
+        };
+        let setting = Setting {
+            cwd: cx.cwd.to_path_buf(),
+            home: None,
+        };
+        Box::pin(async move {
+            let occasion = Occasion {
+                event,
+                names: &[&fired.matched],
+                fields: fired.fields,
+                call: None,
+                setting: &setting,
+            };
+            together(hooks.fire(&occasion, &common).await)
+        })
+    })
 }

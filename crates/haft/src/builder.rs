@@ -65,6 +65,7 @@ pub struct HaftBuilder {
     keeper: Option<Arc<dyn KeepRules>>,
     watch: Option<Watch>,
     hooks: Hooks,
+    defers: bool,
     sandbox: Sandbox,
     plans: Option<PathBuf>,
 }
@@ -92,6 +93,7 @@ impl HaftBuilder {
             keeper: None,
             watch: None,
             hooks: Hooks::default(),
+            defers: false,
             sandbox: Sandbox::default(),
             plans: None,
         }
@@ -136,6 +138,12 @@ impl HaftBuilder {
     /// Programs of the user's that have a say in calls.
     pub fn hooks(mut self, hooks: Hooks) -> Self {
         self.hooks = hooks;
+        self
+    }
+
+    /// Hooks can put a call off: it is answered without having run, and says so in its metadata.
+    pub fn defers(mut self, defers: bool) -> Self {
+        self.defers = defers;
         self
     }
 
@@ -286,6 +294,9 @@ impl HaftBuilder {
             .session(self.session)
             .hooks(self.hooks)
             .services(services);
+        if self.defers {
+            builder = builder.defers();
+        }
         for layer in self.layers {
             builder = builder.layer(layer);
         }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use haft_agent::{Agent, ModelSettings, Reason, Subtype};
-use haft_contract::PermissionMode;
+use haft_agent::{Agent, Instructions, ModelSettings, Reason, Session, Subtype, transcript::Store};
+use haft_contract::{PermissionMode, SessionId};
 use haft_engine::{
     hooks::{Hooks, read},
     permissions::{Bases, Scope},
@@ -23,13 +23,23 @@ fn echo() -> Value {
 
 /// An agent with one hook.
 async fn agent(rig: &Rig, model: &Scripted, event: &str, command: &str) -> Agent {
+    agent_with(
+        rig,
+        model,
+        event,
+        json!({"type": "command", "command": command}),
+    )
+    .await
+}
+
+async fn agent_with(rig: &Rig, model: &Scripted, event: &str, hook: Value) -> Agent {
     let work = rig.project.path("work");
     let bases = Bases {
         cwd: work.clone(),
         home: work.clone(),
         slash: work.clone(),
     };
-    let hooks = json!({event: [{"hooks": [{"type": "command", "command": command}]}]});
+    let hooks = json!({event: [{"hooks": [hook]}]});
     let (handlers, problems) = read(Scope::User, None, &hooks, &bases);
     assert_eq!(problems, []);
     let hooks = Hooks::new(handlers, &work);
@@ -38,7 +48,10 @@ async fn agent(rig: &Rig, model: &Scripted, event: &str, command: &str) -> Agent
     });
     let mut settings = ModelSettings::new("m");
     settings.window = 1000;
-    Agent::builder(scheduler.await, Arc::new(model.clone()), settings).build()
+    let store = Arc::clone(&rig.store) as Arc<dyn Store>;
+    Agent::builder(scheduler.await, Arc::new(model.clone()), settings)
+        .session(Session::new(SessionId::new(), store))
+        .build()
 }
 
 #[tokio::test]
@@ -174,4 +187,217 @@ async fn they_are_told_when_the_model_cannot_answer() {
     assert_eq!(agent.run("go", &rig.ear).await.reason, Reason::ApiError);
     let seen: Value = serde_json::from_str(&rig.project.read("work/failure.txt")).unwrap();
     assert_eq!(seen["error"], "overloaded");
+}
+
+#[tokio::test]
+async fn v18_a_hook_ends_the_run_after_a_call() {
+    let rig = Rig::new();
+    let model = scripted(&json!({"turns": [echo(), says("never")]}));
+    let command = r#"echo '{"continue":false,"stopReason":"s"}'"#;
+    let mut agent = agent(&rig, &model, "PostToolUse", command).await;
+    let ended = agent.run("go", &rig.ear).await;
+    assert_eq!(ended.reason, Reason::HookStopped);
+    assert_eq!(model.requests().len(), 1);
+    assert_valid(agent.conversation());
+    assert!(rig.ear.lines().contains(&"info: s".to_owned()));
+}
+
+#[tokio::test]
+async fn v24_whoever_refuses_a_call_may_end_the_run() {
+    let rig = Rig::new();
+    let call = json!({"content": [
+        {"type": "tool_use", "id": "a", "name": "Work", "input": {"key": "k", "alone": true}},
+    ]});
+    let model = scripted(&json!({"turns": [call, says("never")]}));
+    let decision = json!({"behavior": "deny", "message": "m", "interrupt": true});
+    let said = json!({"hookSpecificOutput": {
+        "hookEventName": "PermissionRequest", "decision": decision,
+    }});
+    let hook = json!({"type": "command", "command": format!("echo '{said}'")});
+    let mut agent = agent_with(&rig, &model, "PermissionRequest", hook).await;
+    agent.control().set_permission_mode(PermissionMode::Default);
+    let ended = agent.run("go", &rig.ear).await;
+    assert_eq!(ended.reason, Reason::HookStopped);
+    assert_eq!(ended.permission_denials.len(), 1);
+    assert_eq!(model.requests().len(), 1);
+    assert!(rig.stage.runs().is_empty());
+    assert_valid(agent.conversation());
+}
+
+#[tokio::test]
+async fn v23_hooks_may_bring_the_first_words_and_a_title() {
+    let rig = Rig::new();
+    let model = scripted(&json!({"turns": [says("yes")]}));
+    let said = json!({"hookSpecificOutput": {
+        "hookEventName": "SessionStart", "initialUserMessage": "hi", "sessionTitle": "A title",
+        "additionalContext": "c",
+    }});
+    let command = format!("echo x >> count; echo '{said}'");
+    let mut agent = agent(&rig, &model, "SessionStart", &command).await;
+    let words = agent.begin(&rig.ear).await.unwrap();
+    assert_eq!(words, "hi");
+    agent.run(words, &rig.ear).await;
+    assert_eq!(rig.project.read("work/count"), "x\n");
+    let asked = shown(model.requests()[0].history.messages()).join("\n");
+    assert!(
+        asked.contains("<system-reminder>\nc") && asked.ends_with("user: hi"),
+        "{asked}"
+    );
+    let written = rig.lines().join("\n");
+    assert!(written.contains(r#""customTitle":"A title""#), "{written}");
+}
+
+#[tokio::test]
+async fn a_session_that_hooks_do_not_let_begin_asks_nothing() {
+    let rig = Rig::new();
+    let model = scripted(&json!({"turns": [says("yes")]}));
+    let command = r#"echo '{"continue":false,"stopReason":"closed today"}'"#;
+    let mut agent = agent(&rig, &model, "SessionStart", command).await;
+    let ended = agent.run("go", &rig.ear).await;
+    assert_eq!(
+        (ended.text.as_str(), ended.reason),
+        ("closed today", Reason::HookStopped)
+    );
+    assert!(model.requests().is_empty());
+}
+
+#[tokio::test]
+async fn an_objection_at_the_beginning_is_for_the_person() {
+    let rig = Rig::new();
+    let model = scripted(&json!({"turns": [says("yes")]}));
+    let mut agent = agent(&rig, &model, "SessionStart", "echo late >&2; exit 2").await;
+    assert_eq!(agent.run("go", &rig.ear).await.reason, Reason::Completed);
+    assert!(rig.ear.lines().contains(&"info: late".to_owned()));
+    let asked = shown(model.requests()[0].history.messages()).join("\n");
+    assert!(!asked.contains("late"), "{asked}");
+}
+
+#[tokio::test]
+async fn what_a_hook_says_later_is_told_with_the_next_request() {
+    for (field, script, wakes) in [
+        (
+            "async",
+            r#"echo '{"hookSpecificOutput":{"hookEventName":"UserPromptSubmit","additionalContext":"late words"}}'"#,
+            false,
+        ),
+        ("asyncRewake", "echo late words >&2; exit 2", true),
+    ] {
+        let rig = Rig::new();
+        let model = scripted(&json!({"turns": vec![echo_free("done"); 200]}));
+        let hook = json!({"type": "command", field: true, "command": script});
+        let mut agent = agent_with(&rig, &model, "UserPromptSubmit", hook).await;
+        let told = || {
+            let requests = model.requests();
+            let last = requests.last().unwrap();
+            let shown = shown(last.history.messages()).join("\n");
+            shown.contains("<system-reminder>\nlate words")
+        };
+        agent.run("go", &rig.ear).await;
+        // It may have ended while the model was at work; if not, it is told with a later run.
+        if wakes && !told() {
+            agent.woken().await;
+            agent.run("on", &rig.ear).await;
+            assert!(told());
+        }
+        for _ in 0..180 {
+            if !told() {
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                agent.run("on", &rig.ear).await;
+            }
+        }
+        assert!(told());
+        agent.end("other", &rig.ear).await;
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_put_off_ends_the_run() {
+    let rig = Rig::new();
+    let model = scripted(&json!({"turns": [echo(), says("never")]}));
+    let said = json!({"hookSpecificOutput": {
+        "hookEventName": "PreToolUse", "permissionDecision": "defer",
+    }});
+    let work = rig.project.path("work");
+    let bases = Bases {
+        cwd: work.clone(),
+        home: work.clone(),
+        slash: work.clone(),
+    };
+    let hooks = json!({"PreToolUse": [{"hooks": [
+        {"type": "command", "command": format!("echo '{said}'")},
+    ]}]});
+    let (handlers, _) = read(Scope::User, None, &hooks, &bases);
+    let scheduler = rig.scheduler(PermissionMode::BypassPermissions, |builder| {
+        builder.hooks(Hooks::new(handlers, &work)).defers()
+    });
+    let settings = ModelSettings::new("m");
+    let mut agent = Agent::builder(scheduler.await, Arc::new(model.clone()), settings).build();
+    let ended = agent.run("go", &rig.ear).await;
+    assert_eq!(ended.reason, Reason::ToolDeferred);
+    let deferred = ended.deferred.unwrap();
+    assert_eq!(
+        (deferred.tool_name.as_str(), deferred.tool_use_id.as_str()),
+        ("Echo", "a")
+    );
+    assert_eq!(deferred.tool_input, json!({"text": "hi"}));
+    assert!(ended.permission_denials.is_empty());
+    assert_valid(agent.conversation());
+}
+
+#[tokio::test]
+async fn they_are_told_of_setup_directories_and_instructions() {
+    let rig = Rig::new();
+    let model = scripted(&json!({"turns": [says("yes")]}));
+    let command = r#"cat > seen.json; echo '{"hookSpecificOutput":{"hookEventName":"Setup","additionalContext":"ready"}}'"#;
+    let mut first = agent(&rig, &model, "Setup", command).await;
+    first.setup("init", &rig.ear).await;
+    first.run("go", &rig.ear).await;
+    let seen = || -> Value { serde_json::from_str(&rig.project.read("work/seen.json")).unwrap() };
+    assert_eq!(seen()["trigger"], "init");
+    let asked = shown(model.requests()[0].history.messages()).join("\n");
+    assert!(asked.contains("<system-reminder>\nready"), "{asked}");
+
+    let mut second = agent(&rig, &model, "DirectoryAdded", "cat > seen.json").await;
+    let path = rig.project.path("other");
+    second
+        .add_directory(path.clone(), "slash_command", &rig.ear)
+        .await;
+    assert_eq!(
+        (&seen()["directory"], &seen()["source"]),
+        (&json!(path), &json!("slash_command"))
+    );
+    assert!(second.context().directories.contains(&path));
+
+    let third = agent(&rig, &model, "InstructionsLoaded", "cat > seen.json").await;
+    let loaded = Instructions {
+        path: "/p/CLAUDE.md".into(),
+        kind: "Project",
+        reason: "include",
+        parent: Some("/p/AGENTS.md".into()),
+        ..Instructions::default()
+    };
+    third.instructions_loaded(&loaded, &rig.ear).await;
+    let seen = seen();
+    assert_eq!(seen["file_path"], "/p/CLAUDE.md");
+    assert_eq!(seen["memory_type"], "Project");
+    assert_eq!(seen["load_reason"], "include");
+    assert_eq!(seen["parent_file_path"], "/p/AGENTS.md");
+    assert_eq!(seen.get("globs"), None);
+}
+
+#[tokio::test]
+async fn what_others_spend_counts() {
+    let rig = Rig::new();
+    let model = scripted(&json!({"turns": [says("yes")]}));
+    let mut agent = agent(&rig, &model, "Notification", "true").await;
+    let usage: haft_models::Usage =
+        serde_json::from_value(json!({"input": 5, "output": 7})).unwrap();
+    agent.control().spend("small", usage);
+    let ended = agent.run("go", &rig.ear).await;
+    let spent: Vec<_> = ended
+        .ledger
+        .models()
+        .map(|(name, spent)| (name, spent.usage.output))
+        .collect();
+    assert!(spent.contains(&("small", 7)), "{spent:?}");
 }

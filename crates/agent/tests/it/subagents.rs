@@ -206,19 +206,13 @@ fn deny(rule: &str) -> Rules {
 fn listener(event: &str, told: &Arc<Mutex<Vec<Value>>>) -> Handler {
     let event = Event::named(event).unwrap();
     let told = Arc::clone(told);
+    let action = Action::Callback(Callback(Arc::new(move |input| {
+        told.lock().unwrap().push(input);
+        Box::pin(async { Ok(json!({})) })
+    })));
     Handler {
-        event,
-        matcher: Matcher::new(event, "").0,
-        condition: None,
-        scope: Scope::Session,
-        action: Action::Callback(Callback(Arc::new(move |input| {
-            told.lock().unwrap().push(input);
-            Box::pin(async { Ok(json!({})) })
-        }))),
-        timeout: std::time::Duration::from_secs(60),
-        guards: false,
-        in_background: false,
         written: json!({"event": event.name()}),
+        ..Handler::new(event, Matcher::new(event, "").0, action)
     }
 }
 

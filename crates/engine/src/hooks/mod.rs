@@ -3,39 +3,87 @@
 //! All handlers that fit run side by side; an identical one from two files runs once. What they say
 //! is taken together: deny before defer before ask before allow. A handler that fails says nothing,
 //! unless it is a guard: then its failure holds the event up.
+//!
+//! # Layout
+//! - `event`, `matcher`, `condition`: when a handler runs; `config`: how it is written
+//! - `job`: one run of one; `run` is a program, `post` a server, `ask` a model
+//! - `output`: what it said; `beside`: what is said later; `news`: what is told of it meanwhile
 
+mod ask;
+mod beside;
 mod condition;
 mod config;
 mod event;
+mod job;
 mod matcher;
+mod news;
 pub mod output;
+mod post;
 mod run;
 
 use std::{
     collections::{BTreeMap, HashSet},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use futures_util::future::join_all;
-use serde_json::{Map, Value};
+use haft_contract::{HookVerdict, HttpClient, SessionId};
+use serde_json::{Map, Value, json};
 
-pub use config::{Action, Callback, Handler, read};
-pub use event::Event;
+pub use ask::{AskModel, ModelQuestion};
+use beside::Beside;
+pub use beside::Late;
+pub use config::{Action, Asked, Callback, Handler, Origin, Plugin, Post, read};
+pub use event::{Event, Objection};
+use job::{Job, Means};
 pub use matcher::Matcher;
+pub use news::{HearHooks, HookNews, HookOutcome, HookStage};
 pub use output::{Said, Word};
-use run::Surroundings;
+pub use post::HttpLimits;
 
-use crate::permissions::{Setting, rules::canonical};
+use crate::{
+    ResultStore,
+    permissions::{Setting, rules::canonical},
+};
 
-/// The handlers of a session.
+/// All handlers of SessionEnd together may take so long, unless one of them says more…
+const END: Duration = Duration::from_millis(1500);
+/// …but not more than this.
+const LONGEST_END: Duration = Duration::from_secs(60);
+
+/// The handlers of a session. Cheap to clone; clones share what changes while it runs.
 #[derive(Debug, Clone, Default)]
 pub struct Hooks {
-    handlers: Vec<Handler>,
-    /// The project's root when the session started.
-    project: PathBuf,
-    /// Variables that the settings name.
-    env: Arc<BTreeMap<String, String>>,
+    handlers: Vec<Arc<Handler>>,
+    means: Means,
+    live: Arc<Live>,
+}
+
+/// What changes while a session runs.
+#[derive(Debug, Default)]
+struct Live {
+    state: Mutex<State>,
+    beside: Beside,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Handlers that came while it ran.
+    added: Vec<Arc<Handler>>,
+    /// Handlers that run once, and did.
+    spent: HashSet<String>,
+    situation: Situation,
+}
+
+/// What handlers are told of the session beyond the event.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Situation {
+    /// The message that is being answered.
+    pub prompt_id: Option<String>,
+    /// How much work the model puts in.
+    pub effort: Option<String>,
 }
 
 /// One occasion of an event.
@@ -80,6 +128,8 @@ pub struct Identity {
 pub struct Heard {
     /// The handler, as a person knows it.
     pub label: String,
+    /// Whose it is, in a word.
+    pub owner: &'static str,
     /// What it said.
     pub said: Said,
 }
@@ -88,54 +138,159 @@ impl Hooks {
     /// The handlers of a session whose project lies here.
     pub fn new(handlers: Vec<Handler>, project: &Path) -> Self {
         Self {
-            handlers,
-            project: project.to_path_buf(),
-            env: Arc::default(),
+            handlers: handlers.into_iter().map(Arc::new).collect(),
+            means: Means {
+                project: project.to_path_buf(),
+                ..Means::default()
+            },
+            live: Arc::default(),
         }
     }
 
     /// The same with variables for the handlers; an empty one takes away what is inherited.
     #[must_use]
     pub fn with_env(mut self, env: BTreeMap<String, String>) -> Self {
-        self.env = Arc::new(env);
+        self.means.env = Arc::new(env);
         self
     }
 
     /// The same with further handlers.
     #[must_use]
     pub fn with_handlers(mut self, handlers: Vec<Handler>) -> Self {
-        self.handlers.extend(handlers);
+        self.handlers.extend(handlers.into_iter().map(Arc::new));
         self
+    }
+
+    /// The same with a way to servers, where the settings let it.
+    #[must_use]
+    pub fn with_http(mut self, client: Arc<dyn HttpClient>, limits: HttpLimits) -> Self {
+        self.means.http = Some(client);
+        self.means.limits = Arc::new(limits);
+        self
+    }
+
+    /// The same with a model that can be asked.
+    #[must_use]
+    pub fn with_model(mut self, model: Arc<dyn AskModel>) -> Self {
+        self.means.model = Some(model);
+        self
+    }
+
+    /// The same, and this hears of handlers as they start, print and end.
+    #[must_use]
+    pub fn heard_by(mut self, ear: Arc<dyn HearHooks>) -> Self {
+        self.means.ear = Some(ear);
+        self
+    }
+
+    /// The same with a place for long texts, and one for variables of later commands.
+    #[must_use]
+    pub(crate) fn kept_in(mut self, results: Arc<ResultStore>, env_file: PathBuf) -> Self {
+        self.means.results = Some(results);
+        self.means.env_file = Some(env_file);
+        self
+    }
+
+    /// Adds handlers to a session that runs, as a skill brings them.
+    pub fn add(&self, handlers: Vec<Handler>) {
+        let handlers = handlers.into_iter().map(Arc::new);
+        self.state().added.extend(handlers);
+    }
+
+    /// Changes what handlers are told of the session.
+    pub fn set_situation(&self, change: impl FnOnce(&mut Situation)) {
+        change(&mut self.state().situation);
+    }
+
+    /// The file of variables for later commands, if any handler may have written to it.
+    pub(crate) fn env_file(&self) -> Option<&Path> {
+        let sets = |handler: &Arc<Handler>| handler.event.sets_variables();
+        let any = self.handlers.iter().any(sets) || self.state().added.iter().any(sets);
+        self.means.env_file.as_deref().filter(|_| any)
     }
 
     /// There is none for this event, so that nothing need be gathered for it.
     pub fn is_silent(&self, event: Event) -> bool {
-        !self.handlers.iter().any(|handler| handler.event == event)
+        let is_for = |handler: &Arc<Handler>| handler.event == event;
+        !self.handlers.iter().any(is_for) && !self.state().added.iter().any(is_for)
+    }
+
+    /// Takes what handlers that run beside the session have said since the last time.
+    pub fn take_late(&self) -> Vec<Late> {
+        self.live.beside.take()
+    }
+
+    /// Has one of them said something that the model should hear now?
+    pub fn has_waker(&self) -> bool {
+        self.live.beside.has_waker()
+    }
+
+    /// Returns when one of them says something that the model should hear now.
+    pub async fn woken(&self) {
+        self.live.beside.woken().await;
+    }
+
+    /// Kills handlers that still run beside the session, and waits until they are gone.
+    pub async fn end(&self) {
+        self.live.beside.end().await;
     }
 
     /// Runs every handler that fits, side by side, and hears all of them, in the order they are
     /// written.
     pub async fn fire(&self, occasion: &Occasion<'_>, common: &Common) -> Vec<Heard> {
+        let jobs = self.jobs(occasion, common);
+        let (beside, waited_for): (Vec<Job>, Vec<Job>) =
+            jobs.into_iter().partition(|job| job.handler.in_background);
+        for job in beside {
+            self.live.beside.start(job).await;
+        }
+        let heard = waited_for.into_iter().map(|job| async move {
+            let (label, owner) = (job.handler.label(), job.handler.owner());
+            let said = job.run().await.said;
+            Heard { label, owner, said }
+        });
+        join_all(heard).await
+    }
+
+    /// Starts every handler that fits, and waits for none: nobody hears what they say.
+    pub async fn tell(&self, occasion: &Occasion<'_>, common: &Common) {
+        for job in self.jobs(occasion, common) {
+            self.live.beside.start(job).await;
+        }
+    }
+
+    fn jobs(&self, occasion: &Occasion<'_>, common: &Common) -> Vec<Job> {
         let fitting = self.fitting(occasion);
         if fitting.is_empty() {
             return Vec::new();
         }
-        let input = message(occasion, common);
-        join_all(
-            fitting
-                .into_iter()
-                .map(|handler| self.hear(handler, &input, &occasion.setting.cwd)),
-        )
-        .await
-        .into_iter()
-        .flatten()
-        .collect()
+        let situation = self.state().situation.clone();
+        let input: Arc<str> = message(occasion, common, &situation).into();
+        let event = occasion.event.name();
+        let name = match occasion.names.first() {
+            Some(matched) if !matched.is_empty() => format!("{event}:{matched}"),
+            _ => event.to_owned(),
+        };
+        let jobs = fitting.into_iter().map(|handler| Job {
+            input: Arc::clone(&input),
+            name: name.clone(),
+            cwd: occasion.setting.cwd.clone(),
+            limit: self.limit(&handler),
+            effort: situation.effort.clone(),
+            means: self.means.clone(),
+            handler,
+        });
+        jobs.collect()
     }
 
-    fn fitting(&self, occasion: &Occasion<'_>) -> Vec<&Handler> {
+    fn fitting(&self, occasion: &Occasion<'_>) -> Vec<Arc<Handler>> {
+        // Conditions may take a while: nobody waits for them.
+        let added = self.state().added.clone();
         let mut seen = HashSet::new();
-        self.handlers
+        let fitting = self
+            .handlers
             .iter()
+            .chain(&added)
             .filter(|handler| handler.event == occasion.event)
             .filter(|handler| handler.matcher.fits(occasion.names))
             .filter(|handler| match (&handler.condition, occasion.call) {
@@ -145,55 +300,74 @@ impl Hooks {
                 }
                 (Some(_), None) => false,
             })
-            .filter(|handler| seen.insert(handler.written.to_string()))
-            .collect()
+            .filter(|handler| seen.insert(handler.key()));
+        let mut fitting: Vec<Arc<Handler>> = fitting.cloned().collect();
+        let mut state = self.state();
+        fitting.retain(|handler| !handler.once || state.spent.insert(handler.key()));
+        fitting
     }
 
-    async fn hear(&self, handler: &Handler, input: &str, cwd: &Path) -> Option<Heard> {
-        if handler.in_background {
-            let (action, input, limit) =
-                (handler.action.clone(), input.to_owned(), handler.timeout);
-            let (cwd, project, env) = (
-                cwd.to_path_buf(),
-                self.project.clone(),
-                Arc::clone(&self.env),
-            );
-            tokio::spawn(async move {
-                let surroundings = Surroundings {
-                    cwd: &cwd,
-                    project: &project,
-                    env: &env,
-                };
-                if let Err(error) = run::run(&action, &input, limit, surroundings).await {
-                    tracing::debug!(%error, "a hook in the background failed");
-                }
-            });
-            return None;
+    /// How long a handler may take. Those of the session's end share what there is.
+    fn limit(&self, handler: &Handler) -> Duration {
+        if handler.event != Event::SESSION_END {
+            return handler.timeout;
         }
-        let surroundings = Surroundings {
-            cwd,
-            project: &self.project,
-            env: &self.env,
+        let by_variable = self
+            .means
+            .variable("CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS")
+            .and_then(|value| value.trim().parse().ok());
+        let all = by_variable.map_or_else(|| self.raised_end(), Duration::from_millis);
+        handler.timeout.min(all)
+    }
+
+    fn raised_end(&self) -> Duration {
+        let raises = |handler: &&Arc<Handler>| {
+            handler.event == Event::SESSION_END
+                && handler.says_timeout
+                && matches!(handler.origin, Origin::Settings)
         };
-        let ended = run::run(&handler.action, input, handler.timeout, surroundings).await;
-        let mut said = match ended {
-            Ok(ended) => Said::read(handler.event, &ended),
-            Err(error) => Said::failed(error.to_string()),
-        };
-        if let Some(why) = said.failure.take_if(|_| handler.guards) {
-            let label = handler.label();
-            said.block = Some(format!("the guard hook {label} did not answer: {why}"));
-        }
-        tracing::debug!(event = handler.event.name(), ?said, "hook");
-        Some(Heard {
-            label: handler.label(),
-            said,
-        })
+        let said = self.handlers.iter().filter(raises);
+        let most = said.map(|handler| handler.timeout).max();
+        most.map_or(END, |most| most.clamp(END, LONGEST_END))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.live
+            .state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+impl Common {
+    /// What every event of a session tells that keeps its state in this folder.
+    pub fn of(session: SessionId, folder: &Path) -> Self {
+        Self {
+            session_id: session.to_string(),
+            transcript_path: folder.with_extension("jsonl"),
+            permission_mode: None,
+            agent: Identity::default(),
+        }
+    }
+}
+
+/// What several handlers said, taken together.
+pub fn together(heard: Vec<Heard>) -> HookVerdict {
+    let mut verdict = HookVerdict::default();
+    for Heard { label, said, .. } in heard {
+        verdict.context.extend(said.context);
+        verdict.messages.extend(said.message);
+        let failure = said.failure;
+        let failure = failure.map(|failure| format!("{label} hook error: {failure}"));
+        verdict.messages.extend(failure);
+        verdict.block = verdict.block.or(said.block);
+        verdict.stop = verdict.stop.or(said.stop);
+    }
+    verdict
+}
+
 /// What handlers read on their stdin.
-fn message(occasion: &Occasion<'_>, common: &Common) -> String {
+fn message(occasion: &Occasion<'_>, common: &Common, situation: &Situation) -> String {
     let mut object = Map::new();
     let mut put = |name: &str, value: Value| {
         object.insert(name.to_owned(), value);
@@ -204,8 +378,18 @@ fn message(occasion: &Occasion<'_>, common: &Common) -> String {
         common.transcript_path.to_string_lossy().into(),
     );
     put("cwd", occasion.setting.cwd.to_string_lossy().into());
+    if let Some(id) = &situation.prompt_id {
+        put("prompt_id", id.clone().into());
+    }
     if let Some(mode) = common.permission_mode {
         put("permission_mode", mode.into());
+    }
+    if let Some(level) = situation
+        .effort
+        .as_ref()
+        .filter(|_| occasion.call.is_some())
+    {
+        put("effort", json!({ "level": level }));
     }
     put("hook_event_name", occasion.event.name().into());
     let Identity { id, kind } = &common.agent;

@@ -2,10 +2,7 @@
 
 use serde_json::Value;
 
-use super::Event;
-
-/// Longer texts of a handler are cut.
-const LONGEST: usize = 10_000;
+use super::{Asked, Event, event::Objection};
 
 /// How a handler's process ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +34,10 @@ pub struct Said {
     pub context: Option<String>,
     /// What the person should know.
     pub message: Option<String>,
+    /// A title for the session.
+    pub title: Option<String>,
+    /// What is said first, as if a person had said it.
+    pub first_words: Option<String>,
     /// Everything should stop after this: why.
     pub stop: Option<String>,
     /// Something went wrong with the handler itself, for the person.
@@ -90,8 +91,8 @@ impl Said {
                     Some(Word::Deny) => said.reason.clone(),
                     _ => said.block.clone(),
                 };
-                let stderr = cut(ended.stderr.trim());
-                let why = stated.filter(|why| !why.is_empty()).unwrap_or(stderr);
+                let stderr = || ended.stderr.trim().to_owned();
+                let why = stated.filter(|why| !why.is_empty()).unwrap_or_else(stderr);
                 said.decision = None;
                 said.updated_input = None;
                 said.block = Some(why);
@@ -100,10 +101,9 @@ impl Said {
             (_, Some(Ok(said))) => said,
             (_, Some(Err(what))) => Self::failed(what),
             (Some(0), None) => {
-                let to_model = ["SessionStart", "UserPromptSubmit", "UserPromptExpansion"];
-                let plain = to_model.contains(&event.name()) && !stdout.is_empty();
+                let plain = event.takes_plain_text() && !stdout.is_empty();
                 Self {
-                    context: plain.then(|| cut(stdout)),
+                    context: plain.then(|| stdout.to_owned()),
                     ..Self::default()
                 }
             }
@@ -111,10 +111,90 @@ impl Said {
         }
     }
 
+    /// Reads what a model said that was asked for its word.
+    pub(super) fn of_model(event: Event, answer: &str, asked: &Asked) -> Result<Self, String> {
+        let unclear = || {
+            format!(
+                "the model did not answer with {{\"ok\": …}}: {}",
+                quoted(answer)
+            )
+        };
+        // Models like to put words or a fence around it.
+        let inside = answer.find('{').zip(answer.rfind('}'));
+        let (start, end) = inside
+            .filter(|(start, end)| start < end)
+            .ok_or_else(unclear)?;
+        let value: Value = serde_json::from_str(&answer[start..=end]).map_err(|_| unclear())?;
+        let mut said = Self::default();
+        match value.get("ok") {
+            Some(Value::Bool(true)) => return Ok(said),
+            Some(Value::Bool(false)) => {}
+            _ => return Err(unclear()),
+        }
+        let reason = value.get("reason").and_then(Value::as_str);
+        let why = reason.unwrap_or("no reason was given").to_owned();
+        let ends = !asked.goes_on;
+        match event.name() {
+            "PermissionRequest" | "PermissionDenied" => {}
+            // It cannot be done: going on would not help.
+            "Stop" | "SubagentStop" if value.get("impossible") == Some(&Value::Bool(true)) => {
+                said.message = Some(why);
+            }
+            "PreToolUse" => {
+                said.decision = Some(Word::Deny);
+                said.stop = ends.then(|| why.clone());
+                said.reason = Some(why);
+            }
+            "PostToolUse" if ends => said.stop = Some(why),
+            "TeammateIdle" => said.stop = Some(why),
+            _ => said.block = Some(why),
+        }
+        Ok(said)
+    }
+
+    /// Leaves out what has no effect at this event, and gives an objection that comes too late to
+    /// whoever should read it.
+    pub(super) fn at(mut self, event: Event) -> Self {
+        if !event.can_stop() {
+            self.stop = None;
+        }
+        if !event.can_message() {
+            self.message = None;
+        }
+        match event.objection() {
+            Objection::Blocks | Objection::ForModel => {}
+            Objection::ForPerson => {
+                let texts = [self.message.take(), self.block.take()];
+                let texts: Vec<String> = texts.into_iter().flatten().collect();
+                self.message = (!texts.is_empty()).then(|| texts.join("\n"));
+            }
+            Objection::Ignored => self.block = None,
+        }
+        self
+    }
+
+    /// Every text of it that somebody reads.
+    pub(super) fn texts(&mut self) -> impl Iterator<Item = &mut String> {
+        [
+            &mut self.block,
+            &mut self.reason,
+            &mut self.context,
+            &mut self.message,
+            &mut self.stop,
+            &mut self.first_words,
+        ]
+        .into_iter()
+        .flatten()
+    }
+
     fn of_json(event: Event, value: &Value) -> Result<Self, String> {
+        // Its word comes later, and has no effect then.
+        if value.get("async") == Some(&Value::Bool(true)) {
+            return Ok(Self::default());
+        }
         let text = |value: &Value, name: &str| match value.get(name) {
             None | Some(Value::Null) => Ok(None),
-            Some(Value::String(text)) => Ok(Some(cut(text))),
+            Some(Value::String(text)) => Ok(Some(text.clone())),
             Some(_) => Err(format!("{name} is no text")),
         };
         let mut said = Self {
@@ -150,10 +230,13 @@ impl Said {
             ));
         }
         said.context = text(specific, "additionalContext")?;
+        said.title = text(specific, "sessionTitle")?;
         if event == Event::PRE_TOOL_USE {
             said.of_pre_tool_use(specific)?;
         } else if event == Event::PERMISSION_REQUEST {
             said.of_permission_request(specific)?;
+        } else if event == Event::SESSION_START {
+            said.first_words = text(specific, "initialUserMessage")?;
         } else if event == Event::POST_TOOL_USE {
             let output = specific
                 .get("updatedToolOutput")
@@ -180,7 +263,7 @@ impl Said {
             let reason = reason
                 .as_str()
                 .ok_or("permissionDecisionReason is no text")?;
-            self.reason = Some(cut(reason));
+            self.reason = Some(reason.to_owned());
         }
         match specific.get("updatedInput") {
             None | Some(Value::Null) => {}
@@ -201,7 +284,7 @@ impl Said {
             _ => return Err("decision.behavior is neither allow nor deny".to_owned()),
         });
         let message = decision.get("message").and_then(Value::as_str);
-        self.reason = message.map(cut);
+        self.reason = message.map(str::to_owned);
         if decision.get("interrupt") == Some(&Value::Bool(true)) {
             self.stop = Some(self.reason.clone().unwrap_or_default());
         }
@@ -215,13 +298,123 @@ impl Said {
     }
 }
 
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(LONGEST) {
-        None => text.to_owned(),
-        Some((at, _)) => format!(
-            "{}\n[{} further bytes are left out]",
-            &text[..at],
-            text.len() - at
-        ),
+/// The beginning of a text that makes no sense.
+fn quoted(text: &str) -> String {
+    let start: String = text.trim().chars().take(200).collect();
+    format!("{start:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(goes_on: bool) -> Asked {
+        Asked {
+            prompt: String::new(),
+            model: None,
+            with_tools: false,
+            goes_on,
+        }
+    }
+
+    #[test]
+    fn a_models_no_means_something_else_at_each_event() {
+        let no = r#"Here: {"ok": false, "reason": "r"}"#;
+        // (event, continueOnBlock) -> (block, denied, stop)
+        let cases = [
+            ("PreToolUse", false, (false, true, true)),
+            ("PreToolUse", true, (false, true, false)),
+            ("PostToolUse", false, (false, false, true)),
+            ("PostToolUse", true, (true, false, false)),
+            ("PostToolUseFailure", false, (true, false, false)),
+            ("PostToolBatch", false, (true, false, false)),
+            ("UserPromptSubmit", false, (true, false, false)),
+            ("UserPromptExpansion", false, (true, false, false)),
+            ("Stop", false, (true, false, false)),
+            ("SubagentStop", false, (true, false, false)),
+            ("TaskCreated", false, (true, false, false)),
+            ("TaskCompleted", false, (true, false, false)),
+            ("TeammateIdle", false, (false, false, true)),
+            ("PermissionRequest", false, (false, false, false)),
+            ("PermissionDenied", false, (false, false, false)),
+        ];
+        for (name, goes_on, expected) in cases {
+            let event = Event::named(name).unwrap();
+            let said = Said::of_model(event, no, &asked(goes_on))
+                .unwrap()
+                .at(event);
+            let denied = said.decision == Some(Word::Deny);
+            let found = (said.block.is_some(), denied, said.stop.is_some());
+            assert_eq!(found, expected, "{name} {goes_on}");
+        }
+    }
+
+    #[test]
+    fn a_models_yes_and_its_impossible_hold_nothing_up() {
+        let stop = Event::STOP;
+        let yes = Said::of_model(stop, "```json\n{\"ok\": true}\n```", &asked(false)).unwrap();
+        assert_eq!(yes, Said::default());
+        let never = r#"{"ok": false, "reason": "no such file", "impossible": true}"#;
+        let said = Said::of_model(stop, never, &asked(false)).unwrap();
+        assert_eq!(said.block, None);
+        assert_eq!(said.message.as_deref(), Some("no such file"));
+        for unclear in ["yes", "{}", r#"{"ok": "true"}"#, "} {"] {
+            assert!(
+                Said::of_model(stop, unclear, &asked(false)).is_err(),
+                "{unclear}"
+            );
+        }
+    }
+
+    fn said(event: &str, code: i32, stdout: &str, stderr: &str) -> Said {
+        let event = Event::named(event).unwrap();
+        let ended = Ended {
+            code: Some(code),
+            stdout: stdout.to_owned(),
+            stderr: stderr.to_owned(),
+        };
+        Said::read(event, &ended).at(event)
+    }
+
+    #[test]
+    fn what_exit_code_2_does_depends_on_the_event() {
+        for event in super::super::event::names() {
+            let said = said(event, 2, "", "why");
+            let found = (said.block.as_deref(), said.message.as_deref());
+            let expected = match Event::named(event).unwrap().objection() {
+                Objection::Blocks | Objection::ForModel => (Some("why"), None),
+                Objection::ForPerson => (None, Some("why")),
+                Objection::Ignored => (None, None),
+            };
+            assert_eq!(found, expected, "{event}");
+        }
+    }
+
+    #[test]
+    fn some_events_pass_over_what_every_answer_may_say() {
+        let all = r#"{"continue": false, "stopReason": "s", "systemMessage": "m"}"#;
+        let cases = [
+            ("PreToolUse", true, true),
+            ("SessionStart", true, true),
+            ("CwdChanged", false, true),
+            ("TaskCreated", false, true),
+            ("PreCompact", false, false),
+            ("Notification", false, false),
+            ("SessionEnd", false, false),
+        ];
+        for (event, stops, tells) in cases {
+            let said = said(event, 0, all, "");
+            assert_eq!(
+                (said.stop.is_some(), said.message.is_some()),
+                (stops, tells),
+                "{event}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_answer_that_comes_later_decides_nothing() {
+        let later = r#"{"async": true, "decision": "block", "reason": "r"}"#;
+        assert_eq!(said("PreToolUse", 0, later, ""), Said::default());
     }
 }

@@ -1,16 +1,23 @@
-//! Running a handler: a process of its own, with an end.
+//! Running a handler that is a program: a process in a session of its own, with an end.
 
-use std::{collections::BTreeMap, path::Path, process::Stdio, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    process::Stdio,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     process::{Child, Command},
-    time::timeout,
+    time::{MissedTickBehavior, interval, timeout},
 };
 
 use super::{
-    config::{Action, Callback},
+    config::{Action, Handler, Origin},
+    news::{HookStage, Teller},
     output::Ended,
 };
 
@@ -21,7 +28,18 @@ const GRACE: Duration = Duration::from_secs(2);
 const DRAIN: Duration = Duration::from_millis(500);
 
 /// A handler that writes more than this has lost its way.
-const MOST_OUTPUT: u64 = 4 * 1024 * 1024;
+const MOST_OUTPUT: usize = 4 * 1024 * 1024;
+
+/// How often somebody hears of what a handler prints.
+const PROGRESS: Duration = Duration::from_secs(1);
+
+/// Where the program is found that starts another in a session of its own. By its place: a workspace
+/// may be in PATH.
+const SETSID: [&str; 3] = [
+    "/usr/bin/setsid",
+    "/bin/setsid",
+    "/run/current-system/sw/bin/setsid",
+];
 
 /// Why a handler gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -37,7 +55,7 @@ pub(super) enum RunError {
     TimedOut(Duration),
 }
 
-/// Where and with what a handler runs.
+/// Where and with what a program runs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Surroundings<'a> {
     /// The directory.
@@ -46,34 +64,21 @@ pub(super) struct Surroundings<'a> {
     pub(super) project: &'a Path,
     /// Variables that the settings name.
     pub(super) env: &'a BTreeMap<String, String>,
+    /// Where it may write variables for later commands.
+    pub(super) env_file: Option<&'a Path>,
+    /// How much work the model puts in.
+    pub(super) effort: Option<&'a str>,
 }
 
-/// Asks a program that is connected already.
-async fn ask(callback: &Callback, input: &str, limit: Duration) -> Result<Ended, RunError> {
-    let input = serde_json::from_str(input)
-        .map_err(|error| RunError::Unavailable(format!("the event cannot be told: {error}")))?;
-    match timeout(limit, (callback.0)(input)).await {
-        Err(_) => Err(RunError::TimedOut(limit)),
-        Ok(Err(why)) => Err(RunError::Unavailable(why)),
-        Ok(Ok(answer)) => Ok(Ended {
-            code: Some(0),
-            stdout: answer.to_string(),
-            stderr: String::new(),
-        }),
-    }
-}
-
-/// Runs a handler: the input on its stdin, one line, then the end.
+/// Runs a program: the input on its stdin, one line, then the end.
 pub(super) async fn run(
-    action: &Action,
+    handler: &Handler,
     input: &str,
     limit: Duration,
     surroundings: Surroundings<'_>,
+    teller: &Teller,
 ) -> Result<Ended, RunError> {
-    if let Action::Callback(callback) = action {
-        return ask(callback, input, limit).await;
-    }
-    let mut command = command(action, surroundings)?;
+    let mut command = command(handler, surroundings)?;
     for (name, value) in surroundings.env {
         match value.as_str() {
             // What was inherited is taken away.
@@ -89,9 +94,22 @@ pub(super) async fn run(
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        // A group of its own, so that whatever it starts ends with it.
-        .process_group(0)
         .kill_on_drop(true);
+    if let Some(file) = surroundings.env_file {
+        command.env("CLAUDE_ENV_FILE", file);
+    }
+    if let Some(effort) = surroundings.effort {
+        command.env("CLAUDE_EFFORT", effort);
+    }
+    if let Origin::Plugin(plugin) = &handler.origin {
+        command
+            .env("CLAUDE_PLUGIN_ROOT", &plugin.root)
+            .env("CLAUDE_PLUGIN_DATA", &plugin.data);
+        for (name, value) in &plugin.options {
+            let name = name.to_ascii_uppercase().replace('-', "_");
+            command.env(format!("CLAUDE_PLUGIN_OPTION_{name}"), value);
+        }
+    }
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("OTEL_") {
             command.env_remove(name);
@@ -101,7 +119,7 @@ pub(super) async fn run(
         .spawn()
         .map_err(|error| RunError::NotStarted(error.to_string()))?;
     let group = Group::of(&child);
-    let ended = timeout(limit, talk(&mut child, input)).await;
+    let ended = timeout(limit, talk(&mut child, input, teller)).await;
     match ended {
         Ok(Ok(ended)) => {
             group.done();
@@ -116,31 +134,76 @@ pub(super) async fn run(
     }
 }
 
-fn command(action: &Action, surroundings: Surroundings<'_>) -> Result<Command, RunError> {
-    let filled = |text: &str| {
-        let project = surroundings.project.to_string_lossy();
-        text.replace("${CLAUDE_PROJECT_DIR}", &project)
-    };
-    match action {
-        // The shell has the variable in its environment: the text stays as it was written.
-        Action::Shell(text) => {
-            let mut command = Command::new("bash");
-            command.arg("-c").arg(text);
-            Ok(command)
-        }
+fn command(handler: &Handler, surroundings: Surroundings<'_>) -> Result<Command, RunError> {
+    let filled = |text: &str| filled(text, handler, surroundings);
+    let (program, args) = match &handler.action {
+        // The shell has the variables in its environment: the text stays as it was written.
+        Action::Shell(text) => ("bash".to_owned(), vec!["-c".to_owned(), text.clone()]),
         Action::Program(program, args) => {
-            let mut command = Command::new(filled(program));
-            command.args(args.iter().map(|arg| filled(arg)));
-            Ok(command)
+            let args = args.iter().map(|arg| filled(arg)).collect();
+            (filled(program), args)
         }
-        Action::Callback(_) => Err(RunError::Unavailable("it is no program".to_owned())),
-        Action::Unavailable(why) => Err(RunError::Unavailable(why.clone())),
+        Action::Unavailable(why) => return Err(RunError::Unavailable(why.clone())),
+        _ => return Err(RunError::Unavailable("it is no program".to_owned())),
+    };
+    // In a session of its own there is no terminal to ask anything on, and whatever it starts ends with
+    // it.
+    let setsid = SETSID.iter().find(|place| Path::new(place).is_file());
+    let mut command = match setsid {
+        Some(setsid) => {
+            let mut command = Command::new(setsid);
+            command.arg(program);
+            command
+        }
+        None => {
+            let mut command = Command::new(program);
+            command.process_group(0);
+            command
+        }
+    };
+    command.args(args);
+    Ok(command)
+}
+
+fn filled(text: &str, handler: &Handler, surroundings: Surroundings<'_>) -> String {
+    let project = surroundings.project.to_string_lossy();
+    let mut text = text.replace("${CLAUDE_PROJECT_DIR}", &project);
+    if let Origin::Plugin(plugin) = &handler.origin {
+        text = text
+            .replace("${CLAUDE_PLUGIN_ROOT}", &plugin.root.to_string_lossy())
+            .replace("${CLAUDE_PLUGIN_DATA}", &plugin.data.to_string_lossy());
+        for (name, value) in &plugin.options {
+            text = text.replace(&format!("${{user_config.{name}}}"), value);
+        }
     }
+    text
+}
+
+/// What a process has printed so far.
+#[derive(Default)]
+struct Printed {
+    stdout: Mutex<Vec<u8>>,
+    stderr: Mutex<Vec<u8>>,
+}
+
+impl Printed {
+    fn texts(&self) -> (String, String) {
+        let text = |bytes: &Mutex<Vec<u8>>| String::from_utf8_lossy(&lock(bytes)).into_owned();
+        (text(&self.stdout), text(&self.stderr))
+    }
+
+    fn length(&self) -> usize {
+        lock(&self.stdout).len() + lock(&self.stderr).len()
+    }
+}
+
+fn lock(bytes: &Mutex<Vec<u8>>) -> MutexGuard<'_, Vec<u8>> {
+    bytes.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Tells the process its input and hears it out. It has ended when the process has: what it left
 /// running may hold the pipes, and gets only a moment more.
-async fn talk(child: &mut Child, input: &str) -> std::io::Result<Ended> {
+async fn talk(child: &mut Child, input: &str, teller: &Teller) -> std::io::Result<Ended> {
     let stdin = child.stdin.take();
     let write = async move {
         if let Some(mut stdin) = stdin {
@@ -150,19 +213,30 @@ async fn talk(child: &mut Child, input: &str) -> std::io::Result<Ended> {
             let _ = stdin.shutdown().await;
         }
     };
-    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let printed = Printed::default();
     let pipes = (child.stdout.take(), child.stderr.take());
+    let read = async {
+        tokio::join!(all(pipes.0, &printed.stdout), all(pipes.1, &printed.stderr));
+    };
     let status = {
-        let read = async {
-            tokio::join!(all(pipes.0, &mut stdout), all(pipes.1, &mut stderr));
-        };
         tokio::pin!(read, write);
         let (mut is_read, mut is_written) = (false, false);
+        let mut ticks = interval(PROGRESS);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut told = 0;
         let status = loop {
             tokio::select! {
                 status = child.wait() => break status?,
                 () = &mut read, if !is_read => is_read = true,
                 () = &mut write, if !is_written => is_written = true,
+                _ = ticks.tick(), if teller.is_heard() => {
+                    let length = printed.length();
+                    if length != told {
+                        told = length;
+                        let (stdout, stderr) = printed.texts();
+                        teller.tell(HookStage::Printed { stdout, stderr });
+                    }
+                }
             }
         };
         if !is_read {
@@ -170,17 +244,27 @@ async fn talk(child: &mut Child, input: &str) -> std::io::Result<Ended> {
         }
         status
     };
-    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    let (stdout, stderr) = printed.texts();
     Ok(Ended {
         code: status.code(),
-        stdout: text(stdout),
-        stderr: text(stderr),
+        stdout,
+        stderr,
     })
 }
 
-async fn all(pipe: Option<impl tokio::io::AsyncRead + Unpin>, bytes: &mut Vec<u8>) {
-    if let Some(pipe) = pipe {
-        let _ = pipe.take(MOST_OUTPUT).read_to_end(bytes).await;
+async fn all(pipe: Option<impl tokio::io::AsyncRead + Unpin>, bytes: &Mutex<Vec<u8>>) {
+    let Some(mut pipe) = pipe else { return };
+    let mut chunk = [0; 8192];
+    loop {
+        match pipe.read(&mut chunk).await {
+            Ok(0) | Err(_) => return,
+            Ok(length) => {
+                let mut bytes = lock(bytes);
+                // What is too much is read and dropped, so that nobody waits for us.
+                let room = MOST_OUTPUT.saturating_sub(bytes.len());
+                bytes.extend_from_slice(&chunk[..length.min(room)]);
+            }
+        }
     }
 }
 

@@ -26,6 +26,10 @@ use crate::{
     scheduler::Slot,
 };
 
+/// What a model reads of a call that a hook has put off.
+const DEFERRED: &str = "A hook has put this call off: it has not run. Make it again, by itself, once \
+                        the conversation goes on.";
+
 /// A call that may run. Only `admit` makes one: its field is private to this file.
 #[derive(Debug)]
 pub struct Admitted {
@@ -86,13 +90,20 @@ pub(crate) async fn admit(
         kept: Kept::default(),
         rewritten: false,
         consented: false,
+        hooks_ask: None,
+        deferred: false,
     };
-    let (prepared, terms) = judge.judge(prepared).await?;
-    Ok(Admitted {
-        prepared,
-        terms,
-        kept: judge.kept,
-    })
+    match judge.judge(prepared).await {
+        Ok((prepared, terms)) => Ok(Admitted {
+            prepared,
+            terms,
+            kept: judge.kept,
+        }),
+        Err(settled) => Err(Settled {
+            notes: Box::new(judge.kept.notes),
+            ..settled
+        }),
+    }
 }
 
 /// What is to be kept of the judging, beyond the call.
@@ -118,6 +129,10 @@ struct Judge<'a> {
     rewritten: bool,
     /// The input is a person's own: what they wrote needs no second word of theirs.
     consented: bool,
+    /// Hooks want a person asked: which, and why.
+    hooks_ask: Option<String>,
+    /// Hooks have put the call off.
+    deferred: bool,
 }
 
 impl Judge<'_> {
@@ -153,6 +168,8 @@ impl Judge<'_> {
             let mut denied = None;
             if let Some(before) = before {
                 self.kept.notes = before.notes;
+                self.hooks_ask = before.asks;
+                self.deferred = before.defers && self.engine.defers;
                 word = before.word;
                 denied = before.denied;
                 if denied.is_none()
@@ -177,6 +194,12 @@ impl Judge<'_> {
             }
             if let Some(why) = denied {
                 return Err(rejected(&prepared, Denied::Hook, why));
+            }
+            if self.deferred {
+                return Err(Settled {
+                    deferred: true,
+                    ..stopped(&prepared, DEFERRED.to_owned())
+                });
             }
             let mut because = (decision.behavior == Behavior::Ask).then_some(decision.because);
             if because.is_none()
@@ -205,9 +228,13 @@ impl Judge<'_> {
             }
             let granted: BTreeSet<&Path> = facts.outside(&self.policy).collect();
             let granted = granted.into_iter().map(Path::to_path_buf).collect();
+            let sourced = self.engine.hooks.env_file().map(Path::to_path_buf);
             let terms = Terms {
                 granted,
-                confinement: confinement(&self.policy, facts).await,
+                confinement: Confinement {
+                    sourced,
+                    ..confinement(&self.policy, facts).await
+                },
             };
             return Ok((prepared, terms));
         }
@@ -254,7 +281,8 @@ impl Judge<'_> {
         let requested = if self.rewritten {
             Requested::Silent
         } else {
-            hooking::request(self.engine, prepared, &rules, self.context, &self.setting).await
+            let (setting, notes) = (&self.setting, &mut self.kept.notes);
+            hooking::request(self.engine, prepared, &rules, self.context, setting, notes).await
         };
         match requested {
             Requested::Silent => {}
@@ -275,15 +303,18 @@ impl Judge<'_> {
                 self.rewritten = updated_input.is_some();
                 return Ok(updated_input);
             }
-            Requested::Deny { message, stop } => {
-                self.kept.notes.stop = stop;
+            Requested::Deny(message) => {
                 let denied = unasked("hook", "a PermissionRequest hook");
                 return Err(rejected(prepared, denied, message));
             }
         }
+        let why = match &self.hooks_ask {
+            Some(why) if *because == Because::Hook => why.clone(),
+            _ => because.to_string(),
+        };
         let reason = match &facts.command {
-            Some(command) => format!("{because}: {command}"),
-            None => because.to_string(),
+            Some(command) => format!("{why}: {command}"),
+            None => why,
         };
         let question = Question {
             call: self.cx.call,
@@ -299,12 +330,17 @@ impl Judge<'_> {
             agent: None,
         };
         let cx = self.cx;
+        let asked = format!("{}: {}", prepared.name(), question.reason);
+        let (engine, setting) = (self.engine, &self.setting);
         let answer = self
             .slot
             .without(async {
                 tokio::select! {
+                    biased;
                     answer = cx.services.approver().ask(question) => Some(answer),
                     () = cx.cancel.cancelled() => None,
+                    // Only where the answer does not come at once: then a person was asked.
+                    never = hooking::asked(engine, &asked, setting) => match never {},
                 }
             })
             .await;
@@ -500,7 +536,7 @@ fn remedy(because: &Because, facts: &Facts, rules: &[String]) -> String {
 
 fn rejected(prepared: &Prepared, denied: Denied, message: String) -> Settled {
     Settled {
-        denied: Some(denied),
+        denied: Some(Box::new(denied)),
         ..stopped(prepared, message)
     }
 }
@@ -516,5 +552,7 @@ fn stopped(prepared: &Prepared, message: String) -> Settled {
         denied: None,
         message,
         repairs: prepared.repairs.clone(),
+        deferred: false,
+        notes: Box::default(),
     }
 }

@@ -1,6 +1,8 @@
 //! Where hooks have a say in a call.
 
-use haft_contract::{CallContext, Content, ToolError, ToolOutput, ToolUse};
+use std::{convert::Infallible, path::Path};
+
+use haft_contract::{CallContext, Content, ContextPatch, ToolError, ToolOutput, ToolUse};
 use serde_json::{Map, Value};
 
 use super::{Outcome, Prepared};
@@ -18,6 +20,10 @@ pub(super) struct Before {
     pub(super) word: HookWord,
     /// The input they want in place of the one given.
     pub(super) updated_input: Option<Value>,
+    /// They put it off.
+    pub(super) defers: bool,
+    /// They want a person asked: which, and why.
+    pub(super) asks: Option<String>,
     pub(super) notes: Notes,
 }
 
@@ -76,6 +82,10 @@ pub(super) async fn before(
             let why = why.map_or("no reason was given", String::as_str);
             before.denied = Some(format!("{} hook: {why}", one.label));
         }
+        if word == Some(Word::Ask) && before.asks.is_none() {
+            let why = said.reason.as_deref().unwrap_or("a hook wants it asked");
+            before.asks = Some(format!("[{}] {why}", one.owner));
+        }
         strictest = strictest.max(word);
         if said.block.is_none()
             && let Some(input) = &said.updated_input
@@ -86,9 +96,10 @@ pub(super) async fn before(
     before.word = match strictest {
         None | Some(Word::Deny) => HookWord::Silent,
         Some(Word::Allow) => HookWord::Allow,
-        // Nobody here can put a call off, so a person decides.
+        // Where nobody can put a call off, a person decides.
         Some(Word::Ask | Word::Defer) => HookWord::Ask,
     };
+    before.defers = strictest == Some(Word::Defer);
     before
 }
 
@@ -100,10 +111,8 @@ pub(super) enum Requested {
         updated_input: Option<Value>,
         updates: Vec<Value>,
     },
-    Deny {
-        message: String,
-        stop: Option<String>,
-    },
+    /// What the model is told.
+    Deny(String),
 }
 
 /// Asks the PermissionRequest hooks.
@@ -113,6 +122,7 @@ pub(super) async fn request(
     rules: &[String],
     context: &SessionContext,
     setting: &Setting,
+    notes: &mut Notes,
 ) -> Requested {
     let event = Event::PERMISSION_REQUEST;
     if engine.hooks.is_silent(event) {
@@ -123,15 +133,14 @@ pub(super) async fn request(
         fields.insert("permission_suggestions".to_owned(), suggest::updates(rules));
     }
     let heard = fire(engine, event, prepared, fields, context, setting).await;
+    heard.iter().for_each(|one| notes.take(one));
     let denied = heard
         .iter()
         .find(|one| one.said.decision == Some(Word::Deny));
     if let Some(one) = denied {
         let reason = one.said.reason.clone();
-        return Requested::Deny {
-            message: reason.unwrap_or_else(|| format!("{} hook denied it", one.label)),
-            stop: one.said.stop.clone(),
-        };
+        let message = reason.unwrap_or_else(|| format!("{} hook denied it", one.label));
+        return Requested::Deny(message);
     }
     let allowed = heard
         .into_iter()
@@ -143,6 +152,63 @@ pub(super) async fn request(
             updates: one.said.updated_permissions,
         },
     }
+}
+
+/// Tells the hooks that a person is asked, and then waits for ever: whoever asks ends it.
+pub(super) async fn asked(engine: &Engine, what: &str, setting: &Setting) -> Infallible {
+    let event = Event::NOTIFICATION;
+    if !engine.hooks.is_silent(event) {
+        let kind = "permission_prompt";
+        let mut fields = Map::new();
+        let mut put = |name: &str, value: &str| fields.insert(name.to_owned(), value.into());
+        put("message", &format!("Permission is needed to use {what}"));
+        put("title", "Permission needed");
+        put("notification_type", kind);
+        let occasion = Occasion {
+            event,
+            names: &[kind],
+            fields,
+            call: None,
+            setting,
+        };
+        engine.hooks.tell(&occasion, &engine.common()).await;
+    }
+    std::future::pending().await
+}
+
+/// Tells the hooks that relative paths start elsewhere from now on, if a call has brought that about.
+pub(crate) async fn moved(
+    engine: &Engine,
+    patches: &[ContextPatch],
+    context: &SessionContext,
+) -> Notes {
+    let mut notes = Notes::default();
+    let new = patches.iter().rev().find_map(|patch| match patch {
+        ContextPatch::SetCwd { path } => Some(path.as_path()),
+        _ => None,
+    });
+    let Some(new) = new.filter(|new| **new != *context.cwd) else {
+        return notes;
+    };
+    let heard = fire_moved(engine, new, context).await;
+    heard.iter().for_each(|one| notes.take(one));
+    notes
+}
+
+async fn fire_moved(engine: &Engine, new: &Path, context: &SessionContext) -> Vec<Heard> {
+    let event = Event::CWD_CHANGED;
+    if engine.hooks.is_silent(event) {
+        return Vec::new();
+    }
+    let mut fields = Map::new();
+    let old = context.cwd.to_string_lossy();
+    fields.insert("old_cwd".to_owned(), old.into());
+    fields.insert("new_cwd".to_owned(), new.to_string_lossy().into());
+    let moved = SessionContext {
+        cwd: new.into(),
+        ..context.clone()
+    };
+    engine.fire(event, "", fields, &moved).await
 }
 
 /// Tells the hooks how a call ended. They may add to what the model is told, and replace an output
@@ -171,14 +237,14 @@ pub(crate) async fn after(
     match &outcome.result {
         Ok(output) if output.failed => {
             let interrupted = response(output).get("interrupted") == Some(&Value::Bool(true));
-            put("error", text_of(output).into());
+            put("error", middle_cut(&text_of(output)).into());
             put("is_interrupt", interrupted.into());
         }
         Ok(output) => {
             put("tool_response", response(output));
         }
         Err(error) => {
-            put("error", error.to_string().into());
+            put("error", middle_cut(&error.to_string()).into());
             put("is_interrupt", matches!(error, ToolError::Cancelled).into());
         }
     }
@@ -196,6 +262,21 @@ pub(crate) async fn after(
         }
     }
     notes
+}
+
+/// The beginning and the end of a text that is long.
+fn middle_cut(text: &str) -> String {
+    const LONGEST: usize = 10_000;
+    let length = text.chars().count();
+    if length <= LONGEST {
+        return text.to_owned();
+    }
+    let start: String = text.chars().take(LONGEST / 2).collect();
+    let end: String = text.chars().skip(length - LONGEST / 2).collect();
+    format!(
+        "{start}\n[{} characters are left out]\n{end}",
+        length - LONGEST
+    )
 }
 
 fn millis(duration: std::time::Duration) -> u64 {

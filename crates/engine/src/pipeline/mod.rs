@@ -99,6 +99,9 @@ pub struct Metadata {
     /// It was not permitted.
     #[serde(skip)]
     pub denied: Option<Denied>,
+    /// A hook has put it off: it has not run, and is to be made again later.
+    #[serde(skip)]
+    pub deferred: bool,
     /// From the call's turn to its result, waiting for a person included.
     #[serde(skip)]
     pub duration: Duration,
@@ -138,7 +141,11 @@ pub(crate) struct Settled {
     pub(crate) card: Box<Card>,
     pub(crate) repairs: Vec<Repair>,
     /// It was not permitted, as against: it made no sense.
-    pub(crate) denied: Option<Denied>,
+    pub(crate) denied: Option<Box<Denied>>,
+    /// A hook has put it off.
+    pub(crate) deferred: bool,
+    /// What hooks want said.
+    pub(crate) notes: Box<hooking::Notes>,
 }
 
 impl Settled {
@@ -151,6 +158,8 @@ impl Settled {
             card: Box::new(card),
             repairs,
             denied: None,
+            deferred: false,
+            notes: Box::default(),
         }
     }
 
@@ -163,11 +172,14 @@ impl Settled {
             card: Box::new(card),
             repairs: Vec::new(),
             denied: None,
+            deferred: false,
+            notes: Box::default(),
         }
     }
 
     pub(crate) fn finish(self, call: CallId, id: String) -> Finished {
-        Finished {
+        let notes = *self.notes;
+        let finished = Finished {
             call,
             id,
             name: self.name,
@@ -178,11 +190,13 @@ impl Settled {
             patches: Vec::new(),
             metadata: Metadata {
                 repairs: self.repairs,
-                denied: self.denied,
+                denied: self.denied.map(|denied| *denied),
+                deferred: self.deferred,
                 ..Metadata::default()
             },
             card: *self.card,
-        }
+        };
+        finished.with_notes(notes)
     }
 }
 

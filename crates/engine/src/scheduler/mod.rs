@@ -14,9 +14,13 @@ mod slots;
 mod turn;
 mod witness;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
 
 use haft_contract::{Aside, CancellationToken, ContextPatch};
+use serde_json::Map;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
@@ -24,7 +28,7 @@ pub(crate) use slots::Slot;
 pub use turn::Turn;
 pub use witness::Witness;
 
-use crate::{Engine, SessionContext};
+use crate::{Engine, SessionContext, hooks::Event, settings::watch::POLICY};
 
 /// Runs the calls of one session.
 pub struct Scheduler {
@@ -110,20 +114,42 @@ impl Scheduler {
         self.shared.tasks.close();
         self.shared.tasks.wait().await;
         self.shared.tasks.reopen();
-        self.tighten();
+        self.tighten().await;
         Turn::new(self)
     }
 }
 
 impl Scheduler {
-    /// Takes over what has become stricter in settings files that have changed.
-    fn tighten(&self) {
-        if let Some(watch) = &self.shared.engine.watch {
-            let mut context = self.shared.context();
-            if watch.tighten(&mut context.context) {
-                context.version += 1;
-            }
+    /// Takes over what has become stricter in settings files that have changed, unless hooks object to
+    /// all of it. To what the administrator wants nobody objects.
+    async fn tighten(&self) {
+        let engine = &self.shared.engine;
+        let Some(watch) = &engine.watch else { return };
+        let mut counts = false;
+        for (source, file) in watch.changed() {
+            let objected = self.is_objected_to(source, &file).await;
+            counts |= source == POLICY || !objected;
         }
+        if counts {
+            let mut context = self.shared.context();
+            watch.tighten(&mut context.context);
+            context.version += 1;
+        }
+    }
+
+    async fn is_objected_to(&self, source: &str, file: &Path) -> bool {
+        let engine = &self.shared.engine;
+        if engine.hooks.is_silent(Event::CONFIG_CHANGE) {
+            return false;
+        }
+        let mut fields = Map::new();
+        fields.insert("source".to_owned(), source.into());
+        fields.insert("file_path".to_owned(), file.to_string_lossy().into());
+        let context = self.context();
+        let heard = engine
+            .fire(Event::CONFIG_CHANGE, source, fields, &context)
+            .await;
+        heard.iter().any(|one| one.said.block.is_some())
     }
 }
 

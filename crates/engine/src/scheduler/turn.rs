@@ -298,9 +298,12 @@ impl Inner {
                 let mut outcome = execute(admitted, cx, &engine.layers).await;
                 let duration = started.elapsed();
                 let notes = hooking::after(engine, &mut outcome, cx, &context, duration).await;
-                finish(outcome, &engine.results, duration)
+                let finished = finish(outcome, &engine.results, duration);
+                let moved = hooking::moved(engine, &finished.patches, &context).await;
+                finished
                     .with_notes(kept.notes)
                     .with_notes(notes)
+                    .with_notes(moved)
             }
             Err(settled) => {
                 let mut finished = settled.finish(call, id);

@@ -14,6 +14,7 @@ use super::{
     sandbox, trust,
 };
 use crate::{
+    hooks::HttpLimits,
     permissions::{Bases, List, Rules, Scope, Source, rules::split_list},
     resolve,
 };
@@ -292,6 +293,30 @@ impl Settings {
             self.left_out.push("disableAllHooks".to_owned());
         }
         hooks
+    }
+
+    /// Which servers hooks may tell, and which variables they may send. What only loosens waits for
+    /// trust; that there is a list counts at once.
+    pub fn http_hooks(&self) -> HttpLimits {
+        let list = |key: &str| {
+            let mut all: Option<Vec<String>> = None;
+            for layer in &self.layers {
+                let Some(Value::Array(entries)) = layer.document.value.get(key) else {
+                    continue;
+                };
+                let all = all.get_or_insert_default();
+                if layer.is_in_workspace() && !self.trust.runs {
+                    continue;
+                }
+                let entries = entries.iter().filter_map(Value::as_str);
+                all.extend(entries.map(str::to_owned));
+            }
+            all
+        };
+        HttpLimits {
+            urls: list("allowedHttpHookUrls"),
+            env: list("httpHookAllowedEnvVars"),
+        }
     }
 
     /// Everything that would run code for the workspace, for a person to look at: what it is called,

@@ -33,6 +33,9 @@ pub struct Watch {
     seen: Mutex<Vec<Stamp>>,
 }
 
+/// What hooks know the administrator's files by.
+pub(crate) const POLICY: &str = "policy_settings";
+
 /// What tells one version of a file from another without reading it: which file it is, when its
 /// content and when anything about it changed, and how long it is.
 type Stamp = Option<(PathBuf, u64, [i64; 4], u64)>;
@@ -62,15 +65,22 @@ impl Watch {
         watch
     }
 
-    /// Makes a session as strict as the files have become. Says whether anything has changed in
-    /// them; a few `stat` calls if not.
-    pub(crate) fn tighten(&self, context: &mut SessionContext) -> bool {
+    /// The files that have changed since the last look, each with the name that hooks know its scope
+    /// by; a few `stat` calls.
+    pub(crate) fn changed(&self) -> Vec<(&'static str, PathBuf)> {
         let now = self.stamps();
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if *seen == now {
-            return false;
+            return Vec::new();
         }
-        *seen = now;
+        let before = std::mem::replace(&mut *seen, now.clone());
+        let files = self.files().into_iter().enumerate();
+        let changed = files.filter(|(at, _)| before.get(*at) != now.get(*at));
+        changed.map(|(_, (source, file))| (source, file)).collect()
+    }
+
+    /// Makes a session as strict as the files have become.
+    pub(crate) fn tighten(&self, context: &mut SessionContext) {
         // Whether a rule that allows still stands there is looked at, trusted or not: none is added.
         let trust = Trust {
             allows: true,
@@ -90,7 +100,6 @@ impl Watch {
         if context.mode == PermissionMode::BypassPermissions && settings.bypass_is_disabled() {
             context.mode = PermissionMode::Default;
         }
-        true
     }
 
     fn stamps(&self) -> Vec<Stamp> {
@@ -104,19 +113,24 @@ impl Watch {
             ];
             Some((file, metadata.ino(), times, metadata.len()))
         };
-        self.files().into_iter().map(stamp).collect()
+        let files = self.files().into_iter();
+        files.map(|(_, file)| stamp(file)).collect()
     }
 
-    fn files(&self) -> Vec<PathBuf> {
-        let mut files = files::managed(&self.places);
+    /// The files, each with the name that hooks know its scope by.
+    fn files(&self) -> Vec<(&'static str, PathBuf)> {
+        let (local, project, user) = ("local_settings", "project_settings", "user_settings");
+        let managed = files::managed(&self.places).into_iter();
+        let mut files: Vec<_> = managed.map(|file| (POLICY, file)).collect();
         files.extend([
-            files::local_root(&self.places).join(LOCAL),
-            self.places.cwd.join(LOCAL),
-            self.places.cwd.join(".claude/settings.json"),
-            self.places.user.join("settings.json"),
+            (local, files::local_root(&self.places).join(LOCAL)),
+            (local, self.places.cwd.join(LOCAL)),
+            (project, self.places.cwd.join(".claude/settings.json")),
+            (user, self.places.user.join("settings.json")),
         ]);
+        // The one of the command line is the user's own.
         let given = self.flags.settings.as_ref();
-        files.extend(given.map(|given| self.places.cwd.join(given)));
+        files.extend(given.map(|given| (user, self.places.cwd.join(given))));
         files
     }
 }

@@ -5,6 +5,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod body;
+mod plain;
 
 use std::{
     error::Error,

@@ -2,10 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use haft::engine::{
-    hooks::{Action, Callback, Event, Handler, Matcher},
-    permissions::Scope,
-};
+use haft::engine::hooks::{Action, Callback, Event, Handler, Matcher};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -14,6 +11,7 @@ use super::channel::Channel;
 /// How long an answer may take where nobody says.
 const USUAL: Duration = Duration::from_secs(600);
 const ON_PROMPT: Duration = Duration::from_secs(30);
+const ON_DISPLAY: Duration = Duration::from_secs(10);
 
 /// Handlers that ask the other end, as `initialize` names them. What makes no sense is told in words.
 pub(super) fn read(hooks: &Value, channel: &Arc<Channel>) -> Result<Vec<Handler>, String> {
@@ -34,23 +32,20 @@ pub(super) fn read(hooks: &Value, channel: &Arc<Channel>) -> Result<Vec<Handler>
                 Some(seconds) => Duration::try_from_secs_f64(seconds)
                     .map_err(|error| format!("hooks.{name}: timeout {seconds}: {error}"))?,
                 None if event == Event::USER_PROMPT_SUBMIT => ON_PROMPT,
+                None if event.name() == "MessageDisplay" => ON_DISPLAY,
                 None => USUAL,
             };
             for id in group["hookCallbackIds"].as_array().into_iter().flatten() {
                 let Some(id) = id.as_str() else {
                     return Err(format!("hooks.{name}: an id is no text"));
                 };
+                let action = Action::Callback(callback(id, event, limit, channel));
                 handlers.push(Handler {
-                    event,
-                    matcher: matcher.clone(),
-                    condition: None,
-                    scope: Scope::Session,
-                    action: Action::Callback(callback(id, event, limit, channel)),
                     // The callback ends by itself before that.
                     timeout: limit.saturating_mul(2).saturating_add(ON_PROMPT),
                     guards: group["onFailure"] == "block",
-                    in_background: false,
                     written: json!({"callback": id, "event": name, "matcher": text}),
+                    ..Handler::new(event, matcher.clone(), action)
                 });
             }
         }
@@ -89,7 +84,7 @@ fn late(event: Event, limit: Duration) -> Result<Value, String> {
             "permissionDecisionReason": why,
         }}));
     }
-    if event == Event::USER_PROMPT_SUBMIT {
+    if event == Event::USER_PROMPT_SUBMIT || event == Event::USER_PROMPT_EXPANSION {
         return Ok(json!({"decision": "block", "reason": why}));
     }
     Err(why)

@@ -31,6 +31,22 @@ pub(crate) struct Headless {
     #[arg(long)]
     pub(crate) include_partial_messages: bool,
 
+    /// Also tell of each hook as it starts, prints and ends; those of the beginning are always told of.
+    #[arg(long)]
+    pub(crate) include_hook_events: bool,
+
+    /// Let Setup hooks make the project ready first.
+    #[arg(long)]
+    pub(crate) init: bool,
+
+    /// Let Setup hooks make the project ready, and end then.
+    #[arg(long)]
+    pub(crate) init_only: bool,
+
+    /// Let Setup hooks put the project in order first.
+    #[arg(long)]
+    pub(crate) maintenance: bool,
+
     /// Repeat each message from stdin on stdout.
     #[arg(long)]
     pub(crate) replay_user_messages: bool,
@@ -224,7 +240,6 @@ pub(crate) struct SessionFlags {
 #[derive(Debug, Args)]
 pub(crate) struct Ignored {
     #[arg(long, hide = true)]
-    include_hook_events: bool,
     #[arg(long, hide = true)]
     prompt_suggestions: bool,
     #[arg(long, hide = true)]

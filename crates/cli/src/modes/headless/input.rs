@@ -62,6 +62,12 @@ impl Queue {
         self.changed.notify_one();
     }
 
+    /// Puts a message before all others.
+    pub(super) fn push_front(&self, prompt: Prompt) {
+        self.state().messages.push_front(prompt);
+        self.changed.notify_one();
+    }
+
     /// Nothing more comes.
     pub(super) fn close(&self) {
         self.state().closed = true;

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use haft::Finished;
+use haft::{
+    Finished,
+    engine::hooks::{HookNews, HookStage},
+};
 use haft_agent::{Began, Ended, Said, Subtype};
 use haft_models::{Block, ModelError, Usage};
 use serde_json::{Map, Value, json};
@@ -148,7 +151,18 @@ pub(super) fn result(ended: &Ended, facts: &Facts) -> Value {
     if let Some(error) = &ended.api_error {
         put("api_error_status", json!(error.status));
     }
-    put("stop_reason", json!(ended.stop_reason));
+    match &ended.deferred {
+        None => put("stop_reason", json!(ended.stop_reason)),
+        Some(call) => {
+            put("stop_reason", json!("tool_deferred"));
+            let call = json!({
+                "id": call.tool_use_id,
+                "name": call.tool_name,
+                "input": call.tool_input,
+            });
+            put("deferred_tool_use", call)
+        }
+    };
     put("total_cost_usd", json!(ended.ledger.total_cost() + 0.0));
     put("usage", full_usage(&ended.usage));
     let models = ended.ledger.models().map(|(name, spent)| {
@@ -182,6 +196,41 @@ pub(super) fn result(ended: &Ended, facts: &Facts) -> Value {
         put("ttft_ms", json!(millis(first)));
     }
     Value::Object(message)
+}
+
+/// What happened to a hook.
+pub(super) fn hook(news: &HookNews) -> Value {
+    let mut message = json!({
+        "type": "system",
+        "subtype": "hook_started",
+        "hook_id": news.id,
+        "hook_name": news.name,
+        "hook_event": news.event.name(),
+    });
+    let (stdout, stderr) = match &news.stage {
+        HookStage::Started => return message,
+        HookStage::Printed { stdout, stderr } => {
+            message["subtype"] = json!("hook_progress");
+            (stdout, stderr)
+        }
+        HookStage::Ended {
+            stdout,
+            stderr,
+            code,
+            outcome,
+        } => {
+            message["subtype"] = json!("hook_response");
+            if let Some(code) = code {
+                message["exit_code"] = json!(code);
+            }
+            message["outcome"] = json!(outcome.name());
+            (stdout, stderr)
+        }
+    };
+    message["output"] = json!(format!("{stdout}{stderr}"));
+    message["stdout"] = json!(stdout);
+    message["stderr"] = json!(stderr);
+    message
 }
 
 /// The result of a run that never began.

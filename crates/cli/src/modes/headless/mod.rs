@@ -8,6 +8,7 @@
 //! - `output`: what goes out; `messages`, `pieces` and `fit` say how it looks
 //! - `input`, `requests`, `channel`, `callbacks`: the program at the other end, with
 //!   `--input-format stream-json`; `permission`: it is asked; `mcp`: servers that it runs
+//! - `judge`: models that hooks ask
 //! - `session`: what it may ask of a session that runs
 //! - `subagents`: who can be handed tasks
 //! - `signals`: how it is ended from outside
@@ -20,6 +21,7 @@ mod extensions;
 mod fit;
 pub(crate) mod flags;
 mod input;
+mod judge;
 mod mcp;
 mod messages;
 mod model;
@@ -47,7 +49,7 @@ use anyhow::Context;
 use haft::{
     Approver, Content, PermissionMode, SessionContext,
     contract::{Subagents, approval::NobodyToAsk},
-    engine::permissions::Bases,
+    engine::{hooks::Event, permissions::Bases},
     session_folder,
 };
 use haft_agent::{
@@ -63,6 +65,7 @@ use self::{
     extensions::{Extensions, Told},
     flags::{Headless, InputFormat, OutputFormat, PromptFlags},
     input::{Initial, Queue, Reader},
+    judge::Judge,
     mcp::Servers,
     messages::Facts,
     model::Chosen,
@@ -83,6 +86,9 @@ use crate::{
     show,
     wire::{self, Additions},
 };
+
+const NO_PROMPT: &str =
+    "there is no prompt: give one as an argument or on stdin; `haft -p --help` tells more";
 
 /// More than this on stdin is no prompt.
 const LONGEST_PROMPT: u64 = 10 << 20;
@@ -120,8 +126,10 @@ async fn go(
 
     let queue = Arc::new(Queue::default());
     let channel = Arc::new(Channel::new(Arc::clone(output)));
+    // Hooks may bring the first words.
+    let starts = flags.init_only || !permitted.hooks.is_silent(Event::SESSION_START);
     if let Some(prompt) = signals
-        .until_told(prompt(flags))
+        .until_told(prompt(flags, starts))
         .await
         .transpose()?
         .flatten()
@@ -148,21 +156,23 @@ async fn go(
     } else {
         queue.close();
     }
-    let Some(mut first) = signals
+    let first = signals
         .until_told(queue.next())
         .await
         .transpose()?
-        .flatten()
-    else {
+        .flatten();
+    let starts = starts && flags.input_format == InputFormat::Text;
+    if first.is_none() && (!starts || signals.told().is_some()) {
         return Ok(signals.told().unwrap_or(Exit::Success));
-    };
+    }
 
     let mut initial = queue.begin();
+    let judging = Arc::clone(&chosen.model);
     let shape = shape.or_else(|| initial.shape.take());
     let kinds = kinds.with(&initial.agents);
     let main = kinds.main(flags, &permitted)?;
     if let Some(main) = &main {
-        subagents::take_over(main, flags, &mut chosen, &mut first);
+        subagents::take_over(main, flags, &mut chosen);
     }
     let limits = subagents::limits_of(main.as_ref(), flags, limits(flags, &chosen)?);
     let crew = kinds.crew(flags, main.as_ref(), &chosen, output)?;
@@ -191,6 +201,14 @@ async fn go(
             },
         },
     );
+    let judge = Judge {
+        model: judging,
+        settings: chosen.settings.clone(),
+        control: control.clone(),
+        session: id,
+        rules: permitted.rules.clone(),
+        directories: permitted.directories.clone(),
+    };
     output.put_state("running");
     let setting_up = queue.set_up_begins();
     let streams = flags.input_format == InputFormat::StreamJson;
@@ -229,6 +247,9 @@ async fn go(
         external: tools,
         subagents: Some(crew.service()),
         folder: None,
+        judge: Some(Arc::new(judge)),
+        ear: Some(Arc::<Output>::clone(output)),
+        defers: true,
     };
     let haft = wire::build(session, cwd.clone(), permitted, additions).await?;
     looked.has(&haft);
@@ -251,10 +272,10 @@ async fn go(
     let mut system = extensions.styled(system);
     let moved =
         flags.prompts.exclude_dynamic_system_prompt_sections || initial.exclude_dynamic_sections;
-    if moved && let Some(environment) = system.environment.take() {
-        let told = Content::text(environment.to_string());
-        first.content.insert(0, told);
-    }
+    let with_first = match moved {
+        true => system.environment.take(),
+        false => None,
+    };
     let prices = flags.max_budget_usd.map(|_| chosen.prices.clone());
     let replay = chosen.replay.take();
     let mut builder = Agent::builder(scheduler, chosen.model, chosen.settings)
@@ -273,6 +294,28 @@ async fn go(
     let mut agent = builder.build();
     if let Some(title) = flags.session.name.as_ref().or(initial.title.as_ref()) {
         agent.transcript().set_title(title);
+    }
+
+    let begun = begin(flags, &mut agent, output, &signals).await;
+    let first = match begun {
+        Begun::Over => None,
+        Begun::With(words) => {
+            first.into_iter().for_each(|given| queue.push_front(given));
+            Some(words.into())
+        }
+        Begun::Silent => first,
+    };
+    let Some(mut first) = first else {
+        agent.end("other", &**output).await;
+        anyhow::ensure!(flags.init_only || signals.told().is_some(), NO_PROMPT);
+        return Ok(signals.told().unwrap_or(Exit::Success));
+    };
+    if let Some(words) = main.and_then(|main| main.initial_prompt) {
+        first.content.insert(0, Content::text(words));
+    }
+    if let Some(environment) = with_first {
+        let told = Content::text(environment.to_string());
+        first.content.insert(0, told);
     }
 
     let notices = agent.notices().unwrap_or_default();
@@ -306,6 +349,41 @@ async fn go(
         conversation::forget(&cwd, id);
     }
     Ok(exit)
+}
+
+/// How a session has begun.
+enum Begun {
+    /// It ends here.
+    Over,
+    /// Hooks want this said first.
+    With(String),
+    Silent,
+}
+
+/// Lets hooks make the project ready, and begins the session.
+async fn begin(
+    flags: &Headless,
+    agent: &mut Agent,
+    output: &Arc<Output>,
+    signals: &Signals,
+) -> Begun {
+    let begun = signals.until_told(async {
+        if flags.init || flags.init_only {
+            agent.setup("init", &**output).await;
+        }
+        if flags.maintenance {
+            agent.setup("maintenance", &**output).await;
+        }
+        match flags.init_only {
+            true => Begun::Over,
+            false => agent
+                .begin(&**output)
+                .await
+                .map_or(Begun::Silent, Begun::With),
+        }
+    });
+    // Whoever ends it now ends a run, and hears of it.
+    begun.await.unwrap_or(Begun::Silent)
 }
 
 /// Do the flags make sense together?
@@ -395,7 +473,8 @@ fn limits(flags: &Headless, chosen: &Chosen) -> anyhow::Result<Limits> {
 }
 
 /// What was said on the command line, and behind it what comes on stdin.
-async fn prompt(flags: &Headless) -> anyhow::Result<Option<String>> {
+/// `None`: nothing was said, and that `may_be`.
+async fn prompt(flags: &Headless, may_be: bool) -> anyhow::Result<Option<String>> {
     let given = flags.prompt.clone().filter(|text| !text.trim().is_empty());
     if flags.input_format == InputFormat::StreamJson {
         return Ok(given);
@@ -409,9 +488,8 @@ async fn prompt(flags: &Headless) -> anyhow::Result<Option<String>> {
         (Some(given), true) => Ok(Some(given)),
         (Some(given), false) => Ok(Some(format!("{given}\n\n{piped}"))),
         (None, false) => Ok(Some(piped)),
-        (None, true) => anyhow::bail!(
-            "there is no prompt: give one as an argument or on stdin; `haft -p --help` tells more"
-        ),
+        (None, true) if may_be => Ok(None),
+        (None, true) => anyhow::bail!(NO_PROMPT),
     }
 }
 

@@ -8,7 +8,10 @@ use std::{
     },
 };
 
-use haft::{Denied, Finished, SessionId};
+use haft::{
+    Denied, Finished, SessionId,
+    engine::hooks::{HearHooks, HookNews},
+};
 use haft_agent::{Added, AgentEvent, Control, Ended, Sink, Subtype, Tag};
 use haft_models::{Block, Event};
 use serde_json::{Value, json};
@@ -30,6 +33,8 @@ pub(super) struct Output {
     partial: bool,
     /// What subagents say and think is told too.
     forwards: AtomicBool,
+    /// All hooks are told of, not only those of the beginning.
+    hooks: bool,
     states: States,
     /// Whoever reads no more wants no more done.
     control: Control,
@@ -82,6 +87,7 @@ impl Output {
             partial: flags.include_partial_messages,
             forwards: (flags.forward_subagent_text || on("CLAUDE_CODE_FORWARD_SUBAGENT_TEXT"))
                 .into(),
+            hooks: flags.include_hook_events,
             states,
             control,
             state: Mutex::default(),
@@ -443,6 +449,14 @@ impl Sink for Output {
                 self.put_into(state, informational(level.name(), text));
             }
             _ => {}
+        }
+    }
+}
+
+impl HearHooks for Output {
+    fn hear(&self, news: &HookNews) {
+        if self.hooks || news.event.is_always_shown() {
+            self.put(messages::hook(news));
         }
     }
 }

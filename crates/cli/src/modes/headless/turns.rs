@@ -88,6 +88,9 @@ impl Turns<'_> {
                 () = self.background.has_news(), if !self.queue.is_closed() => {
                     return Ok(Some(Turn::News));
                 }
+                () = self.agent.woken(), if !self.queue.is_closed() => {
+                    return Ok(Some(Turn::News));
+                }
                 () = self.background.agents_are_over(), if !idle => continue,
                 () = self.signals.wait() => return Ok(None),
             };

@@ -4,6 +4,7 @@
 //! - `background`: tasks that outlast a turn
 //! - `extensions`: what people laid in folders
 //! - `ends`: limits, refusals, failures, exit codes
+//! - `hooks`: programs, servers and models that have a say; `hook_vectors`: where each vector is tested
 //! - `planning`: tasks, plan mode, questions
 //! - `subagents`: models that work for another's calls
 //! - `sessions`: going on, forking, forgetting, listing
@@ -15,6 +16,8 @@ mod answers;
 mod background;
 mod ends;
 mod extensions;
+mod hook_vectors;
+mod hooks;
 mod planning;
 mod requests;
 mod server;
@@ -80,7 +83,7 @@ fn steady(mut message: Value, cwd: &Path) -> Value {
             Value::Object(object) => {
                 for (name, value) in object {
                     let time = ["duration_ms", "duration_api_ms", "ttft_ms"];
-                    if name == "uuid" || name == "session_id" || name == "pid" {
+                    if ["uuid", "session_id", "pid", "hook_id"].contains(&name.as_str()) {
                         *value = json!(format!("[{name}]"));
                     } else if time.contains(&name.as_str()) {
                         *value = json!(0);

@@ -194,6 +194,7 @@ pub fn confine(policy: &Policy, facts: &Facts) -> Option<Confinement> {
         network,
         env,
         withheld: sandbox.withheld.iter().cloned().collect(),
+        sourced: None,
         required: sandbox.required && sandbox.enabled == Some(true),
         may_be_lifted: sandbox.may_be_lifted && policy.mode != PermissionMode::DontAsk,
     })

@@ -164,16 +164,20 @@ impl Run<'_> {
                 None => self.input.command.clone(),
             },
             cwd: self.cx.cwd.to_path_buf(),
-            sourced: self
-                .variables
-                .get("CLAUDE_ENV_FILE")
-                .map(PathBuf::from)
-                .filter(|file| file.is_file()),
+            sourced: self.sourced(confinement),
         };
         let place = self.shell.place(self.cx.call, attempt);
         // A character has at most four bytes.
         let capture = Capture::new(place, self.limits.output * 4);
         self.shell.start(confinement, line, capture).await
+    }
+
+    /// What its shell reads first. The session's own file takes over what the user's says.
+    fn sourced(&self, confinement: &Confinement) -> Option<PathBuf> {
+        let is_there = |file: &PathBuf| file.is_file();
+        let users = || self.variables.get("CLAUDE_ENV_FILE").map(PathBuf::from);
+        let sessions = confinement.sourced.clone().filter(is_there);
+        sessions.or_else(|| users().filter(is_there))
     }
 
     async fn wait(&self, job: &Job) -> Waited {

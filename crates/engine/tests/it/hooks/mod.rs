@@ -1,4 +1,13 @@
 //! Hooks, as real processes around real calls. The numbers are those of the vectors of hooks.md.
+//!
+//! - here: what programs say of calls
+//! - `kinds`: servers, models, plugins, skills
+//! - `moments`: events that are about no call, and what is told of hooks while they run
+//! - `beside`: hooks that nobody waits for
+
+mod beside;
+mod kinds;
+mod moments;
 
 use std::{
     os::unix::fs::PermissionsExt,
@@ -13,7 +22,7 @@ use haft_contract::{
     ToolOutput,
 };
 use haft_engine::{
-    Engine, Finished, Registry, Scheduler, SessionContext,
+    Engine, EngineBuilder, Finished, Registry, Scheduler, SessionContext,
     hooks::{Common, Event, Hooks, Occasion, read},
     permissions::{Bases, List, Rules, Scope, Setting, Source},
 };
@@ -80,6 +89,16 @@ struct Rig {
 impl Rig {
     /// A session with these hooks, each a `hooks` object of a settings file.
     async fn new(files: &[(Scope, Value)], rules: &[(List, &str)]) -> Self {
+        Self::with(files, rules, |hooks| hooks, |builder| builder).await
+    }
+
+    /// The same with more.
+    async fn with(
+        files: &[(Scope, Value)],
+        rules: &[(List, &str)],
+        hooks: impl FnOnce(Hooks) -> Hooks,
+        setup: impl FnOnce(EngineBuilder) -> EngineBuilder,
+    ) -> Self {
         let project = TempProject::new([("work/a.txt", "alpha\n")]);
         let work = project.path("work");
         let bases = Bases {
@@ -103,11 +122,10 @@ impl Rig {
         registry.add(Bash).unwrap();
         let asked = Arc::new(Yes::default());
         let approver: Arc<dyn Approver> = asked.clone();
-        let (engine, _) = Engine::builder(registry, project.path("session"))
-            .hooks(Hooks::new(handlers, &work))
-            .services(Services::none().with_approver(approver))
-            .build()
-            .await;
+        let builder = Engine::builder(registry, project.path("session"))
+            .hooks(hooks(Hooks::new(handlers, &work)))
+            .services(Services::none().with_approver(approver));
+        let (engine, _) = setup(builder).build().await;
         let context = SessionContext::new(&work).with_rules(allowed);
         Self {
             project,
@@ -307,6 +325,72 @@ async fn a_guard_that_cannot_run_denies() {
 }
 
 #[tokio::test]
+async fn what_hooks_say_of_a_call_that_is_refused_is_not_lost() {
+    let mut said = decides("deny", "r");
+    said["continue"] = false.into();
+    said["stopReason"] = "s".into();
+    said["systemMessage"] = "m".into();
+    said["hookSpecificOutput"]["additionalContext"] = "c".into();
+    let mut rig = Rig::pre(&says(&said, 0)).await;
+    let finished = rig.bash("touch ran").await;
+    assert!(finished.is_error && finished.metadata.denied.is_some() && !rig.ran("ran"));
+    assert_eq!(finished.metadata.stop.as_deref(), Some("s"));
+    assert_eq!(finished.metadata.notices, ["m"]);
+    assert!(
+        finished
+            .text()
+            .ends_with("<system-reminder>\nc\n</system-reminder>")
+    );
+}
+
+#[tokio::test]
+async fn whoever_is_asked_is_told_which_hook_wants_it() {
+    let ask = one("PreToolUse", &says(&decides("ask", "it costs money"), 0));
+    let mut rig = Rig::new(&[(Scope::Project, ask)], &[]).await;
+    rig.bash("touch ran").await;
+    let asked = rig.asked.0.lock().unwrap().clone();
+    assert_eq!(asked.len(), 1);
+    assert!(
+        asked[0].starts_with("[Project] it costs money"),
+        "{asked:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_call_is_put_off_where_that_can_be_done() {
+    let defer = one("PreToolUse", &says(&decides("defer", ""), 0));
+    let files = [(Scope::User, defer)];
+    let mut rig = Rig::with(&files, &[], |hooks| hooks, EngineBuilder::defers).await;
+    let finished = rig.bash("touch ran").await;
+    assert!(finished.metadata.deferred && finished.metadata.denied.is_none() && !rig.ran("ran"));
+    assert_eq!(rig.asked(), 0);
+    // Elsewhere a person decides.
+    let mut rig = Rig::new(&files, &[]).await;
+    assert!(!rig.bash("touch ran").await.metadata.deferred && rig.ran("ran"));
+    assert_eq!(rig.asked(), 1);
+}
+
+#[tokio::test]
+async fn a_long_text_is_kept_in_a_file() {
+    let command = "head -c 30000 /dev/zero | tr '\\0' x >&2; exit 2";
+    let mut rig = Rig::pre(command).await;
+    let text = rig.bash("touch ran").await.text();
+    assert!(text.len() < 15_000, "{}", text.len());
+    let path = text.split("The whole text is in ").nth(1).unwrap();
+    let path = path.split(" (").next().unwrap();
+    assert_eq!(std::fs::read_to_string(path).unwrap(), "x".repeat(30_000));
+}
+
+#[tokio::test]
+#[cfg(target_os = "linux")]
+async fn a_hook_is_in_a_session_of_its_own() {
+    let command = "read -r _ _ _ _ _ session _ < /proc/$$/stat; [ $session = $$ ] && touch alone";
+    let mut rig = Rig::pre(command).await;
+    rig.bash("echo 1").await;
+    assert!(rig.ran("alone"));
+}
+
+#[tokio::test]
 async fn v15_v16_v17_v18_after_a_call_hooks_may_add_replace_and_stop() {
     let mut rig = Rig::new(
         &[(Scope::User, one("PostToolUse", "echo lint >&2; exit 2"))],
@@ -370,6 +454,12 @@ async fn v24_v25_v26_permission_requests_are_answered_by_hooks() {
     let mut rig = Rig::new(&[(Scope::User, deny)], &[]).await;
     assert_eq!(rig.bash("touch ran").await.text(), "m");
     assert!(!rig.ran("ran"));
+
+    let deny = answer(json!({"behavior": "deny", "message": "m", "interrupt": true}));
+    let mut rig = Rig::new(&[(Scope::User, deny)], &[]).await;
+    let finished = rig.bash("touch ran").await;
+    assert_eq!(finished.text(), "m");
+    assert_eq!(finished.metadata.stop.as_deref(), Some("m"));
 
     let mut rig = Rig::new(&[(Scope::User, one("PermissionRequest", "exit 2"))], &[]).await;
     rig.bash("touch ran").await;

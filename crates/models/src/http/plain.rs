@@ -1,0 +1,67 @@
+//! The client for others: JSON goes out, a short text comes back.
+
+use bytes::Bytes;
+use haft_contract::{BoxFuture, CancellationToken, HttpAnswer, HttpClient, HttpPost};
+use reqwest::{
+    Url,
+    header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION},
+};
+
+use super::{Http, body::Body, place};
+
+/// More than this is no short text.
+const LONGEST: usize = 4 * 1024 * 1024;
+
+impl HttpClient for Http {
+    fn post(&self, request: HttpPost) -> BoxFuture<'_, Result<HttpAnswer, String>> {
+        Box::pin(self.send_json(request))
+    }
+}
+
+impl Http {
+    async fn send_json(&self, request: HttpPost) -> Result<HttpAnswer, String> {
+        let url = Url::parse(&request.url).map_err(|error| format!("{}: {error}", request.url))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(format!("{}: only http and https are spoken", request.url));
+        }
+        let headers = headers(&request.headers)?;
+        // Whoever stops waiting drops the request.
+        let never = CancellationToken::new();
+        let response = self
+            .post(&url, headers, Bytes::from(request.body), &never)
+            .await
+            .map_err(|error| error.message)?;
+        let status = response.status().as_u16();
+        let location = response.headers().get(LOCATION);
+        let location = location.and_then(|to| to.to_str().ok()).map(str::to_owned);
+        let stream = Box::pin(response.bytes_stream());
+        let mut body = Body::new(stream, self.options(), never);
+        let bytes = body.all(LONGEST).await;
+        let bytes = bytes.map_err(|error| format!("the answer of {}: {error}", place(&url)))?;
+        if bytes.len() == LONGEST {
+            let place = place(&url);
+            return Err(format!(
+                "the answer of {place} is longer than {LONGEST} bytes"
+            ));
+        }
+        Ok(HttpAnswer {
+            status,
+            location,
+            body: String::from_utf8_lossy(&bytes).into_owned(),
+        })
+    }
+}
+
+/// The values may be secrets: what is wrong with one is said, and the value not shown.
+fn headers(written: &[(String, String)]) -> Result<HeaderMap, String> {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    for (name, value) in written {
+        let unusable = || format!("the header {name:?} cannot be sent as it is written");
+        let name = HeaderName::try_from(name.as_str()).map_err(|_| unusable())?;
+        let mut value = HeaderValue::try_from(value.trim()).map_err(|_| unusable())?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    Ok(headers)
+}
