@@ -3,7 +3,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use haft_contract::{
-    Answer, Approver, BoxFuture, Notices, Question, Subagents, ToolError, approval::NobodyToAsk,
+    Answer, Approver, BoxFuture, Catalogue, Notices, Question, Subagents, ToolError,
+    approval::NobodyToAsk,
 };
 use haft_engine::{
     Part, SessionContext,
@@ -51,6 +52,7 @@ impl Level {
         let services = (self.shared.fork)(parents)
             // What ends in the background is told to the main agent.
             .with(Arc::new(Notices::default()))
+            .with(Arc::new(Catalogue::of(plan.pool.deferred())))
             .with(Arc::new(Subagents(Arc::clone(&level) as _)))
             .with_approver(approver);
         let calls_skills = plan.pool.find("Skill").is_some();
@@ -134,6 +136,10 @@ struct AsksFor {
 }
 
 impl Approver for AsksFor {
+    fn is_there(&self) -> bool {
+        self.approver.is_there()
+    }
+
     fn ask(&self, mut question: Question) -> BoxFuture<'_, Answer> {
         // A subagent of a subagent asks through both: the one that acts is meant.
         question.agent.get_or_insert_with(|| self.agent.clone());
