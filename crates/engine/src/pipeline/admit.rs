@@ -69,14 +69,14 @@ impl Admitted {
 }
 
 /// Checks the call's meaning, hears the hooks, and decides whether it may run, asking a person if
-/// need be.
+/// need be. What hooks want said of a call that may not goes with it.
 pub(crate) async fn admit(
     prepared: Prepared,
     cx: &CallContext,
     context: &SessionContext,
     engine: &Engine,
     slot: &mut Slot,
-) -> Result<Admitted, Settled> {
+) -> Result<Admitted, (Settled, Notes)> {
     let mut judge = Judge {
         cx,
         context,
@@ -99,10 +99,7 @@ pub(crate) async fn admit(
             terms,
             kept: judge.kept,
         }),
-        Err(settled) => Err(Settled {
-            notes: Box::new(judge.kept.notes),
-            ..settled
-        }),
+        Err(settled) => Err((settled, judge.kept.notes)),
     }
 }
 
@@ -190,10 +187,8 @@ impl Judge<'_> {
                 return Err(rejected(&prepared, Denied::Hook, why));
             }
             if self.deferred {
-                return Err(Settled {
-                    deferred: true,
-                    ..stopped(&prepared, DEFERRED.to_owned())
-                });
+                self.kept.notes.deferred = true;
+                return Err(stopped(&prepared, DEFERRED.to_owned()));
             }
             let mut because = (decision.behavior == Behavior::Ask).then_some(decision.because);
             if because.is_none()
@@ -527,7 +522,5 @@ fn stopped(prepared: &Prepared, message: String) -> Settled {
         denied: None,
         message,
         repairs: prepared.repairs.clone(),
-        deferred: false,
-        notes: Box::default(),
     }
 }

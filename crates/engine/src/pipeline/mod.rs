@@ -60,6 +60,7 @@ impl Finished {
             self.content.push(Content::text(text));
         }
         self.metadata.notices.extend(notes.messages);
+        self.metadata.deferred |= notes.deferred;
         if let Some(stop) = notes.stop {
             self.metadata.stop.get_or_insert(stop);
         }
@@ -137,10 +138,6 @@ pub(crate) struct Settled {
     pub(crate) repairs: Vec<Repair>,
     /// It was not permitted, as against: it made no sense.
     pub(crate) denied: Option<Denied>,
-    /// A hook has put it off.
-    pub(crate) deferred: bool,
-    /// What hooks want said.
-    pub(crate) notes: Box<hooking::Notes>,
 }
 
 impl Settled {
@@ -153,8 +150,6 @@ impl Settled {
             card: Box::new(card),
             repairs,
             denied: None,
-            deferred: false,
-            notes: Box::default(),
         }
     }
 
@@ -167,14 +162,11 @@ impl Settled {
             card: Box::new(card),
             repairs: Vec::new(),
             denied: None,
-            deferred: false,
-            notes: Box::default(),
         }
     }
 
     pub(crate) fn finish(self, call: CallId, id: String) -> Finished {
-        let notes = *self.notes;
-        let finished = Finished {
+        Finished {
             call,
             id,
             name: self.name,
@@ -186,12 +178,10 @@ impl Settled {
             metadata: Metadata {
                 repairs: self.repairs,
                 denied: self.denied,
-                deferred: self.deferred,
                 ..Metadata::default()
             },
             card: *self.card,
-        };
-        finished.with_notes(notes)
+        }
     }
 }
 

@@ -116,8 +116,6 @@ fn banned(forbidden: &Forbidden) -> Settled {
             kind: "rule",
             reason: format!("the deny rule {}", forbidden.rule),
         }),
-        deferred: false,
-        notes: Box::default(),
     }
 }
 

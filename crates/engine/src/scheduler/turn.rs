@@ -304,8 +304,8 @@ impl Inner {
                     .with_notes(notes)
                     .with_notes(moved)
             }
-            Err(settled) => {
-                let mut finished = settled.finish(call, id);
+            Err((settled, notes)) => {
+                let mut finished = settled.finish(call, id).with_notes(notes);
                 finished.metadata.duration = started.elapsed();
                 finished
             }
