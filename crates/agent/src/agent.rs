@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use haft_contract::{ContextPatch, PermissionMode, SessionId};
+use haft_contract::{Attention, ContextPatch, PermissionMode, Remembered, SessionId};
 use haft_engine::{Scheduler, SessionContext};
 use haft_models::{
     Conversation, Model, Prefix, Prices, Request, SystemBlock, Thinking, ToolDefinition,
@@ -11,10 +11,10 @@ use haft_models::{
 use crate::{
     Control, Crew, Ledger, Session,
     cost::Purse,
-    prompt::{Environment, SystemPrompt},
+    prompt::{Environment, Knowledge, SystemPrompt},
     room::{Room, text_tokens},
     subagents::{Host, Level},
-    transcript::{Files, Origin, Transcript},
+    transcript::{Files, Origin, SoFar, Transcript},
 };
 
 /// How a model is asked.
@@ -90,14 +90,24 @@ pub struct Agent {
     pub(crate) crew: Option<Crew>,
     pub(crate) room: Room,
     pub(crate) memory: bool,
+    /// What people laid in folders.
+    pub(crate) knowledge: Knowledge,
+    /// What the next run is permitted.
+    pub(crate) permitted: Vec<ContextPatch>,
+    /// It was told, or will be when the conversation is summed up.
+    pub(crate) has_recalled: bool,
     /// Some run has begun.
     pub(crate) has_begun: bool,
     /// What hooks want known before the first words.
     pub(crate) opening: Vec<String>,
     /// Hooks want nothing to begin: why.
     pub(crate) held_up: Option<String>,
+    /// The model knows that plan mode is on.
+    pub(crate) knows_plan: bool,
     /// A run was dropped in the middle: what is in memory lags behind the transcript.
     pub(crate) is_behind: bool,
+    /// The context before anything of an earlier run was taken over.
+    pub(crate) start: SessionContext,
     offer: Offer,
 }
 
@@ -120,9 +130,11 @@ pub struct AgentBuilder {
     control: Control,
     version: String,
     memory: bool,
+    knowledge: Option<Knowledge>,
     purse: Purse,
     level: Option<Arc<Level>>,
     crew: Option<Crew>,
+    start: Option<SessionContext>,
 }
 
 impl Agent {
@@ -143,9 +155,11 @@ impl Agent {
             control: Control::default(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             memory: true,
+            knowledge: None,
             purse: Purse::default(),
             level: None,
             crew: None,
+            start: None,
         }
     }
 
@@ -213,6 +227,7 @@ impl Agent {
             self.purse.add(model, usage, &self.prices);
         }
         if let Some(model) = changes.model {
+            self.scheduler.set_model(model.as_str());
             self.settings.name = model;
         }
         if let Some(thinking) = changes.thinking {
@@ -308,7 +323,14 @@ impl AgentBuilder {
         self
     }
 
-    /// The model is not told what the project's own files want it to know.
+    /// What people laid in folders for the model to know. Default: the memory files of the project.
+    #[must_use]
+    pub fn knowledge(mut self, knowledge: Knowledge) -> Self {
+        self.knowledge = Some(knowledge);
+        self
+    }
+
+    /// The model is not told what memory files want it to know.
     #[must_use]
     pub fn without_memory(mut self) -> Self {
         self.memory = false;
@@ -335,9 +357,18 @@ impl AgentBuilder {
         self
     }
 
+    /// The context before anything of an earlier run of the session was taken over, such as its
+    /// [`terms`](crate::transcript::Loaded::terms). Default: as it is.
+    #[must_use]
+    pub fn start(mut self, context: SessionContext) -> Self {
+        self.start = Some(context);
+        self
+    }
+
     /// The agent.
     pub fn build(self) -> Agent {
         let context = self.scheduler.context();
+        let start = self.start.unwrap_or_else(|| context.clone());
         let session = self
             .session
             .unwrap_or_else(|| Session::in_memory(self.scheduler.engine().session()));
@@ -368,15 +399,27 @@ impl AgentBuilder {
         let resumed = self.crew.as_ref().filter(|_| session.origin != Origin::New);
         let cut_off = resumed.and_then(|crew| crew.cut_off(engine.folder()));
         let loaded = session.loaded;
+        let services = self.scheduler.engine().services();
+        let remembered = services.get::<Remembered>().ok();
+        if let Some(remembered) = &remembered {
+            remembered.restore(loaded.kept);
+        }
+        if let Ok(attention) = services.get::<Attention>() {
+            self.control.gets(attention);
+        }
         let agent_id = engine.agent().id.clone();
         let transcript = Arc::new(Transcript::new(
             session.store,
             session.id,
             self.version,
             agent_id,
-            loaded.lines,
-            loaded.last,
-            loaded.files,
+            SoFar {
+                lines: loaded.lines,
+                last: loaded.last,
+                files: loaded.files,
+                terms: loaded.terms,
+            },
+            remembered,
         ));
         let room = Room::of(&loaded.conversation);
         let agent = Agent {
@@ -395,10 +438,17 @@ impl AgentBuilder {
             crew: self.crew,
             room,
             memory: self.memory,
+            knowledge: self
+                .knowledge
+                .unwrap_or_else(|| Knowledge::of_project(&context.cwd)),
+            permitted: Vec::new(),
+            has_recalled: false,
             has_begun: false,
             opening: cut_off.into_iter().collect(),
             held_up: None,
+            knows_plan: false,
             is_behind: false,
+            start,
             offer: Offer {
                 system,
                 tools,

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use haft_contract::{CancellationToken, Content, PermissionMode};
+use haft_contract::{Attention, CancellationToken, Content, PermissionMode};
 use haft_models::{Thinking, Usage};
 
 /// A handle on a running agent. Cheap to clone; every clone means the same agent.
@@ -19,7 +19,11 @@ pub struct Control {
 struct State {
     /// Of the run that is under way.
     run: Option<CancellationToken>,
+    /// The next one is interrupted as it begins.
+    is_unwanted: bool,
     said: VecDeque<Vec<Content>>,
+    /// Calls that only wait end when something is said.
+    attention: Option<Arc<Attention>>,
     changes: Changes,
 }
 
@@ -44,10 +48,24 @@ impl Control {
         state.run.is_some()
     }
 
+    /// Interrupts the run that begins next, before anybody is asked.
+    pub fn interrupt_next(&self) {
+        self.state().is_unwanted = true;
+    }
+
     /// Says something to the model between two rounds of the run that is under way; without one, with
     /// the next.
     pub fn steer(&self, content: Vec<Content>) {
-        self.state().said.push_back(content);
+        let mut state = self.state();
+        state.said.push_back(content);
+        state.call_for_attention();
+    }
+
+    /// Who is told that something was said.
+    pub(crate) fn gets(&self, attention: Arc<Attention>) {
+        let mut state = self.state();
+        state.attention = Some(attention);
+        state.call_for_attention();
     }
 
     /// From the next request on, another model is asked.
@@ -73,7 +91,12 @@ impl Control {
     /// A run begins. It ends when the guard is dropped, also with the future that holds it.
     pub(crate) fn begin(&self) -> Running {
         let cancel = CancellationToken::new();
-        self.state().run = Some(cancel.clone());
+        let mut state = self.state();
+        state.run = Some(cancel.clone());
+        if mem::take(&mut state.is_unwanted) {
+            cancel.cancel();
+        }
+        drop(state);
         Running {
             cancel,
             control: self.clone(),
@@ -86,7 +109,10 @@ impl Control {
 
     /// Takes back what was said and not delivered yet.
     pub fn take_said(&self) -> Vec<Vec<Content>> {
-        self.state().said.drain(..).collect()
+        let mut state = self.state();
+        let said = state.said.drain(..).collect();
+        state.call_for_attention();
+        said
     }
 
     pub(crate) fn has_said(&self) -> bool {
@@ -95,6 +121,14 @@ impl Control {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn call_for_attention(&self) {
+        if let Some(attention) = &self.attention {
+            attention.set(!self.said.is_empty());
+        }
     }
 }
 

@@ -100,6 +100,8 @@ pub enum Reason {
     RepeatedCalls,
     /// The engine or the loop has a defect.
     EngineFault,
+    /// What was said made no sense, and the model was not asked.
+    Refused,
 }
 
 impl Reason {
@@ -117,6 +119,7 @@ impl Reason {
             Self::PromptTooLong => "prompt_too_long",
             Self::RepeatedCalls => "repeated_calls",
             Self::EngineFault => "engine_fault",
+            Self::Refused => "refused",
         }
     }
 }

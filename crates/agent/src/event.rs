@@ -138,10 +138,14 @@ pub enum Added {
     Tool,
     /// The loop: a task in the background is over.
     Background,
+    /// The loop: a file was read that people wrote something about.
+    Knowledge,
     /// The loop: the model goes in circles.
     Repeats,
     /// The loop: the person interrupted it.
     Interrupt,
+    /// The loop: plan mode began or ended by another hand than the model's.
+    Mode,
 }
 
 /// Why a conversation is summed up.

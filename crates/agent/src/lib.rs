@@ -29,11 +29,12 @@
 //!
 //! # Layout
 //! - [`agent`]: setting one up; `run`: the loop; `round`: one reply and the calls in it; `working`:
-//!   which calls are at work; `words`: what is added in the user's name; `hooking`: where hooks have a say; `background`: what it hears
-//!   of tasks in the background
+//!   which calls are at work; `words`: what is added in the user's name; `hooking`: where hooks have a
+//!   say; `background`: what it hears of tasks in the background; `knowing`: what people laid in folders
 //! - `ask`: one question to a model, beside any conversation
 //! - [`control`]: interrupting, steering and changing it while it runs
 //! - [`event`], [`ended`]: what is told
+//! - `planning`: plan mode, as the model is told of it
 //! - `room`: making room in the model's window; `repeats`: noticing that it goes in circles
 //! - [`subagents`]: models that work for the calls of this one
 //! - [`cost`]: tokens and money
@@ -54,6 +55,8 @@ pub mod cost;
 pub mod ended;
 pub mod event;
 mod hooking;
+mod knowing;
+mod planning;
 pub mod prompt;
 mod repeats;
 mod room;

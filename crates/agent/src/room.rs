@@ -17,7 +17,7 @@ use haft_models::{
 use crate::{
     Agent, AgentEvent, Level, Sink, Trigger, clock,
     hooking::Told,
-    prompt::{memory, reminder},
+    prompt::reminder,
     run::Tally,
     transcript::{Files, Kind},
 };
@@ -193,13 +193,13 @@ impl Agent {
             Err(error) if error.kind == ErrorKind::Cancelled => return Ok(false),
             other => other?,
         };
-        let cwd = self.scheduler.context().cwd;
-        let mut content = Vec::new();
-        if let Some(text) = self.memory.then(|| memory::read(&cwd)).flatten() {
-            content.push(Content::text(reminder(&text)));
-        }
+        let known = self.recall_all(to).await;
+        let known = known.iter().map(|text| Content::text(reminder(text)));
+        let mut content: Vec<Content> = known.collect();
         let told = self.hook_start("compact", to).await.context;
         content.extend(told.iter().map(|text| Content::text(reminder(text))));
+        let still = self.still_holds();
+        content.extend(still.iter().map(|text| Content::text(reminder(text))));
         content.push(Content::text(written(&summary, &self.transcript.files())));
         if !last.is_empty() {
             content.push(Content::text("The person's last message, word for word:"));

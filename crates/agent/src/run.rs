@@ -14,7 +14,7 @@ use crate::{
     repeats::Repeats,
     room::text_of,
     round::{Answer, Done, End, Round},
-    transcript::{Kind, load::load, result_of},
+    transcript::{Kind, Terms, load::load, result_of},
     words::Prompt,
 };
 
@@ -98,6 +98,20 @@ impl Agent {
         self.run_from(None, sink).await
     }
 
+    /// Tells that something begins which is answered without the model; [`answer`](Self::answer) ends it.
+    pub fn announce(&self, sink: &dyn Sink) {
+        sink.hear(&AgentEvent::Began(self.began()));
+    }
+
+    /// Answers in place of the model, where what a person said needs none: `Err` is what was wrong with it.
+    pub fn answer(&self, answer: Result<String, String>) -> Ended {
+        let left = match answer {
+            Ok(text) => Left::well(Reason::Completed, text),
+            Err(what) => Left::badly(Subtype::DuringExecution, Reason::Refused, what),
+        };
+        self.ended(left, Tally::default(), Duration::ZERO)
+    }
+
     async fn run_from(&mut self, prompt: Option<Prompt>, sink: &dyn Sink) -> Ended {
         let running = self.control.begin();
         let to = Told {
@@ -111,10 +125,15 @@ impl Agent {
         let left = self.go(prompt, to, &mut tally).await;
         self.is_behind = false;
         self.take_changes();
+        self.note_terms();
         self.tell_trouble(to);
         if let Some(crew) = &self.crew {
             tally.denials.extend(crew.take_denials());
         }
+        self.ended(left, tally, started.elapsed())
+    }
+
+    fn ended(&self, left: Left, tally: Tally, duration: Duration) -> Ended {
         Ended {
             subtype: left.subtype,
             text: left.text,
@@ -127,7 +146,7 @@ impl Agent {
             api_error: left.api_error,
             errors: left.errors,
             deferred: left.deferred,
-            duration: started.elapsed(),
+            duration,
             duration_api: tally.api,
             first_token: tally.first_token,
         }
@@ -153,7 +172,8 @@ impl Agent {
                 to.notice(Level::Warning, why.clone());
                 return Left::well(Reason::HookStopped, why);
             }
-            self.open();
+            self.speaks_again();
+            self.open(to).await;
             self.add(prompt.content.clone(), Kind::Prompt, Some(id));
             self.add_context(word.context, to);
             last = prompt.content;
@@ -185,8 +205,10 @@ impl Agent {
             course.last.extend(content.iter().cloned());
             self.add_told(content, Kind::Prompt, Added::Steering, to);
         }
+        self.tell_plan(to);
         self.tell_notices(to);
         self.hear_late(to);
+        self.note_terms();
         self.tell_trouble(to);
         self.make_room(&course.last, to, tally).await;
         if to.cancel.is_cancelled() {
@@ -229,6 +251,7 @@ impl Agent {
         course.stop_blocks = 0;
         course.pauses = 0;
         course.tool_rounds += 1;
+        self.tell_touched(to).await;
         self.after_tools(&answers, course, to, tally).await
     }
 
@@ -284,6 +307,7 @@ impl Agent {
             for notice in &metadata.notices {
                 to.notice(Level::Info, notice.clone());
             }
+            self.heard_of_plan(&finished.patches);
             let messages = finished.messages.iter();
             let content: Vec<Content> = messages
                 .flat_map(|message| message.content.iter().cloned())
@@ -512,6 +536,14 @@ impl Agent {
     pub(crate) fn note_place(&self) {
         let cwd = self.scheduler.context().cwd;
         self.transcript.set_place(&cwd, branch(&cwd));
+    }
+
+    /// Writes down what the session came to be permitted, once it has said anything at all.
+    fn note_terms(&self) {
+        if self.conversation.messages().len() > 0 {
+            let terms = Terms::between(&self.start, &self.scheduler.context());
+            self.transcript.set_terms(&terms);
+        }
     }
 
     /// A transcript that cannot be written ends nothing, but the person must know.

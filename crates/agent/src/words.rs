@@ -3,12 +3,7 @@
 use haft_contract::Content;
 use uuid::Uuid;
 
-use crate::{
-    Added, Agent, AgentEvent, clock,
-    hooking::Told,
-    prompt::{memory, reminder},
-    transcript::Kind,
-};
+use crate::{Added, Agent, AgentEvent, clock, hooking::Told, prompt::reminder, transcript::Kind};
 
 /// What a person says.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,14 +36,12 @@ impl From<Vec<Content>> for Prompt {
 }
 
 impl Agent {
-    /// Puts what the project and hooks want known before the first words.
-    pub(crate) fn open(&mut self) {
+    /// Puts what people laid in folders, and what hooks want known, before the first words.
+    pub(crate) async fn open(&mut self, to: Told<'_>) {
         let is_new = self.conversation.messages().len() == 0;
-        let cwd = self.scheduler.context().cwd;
-        let memory = (self.memory && is_new)
-            .then(|| memory::read(&cwd))
-            .flatten();
-        let texts = memory.into_iter().chain(std::mem::take(&mut self.opening));
+        let known = self.recall(to).await;
+        let known = known.into_iter().filter(|_| is_new);
+        let texts = known.chain(std::mem::take(&mut self.opening));
         let content: Vec<_> = texts.map(|text| Content::text(reminder(&text))).collect();
         if !content.is_empty() {
             self.add(content, Kind::Meta, None);

@@ -3,25 +3,33 @@
 use std::{
     io::{self, BufRead, IsTerminal},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use haft::{Answer, Approver, BoxFuture, Question};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::Mutex;
 
-use crate::show::{self, Style};
+use crate::{
+    questions,
+    show::{self, Style},
+};
 
 /// Asks on stderr, hears on stdin, one question at a time.
 pub(crate) struct Terminal {
     cwd: PathBuf,
+    /// How long an answer to a question of the model's is waited for.
+    patience: Option<Duration>,
     one_at_a_time: Mutex<()>,
 }
 
 impl Terminal {
     /// `None`: there is no terminal on both ends, so nobody can be asked.
-    pub(crate) fn of_this_process(cwd: PathBuf) -> Option<Self> {
+    pub(crate) fn of_this_process(cwd: PathBuf, patience: Option<Duration>) -> Option<Self> {
         let both = io::stdin().is_terminal() && io::stderr().is_terminal();
         both.then(|| Self {
             cwd,
+            patience,
             one_at_a_time: Mutex::new(()),
         })
     }
@@ -31,8 +39,12 @@ impl Approver for Terminal {
     fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
         Box::pin(async move {
             let _turn = self.one_at_a_time.lock().await;
-            let cwd = self.cwd.clone();
-            tokio::task::spawn_blocking(move || put(&question, &cwd))
+            let (cwd, patience) = (self.cwd.clone(), self.patience);
+            let ask = move || match questions::is_one(&question) {
+                true => questions::put(&question, patience),
+                false => put(&question, &cwd),
+            };
+            tokio::task::spawn_blocking(ask)
                 .await
                 .unwrap_or(Answer::Nobody)
         })
@@ -48,20 +60,48 @@ fn put(question: &Question, cwd: &Path) -> Answer {
     } else {
         "[y]es, [n]o"
     };
+    let prompt = match question.tool.as_str() {
+        "ExitPlanMode" => format!("  Go ahead? {choices}, or say what to change: "),
+        _ => format!("  Allow it? {choices}, or say what to do instead: "),
+    };
     loop {
-        show::prompt(&format!(
-            "  Allow it? {choices}, or say what to do instead: "
-        ));
-        let mut said = String::new();
-        match io::stdin().lock().read_line(&mut said) {
-            Ok(0) | Err(_) => return Answer::Nobody,
-            Ok(_) => {}
-        }
+        let Heard::Line(said) = hear(&prompt, None) else {
+            return Answer::Nobody;
+        };
         match meant(said.trim(), always) {
             Ok(answer) => return answer,
             Err("") => {}
             Err(hint) => show::complain(&format!("  {hint}")),
         }
+    }
+}
+
+/// What came back.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    Line(String),
+    /// Nothing more comes.
+    Ended,
+    /// Nothing came in time.
+    TooLate,
+}
+
+/// Asks for a line, and waits for it no longer than that.
+pub(crate) fn hear(prompt: &str, patience: Option<Duration>) -> Heard {
+    show::prompt(prompt);
+    let stdin = io::stdin();
+    if let Some(patience) = patience {
+        let limit = Timespec::try_from(patience).ok();
+        let mut waiting = [PollFd::new(&stdin, PollFlags::IN)];
+        // An error leaves it to the reading, which says the same or works.
+        if matches!(poll(&mut waiting, limit.as_ref()), Ok(0)) {
+            return Heard::TooLate;
+        }
+    }
+    let mut said = String::new();
+    match stdin.lock().read_line(&mut said) {
+        Ok(0) | Err(_) => Heard::Ended,
+        Ok(_) => Heard::Line(said),
     }
 }
 

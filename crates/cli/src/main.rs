@@ -4,6 +4,7 @@ mod approver;
 mod args;
 mod exit;
 mod modes;
+mod questions;
 mod settings;
 mod show;
 mod wire;

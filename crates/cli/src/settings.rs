@@ -4,6 +4,7 @@ use std::{
     env,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use anyhow::Context;
@@ -12,7 +13,7 @@ use haft::{
     engine::{
         hooks::{Hooks, HttpLimits},
         permissions::{Bases, KeepRules, Rules, Sandbox, Scope},
-        settings::{Flags, LocalRules, Places, Problem, Settings, Trust, files},
+        settings::{AutoMemory, Flags, LocalRules, Places, Problem, Settings, Trust, files},
     },
 };
 
@@ -31,6 +32,11 @@ pub(crate) struct Permitted {
     pub(crate) hooks: Hooks,
     pub(crate) http_hooks: HttpLimits,
     pub(crate) sandbox: Sandbox,
+    /// Where plans are written.
+    pub(crate) plans: PathBuf,
+    /// How long an answer to a question of the model's is waited for.
+    pub(crate) patience: Option<Duration>,
+    pub(crate) memory: AutoMemory,
 }
 
 /// The directory to work in.
@@ -85,6 +91,9 @@ pub(crate) fn load(session: &Session, cwd: &Path) -> anyhow::Result<Permitted> {
         env: Arc::new(env),
         ..sandbox
     };
+    let plans = settings.plans_directory();
+    let patience = settings.question_timeout();
+    let memory = settings.auto_memory();
     let from_files = settings.default_mode();
     if session.permission_mode == Some(Mode::Auto) {
         settings.problems.push(Problem {
@@ -112,6 +121,9 @@ pub(crate) fn load(session: &Session, cwd: &Path) -> anyhow::Result<Permitted> {
         hooks,
         http_hooks,
         sandbox,
+        plans,
+        patience,
+        memory,
     })
 }
 

@@ -4,11 +4,12 @@ use std::{env, path::PathBuf, sync::Arc};
 
 use anyhow::Context;
 use haft::{
-    Approver, DynTool, Filters, Haft, Selection, SessionId,
+    Approver, Configure, DynTool, Filters, Haft, Selection, SessionId, Subagents,
     engine::{
         hooks::{AskModel, Handler, HearHooks},
-        settings::{LocalRules, Watch},
+        settings::{LocalRules, SettingsFiles, Watch},
     },
+    tools::SkillBook,
 };
 use haft_models::{Http, HttpOptions};
 use tokio::runtime::Builder;
@@ -43,6 +44,10 @@ pub(crate) struct Additions {
     pub(crate) external: Vec<Arc<dyn DynTool>>,
     /// Where the session keeps its state. Default: the session's own folder.
     pub(crate) folder: Option<PathBuf>,
+    /// Who can be handed tasks.
+    pub(crate) subagents: Option<Arc<Subagents>>,
+    /// The skills there are.
+    pub(crate) skills: Option<Arc<SkillBook>>,
 }
 
 /// Sets the session up that the flags describe.
@@ -81,7 +86,13 @@ pub(crate) async fn build(
     if let Some(ear) = additions.ear {
         hooks = hooks.heard_by(ear);
     }
+    let files = SettingsFiles {
+        places: permitted.settings.places.clone(),
+        flags: permitted.flags.clone(),
+    };
     let mut builder = Haft::builder(&cwd)
+        .plans(permitted.plans)
+        .service(Arc::new(Arc::new(files) as Arc<dyn Configure>))
         .permission_mode(permitted.mode)
         .rules(permitted.rules)
         .hooks(hooks)
@@ -97,7 +108,16 @@ pub(crate) async fn build(
     if let Some(most) = concurrency(flags)? {
         builder = builder.concurrency(most);
     }
-    let terminal = || Some(Arc::new(Terminal::of_this_process(cwd)?) as _);
+    #[cfg(feature = "memory")]
+    {
+        let memory = permitted.memory;
+        let folder = memory.directory.or_else(|| haft::memory_folder(&cwd));
+        if let Some(folder) = folder.filter(|_| !memory.off) {
+            builder = builder.service(Arc::new(haft::tools::MemoryFolder::new(folder)));
+        }
+    }
+    let patience = permitted.patience;
+    let terminal = || Some(Arc::new(Terminal::of_this_process(cwd, patience)?) as _);
     if let Some(approver) = additions.approver.or_else(terminal) {
         builder = builder.approver(approver);
     }
@@ -112,6 +132,12 @@ pub(crate) async fn build(
     }
     if let Some(folder) = additions.folder {
         builder = builder.session_folder(folder);
+    }
+    if let Some(subagents) = additions.subagents {
+        builder = builder.service(subagents);
+    }
+    if let Some(skills) = additions.skills {
+        builder = builder.service(skills);
     }
     #[cfg(feature = "pdf")]
     if let Ok(program) = env::current_exe() {
@@ -142,6 +168,7 @@ fn filters(flags: &Session) -> Filters {
             .as_deref()
             .map_or(Selection::All, Selection::parse),
         simple: flags.bare,
+        undefer: env::var("ENABLE_TOOL_SEARCH").is_ok_and(|value| value == "false"),
         ..Filters::default()
     }
 }

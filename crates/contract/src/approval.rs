@@ -113,6 +113,11 @@ pub enum Answer {
 pub trait Approver: Send + Sync {
     /// Puts the question and waits for the answer.
     fn ask(&self, question: Question) -> BoxFuture<'_, Answer>;
+
+    /// Is there somebody to ask? Where not, what only makes sense with a person is refused beforehand.
+    fn is_there(&self) -> bool {
+        true
+    }
 }
 
 /// For sessions without a person: there is nobody to ask.
@@ -122,5 +127,9 @@ pub struct NobodyToAsk;
 impl Approver for NobodyToAsk {
     fn ask(&self, _: Question) -> BoxFuture<'_, Answer> {
         Box::pin(async { Answer::Nobody })
+    }
+
+    fn is_there(&self) -> bool {
+        false
     }
 }

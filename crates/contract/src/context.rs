@@ -9,7 +9,7 @@ use std::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    CallId, Confinement, PermissionMode, Progress, Services, SessionId, Updates, progress,
+    Aside, CallId, Confinement, PermissionMode, Progress, Services, SessionId, Updates, progress,
 };
 
 /// Everything a call knows of where it runs. A snapshot: it does not change while the call runs.
@@ -33,6 +33,8 @@ pub struct CallContext {
     pub model: Option<Arc<str>>,
     /// What it may reach.
     pub services: Services,
+    /// How it makes calls itself.
+    pub aside: Aside,
 }
 
 /// What was permitted when the call was admitted.
@@ -50,6 +52,8 @@ pub struct PermissionSnapshot {
     pub locked: Hidden,
     /// How a command that it starts is to be confined.
     pub confinement: Confinement,
+    /// Where the plan is written: the one file that may be changed in plan mode.
+    pub plan_file: Option<Arc<Path>>,
 }
 
 /// Files that a call which finds its files by itself must leave out.
@@ -101,9 +105,11 @@ impl CallContext {
                 hidden: Hidden::default(),
                 locked: Hidden::default(),
                 confinement: Confinement::none(),
+                plan_file: None,
             },
             model: None,
             services: Services::none(),
+            aside: Aside::default(),
         };
         (context, updates)
     }

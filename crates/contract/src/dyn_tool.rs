@@ -74,6 +74,12 @@ pub trait BoundCall: Send + Sync {
     /// What this call touches, held to what the tool may do at most.
     fn effects(&self) -> Effects;
 
+    /// Fills in what only the session knows.
+    fn complete<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Option<Value>> {
+        let _ = cx;
+        Box::pin(async { None })
+    }
+
     /// Does the call make sense?
     fn check<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Result<Check, ToolError>> {
         let _ = cx;

@@ -20,6 +20,9 @@ pub struct Effects {
     /// What it answers depends on what earlier calls were answered of the same paths (a second Read
     /// may point to the first), so calls that say so and read the same run in the order of the calls.
     pub in_order: bool,
+    /// It works on something that is no file and has this name (the task list): calls that say the same
+    /// name run one after the other, in the order of the calls.
+    pub queue: Option<&'static str>,
     /// What a second run of the same call would do, when nobody knows whether the first one ran.
     pub repeat: Repeat,
 }
@@ -54,6 +57,7 @@ impl Effects {
         exclusive: false,
         patches: false,
         in_order: false,
+        queue: None,
         repeat: Repeat::Harmless,
     };
 
@@ -70,8 +74,17 @@ impl Effects {
         exclusive: true,
         patches: true,
         in_order: false,
+        queue: None,
         repeat: Repeat::Never,
     };
+
+    /// Touches nothing but this part of the session.
+    pub const fn queueing(name: &'static str) -> Self {
+        Self {
+            queue: Some(name),
+            ..Self::NONE
+        }
+    }
 
     /// Reads these paths and what is below them.
     pub fn reading(paths: impl IntoIterator<Item = PathBuf>) -> Self {

@@ -78,6 +78,10 @@ impl<T: Tool> BoundCall for Bound<T> {
             .hold(self.tool().effects(&self.typed))
     }
 
+    fn complete<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Option<Value>> {
+        Box::pin(self.tool().complete(&self.typed, cx))
+    }
+
     fn check<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Result<Check, ToolError>> {
         Box::pin(self.tool().check(&self.typed, cx))
     }

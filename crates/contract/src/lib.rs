@@ -12,9 +12,12 @@
 //! - [`erase`](mod@erase): from the first to the second
 //! - [`effects`]: what a call touches; the scheduler and the permission check both read it
 //! - [`context`]: what a running call is given; [`services`] is what it may reach
+//! - [`remembered`]: what a session keeps beside its conversation; [`attention`]: a person wants to be
+//!   heard; [`catalogue`]: tools that are there and not loaded; [`configure`]: settings
 //! - [`confinement`]: how a command that a call starts is to be confined
 //! - [`hooks`]: events that a tool fires; [`http`]: requests without a client of one's own
 //! - [`notices`]: what goes on in the background, and what the model hears of it
+//! - [`aside`](mod@aside): calls beside the model's own
 //! - [`output`], [`error`]: how a call ends
 //! - [`subagents`]: handing work to another model
 //! - [`schema`]: from an input type to the JSON schema a provider accepts
@@ -23,6 +26,10 @@
 #![warn(missing_docs)]
 
 pub mod approval;
+pub mod aside;
+pub mod attention;
+pub mod catalogue;
+pub mod configure;
 pub mod confinement;
 pub mod context;
 pub mod dyn_tool;
@@ -35,6 +42,7 @@ pub mod ids;
 pub mod notices;
 pub mod output;
 pub mod progress;
+pub mod remembered;
 pub mod schema;
 pub mod services;
 pub mod subagents;
@@ -42,6 +50,10 @@ pub mod tool;
 pub mod view;
 
 pub use approval::{Answer, Approver, Check, Permission, PermissionMode, Question};
+pub use aside::{Aside, Ran, RunAside};
+pub use attention::Attention;
+pub use catalogue::Catalogue;
+pub use configure::{Changed, Configure, Weight};
 pub use confinement::{Confined, Confinement, ControlFiles, Hosts, Passage, Reachable};
 pub use context::{CallContext, Hidden, PermissionSnapshot};
 pub use dyn_tool::{BoundCall, BoxFuture, DynTool, ToolSpec};
@@ -54,6 +66,7 @@ pub use ids::{CallId, SessionId};
 pub use notices::{BackgroundTask, Notice, Notices, TaskEvent, TaskKind, TaskStatus, TaskUsage};
 pub use output::{Content, ContextPatch, Message, Role, RuleList, ToolOutput, ToolUse};
 pub use progress::{Progress, Update, Updates};
+pub use remembered::{Memo, Remembered};
 pub use services::Services;
 pub use subagents::{
     Kind, Launch, Launched, Letter, Looked, Receipt, Report, Sent, Spawn, Subagents, Tokens,

@@ -173,6 +173,8 @@ pub enum ContextPatch {
         /// The mode.
         mode: PermissionMode,
     },
+    /// Plan mode is over: back to the mode before it.
+    LeavePlan,
     /// One more working directory.
     AddDirectory {
         /// An absolute directory.
@@ -185,6 +187,16 @@ pub enum ContextPatch {
         /// The rule, as settings files write it.
         rule: String,
     },
+    /// One more permission rule, until the person speaks again. It never reaches further than a rule of
+    /// the project would.
+    AddRuleForTurn {
+        /// Which list it joins.
+        list: RuleList,
+        /// The rule, as settings files write it.
+        rule: String,
+    },
+    /// The person has spoken: such rules are over.
+    EndRulesOfTurn,
     /// These deferred tools are offered in full from now on.
     ActivateTools {
         /// Their names.

@@ -121,6 +121,17 @@ pub trait Tool: Send + Sync + 'static {
         Effects::EXCLUSIVE
     }
 
+    /// Fills in what only the session knows, once, before hooks, rules and people see the call: the
+    /// whole input anew. Called by `admit`. `None`: there is nothing to fill in.
+    fn complete(
+        &self,
+        input: &Self::Input,
+        cx: &CallContext,
+    ) -> impl Future<Output = Option<Value>> + Send {
+        let _ = (input, cx);
+        async { None }
+    }
+
     /// Does the call make sense (does the file exist, was it read before)? Called by `admit`, before
     /// a person is asked. An error goes to the model; [`Check::Ask`] asks the person in any mode.
     fn check(
@@ -199,6 +210,11 @@ pub struct Profile {
     pub search_hint: Cow<'static, str>,
     /// Sent to the model by name only, until something activates it.
     pub deferred: bool,
+    /// Offered only where it is asked for by name.
+    pub optional: bool,
+    /// Parameters that only the answer of a person or a hook sets. They stand in no schema, and what a
+    /// model writes there is dropped.
+    pub reserved: &'static [&'static str],
     /// The most any of its calls can do. The engine holds [`Effects`] to it.
     pub access: Access,
     /// Parameters that hold paths (strings or lists of strings): `~` and relative ones are made
@@ -227,6 +243,8 @@ impl Default for Profile {
             family: Cow::Borrowed("custom"),
             search_hint: Cow::Borrowed(""),
             deferred: false,
+            optional: false,
+            reserved: &[],
             access: Access::Anything,
             paths: &[],
             result_cap: Some(DEFAULT_RESULT_CAP),

@@ -135,7 +135,12 @@ impl Engine {
         &self.folder
     }
 
-    /// The kinds and ids that hooks are told of who acts.
+    /// The model whose calls these are, where known.
+    pub fn model(&self) -> Option<&Arc<str>> {
+        self.model.as_ref()
+    }
+
+    /// Who acts, as hooks are told.
     pub fn agent(&self) -> &Identity {
         &self.agent
     }

@@ -6,9 +6,9 @@ use std::{
     sync::Arc,
 };
 
-use haft_contract::{Confinement, ContextPatch, PermissionMode, PermissionSnapshot};
+use haft_contract::{Confinement, ContextPatch, PermissionMode, PermissionSnapshot, RuleList};
 
-use crate::permissions::{Bases, Rules, Sandbox, Scope, Source};
+use crate::permissions::{Bases, Rules, Sandbox, Scope, Source, rules::Rule};
 
 /// The context of a session. Only the scheduler changes it, by [`ContextPatch`]es in call order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +17,10 @@ pub struct SessionContext {
     pub cwd: Arc<Path>,
     /// How much runs without asking.
     pub mode: PermissionMode,
+    /// The mode to go back to when plan mode ends.
+    pub before_plan: Option<PermissionMode>,
+    /// Where the plan is written in plan mode; absolute.
+    pub plan_file: Option<Arc<Path>>,
     /// The directory the session started in, then the additional ones; absolute.
     pub directories: Arc<[PathBuf]>,
     /// Deferred tools that are offered in full.
@@ -36,6 +40,8 @@ impl SessionContext {
         Self {
             cwd: Arc::from(cwd.as_path()),
             mode: PermissionMode::Default,
+            before_plan: None,
+            plan_file: None,
             directories: Arc::from([cwd]),
             activated: BTreeSet::new(),
             rules: Arc::default(),
@@ -89,6 +95,13 @@ impl SessionContext {
         self
     }
 
+    /// The same with a place for the plan.
+    #[must_use]
+    pub fn with_plan_file(mut self, path: Option<PathBuf>) -> Self {
+        self.plan_file = path.map(Arc::from);
+        self
+    }
+
     /// What a call is told of permissions.
     pub fn permissions(&self) -> PermissionSnapshot {
         PermissionSnapshot {
@@ -99,13 +112,27 @@ impl SessionContext {
             locked: self.rules.keep_from(&["Read", "Edit"]),
             // Made for a call that starts a command, when it is admitted.
             confinement: Confinement::default(),
+            plan_file: self.plan_file.clone(),
         }
+    }
+
+    fn set_mode(&mut self, mode: PermissionMode) {
+        self.before_plan = match (self.mode, mode) {
+            (PermissionMode::Plan, PermissionMode::Plan) => self.before_plan,
+            (before, PermissionMode::Plan) => Some(before),
+            _ => None,
+        };
+        self.mode = mode;
     }
 
     pub(crate) fn apply(&mut self, patch: &ContextPatch) {
         match patch {
             ContextPatch::SetCwd { path } => self.cwd = Arc::from(path.as_path()),
-            ContextPatch::SetMode { mode } => self.mode = *mode,
+            ContextPatch::SetMode { mode } => self.set_mode(*mode),
+            ContextPatch::LeavePlan if self.mode == PermissionMode::Plan => {
+                self.set_mode(self.before_plan.unwrap_or_default());
+            }
+            ContextPatch::LeavePlan => {}
             ContextPatch::AddDirectory { path } => {
                 if !self.directories.contains(path) {
                     self.directories = self
@@ -116,17 +143,25 @@ impl SessionContext {
                         .collect();
                 }
             }
-            ContextPatch::AddRule { list, rule } => {
-                let source = Source::of(Scope::Session);
-                let bases = self.bases();
-                let added = Arc::make_mut(&mut self.rules).add(*list, rule, source, &bases);
-                if let Err(problem) = added {
-                    tracing::warn!(%problem, "rule left out");
+            ContextPatch::AddRule { list, rule } => self.add_rule(*list, rule, Scope::Session),
+            ContextPatch::AddRuleForTurn { list, rule } => self.add_rule(*list, rule, Scope::Turn),
+            ContextPatch::EndRulesOfTurn => {
+                let of_turn = |rule: &Rule| rule.source.scope == Scope::Turn;
+                if self.rules.iter().any(of_turn) {
+                    Arc::make_mut(&mut self.rules).retain(|rule| !of_turn(rule));
                 }
             }
             ContextPatch::ActivateTools { names } => self.activated.extend(names.iter().cloned()),
             // A patch of a newer contract: better no change than half of one.
             _ => tracing::warn!(?patch, "unknown patch left out"),
+        }
+    }
+
+    fn add_rule(&mut self, list: RuleList, rule: &str, scope: Scope) {
+        let bases = self.bases();
+        let rules = Arc::make_mut(&mut self.rules);
+        if let Err(problem) = rules.add(list, rule, Source::of(scope), &bases) {
+            tracing::warn!(%problem, "rule left out");
         }
     }
 }

@@ -71,6 +71,24 @@ pub struct Places {
 }
 
 impl Places {
+    /// Only what the project at a directory says.
+    pub fn of_project(cwd: &Path) -> Self {
+        // Nothing can lie in it.
+        let nowhere = PathBuf::from("/dev/null");
+        Self {
+            cwd: cwd.to_path_buf(),
+            home: nowhere.clone(),
+            user: nowhere.clone(),
+            managed: nowhere,
+            directories: Vec::new(),
+            plugins: Vec::new(),
+            sources: Sources {
+                user: false,
+                ..Sources::default()
+            },
+        }
+    }
+
     /// The working directory and those above it up to the root of its repository, the nearest first;
     /// without a repository only itself.
     pub fn levels(&self) -> Vec<PathBuf> {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use haft_contract::{
-    Approver, DynTool, PermissionMode, Progress, Services, SessionId, Tool, erase,
+    Approver, Catalogue, DynTool, PermissionMode, Progress, Services, SessionId, Tool, erase,
 };
 use haft_engine::{
     DefinitionError, Engine, Filters, Registry, SessionContext,
@@ -67,6 +67,7 @@ pub struct HaftBuilder {
     hooks: Hooks,
     defers: bool,
     sandbox: Sandbox,
+    plans: Option<PathBuf>,
 }
 
 impl HaftBuilder {
@@ -94,6 +95,7 @@ impl HaftBuilder {
             hooks: Hooks::default(),
             defers: false,
             sandbox: Sandbox::default(),
+            plans: None,
         }
     }
 
@@ -149,6 +151,13 @@ impl HaftBuilder {
     /// all, and no command is let through because of it.
     pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
         self.sandbox = sandbox;
+        self
+    }
+
+    /// The directory that plans are written to, one file a session: the only file that may be written
+    /// in plan mode. Default: none, and a plan is an argument.
+    pub fn plans(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.plans = Some(directory.into());
         self
     }
 
@@ -251,7 +260,8 @@ impl HaftBuilder {
             .with_mode(self.mode)
             .with_rules(self.rules)
             .with_home(self.home)
-            .with_sandbox(self.sandbox);
+            .with_sandbox(self.sandbox)
+            .with_plan_file(plan_file(self.plans, self.session)?);
         for path in &self.directories {
             context = context.with_directory(directory(path)?);
         }
@@ -309,12 +319,29 @@ impl HaftBuilder {
             builder = builder.watch(watch);
         }
         let (engine, unknown_tools) = builder.build().await;
+        if let Ok(catalogue) = engine.services().get::<Catalogue>() {
+            let tools = engine.pool().iter().map(|tool| tool.tool());
+            let deferred = tools.filter(|tool| tool.spec().profile.deferred);
+            catalogue.fill(deferred.cloned().collect());
+        }
         Ok(Haft {
             scheduler: engine.scheduler(context),
             unknown_tools,
             unusable_tools,
         })
     }
+}
+
+/// The plan of this session, in a directory that need not exist yet.
+fn plan_file(plans: Option<PathBuf>, session: SessionId) -> Result<Option<PathBuf>, BuildError> {
+    let Some(plans) = plans else {
+        return Ok(None);
+    };
+    let absolute = std::path::absolute(&plans).map_err(|source| BuildError::Directory {
+        path: plans,
+        source,
+    })?;
+    Ok(Some(absolute.join(format!("{session}.md"))))
 }
 
 /// An existing directory as an absolute path. Links in it are kept: people know it by that name.

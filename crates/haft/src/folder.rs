@@ -33,6 +33,14 @@ pub fn project_folder(cwd: &Path) -> Option<PathBuf> {
     Some(config.join("projects").join(slug(&cwd.to_string_lossy())))
 }
 
+/// Where notes are kept that outlive a session: `memory` in the folder of all sessions of the repository
+/// that a directory lies in, or of the directory itself outside of any; `None` without a home.
+pub fn memory_folder(cwd: &Path) -> Option<PathBuf> {
+    let root = haft_engine::settings::files::repository_root(cwd);
+    let project = project_folder(root.as_deref().unwrap_or(cwd))?;
+    Some(project.join("memory"))
+}
+
 /// The path with everything but letters and digits as `-`.
 fn slug(path: &str) -> String {
     let slug: String = path

@@ -32,7 +32,7 @@ use haft_engine::Turn;
 use serde_json::Value;
 
 pub use builder::{BuildError, HaftBuilder};
-pub use folder::{project_folder, session_folder};
+pub use folder::{memory_folder, project_folder, session_folder};
 pub use haft_contract::{self as contract, *};
 pub use haft_engine::{
     self as engine, DefinitionError, Denied, Engine, Filters, Finished, Format, Metadata, Pool,

@@ -9,30 +9,46 @@
 //! - `agent`: `Agent`, `SendMessage`, over [`haft_contract::Subagents`]
 //! - `fs`: `Read`, `Write`, `Edit`, `NotebookEdit`, `LS`, `Undo`, over [`haft_journal::Journal`]
 //! - `search`: `Glob`, `Grep`, over [`haft_search::Engine`]
+//! - `plan`: the task list and plan mode, over [`haft_contract::Remembered`]; `memory`: notes that outlive
+//!   a session, over [`MemoryFolder`]; `session`: what touches nothing but the session and the person
 //! - `shell`: `Bash`, `TaskOutput`, `TaskStop`, over [`Shell`]
+//! - `skill`: `Skill`, over [`SkillBook`]
 //! - `paths`, `words`: how paths and numbers are put; `blocking`: where the disk may be waited for
 
 mod agent;
-#[cfg(any(feature = "fs", feature = "search", feature = "shell"))]
 mod blocking;
 #[cfg(feature = "fs")]
 mod fs;
+#[cfg(feature = "memory")]
+mod memory;
 #[cfg(any(feature = "fs", feature = "search", feature = "shell"))]
 mod paths;
+#[cfg(feature = "plan")]
+mod plan;
 #[cfg(feature = "search")]
 mod search;
+#[cfg(feature = "session")]
+mod session;
 #[cfg(feature = "shell")]
 mod shell;
+#[cfg(feature = "skill")]
+mod skill;
 mod words;
 
 use std::{path::Path, sync::Arc};
 
-use haft_contract::{DynTool, Notices, Services, Subagents, erase};
+use haft_contract::{
+    Attention, Catalogue, Configure, DynTool, Notices, Remembered, Services, Subagents, erase,
+};
 
 #[cfg(feature = "fs")]
 pub use fs::PdfReader;
+#[cfg(feature = "memory")]
+pub use memory::MemoryFolder;
 #[cfg(feature = "shell")]
 pub use shell::{Shell, ShellProgram, TaskInfo, Tasks};
+#[cfg(feature = "skill")]
+pub use skill::{Caller, Invoked, SkillBook};
 
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -44,16 +60,28 @@ pub mod fuzzing {
 pub fn all() -> Vec<Arc<dyn DynTool>> {
     Vec::from([
         erase(agent::Agent::default()),
+        #[cfg(feature = "session")]
+        erase(session::AskUserQuestion),
         #[cfg(feature = "shell")]
         erase(shell::Bash),
+        #[cfg(feature = "session")]
+        erase(session::Config),
         #[cfg(feature = "fs")]
         erase(fs::Edit),
+        #[cfg(feature = "plan")]
+        erase(plan::EnterPlanMode),
+        #[cfg(feature = "plan")]
+        erase(plan::ExitPlanMode),
         #[cfg(feature = "search")]
         erase(search::Glob),
         #[cfg(feature = "search")]
         erase(search::Grep),
         #[cfg(feature = "fs")]
         erase(fs::Ls),
+        #[cfg(feature = "memory")]
+        erase(memory::MemoryRead),
+        #[cfg(feature = "memory")]
+        erase(memory::MemoryWrite),
         #[cfg(feature = "fs")]
         erase(fs::NotebookEdit),
         #[cfg(feature = "fs")]
@@ -61,10 +89,28 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
         #[cfg(all(feature = "fs", feature = "search"))]
         erase(fs::ReplaceInFiles::default()),
         erase(agent::SendMessage),
+        #[cfg(feature = "skill")]
+        erase(skill::Skill),
+        #[cfg(feature = "session")]
+        erase(session::Sleep),
+        #[cfg(feature = "plan")]
+        erase(plan::TaskCreate),
+        #[cfg(feature = "plan")]
+        erase(plan::TaskGet),
+        #[cfg(feature = "plan")]
+        erase(plan::TaskList),
         #[cfg(feature = "shell")]
         erase(shell::TaskOutput),
         #[cfg(feature = "shell")]
         erase(shell::TaskStop),
+        #[cfg(feature = "plan")]
+        erase(plan::TaskUpdate),
+        #[cfg(feature = "session")]
+        erase(session::Think),
+        #[cfg(feature = "plan")]
+        erase(plan::TodoWrite),
+        #[cfg(feature = "session")]
+        erase(session::ToolSearch::default()),
         #[cfg(feature = "fs")]
         erase(fs::Undo),
         #[cfg(feature = "fs")]
@@ -73,12 +119,22 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
 }
 
 /// Those of them that can work with these services: without a [`ShellProgram`] no command can run, without
-/// [`Subagents`] nobody can be handed a task, so that there is nothing to offer.
+/// [`Subagents`] nobody can be handed a task, without a [`MemoryFolder`] nothing can be kept, without a
+/// [`SkillBook`] there is no skill, so that there is nothing to offer.
 pub fn usable(services: &Services) -> Vec<Arc<dyn DynTool>> {
     #[cfg(feature = "shell")]
     let runs_commands = services.get::<ShellProgram>().is_ok();
     #[cfg(not(feature = "shell"))]
     let runs_commands = false;
+    #[cfg(feature = "memory")]
+    let has_memory = services.get::<MemoryFolder>().is_ok();
+    #[cfg(not(feature = "memory"))]
+    let has_memory = false;
+    let has_settings = services.get::<Arc<dyn Configure>>().is_ok();
+    #[cfg(feature = "skill")]
+    let has_skills = services.get::<SkillBook>().is_ok();
+    #[cfg(not(feature = "skill"))]
+    let has_skills = false;
     let subagents = services.get::<Subagents>().ok();
     let mut tools = all();
     tools.retain(|tool| {
@@ -88,9 +144,14 @@ pub fn usable(services: &Services) -> Vec<Arc<dyn DynTool>> {
             // What runs in the background may be a subagent.
             "shell" if spec.name.starts_with("Task") => runs_commands || subagents.is_some(),
             "shell" => runs_commands,
+            "memory" => has_memory,
+            "session" if spec.name == "Config" => has_settings,
+            "skill" => has_skills,
             _ => true,
         }
     });
+    #[cfg(feature = "session")]
+    name_deferred(&mut tools);
     if let Some(subagents) = subagents {
         let agent = erase(agent::Agent::of(subagents.0.kinds()));
         for tool in &mut tools {
@@ -102,14 +163,32 @@ pub fn usable(services: &Services) -> Vec<Arc<dyn DynTool>> {
     tools
 }
 
-/// The services of a subagent, out of those of whoever launches it: the same, but what it has seen of files
-/// is its own.
+/// Whoever finds deferred tools knows their names; where there are none, nobody looks for them.
+#[cfg(feature = "session")]
+fn name_deferred(tools: &mut Vec<Arc<dyn DynTool>>) {
+    let deferred = tools.iter().filter(|tool| tool.spec().profile.deferred);
+    let names: Vec<String> = deferred.map(|tool| tool.spec().name.clone()).collect();
+    let search = erase(session::ToolSearch::of(names.clone()));
+    tools.retain(|tool| !names.is_empty() || tool.spec().name != search.spec().name);
+    for tool in tools.iter_mut() {
+        if tool.spec().name == search.spec().name {
+            *tool = Arc::clone(&search);
+        }
+    }
+}
+
+/// The services of a subagent, out of those of whoever launches it: the same, but what it has seen of
+/// files, its task list and who wants to be heard by it are its own.
 pub fn for_subagent(services: &Services) -> Services {
+    let services = services
+        .clone()
+        .with(Arc::new(Remembered::default()))
+        .with(Arc::new(Attention::default()));
     #[cfg(feature = "fs")]
     if let Ok(journal) = services.get::<haft_journal::Journal>() {
-        return services.clone().with(Arc::new(journal.beside()));
+        return services.with(Arc::new(journal.beside()));
     }
-    services.clone()
+    services
 }
 
 /// The same services with those the built-in tools need. One that is already there stays, so that
@@ -118,6 +197,9 @@ pub fn for_subagent(services: &Services) -> Services {
 /// `session_folder` is where the undo journal goes, at the first change, and outputs that are too long;
 /// `cwd` is where files whose path is wrong are looked for by name.
 pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> Services {
+    let services = or_new(services, Remembered::default);
+    let services = or_new(services, Attention::default);
+    let services = or_new(services, Catalogue::default);
     #[cfg(feature = "fs")]
     let services = or_new(services, || {
         haft_journal::Journal::new(Some(cwd.to_path_buf())).with_undo(session_folder.join("undo"))
@@ -191,8 +273,12 @@ mod tests {
         for (family, built) in [
             ("agent", true),
             ("fs", cfg!(feature = "fs")),
+            ("memory", cfg!(feature = "memory")),
+            ("plan", cfg!(feature = "plan")),
             ("search", cfg!(feature = "search")),
+            ("session", cfg!(feature = "session")),
             ("shell", cfg!(feature = "shell")),
+            ("skill", cfg!(feature = "skill")),
         ] {
             for entry in fs::read_dir(source.join(family)).unwrap() {
                 let mut path = entry.unwrap().path();

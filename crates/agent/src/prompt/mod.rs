@@ -2,15 +2,16 @@
 //!
 //! Two parts: one that is the same for everybody, one about this session ([`Environment`]). Both are made
 //! once, so every request begins with the same bytes and the provider's cache holds. What the project
-//! wants the model to know ([`memory`]) goes into the first message, because it differs by project and
+//! wants the model to know ([`Knowledge`]) goes into the first message, because it differs by project and
 //! may be long.
 
 mod environment;
-pub mod memory;
+mod memory;
 
 use haft_models::SystemBlock;
 
 pub use environment::{Environment, branch};
+pub use memory::Knowledge;
 
 /// What everybody's model is told.
 const BASE: &str = include_str!("base.md");

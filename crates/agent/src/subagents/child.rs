@@ -5,7 +5,10 @@ use std::{collections::BTreeSet, sync::Arc};
 use haft_contract::{
     Answer, Approver, BoxFuture, Notices, Question, Subagents, ToolError, approval::NobodyToAsk,
 };
-use haft_engine::{Part, SessionContext, hooks::Identity};
+use haft_engine::{
+    Part, SessionContext,
+    hooks::{Event, Handler, Identity},
+};
 use haft_extensions::{AgentDefinition, Origin};
 
 use super::{
@@ -35,6 +38,7 @@ impl Level {
         let context = host.context.get().ok_or_else(gone)?;
         let kind = &member.kind;
         let mode = mode::both(context.mode, kind.permission_mode.as_deref());
+        let own = (self.shared.own)(kind);
         let level = Arc::new(self.below());
         let parents = plan.engine.services();
         let approver: Arc<dyn Approver> = match mode.asks {
@@ -57,7 +61,7 @@ impl Level {
                 id: Some(member.tag.id.clone()),
                 kind: Some(member.tag.kind.clone()),
             },
-            handlers: Vec::new(),
+            handlers: own.handlers.into_iter().map(of_a_subagent).collect(),
         });
         let context = SessionContext {
             mode: mode.mode,
@@ -66,10 +70,17 @@ impl Level {
         };
         let system = SystemPrompt {
             base: Some(kind.prompt.clone()),
-            append: Some(match &self.shared.append {
-                Some(more) => format!("{NOTE}\n\n{more}"),
-                None => NOTE.to_owned(),
-            }),
+            append: Some(
+                [
+                    Some(NOTE),
+                    own.prompt.as_deref(),
+                    self.shared.append.as_deref(),
+                ]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join("\n\n"),
+            ),
             environment: Some(Environment::look(&context)),
         };
         let limits = Limits {
@@ -91,6 +102,17 @@ impl Level {
             builder = builder.without_memory();
         }
         Ok(builder.build())
+    }
+}
+
+/// A hook of a kind that waits for the end means that of the subagent.
+fn of_a_subagent(handler: Handler) -> Handler {
+    match handler.event {
+        Event::STOP => Handler {
+            event: Event::SUBAGENT_STOP,
+            ..handler
+        },
+        _ => handler,
     }
 }
 

@@ -6,6 +6,7 @@ use std::{
 };
 
 use haft_contract::{CancellationToken, Notices, Services, Subagents};
+use haft_engine::hooks::Handler;
 use haft_extensions::AgentDefinition;
 use haft_models::Model;
 use tokio::sync::Semaphore;
@@ -52,10 +53,21 @@ pub struct CrewBuilder {
     name: Option<String>,
     append: Option<String>,
     allowed: Option<Vec<String>>,
+    own: Arc<OwnOf>,
 }
 
+/// What a kind of subagent brings beside its definition, found out when one is launched.
+#[derive(Debug, Clone, Default)]
+pub struct Own {
+    /// Hooks that hold while it works.
+    pub handlers: Vec<Handler>,
+    /// What stands behind its system prompt, such as what it remembers.
+    pub prompt: Option<String>,
+}
+
+type OwnOf = dyn Fn(&AgentDefinition) -> Own + Send + Sync;
 type Fork = dyn Fn(&Services) -> Services + Send + Sync;
-type Resolve = dyn Fn(&str) -> String + Send + Sync;
+type Resolve = dyn Fn(&str) -> Option<String> + Send + Sync;
 
 /// What all levels share.
 pub(super) struct Shared {
@@ -64,7 +76,7 @@ pub(super) struct Shared {
     pub(super) sink: Option<Arc<dyn Sink>>,
     /// The services of a subagent, out of those of its launcher.
     pub(super) fork: Arc<Fork>,
-    /// The id of a model, out of what people call it.
+    /// The id of a model, out of what people call it, if it is known.
     pub(super) resolve: Arc<Resolve>,
     /// Who is asked, if not whom the main agent asks.
     pub(super) model: Option<Arc<dyn Model>>,
@@ -72,6 +84,8 @@ pub(super) struct Shared {
     pub(super) model_name: Option<String>,
     /// Behind every system prompt.
     pub(super) append: Option<String>,
+    /// What a kind brings.
+    pub(super) own: Arc<OwnOf>,
     /// Where the session hears of them.
     pub(super) notices: OnceLock<Arc<Notices>>,
     /// One permit for each that may work.
@@ -91,11 +105,12 @@ impl Crew {
             limits: CrewLimits::default(),
             sink: None,
             fork: Arc::new(Services::clone),
-            resolve: Arc::new(str::to_owned),
+            resolve: Arc::new(|name| Some(name.to_owned())),
             model: None,
             name: None,
             append: None,
             allowed: None,
+            own: Arc::new(|_| Own::default()),
         }
     }
 
@@ -156,9 +171,13 @@ impl CrewBuilder {
         self
     }
 
-    /// Makes the id of a model out of what calls and definitions name. Default: it is the id.
+    /// Makes the id of a model out of what calls and definitions name; `None`: that of the launcher. Default:
+    /// it is the id.
     #[must_use]
-    pub fn model_names(mut self, resolve: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
+    pub fn model_names(
+        mut self,
+        resolve: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
         self.resolve = Arc::new(resolve);
         self
     }
@@ -184,6 +203,13 @@ impl CrewBuilder {
         self
     }
 
+    /// Says what a kind brings beside its definition. Default: nothing.
+    #[must_use]
+    pub fn own(mut self, own: impl Fn(&AgentDefinition) -> Own + Send + Sync + 'static) -> Self {
+        self.own = Arc::new(own);
+        self
+    }
+
     /// The main agent may launch only these kinds.
     #[must_use]
     pub fn only(mut self, kinds: Option<Vec<String>>) -> Self {
@@ -203,6 +229,7 @@ impl CrewBuilder {
             model: self.model,
             model_name: self.name,
             append: self.append,
+            own: self.own,
             notices: OnceLock::new(),
             tasks: TaskTracker::new(),
             cancel: CancellationToken::new(),

@@ -163,8 +163,16 @@ impl Level {
         let named = named.into_iter().flatten().chain(kind.model.as_deref());
         if let Some(name) = named.into_iter().find(|name| !name.is_empty())
             && name != "inherit"
+            && let Some(id) = (self.shared.resolve)(name)
         {
-            settings.name = (self.shared.resolve)(name);
+            settings.name = id;
+        }
+        // A limit that can never be reached would be none.
+        if host.limits.max_budget_usd.is_some() && host.prices.of(&settings.name).is_none() {
+            return Err(ToolError::Refused(format!(
+                "There is a budget, and the price of the model {} is not known. Leave `model` out.",
+                settings.name
+            )));
         }
         if let Some(effort) = wish.effort.or(kind.effort.as_deref()) {
             settings.effort = Some(effort.to_owned());

@@ -9,11 +9,13 @@
 //! - `crew`: what they share, and who they are; `level`: launching them, at one depth
 //! - `child`: making one; `tools`, `mode`: what it may do
 //! - `work`: one at work, from its first words to its report; `relay`: what is heard of it
+//! - `main_agent`: a session that is of a kind itself
 //! - `record`: what its transcript tells of it
 
 mod child;
 mod crew;
 mod level;
+mod main_agent;
 mod member;
 mod mode;
 mod record;
@@ -21,6 +23,7 @@ mod relay;
 mod tools;
 mod work;
 
-pub use crew::{Crew, CrewBuilder, CrewLimits};
+pub use crew::{Crew, CrewBuilder, CrewLimits, Own};
 pub(crate) use level::{Host, Level};
+pub use main_agent::{as_main_agent, launchable};
 pub use relay::Tag;

@@ -95,13 +95,7 @@ impl Sink for Relay {
                     heard.text.clone_from(text);
                 }
             }
-            AgentEvent::Answered { finished, .. } => {
-                self.heard().tool_uses += 1;
-                if let Some(notices) = &self.notices {
-                    let tool = Some(finished.name.clone());
-                    notices.progress(&self.tag.id, self.usage(), tool);
-                }
-            }
+            AgentEvent::Answered { .. } => self.heard().tool_uses += 1,
             _ => {}
         }
         if let Some(sink) = &self.sink {
@@ -109,6 +103,10 @@ impl Sink for Relay {
                 agent: Arc::clone(&self.tag),
                 event: Box::new(event.clone()),
             });
+        }
+        if let (AgentEvent::Answered { finished, .. }, Some(notices)) = (event, &self.notices) {
+            let tool = Some(finished.name.clone());
+            notices.progress(&self.tag.id, self.usage(), tool);
         }
     }
 }

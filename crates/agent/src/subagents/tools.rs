@@ -57,11 +57,27 @@ pub(super) fn narrowed(pool: &Pool, kind: &AgentDefinition, how: Use) -> Result<
             && !(how.in_background && NOT_IN_BACKGROUND.contains(&name))
             && !kind.disallowed_tools.iter().any(|entry| means(entry, spec))
     };
+    wanted(pool, kind, available)
+}
+
+/// The tools of a main agent of this kind.
+pub(super) fn of_main(pool: &Pool, kind: &AgentDefinition) -> Result<Pool, String> {
+    wanted(pool, kind, |spec| {
+        !kind.disallowed_tools.iter().any(|entry| means(entry, spec))
+    })
+}
+
+fn wanted(
+    pool: &Pool,
+    kind: &AgentDefinition,
+    available: impl Fn(&ToolSpec) -> bool,
+) -> Result<Pool, String> {
     let Some(wanted) = &kind.tools else {
         return Ok(pool.narrowed(available));
     };
     let kept =
         pool.narrowed(|spec| available(spec) && wanted.iter().any(|entry| means(entry, spec)));
+    let kept = kept.in_full();
     if kept.iter().len() == 0 && !wanted.is_empty() {
         return Err(format!(
             "the agent {} is to have only the tools {}, and none of them is available to it here",

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use haft_contract::{CallId, Content, Repeat, SessionId};
+use haft_contract::{CallId, Content, Repeat, SessionId, remembered::Kept};
 use haft_models::{Block, StopReason, Usage};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -12,6 +12,12 @@ use crate::{Said, Trigger, clock};
 
 /// The type of the line that is written before a tool runs.
 pub(super) const STARTED: &str = "haft-started";
+
+/// The type of the line that tells what the session came to be permitted.
+pub(super) const TERMS: &str = "haft-terms";
+/// The type of the line that is written when something changes that the session keeps beside its
+/// conversation.
+pub(super) const KEPT: &str = "haft-kept";
 
 /// What a message of the user's is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +90,19 @@ impl Facts {
             "toolName": name,
             "repeat": repeat_name(repeat),
             "files": files,
+        })
+    }
+}
+
+impl Facts {
+    /// A value that the session keeps. No message either.
+    pub(super) fn kept(&self, name: &str, kept: &Kept) -> Value {
+        json!({
+            "type": KEPT,
+            "sessionId": self.session,
+            "timestamp": clock::timestamp(),
+            "name": name,
+            "kept": kept,
         })
     }
 }

@@ -5,17 +5,20 @@
 //! are put together again. Lines that cannot be read are left out, and said so.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     path::PathBuf,
 };
 
-use haft_contract::Role;
+use haft_contract::{Role, remembered::Kept};
 use haft_models::{Block, Conversation, Message, ToolResult};
 use serde::Deserialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Files, line::STARTED};
+use super::{
+    Files, Terms,
+    line::{KEPT, STARTED, TERMS},
+};
 
 /// What a session's lines say.
 #[derive(Debug, Default)]
@@ -30,8 +33,12 @@ pub struct Loaded {
     pub last: Option<Uuid>,
     /// Which files were read and changed.
     pub files: Files,
+    /// What the session keeps beside its conversation, by name.
+    pub kept: BTreeMap<String, Kept>,
     /// Where the session was last.
     pub cwd: Option<PathBuf>,
+    /// What it came to be permitted.
+    pub terms: Terms,
     /// How many lines there are.
     pub lines: u64,
 }
@@ -51,7 +58,10 @@ struct Line {
     tool_use_id: Option<String>,
     repeat: Option<String>,
     block_index: Option<usize>,
+    name: String,
+    kept: Kept,
     files: Files,
+    terms: Option<Terms>,
 }
 
 impl Line {
@@ -123,20 +133,32 @@ pub fn load(lines: &[String], until: Option<&str>) -> Option<Loaded> {
     for line in lines.iter().filter(|line| line.kind == STARTED) {
         loaded.files.add(line.files.clone());
     }
+    // What was kept or permitted after that message belongs to somebody who had read on.
+    let heard = match until.and(leaf) {
+        Some(leaf) => &lines[..=leaf],
+        None => &lines[..],
+    };
+    for line in heard.iter().filter(|line| line.kind == KEPT) {
+        loaded.kept.insert(line.name.clone(), line.kept.clone());
+    }
     let Some(leaf) = leaf else {
         return Some(loaded);
     };
     let taken = chain(&lines, leaf, &mut loaded.repairs);
     // New lines go on from the last one that counts, which may be an answer beside the chain.
-    let end = match until {
-        Some(_) => leaf,
-        None => taken.iter().copied().max().unwrap_or(leaf),
+    let end = match until.is_some() {
+        true => leaf,
+        false => taken.iter().copied().max().unwrap_or(leaf),
     };
     loaded.last = lines[end]
         .uuid
         .as_deref()
         .and_then(|uuid| uuid.parse().ok());
     loaded.cwd.clone_from(&lines[end].cwd);
+    let mut terms = heard.iter().rev().filter(|line| line.kind == TERMS);
+    loaded.terms = terms
+        .find_map(|line| line.terms.clone())
+        .unwrap_or_default();
     let mut messages = messages(&lines, &taken, &mut loaded.repairs);
     answer_open_calls(&mut messages, &known(&lines), &mut loaded);
     let (conversation, repairs) = Conversation::load(messages);

@@ -11,6 +11,7 @@ mod line;
 pub mod load;
 mod sessions;
 pub mod store;
+mod terms;
 mod writer;
 
 pub use files::Files;
@@ -19,5 +20,7 @@ pub use load::Loaded;
 pub use sessions::{Listed, Origin, Session, SessionError, Sessions};
 pub(crate) use store::look;
 pub use store::{FileStore, MemoryStore, Store, StoreError};
+pub use terms::Terms;
+pub(crate) use writer::SoFar;
 pub use writer::Transcript;
 pub(crate) use writer::result_of;

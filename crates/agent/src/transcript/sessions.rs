@@ -209,7 +209,18 @@ impl Sessions {
         to: SessionId,
         until: Option<&str>,
     ) -> Result<Session, SessionError> {
-        let path = self.path(from);
+        self.fork_from(self, from, to, until)
+    }
+
+    /// A new session here that begins as a copy of one among others, such as another project's.
+    pub fn fork_from(
+        &self,
+        others: &Self,
+        from: SessionId,
+        to: SessionId,
+        until: Option<&str>,
+    ) -> Result<Session, SessionError> {
+        let path = others.path(from);
         if !path.exists() {
             return Err(SessionError::Unknown(from.to_string()));
         }

@@ -6,14 +6,14 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use haft_contract::{Content, SessionId};
+use haft_contract::{Content, Remembered, SessionId};
 use haft_engine::{Finished, Witness, pipeline::Admitted};
 use haft_models::{StopReason, ToolResult, Usage};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{
-    Files, Kind, Store,
+    Files, Kind, Store, Terms,
     line::{self, Facts},
 };
 use crate::{Said, Trigger, clock};
@@ -22,6 +22,8 @@ use crate::{Said, Trigger, clock};
 #[derive(Debug)]
 pub struct Transcript {
     store: Arc<dyn Store>,
+    /// What the session keeps beside its conversation.
+    remembered: Option<Arc<Remembered>>,
     state: Mutex<State>,
 }
 
@@ -32,6 +34,10 @@ struct State {
     /// The last message in the chain.
     last: Option<Uuid>,
     files: Files,
+    /// As last written.
+    terms: Terms,
+    /// The same since it was last asked for.
+    touched: Files,
     /// The lines of answers that are written and not handed out yet, by the provider's id of the call.
     answers: HashMap<String, Uuid>,
     /// Why a line could not be written; told once.
@@ -39,16 +45,24 @@ struct State {
     told: bool,
 }
 
+/// What a session's lines came to so far.
+#[derive(Debug, Default)]
+pub(crate) struct SoFar {
+    pub(crate) lines: u64,
+    pub(crate) last: Option<Uuid>,
+    pub(crate) files: Files,
+    pub(crate) terms: Terms,
+}
+
 impl Transcript {
-    /// Goes on after so many lines.
+    /// Goes on from there.
     pub(crate) fn new(
         store: Arc<dyn Store>,
         session: SessionId,
         version: String,
         agent: Option<String>,
-        next: u64,
-        last: Option<Uuid>,
-        files: Files,
+        so_far: SoFar,
+        remembered: Option<Arc<Remembered>>,
     ) -> Self {
         let facts = Facts {
             session,
@@ -59,11 +73,14 @@ impl Transcript {
         };
         Self {
             store,
+            remembered,
             state: Mutex::new(State {
                 facts,
-                next,
-                last,
-                files,
+                next: so_far.lines,
+                last: so_far.last,
+                files: so_far.files,
+                terms: so_far.terms,
+                touched: Files::default(),
                 answers: HashMap::new(),
                 trouble: None,
                 told: false,
@@ -79,6 +96,11 @@ impl Transcript {
     /// Which files the session has read and changed.
     pub fn files(&self) -> Files {
         self.state().files.clone()
+    }
+
+    /// Which files calls have touched since this was last asked for.
+    pub(crate) fn take_touched(&self) -> Files {
+        std::mem::take(&mut self.state().touched)
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
@@ -129,6 +151,22 @@ impl Transcript {
         let before = state.last.take();
         let more = line::boundary(trigger, pre_tokens, before);
         state.message(&*self.store, "system", uuid, more);
+    }
+
+    /// What the session came to be permitted, if that is not written already.
+    pub(crate) fn set_terms(&self, terms: &Terms) {
+        let mut state = self.state();
+        if state.terms == *terms || (state.terms.is_empty() && terms.is_empty()) {
+            return;
+        }
+        let line = serde_json::json!({
+            "type": line::TERMS,
+            "sessionId": state.facts.session,
+            "timestamp": clock::timestamp(),
+            "terms": terms,
+        });
+        state.terms = terms.clone();
+        state.write(&*self.store, &line);
     }
 
     /// What a person calls the session from now on.
@@ -193,6 +231,7 @@ impl Witness for Transcript {
         let line = state
             .facts
             .started(own, &id, call.name(), effects.repeat, &files);
+        state.touched.add(files.clone());
         state.files.add(files);
         state.write(&*self.store, &line);
     }
@@ -202,6 +241,11 @@ impl Witness for Transcript {
         let result = result_of(finished);
         let more = line::answer(&result, finished.structured.as_ref());
         let mut state = self.state();
+        // Before the answer: whoever reads that it was done finds what was done.
+        for (name, kept) in self.remembered.iter().flat_map(|kept| kept.take_changed()) {
+            let line = state.facts.kept(&name, &kept);
+            state.write(&*self.store, &line);
+        }
         state.message(&*self.store, "user", uuid, more);
         state.answers.insert(result.tool_use_id, uuid);
     }

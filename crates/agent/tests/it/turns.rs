@@ -228,7 +228,7 @@ async fn what_is_said_meanwhile_comes_between_two_rounds() {
         }
         control.steer(vec![Content::text("one more")]);
         control.set_model("other");
-        control.set_permission_mode(PermissionMode::Plan);
+        control.set_permission_mode(PermissionMode::DontAsk);
         rig.stage.flag("steered again");
     });
     assert_eq!(ended.text, "and that too");
@@ -240,7 +240,7 @@ async fn what_is_said_meanwhile_comes_between_two_rounds() {
         "{shown}"
     );
     assert_eq!(agent.settings().name, "other");
-    assert_eq!(agent.context().mode, PermissionMode::Plan);
+    assert_eq!(agent.context().mode, PermissionMode::DontAsk);
 }
 
 #[tokio::test]

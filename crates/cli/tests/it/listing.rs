@@ -53,17 +53,25 @@ fn the_definitions_a_provider_wants() {
     assert_eq!(
         names(&anthropic, "/name"),
         [
+            "AskUserQuestion",
             "Bash",
             "Edit",
+            "EnterPlanMode",
+            "ExitPlanMode",
             "Glob",
             "Grep",
             "LS",
-            "NotebookEdit",
+            "MemoryRead",
+            "MemoryWrite",
             "Read",
             "ReplaceInFiles",
-            "TaskOutput",
+            "TaskCreate",
+            "TaskGet",
+            "TaskList",
             "TaskStop",
-            "Undo",
+            "TaskUpdate",
+            "Think",
+            "ToolSearch",
             "Write"
         ]
     );
@@ -73,10 +81,10 @@ fn the_definitions_a_provider_wants() {
         names(&anthropic, "/name")
     );
     let mcp = list(&["--format", "mcp"]);
-    assert_eq!(mcp[6]["annotations"]["readOnlyHint"], true);
-    assert_eq!(mcp[6]["inputSchema"]["type"], "object");
+    assert_eq!(mcp[10]["annotations"]["readOnlyHint"], true);
+    assert_eq!(mcp[10]["inputSchema"]["type"], "object");
     let one: Value = serde_json::from_str(&tools(&["Read", "--json"])).unwrap();
-    assert_eq!(one, anthropic[6]);
+    assert_eq!(one, anthropic[10]);
 }
 
 #[test]

@@ -160,8 +160,9 @@ fn a_program_that_is_not_ours_would_be_noticed() {
 
 #[test]
 fn one_shot() {
-    if let Some(asked) = case("one_shot.py", vec![said("Hello.")]) {
-        assert_eq!(asked.len(), 1);
+    let replies = vec![said("Hello."), said("One."), said("Two.")];
+    if let Some(asked) = case("one_shot.py", replies) {
+        assert_eq!(asked.len(), 3);
         // Nothing said about a prompt means none.
         assert!(
             matches!(&asked[0]["system"], Value::Null),

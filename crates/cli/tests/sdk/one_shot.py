@@ -1,4 +1,4 @@
-"""`query()` with a text, with nothing else said."""
+"""`query()` with a text, with nothing else said; then with messages one after the other."""
 
 from common import *
 
@@ -17,6 +17,13 @@ async def main():
     same(end.usage["output_tokens"], 40)
     same(end.permission_denials, [])
     same(end.session_id, told["session_id"])
+
+    async def several():
+        for text in ["one", "two"]:
+            yield {"type": "user", "message": {"role": "user", "content": text}}
+
+    messages = await once(several())
+    same([m.result for m in messages if isinstance(m, ResultMessage)], ["One.", "Two."])
 
 
 run(main)

@@ -35,6 +35,7 @@ async def main():
     told = results(messages)
     same([r.is_error for r in told], [False, True, True])
     assert "the tool says no" in told[1].content, told[1]
+    assert "mcp__gate__ask" not in init(messages)["tools"]
     made = sorted(p.name for p in CWD.iterdir() if not p.name.startswith("."))
     same(made, ["yes2"])
     same(denied(messages), [])

@@ -41,7 +41,8 @@ async def long(given):
     return {"content": [{"type": "text", "text": "0123456789" * 15_000}]}
 
 
-@tool("secret", "Needs permission.", {})
+# That it only reads is what it says of itself: it permits nothing.
+@tool("secret", "Needs permission.", {}, annotations=ToolAnnotations(readOnlyHint=True))
 async def secret(given):
     called.append("secret")
     return {"content": [{"type": "text", "text": "told"}]}

@@ -193,7 +193,7 @@ impl Handler {
             (_, Scope::Project) => "Project",
             (_, Scope::Local) => "Local",
             (_, Scope::Managed) => "Managed",
-            (_, Scope::User | Scope::CommandLine | Scope::Session) => "User",
+            (_, Scope::User | Scope::CommandLine | Scope::Session | Scope::Turn) => "User",
         }
     }
 

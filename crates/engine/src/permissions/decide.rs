@@ -95,8 +95,14 @@ fn held_up(policy: &Policy, facts: &Facts) -> Option<Because> {
     if asked.is_some() {
         return asked;
     }
+    if facts.interactive && facts.hook != super::HookWord::Answer {
+        return Some(match &facts.opinion {
+            Permission::Ask(reason) => Because::Tool(reason.clone()),
+            _ => Because::Interactive,
+        });
+    }
     if facts.interactive {
-        return Some(Because::Interactive);
+        return None;
     }
     if let Permission::Ask(reason) = &facts.opinion {
         return Some(Because::Tool(reason.clone()));
@@ -107,7 +113,7 @@ fn held_up(policy: &Policy, facts: &Facts) -> Option<Because> {
 /// What allows it; or why nothing does.
 fn let_through(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
     use PermissionMode as Mode;
-    if facts.hook == super::HookWord::Allow {
+    if matches!(facts.hook, super::HookWord::Allow | super::HookWord::Answer) {
         return Ok(Because::Hook);
     }
     let harmless = match &facts.shell {
@@ -123,6 +129,9 @@ fn let_through(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
     }
     if harmless && facts.subject.is_none() {
         return Ok(Because::ReadOnly);
+    }
+    if policy.mode == Mode::Plan && is_the_plan(policy, facts) {
+        return Ok(Because::Tool("it writes the plan".to_owned()));
     }
     let needs_none = || Because::Tool("the tool needs no permission".to_owned());
     if harmless && facts.opinion == Permission::Allow {
@@ -159,6 +168,13 @@ fn let_through(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
             facts.writes.first().map(|touched| touched.real.clone()),
         )),
     }
+}
+
+/// Does it change the plan, and nothing else?
+fn is_the_plan(policy: &Policy, facts: &Facts) -> bool {
+    let only_files = facts.shell.is_none() && !facts.opaque && facts.fetches.is_empty();
+    let mut writes = facts.writes.iter();
+    only_files && !facts.writes.is_empty() && writes.all(|touched| policy.is_plan(touched))
 }
 
 /// Is it an address of this machine, of a private network, or none at all?
@@ -262,7 +278,8 @@ fn protected(policy: &Policy, facts: &Facts) -> Option<Because> {
         .chain(shell)
         .find_map(|(touched, written)| {
             let found = delicate(policy, touched, written)?;
-            (!is_named(policy, touched, written)).then_some(found)
+            let expected = is_named(policy, touched, written) || policy.is_plan(touched);
+            (!expected).then_some(found)
         })
 }
 
@@ -296,7 +313,9 @@ fn is_named(policy: &Policy, touched: &Touched, written: bool) -> bool {
 /// The first path that lies outside, judged by where it really leads; written ones first.
 fn outside(policy: &Policy, facts: &Facts) -> Option<Because> {
     let found = |touched: &Touched| Because::Outside(touched.real.clone());
-    let reaches = |touched: &Touched, written: bool| reaches_outside(policy, touched, written);
+    let reaches = |touched: &Touched, written: bool| {
+        policy.is_plan(touched) || reaches_outside(policy, touched, written)
+    };
     for touched in &facts.writes {
         if !policy.is_inside(&touched.real) && !reaches(touched, true) {
             return Some(found(touched));

@@ -51,6 +51,8 @@ pub enum HookWord {
     Silent,
     /// It may run.
     Allow,
+    /// It may run, with an input that a hook or a person gave: that stands in for a person's answer.
+    Answer,
     /// A person should decide.
     Ask,
 }

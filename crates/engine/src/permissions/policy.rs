@@ -8,7 +8,7 @@ use std::{
 use haft_contract::PermissionMode;
 
 use super::{
-    Sandbox,
+    Sandbox, Touched,
     rules::{Content, List, Rules},
 };
 use crate::{SessionContext, resolve};
@@ -23,6 +23,8 @@ pub struct Policy {
     pub roots: Vec<PathBuf>,
     /// Further directories that may be read freely, as real paths: our own stored results.
     pub readable: Vec<PathBuf>,
+    /// The plan: the one file that may be written in plan mode, as a real path.
+    pub plan: Option<PathBuf>,
     /// The home directory, as a real path.
     pub home: Option<PathBuf>,
     /// The rules in force.
@@ -38,6 +40,7 @@ impl Policy {
             mode,
             roots,
             readable: Vec::new(),
+            plan: None,
             home: None,
             rules: Arc::default(),
             sandbox: Arc::default(),
@@ -59,8 +62,11 @@ impl Policy {
 
     /// The policy of a session. `readable` must be a real path.
     pub fn of(context: &SessionContext, readable: &Path) -> Self {
+        let plan = context.plan_file.as_deref().and_then(unlinked);
+        let kept = [readable.to_path_buf()];
         Self {
-            readable: vec![readable.to_path_buf()],
+            readable: kept.into_iter().chain(plan.clone()).collect(),
+            plan,
             rules: Arc::clone(&context.rules),
             sandbox: Arc::clone(&context.sandbox),
             ..Self::of_directories(context.mode, &context.directories)
@@ -71,6 +77,11 @@ impl Policy {
     /// Is it inside the working directories? By whole components of a real path.
     pub fn is_inside(&self, path: &Path) -> bool {
         self.roots.iter().any(|root| path.starts_with(root))
+    }
+
+    /// Is it the plan, while there is one to be made?
+    pub fn is_plan(&self, touched: &Touched) -> bool {
+        self.mode == PermissionMode::Plan && self.plan.as_ref() == Some(&touched.real)
     }
 
     /// May it be read without a word?
@@ -91,4 +102,9 @@ impl Policy {
             .of(List::Deny)
             .any(|rule| matches!(rule.content, Content::Path(_)) && rule.tool.is("Read"))
     }
+}
+
+/// Where a file really is if it is no link itself: a link there would say what is written.
+fn unlinked(path: &Path) -> Option<PathBuf> {
+    Some(resolve::real(path.parent()?).join(path.file_name()?))
 }

@@ -17,7 +17,7 @@ use haft_contract::{
 use serde_json::Value;
 
 use super::{
-    Denied, Prepared, Settled,
+    Author, Denied, Prepared, Settled,
     hooking::{self, Notes, Requested},
 };
 use crate::{
@@ -136,6 +136,9 @@ impl Judge<'_> {
     async fn judge(&mut self, mut prepared: Prepared) -> Result<(Prepared, Terms), Settled> {
         let mut word = HookWord::Silent;
         let mut heard = false;
+        if let Some(input) = prepared.bound.complete(self.cx).await {
+            prepared = self.again(&prepared, input)?;
+        }
         loop {
             let mut facts = Facts::of(&*prepared.bound, self.cx);
             // What is denied or lies outside is not even looked at before it is permitted.
@@ -169,6 +172,9 @@ impl Judge<'_> {
                 if denied.is_none()
                     && let Some(input) = before.updated_input
                 {
+                    if word == HookWord::Allow {
+                        word = HookWord::Answer;
+                    }
                     prepared = self.again(&prepared, input)?;
                     continue;
                 }
@@ -203,7 +209,7 @@ impl Judge<'_> {
                 if let Some(input) = self.ask(&prepared, &facts, &because).await? {
                     // What a hook wrote is judged like any other call, but its consent stands.
                     prepared = self.again(&prepared, input)?;
-                    word = HookWord::Allow;
+                    word = HookWord::Answer;
                     continue;
                 }
             }
@@ -212,7 +218,7 @@ impl Judge<'_> {
                 && let Some(input) = self.ask(&prepared, &facts, &Because::Tool(reason)).await?
             {
                 prepared = self.again(&prepared, input)?;
-                word = HookWord::Allow;
+                word = HookWord::Answer;
                 continue;
             }
             let granted: BTreeSet<&Path> = facts.outside(&self.policy).collect();
@@ -229,10 +235,11 @@ impl Judge<'_> {
         }
     }
 
-    /// The same call with the input of a hook.
+    /// The same call with another input than the model's.
     fn again(&self, prepared: &Prepared, input: Value) -> Result<Prepared, Settled> {
         let call = hooking::again(prepared, input);
-        super::prepare(&self.engine.pool, call, prepared.call, &self.cx.cwd)
+        let author = Author::Answer;
+        super::prepare(&self.engine.pool, call, author, prepared.call, &self.cx.cwd)
     }
 
     /// Does it make sense?
@@ -276,6 +283,11 @@ impl Judge<'_> {
             Requested::Silent => {}
             // Only a person lets a command out of the sandbox.
             Requested::Allow { .. } if *because == Because::Unconfined => {}
+            // What a person would have answered must be in it.
+            Requested::Allow {
+                updated_input: None,
+                ..
+            } if facts.interactive => {}
             Requested::Allow {
                 updated_input,
                 updates,
@@ -353,12 +365,16 @@ impl Judge<'_> {
             }
             Some(Answer::Deny { reason: None }) => format!(
                 "The user did not permit this call to {name}. Do not try it again; ask what they \
-                 want instead."
+                 want instead.{}",
+                self.still_planning()
             ),
             Some(Answer::Deny {
                 reason: Some(reason),
             }) => {
-                format!("The user did not permit this call to {name}. They said: {reason}")
+                let planning = self.still_planning();
+                format!(
+                    "The user did not permit this call to {name}. They said: {reason}{planning}"
+                )
             }
             Some(Answer::Nobody) => {
                 denied = unasked(because.kind(), because);
@@ -391,6 +407,15 @@ fn unasked(kind: &'static str, reason: impl ToString) -> Denied {
     Denied::Unasked {
         kind,
         reason: reason.to_string(),
+    }
+}
+
+impl Judge<'_> {
+    fn still_planning(&self) -> &'static str {
+        match self.policy.mode {
+            PermissionMode::Plan => "\nPlan mode stays on.",
+            _ => "",
+        }
     }
 }
 

@@ -316,6 +316,14 @@ fn replace(output: &mut ToolOutput, new: &Value) {
                 (None, _) => new.to_string(),
             }
         }
+        // Blocks, as servers answer them.
+        Value::Array(blocks) if blocks.iter().all(|block| block["type"] == "text") => {
+            let texts: Vec<&str> = blocks
+                .iter()
+                .filter_map(|one| one["text"].as_str())
+                .collect();
+            texts.join("\n")
+        }
         other => other.to_string(),
     };
     output.content = vec![Content::text(text)];

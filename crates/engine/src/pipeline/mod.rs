@@ -22,7 +22,12 @@ use serde_json::Value;
 pub use admit::Admitted;
 pub use execute::Outcome;
 pub use prepare::Prepared;
-pub(crate) use {admit::admit, execute::execute, finish::finish, prepare::prepare};
+pub(crate) use {
+    admit::admit,
+    execute::execute,
+    finish::finish,
+    prepare::{Author, prepare},
+};
 
 /// The marker that session readers look for where a person interrupted running tools.
 pub const INTERRUPTED: &str = "[Request interrupted by user for tool use]";

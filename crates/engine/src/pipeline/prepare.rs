@@ -63,10 +63,20 @@ impl Prepared {
     }
 }
 
+/// Who wrote an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Author {
+    /// The model.
+    Model,
+    /// A person or a hook in answer to it, or the tool itself.
+    Answer,
+}
+
 /// Makes a call ready to be judged, or says all that is wrong with it.
 pub(crate) fn prepare(
     pool: &Pool,
     tool_use: ToolUse,
+    author: Author,
     call: CallId,
     cwd: &Path,
 ) -> Result<Prepared, Settled> {
@@ -83,12 +93,17 @@ pub(crate) fn prepare(
     };
     let spec = tool.spec();
 
+    // No schema speaks of these; the type does.
+    let reserved = take(spec.profile.reserved, &mut input);
     let repairs = coerce::coerce(&spec.input_schema, &mut input);
     tool.tool().backfill(&mut input);
     let problems = validate::problems(tool.validator(), &spec.input_schema, &input)
         .or_else(|| paths::make_absolute(spec.profile.paths, &mut input, cwd));
     if let Some(problems) = problems {
         return Err(invalid(tool, &input, &problems, repairs));
+    }
+    if let (Author::Answer, Some(input)) = (author, input.as_object_mut()) {
+        input.extend(reserved);
     }
     match Arc::clone(tool.tool()).bind(input) {
         Ok(bound) => Ok(Prepared {
@@ -101,6 +116,17 @@ pub(crate) fn prepare(
         // The schema let it pass and the type did not: still one problem of the input.
         Err(error) => Err(invalid(tool, &Value::Null, &[error.to_string()], repairs)),
     }
+}
+
+/// Takes parameters out of an input.
+fn take(names: &[&str], input: &mut Value) -> Vec<(String, Value)> {
+    let Some(input) = input.as_object_mut() else {
+        return Vec::new();
+    };
+    let names = names
+        .iter()
+        .filter_map(|name| input.shift_remove_entry(*name));
+    names.collect()
 }
 
 /// A tool that is there, and that a rule keeps out.

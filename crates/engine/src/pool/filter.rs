@@ -32,22 +32,43 @@ pub enum Selection {
     /// Every one.
     #[default]
     All,
+    /// Every one, and these that are only offered by name.
+    AllAnd(Vec<String>),
     /// These; names or aliases.
     Only(Vec<String>),
 }
 
 impl Selection {
-    /// Reads the value of `--tools`: `default` for all, nothing for none, else names set off by
-    /// commas or blanks.
+    /// Reads the value of `--tools`: names set off by commas or blanks, of which `default` means all;
+    /// nothing for none.
     pub fn parse(list: &str) -> Self {
-        if list.trim() == "default" {
-            return Self::All;
+        let names = list.split([',', ' ']).map(str::trim);
+        let (all, names): (Vec<_>, Vec<_>) = names
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned)
+            .partition(|name| name == "default");
+        match (all.is_empty(), names.is_empty()) {
+            (true, _) => Self::Only(names),
+            (false, true) => Self::All,
+            (false, false) => Self::AllAnd(names),
         }
-        let names = list
-            .split([',', ' '])
-            .map(str::trim)
-            .filter(|name| !name.is_empty());
-        Self::Only(names.map(str::to_owned).collect())
+    }
+
+    /// Is this one asked for by its name?
+    pub(super) fn names(&self, spec: &ToolSpec) -> bool {
+        match self {
+            Self::All => false,
+            Self::AllAnd(names) | Self::Only(names) => {
+                names.iter().any(|name| answers_to(spec, name))
+            }
+        }
+    }
+
+    fn takes(&self, spec: &ToolSpec) -> bool {
+        match self {
+            Self::All | Self::AllAnd(_) => !spec.profile.optional || self.names(spec),
+            Self::Only(_) => self.names(spec),
+        }
     }
 }
 
@@ -55,7 +76,7 @@ impl Selection {
 pub(super) async fn apply(registry: Registry, filters: &Filters) -> (Registry, Vec<String>) {
     let asked = match &filters.tools {
         Selection::All => &[][..],
-        Selection::Only(names) => names,
+        Selection::AllAnd(names) | Selection::Only(names) => names,
     };
     let everything = || registry.built_in.iter().chain(&registry.external);
     let unknown = asked
@@ -70,10 +91,8 @@ pub(super) async fn apply(registry: Registry, filters: &Filters) -> (Registry, V
     let mut enabled = enabled.into_iter();
     let mut keep = |spec: &ToolSpec, built_in: bool| {
         let selected = !built_in
-            || (match &filters.tools {
-                Selection::All => true,
-                Selection::Only(names) => names.iter().any(|name| answers_to(spec, name)),
-            } && (!filters.simple || SIMPLE.contains(&spec.name.as_str())));
+            || (filters.tools.takes(spec)
+                && (!filters.simple || SIMPLE.contains(&spec.name.as_str())));
         let denied = filters.deny.iter().any(|name| answers_to(spec, name))
             || filters.rules.bans(&spec.name).is_some();
         enabled.next().unwrap_or(false) && selected && !denied

@@ -32,6 +32,8 @@ pub struct Pool {
     by_name: HashMap<String, usize>,
     /// Deferred tools are sent in full all the same.
     undefer: bool,
+    /// So are these, since somebody asked for them by name.
+    named: BTreeSet<String>,
     forbidden: Vec<Forbidden>,
 }
 
@@ -103,6 +105,7 @@ impl Pool {
             tools,
             by_name,
             undefer,
+            named: BTreeSet::new(),
             forbidden,
         }
     }
@@ -113,7 +116,19 @@ impl Pool {
     pub fn narrowed(&self, keep: impl Fn(&ToolSpec) -> bool) -> Self {
         let kept = self.tools.iter().filter(|tool| keep(tool.spec()));
         let kept = kept.cloned().collect();
-        Self::of(kept, self.undefer, self.forbidden.clone())
+        Self {
+            named: self.named.clone(),
+            ..Self::of(kept, self.undefer, self.forbidden.clone())
+        }
+    }
+
+    /// The same, with nothing deferred: for whoever has named each of them.
+    #[must_use]
+    pub fn in_full(self) -> Self {
+        Self {
+            undefer: true,
+            ..self
+        }
     }
 
     /// Tools that a rule keeps out.
@@ -154,7 +169,8 @@ impl Pool {
     ) -> impl Iterator<Item = &'a Arc<PoolTool>> {
         self.tools.iter().filter(|tool| {
             let spec = tool.spec();
-            self.undefer || !spec.profile.deferred || activated.contains(&spec.name)
+            let is_waiting = spec.profile.deferred && !self.undefer;
+            !is_waiting || activated.contains(&spec.name) || self.named.contains(&spec.name)
         })
     }
 }

@@ -109,7 +109,11 @@ impl Registry {
         });
         let forbidden = forbidden.collect();
         let (kept, unknown) = filter::apply(self, filters).await;
+        let named = kept.built_in.iter().map(|tool| tool.spec());
+        let named = named.filter(|spec| filters.tools.names(spec));
+        let named = named.map(|spec| spec.name.clone()).collect();
         let mut pool = Pool::new(merge::merge(kept.built_in, kept.external), filters.undefer);
+        pool.named = named;
         pool.forbidden = forbidden;
         (pool, unknown)
     }

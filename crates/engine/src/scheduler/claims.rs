@@ -1,6 +1,6 @@
 //! Can two calls meet?
 //!
-//! Reads never conflict, unless both must be answered in order. A write conflicts with any read or
+//! Reads never conflict, unless both must be answered in order or stand in one queue. A write conflicts with any read or
 //! write that may touch the same file: the same real path, a path above or below it, or another name
 //! of the same file. What is exclusive conflicts with everything.
 
@@ -49,6 +49,9 @@ impl Claims {
     pub fn conflict(&self, other: &Self) -> bool {
         let (a, b) = (&self.effects, &other.effects);
         if a.exclusive || b.exclusive {
+            return true;
+        }
+        if a.queue.is_some() && a.queue == b.queue {
             return true;
         }
         let in_order = a.in_order && b.in_order;
@@ -203,6 +206,24 @@ mod tests {
                 true,
             ),
             ("touches nothing", Effects::NONE, writes("a"), false),
+            (
+                "in one queue",
+                Effects::queueing("tasks"),
+                Effects::queueing("tasks"),
+                true,
+            ),
+            (
+                "in two queues",
+                Effects::queueing("tasks"),
+                Effects::queueing("memory"),
+                false,
+            ),
+            (
+                "in a queue, beside a write",
+                Effects::queueing("tasks"),
+                writes("a"),
+                false,
+            ),
             (
                 "exclusive beside nothing",
                 Effects::NONE,

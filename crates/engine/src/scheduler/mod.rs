@@ -8,6 +8,7 @@
 //! of the calls; a call behind one that may patch waits for it, and is prepared anew if the context
 //! changed, so it never acts on a stale directory or mode.
 
+mod aside;
 pub mod claims;
 mod slots;
 mod turn;
@@ -18,7 +19,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-use haft_contract::{CancellationToken, ContextPatch};
+use haft_contract::{Aside, CancellationToken, ContextPatch};
 use serde_json::Map;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
@@ -38,6 +39,8 @@ pub struct Scheduler {
 struct Shared {
     engine: Arc<Engine>,
     context: Mutex<Versioned>,
+    /// The model whose calls these are, where known.
+    model: Mutex<Option<Arc<str>>>,
     slots: Arc<Semaphore>,
     cancel: CancellationToken,
     tasks: TaskTracker,
@@ -52,6 +55,7 @@ struct Versioned {
 impl Scheduler {
     pub(crate) fn new(engine: Arc<Engine>, context: SessionContext) -> Self {
         let slots = Arc::new(Semaphore::new(engine.concurrency));
+        let model = engine.model.clone();
         Self {
             shared: Arc::new(Shared {
                 engine,
@@ -59,6 +63,7 @@ impl Scheduler {
                     context,
                     version: 0,
                 }),
+                model: Mutex::new(model),
                 slots,
                 cancel: CancellationToken::new(),
                 tasks: TaskTracker::new(),
@@ -86,6 +91,16 @@ impl Scheduler {
         let mut context = self.shared.context();
         context.context.apply(patch);
         context.version += 1;
+    }
+
+    /// From now on, calls are this model's.
+    pub fn set_model(&mut self, model: impl Into<Arc<str>>) {
+        *self.shared.model() = Some(model.into());
+    }
+
+    /// Calls beside the model's own.
+    pub fn aside(&self) -> Aside {
+        aside::of(&self.shared)
     }
 
     /// Fires to end the whole session: every turn and every call in it.
@@ -152,6 +167,10 @@ impl ContextView {
 }
 
 impl Shared {
+    fn model(&self) -> MutexGuard<'_, Option<Arc<str>>> {
+        self.model.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn context(&self) -> MutexGuard<'_, Versioned> {
         self.context.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -22,6 +22,15 @@ impl Slot {
         slot
     }
 
+    /// The right to run inside a call that has one: it takes none away from others, and cannot wait for
+    /// the one that waits for it.
+    pub(crate) fn inner() -> Self {
+        Self {
+            slots: Arc::new(Semaphore::new(1)),
+            permit: None,
+        }
+    }
+
     /// Waits for something that is none of our work, with the slot free for others.
     pub(crate) async fn without<T>(&mut self, waiting: impl Future<Output = T>) -> T {
         self.permit = None;

@@ -15,9 +15,9 @@ use haft_contract::{
 };
 use tokio::sync::Notify;
 
-use super::{Scheduler, Shared, Witness, claims::Claims, slots::Slot};
+use super::{Scheduler, Shared, Witness, aside, claims::Claims, slots::Slot};
 use crate::pipeline::{
-    Finished, INTERRUPTED, Prepared, Settled, admit, execute, finish, hooking, prepare,
+    Author, Finished, INTERRUPTED, Prepared, Settled, admit, execute, finish, hooking, prepare,
     without_outcome,
 };
 
@@ -185,7 +185,8 @@ impl Inner {
             (Arc::clone(&context.context.cwd), context.version)
         };
         let name = tool_use.name.clone();
-        let prepared = caught(|| prepare(&self.shared.engine.pool, tool_use, id, &cwd))
+        let prepare = || prepare(&self.shared.engine.pool, tool_use, Author::Model, id, &cwd);
+        let prepared = caught(prepare)
             .unwrap_or_else(|panic| Err(Settled::broken(&name, &panicked(&name, &panic))));
         (prepared, version)
     }
@@ -353,8 +354,9 @@ impl Inner {
                 None => Progress::silent(call),
             },
             permissions: context.context.permissions(),
-            model: engine.model.clone(),
+            model: self.shared.model().clone(),
             services: engine.services.clone(),
+            aside: aside::of(&self.shared),
         }
     }
 

@@ -3,7 +3,10 @@
 use std::{collections::HashMap, io::ErrorKind, path::Path};
 
 use jsonc_parser::{
-    CollectOptions, ParseOptions, ast, common::Ranged, cst::CstRootNode, parse_to_ast,
+    CollectOptions, ParseOptions, ast,
+    common::Ranged,
+    cst::{CstInputValue, CstRootNode},
+    parse_to_ast,
 };
 use serde_json::{Map, Number, Value};
 
@@ -189,6 +192,51 @@ pub fn with_rules(text: &str, list: &str, rules: &[String]) -> Result<String, St
     Ok(format!("{mark}{root}"))
 }
 
+/// The text of a settings file with one value put in, by the names that lead to it; everything else
+/// stays.
+pub fn with_value(text: &str, names: &[&str], value: &Value) -> Result<String, String> {
+    let (mark, text) = match text.strip_prefix(BOM) {
+        Some(rest) => (BOM, rest),
+        None => ("", text),
+    };
+    let text = if text.trim().is_empty() { "{}\n" } else { text };
+    let root = CstRootNode::parse(text, &options()).map_err(|error| error.to_string())?;
+    let mut object = root
+        .object_value()
+        .ok_or("a settings file is one JSON object")?;
+    let Some((last, above)) = names.split_last() else {
+        return Err("no setting is named".to_owned());
+    };
+    for name in above {
+        object = object
+            .object_value_or_create(name)
+            .ok_or_else(|| format!("its {name} is no object"))?;
+    }
+    match object.get(last) {
+        Some(property) => property.set_value(input(value)),
+        None => {
+            object.append(last, input(value));
+        }
+    }
+    Ok(format!("{mark}{root}"))
+}
+
+fn input(value: &Value) -> CstInputValue {
+    match value {
+        Value::Null => CstInputValue::Null,
+        Value::Bool(flag) => CstInputValue::Bool(*flag),
+        Value::Number(number) => CstInputValue::Number(number.to_string()),
+        Value::String(text) => CstInputValue::String(text.clone()),
+        Value::Array(values) => CstInputValue::Array(values.iter().map(input).collect()),
+        Value::Object(fields) => {
+            let fields = fields
+                .iter()
+                .map(|(name, value)| (name.clone(), input(value)));
+            CstInputValue::Object(fields.collect())
+        }
+    }
+}
+
 /// Reads a settings file: `None` where there is none. Only a regular file of sensible size.
 pub fn read(path: &Path) -> Result<Option<String>, String> {
     let metadata = match std::fs::metadata(path) {
@@ -247,5 +295,19 @@ mod tests {
         let again = with_rules(&edited, "allow", &["Bash(make)".to_owned()]).unwrap();
         assert_eq!(again, edited);
         insta::assert_snapshot!(with_rules("", "allow", &["Bash(make)".to_owned()]).unwrap());
+    }
+
+    #[test]
+    fn a_value_is_put_in_and_everything_else_stays() {
+        let put =
+            |text: &str, names: &[&str], value: Value| with_value(text, names, &value).unwrap();
+        let once = put(FILE, &["env", "A"], "1".into());
+        let twice = put(&once, &["model"], "m".into());
+        insta::assert_snapshot!(put(
+            &twice,
+            &["env", "A"],
+            serde_json::json!({"x": [1, true]})
+        ));
+        assert!(with_value("{\"env\": 1}", &["env", "A"], &Value::Null).is_err());
     }
 }

@@ -5,19 +5,23 @@
 //! entry likewise. What comes with the workspace may tighten at once; what loosens or runs code
 //! waits until the directory is trusted.
 
+mod configure;
 pub mod document;
 mod env;
 pub mod files;
 mod git_index;
 mod keep;
+mod keys;
 mod load;
 mod sandbox;
 pub mod trust;
 pub mod watch;
 
+pub use configure::SettingsFiles;
 pub use document::{Document, Problem};
 pub use files::{Flags, Layer, Places};
 pub use keep::LocalRules;
+pub use keys::AutoMemory;
 pub use load::Settings;
 pub use trust::{Trust, TrustFile};
 pub use watch::Watch;

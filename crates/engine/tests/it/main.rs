@@ -6,6 +6,7 @@
 //! - `hooks`: programs of the user's that have a say
 //! - `permission_vectors`: the table of the permission rules; `permission_rows`: its rows that take
 //!   files, settings or several calls; `permission_properties`: what holds of any
+//! - `planning`: plan mode, and calls that a person answers
 //! - `refusals`: what a model reads of calls that may not run
 //! - `links`: where paths really lead; `always`: rules that a person keeps
 //! - `machine`: settings files of everybody; `settings`: what they say together; `trust`: what waits
@@ -21,6 +22,7 @@
 )]
 
 mod always;
+mod aside;
 mod confinement;
 mod hooks;
 mod layers;
@@ -30,6 +32,7 @@ mod permission_properties;
 mod permission_rows;
 mod permission_vectors;
 mod pipeline;
+mod planning;
 mod pool;
 mod refusals;
 mod rig;

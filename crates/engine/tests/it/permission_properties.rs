@@ -191,6 +191,24 @@ fn sandbox() -> impl Strategy<Value = Sandbox> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
+    /// In plan mode nothing is let through that changes anything, whatever the rules say.
+    #[test]
+    fn plan_mode_lets_only_readers_through(
+        written in rules(),
+        call in call(),
+        sandbox in sandbox(),
+    ) {
+        let facts = facts(&call, HookWord::Silent);
+        let policy = Policy {
+            sandbox: Arc::new(sandbox),
+            plan: Some("/h/.claude/plans/s.md".into()),
+            ..policy(PermissionMode::Plan, &written)
+        };
+        let decision = decide(&policy, &facts);
+        let reads = facts.is_read_only() || facts.internal;
+        prop_assert!(decision.behavior != Behavior::Allow || reads, "{decision:?}");
+    }
+
     /// A sandbox stands in for consent only where it holds, and what reads is held to it.
     #[test]
     fn only_what_is_confined_is_let_through_for_it(

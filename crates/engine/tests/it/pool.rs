@@ -148,6 +148,18 @@ async fn filters_choose_what_is_offered() {
             "",
         ),
         ("an alias", only("Task"), "Agent mcp__x", ""),
+        (
+            "what is asked for by name is not deferred",
+            only("Read,DeferredThing"),
+            "DeferredThing Read mcp__x",
+            "",
+        ),
+        (
+            "all, and what is asked for by name",
+            only("default DeferredThing"),
+            "Agent DeferredThing Glob Read Write mcp__x",
+            "",
+        ),
         ("none", only(""), "mcp__x", ""),
         (
             "unknown names are told",

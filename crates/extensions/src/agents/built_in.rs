@@ -6,7 +6,14 @@ use crate::{AgentDefinition, Origin};
 pub(super) const EXPLORE_AND_PLAN: [&str; 2] = ["Explore", "Plan"];
 
 /// What those that only look may not use.
-const CHANGING: [&str; 4] = ["Edit", "Write", "NotebookEdit", "Agent"];
+const CHANGING: [&str; 6] = [
+    "Agent",
+    "Edit",
+    "NotebookEdit",
+    "ReplaceInFiles",
+    "Undo",
+    "Write",
+];
 
 pub(super) fn all() -> [AgentDefinition; 3] {
     let [explore, plan] = EXPLORE_AND_PLAN;

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod definition;
+mod ledger;
 mod listing;
 mod render;
 mod settings;
@@ -12,7 +13,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use self::definition::{Found, command_name};
+use self::{
+    definition::{Found, command_name},
+    ledger::Ledger,
+};
 use crate::{
     Origin, Places, Warning,
     patterns::Patterns,
@@ -48,6 +52,8 @@ struct State {
     entered: HashSet<PathBuf>,
     /// Those with patterns of which a file was read.
     active: BTreeSet<String>,
+    /// What the model has read.
+    read: Ledger,
 }
 
 impl Skills {
@@ -109,8 +115,10 @@ impl Skills {
             .iter()
             .filter_map(|skill| {
                 let distance = strsim::damerau_levenshtein(name, &skill.name);
-                let holds = skill.name.contains(name) || name.contains(&skill.name);
-                (distance <= 3 || holds).then(|| (distance, skill.name.clone()))
+                let holds = !name.is_empty() && skill.name.contains(name);
+                // Half of a short word is another word.
+                let is_near = distance <= 1 + name.chars().count() / 5;
+                (is_near || holds).then(|| (distance, skill.name.clone()))
             })
             .collect();
         near.sort();
@@ -218,6 +226,27 @@ impl Skills {
             .filter_map(|skill| real(skill.folder.as_deref()?));
         let folders: BTreeSet<PathBuf> = folders.collect();
         folders.into_iter().collect()
+    }
+
+    /// The model is about to read what a skill says. `false`: it has these very words before it.
+    pub fn note_read(&self, name: &str, text: &str) -> bool {
+        self.state().read.note(name, text)
+    }
+
+    /// The conversation is forgotten, and so is what was read.
+    pub fn forget_read(&self) {
+        self.state().read = Ledger::default();
+    }
+
+    /// The conversation was summed up: what the model has read of skills and must not lose, the latest
+    /// first, for a reminder.
+    pub fn carry_over(&self) -> Option<String> {
+        let read = self.state().read.carry_over();
+        let texts: Vec<String> = read
+            .into_iter()
+            .map(|(name, text)| format!("The skill {name} was called before:\n\n{text}"))
+            .collect();
+        (!texts.is_empty()).then(|| texts.join("\n\n"))
     }
 
     /// What the settings say.

@@ -2,6 +2,7 @@
 //!
 //! - `examples`: they run, and print what they promise
 //! - `messages`: assistant messages of providers, and their answers
+//! - `plan`: plan mode, whatever a model tries
 //! - `replace`: one change in many files, and its undo
 //! - `serial`: a batch of file calls equals a serial run
 //! - `session`: what a builder sets up
@@ -13,6 +14,7 @@
 
 mod examples;
 mod messages;
+mod plan;
 mod replace;
 mod serial;
 mod session;

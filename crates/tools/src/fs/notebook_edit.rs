@@ -98,11 +98,14 @@ impl Tool for NotebookEdit {
     const NAME: &'static str = "NotebookEdit";
 
     fn profile(&self) -> Profile {
-        profile(
-            Access::Paths,
-            &["notebook_path"],
-            "change modify cell of a jupyter notebook ipynb",
-        )
+        Profile {
+            deferred: true,
+            ..profile(
+                Access::Paths,
+                &["notebook_path"],
+                "change modify cell of a jupyter notebook ipynb",
+            )
+        }
     }
 
     fn effects(&self, input: &Input) -> Effects {

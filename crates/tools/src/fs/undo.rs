@@ -65,11 +65,14 @@ impl Tool for Undo {
     const NAME: &'static str = "Undo";
 
     fn profile(&self) -> Profile {
-        profile(
-            haft_contract::Access::Anything,
-            &[],
-            "undo revert restore take back a change",
-        )
+        Profile {
+            deferred: true,
+            ..profile(
+                haft_contract::Access::Anything,
+                &[],
+                "undo revert restore take back a change",
+            )
+        }
     }
 
     fn effects(&self, input: &Input) -> Effects {

@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use haft_contract::{CallId, Confinement, Notices, ToolError};
+use haft_contract::{CallContext, CallId, Confinement, Notices, ToolError};
 use haft_sandbox::{
     Line, Mechanism, Network, PROXY_PORT, Profile, Sandbox, SandboxError, Setup, system_shell,
 };
@@ -66,7 +66,7 @@ pub struct Shell {
     standing: tokio::sync::Mutex<Vec<Standing>>,
     tasks: Arc<Tasks>,
     /// The calls that wait for a command, and how to tell them not to.
-    waiting: Mutex<HashMap<CallId, Arc<Notify>>>,
+    waiting: Mutex<HashMap<CallId, Waits>>,
     gate: Arc<HostGate>,
     /// What was taken over from the user's own shell, if that is wanted and worked.
     taken: OnceCell<Option<Taken>>,
@@ -164,8 +164,20 @@ impl Shell {
     /// Lets a call that waits for its command go on without it: the command goes on in the background.
     /// `false`: no such call waits.
     pub fn background(&self, call: CallId) -> bool {
-        let wish = self.waiting().get(&call).cloned();
-        wish.map(|wish| wish.notify_one()).is_some()
+        let waiting = self.waiting();
+        waiting
+            .get(&call)
+            .map(|one| one.told.notify_one())
+            .is_some()
+    }
+
+    /// The same for the call that the provider names so, or for all of them. How many there were.
+    pub fn background_named(&self, tool_use_id: Option<&str>) -> usize {
+        let waiting = self.waiting();
+        let meant = waiting
+            .values()
+            .filter(|one| tool_use_id.is_none_or(|id| *one.tool_use_id == *id));
+        meant.map(|one| one.told.notify_one()).count()
     }
 
     /// Ends everything that commands of this session left running.
@@ -262,12 +274,16 @@ impl Shell {
     }
 
     /// Hears of a wish that a call should not wait any longer, as long as it is held.
-    pub(crate) fn wish(&self, call: CallId) -> Wish<'_> {
+    pub(crate) fn wish(&self, cx: &CallContext) -> Wish<'_> {
         let told = Arc::new(Notify::new());
-        self.waiting().insert(call, Arc::clone(&told));
+        let waits = Waits {
+            tool_use_id: Arc::clone(&cx.tool_use_id),
+            told: Arc::clone(&told),
+        };
+        self.waiting().insert(cx.call, waits);
         Wish {
             shell: self,
-            call,
+            call: cx.call,
             told,
         }
     }
@@ -340,7 +356,7 @@ impl Shell {
         Ok(sandbox)
     }
 
-    fn waiting(&self) -> MutexGuard<'_, HashMap<CallId, Arc<Notify>>> {
+    fn waiting(&self) -> MutexGuard<'_, HashMap<CallId, Waits>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -349,6 +365,14 @@ impl Shell {
 pub(crate) struct Wish<'a> {
     shell: &'a Shell,
     call: CallId,
+    told: Arc<Notify>,
+}
+
+/// A call that waits for its command.
+#[derive(Debug)]
+struct Waits {
+    /// As the provider names it.
+    tool_use_id: Arc<str>,
     told: Arc<Notify>,
 }
 

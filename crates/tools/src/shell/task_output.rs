@@ -76,6 +76,7 @@ impl Tool for TaskOutput {
         Profile {
             aliases: aliases.map(Into::into).into(),
             family: "shell".into(),
+            deferred: true,
             search_hint: "output result status of a background task wait".into(),
             access: Access::Reads,
             ..Profile::default()

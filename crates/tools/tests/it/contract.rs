@@ -2,13 +2,17 @@ use std::sync::Arc;
 
 use haft_contract::Services;
 use haft_testkit::{TempProject, contract::hold};
-use haft_tools::ShellProgram;
+use haft_tools::{MemoryFolder, ShellProgram};
 use serde_json::json;
 
 #[tokio::test]
 async fn every_tool_keeps_to_the_contract() {
     for tool in haft_tools::all() {
-        let project = TempProject::new([("a.txt", "one\ntwo\n"), ("sub/b.rs", "fn b() {}\n")]);
+        let project = TempProject::new([
+            ("a.txt", "one\ntwo\n"),
+            ("sub/b.rs", "fn b() {}\n"),
+            (".claude/skills/greet/SKILL.md", "Greet $0.\n"),
+        ]);
         let (file, root) = (project.path("a.txt"), project.root().to_path_buf());
         let inputs = match tool.spec().name.as_str() {
             "Read" => vec![
@@ -56,15 +60,60 @@ async fn every_tool_keeps_to_the_contract() {
                 json!({"command": "exit 3"}),
             ],
             "TaskOutput" | "TaskStop" => vec![json!({"task_id": "bash_1"})],
+            "Skill" => vec![
+                json!({"skill": "greet", "args": "Ann"}),
+                json!({"skill": "none"}),
+            ],
             "Undo" => vec![
                 json!({"preview": true}),
                 json!({"undo_id": "0190a1b2-0000-7000-8000-000000000000"}),
             ],
+            "TaskCreate" => vec![
+                json!({"subject": "Build", "description": "", "metadata": {"a": 1}}),
+                json!({"subject": "Test", "description": "all of it", "activeForm": "Testing"}),
+            ],
+            "TaskGet" => vec![json!({"taskId": "1"})],
+            "TaskList" | "EnterPlanMode" => vec![json!({})],
+            "TaskUpdate" => vec![
+                json!({"taskId": "1", "status": "completed"}),
+                json!({"taskId": "9", "addBlocks": ["1"]}),
+            ],
+            "TodoWrite" => vec![
+                json!({"todos": [{"content": "a", "status": "pending", "activeForm": "b"}]}),
+                json!({"todos": []}),
+            ],
+            "ExitPlanMode" => vec![json!({"plan": "1. Look"}), json!({})],
+            "AskUserQuestion" => vec![json!({"questions": [{
+                "question": "Which?",
+                "header": "Way",
+                "options": [
+                    {"label": "a", "description": "b"},
+                    {"label": "c", "description": "d"},
+                ],
+            }]})],
+            "Think" => vec![json!({"thought": "hm"})],
+            "Sleep" => vec![json!({"seconds": 1})],
+            "MemoryRead" => vec![json!({}), json!({"path": "a.md"}), json!({"path": "../a"})],
+            "MemoryWrite" => vec![
+                json!({"path": "a.md", "content": "x"}),
+                json!({"path": "a.md", "content": ""}),
+                json!({"path": "/etc/passwd", "content": "x"}),
+            ],
+            "Config" => vec![
+                json!({"setting": "model"}),
+                json!({"setting": "x", "value": 1}),
+            ],
+            "ToolSearch" => vec![json!({"query": "note"}), json!({"query": "select:Undo"})],
             other => panic!("{other}: a new tool needs sample inputs here"),
         };
         let folder = TempProject::new([]);
         let program = ShellProgram::new(env!("CARGO_BIN_EXE_haft-tools-child").into());
-        let services = Services::none().with(Arc::new(program));
+        let memory = MemoryFolder::new(folder.path("memory"));
+        let book = crate::skill::book(&project, true, &json!({}));
+        let services = Services::none()
+            .with(Arc::new(program))
+            .with(Arc::new(memory))
+            .with(Arc::new(book));
         let services = haft_tools::with_services(services, folder.root(), project.root());
         hold(tool, services, &project, &inputs).await;
     }

@@ -12,6 +12,8 @@
 //! - `contract`: what every tool must keep to
 //! - `media`: pictures and notebooks; `pdf`: PDFs
 //! - `shell`: commands; `child.rs` is the program that confines them
+//! - `planning`: the task list, plan mode, questions, notes, settings
+//! - `skill`: instructions that people wrote
 //! - `parts`: a file larger than an answer, read to its end
 //! - `grep`: the same text as ripgrep's
 
@@ -29,9 +31,11 @@ mod media;
 mod parts;
 #[cfg(feature = "pdf")]
 mod pdf;
+mod planning;
 mod schemas;
 mod session;
 mod shell;
+mod skill;
 mod structured;
 mod texts;
 mod undo;

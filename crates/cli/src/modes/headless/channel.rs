@@ -98,6 +98,11 @@ impl Channel {
             .put_control(&json!({"type": "control_response", "response": response}));
     }
 
+    /// Can no answer come any more?
+    pub(super) fn is_closed(&self) -> bool {
+        self.waiting().closed
+    }
+
     /// No answer will come any more.
     pub(super) fn close(&self) {
         let mut waiting = self.waiting();

@@ -3,12 +3,13 @@
 use std::{env, fs, path::Path, sync::Arc};
 
 use anyhow::Context;
-use haft::{SessionId, project_folder, session_folder};
+use haft::{ContextPatch, PermissionMode, SessionId, project_folder, session_folder};
 use haft_agent::{Session, SessionError, Sessions, transcript::Listed};
 
 use serde_json::{Value, json};
 
 use super::{flags::SessionFlags, output::Output};
+use crate::args;
 
 /// The conversations of a directory.
 pub(crate) fn of(cwd: &Path) -> Sessions {
@@ -49,7 +50,7 @@ pub(super) fn choose(flags: &SessionFlags, cwd: &Path) -> anyhow::Result<Session
     };
     let forked = flags.fork_session || flags.session_id.is_some();
     Ok(if forked {
-        sessions.fork(id, new, until)?
+        here.fork_from(&sessions, id, new, until)?
     } else {
         sessions.resume(id, until)?
     })
@@ -92,6 +93,51 @@ pub(super) fn mirrored(
             "entries": [entry],
         }));
     })?)
+}
+
+/// What the session takes over from when it last ran. Whatever a flag of this start says counts
+/// instead, rules that deny or ask count beside it as they always do, and in another directory than it
+/// started in nothing is taken over.
+pub(super) fn taken_over(
+    session: &Session,
+    flags: &args::Session,
+    cwd: &Path,
+) -> Vec<ContextPatch> {
+    let loaded = session.loaded();
+    let terms = &loaded.terms;
+    let mut patches = Vec::new();
+    let mut directories = vec![cwd.to_path_buf()];
+    if terms.start == cwd {
+        let is_said = flags.permission_mode.is_some() || flags.dangerously_skip_permissions;
+        // A transcript may say anything; these two are never taken over.
+        let never = [PermissionMode::Plan, PermissionMode::BypassPermissions];
+        let mode = terms.mode.filter(|mode| !is_said && !never.contains(mode));
+        patches.extend(mode.map(|mode| ContextPatch::SetMode { mode }));
+        for path in terms.directories.iter().filter(|path| path.is_dir()) {
+            directories.push(path.clone());
+            patches.push(ContextPatch::AddDirectory { path: path.clone() });
+        }
+        for (list, rule) in &terms.rules {
+            let (list, rule) = (*list, rule.clone());
+            patches.push(ContextPatch::AddRule { list, rule });
+        }
+    }
+    let stays = env::var_os("CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR").is_some_and(|it| it == "1");
+    let inside = |path: &Path| {
+        // As it really is: a link may lead out by now.
+        let real = |path: &Path| fs::canonicalize(path).ok();
+        real(path).is_some_and(|path| {
+            let mut directories = directories.iter().filter_map(|one| real(one));
+            directories.any(|directory| path.starts_with(directory))
+        })
+    };
+    if let Some(path) = loaded.cwd.clone().filter(|path| !stays && path != cwd)
+        && path.is_dir()
+        && inside(&path)
+    {
+        patches.push(ContextPatch::SetCwd { path });
+    }
+    patches
 }
 
 /// Removes what a session that is not to be kept has left.

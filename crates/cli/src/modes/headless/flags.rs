@@ -51,6 +51,18 @@ pub(crate) struct Headless {
     #[arg(long)]
     pub(crate) replay_user_messages: bool,
 
+    /// Also tell what subagents say and think, not only what they do.
+    #[arg(long)]
+    pub(crate) forward_subagent_text: bool,
+
+    /// Kinds of subagents, in JSON: {"NAME": {"description", "prompt", "tools", "model", …}}.
+    #[arg(long, value_name = "JSON")]
+    pub(crate) agents: Option<String>,
+
+    /// Be this kind of agent: its prompt, its tools, its model. Default: `agent` of the settings.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+
     /// MCP servers: files, or JSON itself, {"mcpServers": {"NAME": {…}}}. Those of type `sdk`, which the
     /// program at the other end runs, are connected; others are told of as failed.
     #[arg(long, value_name = "FILE-OR-JSON", num_args = 1..)]
@@ -60,6 +72,14 @@ pub(crate) struct Headless {
     /// tool of a server.
     #[arg(long, value_name = "WHO")]
     pub(crate) permission_prompt_tool: Option<String>,
+
+    /// A folder with skills, commands and agents of a plugin; may be given again.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plugin_dir: Vec<PathBuf>,
+
+    /// No skills and no commands: a prompt that begins with a slash is a prompt.
+    #[arg(long)]
+    pub(crate) disable_slash_commands: bool,
 
     /// Exit with 2 if a call was refused.
     #[arg(long)]
@@ -170,6 +190,10 @@ pub(crate) struct PromptFlags {
     #[arg(long, value_name = "FILE")]
     pub(crate) append_system_prompt_file: Option<PathBuf>,
 
+    /// Behind the system prompt of every subagent.
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) append_subagent_system_prompt: Option<String>,
+
     /// Say where the session runs with the first message, not in the system prompt, so that it is the
     /// same everywhere.
     #[arg(long)]
@@ -216,13 +240,9 @@ pub(crate) struct SessionFlags {
 #[derive(Debug, Args)]
 pub(crate) struct Ignored {
     #[arg(long, hide = true)]
-    forward_subagent_text: bool,
-    #[arg(long, hide = true)]
     prompt_suggestions: bool,
     #[arg(long, hide = true)]
     strict_mcp_config: bool,
-    #[arg(long, hide = true)]
-    disable_slash_commands: bool,
     #[arg(long, hide = true)]
     ide: bool,
     #[arg(long, hide = true)]

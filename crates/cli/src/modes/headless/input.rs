@@ -8,11 +8,12 @@ use std::{
 use haft::{CancellationToken, Content, PermissionMode, engine::hooks::Handler};
 use haft_agent::{Control, Prompt};
 use haft_models::{Prices, Thinking};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 
 use super::{
-    callbacks, channel::Channel, mcp::Servers, permission, session::Session, shape::Shape,
+    callbacks, channel::Channel, extensions::Described, mcp::Servers, names::Names, permission,
+    session::Session, shape::Shape, subagents::Kinds,
 };
 use crate::modes::exec::stdin::{Line, Lines};
 
@@ -51,6 +52,8 @@ pub(super) struct Initial {
     pub(super) title: Option<String>,
     pub(super) exclude_dynamic_sections: bool,
     pub(super) shape: Option<Shape>,
+    /// Kinds of subagents, by name.
+    pub(super) agents: Map<String, Value>,
 }
 
 impl Queue {
@@ -161,11 +164,16 @@ pub(super) struct Reader {
     pub(super) replay: bool,
     pub(super) servers: Arc<Servers>,
     pub(super) session: Arc<Session>,
+    /// What kinds of subagents there are.
+    pub(super) kinds: Arc<Kinds>,
     /// The model that was chosen at the start, and how much it can read.
     pub(super) model: String,
     pub(super) window: u64,
+    pub(super) names: Names,
     /// Where there is a budget: a model whose price is not known would have none.
     pub(super) prices: Option<Prices>,
+    /// What people laid in folders.
+    pub(super) described: Described,
 }
 
 impl Reader {
@@ -284,6 +292,11 @@ impl Reader {
             Value::Null => None,
             schema => Some(Shape::read(&schema.to_string()).map_err(|error| error.to_string())?),
         };
+        let agents = request["agents"].as_object().cloned().unwrap_or_default();
+        let told = self.kinds.with(&agents).told();
+        if request["forwardSubagentText"] == true {
+            self.channel.output.forward_subagent_text();
+        }
         let mut state = self.queue.state();
         if state.begun && !handlers.is_empty() {
             return Err("hooks can be given before the first message only".to_owned());
@@ -296,12 +309,13 @@ impl Reader {
             title: request["title"].as_str().map(str::to_owned),
             exclude_dynamic_sections: request["excludeDynamicSections"] == true,
             shape,
+            agents,
         };
         Ok(json!({
-            "commands": [],
-            "agents": [],
-            "output_style": "default",
-            "available_output_styles": ["default"],
+            "commands": self.described.commands,
+            "agents": told,
+            "output_style": self.described.output_style,
+            "available_output_styles": self.described.styles,
             "models": [],
             "account": {},
             "hook_on_failure_supported": true,
@@ -324,14 +338,18 @@ impl Reader {
 
     fn set_model(&self, value: &Value) -> Result<Value, String> {
         let asked = value.as_str().filter(|name| *name != "default");
-        let name = asked.unwrap_or(&self.model);
+        let name = match asked {
+            Some(asked) => self.names.choose(asked)?,
+            None => self.model.clone(),
+        };
         if self
             .prices
             .as_ref()
-            .is_some_and(|prices| prices.of(name).is_none())
+            .is_some_and(|prices| prices.of(&name).is_none())
         {
             return Err(format!(
-                "there is a budget, and the price of {name} is not known; give it with --prices"
+                "there is a budget, and the price of {name} is not known; give it with --prices, or with \
+                 modelPrices in the settings"
             ));
         }
         self.control.set_model(name);

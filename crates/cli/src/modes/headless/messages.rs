@@ -11,7 +11,7 @@ use haft_models::{Block, ModelError, Usage};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::mcp::Servers;
+use super::{extensions::Told, mcp::Servers};
 
 /// The level of the conventions that our messages keep to.
 const LEVEL: &str = "2.1.240";
@@ -24,6 +24,8 @@ pub(super) struct Facts {
     pub(super) max_tokens: u32,
     /// What was left out because nobody trusts the directory.
     pub(super) left_out: Option<String>,
+    /// What people laid in folders.
+    pub(super) told: Told,
     pub(super) servers: Arc<Servers>,
 }
 
@@ -42,12 +44,12 @@ pub(super) fn init(began: &Began, facts: &Facts) -> Value {
         "mcp_servers": facts.servers.told(),
         "model": began.model,
         "permissionMode": began.mode.name(),
-        "slash_commands": [],
+        "slash_commands": facts.told.commands,
         "apiKeySource": facts.key_source,
         "claude_code_version": LEVEL,
-        "output_style": "default",
-        "agents": [],
-        "skills": [],
+        "output_style": facts.told.output_style,
+        "agents": facts.told.agents,
+        "skills": facts.told.skills,
         "plugins": [],
     });
     if let Some(left_out) = &facts.left_out {
@@ -161,7 +163,7 @@ pub(super) fn result(ended: &Ended, facts: &Facts) -> Value {
             put("deferred_tool_use", call)
         }
     };
-    put("total_cost_usd", json!(ended.ledger.total_cost()));
+    put("total_cost_usd", json!(ended.ledger.total_cost() + 0.0));
     put("usage", full_usage(&ended.usage));
     let models = ended.ledger.models().map(|(name, spent)| {
         let used = json!({

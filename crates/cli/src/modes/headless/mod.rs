@@ -1,20 +1,23 @@
 //! `haft -p`: a model works here, without a person.
 //!
 //! - `flags`: what can be said about a run
-//! - `model`, `conversation`: who answers, and what was said before
+//! - `model`, `names`, `conversation`: who answers, what they are called, and what was said before
 //! - `turns`: one message after the other; `shape`: answers that must fit a schema
 //! - `background`: what runs beside them
+//! - `extensions`: what people laid in folders; `slash`: prompts that call it by name
 //! - `output`: what goes out; `messages`, `pieces` and `fit` say how it looks
 //! - `input`, `requests`, `channel`, `callbacks`: the program at the other end, with
 //!   `--input-format stream-json`; `permission`: it is asked; `mcp`: servers that it runs
 //! - `judge`: models that hooks ask
 //! - `session`: what it may ask of a session that runs
+//! - `subagents`: who can be handed tasks
 //! - `signals`: how it is ended from outside
 
 mod background;
 mod callbacks;
 mod channel;
 pub(crate) mod conversation;
+mod extensions;
 mod fit;
 pub(crate) mod flags;
 mod input;
@@ -22,6 +25,7 @@ mod judge;
 mod mcp;
 mod messages;
 mod model;
+mod names;
 mod output;
 mod permission;
 mod pieces;
@@ -29,6 +33,8 @@ mod requests;
 mod session;
 mod shape;
 pub(crate) mod signals;
+mod slash;
+mod subagents;
 mod turns;
 
 use std::{
@@ -36,21 +42,27 @@ use std::{
     io::{self, IsTerminal, Read},
     path::Path,
     sync::Arc,
+    time::Duration,
 };
 
 use anyhow::Context;
 use haft::{
-    Approver, Content, PermissionMode, SessionContext, contract::approval::NobodyToAsk,
-    engine::hooks::Event, session_folder,
+    Approver, Content, PermissionMode, SessionContext,
+    contract::{Subagents, approval::NobodyToAsk},
+    engine::{hooks::Event, permissions::Bases},
+    session_folder,
 };
 use haft_agent::{
     Agent, Control, Limits,
     prompt::{Environment, SystemPrompt},
+    subagents::as_main_agent,
 };
+use haft_extensions::AgentDefinition;
 
 use self::{
     background::Background,
     channel::Channel,
+    extensions::{Extensions, Told},
     flags::{Headless, InputFormat, OutputFormat, PromptFlags},
     input::{Initial, Queue, Reader},
     judge::Judge,
@@ -62,6 +74,8 @@ use self::{
     session::Session as Looked,
     shape::Shape,
     signals::Signals,
+    slash::Commands,
+    subagents::Kinds,
     turns::Turns,
 };
 use crate::{
@@ -99,13 +113,16 @@ async fn go(
     check(flags)?;
     let signals = Signals::listen()?;
     let cwd = settings::cwd(session)?;
-    let permitted = settings::load(session, &cwd)?;
-    let mut chosen = model::choose(&flags.model, &permitted.settings.merged())?;
-    let limits = limits(flags, &chosen)?;
+    let mut permitted = settings::load(session, &cwd)?;
+    let mut chosen = model::choose(&flags.model, &permitted.settings)?;
+    limits(flags, &chosen)?;
     let shape = flags.json_schema.as_deref().map(Shape::read).transpose()?;
-
     let servers = Arc::new(Servers::read(&flags.mcp_config, &cwd)?);
     let looked = Arc::new(Looked::default());
+    let mut extensions = Extensions::load(session, flags, &permitted);
+    extensions.complain();
+    let trusted = permitted.settings.trust.runs;
+    let kinds = Arc::new(Kinds::find(extensions.places.clone(), flags, trusted)?);
 
     let queue = Arc::new(Queue::default());
     let channel = Arc::new(Channel::new(Arc::clone(output)));
@@ -128,15 +145,18 @@ async fn go(
             replay: flags.replay_user_messages,
             servers: Arc::clone(&servers),
             session: Arc::clone(&looked),
+            kinds: Arc::clone(&kinds),
             model: chosen.settings.name.clone(),
             window: chosen.settings.window,
+            names: chosen.names.clone(),
             prices: flags.max_budget_usd.map(|_| chosen.prices.clone()),
+            described: extensions.described(),
         };
         tokio::spawn(reader.run());
     } else {
         queue.close();
     }
-    let first = signals
+    let mut first = signals
         .until_told(queue.next())
         .await
         .transpose()?
@@ -149,6 +169,13 @@ async fn go(
     let mut initial = queue.begin();
     let judging = Arc::clone(&chosen.model);
     let shape = shape.or_else(|| initial.shape.take());
+    let kinds = kinds.with(&initial.agents);
+    let main = kinds.main(flags, &permitted)?;
+    if let Some(main) = &main {
+        subagents::take_over(main, flags, &mut chosen, first.as_mut());
+    }
+    let limits = subagents::limits_of(main.as_ref(), flags, limits(flags, &chosen)?);
+    let crew = kinds.crew(flags, main.as_ref(), &chosen, output)?;
     if let Some(shape) = &shape {
         chosen.model = shape.around(chosen.model);
     }
@@ -168,6 +195,10 @@ async fn go(
             max_tokens: chosen.settings.max_tokens,
             left_out: permitted.settings.untrusted().map(|told| told.to_string()),
             servers: Arc::clone(&servers),
+            told: Told {
+                agents: kinds.names(),
+                ..extensions.told()
+            },
         },
     );
     let judge = Judge {
@@ -183,18 +214,38 @@ async fn go(
     let streams = flags.input_format == InputFormat::StreamJson;
     let kept = session_folder(&cwd, id).join("tool-results");
     let connecting = servers.connect(streams.then_some(&channel), &kept, &setting_up);
-    let Some(tools) = signals.until_told(connecting).await.transpose()? else {
+    let Some(mut tools) = signals.until_told(connecting).await.transpose()? else {
         return Ok(signals.told().unwrap_or(Exit::Success));
     };
+    // The tool that permits is not for the model.
+    if let Some(prompt) = &flags.permission_prompt_tool {
+        tools.retain(|tool| tool.spec().name != *prompt);
+    }
     for problem in servers.problems() {
         show::complain(&format!("haft: {}", show::clean(&problem)));
     }
+    let book = extensions.book(id, chosen.settings.effort.clone());
+    let book = book.map(Arc::new);
+    let bases = Bases {
+        cwd: cwd.clone(),
+        home: permitted.settings.places.home.clone(),
+        slash: cwd.clone(),
+    };
+    extensions.open_folders(&mut permitted.rules, &bases);
     let additions = Additions {
-        approver: Some(approver(flags, &channel, &servers, &control)?),
+        skills: book.clone(),
+        approver: Some(approver(
+            flags,
+            &channel,
+            &servers,
+            &control,
+            permitted.patience,
+        )?),
         id: Some(id),
         model: Some(chosen.settings.name.clone()),
         handlers: initial.handlers.clone(),
         external: tools,
+        subagents: Some(crew.service()),
         folder: None,
         judge: Some(Arc::new(judge)),
         ear: Some(Arc::<Output>::clone(output)),
@@ -202,24 +253,44 @@ async fn go(
     };
     let haft = wire::build(session, cwd.clone(), permitted, additions).await?;
     looked.has(&haft);
-    let mut system = system_prompt(&flags.prompts, &initial, &haft.context())?;
+    let launches = haft.services().get::<Subagents>().is_ok();
+    let has_skill_tool = haft.pool().iter().any(|tool| tool.spec().name == "Skill");
+    let mut scheduler = haft.into_scheduler();
+    if let Some(main) = &main {
+        scheduler = as_main_agent(&scheduler, main).map_err(anyhow::Error::msg)?;
+    }
+    let start = scheduler.context();
+    for patch in conversation::taken_over(&taken_up, session, &cwd) {
+        scheduler.apply(&patch);
+    }
+    let system = system_prompt(
+        &flags.prompts,
+        &initial,
+        main.as_ref(),
+        &scheduler.context(),
+    )?;
+    let mut system = extensions.styled(system);
     let moved =
         flags.prompts.exclude_dynamic_system_prompt_sections || initial.exclude_dynamic_sections;
     let with_first = match moved {
         true => system.environment.take(),
         false => None,
     };
+    let prices = flags.max_budget_usd.map(|_| chosen.prices.clone());
     let replay = chosen.replay.take();
-    let mut builder = Agent::builder(haft.into_scheduler(), chosen.model, chosen.settings)
+    let mut builder = Agent::builder(scheduler, chosen.model, chosen.settings)
         .limits(limits)
         .prices(chosen.prices)
         .session(taken_up)
+        .start(start)
         .system_prompt(system)
         .control(control.clone())
+        .crew(crew.clone())
         .version(VERSION);
-    if !tells_memory(session) {
-        builder = builder.without_memory();
-    }
+    builder = match extensions.knowledge(has_skill_tool) {
+        Some(knowledge) => builder.knowledge(knowledge),
+        None => builder.without_memory(),
+    };
     let mut agent = builder.build();
     if let Some(title) = flags.session.name.as_ref().or(initial.title.as_ref()) {
         agent.transcript().set_title(title);
@@ -254,10 +325,19 @@ async fn go(
         signals: &signals,
         shape: shape.as_ref(),
         session: &looked,
-        setting_up: Some(setting_up),
         fail_on_deny: flags.fail_on_deny,
+        commands: Commands {
+            book,
+            prices,
+            launches,
+        },
     };
-    let exit = turns.run(first).await?;
+    if setting_up.is_cancelled() {
+        control.interrupt_next();
+    }
+    let ran = turns.run(first).await;
+    crew.close().await;
+    let exit = ran?;
     agent.end("other", &**output).await;
     for divergence in replay.iter().flat_map(haft_models::Replay::divergences) {
         show::complain(&format!("haft: {divergence}"));
@@ -330,12 +410,14 @@ fn approver(
     channel: &Arc<Channel>,
     servers: &Servers,
     control: &Control,
+    patience: Option<Duration>,
 ) -> anyhow::Result<Arc<dyn Approver>> {
     Ok(match flags.permission_prompt_tool.as_deref() {
         None => Arc::new(NobodyToAsk),
         Some("stdio") => Arc::new(Host {
             channel: Arc::clone(channel),
             control: control.clone(),
+            patience,
         }),
         Some(name) => {
             let found = servers.find(name);
@@ -375,13 +457,11 @@ fn limits(flags: &Headless, chosen: &Chosen) -> anyhow::Result<Limits> {
             "--max-budget-usd {most}: expected an amount above 0"
         );
         // A limit that can never be reached would be none.
-        for name in [&chosen.settings.name]
-            .into_iter()
-            .chain(&flags.model.fallback_model)
-        {
+        for name in [&chosen.settings.name].into_iter().chain(&chosen.fallbacks) {
             anyhow::ensure!(
                 chosen.prices.of(name).is_some(),
-                "--max-budget-usd: the price of {name} is not known; give it with --prices"
+                "--max-budget-usd: the price of {name} is not known; give it with --prices, or with \
+                 modelPrices in the settings"
             );
         }
         limits.max_budget_usd = Some(most);
@@ -426,6 +506,7 @@ fn piped() -> anyhow::Result<String> {
 fn system_prompt(
     flags: &PromptFlags,
     initial: &Initial,
+    main: Option<&AgentDefinition>,
     context: &SessionContext,
 ) -> anyhow::Result<SystemPrompt> {
     let base = text(
@@ -440,6 +521,7 @@ fn system_prompt(
     .or_else(|| initial.append_system_prompt.clone());
     // Whoever brings a prompt of their own says in it what they want said.
     let environment = base.is_none().then(|| Environment::look(context));
+    let base = base.or_else(|| main.map(|main| main.prompt.clone()));
     Ok(SystemPrompt {
         base,
         append,
@@ -455,12 +537,4 @@ fn text(given: Option<&String>, file: Option<&Path>) -> anyhow::Result<Option<St
             .map(Some),
         (None, None) => Ok(None),
     }
-}
-
-/// Is the model told what the project's own files say?
-fn tells_memory(session: &Session) -> bool {
-    let sources = session.setting_sources.as_deref();
-    let names_project =
-        sources.is_none_or(|list| list.split(',').any(|name| name.trim() == "project"));
-    names_project && !session.bare
 }

@@ -1,8 +1,9 @@
 //! Who answers: a provider, a script or a recording.
 
-use std::{env, fs, sync::Arc};
+use std::{collections::BTreeMap, env, fs, sync::Arc};
 
 use anyhow::Context;
+use haft::engine::settings::Settings;
 use haft_agent::ModelSettings;
 use haft_models::{
     Anthropic, Fallback, Http, HttpOptions, Model, OpenAi, Price, Prices, Recorder, Replay, Retry,
@@ -10,7 +11,11 @@ use haft_models::{
 };
 use serde_json::Value;
 
-use super::flags::{Kind, ModelFlags, ThinkingFlag};
+use super::{
+    flags::{Kind, ModelFlags, ThinkingFlag},
+    names::Names,
+};
+use crate::show;
 
 /// How often an overloaded model is asked again before another takes over.
 const PATIENCE: u32 = 3;
@@ -20,6 +25,9 @@ pub(super) struct Chosen {
     pub(super) model: Arc<dyn Model>,
     pub(super) settings: ModelSettings,
     pub(super) prices: Prices,
+    /// Those that take over, as the provider names them.
+    pub(super) fallbacks: Vec<String>,
+    pub(super) names: Names,
     /// Where the key comes from, as messages name it.
     pub(super) key_source: &'static str,
     /// A recording that is played: in the end it tells where it was asked otherwise.
@@ -27,7 +35,11 @@ pub(super) struct Chosen {
 }
 
 /// Chooses by flags, then the environment, then the settings.
-pub(super) fn choose(flags: &ModelFlags, settings: &Value) -> anyhow::Result<Chosen> {
+pub(super) fn choose(flags: &ModelFlags, settings: &Settings) -> anyhow::Result<Chosen> {
+    let prices = prices(flags, settings)?;
+    let settings = &settings.merged();
+    let names = Names::of(settings);
+    let fallbacks = fallbacks(flags, settings, &names)?;
     let offline = flags.script.is_some() || flags.replay.is_some();
     let (mut model, key_source) = ask(flags)?;
     let mut replay = None;
@@ -39,15 +51,15 @@ pub(super) fn choose(flags: &ModelFlags, settings: &Value) -> anyhow::Result<Cho
         replay = Some(opened.clone());
         model = Arc::new(opened);
     }
-    if !flags.fallback_model.is_empty() {
+    if !fallbacks.is_empty() {
         let policy = RetryPolicy {
             max_overloaded: Some(PATIENCE),
             ..RetryPolicy::from_env()
         };
         let retried: Arc<dyn Model> = Arc::new(Retry::new(model, policy));
         let mut fallback = Fallback::new(Arc::clone(&retried));
-        for name in &flags.fallback_model {
-            fallback = fallback.then(Arc::clone(&retried), name.trim());
+        for name in &fallbacks {
+            fallback = fallback.then(Arc::clone(&retried), name.as_str());
         }
         model = Arc::new(fallback);
     } else if !offline {
@@ -56,16 +68,23 @@ pub(super) fn choose(flags: &ModelFlags, settings: &Value) -> anyhow::Result<Cho
     if let Some(path) = &flags.record {
         model = Arc::new(Recorder::create(model, path)?);
     }
-    let mut chosen = ModelSettings::new(name(flags, settings, offline)?);
+    let name = name(flags, settings, offline)?;
+    if let Some(told) = names.unknown(&name) {
+        show::complain(&format!("haft: {told}"));
+    }
+    let mut chosen = ModelSettings::new(names.choose(&name).map_err(anyhow::Error::msg)?);
     chosen.thinking = thinking(flags)?;
-    chosen.effort.clone_from(&flags.effort);
+    let effort = || settings["effortLevel"].as_str().map(str::to_owned);
+    chosen.effort = flags.effort.clone().or_else(effort);
     if let Some(most) = number("CLAUDE_CODE_MAX_OUTPUT_TOKENS")? {
         chosen.max_tokens = most;
     }
     Ok(Chosen {
         model,
         settings: chosen,
-        prices: prices(flags)?,
+        prices,
+        fallbacks,
+        names,
         key_source: if offline { "none" } else { key_source },
         replay,
     })
@@ -148,22 +167,55 @@ fn thinking(flags: &ModelFlags) -> anyhow::Result<Thinking> {
     })
 }
 
-fn prices(flags: &ModelFlags) -> anyhow::Result<Prices> {
-    let Some(given) = &flags.prices else {
-        return Ok(Prices::default());
-    };
-    let text = if given.trim_start().starts_with('{') {
-        given.clone()
-    } else {
-        fs::read_to_string(given).with_context(|| format!("--prices {given}"))?
-    };
-    let map: std::collections::BTreeMap<String, Price> =
-        serde_json::from_str(&text).context("--prices")?;
+fn fallbacks(flags: &ModelFlags, settings: &Value, names: &Names) -> anyhow::Result<Vec<String>> {
+    let mut given = flags.fallback_model.clone();
+    if given.is_empty() {
+        given = match &settings["fallbackModel"] {
+            Value::String(name) => vec![name.clone()],
+            Value::Array(list) => list
+                .iter()
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect(),
+            _ => Vec::new(),
+        };
+    }
+    let chosen = given.iter().map(|name| names.choose(name));
+    chosen
+        .collect::<Result<_, _>>()
+        .map_err(|why| anyhow::anyhow!("a model that takes over: {why}"))
+}
+
+/// None is built in. Those of the settings, `modelPrices`, count below the flag's; a workspace has no say
+/// in them, or it could void a budget.
+fn prices(flags: &ModelFlags, settings: &Settings) -> anyhow::Result<Prices> {
+    let mut prices = Prices::default();
+    for layer in settings.layers.iter().rev() {
+        let Some(given) = layer.document.value.get("modelPrices") else {
+            continue;
+        };
+        if layer.from_workspace || !layer.scope.is_users() {
+            continue;
+        }
+        prices = with(prices, given.clone()).context("modelPrices of the settings")?;
+    }
+    if let Some(given) = &flags.prices {
+        let text = if given.trim_start().starts_with('{') {
+            given.clone()
+        } else {
+            fs::read_to_string(given).with_context(|| format!("--prices {given}"))?
+        };
+        let given = serde_json::from_str(&text).context("--prices")?;
+        prices = with(prices, given).context("--prices")?;
+    }
+    Ok(prices)
+}
+
+fn with(prices: Prices, given: Value) -> serde_json::Result<Prices> {
+    let map: BTreeMap<String, Price> = serde_json::from_value(given)?;
     Ok(map
         .into_iter()
-        .fold(Prices::default(), |prices, (name, price)| {
-            prices.with(name, price)
-        }))
+        .fold(prices, |prices, (name, price)| prices.with(name, price)))
 }
 
 pub(super) fn variable(name: &str) -> Option<String> {

@@ -2,15 +2,18 @@
 
 use std::{
     io,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use haft::{
-    Denied, SessionId,
+    Denied, Finished, SessionId,
     engine::hooks::{HearHooks, HookNews},
 };
-use haft_agent::{Added, AgentEvent, Control, Ended, Sink, Subtype};
-use haft_models::Event;
+use haft_agent::{Added, AgentEvent, Control, Ended, Sink, Subtype, Tag};
+use haft_models::{Block, Event};
 use serde_json::{Value, json};
 
 use super::{
@@ -30,6 +33,8 @@ pub(super) struct Output {
     partial: bool,
     /// All hooks are told of, not only those of the beginning.
     hooks: bool,
+    /// What subagents say and think is told too.
+    forwards: AtomicBool,
     states: States,
     /// Whoever reads no more wants no more done.
     control: Control,
@@ -81,6 +86,8 @@ impl Output {
             verbose: flags.verbose,
             partial: flags.include_partial_messages,
             hooks: flags.include_hook_events,
+            forwards: (flags.forward_subagent_text || on("CLAUDE_CODE_FORWARD_SUBAGENT_TEXT"))
+                .into(),
             states,
             control,
             state: Mutex::default(),
@@ -92,6 +99,11 @@ impl Output {
         let mut state = self.state();
         state.session = Some(session);
         state.facts = facts;
+    }
+
+    /// What subagents say and think is told too, from now on.
+    pub(super) fn forward_subagent_text(&self) {
+        self.forwards.store(true, Ordering::Relaxed);
     }
 
     /// A question waits for its answer, as long as this is held.
@@ -282,6 +294,51 @@ impl Output {
         }
     }
 
+    /// Tells of a call that was refused without asking: what a person or a PreToolUse hook refused they
+    /// know themselves.
+    fn put_denied(&self, state: &mut State, finished: &Finished, agent: Option<&Tag>) {
+        let Some(Denied::Unasked { kind, reason }) = &finished.metadata.denied else {
+            return;
+        };
+        let mut denied = json!({
+            "type": "system",
+            "subtype": "permission_denied",
+            "tool_name": finished.name,
+            "tool_use_id": finished.id,
+            "decision_reason_type": kind,
+            "decision_reason": reason,
+            "message": finished.text(),
+        });
+        if let Some(agent) = agent {
+            denied["agent_id"] = json!(agent.id);
+        }
+        self.put_into(state, denied);
+    }
+
+    fn hear_subagent(&self, state: &mut State, agent: &Tag, event: &AgentEvent) {
+        let mut message = match event {
+            AgentEvent::Said(said) => {
+                let does = matches!(said.block, Block::ToolUse { .. });
+                if !does && !self.forwards.load(Ordering::Relaxed) {
+                    return;
+                }
+                messages::assistant(said)
+            }
+            AgentEvent::Answered { uuid, finished } => {
+                self.put_denied(state, finished, Some(agent));
+                messages::answer(*uuid, finished)
+            }
+            AgentEvent::Notice { level, text } => informational(level.name(), text),
+            _ => return,
+        };
+        if message["type"] != "system" {
+            message["parent_tool_use_id"] = json!(*agent.tool_use_id);
+            message["subagent_type"] = json!(agent.kind);
+        }
+        message["agent_id"] = json!(agent.id);
+        self.put_into(state, message);
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -306,9 +363,17 @@ impl Sink for Output {
     fn hear(&self, event: &AgentEvent) {
         let mut state = self.state();
         let state = &mut *state;
-        if let AgentEvent::Model(event) = event {
-            self.hear_model(state, event);
-            return;
+        match event {
+            AgentEvent::Model(event) => {
+                self.hear_model(state, event);
+                return;
+            }
+            // It may come in the middle of a reply of the main agent's.
+            AgentEvent::Subagent { agent, event } => {
+                self.hear_subagent(state, agent, event);
+                return;
+            }
+            _ => {}
         }
         if state.pieces.has_stopped() {
             self.end_reply(state);
@@ -322,19 +387,7 @@ impl Sink for Output {
             }
             AgentEvent::Said(said) => self.put_into(state, messages::assistant(said)),
             AgentEvent::Answered { uuid, finished } => {
-                // What a person or a PreToolUse hook refused they know themselves.
-                if let Some(Denied::Unasked { kind, reason }) = &finished.metadata.denied {
-                    let denied = json!({
-                        "type": "system",
-                        "subtype": "permission_denied",
-                        "tool_name": finished.name,
-                        "tool_use_id": finished.id,
-                        "decision_reason_type": kind,
-                        "decision_reason": reason,
-                        "message": finished.text(),
-                    });
-                    self.put_into(state, denied);
-                }
+                self.put_denied(state, finished, None);
                 self.put_into(state, messages::answer(*uuid, finished));
             }
             AgentEvent::Working {

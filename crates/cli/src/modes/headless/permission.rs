@@ -1,6 +1,6 @@
 //! Who is asked for permission: the program at the other end, or a tool of one of its servers.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use haft::{
     Answer, Approver, BoxFuture, ContextPatch, PermissionMode, Question, RuleList,
@@ -8,19 +8,27 @@ use haft::{
 };
 use haft_agent::Control;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::{
     channel::{CLOSED, Channel},
     mcp::{Client, text_of},
 };
+use crate::questions;
 
 /// Asks the program at the other end.
 pub(super) struct Host {
     pub(super) channel: Arc<Channel>,
     pub(super) control: Control,
+    /// How long an answer to a question of the model's is waited for.
+    pub(super) patience: Option<Duration>,
 }
 
 impl Approver for Host {
+    fn is_there(&self) -> bool {
+        !self.channel.is_closed()
+    }
+
     fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
         Box::pin(async move {
             let (id, input) = match &question.asked {
@@ -29,7 +37,7 @@ impl Approver for Host {
             };
             let output = &self.channel.output;
             let waits = output.waits();
-            let request = json!({
+            let mut request = json!({
                 "subtype": "can_use_tool",
                 "tool_name": question.tool,
                 "input": input,
@@ -37,7 +45,17 @@ impl Approver for Host {
                 "decision_reason": question.reason,
                 "tool_use_id": id,
             });
-            let reply = self.channel.ask(request).await;
+            if let Some(agent) = &question.agent {
+                request["agent_id"] = json!(agent);
+            }
+            let asked = self.channel.ask(request);
+            let reply = match self.patience.filter(|_| questions::is_one(&question)) {
+                None => asked.await,
+                Some(patience) => match timeout(patience, asked).await {
+                    Ok(reply) => reply,
+                    Err(_) => return questions::unanswered(&question, patience),
+                },
+            };
             drop(waits);
             match reply {
                 Err(why) if why == CLOSED => Answer::Nobody,

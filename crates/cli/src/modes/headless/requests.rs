@@ -24,6 +24,9 @@ impl Reader {
                 let cancelled = self.queue.forget(text("message_uuid"));
                 Ok(json!({"cancelled": cancelled}))
             }
+            "stop_task" => self.session.stop(text("task_id")),
+            #[cfg(feature = "shell")]
+            "background_tasks" => self.session.background(request["tool_use_id"].as_str()),
             "rename_session" => match text("title").trim() {
                 "" => Err("rename_session needs a `title`".to_owned()),
                 title => self.session.rename(title),

@@ -6,7 +6,9 @@ use std::{
     time::SystemTime,
 };
 
-use haft::{CallId, Haft};
+#[cfg(feature = "shell")]
+use haft::tools::Shell;
+use haft::{CallId, Haft, Notices, Services};
 use haft_agent::{Agent, transcript::Transcript};
 use haft_journal::{Journal, Mode, Ticket, Which};
 use serde_json::{Value, json};
@@ -22,6 +24,8 @@ const CHECKPOINTS: &str = "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING";
 pub(super) struct Session {
     journal: OnceLock<Arc<Journal>>,
     transcript: OnceLock<Arc<Transcript>>,
+    /// What the session's calls may reach.
+    services: OnceLock<Services>,
     used: Mutex<Option<Used>>,
 }
 
@@ -40,6 +44,33 @@ impl Session {
     pub(super) fn has(&self, haft: &Haft) {
         if let Ok(journal) = haft.services().get::<Journal>() {
             let _ = self.journal.set(journal);
+        }
+        let _ = self.services.set(haft.services().clone());
+    }
+
+    /// Ends a task in the background.
+    pub(super) fn stop(&self, task: &str) -> Result<Value, String> {
+        let notices = self
+            .services
+            .get()
+            .map(|services| services.get::<Notices>());
+        match notices {
+            Some(Ok(notices)) if notices.stop(task) => Ok(json!({})),
+            _ => Err(format!("no task {task:?} runs in the background")),
+        }
+    }
+
+    /// Lets a command that is waited for go on in the background; all of them where none is named.
+    #[cfg(feature = "shell")]
+    pub(super) fn background(&self, tool_use_id: Option<&str>) -> Result<Value, String> {
+        let shell = self.services.get().map(|services| services.get::<Shell>());
+        let moved = match shell {
+            Some(Ok(shell)) => shell.background_named(tool_use_id),
+            _ => 0,
+        };
+        match tool_use_id {
+            Some(id) if moved == 0 => Err(format!("no command of the call {id:?} is waited for")),
+            _ => Ok(json!({})),
         }
     }
 

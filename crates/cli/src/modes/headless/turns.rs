@@ -1,6 +1,5 @@
 //! One message after the other, each with one result.
 
-use haft::CancellationToken;
 use haft_agent::{Agent, Ended, Prompt, Reason};
 use serde_json::Value;
 
@@ -11,6 +10,7 @@ use super::{
     session::Session,
     shape::{self, Shape},
     signals::Signals,
+    slash::{Commands, Meant},
 };
 use crate::exit::Exit;
 
@@ -23,9 +23,8 @@ pub(super) struct Turns<'a> {
     pub(super) signals: &'a Signals,
     pub(super) shape: Option<&'a Shape>,
     pub(super) session: &'a Session,
-    /// Fires if the setting up was interrupted: then the first run is, too.
-    pub(super) setting_up: Option<CancellationToken>,
     pub(super) fail_on_deny: bool,
+    pub(super) commands: Commands,
 }
 
 /// Why the model is asked.
@@ -106,6 +105,18 @@ impl Turns<'_> {
     /// The answer to one message, asked for again while it has not the shape it must have; with it, that
     /// shape or why there is none.
     async fn answer(&mut self, turn: Turn) -> (Ended, Option<Result<Value, String>>) {
+        let turn = match turn {
+            Turn::Message(prompt) => {
+                let meant = self
+                    .commands
+                    .read(prompt, self.agent, self.output, self.signals);
+                match meant.await {
+                    Meant::Said(prompt) => Turn::Message(prompt),
+                    Meant::Answered(ended) => return (*ended, None),
+                }
+            }
+            news => news,
+        };
         let mut ended = self.whole(turn).await;
         let Some(shape) = self.shape else {
             return (ended, None);
@@ -146,7 +157,6 @@ impl Turns<'_> {
 
     async fn once(&mut self, turn: Turn) -> Ended {
         let control = self.agent.control();
-        let setting_up = self.setting_up.take().unwrap_or_default();
         let (agent, output) = (&mut *self.agent, self.output);
         let run = async move {
             match turn {
@@ -157,11 +167,11 @@ impl Turns<'_> {
         tokio::pin!(run);
         tokio::select! {
             biased;
-            ended = &mut run => return ended,
-            () = self.signals.wait() => {}
-            () = setting_up.cancelled() => {}
+            ended = &mut run => ended,
+            () = self.signals.wait() => {
+                control.interrupt();
+                run.await
+            }
         }
-        control.interrupt();
-        run.await
     }
 }

@@ -1,3 +1,5 @@
+use std::fs;
+
 use serde_json::json;
 use tempfile::tempdir;
 
@@ -182,6 +184,44 @@ fn the_budget_ends_it() {
     );
     let result = &lines(&ran)[0];
     assert_eq!(ran.code, 1);
+    assert_eq!(result["subtype"], "error_max_budget_usd", "{result}");
+    assert_eq!(result["total_cost_usd"], 10.0);
+}
+
+#[test]
+fn prices_of_the_user_count_and_those_of_a_project_do_not() {
+    let dir = tempdir().unwrap();
+    let home = dir.path();
+    let cwd = home.join("project");
+    fs::create_dir_all(cwd.join(".claude")).unwrap();
+    fs::create_dir_all(home.join(".claude")).unwrap();
+    let prices = |input: f64| {
+        let price = json!({
+            "input": input, "output": 0.0, "cache_read": 0.0, "cache_write": 0.0,
+            "cache_write_1h": 0.0,
+        });
+        json!({"modelPrices": {"scripted": price}}).to_string()
+    };
+    fs::write(cwd.join(".claude/settings.json"), prices(0.0)).unwrap();
+    let turns = json!([[call("LS", json!({"path": "."}))], [text("never")]]);
+    let flags = [
+        "-p",
+        "go",
+        "--output-format",
+        "json",
+        "--max-budget-usd",
+        "5",
+    ];
+    let run = || answer(scripted(&cwd, &turns).env("HOME", home).args(flags));
+    let refused = run();
+    assert_eq!(refused.code, 1);
+    assert!(
+        refused.stderr.contains("modelPrices in the settings"),
+        "{}",
+        refused.stderr
+    );
+    fs::write(home.join(".claude/settings.json"), prices(1e6)).unwrap();
+    let result = &lines(&run())[0];
     assert_eq!(result["subtype"], "error_max_budget_usd", "{result}");
     assert_eq!(result["total_cost_usd"], 10.0);
 }

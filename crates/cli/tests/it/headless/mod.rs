@@ -2,19 +2,28 @@
 //!
 //! - `answers`: formats, flags, prompts
 //! - `background`: tasks that outlast a turn
+//! - `extensions`: what people laid in folders
 //! - `ends`: limits, refusals, failures, exit codes
 //! - `hooks`: programs, servers and models that have a say; `hook_vectors`: where each vector is tested
+//! - `planning`: tasks, plan mode, questions
+//! - `subagents`: models that work for another's calls
 //! - `sessions`: going on, forking, forgetting, listing
 //! - `talk`: messages and control requests on stdin
+//! - `requests`: what else can be asked; `servers`: MCP servers at the other end
 //! - `server`: a provider on this machine
 
 mod answers;
 mod background;
 mod ends;
+mod extensions;
 mod hook_vectors;
 mod hooks;
+mod planning;
+mod requests;
 mod server;
+mod servers;
 mod sessions;
+mod subagents;
 mod talk;
 
 use std::{

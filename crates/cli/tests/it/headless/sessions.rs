@@ -101,3 +101,102 @@ fn nothing_is_kept_where_nothing_is_to_be_kept() {
         .collect();
     assert!(kept.is_empty(), "{kept:?}");
 }
+
+/// What the first message of a run says, and its result.
+fn begun(ran: &crate::binary::Ran) -> (Value, Value) {
+    let mut told = lines(ran);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    (told.remove(0), told.pop().unwrap())
+}
+
+const STREAM: [&str; 4] = ["-p", "go", "--output-format", "stream-json"];
+
+#[test]
+fn the_mode_is_kept_but_never_what_loosens_without_a_word_and_never_elsewhere() {
+    let dir = tempdir().unwrap();
+    let home = dir.path();
+    let (here, there) = (home.join("here"), home.join("there"));
+    fs::create_dir(&here).unwrap();
+    fs::create_dir(&there).unwrap();
+    let turns = json!([[text("ok")]]);
+    let run = |cwd: &std::path::Path, flags: &[&str]| {
+        let mut command = scripted(cwd, &turns);
+        command.env("HOME", home).env("IS_SANDBOX", "1");
+        let (init, result) = begun(&answer(command.args(STREAM).args(flags)));
+        let id = result["session_id"].as_str().unwrap().to_owned();
+        (id, init["permissionMode"].as_str().unwrap().to_owned())
+    };
+    for (first, kept) in [
+        ("acceptEdits", "acceptEdits"),
+        ("dontAsk", "dontAsk"),
+        ("plan", "default"),
+        ("bypassPermissions", "default"),
+    ] {
+        let (id, mode) = run(&here, &["--permission-mode", first]);
+        assert_eq!(mode, first);
+        let resume = format!("--resume={id}");
+        let fork = [resume.as_str(), "--fork-session"];
+        let said = [
+            resume.as_str(),
+            "--permission-mode",
+            "default",
+            "--fork-session",
+        ];
+        assert_eq!(run(&here, &said).1, "default", "{first}");
+        assert_eq!(run(&there, &fork).1, "default", "{first}");
+        assert_eq!(
+            run(&here, &[&resume]),
+            (id.clone(), kept.to_owned()),
+            "{first}"
+        );
+    }
+}
+
+#[test]
+fn it_goes_on_in_the_directory_it_was_left_in_unless_that_is_gone() {
+    let dir = tempdir().unwrap();
+    let cwd = dir.path();
+    fs::create_dir(cwd.join("sub")).unwrap();
+    let turns = json!([
+        [super::call("Bash", json!({"command": "cd sub"}))],
+        [text("ok")]
+    ]);
+    let (_, result) = begun(&answer(scripted(cwd, &turns).args(STREAM)));
+    let resume = format!("--resume={}", result["session_id"].as_str().unwrap());
+    let again = || {
+        let flags = [resume.as_str(), "--fork-session"];
+        let turns = json!([[text("ok")]]);
+        begun(&answer(scripted(cwd, &turns).args(STREAM).args(flags))).0
+    };
+    assert_eq!(again()["cwd"], cwd.join("sub").to_str().unwrap());
+    fs::remove_dir(cwd.join("sub")).unwrap();
+    assert_eq!(again()["cwd"], cwd.to_str().unwrap());
+}
+
+#[test]
+fn a_copy_of_another_projects_session_belongs_to_this_project() {
+    let dir = tempdir().unwrap();
+    let home = dir.path();
+    let (here, there) = (home.join("here"), home.join("there"));
+    fs::create_dir(&here).unwrap();
+    fs::create_dir(&there).unwrap();
+    let turns = json!([[text("ok")]]);
+    let (_, result) = begun(&answer(
+        scripted(&there, &turns).env("HOME", home).args(STREAM),
+    ));
+    let resume = format!("--resume={}", result["session_id"].as_str().unwrap());
+    let mut command = scripted(&here, &turns);
+    let flags = [resume.as_str(), "--fork-session"];
+    let (_, copy) = begun(&answer(command.env("HOME", home).args(STREAM).args(flags)));
+    let list = |cwd: &std::path::Path| {
+        let ran = answer(
+            haft(cwd)
+                .env("HOME", home)
+                .args(["sessions", "list", "--json"]),
+        );
+        ran.stdout
+    };
+    let id = copy["session_id"].as_str().unwrap();
+    assert!(list(&here).contains(id));
+    assert!(!list(&there).contains(id));
+}

@@ -412,3 +412,65 @@ fn signals_end_it_with_the_code_that_says_so() {
         assert!(ended.exists(), "{signal}: SessionEnd");
     }
 }
+
+#[test]
+fn short_names_are_what_the_environment_says_and_each_model_is_counted_by_itself() {
+    let dir = tempdir().unwrap();
+    let turn = |text: &str, usage: Value| json!({"content": [{"type": "text", "text": text}], "usage": usage});
+    let turns = json!([
+        turn(
+            "one",
+            json!({"input": 10, "output": 1, "cache_read": 100, "cache_write": 7})
+        ),
+        turn("two", json!({"input": 20, "output": 2})),
+        turn("three", json!({"input": 40, "output": 4})),
+    ]);
+    let price = |input: f64| {
+        json!({
+            "input": input, "output": 0.0, "cache_read": 0.0, "cache_write": 0.0,
+            "cache_write_1h": 0.0,
+        })
+    };
+    let prices = json!({"big-1": price(1e6), "small-2": price(2e6)});
+    let mut command = scripted(dir.path(), &turns);
+    command
+        .args(["--model", "opus", "--prices", &prices.to_string()])
+        .env("ANTHROPIC_DEFAULT_OPUS_MODEL", "big-1")
+        .env("ANTHROPIC_DEFAULT_HAIKU_MODEL", "small-2");
+    let mut talk = Talk::new(&mut command);
+    let mut results = Vec::new();
+    for (id, model) in [("a", "default"), ("b", "haiku"), ("c", "opus")] {
+        talk.request(id, &json!({"subtype": "set_model", "model": model}));
+        talk.user("hi");
+        results.push(talk.hear_until("result").pop().unwrap());
+    }
+    assert_eq!(talk.end().1, 0);
+    let tokens = |result: &Value| {
+        let usage = &result["usage"];
+        ["input_tokens", "output_tokens", "cache_read_input_tokens"].map(|name| usage[name].clone())
+    };
+    // The usage is that of the turn; money and models are of the whole process.
+    assert_eq!(tokens(&results[0]), [10, 1, 100]);
+    assert_eq!(tokens(&results[1]), [20, 2, 0]);
+    assert_eq!(tokens(&results[2]), [40, 4, 0]);
+    let costs: Vec<f64> = results
+        .iter()
+        .map(|result| result["total_cost_usd"].as_f64().unwrap())
+        .collect();
+    assert_eq!(costs, [10.0, 50.0, 90.0]);
+    let models = &results[2]["modelUsage"];
+    assert_eq!(models.as_object().unwrap().len(), 2);
+    let counted = |name: &str| {
+        let model = &models[name];
+        let cost = model["costUSD"].as_f64().unwrap();
+        let tokens = [
+            "inputTokens",
+            "outputTokens",
+            "cacheReadInputTokens",
+            "cacheCreationInputTokens",
+        ];
+        (tokens.map(|name| model[name].as_u64().unwrap()), cost)
+    };
+    assert_eq!(counted("big-1"), ([50, 5, 100, 7], 50.0));
+    assert_eq!(counted("small-2"), ([20, 2, 0, 0], 40.0));
+}

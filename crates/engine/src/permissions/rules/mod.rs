@@ -39,12 +39,15 @@ pub enum Scope {
     User,
     /// An answer given in this session.
     Session,
+    /// A skill at work, until the person speaks again. Whoever wrote it, it reaches nothing that a
+    /// project's rule would not.
+    Turn,
 }
 
 impl Scope {
     /// It is not from a file of the workspace.
     pub fn is_users(self) -> bool {
-        !matches!(self, Self::Local | Self::Project)
+        !matches!(self, Self::Local | Self::Project | Self::Turn)
     }
 
     /// The word for it.
@@ -56,6 +59,7 @@ impl Scope {
             Self::Project => "project settings",
             Self::User => "user settings",
             Self::Session => "this session",
+            Self::Turn => "the skill at work",
         }
     }
 }

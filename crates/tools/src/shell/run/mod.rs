@@ -182,7 +182,7 @@ impl Run<'_> {
 
     async fn wait(&self, job: &Job) -> Waited {
         let longest = self.limits.foreground(self.input.timeout);
-        let wish = self.shell.wish(self.cx.call);
+        let wish = self.shell.wish(self.cx);
         let mut told = 0;
         let mut ticks = interval(PROGRESS);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

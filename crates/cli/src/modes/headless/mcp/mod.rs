@@ -113,25 +113,23 @@ impl Servers {
         if state.begun {
             return Err(TOO_LATE.to_owned());
         }
-        let gone = |server: &Server| server.by_request;
-        let mut removed: Vec<String> = Vec::new();
-        state.servers.retain(|server| {
-            if gone(server) {
-                removed.push(server.entry.name.clone());
-            }
-            !gone(server)
-        });
-        let (mut added, mut errors) = (Vec::new(), Map::new());
+        let before = state.by_request();
+        state.servers.retain(|server| !server.by_request);
+        let mut errors = Map::new();
         for read in config::entries(servers) {
-            match &read {
-                Ok(entry) => added.push(entry.name.clone()),
+            match read {
+                Ok(entry) => state.take(Ok(entry), true),
                 Err(skipped) => {
-                    errors.insert(skipped.name.clone(), json!(skipped.message));
+                    errors.insert(skipped.name, json!(skipped.message));
                 }
             }
-            state.take(read, true);
         }
-        removed.retain(|name| !added.contains(name));
+        let now = state.by_request();
+        let but = |all: &[String], others: &[String]| -> Vec<String> {
+            let new = all.iter().filter(|name| !others.contains(name));
+            new.cloned().collect()
+        };
+        let (added, removed) = (but(&now, &before), but(&before, &now));
         Ok(json!({"added": added, "removed": removed, "errors": errors}))
     }
 
@@ -143,9 +141,9 @@ impl Servers {
         folder: &Path,
         until: &CancellationToken,
     ) -> anyhow::Result<Vec<Arc<dyn DynTool>>> {
-        let limit = Duration::from_millis(number("MCP_TIMEOUT")?.unwrap_or(CONNECT).into());
-        let call = Duration::from_millis(number("MCP_TOOL_TIMEOUT")?.unwrap_or(CALL).into());
-        let tokens = number("MAX_MCP_OUTPUT_TOKENS")?.unwrap_or(RESULT_TOKENS);
+        let limit = Duration::from_millis(above_zero("MCP_TIMEOUT", CONNECT)?.into());
+        let call = Duration::from_millis(above_zero("MCP_TOOL_TIMEOUT", CALL)?.into());
+        let tokens = above_zero("MAX_MCP_OUTPUT_TOKENS", RESULT_TOKENS)?;
         let result_cap = usize::try_from(tokens)?.saturating_mul(TOKEN);
 
         let mut greetings = JoinSet::new();
@@ -359,11 +357,24 @@ impl Servers {
     }
 }
 
+/// What a variable says; 0 is as good as nothing.
+fn above_zero(name: &str, otherwise: u32) -> anyhow::Result<u32> {
+    Ok(number(name)?
+        .filter(|given| *given > 0)
+        .unwrap_or(otherwise))
+}
+
 const TOO_LATE: &str = "MCP servers can be given before the first message only";
 
 impl State {
     fn find(&self, name: &str) -> Option<&Server> {
         self.servers.iter().find(|server| server.entry.name == name)
+    }
+
+    /// The names of those that a request has set.
+    fn by_request(&self) -> Vec<String> {
+        let set = self.servers.iter().filter(|server| server.by_request);
+        set.map(|server| server.entry.name.clone()).collect()
     }
 
     fn take(&mut self, read: Result<Entry, Skipped>, by_request: bool) {

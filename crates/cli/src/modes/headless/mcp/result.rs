@@ -34,10 +34,11 @@ pub(super) fn output(answer: &Value, folder: &Path) -> ToolOutput {
     if let (true, Some(structured)) = (content.is_empty(), answer.get("structuredContent")) {
         content.push(Content::text(structured.to_string()));
     }
+    let failed = answer["isError"] == true;
     ToolOutput {
         content,
-        structured: answer.get("content").cloned(),
-        failed: answer["isError"] == true,
+        structured: answer.get("content").filter(|_| !failed).cloned(),
+        failed,
         ..ToolOutput::default()
     }
 }

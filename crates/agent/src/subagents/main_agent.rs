@@ -1,0 +1,79 @@
+//! A session whose main agent is of a kind.
+
+use std::sync::Arc;
+
+use haft_engine::{Part, Scheduler, hooks::Identity};
+use haft_extensions::AgentDefinition;
+
+use super::{mode, tools};
+
+/// The same session with the tools of this kind, and a permission mode that is no looser; hooks are told the
+/// kind. The error is for people.
+pub fn as_main_agent(scheduler: &Scheduler, kind: &AgentDefinition) -> Result<Scheduler, String> {
+    let engine = scheduler.engine();
+    let mut context = scheduler.context();
+    context.mode = mode::both(context.mode, kind.permission_mode.as_deref()).mode;
+    let model = engine.model().map_or_else(|| Arc::from(""), Arc::clone);
+    let engine = engine.for_subagent(Part {
+        pool: tools::of_main(engine.pool(), kind)?,
+        services: engine.services().clone(),
+        model,
+        agent: Identity {
+            id: None,
+            kind: Some(kind.name.clone()),
+        },
+        handlers: Vec::new(),
+    });
+    Ok(engine.scheduler(context))
+}
+
+/// The kinds that a main agent of this kind may launch, as `Agent(a, b)` among its tools says; `None`: all.
+pub fn launchable(kind: &AgentDefinition) -> Option<Vec<String>> {
+    let mut found = None;
+    for entry in kind.tools.iter().flatten() {
+        let listed = ["Agent(", "Task("]
+            .iter()
+            .find_map(|name| entry.trim().strip_prefix(name)?.strip_suffix(')'));
+        if let Some(listed) = listed {
+            let names = listed.split(',').map(|name| name.trim().to_owned());
+            found.get_or_insert_with(Vec::new).extend(names);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use haft_extensions::{Agents, Places, Sources, agents::Options};
+
+    use super::*;
+
+    #[test]
+    fn kinds_in_brackets_limit_what_is_launched() {
+        let nowhere = std::path::PathBuf::from("/nonexistent");
+        let places = Places {
+            cwd: nowhere.clone(),
+            home: nowhere.clone(),
+            user: nowhere.clone(),
+            managed: nowhere,
+            directories: Vec::new(),
+            plugins: Vec::new(),
+            sources: Sources::default(),
+        };
+        let (agents, _) = Agents::load(&places, &Options::default());
+        let mut kind = agents.get("general-purpose").unwrap().clone();
+        let cases = [
+            (None, None),
+            (Some(vec!["Read", "Agent"]), None),
+            (
+                Some(vec!["Read", "Agent(Explore, Plan)", "Task(x)"]),
+                Some(vec!["Explore", "Plan", "x"]),
+            ),
+        ];
+        for (tools, expected) in cases {
+            let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
+            kind.tools = tools.map(owned);
+            assert_eq!(launchable(&kind), expected.map(owned), "{:?}", kind.tools);
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Who can be handed tasks, and who the main agent is.
+
+use std::{fs, sync::Arc};
+
+use anyhow::Context;
+use haft::{
+    Content,
+    engine::{
+        hooks::{self, Handler},
+        permissions::{Bases, Scope},
+    },
+};
+use haft_agent::{
+    Crew, CrewLimits, Limits, Prompt,
+    subagents::{Own, launchable},
+};
+use haft_extensions::{AgentDefinition, Agents, Origin, Places, agents::Options};
+use serde_json::{Map, Value, json};
+
+use super::{
+    flags::Headless,
+    model::{Chosen, number, variable},
+    output::Output,
+};
+use crate::{settings::Permitted, show};
+
+/// What people call models without naming one. Which they mean is configured, or it is the one at hand.
+const ALIASES: [(&str, &str); 4] = [
+    ("fable", "ANTHROPIC_DEFAULT_FABLE_MODEL"),
+    ("haiku", "ANTHROPIC_DEFAULT_HAIKU_MODEL"),
+    ("opus", "ANTHROPIC_DEFAULT_OPUS_MODEL"),
+    ("sonnet", "ANTHROPIC_DEFAULT_SONNET_MODEL"),
+];
+
+/// The kinds of subagents there are.
+#[derive(Debug)]
+pub(super) struct Kinds {
+    places: Places,
+    options: Options,
+    found: Agents,
+    /// What the project brings may run something.
+    trusted: bool,
+}
+
+/// So much of what an agent remembers is told to it, in lines.
+const MEMORY_LINES: usize = 200;
+
+impl Kinds {
+    /// Those in the folders, those of the flag, and our own.
+    pub(super) fn find(places: Places, flags: &Headless, trusted: bool) -> anyhow::Result<Self> {
+        let mut options = Options::of_environment(variable);
+        if let Some(text) = &flags.agents {
+            options.given = serde_json::from_str(text)
+                .context("--agents: expected an object of agents by their names, in JSON")?;
+        }
+        Ok(Self::load(places, options, trusted))
+    }
+
+    fn load(places: Places, options: Options, trusted: bool) -> Self {
+        let (found, warnings) = Agents::load(&places, &options);
+        for warning in warnings {
+            show::complain(&format!("haft: {}", show::clean(&warning.to_string())));
+        }
+        Self {
+            places,
+            options,
+            found,
+            trusted,
+        }
+    }
+
+    /// The same with those that the program at the other end brings.
+    pub(super) fn with(&self, more: &Map<String, Value>) -> Self {
+        if more.is_empty() {
+            return Self {
+                places: self.places.clone(),
+                options: self.options.clone(),
+                found: self.found.clone(),
+                trusted: self.trusted,
+            };
+        }
+        let mut options = self.options.clone();
+        options.given.extend(more.clone());
+        Self::load(self.places.clone(), options, self.trusted)
+    }
+
+    pub(super) fn names(&self) -> Vec<String> {
+        let kinds = self.found.list().iter();
+        kinds.map(|kind| kind.name.clone()).collect()
+    }
+
+    /// As `initialize` is answered.
+    pub(super) fn told(&self) -> Vec<Value> {
+        let kinds = self.found.list().iter();
+        kinds
+            .map(|kind| {
+                let mut told = json!({"name": kind.name, "description": kind.description});
+                if let Some(model) = &kind.model {
+                    told["model"] = json!(model);
+                }
+                told
+            })
+            .collect()
+    }
+
+    /// The kind of the main agent, if it is of one.
+    pub(super) fn main(
+        &self,
+        flags: &Headless,
+        permitted: &Permitted,
+    ) -> anyhow::Result<Option<AgentDefinition>> {
+        let from_settings = || {
+            let merged = permitted.settings.merged();
+            merged["agent"].as_str().map(str::to_owned)
+        };
+        let Some(name) = flags.agent.clone().or_else(from_settings) else {
+            return Ok(None);
+        };
+        let found = self.found.get(&name).cloned();
+        found
+            .with_context(|| {
+                let names = self.names().join(", ");
+                format!("no agent is called {name:?}; there are: {names}")
+            })
+            .map(Some)
+    }
+
+    /// What a kind brings: hooks, as far as they may run, and what it remembers.
+    fn own(&self) -> impl Fn(&AgentDefinition) -> Own + Send + Sync + use<> {
+        let (places, trusted) = (self.places.clone(), self.trusted);
+        move |kind| Own {
+            handlers: handlers(kind, &places, trusted),
+            prompt: memory(kind, &places),
+        }
+    }
+
+    /// All that the subagents of the session share.
+    pub(super) fn crew(
+        &self,
+        flags: &Headless,
+        main: Option<&AgentDefinition>,
+        chosen: &Chosen,
+        output: &Arc<Output>,
+    ) -> anyhow::Result<Crew> {
+        let usual = CrewLimits::default();
+        let depth = number("CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH")?.unwrap_or(usual.depth);
+        let at_once = match number("CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS")? {
+            Some(most) => usize::try_from(most)?.max(1),
+            None => usual.at_once,
+        };
+        Ok(Crew::builder(self.found.list().iter().cloned())
+            .limits(CrewLimits { depth, at_once })
+            .sink(Arc::clone(output) as _)
+            .services(haft::tools::for_subagent)
+            .model_names(model_name)
+            .model(Arc::clone(&chosen.model))
+            .model_name(variable("CLAUDE_CODE_SUBAGENT_MODEL"))
+            .append_system_prompt(flags.prompts.append_subagent_system_prompt.clone())
+            .own(self.own())
+            .only(main.and_then(launchable))
+            .build())
+    }
+}
+
+/// The id of a model, out of what people call it; `None`: which one is meant is not configured.
+fn model_name(name: &str) -> Option<String> {
+    match ALIASES.iter().find(|(alias, _)| *alias == name) {
+        Some((_, configured)) => variable(configured),
+        None => Some(name.to_owned()),
+    }
+}
+
+/// The main agent is of this kind: its model, its first words.
+pub(super) fn take_over(
+    main: &AgentDefinition,
+    flags: &Headless,
+    chosen: &mut Chosen,
+    first: Option<&mut Prompt>,
+) {
+    let named = main
+        .model
+        .as_deref()
+        .filter(|_| flags.model.model.is_none());
+    if let Some(id) = named.and_then(model_name) {
+        chosen.settings.name = id;
+    }
+    if flags.model.effort.is_none() && main.effort.is_some() {
+        chosen.settings.effort.clone_from(&main.effort);
+    }
+    if let (Some(words), Some(first)) = (&main.initial_prompt, first) {
+        first.content.insert(0, Content::text(words));
+    }
+}
+
+/// How many rounds the main agent has, where the flags do not say.
+pub(super) fn limits_of(
+    main: Option<&AgentDefinition>,
+    flags: &Headless,
+    mut limits: Limits,
+) -> Limits {
+    if let Some(most) = main.and_then(|main| main.max_turns)
+        && flags.max_turns.is_none()
+    {
+        limits.max_turns = Some(most);
+    }
+    limits
+}
+
+/// The hooks of a kind. Those of a project run only where it is trusted.
+fn handlers(kind: &AgentDefinition, places: &Places, trusted: bool) -> Vec<Handler> {
+    let scope = match kind.origin {
+        Origin::Managed => Scope::Managed,
+        Origin::Given => Scope::CommandLine,
+        Origin::User => Scope::User,
+        Origin::Project if trusted => Scope::Project,
+        _ => return Vec::new(),
+    };
+    let Some(hooks) = &kind.hooks else {
+        return Vec::new();
+    };
+    let bases = Bases {
+        cwd: places.cwd.clone(),
+        home: places.home.clone(),
+        slash: places.cwd.clone(),
+    };
+    let value = Value::Object(hooks.clone());
+    let (handlers, problems) = hooks::read(scope, kind.file.as_ref(), &value, &bases);
+    for problem in problems {
+        show::complain(&format!("haft: {}", show::clean(&problem.to_string())));
+    }
+    handlers
+}
+
+/// What a kind remembers, if it does.
+fn memory(kind: &AgentDefinition, places: &Places) -> Option<String> {
+    let folder = kind.memory_folder(places)?;
+    let file = folder.join("MEMORY.md");
+    let kept = fs::read_to_string(&file).unwrap_or_default();
+    let head: Vec<&str> = kept.lines().take(MEMORY_LINES).collect();
+    let folder = folder.display();
+    Some(match head.is_empty() {
+        true => format!(
+            "You can remember things from one task to the next: write them to files in {folder}, and what \
+             you must see every time to MEMORY.md there. There is nothing yet."
+        ),
+        false => format!(
+            "You can remember things from one task to the next: they are in {folder}. Keep MEMORY.md there \
+             short and right. It says:\n\n{}",
+            head.join("\n")
+        ),
+    })
+}

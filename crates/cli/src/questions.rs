@@ -1,0 +1,222 @@
+//! Questions of the model's, put to the person at the terminal.
+
+use std::{fmt::Write, time::Duration};
+
+use haft::{Answer, Question};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    approver::{Heard, hear},
+    show::{self, Style},
+};
+
+/// The tool that asks.
+const TOOL: &str = "AskUserQuestion";
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Asked {
+    question: String,
+    #[serde(default)]
+    header: String,
+    options: Vec<Choice>,
+    #[serde(default)]
+    multi_select: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct Choice {
+    label: String,
+    #[serde(default)]
+    description: String,
+    preview: Option<String>,
+}
+
+/// What the person meant.
+#[derive(Debug, PartialEq, Eq)]
+enum Meant {
+    Answer(String),
+    /// They want to say it in their own words.
+    Other,
+    Nothing,
+    /// It makes no sense; the hint says what would.
+    Again(String),
+}
+
+/// Is it a question of the model's, and not one for permission?
+pub(crate) fn is_one(question: &Question) -> bool {
+    question.tool == TOOL && question.asked.is_some()
+}
+
+/// Puts it, part by part.
+pub(crate) fn put(question: &Question, patience: Option<Duration>) -> Answer {
+    let input = question.asked.as_ref().map(|asked| &asked.input);
+    let asked = input.and_then(|input| Vec::<Asked>::deserialize(&input["questions"]).ok());
+    let style = Style::of_stderr();
+    let mut answers = Map::new();
+    for asked in asked.unwrap_or_default() {
+        show::complain(&drawn(&asked, style));
+        match answer(&asked, patience) {
+            Ok(Some(said)) => {
+                answers.insert(asked.question, json!(said));
+            }
+            Ok(None) => {}
+            Err(Heard::TooLate) => {
+                show::complain("\n  no answer: the model goes on without one");
+                return unanswered(question, patience.unwrap_or_default());
+            }
+            Err(_) => return Answer::Nobody,
+        }
+    }
+    with(question, [("answers", json!(answers))])
+}
+
+/// The answer to one question; `None` if they give none.
+fn answer(asked: &Asked, patience: Option<Duration>) -> Result<Option<String>, Heard> {
+    let ask = |prompt: &str| match hear(prompt, patience) {
+        Heard::Line(line) => Ok(line),
+        ended => Err(ended),
+    };
+    loop {
+        let what = match asked.multi_select {
+            true => "Numbers, or your own words",
+            false => "A number, or your own words",
+        };
+        match meant(ask(&format!("  {what} (- for no answer): "))?.trim(), asked) {
+            Meant::Answer(answer) => return Ok(Some(answer)),
+            Meant::Nothing => return Ok(None),
+            Meant::Again(hint) => show::complain(&format!("  {hint}")),
+            Meant::Other => {
+                let words = ask("  In your own words: ")?.trim().to_owned();
+                if !words.is_empty() {
+                    return Ok(Some(words));
+                }
+            }
+        }
+    }
+}
+
+/// What is said in place of an answer that did not come in time.
+pub(crate) fn unanswered(question: &Question, patience: Duration) -> Answer {
+    let waited = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+    let answers = ("answers", json!({}));
+    with(question, [answers, ("afkTimeoutMs", json!(waited))])
+}
+
+/// The question with what was answered.
+fn with<const N: usize>(question: &Question, parts: [(&str, Value); N]) -> Answer {
+    let asked = question.asked.as_ref();
+    let mut input = asked.map(|asked| asked.input.clone()).unwrap_or_default();
+    if let Some(input) = input.as_object_mut() {
+        input.extend(parts.map(|(name, value)| (name.to_owned(), value)));
+    }
+    Answer::Changed { input }
+}
+
+fn drawn(asked: &Asked, style: Style) -> String {
+    let one_line = |text: &str| show::clean(text).replace('\n', " ");
+    let mut text = format!("\n{} ", style.bold("?"));
+    if !asked.header.is_empty() {
+        let _ = write!(text, "{}  ", style.dim(&one_line(&asked.header)));
+    }
+    text += &style.bold(&one_line(&asked.question));
+    for (number, choice) in (1..).zip(&asked.options) {
+        let _ = write!(text, "\n  {number}. {}", one_line(&choice.label));
+        if !choice.description.is_empty() {
+            let description = format!("– {}", one_line(&choice.description));
+            let _ = write!(text, " {}", style.dim(&description));
+        }
+        for line in choice.preview.iter().flat_map(|preview| preview.lines()) {
+            let _ = write!(
+                text,
+                "\n     {}",
+                style.dim(&format!("│ {}", show::clean(line)))
+            );
+        }
+    }
+    let _ = write!(
+        text,
+        "\n  {}. Other, in your own words",
+        asked.options.len() + 1
+    );
+    text
+}
+
+fn meant(said: &str, asked: &Asked) -> Meant {
+    let most = asked.options.len();
+    let numbers: Option<Vec<usize>> = said
+        .split([',', ' '])
+        .filter(|word| !word.is_empty())
+        .map(|word| word.parse().ok())
+        .collect();
+    match numbers.as_deref() {
+        _ if said == "-" => Meant::Nothing,
+        None => Meant::Answer(said.to_owned()),
+        Some([]) => Meant::Again(format!("type a number from 1 to {}", most + 1)),
+        Some([only]) if *only == most + 1 => Meant::Other,
+        Some(numbers) if numbers.iter().any(|number| !(1..=most).contains(number)) => {
+            Meant::Again(format!("type a number from 1 to {}", most + 1))
+        }
+        Some([_, _, ..]) if !asked.multi_select => {
+            Meant::Again("only one can be chosen".to_owned())
+        }
+        Some(numbers) => {
+            // In the order they are shown, each once.
+            let chosen = (1..).zip(&asked.options);
+            let chosen = chosen.filter(|(number, _)| numbers.contains(number));
+            let labels: Vec<&str> = chosen.map(|(_, choice)| choice.label.as_str()).collect();
+            Meant::Answer(labels.join(", "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(multi_select: bool) -> Asked {
+        let value = json!({
+            "question": "Which \u{1b}[31mway?",
+            "header": "Way",
+            "options": [
+                {"label": "Left", "description": "by the river", "preview": "~~~\n ~"},
+                {"label": "Right", "description": ""},
+            ],
+            "multiSelect": multi_select,
+        });
+        Asked::deserialize(&value).unwrap()
+    }
+
+    #[test]
+    fn a_question_as_it_is_shown() {
+        insta::assert_snapshot!(drawn(&asked(false), Style::of_stderr()));
+    }
+
+    #[test]
+    fn an_answer_is_a_number_or_words() {
+        let answer = |text: &str| Meant::Answer(text.to_owned());
+        for (said, one, several) in [
+            ("1", answer("Left"), answer("Left")),
+            (" 2 ", answer("Right"), answer("Right")),
+            ("up", answer("up"), answer("up")),
+            ("1 or 2", answer("1 or 2"), answer("1 or 2")),
+            ("3", Meant::Other, Meant::Other),
+            ("-", Meant::Nothing, Meant::Nothing),
+        ] {
+            assert_eq!(meant(said.trim(), &asked(false)), one, "{said}");
+            assert_eq!(meant(said.trim(), &asked(true)), several, "{said}");
+        }
+        assert_eq!(meant("2, 1", &asked(true)), answer("Left, Right"));
+        for (said, multi) in [
+            ("", true),
+            ("0", true),
+            ("9", false),
+            ("1,2", false),
+            ("1,3", true),
+        ] {
+            let heard = meant(said, &asked(multi));
+            assert!(matches!(heard, Meant::Again(_)), "{said}: {heard:?}");
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! What people laid in folders: skills, commands, agents, memory files.
+
+use std::{fs, path::PathBuf};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{answer, call, kinds, lines, scripted, text};
+use crate::binary::Ran;
+
+/// A project in a home of its own.
+struct Scene {
+    folder: TempDir,
+}
+
+impl Scene {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let scene = Self {
+            folder: tempfile::tempdir().unwrap(),
+        };
+        fs::create_dir_all(scene.path("p/.git")).unwrap();
+        fs::create_dir_all(scene.path("home")).unwrap();
+        for (name, text) in files {
+            let path = scene.path(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        scene
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        fs::canonicalize(self.folder.path()).unwrap().join(name)
+    }
+
+    /// Runs a prompt; with what was said to the model, in order.
+    fn run(&self, turns: &Value, flags: &[&str]) -> (Ran, Vec<String>) {
+        let record = self.path("record.jsonl");
+        let _ = fs::remove_file(&record);
+        let mut command = scripted(&self.path("p"), turns);
+        command
+            .env("HOME", self.path("home"))
+            .env_remove("CLAUDE_CONFIG_DIR")
+            .arg("--record")
+            .arg(&record)
+            .args(["-p", "--output-format", "stream-json"])
+            .args(flags);
+        let ran = answer(&mut command);
+        let said = fs::read_to_string(&record).unwrap_or_default();
+        let root = self.path("").display().to_string();
+        let said = said
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+            .filter(|line| line["part"]["role"] == "user")
+            .flat_map(|line| line["part"]["content"].as_array().unwrap().clone())
+            .filter_map(|block| Some(block["text"].as_str()?.replace(&root, "/")))
+            .collect();
+        (ran, said)
+    }
+}
+
+fn result(ran: &Ran) -> Value {
+    lines(ran).pop().unwrap()
+}
+
+fn files() -> Vec<(&'static str, &'static str)> {
+    vec![
+        ("p/CLAUDE.md", "Use tabs. See @docs.md and `@no.md`."),
+        ("p/docs.md", "The docs."),
+        ("p/no.md", "Not this."),
+        (
+            "p/.claude/skills/greet/SKILL.md",
+            "---\ndescription: Greets people: politely.\nallowed-tools: Bash(touch *)\n---\n\
+             Greet $0. Here: !`ls docs.md`",
+        ),
+        (
+            "p/.claude/commands/git/fix.md",
+            "Fix $ARGUMENTS. See @docs.md",
+        ),
+        (
+            "p/.claude/agents/r.md",
+            "---\nname: reviewer\ndescription: Reviews.\n---\nYou review.",
+        ),
+        ("home/.claude/CLAUDE.md", "Be brief."),
+        (
+            "home/.claude/skills/mine/SKILL.md",
+            "---\ndisable-model-invocation: true\n---\nMine.",
+        ),
+    ]
+}
+
+#[test]
+fn the_model_is_told_of_everything_and_so_is_whoever_reads_init() {
+    let scene = Scene::new(&files());
+    let (ran, said) = scene.run(&json!([[text("done")]]), &["/fix 12"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    insta::assert_snapshot!(said.join("\n=====\n"));
+    let init = &lines(&ran)[0];
+    assert_eq!(
+        init["slash_commands"],
+        json!([
+            "clear", "compact", "context", "cost", "git:fix", "greet", "init", "mine", "model"
+        ])
+    );
+    assert_eq!(init["skills"], json!(["greet", "mine"]));
+    assert_eq!(
+        init["agents"],
+        json!(["Explore", "Plan", "general-purpose", "reviewer"])
+    );
+    assert_eq!(init["output_style"], "default");
+}
+
+#[test]
+fn vector_15_a_name_that_nothing_has_is_an_error_and_no_model_is_asked() {
+    let scene = Scene::new(&files());
+    let (ran, said) = scene.run(&json!([]), &["/grete x"]);
+    assert_eq!(ran.code, 1);
+    assert!(said.is_empty());
+    assert_eq!(
+        kinds(&lines(&ran)),
+        ["system/init", "result/error_during_execution"]
+    );
+    let result = result(&ran);
+    assert_eq!(result["is_error"], true);
+    assert_eq!(
+        result["errors"],
+        json!(["/grete: No skill is called \"grete\". Did you mean greet?"])
+    );
+    // A path is no name.
+    let (ran, said) = scene.run(&json!([[text("done")]]), &["/etc/hosts is odd"]);
+    assert_eq!(ran.code, 0);
+    assert_eq!(said.last().unwrap(), "/etc/hosts is odd");
+}
+
+/// Vector 7: the model is refused, a person is not.
+#[test]
+fn vector_07_a_skill_for_people_works_by_its_name() {
+    let scene = Scene::new(&files());
+    let turns = json!([[call("Skill", json!({"skill": "mine"}))], [text("done")]]);
+    let (ran, said) = scene.run(&turns, &["/mine"]);
+    assert!(
+        said.iter()
+            .any(|text| text.ends_with("skills/mine\n\nMine.")),
+        "{said:?}"
+    );
+    let refused = ran.stdout.contains("can be called by a person only");
+    assert!(refused, "{}", ran.stdout);
+}
+
+/// Vector 8: what a skill permits counts where the project is trusted, for that turn.
+#[test]
+fn vector_08_what_a_skill_permits_counts_only_where_the_project_is_trusted() {
+    let scene = Scene::new(&files());
+    let touch = call("Bash", json!({"command": "touch made"}));
+    let turns = json!([[touch], [text("done")]]);
+    let made = scene.path("p/made");
+    let (ran, said) = scene.run(&turns, &["/greet Ann"]);
+    assert!(
+        said.iter()
+            .any(|text| text.ends_with("Greet Ann. Here: docs.md")),
+        "{said:?}"
+    );
+    assert_eq!(
+        result(&ran)["permission_denials"].as_array().unwrap().len(),
+        1
+    );
+    assert!(!made.exists());
+    let (ran, _) = scene.run(&turns, &["--setting-sources", "user,project", "/greet Ann"]);
+    assert_eq!(
+        result(&ran)["permission_denials"],
+        json!([]),
+        "{}",
+        ran.stdout
+    );
+    assert!(made.exists());
+    fs::remove_file(&made).unwrap();
+    let (_, _) = scene.run(&turns, &["--setting-sources", "user,project", "hello"]);
+    assert!(!made.exists());
+}
+
+#[test]
+fn a_command_that_is_not_permitted_ends_the_call_and_nothing_is_said() {
+    let scene = Scene::new(&[("p/.claude/skills/bad/SKILL.md", "x !`touch made`")]);
+    let (ran, said) = scene.run(&json!([]), &["/bad"]);
+    assert_eq!(ran.code, 1);
+    assert!(said.is_empty() && !scene.path("p/made").exists());
+    let error = result(&ran)["errors"][0].as_str().unwrap().to_owned();
+    assert!(
+        error.starts_with(
+            "The skill \"bad\" was not loaded: its command `touch made` was not permitted."
+        ),
+        "{error}"
+    );
+}
+
+/// The model calls a skill, and reads the files beside it without a question.
+#[test]
+fn the_model_calls_a_skill_and_reads_what_lies_beside_it() {
+    let scene = Scene::new(&[
+        (
+            "home/.claude/skills/pdf/SKILL.md",
+            "Read ${CLAUDE_SKILL_DIR}/forms.md.",
+        ),
+        ("home/.claude/skills/pdf/forms.md", "Forms."),
+        ("home/secret.md", "Secret."),
+    ]);
+    let forms = scene.path("home/.claude/skills/pdf/forms.md");
+    let turns = json!([
+        [call("Skill", json!({"skill": "pdf"}))],
+        [
+            call("Read", json!({"file_path": forms})),
+            call("Read", json!({"file_path": scene.path("home/secret.md")})),
+        ],
+        [text("done")],
+    ]);
+    let (ran, said) = scene.run(&turns, &["fill it in"]);
+    assert!(
+        said[0].contains("- pdf: Read ${CLAUDE_SKILL_DIR}/forms.md."),
+        "{said:?}"
+    );
+    assert!(
+        said.iter()
+            .any(|text| text.contains("Read /home/.claude/skills/pdf/forms.md.")),
+        "{said:?}"
+    );
+    assert!(ran.stdout.contains("\\tForms."), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("Secret."));
+    assert_eq!(
+        result(&ran)["permission_denials"].as_array().unwrap().len(),
+        1
+    );
+}
+
+#[test]
+fn switched_off_a_slash_is_a_slash() {
+    let scene = Scene::new(&files());
+    let turns = json!([[text("done")]]);
+    let (ran, said) = scene.run(&turns, &["--disable-slash-commands", "/greet"]);
+    assert_eq!(said.last().unwrap(), "/greet");
+    assert!(said[0].contains("Use tabs."));
+    assert!(!ran.stdout.contains("\"Skill\""));
+    assert_eq!(lines(&ran)[0]["slash_commands"], json!([]));
+    let (ran, said) = scene.run(&turns, &["--bare", "/greet"]);
+    assert_eq!(said, ["/greet"]);
+    assert_eq!(lines(&ran)[0]["agents"], json!([]));
+    let (_, said) = scene.run(&turns, &["--setting-sources", "user", "hi"]);
+    assert!(
+        said[0].contains("Be brief.") && !said[0].contains("Use tabs."),
+        "{said:?}"
+    );
+    // Without the tool there is nothing to list.
+    let (_, said) = scene.run(&turns, &["--tools", "Read", "hi"]);
+    assert!(!said.iter().any(|text| text.contains("greet")), "{said:?}");
+}
+
+#[test]
+fn what_we_bring_ourselves_is_answered_without_the_model() {
+    let scene = Scene::new(&[]);
+    for (prompt, expected) in [
+        ("/cost", "Spent so far: $0.0000"),
+        (
+            "/context",
+            "About 0 of 200000 tokens are used (0 %), in 0 messages.",
+        ),
+        ("/model", "The model is scripted."),
+        ("/model other", "From the next message on, other is asked."),
+        ("/clear", "The conversation is forgotten."),
+        (
+            "/compact",
+            "There was nothing to sum up, or it was held up.",
+        ),
+    ] {
+        let (ran, said) = scene.run(&json!([]), &[prompt]);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        assert!(said.is_empty());
+        assert_eq!(result(&ran)["result"], expected);
+        assert_eq!(result(&ran)["num_turns"], 0);
+    }
+    let (_, said) = scene.run(&json!([[text("done")]]), &["/init briefly"]);
+    assert!(
+        said[0].contains("write CLAUDE.md") && said[0].ends_with("briefly"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn one_warning_for_a_bad_head_and_the_rest_works() {
+    let scene = Scene::new(&[
+        (
+            "p/.claude/skills/bad/SKILL.md",
+            "---\ndescription: [x\n---\nBad.",
+        ),
+        (
+            "p/.claude/agents/bad.md",
+            "---\nname: bad\ntools: {x\n---\nBad.",
+        ),
+        ("p/.claude/skills/good/SKILL.md", "Good."),
+    ]);
+    let (ran, said) = scene.run(&json!([[text("done")]]), &["hi"]);
+    assert_eq!(ran.code, 0);
+    let warnings: Vec<&str> = ran.stderr.lines().collect();
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(warnings[0].contains("skills/bad/SKILL.md:2: the front matter is no YAML"));
+    assert!(warnings[1].contains("agents/bad.md:3: the front matter is no YAML"));
+    assert!(said[0].contains("- bad: Bad.\n- good: Good."), "{said:?}");
+}
+
+#[test]
+fn an_output_style_takes_the_place_of_our_words_and_a_plugin_has_its_names() {
+    let scene = Scene::new(&[
+        (
+            "p/.claude/output-styles/terse.md",
+            "---\nname: Terse\n---\nSpeak in one word.",
+        ),
+        ("kit/.claude-plugin/plugin.json", "{\"name\": \"kit\"}"),
+        ("kit/skills/x/SKILL.md", "X at ${CLAUDE_PLUGIN_ROOT}."),
+        ("kit/agents/a.md", "---\nname: a\ndescription: d\n---\np"),
+    ]);
+    let kit = scene.path("kit").display().to_string();
+    let flags = [
+        "--settings",
+        "{\"outputStyle\": \"terse\"}",
+        "--plugin-dir",
+        &kit,
+        "/kit:x",
+    ];
+    let (ran, said) = scene.run(&json!([[text("done")]]), &flags);
+    let init = &lines(&ran)[0];
+    assert_eq!(init["output_style"], "Terse");
+    assert!(init["agents"].as_array().unwrap().contains(&json!("kit:a")));
+    assert!(said.last().unwrap().ends_with("X at /kit."), "{said:?}");
+    let record = fs::read_to_string(scene.path("record.jsonl")).unwrap();
+    assert!(record.contains("Speak in one word.") && !record.contains("You are a coding agent"));
+}

@@ -1,0 +1,22 @@
+//! Tools that are there and whose definitions are not sent yet.
+
+use std::sync::{Arc, OnceLock};
+
+use crate::DynTool;
+
+/// The deferred tools of a session. A service: filled once the pool is made, since only then it is
+/// known which they are.
+#[derive(Debug, Default)]
+pub struct Catalogue(OnceLock<Vec<Arc<dyn DynTool>>>);
+
+impl Catalogue {
+    /// These they are. Only the first word counts.
+    pub fn fill(&self, tools: Vec<Arc<dyn DynTool>>) {
+        let _ = self.0.set(tools);
+    }
+
+    /// Those there are.
+    pub fn tools(&self) -> &[Arc<dyn DynTool>] {
+        self.0.get().map_or(&[], Vec::as_slice)
+    }
+}

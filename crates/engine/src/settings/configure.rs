@@ -1,0 +1,248 @@
+//! Reading and changing single settings, for a tool.
+//!
+//! What is changed goes through the same checks as a file that a person wrote, and into the local file,
+//! or the user's own where only that counts. A running session takes nothing over from it that loosens.
+
+use std::path::{Path, PathBuf};
+
+use haft_contract::{Changed, Configure, Weight};
+use serde_json::Value;
+
+use super::{
+    Document, Flags, Layer, Places, Problem, Settings, Trust, document, files::local_root, keep,
+};
+use crate::{
+    hooks, nearby,
+    permissions::{Bases, Scope},
+};
+
+/// Matters of taste, and what they take.
+const LIGHT: [(&str, Kind); 16] = [
+    ("alwaysThinkingEnabled", Kind::Flag),
+    ("attribution.commit", Kind::Text),
+    ("attribution.pr", Kind::Text),
+    ("autoCompactEnabled", Kind::Flag),
+    ("editorMode", Kind::Text),
+    ("effortLevel", Kind::Text),
+    ("fallbackModel", Kind::Texts),
+    ("includeCoAuthoredBy", Kind::Flag),
+    ("includeGitInstructions", Kind::Flag),
+    ("language", Kind::Text),
+    ("model", Kind::Text),
+    ("outputStyle", Kind::Text),
+    ("respectGitignore", Kind::Flag),
+    ("spinnerTipsEnabled", Kind::Flag),
+    ("theme", Kind::Text),
+    ("tui", Kind::Text),
+];
+
+/// What changes what is permitted, runs code, or holds secrets; by the first part of the name.
+const HEAVY: [&str; 33] = [
+    "agent",
+    "allowedHttpHookUrls",
+    "allowedMcpServers",
+    "apiKeyHelper",
+    "askUserQuestionTimeout",
+    "autoCompactWindow",
+    "autoMemoryDirectory",
+    "autoMemoryEnabled",
+    "autoMode",
+    "availableModels",
+    "claudeMdExcludes",
+    "cleanupPeriodDays",
+    "defaultShell",
+    "deniedMcpServers",
+    "disableAllHooks",
+    "disableBundledSkills",
+    "disableSkillShellExecution",
+    "disabledMcpjsonServers",
+    "enableAllProjectMcpServers",
+    "enabledMcpjsonServers",
+    "enabledPlugins",
+    "env",
+    "extraKnownMarketplaces",
+    "fileSuggestion",
+    "hooks",
+    "httpHookAllowedEnvVars",
+    "modelOverrides",
+    "permissions",
+    "plansDirectory",
+    "sandbox",
+    "skillOverrides",
+    "skipWebFetchPreflight",
+    "statusLine",
+];
+
+/// These count in the user's own file only.
+const USERS: [&str; 4] = [
+    "apiKeyHelper",
+    "askUserQuestionTimeout",
+    "autoMemoryDirectory",
+    "autoMode",
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    /// One or several.
+    Texts,
+    Flag,
+}
+
+impl Kind {
+    fn takes(self, value: &Value) -> bool {
+        match self {
+            Self::Text => value.is_string(),
+            Self::Texts => {
+                let texts = value.as_array();
+                value.is_string() || texts.is_some_and(|texts| texts.iter().all(Value::is_string))
+            }
+            Self::Flag => value.is_boolean(),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Text => "a text",
+            Self::Texts => "a text, or a list of texts,",
+            Self::Flag => "true or false",
+        }
+    }
+}
+
+/// The settings of a session.
+#[derive(Debug, Clone)]
+pub struct SettingsFiles {
+    /// Where they are.
+    pub places: Places,
+    /// What the command line says of them.
+    pub flags: Flags,
+}
+
+impl Configure for SettingsFiles {
+    fn weigh(&self, setting: &str) -> Weight {
+        if LIGHT.iter().any(|(name, _)| *name == setting) {
+            return Weight::Light;
+        }
+        let first = setting.split('.').next().unwrap_or_default();
+        let parts = setting.split('.');
+        if HEAVY.contains(&first)
+            && parts.clone().all(|part| !part.is_empty())
+            && parts.count() <= 4
+        {
+            return Weight::Heavy(format!(
+                "the setting {setting} decides what is permitted or what runs, or may hold secrets"
+            ));
+        }
+        let known = LIGHT.iter().map(|(name, _)| *name).chain(HEAVY);
+        let near = nearby::names(setting, known, 3);
+        Weight::Unknown(match near.is_empty() {
+            true => format!("There is no setting {setting} that can be had here."),
+            false => format!(
+                "There is no setting {setting} that can be had here. Did you mean {}?",
+                near.join(", ")
+            ),
+        })
+    }
+
+    fn read(&self, setting: &str) -> Result<Value, String> {
+        let settings = Settings::load(self.places.clone(), &self.flags, Trust::default());
+        let merged = settings.merged();
+        Ok(merged
+            .pointer(&pointer(setting))
+            .cloned()
+            .unwrap_or_default())
+    }
+
+    fn write(&self, setting: &str, value: &Value) -> Result<Changed, String> {
+        let kind = LIGHT.iter().find(|(name, _)| *name == setting);
+        if let Some((_, kind)) = kind
+            && !kind.takes(value)
+        {
+            return Err(format!("{} is expected, not {value}", kind.name()));
+        }
+        let before = self.read(setting)?;
+        let (scope, file) = self.file(setting);
+        // The folder may be the workspace's: a link in it would say where we write.
+        let parts = [file.parent(), Some(file.as_path())];
+        if scope == Scope::Local && parts.into_iter().flatten().any(Path::is_symlink) {
+            return Err("the settings file is reached through a link".to_owned());
+        }
+        let old = document::read(&file)?.unwrap_or_default();
+        let new = document::with_value(&old, &setting.split('.').collect::<Vec<_>>(), value)?;
+        let known = self.problems(scope, &file, &old)?;
+        let problems = self.problems(scope, &file, &new)?;
+        let problem = problems
+            .into_iter()
+            .find(|problem| !known.iter().any(|known| known.what == problem.what));
+        if let Some(problem) = problem {
+            return Err(problem.what);
+        }
+        keep::replace(&file, &new).map_err(|error| error.to_string())?;
+        Ok(Changed {
+            before,
+            after: value.clone(),
+            file: file.display().to_string(),
+        })
+    }
+}
+
+impl SettingsFiles {
+    fn file(&self, setting: &str) -> (Scope, PathBuf) {
+        let first = setting.split('.').next().unwrap_or_default();
+        if USERS.contains(&first) {
+            return (Scope::User, self.places.user.join("settings.json"));
+        }
+        let local = local_root(&self.places).join(super::files::LOCAL);
+        (Scope::Local, local)
+    }
+
+    /// Everything a start would complain of, if this text alone stood in the file.
+    fn problems(&self, scope: Scope, file: &Path, text: &str) -> Result<Vec<Problem>, String> {
+        let document = Document::parse(text).map_err(|broken| broken.to_string())?;
+        let layer = Layer {
+            scope,
+            file: Some(file.into()),
+            document,
+            slash: self.places.cwd.clone(),
+            from_workspace: false,
+        };
+        let trust = Trust {
+            allows: true,
+            runs: true,
+        };
+        let mut settings = Settings {
+            places: self.places.clone(),
+            layers: vec![layer],
+            problems: Vec::new(),
+            broken: false,
+            left_out: Vec::new(),
+            trust,
+        };
+        let bases = Bases {
+            cwd: self.places.cwd.clone(),
+            home: self.places.home.clone(),
+            slash: self.places.cwd.clone(),
+        };
+        settings.rules(&[], &[]);
+        settings.directories();
+        settings.default_mode();
+        settings.env();
+        settings.sandbox();
+        settings.plans_directory();
+        settings.question_timeout();
+        settings.auto_memory();
+        for (scope, file, value) in settings.hooks() {
+            let (_, problems) = hooks::read(scope, file.as_ref(), &value, &bases);
+            settings.problems.extend(problems);
+        }
+        Ok(settings.problems)
+    }
+}
+
+fn pointer(setting: &str) -> String {
+    let parts = setting.split('.');
+    parts
+        .map(|part| format!("/{}", part.replace('~', "~0").replace('/', "~1")))
+        .collect()
+}

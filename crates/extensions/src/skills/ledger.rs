@@ -1,0 +1,94 @@
+//! Which skills the model has read.
+
+/// After the conversation was summed up, so many characters of each skill come along, and of all.
+const LONGEST: usize = 20_000;
+const LONGEST_TOGETHER: usize = 100_000;
+
+/// What the model has read of skills and still remembers, the latest last.
+#[derive(Debug, Default)]
+pub(super) struct Ledger(Vec<Entry>);
+
+#[derive(Debug)]
+struct Entry {
+    name: String,
+    text: String,
+    /// Not all of it is remembered any more.
+    is_cut: bool,
+}
+
+impl Ledger {
+    /// The model is about to read it. `false`: it remembers these very words.
+    pub(super) fn note(&mut self, name: &str, text: &str) -> bool {
+        let known = self.0.iter().position(|entry| entry.name == name);
+        let known = known.map(|at| self.0.remove(at));
+        let is_new = !known.is_some_and(|entry| entry.text == text && !entry.is_cut);
+        self.0.push(Entry {
+            name: name.to_owned(),
+            text: text.to_owned(),
+            is_cut: false,
+        });
+        is_new
+    }
+
+    /// The conversation was summed up: what comes along of each, the latest first. The rest is forgotten.
+    pub(super) fn carry_over(&mut self) -> Vec<(String, String)> {
+        let mut left = LONGEST_TOGETHER;
+        let mut kept = Vec::new();
+        for mut entry in std::mem::take(&mut self.0).into_iter().rev() {
+            let most = LONGEST.min(left);
+            if let Some((end, _)) = entry.text.char_indices().nth(most) {
+                entry.text.truncate(end);
+                entry.is_cut = true;
+            }
+            if entry.text.is_empty() {
+                break;
+            }
+            left -= entry.text.chars().count();
+            kept.push(entry);
+        }
+        let told = kept.iter().map(|entry| {
+            let rest = if entry.is_cut {
+                "\n[the rest is left out; call the skill again for it]"
+            } else {
+                ""
+            };
+            (entry.name.clone(), format!("{}{rest}", entry.text))
+        });
+        let told = told.collect();
+        kept.reverse();
+        self.0 = kept;
+        told
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_words_are_remembered_until_they_are_cut() {
+        let mut ledger = Ledger::default();
+        assert!(ledger.note("a", "text"));
+        assert!(!ledger.note("a", "text"));
+        assert!(ledger.note("a", "other"));
+        let long = "ä".repeat(LONGEST + 1);
+        assert!(ledger.note("b", &long));
+        let carried = ledger.carry_over();
+        let names: Vec<&str> = carried.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["b", "a"]);
+        assert!(carried[0].1.ends_with("call the skill again for it]"));
+        assert!(!ledger.note("a", "other"));
+        assert!(ledger.note("b", &long));
+    }
+
+    #[test]
+    fn together_they_stay_within_bounds_and_the_oldest_go_first() {
+        let mut ledger = Ledger::default();
+        for at in 0..8 {
+            ledger.note(&at.to_string(), &"x".repeat(LONGEST));
+        }
+        let carried = ledger.carry_over();
+        let names: Vec<&str> = carried.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["7", "6", "5", "4", "3"]);
+    }
+}

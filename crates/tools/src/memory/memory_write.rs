@@ -1,0 +1,121 @@
+//! `MemoryWrite`: a note for later sessions.
+
+use haft_contract::{
+    Access, CallContext, Card, Check, Effects, Piece, Profile, Repeat, Tool, ToolError, ToolOutput,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{
+    folder::{Inside, LARGEST, LONGEST, MemoryFolder},
+    memory_read::failed,
+};
+use crate::{blocking::blocking, words::counted};
+
+/// Keeps a note for later sessions of this project: facts that were hard to find, what the person
+/// wants, never secrets. `MEMORY.md` is read at the start of each session.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Which note, such as `MEMORY.md` or `decisions/api.md`.
+    path: String,
+    /// The whole note, in place of what it said; empty to delete it.
+    content: String,
+}
+
+pub(crate) struct MemoryWrite;
+
+impl Tool for MemoryWrite {
+    type Input = Input;
+    const NAME: &'static str = "MemoryWrite";
+
+    fn profile(&self) -> Profile {
+        Profile {
+            family: "memory".into(),
+            search_hint: "memory note remember keep forget later session".into(),
+            access: Access::Anything,
+            ..Profile::default()
+        }
+    }
+
+    fn effects(&self, _: &Input) -> Effects {
+        Effects {
+            patches: false,
+            repeat: Repeat::Checkable,
+            ..Effects::EXCLUSIVE
+        }
+    }
+
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+        let path = Inside::parse(&input.path)
+            .map_err(ToolError::Refused)?
+            .to_string();
+        let new = input.content.len() as u64;
+        if new > LONGEST {
+            return Err(ToolError::Refused(format!(
+                "The note has {}; at most {LONGEST} are kept. Keep what matters, or make two.",
+                counted(new, "byte")
+            )));
+        }
+        let folder = cx.services.get::<MemoryFolder>()?;
+        let notes = blocking(move || folder.list()).await?.map_err(failed)?;
+        let others: u64 = notes
+            .iter()
+            .filter(|note| note.path != path)
+            .map(|note| note.bytes)
+            .sum();
+        if new > 0 && others + new > LARGEST {
+            return Err(ToolError::Refused(format!(
+                "The notes would have {} together; at most {LARGEST} are kept. Delete what is out of \
+                 date first.",
+                counted(others + new, "byte")
+            )));
+        }
+        Ok(Check::Pass)
+    }
+
+    async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let folder = cx.services.get::<MemoryFolder>()?;
+        let path = Inside::parse(&input.path).map_err(ToolError::Failed)?;
+        let shown = path.to_string();
+        if input.content.is_empty() {
+            let gone = blocking(move || folder.remove(&path))
+                .await?
+                .map_err(failed)?;
+            let text = match gone {
+                true => format!("The note {shown} is deleted."),
+                false => format!("There was no note {shown}."),
+            };
+            let told = json!({"path": shown, "deleted": gone});
+            return Ok(ToolOutput::text(text).with_structured(told));
+        }
+        let content = input.content.clone();
+        let written = blocking(move || folder.write(&path, &content)).await?;
+        written.map_err(failed)?;
+        let bytes = input.content.len();
+        let text = format!(
+            "The note {shown} is kept ({}).",
+            counted(bytes as u64, "byte")
+        );
+        Ok(ToolOutput::text(text).with_structured(json!({"path": shown, "bytes": bytes})))
+    }
+
+    fn render_use(&self, input: &Input) -> Option<Card> {
+        let card = Card::new("Memory", &*input.path);
+        Some(match input.content.is_empty() {
+            true => card.with_summary("delete"),
+            false => card.with(Piece::Text(input.content.trim_end().to_owned())),
+        })
+    }
+
+    fn render_result(&self, input: &Input, output: &ToolOutput) -> Option<Card> {
+        let deleted = output.structured.as_ref()?["deleted"].as_bool();
+        let summary = match deleted {
+            Some(true) => "deleted",
+            Some(false) => "was not there",
+            None => "kept",
+        };
+        Some(Card::new("Memory", &*input.path).with_summary(summary))
+    }
+}

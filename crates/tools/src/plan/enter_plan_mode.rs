@@ -1,0 +1,81 @@
+//! `EnterPlanMode`: look and think first, change nothing.
+
+use haft_contract::{
+    Access, CallContext, Card, Check, ContextPatch, Effects, Permission, PermissionMode, Profile,
+    Tool, ToolError, ToolOutput,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+/// Begins plan mode, in which nothing is changed: for work that should be agreed on before it is begun.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {}
+
+pub(crate) struct EnterPlanMode;
+
+impl Tool for EnterPlanMode {
+    type Input = Input;
+    const NAME: &'static str = "EnterPlanMode";
+
+    fn profile(&self) -> Profile {
+        Profile {
+            family: "plan".into(),
+            search_hint: "plan design approach before coding".into(),
+            access: Access::Reads,
+            ..Profile::default()
+        }
+    }
+
+    fn effects(&self, _: &Input) -> Effects {
+        Effects {
+            patches: true,
+            ..Effects::NONE
+        }
+    }
+
+    fn permission(&self, _: &Input, cx: &CallContext) -> Permission {
+        // It only tightens; but whoever cannot be asked cannot let the model out again.
+        if cx.permissions.mode == PermissionMode::DontAsk || !cx.services.approver().is_there() {
+            return Permission::Deny(
+                "nobody is there who could approve a plan. Go on without one.".to_owned(),
+            );
+        }
+        Permission::ByEffects
+    }
+
+    async fn check(&self, _: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+        match cx.permissions.mode {
+            PermissionMode::Plan => Err(ToolError::Refused(
+                "Plan mode is on already. Call ExitPlanMode when the plan is complete.".to_owned(),
+            )),
+            _ => Ok(Check::Pass),
+        }
+    }
+
+    async fn call(&self, _: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let place = match &cx.permissions.plan_file {
+            Some(file) => format!(
+                "Write the plan to {}, the only file that may be written now, then call ExitPlanMode",
+                file.display()
+            ),
+            None => "When the plan is complete, call ExitPlanMode with it".to_owned(),
+        };
+        let message = format!(
+            "Plan mode is on: look at what you need, change nothing. {place} to have it approved."
+        );
+        let mode = PermissionMode::Plan;
+        Ok(ToolOutput::text(&*message)
+            .with_structured(json!({"message": message}))
+            .with_patch(ContextPatch::SetMode { mode }))
+    }
+
+    fn render_use(&self, _: &Input) -> Option<Card> {
+        Some(Card::new("Plan", ""))
+    }
+
+    fn render_result(&self, _: &Input, _: &ToolOutput) -> Option<Card> {
+        Some(Card::new("Plan", "").with_summary("plan mode is on"))
+    }
+}

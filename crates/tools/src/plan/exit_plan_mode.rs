@@ -1,0 +1,144 @@
+//! `ExitPlanMode`: the plan goes to the person, who approves it or says what is wrong with it.
+
+use std::{fs::File, io::Read, path::Path};
+
+use haft_contract::{
+    Access, CallContext, Card, Check, ContextPatch, Effects, Permission, PermissionMode, Piece,
+    Profile, Tool, ToolError, ToolOutput,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::blocking::blocking;
+
+/// More than this is no plan that a person reads.
+const LONGEST: u64 = 256 * 1024;
+
+/// Shows the plan to the person for approval and, if they agree, ends plan mode. Only in plan mode.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+pub(crate) struct Input {
+    /// The plan. Without it, what stands in the plan file.
+    plan: Option<String>,
+    /// Whatever else others send.
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
+
+pub(crate) struct ExitPlanMode;
+
+impl Tool for ExitPlanMode {
+    type Input = Input;
+    const NAME: &'static str = "ExitPlanMode";
+
+    fn profile(&self) -> Profile {
+        Profile {
+            family: "plan".into(),
+            search_hint: "plan approve present finish planning".into(),
+            access: Access::Reads,
+            ..Profile::default()
+        }
+    }
+
+    fn effects(&self, _: &Input) -> Effects {
+        // After whatever still writes the plan.
+        Effects {
+            patches: true,
+            ..Effects::READS
+        }
+    }
+
+    async fn complete(&self, input: &Input, cx: &CallContext) -> Option<Value> {
+        let mut whole = input.rest.clone();
+        // A path that a model names would be shown as ours.
+        whole.shift_remove("planFilePath");
+        let mut plan = given(input).map(str::to_owned);
+        if let Some(file) = &cx.permissions.plan_file {
+            let written = written(file).await.ok().flatten();
+            if written.is_some() {
+                whole.insert("planFilePath".to_owned(), json!(file.to_string_lossy()));
+            }
+            plan = plan.or(written);
+        }
+        if let Some(plan) = plan {
+            whole.insert("plan".to_owned(), json!(plan));
+        }
+        Some(Value::Object(whole))
+    }
+
+    fn permission(&self, _: &Input, _: &CallContext) -> Permission {
+        Permission::Ask("the plan needs approval".to_owned())
+    }
+
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+        if cx.permissions.mode != PermissionMode::Plan {
+            return Err(ToolError::Refused(
+                "Plan mode is not on, so there is no plan to approve. Go on with the work."
+                    .to_owned(),
+            ));
+        }
+        if given(input).is_some() {
+            return Ok(Check::Pass);
+        }
+        Err(ToolError::Refused(match &cx.permissions.plan_file {
+            Some(file) => format!(
+                "There is no plan yet: write it to {}, or give it as `plan`.",
+                file.display()
+            ),
+            None => "There is no plan yet: give it as `plan`.".to_owned(),
+        }))
+    }
+
+    async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let plan = given(input).unwrap_or_default();
+        let mut told = json!({"plan": plan, "isAgent": false});
+        let mut text = "The plan is approved and plan mode is over: go ahead.".to_owned();
+        if let Some(file) = &cx.permissions.plan_file
+            && let Some(written) = written(file).await?
+        {
+            told["filePath"] = json!(file.to_string_lossy());
+            if written.trim() != plan.trim() {
+                told["planWasEdited"] = json!(true);
+                text = format!("{text} The approved plan, in place of the file:\n\n{plan}");
+            }
+        }
+        Ok(ToolOutput::text(text)
+            .with_structured(told)
+            .with_patch(ContextPatch::LeavePlan))
+    }
+
+    fn render_use(&self, input: &Input) -> Option<Card> {
+        let card = Card::new("Plan", "");
+        Some(match given(input) {
+            Some(plan) => card.with(Piece::Text(plan.trim_end().to_owned())),
+            None => card,
+        })
+    }
+
+    fn render_result(&self, _: &Input, _: &ToolOutput) -> Option<Card> {
+        Some(Card::new("Plan", "").with_summary("approved"))
+    }
+}
+
+fn given(input: &Input) -> Option<&str> {
+    let plan = input.plan.as_deref();
+    plan.filter(|plan| !plan.trim().is_empty())
+}
+
+/// What stands in the plan file; `None` if there is none, or nothing in it.
+async fn written(file: &Path) -> Result<Option<String>, ToolError> {
+    let file = file.to_path_buf();
+    blocking(move || {
+        // A link, or a pipe, is not what was written there.
+        if !file.symlink_metadata().ok()?.is_file() {
+            return None;
+        }
+        let mut text = String::new();
+        let read = File::open(&file)
+            .ok()?
+            .take(LONGEST)
+            .read_to_string(&mut text);
+        read.ok().filter(|_| !text.trim().is_empty()).map(|_| text)
+    })
+    .await
+}

@@ -1,0 +1,297 @@
+//! The task list of a session.
+
+use std::{collections::BTreeSet, fmt::Write, sync::Arc};
+
+use haft_contract::{CallContext, Effects, Memo, Remembered, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Calls on the list run in their order.
+pub(super) const EFFECTS: Effects = Effects::queueing("tasks");
+
+/// Longer lists are a sign that something goes wrong.
+const MOST: usize = 1000;
+
+/// The list.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct List {
+    /// The number of the newest task, also of one that is gone.
+    last: u64,
+    tasks: Vec<Task>,
+}
+
+/// One thing to do.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Task {
+    pub(super) id: String,
+    pub(super) subject: String,
+    #[serde(default)]
+    pub(super) description: String,
+    #[serde(default)]
+    pub(super) active_form: Option<String>,
+    #[serde(default)]
+    pub(super) status: Status,
+    #[serde(default)]
+    pub(super) owner: Option<String>,
+    /// Tasks that must be done first.
+    #[serde(default)]
+    pub(super) blocked_by: BTreeSet<String>,
+    #[serde(default)]
+    pub(super) metadata: Map<String, Value>,
+}
+
+/// How far a task is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Status {
+    #[default]
+    Pending,
+    InProgress,
+    Completed,
+}
+
+impl Status {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+        }
+    }
+}
+
+impl Memo for List {
+    const KEY: &'static str = "tasks";
+
+    fn told(&self) -> Option<String> {
+        let open = self.tasks.iter().any(|task| task.is_open());
+        open.then(|| format!("The task list as it stands:\n{self}"))
+    }
+}
+
+impl std::fmt::Display for List {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let lines: Vec<String> = self.tasks.iter().map(|task| self.line(task)).collect();
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+impl Task {
+    pub(super) fn is_open(&self) -> bool {
+        self.status != Status::Completed
+    }
+}
+
+impl List {
+    pub(super) fn tasks(&self) -> &[Task] {
+        &self.tasks
+    }
+
+    pub(super) fn get(&self, id: &str) -> Result<&Task, String> {
+        self.tasks
+            .iter()
+            .find(|task| task.id == id)
+            .ok_or_else(|| self.unknown(id))
+    }
+
+    /// A task with the next number. It is not in the list yet.
+    pub(super) fn draft(&self, subject: &str, description: &str) -> Result<Task, String> {
+        if self.tasks.len() >= MOST {
+            return Err(format!(
+                "The list has {MOST} tasks: complete or delete some before adding more."
+            ));
+        }
+        Ok(Task {
+            id: (self.last + 1).to_string(),
+            subject: subject.to_owned(),
+            description: description.to_owned(),
+            ..Task::default()
+        })
+    }
+
+    /// Adds a task, or puts it in the place of the one with its id.
+    pub(super) fn put(&mut self, task: Task) {
+        if let Ok(number) = task.id.parse::<u64>() {
+            self.last = self.last.max(number);
+        }
+        match self.tasks.iter_mut().find(|known| known.id == task.id) {
+            Some(known) => *known = task,
+            None => self.tasks.push(task),
+        }
+    }
+
+    /// Takes a task out, and with it what it holds up.
+    pub(super) fn remove(&mut self, id: &str) {
+        self.tasks.retain(|task| task.id != id);
+        for task in &mut self.tasks {
+            task.blocked_by.remove(id);
+        }
+    }
+
+    /// In place of all there were.
+    pub(super) fn replace(&mut self, tasks: impl IntoIterator<Item = Task>) {
+        self.tasks.clear();
+        for mut task in tasks {
+            task.id = (self.last + 1).to_string();
+            self.put(task);
+        }
+    }
+
+    /// `first` must be done before `then`. The error says why that cannot be.
+    pub(super) fn order(&mut self, first: &str, then: &str) -> Result<(), String> {
+        self.get(first)?;
+        self.get(then)?;
+        if first == then {
+            return Err(format!("Task {first} cannot wait for itself."));
+        }
+        if self.waits(first, then) {
+            return Err(format!(
+                "Task {then} cannot wait for task {first}: that one waits for it already, so neither \
+                 could ever begin."
+            ));
+        }
+        if let Some(task) = self.tasks.iter_mut().find(|task| task.id == then) {
+            task.blocked_by.insert(first.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Does one wait for the other, by whatever way?
+    fn waits(&self, task: &str, other: &str) -> bool {
+        let mut seen = BTreeSet::new();
+        let mut next = vec![task];
+        while let Some(id) = next.pop() {
+            if id == other {
+                return true;
+            }
+            if seen.insert(id)
+                && let Ok(task) = self.get(id)
+            {
+                next.extend(task.blocked_by.iter().map(String::as_str));
+            }
+        }
+        false
+    }
+
+    /// Tasks that wait for this one, in the order of the list.
+    pub(super) fn blocks(&self, id: &str) -> Vec<&str> {
+        let waiting = self
+            .tasks
+            .iter()
+            .filter(|task| task.blocked_by.contains(id));
+        waiting.map(|task| task.id.as_str()).collect()
+    }
+
+    /// What it waits for and is not done, in the order of the list.
+    pub(super) fn open_blockers(&self, task: &Task) -> Vec<&str> {
+        let open = self.tasks.iter().filter(|other| other.is_open());
+        let blockers = open.filter(|other| task.blocked_by.contains(&other.id));
+        blockers.map(|other| other.id.as_str()).collect()
+    }
+
+    /// A task as the model reads it.
+    pub(super) fn line(&self, task: &Task) -> String {
+        let mut line = format!("{}. [{}] {}", task.id, task.status.name(), task.subject);
+        if let Some(owner) = &task.owner {
+            let _ = write!(line, " (owner: {owner})");
+        }
+        let blockers = self.open_blockers(task);
+        if !blockers.is_empty() {
+            let _ = write!(line, " (waits for {})", blockers.join(", "));
+        }
+        line
+    }
+
+    fn unknown(&self, id: &str) -> String {
+        let ids: Vec<&str> = self.tasks.iter().map(|task| task.id.as_str()).collect();
+        match ids.is_empty() {
+            true => format!("There is no task {id}: the list is empty."),
+            false => format!("There is no task {id}. There are {}.", ids.join(", ")),
+        }
+    }
+}
+
+/// Where the list of a session is kept.
+pub(super) fn kept(cx: &CallContext) -> Result<Arc<Remembered>, ToolError> {
+    cx.services.get::<Remembered>()
+}
+
+/// A task as people see it.
+pub(super) fn mark(status: Status) -> &'static str {
+    match status {
+        Status::Pending => "☐",
+        Status::InProgress => "▶",
+        Status::Completed => "☑",
+    }
+}
+
+/// The list as people see it.
+pub(super) fn drawn(tasks: &[Task]) -> String {
+    let lines: Vec<String> = tasks
+        .iter()
+        .map(|task| {
+            let doing = task.active_form.as_ref();
+            let shown = doing.filter(|_| task.status == Status::InProgress);
+            format!("{} {}", mark(task.status), shown.unwrap_or(&task.subject))
+        })
+        .collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(count: usize) -> List {
+        let mut list = List::default();
+        for _ in 0..count {
+            let task = list.draft("do it", "").unwrap();
+            list.put(task);
+        }
+        list
+    }
+
+    #[test]
+    fn numbers_are_never_given_twice() {
+        let mut list = of(2);
+        list.remove("2");
+        assert_eq!(list.draft("x", "").unwrap().id, "3");
+        list.replace([Task::default()]);
+        assert_eq!(list.tasks()[0].id, "3");
+    }
+
+    #[test]
+    fn a_task_that_is_gone_holds_nothing_up() {
+        let mut list = of(2);
+        list.order("1", "2").unwrap();
+        assert_eq!(list.blocks("1"), ["2"]);
+        list.remove("1");
+        assert_eq!(list.get("2").unwrap().blocked_by.len(), 0);
+    }
+
+    proptest! {
+        /// Whatever is asked for, some open task can always be begun.
+        #[test]
+        fn no_circle_ever(edges in prop::collection::vec((1_u8..6, 1_u8..6), 0..30)) {
+            let mut list = of(5);
+            for (first, then) in edges {
+                let _ = list.order(&first.to_string(), &then.to_string());
+            }
+            let mut done = 0;
+            while let Some(free) = list
+                .tasks()
+                .iter()
+                .find(|task| task.is_open() && list.open_blockers(task).is_empty())
+            {
+                let mut free = free.clone();
+                free.status = Status::Completed;
+                list.put(free);
+                done += 1;
+            }
+            prop_assert_eq!(done, 5);
+        }
+    }
+}

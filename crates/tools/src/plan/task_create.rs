@@ -1,0 +1,89 @@
+//! `TaskCreate`: one more thing to do.
+
+use haft_contract::{Access, CallContext, Card, Effects, Profile, Tool, ToolError, ToolOutput};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{
+    list::{self, List},
+    offered::Way,
+};
+
+/// Adds a task to the session's list. Use the list for work of three steps or more, and keep it true.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Input {
+    /// What to do, in a few words.
+    #[schemars(length(min = 1))]
+    subject: String,
+    /// What exactly, and when it is done.
+    description: String,
+    /// The same as something going on, such as "Running tests".
+    active_form: Option<String>,
+    /// Anything worth keeping with it.
+    #[serde(default)]
+    metadata: Map<String, Value>,
+}
+
+pub(crate) struct TaskCreate;
+
+impl Tool for TaskCreate {
+    type Input = Input;
+    const NAME: &'static str = "TaskCreate";
+
+    fn profile(&self) -> Profile {
+        Profile {
+            family: "plan".into(),
+            search_hint: "todo task list plan step add".into(),
+            access: Access::Reads,
+            ..Profile::default()
+        }
+    }
+
+    async fn is_enabled(&self) -> bool {
+        Way::Tasks.is_asked_for()
+    }
+
+    fn effects(&self, _: &Input) -> Effects {
+        list::EFFECTS
+    }
+
+    async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let kept = list::kept(cx)?;
+        // Calls on the list run one after the other, so the number is still free at the end.
+        let draft = kept
+            .read::<List>()
+            .draft(&input.subject, &input.description);
+        let mut task = draft.map_err(ToolError::Failed)?;
+        task.active_form.clone_from(&input.active_form);
+        task.metadata.clone_from(&input.metadata);
+        let (id, subject) = (task.id.clone(), task.subject.clone());
+        kept.change(|list: &mut List| {
+            list.put(task);
+            Ok(())
+        })?;
+        let mut told = json!({"id": id, "subject": subject});
+        if !input.description.is_empty() {
+            told["description"] = json!(input.description);
+        }
+        Ok(
+            ToolOutput::text(format!("Task {id} is in the list: {subject}"))
+                .with_structured(json!({"task": told})),
+        )
+    }
+
+    fn render_use(&self, input: &Input) -> Option<Card> {
+        Some(Card::new("Task", &*input.subject))
+    }
+
+    fn render_result(&self, input: &Input, output: &ToolOutput) -> Option<Card> {
+        let id = output.structured.as_ref()?["task"]["id"]
+            .as_str()?
+            .to_owned();
+        Some(
+            self.render_use(input)?
+                .with_summary(format!("added as {id}")),
+        )
+    }
+}

@@ -1,0 +1,129 @@
+//! `TodoWrite`: the list as a whole, written anew.
+
+use haft_contract::{
+    Access, CallContext, Card, Effects, Piece, Profile, Tool, ToolError, ToolOutput,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{
+    list::{self, List, Status, Task},
+    offered::Way,
+};
+use crate::words::counted;
+
+/// Replaces the list of things to do. Use it for work of three steps or more; keep one thing in
+/// progress, and mark each as completed as soon as it is.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The whole list.
+    todos: Vec<Todo>,
+}
+
+/// One thing to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Todo {
+    /// What to do.
+    #[schemars(length(min = 1))]
+    content: String,
+    status: Status,
+    /// The same as something going on, such as "Running tests".
+    #[schemars(length(min = 1))]
+    active_form: String,
+}
+
+impl Todo {
+    fn of(task: &Task) -> Self {
+        let doing = task.active_form.as_ref();
+        Self {
+            content: task.subject.clone(),
+            status: task.status,
+            active_form: doing.unwrap_or(&task.subject).clone(),
+        }
+    }
+
+    fn task(&self) -> Task {
+        Task {
+            subject: self.content.clone(),
+            active_form: Some(self.active_form.clone()),
+            status: self.status,
+            ..Task::default()
+        }
+    }
+}
+
+pub(crate) struct TodoWrite;
+
+impl Tool for TodoWrite {
+    type Input = Input;
+    const NAME: &'static str = "TodoWrite";
+
+    fn profile(&self) -> Profile {
+        Profile {
+            family: "plan".into(),
+            search_hint: "todo task list plan steps".into(),
+            access: Access::Reads,
+            ..Profile::default()
+        }
+    }
+
+    async fn is_enabled(&self) -> bool {
+        Way::Todo.is_asked_for()
+    }
+
+    fn effects(&self, _: &Input) -> Effects {
+        list::EFFECTS
+    }
+
+    async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let count = |status| {
+            input
+                .todos
+                .iter()
+                .filter(|todo| todo.status == status)
+                .count()
+        };
+        let (doing, done) = (count(Status::InProgress), count(Status::Completed));
+        let finished = done == input.todos.len();
+        let old = list::kept(cx)?.change(|list: &mut List| {
+            let old: Vec<Todo> = list.tasks().iter().map(Todo::of).collect();
+            match finished {
+                true => list.replace([]),
+                false => list.replace(input.todos.iter().map(Todo::task)),
+            }
+            Ok::<_, ToolError>(old)
+        })?;
+        let mut text = match finished {
+            true => "Everything is done; the list is empty.".to_owned(),
+            false => format!(
+                "The list is kept: {done} done, {doing} in progress, {} to do.",
+                count(Status::Pending)
+            ),
+        };
+        if doing > 1 {
+            text += &format!(
+                " {doing} things are in progress at once: keep it to one unless they really are."
+            );
+        }
+        Ok(ToolOutput::text(text).with_structured(json!({
+            "oldTodos": old,
+            "newTodos": input.todos,
+        })))
+    }
+
+    fn render_use(&self, input: &Input) -> Option<Card> {
+        let tasks: Vec<Task> = input.todos.iter().map(Todo::task).collect();
+        let card = Card::new("Todos", "").with_summary(counted(tasks.len() as u64, "thing"));
+        Some(match tasks.is_empty() {
+            true => card,
+            false => card.with(Piece::Text(list::drawn(&tasks))),
+        })
+    }
+
+    fn render_result(&self, input: &Input, _: &ToolOutput) -> Option<Card> {
+        self.render_use(input)
+    }
+}

@@ -1,0 +1,213 @@
+//! `AskUserQuestion`: something only the person can decide.
+//!
+//! The person is asked while the call is admitted, like for any call that needs them; what they say
+//! comes back as `answers`, which no model can set.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    fmt::Write,
+};
+
+use haft_contract::{
+    Access, CallContext, Card, Check, Effects, Permission, Piece, Profile, Tool, ToolError,
+    ToolOutput,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// Asks the person to choose, where their wishes cannot be found out otherwise. They can always answer
+/// in their own words: give no option for that.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Input {
+    #[schemars(length(min = 1, max = 4))]
+    questions: Vec<Question>,
+    /// By question. Absent where nobody answered.
+    #[schemars(skip)]
+    #[serde(default)]
+    answers: Map<String, Value>,
+    /// Notes of theirs, by question.
+    #[schemars(skip)]
+    #[serde(default)]
+    annotations: BTreeMap<String, Annotation>,
+    #[schemars(skip)]
+    #[serde(default)]
+    #[expect(dead_code, reason = "others send it, and nobody here reads it")]
+    metadata: Value,
+    /// Words of theirs that answer no question in particular.
+    #[schemars(skip)]
+    response: Option<String>,
+    /// They did not answer in this time.
+    #[schemars(skip)]
+    afk_timeout_ms: Option<u64>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Question {
+    /// Ends in a question mark.
+    #[schemars(length(min = 1))]
+    question: String,
+    /// One or two words for it.
+    #[schemars(length(min = 1, max = 12))]
+    header: String,
+    #[schemars(length(min = 2, max = 4))]
+    options: Vec<Choice>,
+    /// May they choose several?
+    #[serde(default)]
+    multi_select: bool,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Choice {
+    #[schemars(length(min = 1))]
+    label: String,
+    /// What it means.
+    description: String,
+    /// Code or text to compare.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preview: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Annotation {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notes: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preview: Option<String>,
+}
+
+pub(crate) struct AskUserQuestion;
+
+impl Tool for AskUserQuestion {
+    type Input = Input;
+    const NAME: &'static str = "AskUserQuestion";
+
+    fn profile(&self) -> Profile {
+        Profile {
+            title: Some("Question".into()),
+            family: "session".into(),
+            search_hint: "ask user question choose clarify decide".into(),
+            access: Access::Reads,
+            reserved: &[
+                "answers",
+                "annotations",
+                "metadata",
+                "response",
+                "afkTimeoutMs",
+            ],
+            ..Profile::default()
+        }
+    }
+
+    fn effects(&self, _: &Input) -> Effects {
+        // One question at a time, in their order.
+        Effects::queueing("person")
+    }
+
+    fn permission(&self, _: &Input, cx: &CallContext) -> Permission {
+        Permission::Ask(match cx.services.approver().is_there() {
+            true => "the model has a question".to_owned(),
+            false => {
+                "it is a question to the person, who is not there: decide yourself, and say what \
+                      you have assumed"
+                    .to_owned()
+            }
+        })
+    }
+
+    async fn check(&self, input: &Input, _: &CallContext) -> Result<Check, ToolError> {
+        let mut texts = HashSet::new();
+        for question in &input.questions {
+            if !texts.insert(&question.question) {
+                return Err(ToolError::Refused(format!(
+                    "The question {:?} is asked twice: ask it once.",
+                    question.question
+                )));
+            }
+            let mut labels = HashSet::new();
+            let twice = question
+                .options
+                .iter()
+                .find(|option| !labels.insert(&option.label));
+            if let Some(option) = twice {
+                return Err(ToolError::Refused(format!(
+                    "The question {:?} has two options {:?}: give each a label of its own.",
+                    question.question, option.label
+                )));
+            }
+        }
+        Ok(Check::Pass)
+    }
+
+    async fn call(&self, input: &Input, _: &CallContext) -> Result<ToolOutput, ToolError> {
+        let mut text = String::new();
+        let mut answers = Map::new();
+        for question in &input.questions {
+            let answer = input.answers.get(&question.question).and_then(said);
+            let _ = match &answer {
+                Some(answer) => writeln!(text, "{:?} = {answer:?}", question.question),
+                None => writeln!(text, "{:?} was not answered", question.question),
+            };
+            if let Some(annotation) = input.annotations.get(&question.question)
+                && let Some(notes) = annotation.notes.as_ref()
+            {
+                let _ = writeln!(text, "  They add: {notes}");
+            }
+            answers.extend(answer.map(|answer| (question.question.clone(), json!(answer))));
+        }
+        if let Some(response) = &input.response {
+            let _ = writeln!(text, "They say: {response}");
+        }
+        let mut told = json!({"questions": input.questions, "answers": answers});
+        if let Some(response) = &input.response {
+            told["response"] = json!(response);
+        }
+        if !input.annotations.is_empty() {
+            told["annotations"] = json!(input.annotations);
+        }
+        if let Some(waited) = input.afk_timeout_ms {
+            told["afkTimeoutMs"] = json!(waited);
+            let _ = writeln!(
+                text,
+                "They were not there within {} s. Decide yourself what can be decided, and say what \
+                 you have assumed.",
+                waited / 1000
+            );
+        }
+        Ok(ToolOutput::text(text.trim_end()).with_structured(told))
+    }
+
+    fn render_use(&self, input: &Input) -> Option<Card> {
+        let mut card = Card::new("Question", "");
+        for question in &input.questions {
+            let mut text = question.question.clone();
+            for option in &question.options {
+                let _ = write!(text, "\n  · {} – {}", option.label, option.description);
+            }
+            card = card.with(Piece::Text(text));
+        }
+        Some(card)
+    }
+
+    fn render_result(&self, _: &Input, output: &ToolOutput) -> Option<Card> {
+        let text = output.content.first()?.as_text()?;
+        Some(Card::new("Question", "").with(Piece::Text(text.to_owned())))
+    }
+}
+
+/// An answer: a label or words of their own, or several labels.
+fn said(answer: &Value) -> Option<String> {
+    let text = match answer {
+        Value::String(text) => text.trim().to_owned(),
+        Value::Array(several) => {
+            let labels: Vec<&str> = several.iter().filter_map(Value::as_str).collect();
+            labels.join(", ")
+        }
+        _ => String::new(),
+    };
+    (!text.is_empty()).then_some(text)
+}

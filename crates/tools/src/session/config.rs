@@ -1,0 +1,140 @@
+//! `Config`: reads and changes a setting.
+
+use std::sync::Arc;
+
+use haft_contract::{
+    Access, CallContext, Card, Check, Configure, Effects, Permission, Profile, Tool, ToolError,
+    ToolOutput, Weight,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::blocking::blocking;
+
+/// Shows a setting, or changes it for this project. A change counts from the next session on.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Its name, such as `model` or `permissions.allow`.
+    setting: String,
+    /// The new value; without it the setting is shown.
+    #[serde(default, deserialize_with = "present")]
+    #[schemars(schema_with = "anything")]
+    value: Option<Value>,
+}
+
+fn anything(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({"description": "The new value; without it the setting is shown."})
+}
+
+/// `null` is no value: the engine takes it for one that was left out.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    Ok((!value.is_null()).then_some(value))
+}
+
+pub(crate) struct Config;
+
+impl Tool for Config {
+    type Input = Input;
+    const NAME: &'static str = "Config";
+
+    fn profile(&self) -> Profile {
+        Profile {
+            family: "session".into(),
+            search_hint: "settings configuration option preference model theme permissions".into(),
+            deferred: true,
+            access: Access::Anything,
+            ..Profile::default()
+        }
+    }
+
+    fn effects(&self, input: &Input) -> Effects {
+        match input.value {
+            None => Effects::queueing("settings"),
+            Some(_) => Effects {
+                patches: false,
+                ..Effects::EXCLUSIVE
+            },
+        }
+    }
+
+    fn permission(&self, input: &Input, cx: &CallContext) -> Permission {
+        let Ok(settings) = service(cx) else {
+            return Permission::ByEffects;
+        };
+        match settings.weigh(&input.setting) {
+            // In every mode: a person, and nothing in their place.
+            Weight::Heavy(why) => Permission::Ask(why),
+            Weight::Light | Weight::Unknown(_) => Permission::ByEffects,
+        }
+    }
+
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+        match service(cx)?.weigh(&input.setting) {
+            Weight::Unknown(why) => Err(ToolError::Refused(why)),
+            Weight::Light | Weight::Heavy(_) => Ok(Check::Pass),
+        }
+    }
+
+    async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let settings = service(cx)?;
+        let name = input.setting.clone();
+        let Some(value) = input.value.clone() else {
+            let read = blocking(move || settings.read(&name)).await?;
+            let value = read.map_err(ToolError::Failed)?;
+            let text = match &value {
+                Value::Null => format!("{} is not set.", input.setting),
+                value => format!("{} = {value}", input.setting),
+            };
+            return Ok(ToolOutput::text(text).with_structured(json!({
+                "success": true,
+                "operation": "get",
+                "setting": input.setting,
+                "value": value,
+            })));
+        };
+        let written = blocking(move || settings.write(&name, &value)).await?;
+        match written {
+            Ok(changed) => {
+                let text = format!(
+                    "{} = {} from the next session on, in {}.",
+                    input.setting, changed.after, changed.file
+                );
+                Ok(ToolOutput::text(text).with_structured(json!({
+                    "success": true,
+                    "operation": "set",
+                    "setting": input.setting,
+                    "previousValue": changed.before,
+                    "newValue": changed.after,
+                })))
+            }
+            Err(error) => {
+                let told = json!({
+                    "success": false,
+                    "operation": "set",
+                    "setting": input.setting,
+                    "error": error,
+                });
+                let text = format!("{} was not changed: {error}", input.setting);
+                Ok(ToolOutput::text(text).as_failure().with_structured(told))
+            }
+        }
+    }
+
+    fn render_use(&self, input: &Input) -> Option<Card> {
+        let card = Card::new("Setting", &*input.setting);
+        Some(match &input.value {
+            None => card,
+            Some(value) => card.with_summary(format!("→ {value}")),
+        })
+    }
+}
+
+fn service(cx: &CallContext) -> Result<Arc<dyn Configure>, ToolError> {
+    let service = cx.services.get::<Arc<dyn Configure>>();
+    service
+        .map(|service| Arc::clone(&*service))
+        .map_err(|_| ToolError::Failed("There are no settings in this session.".to_owned()))
+}

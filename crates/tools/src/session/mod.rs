@@ -1,0 +1,14 @@
+//! Tools that touch nothing but the session and the person: `AskUserQuestion`, `Config`, `Sleep`,
+//! `Think`, `ToolSearch`.
+
+mod ask_user_question;
+mod config;
+mod sleep;
+mod think;
+mod tool_search;
+
+pub(crate) use ask_user_question::AskUserQuestion;
+pub(crate) use config::Config;
+pub(crate) use sleep::Sleep;
+pub(crate) use think::Think;
+pub(crate) use tool_search::ToolSearch;

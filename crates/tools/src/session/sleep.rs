@@ -1,0 +1,116 @@
+//! `Sleep`: nothing, for a while.
+
+use std::time::{Duration, Instant};
+
+use haft_contract::{
+    Access, Attention, CallContext, Card, Effects, Profile, Tool, ToolError, ToolOutput,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+/// The longest sleep.
+const LONGEST: u64 = 3600;
+
+/// Waits. Ends early when the person says something.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// For how long.
+    #[schemars(range(min = 1, max = 3600))]
+    seconds: u64,
+}
+
+pub(crate) struct Sleep;
+
+impl Tool for Sleep {
+    type Input = Input;
+    const NAME: &'static str = "Sleep";
+
+    fn profile(&self) -> Profile {
+        Profile {
+            family: "session".into(),
+            search_hint: "wait pause".into(),
+            access: Access::Reads,
+            optional: true,
+            timeout: Some(Duration::from_secs(LONGEST + 60)),
+            ..Profile::default()
+        }
+    }
+
+    fn effects(&self, _: &Input) -> Effects {
+        // Whatever is called after it is meant to happen after it.
+        Effects {
+            patches: true,
+            ..Effects::NONE
+        }
+    }
+
+    async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let length = Duration::from_secs(input.seconds.min(LONGEST));
+        let attention = cx.services.get::<Attention>().ok();
+        let called = async {
+            match &attention {
+                Some(attention) => attention.wanted().await,
+                None => std::future::pending().await,
+            }
+        };
+        let began = Instant::now();
+        let is_over = tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
+            () = called => false,
+            () = tokio::time::sleep(length) => true,
+        };
+        let slept = began.elapsed().as_secs();
+        let text = match is_over {
+            true => format!("{} s have passed.", length.as_secs()),
+            false => format!("Woken after {slept} s: the person has said something."),
+        };
+        Ok(ToolOutput::text(text)
+            .with_structured(json!({"sleptSeconds": slept, "woken": !is_over})))
+    }
+
+    fn render_use(&self, input: &Input) -> Option<Card> {
+        Some(Card::new(Self::NAME, format!("{} s", input.seconds)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{path::Path, sync::Arc};
+
+    use haft_contract::Services;
+
+    use super::*;
+
+    fn context(attention: Option<Attention>) -> CallContext {
+        let (mut cx, _) = CallContext::for_test(Path::new("/"));
+        if let Some(attention) = attention {
+            cx.services = Services::none().with(Arc::new(attention));
+        }
+        cx
+    }
+
+    #[tokio::test]
+    async fn it_ends_when_somebody_speaks_or_interrupts() {
+        let hour = Input { seconds: 3600 };
+        let attention = Attention::default();
+        attention.set(true);
+        let output = Sleep.call(&hour, &context(Some(attention))).await.unwrap();
+        assert_eq!(output.structured.unwrap()["woken"], true);
+        let cx = context(Some(Attention::default()));
+        cx.cancel.cancel();
+        let ended = Sleep.call(&hour, &cx).await;
+        assert!(matches!(ended, Err(ToolError::Cancelled)));
+    }
+
+    #[tokio::test]
+    async fn it_ends_when_the_time_has_passed() {
+        let output = Sleep
+            .call(&Input { seconds: 0 }, &context(None))
+            .await
+            .unwrap();
+        assert_eq!(output.structured.unwrap()["woken"], false);
+    }
+}

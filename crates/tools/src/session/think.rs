@@ -1,0 +1,48 @@
+//! `Think`: a place to think.
+
+use haft_contract::{
+    Access, CallContext, Card, Effects, Piece, Profile, Tool, ToolError, ToolOutput,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+/// Writes a thought down; nothing else happens.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    thought: String,
+}
+
+pub(crate) struct Think;
+
+impl Tool for Think {
+    type Input = Input;
+    const NAME: &'static str = "Think";
+
+    fn profile(&self) -> Profile {
+        Profile {
+            family: "session".into(),
+            search_hint: "think reason reflect".into(),
+            access: Access::Reads,
+            ..Profile::default()
+        }
+    }
+
+    fn effects(&self, _: &Input) -> Effects {
+        Effects::NONE
+    }
+
+    async fn call(&self, input: &Input, _: &CallContext) -> Result<ToolOutput, ToolError> {
+        // The model has its own words before it already.
+        Ok(ToolOutput::text("Noted.").with_structured(json!({"thought": input.thought})))
+    }
+
+    fn render_use(&self, input: &Input) -> Option<Card> {
+        Some(Card::new(Self::NAME, "").with(Piece::Muted(input.thought.clone())))
+    }
+
+    fn render_result(&self, input: &Input, _: &ToolOutput) -> Option<Card> {
+        self.render_use(input)
+    }
+}

@@ -1,0 +1,213 @@
+//! `Skill`: the model reads instructions that were written for the task at hand.
+
+use std::time::Duration;
+
+use haft_contract::{
+    Access, CallContext, Card, Check, Content, Effects, Launch, Launched, Message, Permission,
+    Piece, Profile, Role, Subagents, Tool, ToolError, ToolOutput,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Caller, Invoked, SkillBook};
+
+/// A subagent may take its time.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Loads a skill: instructions written for a kind of task.
+///
+/// The skills there are, and what each is for, are listed in a reminder. When the task at hand is what
+/// one is for, call this first, before you begin. Its instructions come as the next message; follow
+/// them. When the person writes `/name`, they mean the skill of that name. Do not call a skill that is
+/// not listed, nor one whose instructions you have already.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The skill's name, without a slash.
+    skill: String,
+    /// What to give it, as the person would type it after the name.
+    args: Option<String>,
+}
+
+pub(crate) struct Skill;
+
+impl Tool for Skill {
+    type Input = Input;
+    const NAME: &'static str = "Skill";
+
+    fn profile(&self) -> Profile {
+        Profile {
+            family: "skill".into(),
+            search_hint: "skill command instructions slash".into(),
+            access: Access::Anything,
+            timeout: Some(LONGEST),
+            ..Profile::default()
+        }
+    }
+
+    fn backfill(&self, input: &mut Value) {
+        let Some(input) = input.as_object_mut() else {
+            return;
+        };
+        if !input.contains_key("skill")
+            && let Some(name) = input.shift_remove("command")
+        {
+            input.insert("skill".to_owned(), name);
+        }
+        if let Some(Value::String(name)) = input.get_mut("skill") {
+            *name = name.trim().trim_start_matches('/').to_owned();
+        }
+    }
+
+    fn effects(&self, _: &Input) -> Effects {
+        // Commands in its text run while it is loaded, and what it permits counts from then on.
+        Effects::EXCLUSIVE
+    }
+
+    fn permission(&self, input: &Input, cx: &CallContext) -> Permission {
+        let book = cx.services.get::<SkillBook>();
+        let found = book.map(|book| book.find(&input.skill, Caller::Model));
+        match found {
+            // It is text and nothing more.
+            Ok(Ok(skill)) if skill.is_plain() => Permission::Allow,
+            _ => Permission::ByEffects,
+        }
+    }
+
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+        let book = cx.services.get::<SkillBook>()?;
+        let found = book.find(&input.skill, Caller::Model);
+        let skill = found.map_err(ToolError::Refused)?;
+        if skill.fork.is_some() {
+            let Ok(subagents) = cx.services.get::<Subagents>() else {
+                return Err(ToolError::Refused(format!(
+                    "The skill {:?} is to be carried out by a subagent (context: fork), and this \
+                     session cannot launch one. Read {} and carry it out yourself.",
+                    skill.name,
+                    skill.file.display()
+                )));
+            };
+            subagents.0.check(&launch(&skill, String::new()))?;
+        }
+        Ok(Check::Pass)
+    }
+
+    async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let book = cx.services.get::<SkillBook>()?;
+        let arguments = input.args.as_deref().unwrap_or_default();
+        let invoked = book
+            .invoke(
+                &input.skill,
+                arguments,
+                Caller::Model,
+                &cx.aside,
+                &cx.cancel,
+            )
+            .await;
+        if cx.cancel.is_cancelled() {
+            return Err(ToolError::Cancelled);
+        }
+        let invoked = invoked.map_err(ToolError::Failed)?;
+        if invoked.skill.fork.is_some() {
+            return fork(invoked, cx).await;
+        }
+        let name = &invoked.skill.name;
+        let mut structured = json!({"success": true, "commandName": name});
+        if !invoked.allowed.is_empty() {
+            structured["allowedTools"] = json!(invoked.allowed);
+        }
+        if let Some(model) = &invoked.skill.model {
+            structured["model"] = json!(model);
+        }
+        let mut text = match invoked.is_known {
+            true => format!(
+                "The instructions of the skill {name} are in this conversation already, word for word: \
+                 follow them."
+            ),
+            false => format!("The skill {name} is loaded: its instructions follow."),
+        };
+        if invoked.is_held_back {
+            text += " What it would permit is not permitted: nobody has said that this directory is \
+                     trusted.";
+        }
+        let mut output = ToolOutput::text(text).with_structured(structured);
+        output.patches = invoked.patches();
+        if !invoked.is_known {
+            output.messages.push(Message {
+                role: Role::User,
+                content: vec![Content::text(invoked.text)],
+            });
+        }
+        Ok(output)
+    }
+
+    fn render_use(&self, input: &Input) -> Option<Card> {
+        let name = &input.skill;
+        let shown = match input.args.as_deref() {
+            Some(args) => format!("{name} {args}"),
+            None => name.clone(),
+        };
+        Some(Card::new("Skill", shown))
+    }
+
+    fn render_result(&self, input: &Input, output: &ToolOutput) -> Option<Card> {
+        let lines = output.messages.iter().flat_map(|message| &message.content);
+        let lines: usize = lines
+            .filter_map(Content::as_text)
+            .map(|text| text.lines().count())
+            .sum();
+        let card = self.render_use(input)?;
+        Some(card.with(Piece::Muted(crate::words::counted(lines as u64, "line"))))
+    }
+}
+
+/// The subagent that carries a skill out.
+fn launch(skill: &haft_extensions::Skill, prompt: String) -> Launch {
+    Launch {
+        kind: skill.fork.clone(),
+        prompt,
+        description: format!("Skill {}", skill.name),
+        model: skill.model.clone(),
+        effort: skill.effort.clone(),
+        background: skill.background,
+        name: None,
+    }
+}
+
+/// Hands a skill to a subagent; its final words are the answer.
+async fn fork(invoked: Invoked, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+    let subagents = cx.services.get::<Subagents>()?;
+    let name = &invoked.skill.name;
+    let launched = subagents
+        .0
+        .launch(launch(&invoked.skill, invoked.text), cx)
+        .await?;
+    let mut structured = json!({"success": true, "commandName": name, "status": "forked"});
+    let text = match launched {
+        Launched::Done(report) if report.failed => {
+            let problem = report.problem.unwrap_or_default();
+            return Err(ToolError::Failed(format!(
+                "The subagent that carried the skill {name} out did not get to the end: {problem}\n{}",
+                report.text
+            )));
+        }
+        Launched::Done(report) => {
+            structured["agentId"] = json!(report.agent);
+            structured["result"] = json!(report.text);
+            format!(
+                "The skill {name} was carried out by a subagent:\n\n{}",
+                report.text
+            )
+        }
+        Launched::InBackground(receipt) => {
+            structured["agentId"] = json!(receipt.agent);
+            format!(
+                "The skill {name} is carried out by a subagent in the background. You are told when it \
+                 is done.\n[agent id: {}]",
+                receipt.agent
+            )
+        }
+    };
+    Ok(ToolOutput::text(text).with_structured(structured))
+}
