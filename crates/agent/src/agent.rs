@@ -100,10 +100,10 @@ pub struct Agent {
     pub(crate) has_begun: bool,
     /// What hooks want known before the first words.
     pub(crate) opening: Vec<String>,
-    /// Hooks want nothing to begin: why.
-    pub(crate) held_up: Option<String>,
     /// The model knows that plan mode is on.
     pub(crate) knows_plan: bool,
+    /// Hooks want nothing to begin: why.
+    pub(crate) held_up: Option<String>,
     /// A run was dropped in the middle: what is in memory lags behind the transcript.
     pub(crate) is_behind: bool,
     /// The context before anything of an earlier run was taken over.
@@ -445,8 +445,8 @@ impl AgentBuilder {
             has_recalled: false,
             has_begun: false,
             opening: cut_off.into_iter().collect(),
-            held_up: None,
             knows_plan: false,
+            held_up: None,
             is_behind: false,
             start,
             offer: Offer {

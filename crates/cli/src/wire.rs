@@ -75,6 +75,10 @@ pub(crate) async fn build(
     let local = LocalRules {
         file: permitted.settings.local_file(),
     };
+    let files = SettingsFiles {
+        places: permitted.settings.places.clone(),
+        flags: permitted.flags.clone(),
+    };
     let http = Arc::new(Http::new(HttpOptions::from_env()));
     let mut hooks = permitted
         .hooks
@@ -86,10 +90,6 @@ pub(crate) async fn build(
     if let Some(ear) = additions.ear {
         hooks = hooks.heard_by(ear);
     }
-    let files = SettingsFiles {
-        places: permitted.settings.places.clone(),
-        flags: permitted.flags.clone(),
-    };
     let mut builder = Haft::builder(&cwd)
         .plans(permitted.plans)
         .service(Arc::new(Arc::new(files) as Arc<dyn Configure>))

@@ -69,14 +69,14 @@ impl Admitted {
 }
 
 /// Checks the call's meaning, hears the hooks, and decides whether it may run, asking a person if
-/// need be. What hooks want said of a call that may not goes with it.
+/// need be.
 pub(crate) async fn admit(
     prepared: Prepared,
     cx: &CallContext,
     context: &SessionContext,
     engine: &Engine,
     slot: &mut Slot,
-) -> Result<Admitted, (Settled, Notes)> {
+) -> Result<Admitted, Settled> {
     let mut judge = Judge {
         cx,
         context,
@@ -99,7 +99,10 @@ pub(crate) async fn admit(
             terms,
             kept: judge.kept,
         }),
-        Err(settled) => Err((settled, judge.kept.notes)),
+        Err(settled) => Err(Settled {
+            notes: Box::new(judge.kept.notes),
+            ..settled
+        }),
     }
 }
 
@@ -193,8 +196,10 @@ impl Judge<'_> {
                 return Err(rejected(&prepared, Denied::Hook, why));
             }
             if self.deferred {
-                self.kept.notes.deferred = true;
-                return Err(stopped(&prepared, DEFERRED.to_owned()));
+                return Err(Settled {
+                    deferred: true,
+                    ..stopped(&prepared, DEFERRED.to_owned())
+                });
             }
             let mut because = (decision.behavior == Behavior::Ask).then_some(decision.because);
             if because.is_none()
@@ -531,7 +536,7 @@ fn remedy(because: &Because, facts: &Facts, rules: &[String]) -> String {
 
 fn rejected(prepared: &Prepared, denied: Denied, message: String) -> Settled {
     Settled {
-        denied: Some(denied),
+        denied: Some(Box::new(denied)),
         ..stopped(prepared, message)
     }
 }
@@ -547,5 +552,7 @@ fn stopped(prepared: &Prepared, message: String) -> Settled {
         denied: None,
         message,
         repairs: prepared.repairs.clone(),
+        deferred: false,
+        notes: Box::default(),
     }
 }

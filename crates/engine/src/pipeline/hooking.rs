@@ -36,8 +36,6 @@ pub(crate) struct Notes {
     pub(crate) messages: Vec<String>,
     /// Everything should stop after this call: why.
     pub(crate) stop: Option<String>,
-    /// The call is put off.
-    pub(crate) deferred: bool,
 }
 
 impl Notes {

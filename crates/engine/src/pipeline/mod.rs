@@ -65,7 +65,6 @@ impl Finished {
             self.content.push(Content::text(text));
         }
         self.metadata.notices.extend(notes.messages);
-        self.metadata.deferred |= notes.deferred;
         if let Some(stop) = notes.stop {
             self.metadata.stop.get_or_insert(stop);
         }
@@ -142,7 +141,11 @@ pub(crate) struct Settled {
     pub(crate) card: Box<Card>,
     pub(crate) repairs: Vec<Repair>,
     /// It was not permitted, as against: it made no sense.
-    pub(crate) denied: Option<Denied>,
+    pub(crate) denied: Option<Box<Denied>>,
+    /// A hook has put it off.
+    pub(crate) deferred: bool,
+    /// What hooks want said.
+    pub(crate) notes: Box<hooking::Notes>,
 }
 
 impl Settled {
@@ -155,6 +158,8 @@ impl Settled {
             card: Box::new(card),
             repairs,
             denied: None,
+            deferred: false,
+            notes: Box::default(),
         }
     }
 
@@ -167,11 +172,14 @@ impl Settled {
             card: Box::new(card),
             repairs: Vec::new(),
             denied: None,
+            deferred: false,
+            notes: Box::default(),
         }
     }
 
     pub(crate) fn finish(self, call: CallId, id: String) -> Finished {
-        Finished {
+        let notes = *self.notes;
+        let finished = Finished {
             call,
             id,
             name: self.name,
@@ -182,11 +190,13 @@ impl Settled {
             patches: Vec::new(),
             metadata: Metadata {
                 repairs: self.repairs,
-                denied: self.denied,
+                denied: self.denied.map(|denied| *denied),
+                deferred: self.deferred,
                 ..Metadata::default()
             },
             card: *self.card,
-        }
+        };
+        finished.with_notes(notes)
     }
 }
 

@@ -138,10 +138,12 @@ fn banned(forbidden: &Forbidden) -> Settled {
         card: Box::new(card.with(Piece::Alarm(message.clone()))),
         message,
         repairs: Vec::new(),
-        denied: Some(Denied::Unasked {
+        denied: Some(Box::new(Denied::Unasked {
             kind: "rule",
             reason: format!("the deny rule {}", forbidden.rule),
-        }),
+        })),
+        deferred: false,
+        notes: Box::default(),
     }
 }
 

@@ -99,6 +99,6 @@ async fn run(
             let notes = hooking::after(engine, &mut outcome, &cx, &context, duration).await;
             finish(outcome, &engine.results, duration).with_notes(notes)
         }
-        Err((settled, notes)) => settled.finish(call, id).with_notes(notes),
+        Err(settled) => settled.finish(call, id),
     }
 }

@@ -305,8 +305,8 @@ impl Inner {
                     .with_notes(notes)
                     .with_notes(moved)
             }
-            Err((settled, notes)) => {
-                let mut finished = settled.finish(call, id).with_notes(notes);
+            Err(settled) => {
+                let mut finished = settled.finish(call, id);
                 finished.metadata.duration = started.elapsed();
                 finished
             }

@@ -240,6 +240,7 @@ pub(crate) struct SessionFlags {
 #[derive(Debug, Args)]
 pub(crate) struct Ignored {
     #[arg(long, hide = true)]
+    #[arg(long, hide = true)]
     prompt_suggestions: bool,
     #[arg(long, hide = true)]
     strict_mcp_config: bool,

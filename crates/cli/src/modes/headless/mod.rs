@@ -156,7 +156,7 @@ async fn go(
     } else {
         queue.close();
     }
-    let mut first = signals
+    let first = signals
         .until_told(queue.next())
         .await
         .transpose()?
@@ -172,7 +172,7 @@ async fn go(
     let kinds = kinds.with(&initial.agents);
     let main = kinds.main(flags, &permitted)?;
     if let Some(main) = &main {
-        subagents::take_over(main, flags, &mut chosen, first.as_mut());
+        subagents::take_over(main, flags, &mut chosen);
     }
     let limits = subagents::limits_of(main.as_ref(), flags, limits(flags, &chosen)?);
     let crew = kinds.crew(flags, main.as_ref(), &chosen, output)?;
@@ -310,6 +310,9 @@ async fn go(
         anyhow::ensure!(flags.init_only || signals.told().is_some(), NO_PROMPT);
         return Ok(signals.told().unwrap_or(Exit::Success));
     };
+    if let Some(words) = main.and_then(|main| main.initial_prompt) {
+        first.content.insert(0, Content::text(words));
+    }
     if let Some(environment) = with_first {
         let told = Content::text(environment.to_string());
         first.content.insert(0, told);

@@ -31,10 +31,10 @@ pub(super) struct Output {
     format: OutputFormat,
     verbose: bool,
     partial: bool,
-    /// All hooks are told of, not only those of the beginning.
-    hooks: bool,
     /// What subagents say and think is told too.
     forwards: AtomicBool,
+    /// All hooks are told of, not only those of the beginning.
+    hooks: bool,
     states: States,
     /// Whoever reads no more wants no more done.
     control: Control,
@@ -85,9 +85,9 @@ impl Output {
             format: flags.output_format,
             verbose: flags.verbose,
             partial: flags.include_partial_messages,
-            hooks: flags.include_hook_events,
             forwards: (flags.forward_subagent_text || on("CLAUDE_CODE_FORWARD_SUBAGENT_TEXT"))
                 .into(),
+            hooks: flags.include_hook_events,
             states,
             control,
             state: Mutex::default(),

@@ -3,15 +3,12 @@
 use std::{fs, sync::Arc};
 
 use anyhow::Context;
-use haft::{
-    Content,
-    engine::{
-        hooks::{self, Handler},
-        permissions::{Bases, Scope},
-    },
+use haft::engine::{
+    hooks::{self, Handler},
+    permissions::{Bases, Scope},
 };
 use haft_agent::{
-    Crew, CrewLimits, Limits, Prompt,
+    Crew, CrewLimits, Limits,
     subagents::{Own, launchable},
 };
 use haft_extensions::{AgentDefinition, Agents, Origin, Places, agents::Options};
@@ -170,13 +167,8 @@ fn model_name(name: &str) -> Option<String> {
     }
 }
 
-/// The main agent is of this kind: its model, its first words.
-pub(super) fn take_over(
-    main: &AgentDefinition,
-    flags: &Headless,
-    chosen: &mut Chosen,
-    first: Option<&mut Prompt>,
-) {
+/// The main agent is of this kind: the model is its own.
+pub(super) fn take_over(main: &AgentDefinition, flags: &Headless, chosen: &mut Chosen) {
     let named = main
         .model
         .as_deref()
@@ -186,9 +178,6 @@ pub(super) fn take_over(
     }
     if flags.model.effort.is_none() && main.effort.is_some() {
         chosen.settings.effort.clone_from(&main.effort);
-    }
-    if let (Some(words), Some(first)) = (&main.initial_prompt, first) {
-        first.content.insert(0, Content::text(words));
     }
 }
 
