@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
+    hooking,
     list::{self, List},
     offered::Way,
 };
@@ -58,6 +59,12 @@ impl Tool for TaskCreate {
         let mut task = draft.map_err(ToolError::Failed)?;
         task.active_form.clone_from(&input.active_form);
         task.metadata.clone_from(&input.metadata);
+        let said = hooking::created(cx, &task).await;
+        if let Some(why) = said.objection {
+            return Err(ToolError::Failed(format!(
+                "The task was not created: {why}"
+            )));
+        }
         let (id, subject) = (task.id.clone(), task.subject.clone());
         kept.change(|list: &mut List| {
             list.put(task);
@@ -67,10 +74,9 @@ impl Tool for TaskCreate {
         if !input.description.is_empty() {
             told["description"] = json!(input.description);
         }
-        Ok(
-            ToolOutput::text(format!("Task {id} is in the list: {subject}"))
-                .with_structured(json!({"task": told})),
-        )
+        let text = format!("Task {id} is in the list: {subject}");
+        let output = ToolOutput::text(text).with_structured(json!({"task": told}));
+        Ok(said.beside(output))
     }
 
     fn render_use(&self, input: &Input) -> Option<Card> {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{
+    hooking,
     list::{self, List, Status, Task},
     offered::Way,
 };
@@ -93,15 +94,26 @@ impl Tool for TaskUpdate {
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let id = &input.task_id;
-        let done = list::kept(cx)?.change(|list: &mut List| change(list, input));
-        let done = match done {
+        let kept = list::kept(cx)?;
+        let refused = |error: String| {
+            let told = json!({
+                "success": false, "taskId": id, "updatedFields": [], "error": error,
+            });
+            Ok(ToolOutput::text(error).as_failure().with_structured(told))
+        };
+        let mut said = hooking::Said::default();
+        if input.status == Some(NewStatus::Completed)
+            && let Ok(task) = kept.read::<List>().get(id)
+            && task.is_open()
+        {
+            said = hooking::completed(cx, task).await;
+        }
+        if let Some(why) = said.objection {
+            return refused(format!("The task was not completed: {why}"));
+        }
+        let done = match kept.change(|list: &mut List| change(list, input)) {
             Ok(done) => done,
-            Err(error) => {
-                let told = json!({
-                    "success": false, "taskId": id, "updatedFields": [], "error": error,
-                });
-                return Ok(ToolOutput::text(error).as_failure().with_structured(told));
-            }
+            Err(error) => return refused(error),
         };
         let mut told = json!({"success": true, "taskId": id, "updatedFields": done.fields});
         let mut text = match done.fields.as_slice() {
@@ -120,7 +132,7 @@ impl Tool for TaskUpdate {
         if !done.freed.is_empty() {
             let _ = write!(text, ". Can be begun now: {}", done.freed.join(", "));
         }
-        Ok(ToolOutput::text(text).with_structured(told))
+        Ok(said.beside(ToolOutput::text(text).with_structured(told)))
     }
 
     fn render_use(&self, input: &Input) -> Option<Card> {
