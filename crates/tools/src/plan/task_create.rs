@@ -1,13 +1,12 @@
 //! `TaskCreate`: one more thing to do.
 
-use haft_contract::{
-    Access, CallContext, Card, Effects, HookFire, Profile, Tool, ToolError, ToolOutput,
-};
+use haft_contract::{Access, CallContext, Card, Effects, Profile, Tool, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
+    hooking,
     list::{self, List},
     offered::Way,
 };
@@ -60,13 +59,13 @@ impl Tool for TaskCreate {
         let mut task = draft.map_err(ToolError::Failed)?;
         task.active_form.clone_from(&input.active_form);
         task.metadata.clone_from(&input.metadata);
-        let (id, subject) = (task.id.clone(), task.subject.clone());
-        let event = list::event("TaskCreated", &task);
-        if let Some(why) = HookFire::fire(cx, event).await.block {
+        let said = hooking::created(cx, &task).await;
+        if let Some(why) = said.objection {
             return Err(ToolError::Failed(format!(
                 "The task was not created: {why}"
             )));
         }
+        let (id, subject) = (task.id.clone(), task.subject.clone());
         kept.change(|list: &mut List| {
             list.put(task);
             Ok(())
@@ -75,10 +74,9 @@ impl Tool for TaskCreate {
         if !input.description.is_empty() {
             told["description"] = json!(input.description);
         }
-        Ok(
-            ToolOutput::text(format!("Task {id} is in the list: {subject}"))
-                .with_structured(json!({"task": told})),
-        )
+        let text = format!("Task {id} is in the list: {subject}");
+        let output = ToolOutput::text(text).with_structured(json!({"task": told}));
+        Ok(said.beside(output))
     }
 
     fn render_use(&self, input: &Input) -> Option<Card> {

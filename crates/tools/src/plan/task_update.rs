@@ -2,14 +2,13 @@
 
 use std::fmt::Write;
 
-use haft_contract::{
-    Access, CallContext, Card, Effects, HookFire, Profile, Tool, ToolError, ToolOutput,
-};
+use haft_contract::{Access, CallContext, Card, Effects, Profile, Tool, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{
+    hooking,
     list::{self, List, Status, Task},
     offered::Way,
 };
@@ -96,25 +95,25 @@ impl Tool for TaskUpdate {
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let id = &input.task_id;
         let kept = list::kept(cx)?;
-        let objection = match completed(&kept.read::<List>(), input) {
-            Some(task) => {
-                let event = list::event("TaskCompleted", &task);
-                HookFire::fire(cx, event).await.block
-            }
-            None => None,
+        let refused = |error: String| {
+            let told = json!({
+                "success": false, "taskId": id, "updatedFields": [], "error": error,
+            });
+            Ok(ToolOutput::text(error).as_failure().with_structured(told))
         };
-        let done = match objection {
-            Some(why) => Err(format!("Task {id} is not completed: {why}")),
-            None => kept.change(|list: &mut List| change(list, input)),
-        };
-        let done = match done {
+        let mut said = hooking::Said::default();
+        if input.status == Some(NewStatus::Completed)
+            && let Ok(task) = kept.read::<List>().get(id)
+            && task.is_open()
+        {
+            said = hooking::completed(cx, task).await;
+        }
+        if let Some(why) = said.objection {
+            return refused(format!("The task was not completed: {why}"));
+        }
+        let done = match kept.change(|list: &mut List| change(list, input)) {
             Ok(done) => done,
-            Err(error) => {
-                let told = json!({
-                    "success": false, "taskId": id, "updatedFields": [], "error": error,
-                });
-                return Ok(ToolOutput::text(error).as_failure().with_structured(told));
-            }
+            Err(error) => return refused(error),
         };
         let mut told = json!({"success": true, "taskId": id, "updatedFields": done.fields});
         let mut text = match done.fields.as_slice() {
@@ -133,7 +132,7 @@ impl Tool for TaskUpdate {
         if !done.freed.is_empty() {
             let _ = write!(text, ". Can be begun now: {}", done.freed.join(", "));
         }
-        Ok(ToolOutput::text(text).with_structured(told))
+        Ok(said.beside(ToolOutput::text(text).with_structured(told)))
     }
 
     fn render_use(&self, input: &Input) -> Option<Card> {
@@ -151,13 +150,6 @@ impl Tool for TaskUpdate {
         let summary = to.unwrap_or(changed).replace('_', " ");
         Some(self.render_use(input)?.with_summary(summary))
     }
-}
-
-/// The task that this completes, if it does.
-fn completed(list: &List, input: &Input) -> Option<Task> {
-    let task = list.get(&input.task_id).ok()?;
-    let completes = input.status == Some(NewStatus::Completed) && task.status != Status::Completed;
-    completes.then(|| task.clone())
 }
 
 /// All of it or nothing: the caller drops the list if this fails.

@@ -7,8 +7,8 @@ use std::{
 };
 
 use haft_contract::{
-    Approver, Catalogue, Changed, Configure, ContextPatch, Permission, PermissionMode, Remembered,
-    ToolError, Weight,
+    Approver, Catalogue, Changed, Configure, ContextPatch, HookFire, HookVerdict, Permission,
+    PermissionMode, Remembered, ToolError, Weight,
 };
 use haft_tools::MemoryFolder;
 use serde_json::{Value, json};
@@ -143,6 +143,43 @@ async fn the_task_list() {
         "the_task_list_after_a_summary",
         remembered.told().join("\n")
     );
+}
+
+/// hooks.md, vector 27, and the same for a task that is done.
+#[tokio::test]
+async fn hooks_keep_a_task_from_being_created_or_completed() {
+    let mut session = session();
+    let objects = HookFire::by(|event, _| {
+        let subject = event.fields["task_subject"].as_str().unwrap().to_owned();
+        Box::pin(async move {
+            HookVerdict {
+                block: subject
+                    .contains(&event.name)
+                    .then(|| "not today".to_owned()),
+                context: vec![format!("{} {}", event.name, event.fields["task_id"])],
+                ..HookVerdict::default()
+            }
+        })
+    });
+    session.services = session.services.with(Arc::new(objects));
+    let create = |subject: &str| json!({"subject": subject, "description": ""});
+    let failed = session.say("TaskCreate", create("no TaskCreated")).await;
+    assert_eq!(failed.failed(), "The task was not created: not today");
+    let output = session
+        .output("TaskCreate", create("no TaskCompleted"))
+        .await;
+    let content = output.unwrap().content;
+    assert_eq!(
+        content[1].as_text(),
+        Some("<system-reminder>\nTaskCreated \"1\"\n</system-reminder>")
+    );
+    let complete = json!({"taskId": "1", "status": "completed"});
+    let output = session.output("TaskUpdate", complete).await.unwrap();
+    assert!(output.failed);
+    let told = output.structured.unwrap();
+    assert_eq!(told["error"], "The task was not completed: not today");
+    let listed = session.say("TaskList", json!({})).await.ok();
+    assert_eq!(listed, "1. [pending] no TaskCompleted");
 }
 
 #[tokio::test]
