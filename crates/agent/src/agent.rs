@@ -383,8 +383,9 @@ impl AgentBuilder {
             .collect();
         let prefix = prefix(&system, &tools);
         let engine = self.scheduler.engine();
-        let knowledge = self.knowledge;
-        let knowledge = knowledge.unwrap_or_else(|| Knowledge::of_project(&context.cwd));
+        let knowledge = self
+            .knowledge
+            .unwrap_or_else(|| Knowledge::of_project(&context.cwd));
         if let Some(level) = &self.level {
             level.bind(Host {
                 engine: Arc::downgrade(engine),
@@ -396,7 +397,7 @@ impl AgentBuilder {
                 limits: self.limits.clone(),
                 version: self.version.clone(),
                 memory: self.memory,
-                knowledge: knowledge.beside(),
+                knowledge: knowledge.of_subagent(knowledge.lists),
             });
         }
         let resumed = self.crew.as_ref().filter(|_| session.origin != Origin::New);

@@ -96,6 +96,11 @@ impl Agent {
             sink,
             cancel: &never,
         };
+        self.hook_instructions(loaded, to).await;
+    }
+
+    /// The same, as long as nobody interrupts.
+    pub(crate) async fn hook_instructions(&self, loaded: &Instructions, to: Told<'_>) {
         let mut fields = json!({
             "file_path": loaded.path.to_string_lossy(),
             "memory_type": loaded.kind,

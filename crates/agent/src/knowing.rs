@@ -8,23 +8,29 @@ use std::path::PathBuf;
 
 use haft_contract::{Aside, Content, ContextPatch};
 use haft_extensions::{
-    Skill, Warning,
-    memory::{MemoryFile, tell},
+    Skill, Skills, Warning,
+    memory::{MemoryFile, Reason, tell},
 };
 use haft_models::Conversation;
 
-use crate::{Added, Agent, Level, hooking::Told, prompt::reminder, room::Room, transcript::Kind};
+use crate::{
+    Added, Agent, Instructions, Level, hooking::Told, prompt::reminder, room::Room,
+    transcript::Kind,
+};
 
 /// What stands before the list of skills.
 const SKILLS: &str = "There are skills: instructions for kinds of tasks. When what you are asked is what \
                       one of these is for, call the Skill tool with its name before you begin:";
 
+/// What calls them.
+const SKILL_TOOL: &str = "Skill";
+
 /// What stands before skills that came to light later.
 const MORE_SKILLS: &str = "There are further skills for the files you work with:";
 
 impl Agent {
-    /// What stands before the first words of a session, each as a reminder.
-    pub(crate) async fn recall(&mut self, to: Told<'_>) -> Vec<String> {
+    /// What stands before the first words of a session, each as a reminder. `why` is for hooks.
+    pub(crate) async fn recall(&mut self, why: &'static str, to: Told<'_>) -> Vec<String> {
         if std::mem::replace(&mut self.has_recalled, true) {
             return Vec::new();
         }
@@ -32,7 +38,7 @@ impl Agent {
         if self.memory {
             let (files, warnings) = self.knowledge.memory.start();
             tell_warnings(&warnings, to);
-            texts.extend(self.take_in(&files, to).await);
+            texts.extend(self.take_in(&files, why, to).await);
         }
         if let Some(skills) = self.skills() {
             let listing = skills.listing(self.settings.window);
@@ -44,9 +50,8 @@ impl Agent {
     /// The same after the conversation was summed up, with the skills that were called.
     pub(crate) async fn recall_all(&mut self, to: Told<'_>) -> Vec<String> {
         self.has_recalled = false;
-        let mut texts = self.recall(to).await;
-        let skills = self.knowledge.skills.as_ref();
-        texts.extend(skills.and_then(|skills| skills.carry_over()));
+        let mut texts = self.recall("compact", to).await;
+        texts.extend(self.counted().and_then(|skills| skills.carry_over()));
         texts
     }
 
@@ -64,8 +69,8 @@ impl Agent {
                 found.extend(memory);
             }
         }
-        texts.extend(self.take_in(&found, to).await);
-        if let Some(skills) = self.skills() {
+        texts.extend(self.take_in(&found, "nested_traversal", to).await);
+        if let Some(skills) = self.counted() {
             let mut new = Vec::new();
             for file in &files {
                 let (more, warnings) = skills.touched(file);
@@ -74,7 +79,13 @@ impl Agent {
             }
             let new: Vec<&Skill> = new.iter().map(AsRef::as_ref).collect();
             let listing = skills.told(&new, self.settings.window);
-            texts.extend(listing.map(|listing| format!("{MORE_SKILLS}\n\n{listing}")));
+            if let Some(listing) = listing {
+                texts.push(format!("{MORE_SKILLS}\n\n{listing}"));
+                // Where there were none before, the tool was not offered in full.
+                self.scheduler.apply(&ContextPatch::ActivateTools {
+                    names: vec![SKILL_TOOL.to_owned()],
+                });
+            }
         }
         if texts.is_empty() {
             return;
@@ -103,7 +114,7 @@ impl Agent {
         self.room = Room::default();
         self.transcript.set_last(None);
         self.has_recalled = false;
-        if let Some(skills) = self.skills() {
+        if let Some(skills) = self.counted() {
             skills.forget_read();
         }
     }
@@ -113,15 +124,55 @@ impl Agent {
         self.scheduler.aside()
     }
 
-    /// The one place that every memory file passes on its way to the model. Hooks that want to hear of
-    /// each (InstructionsLoaded) are told here.
-    async fn take_in(&self, files: &[MemoryFile], _to: Told<'_>) -> Option<String> {
+    /// The one place that every memory file passes on its way to the model: hooks hear of each.
+    async fn take_in(
+        &self,
+        files: &[MemoryFile],
+        start: &'static str,
+        to: Told<'_>,
+    ) -> Option<String> {
+        for file in files {
+            let Some(path) = file.path.clone() else {
+                continue;
+            };
+            let mut loaded = Instructions {
+                path,
+                kind: file.owner.name(),
+                reason: start,
+                globs: file.patterns.clone(),
+                ..Instructions::default()
+            };
+            match &file.reason {
+                Reason::Start => {}
+                Reason::Nested(trigger) => {
+                    loaded.reason = "nested_traversal";
+                    loaded.trigger = Some(trigger.clone());
+                }
+                Reason::Pattern(trigger) => {
+                    loaded.reason = "path_glob_match";
+                    loaded.trigger = Some(trigger.clone());
+                }
+                Reason::Import(parent) => {
+                    loaded.reason = "include";
+                    loaded.parent = Some(parent.clone());
+                }
+            }
+            self.hook_instructions(&loaded, to).await;
+        }
         tell(files)
     }
 
-    /// The skills, if the model has the tool to call them.
-    fn skills(&self) -> Option<&haft_extensions::Skills> {
-        self.knowledge.skills.as_deref()
+    /// The skills, if the model may call them.
+    fn skills(&self) -> Option<&Skills> {
+        self.knowledge
+            .skills
+            .as_deref()
+            .filter(|_| self.knowledge.lists)
+    }
+
+    /// The same, if it is kept count of what the model has read of them.
+    fn counted(&self) -> Option<&Skills> {
+        self.skills().filter(|_| self.knowledge.counts)
     }
 }
 

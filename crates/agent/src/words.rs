@@ -39,7 +39,7 @@ impl Agent {
     /// Puts what people laid in folders, and what hooks want known, before the first words.
     pub(crate) async fn open(&mut self, to: Told<'_>) {
         let is_new = self.conversation.messages().len() == 0;
-        let known = self.recall(to).await;
+        let known = self.recall("session_start", to).await;
         let known = known.into_iter().filter(|_| is_new);
         let texts = known.chain(std::mem::take(&mut self.opening));
         let content: Vec<_> = texts.map(|text| Content::text(reminder(&text))).collect();

@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_question_as_it_is_shown() {
-        insta::assert_snapshot!(drawn(&asked(false), Style::of_stderr()));
+        insta::assert_snapshot!(drawn(&asked(false), Style::fixed(false, 80)));
     }
 
     #[test]

@@ -36,7 +36,8 @@ pub(crate) struct Permitted {
     pub(crate) plans: PathBuf,
     /// How long an answer to a question of the model's is waited for.
     pub(crate) patience: Option<Duration>,
-    pub(crate) memory: AutoMemory,
+    /// The folder of notes that outlive a session.
+    pub(crate) memory: Option<PathBuf>,
 }
 
 /// The directory to work in.
@@ -93,7 +94,7 @@ pub(crate) fn load(session: &Session, cwd: &Path) -> anyhow::Result<Permitted> {
     };
     let plans = settings.plans_directory();
     let patience = settings.question_timeout();
-    let memory = settings.auto_memory();
+    let memory = memory_folder(&settings.auto_memory(), cwd);
     let from_files = settings.default_mode();
     if session.permission_mode == Some(Mode::Auto) {
         settings.problems.push(Problem {
@@ -139,6 +140,16 @@ pub(crate) fn may_bypass(settings: &Settings) -> anyhow::Result<()> {
          whole machine is a sandbox"
     );
     Ok(())
+}
+
+/// Where notes are kept that outlive a session, unless that is switched off.
+fn memory_folder(memory: &AutoMemory, cwd: &Path) -> Option<PathBuf> {
+    let is_off = env::var_os("CLAUDE_CODE_DISABLE_AUTO_MEMORY").is_some_and(|value| value == "1");
+    if is_off || memory.off {
+        return None;
+    }
+    let directory = memory.directory.clone();
+    directory.or_else(|| haft::memory_folder(cwd))
 }
 
 fn hooks(settings: &mut Settings) -> Hooks {

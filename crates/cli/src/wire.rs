@@ -109,12 +109,8 @@ pub(crate) async fn build(
         builder = builder.concurrency(most);
     }
     #[cfg(feature = "memory")]
-    {
-        let memory = permitted.memory;
-        let folder = memory.directory.or_else(|| haft::memory_folder(&cwd));
-        if let Some(folder) = folder.filter(|_| !memory.off) {
-            builder = builder.service(Arc::new(haft::tools::MemoryFolder::new(folder)));
-        }
+    if let Some(folder) = permitted.memory {
+        builder = builder.service(Arc::new(haft::tools::MemoryFolder::new(folder)));
     }
     let patience = permitted.patience;
     let terminal = || Some(Arc::new(Terminal::of_this_process(cwd, patience)?) as _);

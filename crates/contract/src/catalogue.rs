@@ -10,6 +10,11 @@ use crate::DynTool;
 pub struct Catalogue(OnceLock<Vec<Arc<dyn DynTool>>>);
 
 impl Catalogue {
+    /// One that is filled already.
+    pub fn of(tools: Vec<Arc<dyn DynTool>>) -> Self {
+        Self(OnceLock::from(tools))
+    }
+
     /// These they are. Only the first word counts.
     pub fn fill(&self, tools: Vec<Arc<dyn DynTool>>) {
         let _ = self.0.set(tools);

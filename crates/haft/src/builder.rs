@@ -320,9 +320,7 @@ impl HaftBuilder {
         }
         let (engine, unknown_tools) = builder.build().await;
         if let Ok(catalogue) = engine.services().get::<Catalogue>() {
-            let tools = engine.pool().iter().map(|tool| tool.tool());
-            let deferred = tools.filter(|tool| tool.spec().profile.deferred);
-            catalogue.fill(deferred.cloned().collect());
+            catalogue.fill(engine.pool().deferred());
         }
         Ok(Haft {
             scheduler: engine.scheduler(context),

@@ -90,7 +90,7 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
         erase(fs::ReplaceInFiles::default()),
         erase(agent::SendMessage),
         #[cfg(feature = "skill")]
-        erase(skill::Skill),
+        erase(skill::Skill::default()),
         #[cfg(feature = "session")]
         erase(session::Sleep),
         #[cfg(feature = "plan")]
@@ -132,7 +132,9 @@ pub fn usable(services: &Services) -> Vec<Arc<dyn DynTool>> {
     let has_memory = false;
     let has_settings = services.get::<Arc<dyn Configure>>().is_ok();
     #[cfg(feature = "skill")]
-    let has_skills = services.get::<SkillBook>().is_ok();
+    let book = services.get::<SkillBook>();
+    #[cfg(feature = "skill")]
+    let has_skills = book.is_ok();
     #[cfg(not(feature = "skill"))]
     let has_skills = false;
     let subagents = services.get::<Subagents>().ok();
@@ -152,6 +154,16 @@ pub fn usable(services: &Services) -> Vec<Arc<dyn DynTool>> {
     });
     #[cfg(feature = "session")]
     name_deferred(&mut tools);
+    // Behind the naming of deferred tools: there is nothing to find before there is a skill.
+    #[cfg(feature = "skill")]
+    if book.is_ok_and(|book| !book.has_any()) {
+        let idle = erase(skill::Skill { is_idle: true });
+        for tool in &mut tools {
+            if tool.spec().name == idle.spec().name {
+                *tool = Arc::clone(&idle);
+            }
+        }
+    }
     if let Some(subagents) = subagents {
         let agent = erase(agent::Agent::of(subagents.0.kinds()));
         for tool in &mut tools {
@@ -184,6 +196,14 @@ pub fn for_subagent(services: &Services) -> Services {
         .clone()
         .with(Arc::new(Remembered::default()))
         .with(Arc::new(Attention::default()));
+    #[cfg(feature = "skill")]
+    let services = match services.get::<SkillBook>() {
+        Ok(book) => services.with(Arc::new(SkillBook {
+            counts: false,
+            ..(*book).clone()
+        })),
+        Err(_) => services,
+    };
     #[cfg(feature = "fs")]
     if let Ok(journal) = services.get::<haft_journal::Journal>() {
         return services.with(Arc::new(journal.beside()));

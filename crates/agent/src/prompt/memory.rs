@@ -2,17 +2,22 @@
 
 use std::{path::Path, sync::Arc};
 
+use haft_contract::SessionId;
 use haft_extensions::{
     Places, Skills,
     memory::{Memory, Options},
+    skills::{Given, Part, render},
 };
 
 /// What people laid in folders for the model to know.
 #[derive(Debug)]
 pub struct Knowledge {
     pub(crate) memory: Memory,
-    /// Those the model may call, where it has the tool for it.
     pub(crate) skills: Option<Arc<Skills>>,
+    /// The model may call them.
+    pub(crate) lists: bool,
+    /// It is the main agent's, whose skills are kept count of.
+    pub(crate) counts: bool,
 }
 
 impl Knowledge {
@@ -21,6 +26,8 @@ impl Knowledge {
         Self {
             memory,
             skills: None,
+            lists: true,
+            counts: true,
         }
     }
 
@@ -31,12 +38,48 @@ impl Knowledge {
         self
     }
 
-    /// For another conversation of the same session.
-    pub(crate) fn beside(&self) -> Self {
+    /// The same for a subagent, which has read nothing yet. `lists`: it may call skills.
+    pub(crate) fn of_subagent(&self, lists: bool) -> Self {
         Self {
-            memory: self.memory.beside(),
+            memory: self.memory.another(),
             skills: self.skills.clone(),
+            lists,
+            counts: false,
         }
+    }
+
+    /// What these skills say, for a subagent that is to know them from the start. Commands in them are
+    /// not run.
+    pub(crate) fn preloaded(&self, names: &[String], session: SessionId) -> Vec<String> {
+        let Some(skills) = &self.skills else {
+            return Vec::new();
+        };
+        let session = session.to_string();
+        let project = skills.places().project();
+        let given = Given {
+            arguments: "",
+            session: &session,
+            effort: None,
+            project: &project,
+            plugin_data: None,
+        };
+        let mut texts = Vec::new();
+        for name in names {
+            let read = skills.get(name).map(|skill| skill.again());
+            let Some(Ok((skill, body))) = read else {
+                tracing::warn!(name, "a skill that a subagent is to know cannot be had");
+                continue;
+            };
+            let parts = render(&skill, &body, given).into_iter();
+            let text: String = parts
+                .map(|part| match part {
+                    Part::Text(text) => text,
+                    Part::Command { line, .. } => format!("[not run: {line}]"),
+                })
+                .collect();
+            texts.push(format!("You know the skill {name}:\n\n{text}"));
+        }
+        texts
     }
 
     /// The memory files of a project, and nobody else's.

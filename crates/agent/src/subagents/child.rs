@@ -3,7 +3,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use haft_contract::{
-    Answer, Approver, BoxFuture, Notices, Question, Subagents, ToolError, approval::NobodyToAsk,
+    Answer, Approver, BoxFuture, Catalogue, Notices, Question, Subagents, ToolError,
+    approval::NobodyToAsk,
 };
 use haft_engine::{
     Part, SessionContext,
@@ -24,9 +25,6 @@ use crate::{
 /// What every subagent is told.
 const NOTE: &str = "You work for another agent, which handed you one task. It sees nothing of your work but \
 your last message: put all that it needs into it, with full paths where files are meant.";
-
-/// Calls skills: who has it not need not know of them.
-const SKILL: &str = "Skill";
 
 impl Level {
     /// Makes the agent.
@@ -54,12 +52,13 @@ impl Level {
         let services = (self.shared.fork)(parents)
             // What ends in the background is told to the main agent.
             .with(Arc::new(Notices::default()))
+            .with(Arc::new(Catalogue::of(plan.pool.deferred())))
             .with(Arc::new(Subagents(Arc::clone(&level) as _)))
             .with_approver(approver);
-        let mut knowledge = host.knowledge.beside();
-        if plan.pool.find(SKILL).is_none() {
-            knowledge.skills = None;
-        }
+        let calls_skills = plan.pool.find("Skill").is_some();
+        let known = host
+            .knowledge
+            .preloaded(&kind.skills, plan.engine.session());
         let engine = plan.engine.for_subagent(Part {
             pool: plan.pool,
             services,
@@ -85,6 +84,7 @@ impl Level {
                 ]
                 .into_iter()
                 .flatten()
+                .chain(known.iter().map(String::as_str))
                 .collect::<Vec<_>>()
                 .join("\n\n"),
             ),
@@ -104,8 +104,8 @@ impl Level {
                 .control(member.control.clone())
                 .version(host.version.as_str())
                 .purse(host.purse.clone())
-                .knowledge(knowledge)
                 .level(level);
+        builder = builder.knowledge(host.knowledge.of_subagent(calls_skills));
         if !host.memory || is_brief(kind) {
             builder = builder.without_memory();
         }
@@ -136,6 +136,10 @@ struct AsksFor {
 }
 
 impl Approver for AsksFor {
+    fn is_there(&self) -> bool {
+        self.approver.is_there()
+    }
+
     fn ask(&self, mut question: Question) -> BoxFuture<'_, Answer> {
         // A subagent of a subagent asks through both: the one that acts is meant.
         question.agent.get_or_insert_with(|| self.agent.clone());

@@ -401,3 +401,39 @@ async fn what_others_spend_counts() {
         .collect();
     assert!(spent.contains(&("small", 7)), "{spent:?}");
 }
+
+#[tokio::test]
+async fn every_memory_file_is_told_of_with_why_it_was_read() {
+    let rig = Rig::new();
+    let write = |name: &str, text: &str| rig.project.write(&format!("work/{name}"), text);
+    write("CLAUDE.md", "See @more.md");
+    write("more.md", "More.");
+    write(
+        ".claude/rules/t.md",
+        "---\npaths: '*.txt'\n---\nPlain words.",
+    );
+    let peek =
+        json!({"content": [{"type": "tool_use", "name": "Peek", "input": {"path": "a.txt"}}]});
+    let model = scripted(&json!({"turns": [peek, says("done")]}));
+    let command = "cat >> seen.jsonl; echo >> seen.jsonl";
+    let mut agent = agent(&rig, &model, "InstructionsLoaded", command).await;
+    agent.run("go", &rig.ear).await;
+    let seen = rig.project.read("work/seen.jsonl");
+    let seen: Vec<(String, String)> = seen
+        .lines()
+        .filter(|line| !line.is_empty())
+        .map(|line| {
+            let told: Value = serde_json::from_str(line).unwrap();
+            let path = told["file_path"].as_str().unwrap();
+            let name = path.rsplit('/').next().unwrap().to_owned();
+            (name, told["load_reason"].as_str().unwrap().to_owned())
+        })
+        .collect();
+    let expected = [
+        ("CLAUDE.md", "session_start"),
+        ("more.md", "include"),
+        ("t.md", "path_glob_match"),
+    ];
+    let expected = expected.map(|(name, why)| (name.to_owned(), why.to_owned()));
+    assert_eq!(seen, expected);
+}

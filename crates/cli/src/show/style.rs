@@ -35,7 +35,7 @@ impl Style {
     }
 
     #[cfg(test)]
-    pub(super) fn fixed(colours: bool, width: usize) -> Self {
+    pub(crate) fn fixed(colours: bool, width: usize) -> Self {
         Self { colours, width }
     }
 

@@ -71,6 +71,15 @@ impl Watch {
                 let drawn = card(&finished.card, finished.is_error, &self.cwd, self.style);
                 line(&shortened(&drawn, self.style))
             }
+            // What a subagent says comes back as the result of the call that sent it out.
+            AgentEvent::Subagent { event, .. } => match &**event {
+                AgentEvent::Answered { finished, .. } => {
+                    let drawn = card(&finished.card, finished.is_error, &self.cwd, self.style);
+                    let heading = drawn.lines().next().unwrap_or_default();
+                    line(&format!("  {heading}"))
+                }
+                _ => Ok(()),
+            },
             AgentEvent::Notice { level, text } if *level >= Level::Warning => {
                 line(&self.style.dim(&self.style.wrap(&clean(text))))
             }

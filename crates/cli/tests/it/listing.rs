@@ -61,10 +61,7 @@ fn the_definitions_a_provider_wants() {
             "Glob",
             "Grep",
             "LS",
-            "MemoryRead",
-            "MemoryWrite",
             "Read",
-            "ReplaceInFiles",
             "TaskCreate",
             "TaskGet",
             "TaskList",
@@ -81,10 +78,10 @@ fn the_definitions_a_provider_wants() {
         names(&anthropic, "/name")
     );
     let mcp = list(&["--format", "mcp"]);
-    assert_eq!(mcp[10]["annotations"]["readOnlyHint"], true);
-    assert_eq!(mcp[10]["inputSchema"]["type"], "object");
+    assert_eq!(mcp[8]["annotations"]["readOnlyHint"], true);
+    assert_eq!(mcp[8]["inputSchema"]["type"], "object");
     let one: Value = serde_json::from_str(&tools(&["Read", "--json"])).unwrap();
-    assert_eq!(one, anthropic[10]);
+    assert_eq!(one, anthropic[8]);
 }
 
 #[test]

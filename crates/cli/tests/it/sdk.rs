@@ -191,6 +191,13 @@ fn a_client_that_stays() {
 
 #[test]
 fn the_callback_is_asked_for_permission() {
+    let option = |label: &str| json!({"label": label, "description": "so"});
+    let question = json!({"questions": [{
+        "question": "Which way?",
+        "header": "Way",
+        "options": [option("Left"), option("Right")],
+        "multiSelect": false,
+    }]});
     let replies = vec![
         bash("toolu_a", "touch allowed"),
         bash("toolu_b", "touch denied"),
@@ -198,10 +205,12 @@ fn the_callback_is_asked_for_permission() {
         bash("toolu_d", "mkdir one"),
         bash("toolu_e", "mkdir two"),
         said("Done."),
+        called_as("toolu_q", "AskUserQuestion", question),
+        said("Left it is."),
         bash("toolu_f", "rm gone"),
     ];
     if let Some(asked) = case("can_use_tool.py", replies) {
-        assert_eq!(asked.len(), 7);
+        assert_eq!(asked.len(), 9);
     }
 }
 

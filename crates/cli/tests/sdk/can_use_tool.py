@@ -1,4 +1,4 @@
-"""The callback that is asked for permission: yes, no, yes with another input, and rules for later."""
+"""The callback that is asked: yes, no, yes with another input, rules for later; and a question for a person."""
 
 from claude_agent_sdk import ClaudeSDKClient
 from claude_agent_sdk.types import PermissionResultAllow, PermissionResultDeny, PermissionUpdate
@@ -8,6 +8,9 @@ asked = []
 
 
 async def decide(name, given, context):
+    if name == "AskUserQuestion":
+        question = given["questions"][0]["question"]
+        return PermissionResultAllow(updated_input={**given, "answers": {question: "Left"}})
     command = given["command"]
     asked.append((name, command, context.tool_use_id))
     if command == "touch denied":
@@ -47,6 +50,9 @@ async def main():
         same(denied(messages), [])
         end = result(messages)
         same([d["tool_use_id"] for d in end.permission_denials], ["toolu_b"])
+
+        told = results(await answer(client, "ask me"))
+        assert "Left" in told[0].content, told
 
         stopped = result(await answer(client, "remove"))
         same((stopped.subtype, stopped.is_error), ("error_during_execution", True))

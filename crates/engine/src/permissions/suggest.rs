@@ -262,3 +262,42 @@ pub trait KeepRules: Send + Sync {
     /// Keeps them. What goes wrong is the keeper's to report: the session has them already.
     fn keep(&self, rules: &[String]);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_that_are_handed_back_mean_what_was_offered() {
+        let rules = ["Bash(npm run *)", "Bash(echo (a))", "mcp__calc__add"].map(str::to_owned);
+        let updates = updates(&rules);
+        let meant: Vec<ContextPatch> = patches(&updates[0]);
+        let expected = rules.map(|rule| ContextPatch::AddRule {
+            list: RuleList::Allow,
+            rule,
+        });
+        assert_eq!(meant, expected);
+        assert_eq!(super::updates(&[]), json!([]));
+    }
+
+    #[test]
+    fn what_only_a_person_may_want_is_no_patch() {
+        let none = [
+            json!({"type": "setMode", "mode": "bypassPermissions"}),
+            json!({"type": "setMode", "mode": "no such"}),
+            json!({"type": "addRules", "rules": [{"toolName": "Bash"}], "behavior": "perhaps"}),
+            json!({"type": "unknown"}),
+            json!(null),
+        ];
+        for update in none {
+            assert_eq!(patches(&update), [], "{update}");
+        }
+        let mode = json!({"type": "setMode", "mode": "acceptEdits"});
+        assert_eq!(
+            patches(&mode),
+            [ContextPatch::SetMode {
+                mode: PermissionMode::AcceptEdits
+            }]
+        );
+    }
+}

@@ -162,6 +162,12 @@ impl Pool {
         self.tools.iter()
     }
 
+    /// The tools that something must activate first.
+    pub fn deferred(&self) -> Vec<Arc<dyn DynTool>> {
+        let deferred = self.iter().filter(|tool| tool.spec().profile.deferred);
+        deferred.map(|tool| Arc::clone(tool.tool())).collect()
+    }
+
     /// The tools whose definitions the model is sent: all but the deferred ones nobody activated.
     pub fn offered<'a>(
         &'a self,

@@ -179,9 +179,8 @@ impl Memory {
         }
     }
 
-    /// For another conversation of the same session: nothing is read yet.
-    #[must_use]
-    pub fn beside(&self) -> Self {
+    /// The same for another conversation, of which nothing is read yet.
+    pub fn another(&self) -> Self {
         Self::new(self.places.clone(), self.options.clone())
     }
 

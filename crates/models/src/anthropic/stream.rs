@@ -97,8 +97,8 @@ struct Decoder {
 /// Sends what the body says; an error if it does not say all.
 pub(super) async fn read<S, E>(body: Body<S>, out: &Out) -> Result<(), ModelError>
 where
-    S: Stream<Item = Result<Bytes, E>> + Unpin,
-    E: std::error::Error,
+    S: Stream<Item = Result<Bytes, E>> + Send + Unpin + 'static,
+    E: std::error::Error + Send,
 {
     let mut events = Events::new(body);
     let mut decoder = Decoder::default();
@@ -128,7 +128,11 @@ where
             out.send(event).await;
         }
     }
-    if decoder.is_over || decoder.has_stopped {
+    if decoder.is_over {
+        events.body.say_goodbye().await;
+        return Ok(());
+    }
+    if decoder.has_stopped {
         return Ok(());
     }
     if decoder.anything {

@@ -1,9 +1,11 @@
 //! Reading an answer: bounded, watched, cancellable.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 use haft_contract::CancellationToken;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{HttpOptions, root, until_cancelled};
 use crate::{
@@ -92,6 +94,26 @@ where
     }
 }
 
+/// How long the end of an answer is waited for after everything was said, and how long it is listened for
+/// beside whatever comes next.
+const GOODBYE: Duration = Duration::from_millis(20);
+const LONG_GOODBYE: Duration = Duration::from_secs(2);
+
+impl<S, E> Body<S>
+where
+    S: Stream<Item = Result<Bytes, E>> + Send + Unpin + 'static,
+    E: Send,
+{
+    /// Everything was said. The end is read all the same, which is there in no time: a connection whose
+    /// answer is not at its end is closed, and the next request would have to make another.
+    pub(crate) async fn say_goodbye(mut self) {
+        let mut rest = Box::pin(async move { while let Some(Ok(_)) = self.stream.next().await {} });
+        if timeout(GOODBYE, &mut rest).await.is_err() {
+            tokio::spawn(timeout(LONG_GOODBYE, rest));
+        }
+    }
+}
+
 /// The events of an answer.
 pub(crate) struct Events<S> {
     pub(crate) body: Body<S>,
@@ -151,7 +173,7 @@ where
 
 #[cfg(test)]
 mod tests {
-    use std::{convert::Infallible, time::Duration};
+    use std::convert::Infallible;
 
     use futures_util::stream;
 
@@ -199,6 +221,25 @@ mod tests {
         let (count, error) = read(pulsing(b"event: ping\ndata: {}\n\n", 80, 3)).await;
         assert_eq!((count, error.kind), (3, ErrorKind::Connection));
         assert_eq!(error.message, "nothing came for 90 s");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_end_is_read_also_when_it_comes_too_late_to_be_waited_for() {
+        for late in [0, 1000] {
+            let (sender, ended) = tokio::sync::oneshot::channel();
+            let end = async move {
+                tokio::time::sleep(Duration::from_millis(late)).await;
+                let _ = sender.send(());
+            };
+            let stream = Box::pin(
+                stream::once(end).filter_map(|()| async { None::<Result<Bytes, Infallible>> }),
+            );
+            let began = Instant::now();
+            let body = Body::new(stream, &options(), CancellationToken::new());
+            body.say_goodbye().await;
+            assert!(began.elapsed() <= GOODBYE + Duration::from_millis(1));
+            ended.await.unwrap();
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -79,6 +79,8 @@ pub struct Http {
 struct Inner {
     options: HttpOptions,
     client: OnceLock<Client>,
+    /// For addresses that begin with http://: it knows no certificates, so nobody waits for them.
+    plain: OnceLock<Client>,
 }
 
 impl Http {
@@ -88,6 +90,7 @@ impl Http {
             inner: Arc::new(Inner {
                 options,
                 client: OnceLock::new(),
+                plain: OnceLock::new(),
             }),
         }
     }
@@ -104,7 +107,11 @@ impl Http {
         body: Bytes,
         cancel: &CancellationToken,
     ) -> Result<Response, ModelError> {
-        let request = self.client()?.post(url.clone()).headers(headers).body(body);
+        let request = self
+            .client(url)?
+            .post(url.clone())
+            .headers(headers)
+            .body(body);
         self.send(url, request, cancel).await
     }
 
@@ -115,7 +122,7 @@ impl Http {
         headers: HeaderMap,
         cancel: &CancellationToken,
     ) -> Result<Response, ModelError> {
-        let request = self.client()?.get(url.clone()).headers(headers);
+        let request = self.client(url)?.get(url.clone()).headers(headers);
         self.send(url, request, cancel).await
     }
 
@@ -137,17 +144,23 @@ impl Http {
         }
     }
 
-    fn client(&self) -> Result<&Client, ModelError> {
-        if let Some(client) = self.inner.client.get() {
+    fn client(&self, url: &Url) -> Result<&Client, ModelError> {
+        // The way to a proxy may be HTTPS, wherever that leads.
+        let is_plain = url.scheme() == "http" && !(self.options().proxies && names_proxy());
+        let kept = match is_plain {
+            true => &self.inner.plain,
+            false => &self.inner.client,
+        };
+        if let Some(client) = kept.get() {
             return Ok(client);
         }
         let client = self
-            .build()
+            .build(is_plain)
             .map_err(|error| ModelError::local(format!("cannot set up HTTPS: {}", root(&error))))?;
-        Ok(self.inner.client.get_or_init(|| client))
+        Ok(kept.get_or_init(|| client))
     }
 
-    fn build(&self) -> reqwest::Result<Client> {
+    fn build(&self, is_plain: bool) -> reqwest::Result<Client> {
         // Fails only if there is one already, and then there is one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let options = self.options();
@@ -160,8 +173,18 @@ impl Http {
         if !options.proxies {
             builder = builder.no_proxy();
         }
+        if is_plain {
+            builder = builder.tls_certs_only([]);
+        }
         builder.build()
     }
+}
+
+/// Does the environment name a proxy?
+fn names_proxy() -> bool {
+    ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"]
+        .iter()
+        .any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
 }
 
 /// What comes first: the end of the future, or being told to stop.

@@ -64,8 +64,8 @@ pub(super) async fn read<S, E>(
     out: &Out,
 ) -> Result<Ended, ModelError>
 where
-    S: Stream<Item = Result<Bytes, E>> + Unpin,
-    E: std::error::Error,
+    S: Stream<Item = Result<Bytes, E>> + Send + Unpin + 'static,
+    E: std::error::Error + Send,
 {
     let mut events = Events::new(body);
     let mut decoder = Decoder::new(quirks);
@@ -106,6 +106,9 @@ where
         }
         let head = String::from_utf8_lossy(&events.body.head).into_owned();
         return Err(ModelError::protocol(described(None, &head)));
+    }
+    if is_over {
+        events.body.say_goodbye().await;
     }
     finish(decoder, asked, out).await
 }

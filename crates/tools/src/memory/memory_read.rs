@@ -25,6 +25,7 @@ impl Tool for MemoryRead {
     fn profile(&self) -> Profile {
         Profile {
             family: "memory".into(),
+            deferred: true,
             search_hint: "memory notes remember recall earlier session".into(),
             access: Access::Reads,
             ..Profile::default()

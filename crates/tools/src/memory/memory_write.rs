@@ -33,6 +33,7 @@ impl Tool for MemoryWrite {
     fn profile(&self) -> Profile {
         Profile {
             family: "memory".into(),
+            deferred: true,
             search_hint: "memory note remember keep forget later session".into(),
             access: Access::Anything,
             ..Profile::default()

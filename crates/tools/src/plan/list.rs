@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeSet, fmt::Write, sync::Arc};
 
-use haft_contract::{CallContext, Effects, Memo, Remembered, ToolError};
+use haft_contract::{CallContext, Effects, HookEvent, Memo, Remembered, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// Calls on the list run in their order.
 pub(super) const EFFECTS: Effects = Effects::queueing("tasks");
@@ -215,6 +215,15 @@ impl List {
 /// Where the list of a session is kept.
 pub(super) fn kept(cx: &CallContext) -> Result<Arc<Remembered>, ToolError> {
     cx.services.get::<Remembered>()
+}
+
+/// What hooks are told of a task.
+pub(super) fn event(name: &str, task: &Task) -> HookEvent {
+    let mut fields = json!({"task_id": task.id, "task_subject": task.subject});
+    if !task.description.is_empty() {
+        fields["task_description"] = json!(task.description);
+    }
+    HookEvent::new(name, "", fields)
 }
 
 /// A task as people see it.

@@ -1,6 +1,8 @@
 //! `TaskCreate`: one more thing to do.
 
-use haft_contract::{Access, CallContext, Card, Effects, Profile, Tool, ToolError, ToolOutput};
+use haft_contract::{
+    Access, CallContext, Card, Effects, HookFire, Profile, Tool, ToolError, ToolOutput,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -59,6 +61,12 @@ impl Tool for TaskCreate {
         task.active_form.clone_from(&input.active_form);
         task.metadata.clone_from(&input.metadata);
         let (id, subject) = (task.id.clone(), task.subject.clone());
+        let event = list::event("TaskCreated", &task);
+        if let Some(why) = HookFire::fire(cx, event).await.block {
+            return Err(ToolError::Failed(format!(
+                "The task was not created: {why}"
+            )));
+        }
         kept.change(|list: &mut List| {
             list.put(task);
             Ok(())

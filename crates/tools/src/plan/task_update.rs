@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use haft_contract::{Access, CallContext, Card, Effects, Profile, Tool, ToolError, ToolOutput};
+use haft_contract::{
+    Access, CallContext, Card, Effects, HookFire, Profile, Tool, ToolError, ToolOutput,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -93,7 +95,18 @@ impl Tool for TaskUpdate {
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let id = &input.task_id;
-        let done = list::kept(cx)?.change(|list: &mut List| change(list, input));
+        let kept = list::kept(cx)?;
+        let objection = match completed(&kept.read::<List>(), input) {
+            Some(task) => {
+                let event = list::event("TaskCompleted", &task);
+                HookFire::fire(cx, event).await.block
+            }
+            None => None,
+        };
+        let done = match objection {
+            Some(why) => Err(format!("Task {id} is not completed: {why}")),
+            None => kept.change(|list: &mut List| change(list, input)),
+        };
         let done = match done {
             Ok(done) => done,
             Err(error) => {
@@ -138,6 +151,13 @@ impl Tool for TaskUpdate {
         let summary = to.unwrap_or(changed).replace('_', " ");
         Some(self.render_use(input)?.with_summary(summary))
     }
+}
+
+/// The task that this completes, if it does.
+fn completed(list: &List, input: &Input) -> Option<Task> {
+    let task = list.get(&input.task_id).ok()?;
+    let completes = input.status == Some(NewStatus::Completed) && task.status != Status::Completed;
+    completes.then(|| task.clone())
 }
 
 /// All of it or nothing: the caller drops the list if this fails.

@@ -24,6 +24,9 @@ pub struct SkillBook {
     pub session: String,
     /// How hard the model tries.
     pub effort: Option<String>,
+    /// It is kept count of what the model has read of them. Not for a subagent: its conversation is
+    /// another.
+    pub counts: bool,
 }
 
 /// Who calls a skill.
@@ -65,6 +68,11 @@ impl Invoked {
 }
 
 impl SkillBook {
+    /// Is there one that the model may call?
+    pub(crate) fn has_any(&self) -> bool {
+        self.skills.all().iter().any(|skill| skill.model_invocable)
+    }
+
     /// The skill, if this caller may call it. The error says why not, and what there is instead.
     pub fn find(&self, name: &str, caller: Caller) -> Result<Arc<Skill>, String> {
         let name = name.trim().trim_start_matches('/');
@@ -141,7 +149,8 @@ impl SkillBook {
             }
         }
         // What a subagent reads, the model does not.
-        let is_known = skill.fork.is_none() && !self.skills.note_read(&skill.name, &text);
+        let counts = self.counts && skill.fork.is_none();
+        let is_known = counts && !self.skills.note_read(&skill.name, &text);
         let is_held_back = allowed.len() < skill.allowed_tools.len();
         Ok(Invoked {
             skill,

@@ -30,7 +30,11 @@ pub(crate) struct Input {
     args: Option<String>,
 }
 
-pub(crate) struct Skill;
+#[derive(Default)]
+pub(crate) struct Skill {
+    /// There is none to call yet; they may come to light.
+    pub(crate) is_idle: bool,
+}
 
 impl Tool for Skill {
     type Input = Input;
@@ -42,6 +46,7 @@ impl Tool for Skill {
             search_hint: "skill command instructions slash".into(),
             access: Access::Anything,
             timeout: Some(LONGEST),
+            deferred: self.is_idle,
             ..Profile::default()
         }
     }

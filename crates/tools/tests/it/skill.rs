@@ -30,6 +30,7 @@ pub(crate) fn book(project: &TempProject, trusts_project: bool, settings: &Value
         trusts_project,
         session: "s".to_owned(),
         effort: None,
+        counts: true,
     }
 }
 
@@ -281,7 +282,16 @@ async fn without_skills_the_tool_is_not_offered() {
         tools.iter().any(|tool| tool.spec().name == "Skill")
     };
     assert!(!offers(&session));
-    assert!(offers(&self::session(&[], true, &json!({}))));
+    // Before there is a skill it costs nothing.
+    let is_idle = |files: &[(&str, &str)]| {
+        let session = self::session(files, true, &json!({}));
+        assert!(offers(&session));
+        let tools = haft_tools::usable(&session.services);
+        let tool = tools.iter().find(|tool| tool.spec().name == "Skill");
+        tool.unwrap().spec().profile.deferred
+    };
+    assert!(is_idle(&[]));
+    assert!(!is_idle(&[(".claude/skills/a/SKILL.md", "a")]));
     let (cx, _) = CallContext::for_test(session.project.root());
     let bound = session.bind("Skill", json!({"skill": "x"}));
     assert!(matches!(

@@ -9,10 +9,11 @@ mod scratch;
 use std::sync::Arc;
 
 use haft::{SessionId, contract::approval::NobodyToAsk};
-use haft_agent::{Agent, Control, ModelSettings, Session as Conversation};
+use haft_agent::{Agent, Control, Crew, ModelSettings, Session as Conversation};
+use haft_extensions::{Agents, Places, agents};
 use haft_models::{
     Scripted,
-    scripted::{Script, Turn},
+    scripted::{Aside, Script, Turn},
 };
 use serde::Deserialize;
 
@@ -37,6 +38,9 @@ const MODEL: &str = "scripted";
 struct Act {
     prompt: String,
     turns: Vec<Turn>,
+    /// What subagents say.
+    #[serde(default)]
+    asides: Vec<Aside>,
 }
 
 pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
@@ -54,21 +58,23 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
             scratch.project().display()
         ))
     ))?;
-    let (prompts, turns): (Vec<String>, Vec<Vec<Turn>>) =
-        acts.into_iter().map(|act| (act.prompt, act.turns)).unzip();
-    let script = Script {
-        turns: turns.into_iter().flatten().collect(),
-        ..Script::default()
-    };
+    let mut prompts = Vec::new();
+    let mut script = Script::default();
+    for act in acts {
+        prompts.push(act.prompt);
+        script.turns.extend(act.turns);
+        script.conversations.extend(act.asides);
+    }
+    let watch = Arc::new(Watch::new(style, scratch.project()));
     let control = Control::default();
-    let mut agent = agent(&scratch, pace.around(Scripted::new(script)), &control).await?;
-    let watch = Watch::new(style, scratch.project());
+    let model = pace.around(Scripted::new(script));
+    let (mut agent, crew) = agent(&scratch, model, &watch, &control).await?;
     for prompt in prompts {
         let typed = pace.type_out("> ", &prompt, style);
         if signals.until_told(typed).await.transpose()?.is_none() {
             break;
         }
-        let run = agent.run(prompt, &watch);
+        let run = agent.run(prompt, &*watch);
         tokio::pin!(run);
         let ended = tokio::select! {
             ended = &mut run => ended,
@@ -82,7 +88,8 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
         }
         anyhow::ensure!(!ended.is_error(), "{}", ended.errors.join("; "));
     }
-    agent.end("other", &watch).await;
+    crew.close().await;
+    agent.end("other", &*watch).await;
     drop(agent);
     if let Some(exit) = signals.told() {
         return Ok(exit);
@@ -97,8 +104,9 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
 async fn agent(
     scratch: &Scratch,
     model: Arc<dyn haft_models::Model>,
+    watch: &Arc<Watch>,
     control: &Control,
-) -> anyhow::Result<Agent> {
+) -> anyhow::Result<(Agent, Crew)> {
     let session = Session {
         cwd: Some(scratch.project().to_path_buf()),
         // Nothing of the user's own: what is shown is the same for everybody.
@@ -111,19 +119,28 @@ async fn agent(
     let cwd = settings::cwd(&session)?;
     let permitted = settings::load(&session, &cwd)?;
     let id = SessionId::new();
+    let (kinds, _) = Agents::load(&Places::of_project(&cwd), &agents::Options::default());
+    let crew = Crew::builder(kinds.list().iter().cloned())
+        .sink(Arc::clone(watch) as _)
+        .services(haft::tools::for_subagent)
+        .model(Arc::clone(&model))
+        .build();
     let additions = Additions {
         approver: Some(Arc::new(NobodyToAsk)),
         id: Some(id),
         model: Some(MODEL.to_owned()),
         folder: Some(scratch.state()),
+        subagents: Some(crew.service()),
         ..Additions::default()
     };
     let haft = wire::build(&session, cwd, permitted, additions).await?;
     let settings = ModelSettings::new(MODEL);
-    Ok(Agent::builder(haft.into_scheduler(), model, settings)
+    let agent = Agent::builder(haft.into_scheduler(), model, settings)
         .session(Conversation::in_memory(id))
         .control(control.clone())
-        .build())
+        .crew(crew.clone())
+        .build();
+    Ok((agent, crew))
 }
 
 fn farewell(scratch: &Scratch, kept: bool, style: Style) -> String {

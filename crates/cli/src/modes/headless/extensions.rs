@@ -1,11 +1,10 @@
 //! What people laid in folders: skills, commands, agents, memory files, output styles.
 
-use std::{env, path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc};
 
 use haft::{
     SessionId,
     engine::permissions::{Bases, List, Rules, Scope, Source},
-    project_folder,
     tools::SkillBook,
 };
 use haft_agent::prompt::{Knowledge, SystemPrompt};
@@ -93,6 +92,7 @@ impl Extensions {
             trusts_project: self.trusts_project,
             session: session.to_string(),
             effort,
+            counts: true,
         })
     }
 
@@ -259,7 +259,7 @@ fn memory_options(permitted: &Permitted, settings: &Value, places: &Places) -> m
     let hidden = rules.keep_from(&["Read"]);
     memory::Options {
         managed_text: managed_text.map(str::to_owned),
-        kept: kept(settings, places),
+        kept: kept(permitted, places),
         denied: (!hidden.is_empty())
             .then(|| Arc::new(move |path: &std::path::Path| hidden.hides(path)) as _),
         ..memory::Options::of(settings, variable)
@@ -267,17 +267,7 @@ fn memory_options(permitted: &Permitted, settings: &Value, places: &Places) -> m
 }
 
 /// The file that models keep themselves, if that is not switched off.
-fn kept(settings: &Value, places: &Places) -> Option<PathBuf> {
-    let is_off = env::var_os("CLAUDE_CODE_DISABLE_AUTO_MEMORY").is_some_and(|value| value == "1");
-    if is_off || settings["autoMemoryEnabled"] == false || !places.sources.user {
-        return None;
-    }
-    let folder = match settings["autoMemoryDirectory"].as_str() {
-        Some(folder) => match folder.strip_prefix("~/") {
-            Some(below) => places.home.join(below),
-            None => places.cwd.join(folder),
-        },
-        None => project_folder(&places.project())?.join("memory"),
-    };
+fn kept(permitted: &Permitted, places: &Places) -> Option<PathBuf> {
+    let folder = permitted.memory.as_ref().filter(|_| places.sources.user)?;
     Some(folder.join("MEMORY.md"))
 }

@@ -13,6 +13,7 @@ use tokio::time::timeout;
 use super::{
     channel::{CLOSED, Channel},
     mcp::{Client, text_of},
+    output::Output,
 };
 use crate::questions;
 
@@ -60,7 +61,7 @@ impl Approver for Host {
             match reply {
                 Err(why) if why == CLOSED => Answer::Nobody,
                 Err(why) => Answer::Deny { reason: Some(why) },
-                Ok(reply) => meant(&reply, &question, &self.control),
+                Ok(reply) => meant(&reply, &question, &self.control, output),
             }
         })
     }
@@ -95,7 +96,10 @@ impl Approver for PromptTool {
                 Err(why) => return deny(why),
             };
             match serde_json::from_str::<Value>(&text_of(&answer)) {
-                Ok(reply) => meant(&reply, &question, &self.control),
+                Ok(reply) => {
+                    let output = &self.client.channel().output;
+                    meant(&reply, &question, &self.control, output)
+                }
                 Err(_) => deny(format!("{} did not answer in JSON", self.tool)),
             }
         })
@@ -103,7 +107,7 @@ impl Approver for PromptTool {
 }
 
 /// What an answer means. What is neither a yes nor a no is a no.
-fn meant(reply: &Value, question: &Question, control: &Control) -> Answer {
+fn meant(reply: &Value, question: &Question, control: &Control, output: &Output) -> Answer {
     if reply["behavior"] != "allow" {
         if reply["interrupt"] == true {
             control.interrupt();
@@ -125,18 +129,25 @@ fn meant(reply: &Value, question: &Question, control: &Control) -> Answer {
     match (input, updates) {
         (Some(input), []) => Answer::Changed { input },
         (None, []) => Answer::Allow,
-        (input, updates) => updated(input, updates),
+        (input, updates) => updated(input, updates, output),
     }
 }
 
 /// A yes with updates of permissions. Those for the project's own file are kept there; all hold for the
 /// session.
-fn updated(input: Option<Value>, updates: &[Value]) -> Answer {
+fn updated(input: Option<Value>, updates: &[Value], output: &Output) -> Answer {
     let (mut patches, mut keep) = (Vec::new(), Vec::new());
     for update in updates {
         let meant = suggest::patches(update);
         if meant.is_empty() {
-            tracing::warn!(%update, "an update of permissions that cannot be taken over");
+            let text = format!("an update of permissions that cannot be taken over: {update}");
+            output.put_notice("warning", &text);
+        } else if matches!(
+            update["destination"].as_str(),
+            Some("userSettings" | "projectSettings")
+        ) {
+            let text = format!("an update of permissions holds for this session only: {update}");
+            output.put_notice("warning", &text);
         }
         for patch in meant {
             match patch {

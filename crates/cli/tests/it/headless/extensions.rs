@@ -241,7 +241,7 @@ fn switched_off_a_slash_is_a_slash() {
     assert_eq!(lines(&ran)[0]["slash_commands"], json!([]));
     let (ran, said) = scene.run(&turns, &["--bare", "/greet"]);
     assert_eq!(said, ["/greet"]);
-    assert_eq!(lines(&ran)[0]["agents"], json!([]));
+    assert_eq!(lines(&ran)[0]["slash_commands"], json!([]));
     let (_, said) = scene.run(&turns, &["--setting-sources", "user", "hi"]);
     assert!(
         said[0].contains("Be brief.") && !said[0].contains("Use tabs."),
@@ -330,4 +330,88 @@ fn an_output_style_takes_the_place_of_our_words_and_a_plugin_has_its_names() {
     assert!(said.last().unwrap().ends_with("X at /kit."), "{said:?}");
     let record = fs::read_to_string(scene.path("record.jsonl")).unwrap();
     assert!(record.contains("Speak in one word.") && !record.contains("You are a coding agent"));
+}
+
+#[test]
+fn a_skill_that_forks_is_carried_out_by_a_subagent_that_knows_what_it_should() {
+    let scene = Scene::new(&[
+        ("home/.claude/CLAUDE.md", "Be brief."),
+        (
+            "p/.claude/skills/look/SKILL.md",
+            "---\ncontext: fork\nagent: scout\n---\nLook for the entry point of $0.",
+        ),
+        ("p/.claude/skills/maps/SKILL.md", "How to read maps."),
+        (
+            "p/.claude/agents/scout.md",
+            "---\nname: scout\ndescription: Scouts.\nskills: maps\ntools: Read\n---\nYou scout.",
+        ),
+    ]);
+    let script = scene.path("script.json");
+    let skill = call("Skill", json!({"skill": "look", "args": "it"}));
+    let turns = json!({
+        "turns": [{"content": [skill]}, {"content": [text("done")]}],
+        "conversations": [{"when": "entry point of it", "turns": [{"content": [text("main.rs")]}]}],
+    });
+    fs::write(&script, turns.to_string()).unwrap();
+    let record = scene.path("record.jsonl");
+    let mut command = crate::binary::haft(&scene.path("p"));
+    command
+        .env("HOME", scene.path("home"))
+        .arg("--script")
+        .arg(&script)
+        .arg("--record")
+        .arg(&record)
+        .args([
+            "-p",
+            "--output-format",
+            "stream-json",
+            "--allowedTools",
+            "Skill",
+            "--",
+            "go",
+        ]);
+    let ran = answer(&mut command);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let told = "The skill look was carried out by a subagent:\\n\\nmain.rs";
+    assert!(ran.stdout.contains(told), "{}", ran.stdout);
+    let record = fs::read_to_string(record).unwrap();
+    let system = record.lines().find(|line| line.contains("You scout."));
+    assert!(system.unwrap().contains("How to read maps."), "{record}");
+    let first = record
+        .lines()
+        .find(|line| line.contains("Look for the entry point of it"));
+    assert!(first.unwrap().contains("Be brief."), "{record}");
+    // It has not the tool to call them.
+    assert!(!first.unwrap().contains("There are skills"), "{record}");
+}
+
+#[test]
+fn a_skill_that_comes_to_light_brings_the_tool_that_calls_it() {
+    let scene = Scene::new(&[
+        ("p/deep/x.txt", "x"),
+        ("p/deep/.claude/skills/dive/SKILL.md", "Dive to $0."),
+    ]);
+    let turns = json!([
+        [call("Read", json!({"file_path": "deep/x.txt"}))],
+        [call("Skill", json!({"skill": "dive", "args": "bottom"}))],
+        [text("done")],
+    ]);
+    let (ran, said) = scene.run(&turns, &["go"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(
+        said.iter().any(|text| text.contains("- dive: Dive to $0.")),
+        "{said:?}"
+    );
+    assert!(
+        said.iter().any(|text| text.ends_with("Dive to bottom.")),
+        "{said:?}"
+    );
+    let record = fs::read_to_string(scene.path("record.jsonl")).unwrap();
+    let offers = record
+        .lines()
+        .filter(|line| line.starts_with("{\"part\":[{\"name\":"));
+    let offers: Vec<bool> = offers
+        .map(|line| line.contains("\"name\":\"Skill\""))
+        .collect();
+    assert_eq!(offers, [false, true], "{record}");
 }

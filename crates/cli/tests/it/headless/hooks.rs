@@ -354,3 +354,47 @@ fn a_hook_that_ran_beside_the_session_wakes_the_model() {
     assert!(told, "{heard:?}");
     assert_eq!(talk.end().1, 0);
 }
+
+#[test]
+fn v27_tasks_are_created_and_completed_only_if_nobody_objects() {
+    let dir = tempdir().unwrap();
+    let settings = json!({"hooks": {
+        "TaskCreated": [{"hooks": [command("grep -q forbidden && { echo not this >&2; exit 2; }; true")]}],
+        "TaskCompleted": [{"hooks": [command("echo untested >&2; exit 2")]}],
+    }});
+    let create = |subject: &str| {
+        call(
+            "TaskCreate",
+            json!({"subject": subject, "description": "d"}),
+        )
+    };
+    let turns = json!([
+        [create("forbidden")],
+        [create("allowed")],
+        [call(
+            "TaskUpdate",
+            json!({"taskId": "1", "status": "completed"})
+        )],
+        [call("TaskList", json!({}))],
+        [text("Done.")],
+    ]);
+    let ran = answer(hooked(dir.path(), &turns, &settings).arg("go"));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let messages = told(&ran);
+    let results: Vec<String> = messages
+        .iter()
+        .filter(|one| one["type"] == "user")
+        .map(|one| one["message"]["content"][0]["content"].to_string())
+        .collect();
+    assert!(results[0].contains("not this"), "{results:?}");
+    assert!(results[1].contains("allowed"), "{results:?}");
+    assert!(results[2].contains("untested"), "{results:?}");
+    assert!(
+        results[3].contains("allowed") && !results[3].contains("forbidden"),
+        "{results:?}"
+    );
+    assert!(
+        results[3].contains("pending") || results[3].contains("☐"),
+        "{results:?}"
+    );
+}

@@ -268,7 +268,7 @@ fn a_tool_that_is_not_loaded_is_found_and_used() {
     assert_eq!(told[1], "model is not set.");
     let tape = fs::read_to_string(record).unwrap();
     assert!(
-        tape.contains("not loaded yet, such as Config, NotebookEdit"),
+        tape.contains("not loaded yet, such as Config, MemoryRead, MemoryWrite, NotebookEdit"),
         "the model is told which there are"
     );
 }
@@ -291,6 +291,25 @@ fn notes_are_kept_for_the_next_session() {
     let read = json!({"name": "MemoryRead", "input": {"path": "MEMORY.md"}}).to_string();
     let answers = exec(dir.path(), &[], &read);
     assert_eq!(answers[0]["content"], "Use make.\n", "{answers:?}");
+}
+
+#[test]
+fn whoever_sleeps_is_woken_by_a_word() {
+    let dir = tempdir().unwrap();
+    let turns = json!([
+        [call("Sleep", json!({"seconds": 3600})), question()],
+        [text("awake")],
+    ]);
+    let mut command = scripted(dir.path(), &turns);
+    command.args(["--tools", "default,Sleep", "--max-turns", "5"]);
+    let mut talk = Talk::new(&mut command);
+    talk.user("wait");
+    talk.hear_until("assistant");
+    let now = json!({"role": "user", "content": "That is enough."});
+    talk.say(&json!({"type": "user", "message": now, "priority": "now"}));
+    let heard = talk.hear_until("result");
+    assert!(results(&heard)[0].starts_with("Woken after"), "{heard:?}");
+    assert_eq!(talk.end().1, 0);
 }
 
 /// What every session pays for before anybody has said a word.

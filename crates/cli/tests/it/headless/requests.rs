@@ -67,7 +67,7 @@ fn rules_that_come_with_an_answer_count_at_once_and_are_kept_where_it_says() {
     let mut command = scripted(dir.path(), &turns);
     let mut talk = Talk::new(command.args(["--permission-prompt-tool", "stdio"]));
     talk.user("go");
-    for (rule, destination) in [("mkdir *", "localSettings"), ("touch *", "session")] {
+    for (rule, destination) in [("mkdir *", "localSettings"), ("touch *", "userSettings")] {
         let question = talk.hear_until("control_request").pop().unwrap();
         let rules = json!([{"toolName": "Bash", "ruleContent": rule}]);
         let update = json!({
@@ -78,6 +78,8 @@ fn rules_that_come_with_an_answer_count_at_once_and_are_kept_where_it_says() {
     }
     let heard = talk.hear_until("result");
     assert!(!kinds(&heard).contains(&"control_request".to_owned()));
+    let told = of_kind(&heard, "informational")[0]["content"].to_string();
+    assert!(told.contains("for this session only"), "{told}");
     for name in ["a", "b", "x", "y"] {
         assert!(dir.path().join(name).exists(), "{name}");
     }
@@ -229,6 +231,23 @@ fn lines_of_the_conversation_are_told_before_the_result() {
     let mut talk = Talk::new(command.arg("--session-mirror"));
     talk.user("hello");
     let heard = talk.hear_until("result");
+    let first = mirrored(&heard);
+    assert!(first.contains("hello"));
+    let session = heard.last().unwrap()["session_id"].as_str().unwrap();
+    assert_eq!(talk.end().1, 0);
+
+    // A copy of a conversation is told from its beginning.
+    let mut command = scripted(dir.path(), &json!([[text("hi")]]));
+    command.args(["--session-mirror", "--fork-session", "--resume", session]);
+    let mut talk = Talk::new(&mut command);
+    talk.user("again");
+    let copied = mirrored(&talk.hear_until("result"));
+    assert!(copied.contains("hello") && copied.contains("again"));
+    assert_eq!(talk.end().1, 0);
+}
+
+/// The lines of a conversation as they were told, which must be those of its file.
+fn mirrored(heard: &[Value]) -> String {
     let mirrored: Vec<_> = heard
         .iter()
         .filter(|one| one["type"] == "transcript_mirror")
@@ -241,7 +260,7 @@ fn lines_of_the_conversation_are_told_before_the_result() {
         .map(Value::to_string)
         .collect();
     assert_eq!(told.join("\n"), written.trim_end());
-    assert_eq!(talk.end().1, 0);
+    written
 }
 
 #[test]

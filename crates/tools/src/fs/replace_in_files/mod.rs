@@ -150,6 +150,7 @@ impl Tool for ReplaceInFiles {
     fn profile(&self) -> Profile {
         Profile {
             aliases: vec!["FileSearch".into()],
+            deferred: true,
             ..profile(
                 Access::Paths,
                 &["path"],

@@ -42,7 +42,7 @@ impl Client {
     }
 
     /// Where what is worth knowing is told.
-    pub(super) fn channel(&self) -> &Channel {
+    pub(in super::super) fn channel(&self) -> &Channel {
         &self.channel
     }
 
