@@ -73,8 +73,6 @@ async fn every_tool_keeps_to_the_contract() {
                 json!({"preview": true}),
                 json!({"undo_id": "0190a1b2-0000-7000-8000-000000000000"}),
             ],
-            "Agent" => vec![json!({"description": "Look", "prompt": "Look around"})],
-            "SendMessage" => vec![json!({"to": "scout", "message": "Come back"})],
             "TaskCreate" => vec![
                 json!({"subject": "Build", "description": "", "metadata": {"a": 1}}),
                 json!({"subject": "Test", "description": "all of it", "activeForm": "Testing"}),

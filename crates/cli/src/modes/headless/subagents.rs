@@ -11,7 +11,7 @@ use haft_agent::{
     Crew, CrewLimits, Limits,
     subagents::{Own, launchable},
 };
-use haft_extensions::{AgentDefinition, Agents, Origin, Places, Skills, agents::Options};
+use haft_extensions::{AgentDefinition, Agents, Origin, Places, agents::Options};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -29,8 +29,6 @@ pub(super) struct Kinds {
     places: Places,
     options: Options,
     found: Agents,
-    /// Skills that kinds may name.
-    skills: Option<Arc<Skills>>,
     /// What the project brings may run something.
     trusted: bool,
 }
@@ -57,7 +55,6 @@ impl Kinds {
             places: extensions.places.clone(),
             options,
             found: Agents::default(),
-            skills: extensions.skills.clone(),
             trusted,
         };
         kinds.load();
@@ -123,20 +120,12 @@ impl Kinds {
             .map(Some)
     }
 
-    /// What a kind brings: hooks, as far as they may run, skills it must know, and what it remembers.
+    /// What a kind brings: hooks, as far as they may run, and what it remembers.
     fn own(&self) -> impl Fn(&AgentDefinition) -> Own + Send + Sync + use<> {
         let (places, trusted) = (self.places.clone(), self.trusted);
-        let skills = self.skills.clone();
-        move |kind| {
-            let mut texts = skills
-                .as_deref()
-                .map(|skills| known_skills(kind, skills))
-                .unwrap_or_default();
-            texts.extend(memory(kind, &places));
-            Own {
-                handlers: handlers(kind, &places, trusted),
-                prompt: (!texts.is_empty()).then(|| texts.join("\n\n")),
-            }
+        move |kind| Own {
+            handlers: handlers(kind, &places, trusted),
+            prompt: memory(kind, &places),
         }
     }
 
@@ -231,29 +220,6 @@ fn handlers(kind: &AgentDefinition, places: &Places, trusted: bool) -> Vec<Handl
         show::complain(&format!("haft: {}", show::clean(&problem.to_string())));
     }
     handlers
-}
-
-/// The texts of the skills that a kind must know from the start.
-fn known_skills(kind: &AgentDefinition, skills: &Skills) -> Vec<String> {
-    let named = kind.skills.iter().filter_map(|name| {
-        let read = skills.get(name).map(|skill| skill.again());
-        match read {
-            Some(Ok((skill, text))) => Some(format!("# Skill {}\n\n{}", skill.name, text.trim())),
-            Some(Err(why)) => {
-                show::complain(&format!("haft: {}", show::clean(&why)));
-                None
-            }
-            None => {
-                let what = format!(
-                    "the agent {} wants a skill {name}, and there is none",
-                    kind.name
-                );
-                show::complain(&format!("haft: {}", show::clean(&what)));
-                None
-            }
-        }
-    });
-    named.collect()
 }
 
 /// What a kind remembers, if it does.
