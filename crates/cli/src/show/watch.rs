@@ -17,8 +17,15 @@ const LONGEST_CARD: usize = 10;
 pub(crate) struct Watch {
     style: Style,
     cwd: PathBuf,
-    /// Of the text that is being said.
-    column: Mutex<Option<usize>>,
+    said: Mutex<Option<Line>>,
+}
+
+/// The line in which something is being said.
+#[derive(Debug, Default)]
+struct Line {
+    column: usize,
+    /// Not shown yet.
+    blanks: usize,
 }
 
 impl Watch {
@@ -27,38 +34,49 @@ impl Watch {
         Self {
             style,
             cwd: cwd.to_path_buf(),
-            column: Mutex::default(),
+            said: Mutex::default(),
         }
     }
 
-    /// More of what the model says, broken at blanks.
+    /// More of what the model says, broken at blanks. A blank waits for the word behind it.
     fn say(&self, text: &str) -> std::io::Result<()> {
-        let mut column = self.column.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut at = column.unwrap_or_default();
-        let mut said = String::new();
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let Line { column, blanks } = said.get_or_insert_default();
+        let mut shown = String::new();
         for word in clean(text).split_inclusive([' ', '\n']) {
-            let width = word.trim_end().chars().count();
-            if at > 0 && at + width > self.style.width() {
-                said.truncate(said.trim_end_matches(' ').len());
-                said.push('\n');
-                at = 0;
+            let letters = word.trim_end_matches([' ', '\n']);
+            let width = letters.chars().count();
+            if *column > 0 && *column + *blanks + width > self.style.width() {
+                shown.push('\n');
+                (*column, *blanks) = (0, 0);
             }
-            said += word;
-            at = match word.ends_with('\n') {
-                true => 0,
-                false => at + word.chars().count(),
-            };
+            if width > 0 {
+                shown += &" ".repeat(*blanks);
+                shown += letters;
+                *column += *blanks + width;
+                *blanks = 0;
+            }
+            match word[letters.len()..].contains('\n') {
+                true => {
+                    shown.push('\n');
+                    (*column, *blanks) = (0, 0);
+                }
+                false => *blanks += word.len() - letters.len(),
+            }
         }
-        *column = Some(at);
-        part(&said)
+        part(&shown)
     }
 
     /// Whatever was being said is over.
     fn end(&self) -> std::io::Result<()> {
-        let mut column = self.column.lock().unwrap_or_else(PoisonError::into_inner);
-        match column.take() {
+        let said = self
+            .said
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        match said {
             None => Ok(()),
-            Some(0) => line(""),
+            Some(Line { column: 0, .. }) => line(""),
             Some(_) => line("\n"),
         }
     }

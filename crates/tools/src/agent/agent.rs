@@ -197,9 +197,13 @@ impl Tool for Agent {
             return Some(card.with_summary("in the background"));
         }
         let calls = counted(structured["totalToolUseCount"].as_u64()?, "call");
-        let tokens = counted(structured["totalTokens"].as_u64()?, "token");
+        let tokens = structured["totalTokens"].as_u64()?;
         let text = structured["content"][0]["text"].as_str()?;
-        let card = card.with_summary(format!("{calls}, {tokens}"));
+        let card = card.with_summary(match tokens {
+            // Not every provider counts them.
+            0 => calls,
+            tokens => format!("{calls}, {}", counted(tokens, "token")),
+        });
         Some(card.with(Piece::Text(text.to_owned())))
     }
 }
