@@ -16,6 +16,14 @@
 //! - `paths`, `words`: how paths and numbers are put; `blocking`: where the disk may be waited for
 
 mod agent;
+#[cfg(any(
+    feature = "fs",
+    feature = "memory",
+    feature = "plan",
+    feature = "search",
+    feature = "session",
+    feature = "shell"
+))]
 mod blocking;
 #[cfg(feature = "fs")]
 mod fs;

@@ -1,0 +1,122 @@
+//! A tool of your own that hands work to a subagent. `cargo run -p haft-agent --example second_opinion`
+//!
+//! The model is scripted; put a real one in its place (`haft_models::anthropic`, `haft_models::openai`).
+
+use std::{error::Error, sync::Arc};
+
+use haft::{
+    Access, CallContext, Effects, Haft, Launch, Launched, Profile, Subagents, Tool, ToolError,
+    ToolOutput,
+};
+use haft_agent::{Agent, AgentEvent, Crew, ModelSettings};
+use haft_extensions::{Agents, Places, agents::Options};
+use haft_models::Scripted;
+
+/// Asks somebody who has not seen this conversation. This comment is what the model reads.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The question, with all that is needed to answer it.
+    question: String,
+}
+
+struct SecondOpinion;
+
+impl Tool for SecondOpinion {
+    type Input = Input;
+    const NAME: &'static str = "SecondOpinion";
+
+    fn profile(&self) -> Profile {
+        Profile {
+            access: Access::Reads, // what the subagent does is judged call by call
+            ..Profile::default()
+        }
+    }
+
+    fn effects(&self, _: &Input) -> Effects {
+        Effects::reading([])
+    }
+
+    async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let launch = Launch {
+            kind: Some("Explore".to_owned()), // reads, and changes nothing
+            prompt: format!("{}\n\nSay what speaks against it, too.", input.question),
+            description: "A second opinion".to_owned(),
+            background: Some(false),
+            ..Launch::default()
+        };
+        let subagents = cx.services.get::<Subagents>()?;
+        match subagents.0.launch(launch, cx).await? {
+            Launched::Done(report) => Ok(ToolOutput::text(report.text)),
+            Launched::InBackground(receipt) => Ok(ToolOutput::text(receipt.agent)),
+        }
+    }
+}
+
+/// The main conversation, then the subagent's.
+const SCRIPT: &str = r#"{
+  "turns": [
+    {"content": [{"type": "tool_use", "name": "SecondOpinion", "input": {"question": "Is this crate small?"}}]},
+    {"content": [{"type": "text", "text": "Somebody else has looked: it is."}]}
+  ],
+  "conversations": [{"when": "Is this crate small?", "turns": [
+    {"content": [{"type": "tool_use", "name": "Glob", "input": {"pattern": "src/*.rs"}}]},
+    {"content": [{"type": "text", "text": "It is, though tests are not counted."}]}
+  ]}]
+}"#;
+
+async fn run(dir: &str) -> Result<Vec<String>, Box<dyn Error>> {
+    let model = Arc::new(Scripted::parse(SCRIPT)?);
+    let (kinds, _) = Agents::load(&Places::of_project(dir.as_ref()), &Options::default());
+    let crew = Crew::builder(kinds.list().iter().cloned())
+        .services(haft::tools::for_subagent)
+        .build();
+    let haft = Haft::builder(dir)
+        .tool(SecondOpinion)
+        .service(crew.service())
+        .build()
+        .await?;
+    let settings = ModelSettings::new("scripted");
+    let mut agent = Agent::builder(haft.into_scheduler(), model, settings)
+        .crew(crew.clone())
+        .build();
+    let answers = std::sync::Mutex::new(Vec::new());
+    let hear = |event: &AgentEvent| {
+        if let AgentEvent::Answered { finished, .. } = event
+            && let Ok(mut answers) = answers.lock()
+        {
+            answers.push(format!("{}: {}", finished.name, finished.text()));
+        }
+    };
+    let ended = agent.run("Is this crate small? Ask around.", &hear).await;
+    crew.close().await;
+    let mut said = answers.into_inner()?;
+    said.push(ended.text);
+    Ok(said)
+}
+
+#[tokio::main]
+#[expect(clippy::print_stdout, reason = "an example shows what it does")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    for line in run(env!("CARGO_MANIFEST_DIR")).await? {
+        println!("{line}");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #[tokio::test]
+    async fn the_subagent_answers_the_call() {
+        let said = super::run(env!("CARGO_MANIFEST_DIR"))
+            .await
+            .unwrap_or_default();
+        assert_eq!(
+            said,
+            [
+                "SecondOpinion: It is, though tests are not counted.",
+                "Somebody else has looked: it is."
+            ]
+        );
+    }
+}
