@@ -88,7 +88,9 @@ async fn run(dir: &str) -> Result<Vec<String>, Box<dyn Error>> {
             answers.push(format!("{}: {}", finished.name, finished.text()));
         }
     };
-    let ended = agent.run("Ask around about the size of this crate.", &hear).await;
+    let ended = agent
+        .run("Ask around about the size of this crate.", &hear)
+        .await;
     crew.close().await;
     let mut said = answers.into_inner()?;
     said.push(ended.text);
