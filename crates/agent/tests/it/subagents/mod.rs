@@ -1,7 +1,9 @@
 //! Models that work for another's calls.
 
+mod team;
+
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     fs,
     sync::{
         Arc, Mutex,
@@ -9,212 +11,13 @@ use std::{
     },
 };
 
-use haft_agent::{
-    Agent, AgentEvent, Crew, CrewLimits, ModelSettings, Reason, Session, Sessions, Sink,
-};
-use haft_contract::{Notices, PermissionMode, Services, SessionId, TaskEvent, TaskStatus};
-use haft_engine::{
-    SessionContext,
-    hooks::{Action, Callback, Event, Handler, Hooks, Matcher},
-    permissions::{List, Rules, Scope, Source},
-};
-use haft_extensions::{AgentDefinition, Origin};
-use haft_models::{Price, Prices, Scripted};
+use haft_agent::{AgentEvent, CrewLimits, Reason, Sessions};
+use haft_contract::{PermissionMode, SessionId, TaskEvent, TaskStatus};
 use serde_json::{Value, json};
 
 use crate::rig::{Rig, assert_valid, scripted, shown};
 
-/// A kind of subagent, as JSON says beside what every kind has.
-fn kind(name: &str, change: impl FnOnce(&mut AgentDefinition)) -> AgentDefinition {
-    let mut kind = AgentDefinition {
-        name: name.to_owned(),
-        description: format!("{name} work"),
-        prompt: format!("You are {name}."),
-        tools: None,
-        disallowed_tools: Vec::new(),
-        model: None,
-        permission_mode: None,
-        max_turns: None,
-        skills: Vec::new(),
-        mcp_servers: Vec::new(),
-        hooks: None,
-        memory: None,
-        background: false,
-        effort: None,
-        isolation: None,
-        color: None,
-        initial_prompt: None,
-        origin: Origin::Given,
-        file: None,
-    };
-    change(&mut kind);
-    kind
-}
-
-fn general() -> Vec<AgentDefinition> {
-    vec![kind("general-purpose", |_| {})]
-}
-
-fn say(text: &str) -> Value {
-    json!({"content": [{"type": "text", "text": text}], "usage": {"input": 1_000, "output": 100}})
-}
-
-fn call(name: &str, input: Value) -> Value {
-    json!({
-        "content": [{"type": "tool_use", "name": name, "input": input}],
-        "usage": {"input": 1_000, "output": 100},
-    })
-}
-
-fn errand(prompt: &str) -> Value {
-    json!({"description": format!("Does {prompt}"), "prompt": prompt})
-}
-
-fn aside(when: &str, turns: &[Value]) -> Value {
-    json!({"when": when, "turns": turns})
-}
-
-/// What a session with subagents is made of.
-struct Setup {
-    kinds: Vec<AgentDefinition>,
-    mode: PermissionMode,
-    rules: Rules,
-    limits: CrewLimits,
-    hooks: Vec<Handler>,
-    session: Option<Session>,
-}
-
-impl Default for Setup {
-    fn default() -> Self {
-        Self {
-            kinds: general(),
-            mode: PermissionMode::BypassPermissions,
-            rules: Rules::default(),
-            limits: CrewLimits::default(),
-            hooks: Vec::new(),
-            session: None,
-        }
-    }
-}
-
-/// A session with subagents.
-struct Team {
-    agent: Agent,
-    crew: Crew,
-    notices: Arc<Notices>,
-    heard: Arc<Heard>,
-}
-
-/// Keeps what is heard of subagents.
-#[derive(Default)]
-struct Heard(Mutex<Vec<AgentEvent>>);
-
-impl Sink for Heard {
-    fn hear(&self, event: &AgentEvent) {
-        self.0.lock().unwrap().push(event.clone());
-    }
-}
-
-impl Setup {
-    async fn team(self, rig: &Rig, model: &Scripted) -> Team {
-        let heard = Arc::new(Heard::default());
-        let notices = Arc::new(Notices::default());
-        let crew = Crew::builder(self.kinds)
-            .limits(self.limits)
-            .sink(Arc::clone(&heard) as _)
-            .services(haft_tools::for_subagent)
-            .build();
-        let services = Services::none()
-            .with(crew.service())
-            .with(Arc::clone(&notices));
-        let work = rig.project.path("work");
-        let services = haft_tools::with_services(services, &rig.project.path("session"), &work);
-        let tools = haft_tools::usable(&services);
-        let hooks = Hooks::new(self.hooks, &work);
-        let scheduler = rig
-            .scheduler_with(tools, self.mode, |builder| {
-                builder.services(services).hooks(hooks)
-            })
-            .await;
-        let context = SessionContext::new(&work)
-            .with_mode(self.mode)
-            .with_rules(self.rules);
-        let scheduler = Arc::clone(scheduler.engine()).scheduler(context);
-        let price = Price {
-            input: 1.0,
-            output: 10.0,
-            cache_read: 0.0,
-            cache_write: 0.0,
-            cache_write_1h: 0.0,
-        };
-        let session = self.session.unwrap_or_else(|| {
-            let sessions = Sessions::new(rig.project.path("sessions"));
-            sessions.create(SessionId::new()).unwrap()
-        });
-        let agent = Agent::builder(scheduler, Arc::new(model.clone()), ModelSettings::new("m"))
-            .prices(Prices::default().with("m", price))
-            .session(session)
-            .crew(crew.clone())
-            .build();
-        Team {
-            agent,
-            crew,
-            notices,
-            heard,
-        }
-    }
-}
-
-impl Team {
-    /// The results of the calls so far, by the call's id.
-    fn results(&self) -> BTreeMap<String, (bool, String)> {
-        let messages = self.agent.conversation().messages();
-        let blocks = messages.flat_map(|message| &message.content);
-        blocks
-            .filter_map(|block| match block {
-                haft_models::Block::ToolResult(result) => Some((
-                    result.tool_use_id.clone(),
-                    (result.is_error, crate::rig::text(&result.content)),
-                )),
-                _ => None,
-            })
-            .collect()
-    }
-
-    fn result(&self, id: &str) -> String {
-        self.results()[id].1.clone()
-    }
-}
-
-/// The id in an answer of the Agent tool.
-fn id_in(text: &str) -> String {
-    let (_, rest) = text.split_once("[agent id: ").unwrap();
-    rest.split(']').next().unwrap().to_owned()
-}
-
-fn deny(rule: &str) -> Rules {
-    let context = SessionContext::new("/");
-    let mut rules = Rules::default();
-    let source = Source::of(Scope::Session);
-    rules
-        .add(List::Deny, rule, source, &context.bases())
-        .unwrap();
-    rules
-}
-
-/// A hook that keeps what it is told.
-fn listener(event: &str, told: &Arc<Mutex<Vec<Value>>>) -> Handler {
-    let event = Event::named(event).unwrap();
-    let told = Arc::clone(told);
-    let action = Action::Callback(Callback(Arc::new(move |input| {
-        told.lock().unwrap().push(input);
-        Box::pin(async { Ok(json!({})) })
-    })));
-    Handler {
-        written: json!({"event": event.name()}),
-        ..Handler::new(event, Matcher::new(event, "").0, action)
-    }
-}
+use self::team::{Setup, aside, call, deny, errand, id_in, kind, listener, say};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_at_once_three_fail_and_one_hangs_until_it_is_interrupted() {
