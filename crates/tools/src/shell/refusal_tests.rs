@@ -195,12 +195,12 @@ fn a_host_that_could_not_be_reached_is_named() {
             "example.com",
         ),
         (
-            "getaddrinfo EAI_AGAIN registry.npmjs.org",
-            "registry.npmjs.org",
+            "getaddrinfo EAI_AGAIN packages.example.org",
+            "packages.example.org",
         ),
         (
-            "npm error request to https://registry.npmjs.org/x failed, reason: getaddrinfo ENOTFOUND registry.npmjs.org",
-            "registry.npmjs.org",
+            "npm error request to https://packages.example.org/x failed, reason: getaddrinfo ENOTFOUND packages.example.org",
+            "packages.example.org",
         ),
         (
             "ssh: Could not resolve hostname github.com: Temporary failure in name resolution",
@@ -211,20 +211,20 @@ fn a_host_that_could_not_be_reached_is_named() {
             "example.com",
         ),
         (
-            "Err:1 http://deb.debian.org/debian stable InRelease\n  Temporary failure resolving 'deb.debian.org'",
-            "deb.debian.org",
+            "Err:1 http://mirror.example.org/debian stable InRelease\n  Temporary failure resolving 'mirror.example.org'",
+            "mirror.example.org",
         ),
         (
             "go: example.com/m@v1: Get \"https://proxy.golang.org/m\": dial tcp: lookup proxy.golang.org on 10.0.0.1:53: dial udp 10.0.0.1:53: connect: network is unreachable",
             "proxy.golang.org",
         ),
         (
-            "  [6] Could not resolve hostname (Could not resolve host: index.crates.io)",
-            "index.crates.io",
+            "  [6] Could not resolve hostname (Could not resolve host: index.example.org)",
+            "index.example.org",
         ),
         (
-            "HTTPSConnectionPool(host='pypi.org', port=443): Max retries exceeded with url: /simple/six/",
-            "pypi.org",
+            "HTTPSConnectionPool(host='simple.example.org', port=443): Max retries exceeded with url: /simple/six/",
+            "simple.example.org",
         ),
         (
             "curl: (7) Failed to connect to 1.1.1.1 port 80 after 0 ms: Couldn't connect to server",
