@@ -7,6 +7,7 @@ mod modes;
 mod questions;
 mod settings;
 mod show;
+mod signals;
 mod wire;
 
 use std::process::ExitCode;

@@ -44,24 +44,7 @@ pub(super) fn all() -> [AgentDefinition; 3] {
 
 fn agent(name: &str, description: &str, prompt: &str, without: &[&str]) -> AgentDefinition {
     AgentDefinition {
-        name: name.to_owned(),
-        description: description.to_owned(),
-        prompt: prompt.trim().to_owned(),
-        tools: None,
         disallowed_tools: without.iter().map(|tool| (*tool).to_owned()).collect(),
-        model: None,
-        permission_mode: None,
-        max_turns: None,
-        skills: Vec::new(),
-        mcp_servers: Vec::new(),
-        hooks: None,
-        memory: None,
-        background: false,
-        effort: None,
-        isolation: None,
-        color: None,
-        initial_prompt: None,
-        origin: Origin::BuiltIn,
-        file: None,
+        ..AgentDefinition::new(name, description, prompt.trim(), Origin::BuiltIn)
     }
 }

@@ -50,6 +50,36 @@ pub struct AgentDefinition {
 }
 
 impl AgentDefinition {
+    /// One that says nothing else.
+    pub fn new(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        prompt: impl Into<String>,
+        origin: Origin,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            description: description.into(),
+            prompt: prompt.into(),
+            tools: None,
+            disallowed_tools: Vec::new(),
+            model: None,
+            permission_mode: None,
+            max_turns: None,
+            skills: Vec::new(),
+            mcp_servers: Vec::new(),
+            hooks: None,
+            memory: None,
+            background: false,
+            effort: None,
+            isolation: None,
+            color: None,
+            initial_prompt: None,
+            origin,
+            file: None,
+        }
+    }
+
     /// As a head and a prompt say it; the error says why it is none.
     pub(super) fn read(
         name: String,

@@ -20,27 +20,8 @@ use crate::rig::Rig;
 
 /// A kind of subagent, as JSON says beside what every kind has.
 pub(super) fn kind(name: &str, change: impl FnOnce(&mut AgentDefinition)) -> AgentDefinition {
-    let mut kind = AgentDefinition {
-        name: name.to_owned(),
-        description: format!("{name} work"),
-        prompt: format!("You are {name}."),
-        tools: None,
-        disallowed_tools: Vec::new(),
-        model: None,
-        permission_mode: None,
-        max_turns: None,
-        skills: Vec::new(),
-        mcp_servers: Vec::new(),
-        hooks: None,
-        memory: None,
-        background: false,
-        effort: None,
-        isolation: None,
-        color: None,
-        initial_prompt: None,
-        origin: Origin::Given,
-        file: None,
-    };
+    let (work, prompt) = (format!("{name} work"), format!("You are {name}."));
+    let mut kind = AgentDefinition::new(name, work, prompt, Origin::Given);
     change(&mut kind);
     kind
 }

@@ -21,9 +21,9 @@ use self::{pace::Pace, scratch::Scratch};
 use crate::{
     args::{Demo, Mode, Session},
     exit::Exit,
-    modes::headless::signals::Signals,
     settings,
     show::{self, Style, Watch},
+    signals::Signals,
     wire::{self, Additions},
 };
 

@@ -11,7 +11,6 @@
 //! - `judge`: models that hooks ask
 //! - `session`: what it may ask of a session that runs
 //! - `subagents`: who can be handed tasks
-//! - `signals`: how it is ended from outside
 
 mod background;
 mod callbacks;
@@ -32,7 +31,6 @@ mod pieces;
 mod requests;
 mod session;
 mod shape;
-pub(crate) mod signals;
 mod slash;
 mod subagents;
 mod turns;
@@ -73,7 +71,6 @@ use self::{
     permission::{Host, PromptTool},
     session::Session as Looked,
     shape::Shape,
-    signals::Signals,
     slash::Commands,
     subagents::Kinds,
     turns::Turns,
@@ -84,6 +81,7 @@ use crate::{
     exit::Exit,
     settings::{self, Permitted},
     show,
+    signals::Signals,
     wire::{self, Additions},
 };
 

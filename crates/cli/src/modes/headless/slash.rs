@@ -11,7 +11,8 @@ use haft_agent::{Agent, Ended, Prompt};
 use haft_extensions::{Slash, slash};
 use haft_models::Prices;
 
-use super::{output::Output, signals::Signals};
+use super::output::Output;
+use crate::signals::Signals;
 
 /// What we bring ourselves, with a word on each.
 pub(super) const BUILT_IN: [(&str, &str); 6] = [

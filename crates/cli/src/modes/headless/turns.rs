@@ -9,10 +9,9 @@ use super::{
     output::Output,
     session::Session,
     shape::{self, Shape},
-    signals::Signals,
     slash::{Commands, Meant},
 };
-use crate::exit::Exit;
+use crate::{exit::Exit, signals::Signals};
 
 /// One message after the other.
 pub(super) struct Turns<'a> {
