@@ -99,7 +99,7 @@ impl Capture {
     async fn take(&self, chunk: Vec<u8>) -> Vec<u8> {
         {
             let mut kept = self.kept();
-            if !kept.needs_file(chunk.len()) {
+            if !kept.needs_file(&chunk) {
                 kept.add(&chunk);
                 return chunk;
             }
@@ -178,15 +178,16 @@ pub(crate) enum Filled {
 }
 
 impl Kept {
-    /// Would so many bytes more have to go into a file?
-    fn needs_file(&self, more: usize) -> bool {
+    /// Would these have to go into a file?
+    fn needs_file(&self, more: &[u8]) -> bool {
         let open = self.file.is_some() && self.in_file < FILE_LIMIT;
-        open || (self.file.is_none() && self.head.len() + more > self.window())
+        open || (self.file.is_none() && self.head.len() + more.len() > self.window(more))
     }
 
-    /// How much is kept in memory.
-    fn window(&self) -> usize {
-        match self.head.starts_with(PICTURE) {
+    /// How much is kept in memory, once this has come too: the first piece may be all there is.
+    fn window(&self, more: &[u8]) -> usize {
+        let begin = self.head.iter().chain(more).take(PICTURE.len());
+        match begin.eq(PICTURE) {
             true => self.window.max(PICTURE_WINDOW),
             false => self.window,
         }
@@ -194,11 +195,11 @@ impl Kept {
 
     fn add(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
-        if self.file.is_none() && self.head.len() + bytes.len() > self.window() {
+        if self.file.is_none() && self.head.len() + bytes.len() > self.window(bytes) {
             // What cannot be kept is told at the end; the command runs on.
             let _ = self.open();
         }
-        let room = self.window().saturating_sub(self.head.len());
+        let room = self.window(bytes).saturating_sub(self.head.len());
         let into_head = &bytes[..bytes.len().min(room)];
         self.head.extend_from_slice(into_head);
         remember_end(&mut self.tail, bytes);
@@ -306,6 +307,16 @@ mod tests {
         assert!(!place.exists());
         assert_eq!(capture.read_at(7, 2).unwrap(), b"78");
         assert_eq!(capture.end(3), b"789");
+    }
+
+    #[tokio::test]
+    async fn a_picture_that_comes_in_one_piece_stays_in_memory_too() {
+        let (_dir, place) = place();
+        let capture = Capture::new(place.clone(), 20);
+        let picture = [PICTURE, &[b'A'; 100]].concat();
+        assert_eq!(capture.fill(&picture[..], 1000).await, Filled::Whole);
+        assert_eq!(capture.captured().head, picture);
+        assert!(!place.exists());
     }
 
     #[tokio::test]
