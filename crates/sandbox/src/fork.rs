@@ -1,5 +1,5 @@
-//! The two system calls that have no safe form, made safe by what is checked here. All `unsafe` code
-//! of the workspace stands in this file.
+//! The system calls that make processes and have no safe form, made safe by what is checked here. The
+//! only other `unsafe` code of the workspace is in `notify.rs`.
 
 use std::{fs, io};
 
@@ -27,6 +27,26 @@ pub(crate) fn fork() -> io::Result<Forked> {
         pid => Pid::from_raw(pid)
             .map(Forked::Parent)
             .ok_or_else(|| io::Error::other("fork gave no process")),
+    }
+}
+
+/// As [`fork`], with the new process in name spaces of its own. With `NEWPID` it is the first process of
+/// its space: no signal from inside reaches it, and when it ends, the kernel ends all others there.
+#[expect(unsafe_code, reason = "clone has no safe form")]
+pub(crate) fn fork_into(spaces: UnshareFlags) -> io::Result<Forked> {
+    alone()?;
+    let flags = libc::c_ulong::from(spaces.bits() | libc::SIGCHLD.unsigned_abs());
+    let none: libc::c_ulong = 0;
+    // SAFETY: as for `fork`: without a stack of its own the child goes on with a copy of this one, and
+    // no memory is shared, for the flags name only spaces.
+    match unsafe { libc::syscall(libc::SYS_clone, flags, none, none, none, none) } {
+        0 => Ok(Forked::Child),
+        -1 => Err(io::Error::last_os_error()),
+        pid => i32::try_from(pid)
+            .ok()
+            .and_then(Pid::from_raw)
+            .map(Forked::Parent)
+            .ok_or_else(|| io::Error::other("clone gave no process")),
     }
 }
 

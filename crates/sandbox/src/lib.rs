@@ -21,13 +21,16 @@
 //! - [`network`]: the proxy through which a command talks to those it may
 //! - [`probe`]: finds out by trying what holds here
 //! - [`child`]: the waiter, the keeper and the guard
-//! - `fork`: all unsafe code there is
+//! - `fork`, `notify`: all unsafe code there is
 
 mod available;
 pub mod child;
 mod error;
 mod fork;
+mod guard_link;
+mod names;
 pub mod network;
+mod notify;
 mod probe;
 mod profile;
 mod protocol;
@@ -40,6 +43,7 @@ mod world;
 
 pub use available::available;
 pub use error::SandboxError;
+pub use names::{GuardedNames, NameAction, NameJudge, NamePermit, NameUse};
 pub use probe::{Finding, Report, probe};
 pub use profile::{Network, Profile, Reading, Workspace};
 pub use running::{Ended, How, Output, Running};

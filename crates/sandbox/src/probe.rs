@@ -2,6 +2,7 @@
 //! and we look whether it happened.
 
 use std::{
+    collections::BTreeSet,
     fs, io,
     net::{Ipv4Addr, TcpListener, UdpSocket},
     os::unix::fs::{DirBuilderExt, PermissionsExt},
@@ -11,7 +12,9 @@ use std::{
 
 use tokio::io::AsyncReadExt;
 
-use crate::{Line, Mechanism, Network, Profile, Reading, Sandbox, SandboxError, Workspace};
+use crate::{
+    GuardedNames, Line, Mechanism, Network, Profile, Reading, Sandbox, SandboxError, Workspace,
+};
 
 /// What was found about one promise.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +51,10 @@ pub async fn probe(sandbox: &Sandbox, among: &Path) -> Result<Report, SandboxErr
         writable: vec![ground.inside()],
         protected: vec![ground.control()],
         hidden: vec![ground.secret()],
+        guarded: Some(GuardedNames {
+            last: BTreeSet::from([NEW_CONTROL.to_owned()]),
+            ..GuardedNames::default()
+        }),
         network: Network::None,
     });
     for profile in [readonly, workspace] {
@@ -70,6 +77,9 @@ struct Ground {
     datagrams: UdpSocket,
     bystander: Child,
 }
+
+/// A control file that is not there yet.
+const NEW_CONTROL: &str = "new-control";
 
 const OLD: &str = "old";
 const SECRET: &str = "what nobody may read";
@@ -137,7 +147,7 @@ impl Ground {
         let udp = self.datagrams.local_addr().map_err(failed)?.port();
         let text = format!(
             "cd ..; echo new > outside; chmod 666 outside; echo new > inside/control; \
-             echo new > inside/made; cat secret; \
+             echo new > inside/made; cat secret; echo new > inside/{NEW_CONTROL}; \
              (echo x > /dev/tcp/127.0.0.1/{tcp}); (echo x > /dev/udp/127.0.0.1/{udp}); \
              kill -9 {}; true",
             self.bystander.id(),
@@ -146,6 +156,7 @@ impl Ground {
             text,
             cwd: self.inside(),
             sourced: None,
+            names: None,
         };
         let mut running = sandbox.start(profile, line).await?;
         let mut said = Vec::new();
@@ -172,6 +183,10 @@ impl Ground {
                 mode.is_ok_and(|mode| mode == MODE),
             ),
             ("control files cannot be written", old(&self.control())),
+            (
+                "control files cannot be made",
+                fs::remove_file(self.inside().join(NEW_CONTROL)).is_err(),
+            ),
             ("hidden files cannot be read", !said.contains(SECRET)),
             (
                 "nobody can be reached by TCP",

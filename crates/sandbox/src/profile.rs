@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::GuardedNames;
+
 /// How much of the machine a command gets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Profile {
@@ -33,6 +35,9 @@ pub struct Workspace {
     pub protected: Vec<PathBuf>,
     /// May not even be read.
     pub hidden: Vec<PathBuf>,
+    /// Names below a writable path that it may use only as the [`NameJudge`](crate::NameJudge) of its
+    /// line says. `None`: it makes and changes files there as it likes.
+    pub guarded: Option<GuardedNames>,
     /// Whom it may talk to.
     pub network: Network,
 }

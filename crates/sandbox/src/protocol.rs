@@ -21,7 +21,7 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{Mechanism, Profile};
+use crate::{Mechanism, NamePermit, NameUse, Profile};
 
 /// The longest packet: what is longer (a large environment) goes through a file.
 const PACKET: usize = 4096;
@@ -47,6 +47,13 @@ pub(crate) struct Plan {
     pub(crate) snapshot: Option<PathBuf>,
     /// Sockets of other programs, to be hidden.
     pub(crate) sockets: Vec<PathBuf>,
+}
+
+impl Plan {
+    /// Does the guard of a command open files for it?
+    pub(crate) fn is_mediated(&self) -> bool {
+        matches!(&self.profile, Profile::Workspace(workspace) if workspace.guarded.is_some())
+    }
 }
 
 /// What the keeper of a sandbox answers, once.
@@ -79,15 +86,34 @@ pub(crate) enum Order {
         /// How long it may take to end by itself.
         grace_ms: u64,
     },
+    /// The answer to [`News::Asks`].
+    Judged {
+        id: u32,
+        used: NameUse,
+        permit: NamePermit,
+    },
 }
 
 /// What the guard of a command tells.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum News {
-    /// The guard's own process, as it sees itself.
-    Standing { pid: u32 },
+    /// A handle of the guard's own process comes along, and where it has a network of its own with a
+    /// proxy, a listening socket.
+    Standing {
+        /// No command can reach what waits or what other commands run.
+        apart: bool,
+    },
     /// There is no shell, and no command will run.
-    Unable { error: String },
+    Unable {
+        /// What was tried; empty if it says nothing about what can be had here.
+        step: String,
+        /// What the system said.
+        error: String,
+        /// It may work the next time.
+        passing: bool,
+    },
+    /// The command wants to use a guarded name, and waits.
+    Asks { id: u32, used: NameUse },
     /// The command's own process ended.
     Ended {
         code: Option<i32>,

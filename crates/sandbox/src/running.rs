@@ -12,16 +12,17 @@ use std::{
 };
 
 use tokio::{
-    io::{AsyncRead, AsyncWriteExt, ReadBuf},
-    net::{UnixStream, unix::pipe},
+    io::{AsyncRead, ReadBuf},
+    net::unix::pipe,
     time::{Instant, timeout_at},
 };
 
 use crate::{
-    Mechanism, Process,
-    protocol::{self, News, Order},
+    Mechanism, NameJudge, NamePermit, Process,
+    guard_link::GuardLink,
+    protocol::{News, Order},
     tree,
-    world::World,
+    world::{Shell, Standing, World},
 };
 
 /// How long after its grace a guard may take to end its command. It takes milliseconds; one that does
@@ -32,13 +33,10 @@ const OVERDUE: Duration = Duration::from_secs(5);
 pub struct Running {
     /// What it writes.
     pub output: Output,
-    guard: UnixStream,
-    /// What the guard said and is not a whole frame yet.
-    heard: Vec<u8>,
-    /// The guard, as it sees itself.
-    inner: Option<u32>,
-    /// Why there is no shell.
-    unable: Option<String>,
+    guard: GuardLink,
+    standing: Standing,
+    /// Decides about guarded names.
+    names: Option<NameJudge>,
     ended: Option<Ended>,
     gone: bool,
     /// When all of it should be gone.
@@ -86,34 +84,29 @@ pub enum How {
 }
 
 impl Running {
+    /// Hands a command to a shell that waits, or will.
     pub(crate) async fn start(
         world: Arc<World>,
-        mut guard: UnixStream,
-        output: pipe::Receiver,
-        order: &[u8],
+        mut shell: Shell,
+        order: &Order,
+        names: Option<NameJudge>,
     ) -> io::Result<Self> {
-        let ordered = guard.write_all(order).await;
-        let mut running = Self {
-            output: Output(Some(output)),
-            guard,
-            heard: Vec::new(),
-            inner: None,
-            unable: None,
+        let ordered = shell.guard.send(order);
+        // The shell waits with its guard, or neither is there: then it is known at once. A guard that
+        // does not listen any more may have said why.
+        let standing = shell.stand(&world).await?;
+        ordered?;
+        shell.guard.told().await?;
+        Ok(Self {
+            output: Output(Some(shell.output)),
+            guard: shell.guard,
+            standing,
+            names,
             ended: None,
             gone: false,
             due: None,
             world,
-        };
-        // The shell waits with its guard, or neither is there: then it is known at once. A guard that
-        // does not listen any more may have said why.
-        while running.inner.is_none() && !running.gone {
-            running.hear().await;
-        }
-        match (running.unable.take(), running.inner) {
-            (Some(error), _) => Err(io::Error::other(error)),
-            (None, Some(_)) => ordered.map(|()| running),
-            (None, None) => Err(io::ErrorKind::BrokenPipe.into()),
-        }
+        })
     }
 
     /// How it is confined.
@@ -152,9 +145,8 @@ impl Running {
         let order = Order::Kill {
             grace_ms: u64::try_from(grace.as_millis()).unwrap_or(u64::MAX),
         };
-        // A few bytes into a socket that is read at once. If it is closed, nothing runs any more.
-        let sent = protocol::frame(&order).and_then(|order| self.guard.try_write(&order));
-        if let Err(error) = sent {
+        // If it is closed, nothing runs any more.
+        if let Err(error) = self.guard.send(&order) {
             tracing::debug!(%error, "the guard does not listen");
         }
         let at = Instant::now().checked_add(grace.saturating_add(OVERDUE));
@@ -164,58 +156,42 @@ impl Running {
 
     /// Its processes, numbered as our process sees them.
     pub fn processes(&self) -> Vec<Process> {
-        self.inner
-            .and_then(|inner| tree::named(self.world.pid(), inner))
-            .map(tree::below)
-            .unwrap_or_default()
+        self.standing.pid().map(tree::below).unwrap_or_default()
     }
 
     /// Waits for more of what the guard says.
     async fn hear(&mut self) {
-        let mut buffer = [0; 4096];
-        let read = loop {
-            let readable = match self.due {
-                None => self.guard.readable().await,
-                Some(due) => match timeout_at(due.at, self.guard.readable()).await {
-                    Ok(readable) => readable,
-                    Err(_) => {
-                        self.overdue(due);
-                        continue;
-                    }
-                },
-            };
-            if readable.is_err() {
-                break 0;
-            }
-            match self.guard.try_read(&mut buffer) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                read => break read.unwrap_or(0),
-            }
+        let news = match self.due {
+            None => self.guard.next().await,
+            Some(due) => match timeout_at(due.at, self.guard.next()).await {
+                Ok(news) => news,
+                Err(_) => return self.overdue(due),
+            },
         };
-        if read == 0 {
-            self.gone = true;
-        }
-        self.heard.extend(&buffer[..read]);
-        while let Some(news) = self.next_news() {
-            match news {
-                News::Standing { pid } => self.inner = Some(pid),
-                News::Unable { error } => self.unable = Some(error),
-                News::Ended {
-                    code,
-                    signal,
-                    cwd,
-                    left,
-                } => {
-                    let how = match (code, signal) {
-                        (Some(code), _) => How::Exited(code),
-                        (None, Some(signal)) => How::Killed(signal),
-                        (None, None) => How::Lost,
-                    };
-                    let cwd = cwd.map(|cwd| PathBuf::from(OsString::from(cwd)));
-                    self.ended = Some(Ended { how, cwd, left });
-                }
-                News::Gone => self.gone = true,
+        match news {
+            None | Some(News::Gone) => self.gone = true,
+            Some(News::Asks { id, used }) => {
+                let permit = match &self.names {
+                    Some(names) => names.judge(&used),
+                    None => NamePermit::Refused,
+                };
+                let _ = self.guard.send(&Order::Judged { id, used, permit });
             }
+            Some(News::Ended {
+                code,
+                signal,
+                cwd,
+                left,
+            }) => {
+                let how = match (code, signal) {
+                    (Some(code), _) => How::Exited(code),
+                    (None, Some(signal)) => How::Killed(signal),
+                    (None, None) => How::Lost,
+                };
+                let cwd = cwd.map(|cwd| PathBuf::from(OsString::from(cwd)));
+                self.ended = Some(Ended { how, cwd, left });
+            }
+            Some(News::Standing { .. } | News::Unable { .. }) => {}
         }
     }
 
@@ -224,13 +200,10 @@ impl Running {
         self.due = match due.ends {
             Culprit::Guard => {
                 tracing::warn!("the guard of a command does not end it, and is ended");
-                if let Some(guard) = self
-                    .inner
-                    .and_then(|pid| tree::named(self.world.pid(), pid))
-                {
+                if let Some(guard) = self.standing.pid() {
                     tree::kill_below(guard, &[], || true);
-                    tree::kill(guard);
                 }
+                self.standing.kill();
                 let ends = Culprit::Keeper;
                 Instant::now()
                     .checked_add(OVERDUE)
@@ -242,14 +215,6 @@ impl Running {
                 None
             }
         };
-    }
-
-    fn next_news(&mut self) -> Option<News> {
-        let head = *self.heard.first_chunk::<4>()?;
-        let end = 4 + protocol::length(head).ok()?;
-        let news = serde_json::from_slice(self.heard.get(4..end)?).ok();
-        self.heard.drain(..end);
-        news
     }
 }
 

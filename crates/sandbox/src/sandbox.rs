@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
 use crate::{
-    Profile, Running, SandboxError,
+    NameJudge, Profile, Running, SandboxError,
     network::{Entry, Gate},
     protocol::Plan,
     scratch::{self, Scratch},
@@ -110,6 +110,8 @@ pub struct Line {
     pub cwd: PathBuf,
     /// A file to be sourced first, in the same shell.
     pub sourced: Option<PathBuf>,
+    /// Decides about the profile's guarded names; without it, none may be used.
+    pub names: Option<NameJudge>,
 }
 
 /// Starts a session's commands. Cheap to clone. Nothing is started before the first command; when the

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
+    os::fd::{AsRawFd, OwnedFd},
     time::{Duration, Instant},
 };
 
@@ -200,20 +201,12 @@ fn parse(stat: &str) -> Option<Entry> {
     })
 }
 
-/// The process below `root` that calls itself `inner` in the process space it is in.
-pub(crate) fn named(root: u32, inner: u32) -> Option<u32> {
-    let all = all();
-    descendants(&all, root).into_iter().find(|pid| {
-        fs::read_to_string(format!("/proc/{pid}/status"))
-            .is_ok_and(|status| innermost(&status) == Some(inner))
-    })
-}
-
-fn innermost(status: &str) -> Option<u32> {
-    let numbers = status
-        .lines()
-        .find_map(|line| line.strip_prefix("NSpid:"))?;
-    numbers.split_ascii_whitespace().last()?.parse().ok()
+/// The number of the process that a handle stands for; `None` when it is gone.
+pub(crate) fn number(handle: &OwnedFd) -> Option<u32> {
+    let place = format!("/proc/self/fdinfo/{}", handle.as_raw_fd());
+    let text = fs::read_to_string(place).ok()?;
+    let number = text.lines().find_map(|line| line.strip_prefix("Pid:"))?;
+    number.trim().parse().ok() // -1 when it is gone
 }
 
 #[cfg(test)]
@@ -233,9 +226,9 @@ mod tests {
     }
 
     #[test]
-    fn the_innermost_number_is_the_last() {
-        assert_eq!(innermost("Name:\tx\nNSpid:\t4711\t12\nUid:\t0\n"), Some(12));
-        assert_eq!(innermost("Name:\tx\n"), None);
+    fn a_handle_tells_its_process() {
+        let own = pidfd_open(rustix::process::getpid(), PidfdFlags::empty()).unwrap();
+        assert_eq!(number(&own), Some(std::process::id()));
     }
 
     #[test]

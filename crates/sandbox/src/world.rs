@@ -8,7 +8,10 @@ use std::{
     os::unix::{fs::MetadataExt, net::UnixStream as BlockingStream},
     path::{Path, PathBuf},
     process::Stdio,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, SystemTime},
 };
 
@@ -18,6 +21,7 @@ use rustix::{
     io::Errno,
     net::{AddressFamily, SocketFlags, SocketType, socketpair},
     pipe::{PipeFlags, fcntl_setpipe_size, pipe_with},
+    process::{Signal, pidfd_send_signal},
 };
 use tokio::{
     net::{UnixStream, unix::pipe},
@@ -29,9 +33,11 @@ use tokio::{
 use crate::{
     Line, Mechanism, Profile, Running, SandboxError, Setup,
     child::ARGUMENT,
-    network::{ByRules, Entry, Proxy},
-    protocol::{self, Keeper, Order, Plan},
+    guard_link::GuardLink,
+    network::{Accepting, ByRules, Entry, Options, Proxy},
+    protocol::{self, Keeper, News, Order, Plan},
     scratch::{self, Scratch},
+    tree,
 };
 
 /// How many shells wait for a command.
@@ -55,6 +61,8 @@ pub(crate) struct World {
     waiting: Mutex<VecDeque<Shell>>,
     /// For those who may talk through it only.
     proxy: Option<Proxy>,
+    /// A shell may wait for its command: no other command reaches it.
+    apart: AtomicBool,
     scratch: Arc<Scratch>,
 }
 
@@ -79,9 +87,85 @@ impl Drop for Link {
 }
 
 /// A shell that waits for its command.
-struct Shell {
-    guard: UnixStream,
-    output: pipe::Receiver,
+pub(crate) struct Shell {
+    pub(crate) guard: GuardLink,
+    pub(crate) output: pipe::Receiver,
+    standing: Option<Standing>,
+}
+
+/// A guard that stands, with its shell.
+pub(crate) struct Standing {
+    /// Its process.
+    handle: OwnedFd,
+    /// The proxy listens in its network.
+    _accepting: Option<Accepting>,
+}
+
+impl Standing {
+    /// The number of the guard's process; `None` when it is gone.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        tree::number(&self.handle)
+    }
+
+    /// Ends the guard. Where it has a process space of its own, the kernel ends all that is in there.
+    pub(crate) fn kill(&self) {
+        let _ = pidfd_send_signal(&self.handle, Signal::KILL);
+    }
+}
+
+impl Shell {
+    /// Waits until the guard stands and has its shell.
+    pub(crate) async fn stand(&mut self, world: &World) -> io::Result<Standing> {
+        match self.standing.take() {
+            Some(standing) => Ok(standing),
+            None => self.rise(world).await.map_err(Fallen::into),
+        }
+    }
+
+    async fn rise(&mut self, world: &World) -> Result<Standing, Fallen> {
+        match self.guard.next().await {
+            Some(News::Standing { apart }) => {
+                world.apart.store(apart, Ordering::Relaxed);
+                let handle = self.guard.file().ok_or(io::ErrorKind::NotFound);
+                let listener = self.guard.file().map(TcpListener::from);
+                let accepting = world.proxy.as_ref().zip(listener);
+                let accepting = accepting.map(|(proxy, listener)| proxy.accept_from(listener));
+                Ok(Standing {
+                    handle: handle.map_err(|kind| Fallen::Shell(kind.into()))?,
+                    _accepting: accepting.transpose().map_err(Fallen::Shell)?,
+                })
+            }
+            Some(News::Unable {
+                step,
+                error,
+                passing,
+            }) if passing || step.is_empty() => Err(Fallen::Shell(io::Error::other(error))),
+            Some(News::Unable { step, error, .. }) => Err(Fallen::Confinement { step, error }),
+            // It says nothing when it cannot do its work.
+            None if world.mechanism() == Mechanism::Bubblewrap => Err(Fallen::Confinement {
+                step: world.mechanism().name().to_owned(),
+                error: "it ended without a word".to_owned(),
+            }),
+            _ => Err(Fallen::Shell(io::ErrorKind::BrokenPipe.into())),
+        }
+    }
+}
+
+/// Why a guard does not stand.
+enum Fallen {
+    /// Its command cannot be confined so.
+    Confinement { step: String, error: String },
+    /// That says nothing about what can be had here.
+    Shell(io::Error),
+}
+
+impl From<Fallen> for io::Error {
+    fn from(fallen: Fallen) -> Self {
+        match fallen {
+            Fallen::Confinement { step, error } => Self::other(format!("{step}: {error}")),
+            Fallen::Shell(error) => error,
+        }
+    }
 }
 
 impl World {
@@ -138,11 +222,17 @@ impl World {
             .clone()
             .unwrap_or_else(|| Arc::new(ByRules::default()));
         let listener = files.into_iter().next().map(TcpListener::from);
-        let proxy = listener
-            .map(|listener| Proxy::serve(listener, gate))
-            .transpose()
-            .map_err(|error| failed("the proxy", &error))?;
-        Ok(Self {
+        let proxy = match listener {
+            Some(listener) => {
+                Some(Proxy::serve(listener, gate).map_err(|error| failed("the proxy", &error))?)
+            }
+            // Each command brings a listener of its own.
+            None if plan.mechanism == Mechanism::Bubblewrap => {
+                Some(Proxy::with(gate, Options::default()))
+            }
+            None => None,
+        };
+        let world = Self {
             plan,
             guarded,
             pid: child.id().unwrap_or_default(),
@@ -150,8 +240,33 @@ impl World {
             child: Mutex::new(Some(child)),
             waiting: Mutex::default(),
             proxy,
+            apart: AtomicBool::new(false),
             scratch,
-        })
+        };
+        world.first_shell().await?;
+        Ok(world)
+    }
+
+    /// Finds out whether a command can be confined so, by getting a shell ready for one. Where commands
+    /// are not confined there is nothing to be found out.
+    async fn first_shell(&self) -> Result<(), SandboxError> {
+        if self.plan.mechanism == Mechanism::None || self.plan.profile == Profile::Full {
+            return Ok(());
+        }
+        let mut shell = self.shell().map_err(SandboxError::Shell)?;
+        let standing = match timeout(PATIENCE, shell.rise(self)).await {
+            Ok(Ok(standing)) => standing,
+            Ok(Err(Fallen::Confinement { step, error })) => {
+                return Err(SandboxError::Unavailable { step, error });
+            }
+            Ok(Err(Fallen::Shell(error))) => return Err(SandboxError::Shell(error)),
+            Err(_) => return Err(SandboxError::Shell(silence())),
+        };
+        if self.apart.load(Ordering::Relaxed) {
+            shell.standing = Some(standing);
+            locked(&self.waiting).push_back(shell);
+        }
+        Ok(())
     }
 
     pub(crate) fn fits(&self, profile: &Profile, sockets: &[PathBuf]) -> bool {
@@ -187,11 +302,11 @@ impl World {
             let text = "the command holds a NUL byte, which no command line can: take it out";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
-        let order = protocol::frame(&Order::Run {
+        let order = Order::Run {
             cwd: line.cwd.clone().into(),
             sourced: line.sourced.clone().map(Into::into),
             text: line.text.clone(),
-        })?;
+        };
         let running = loop {
             let waited = locked(&self.waiting).pop_front();
             let fresh = waited.is_none();
@@ -199,7 +314,8 @@ impl World {
                 Some(shell) => shell,
                 None => self.shell()?,
             };
-            let starting = Running::start(Arc::clone(self), shell.guard, shell.output, &order);
+            let names = line.names.clone();
+            let starting = Running::start(Arc::clone(self), shell, &order, names);
             let started = match timeout(PATIENCE, starting).await {
                 Ok(started) => started,
                 // Stopped, it seems. It may yet run the command, so that another must not.
@@ -211,7 +327,12 @@ impl World {
             }
         };
         let mut waiting = locked(&self.waiting);
-        while waiting.len() < WAITING {
+        // A shell that another command could reach must not wait: that command would run the next one.
+        let most = match self.apart.load(Ordering::Relaxed) {
+            true => WAITING,
+            false => 0,
+        };
+        while waiting.len() < most {
             match self.shell() {
                 Ok(shell) => waiting.push_back(shell),
                 Err(_) => break, // the next command will tell
@@ -232,8 +353,9 @@ impl World {
         let link = link.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         protocol::send(&link.keeper, b"guard", &[theirs.as_fd(), write.as_fd()])?;
         Ok(Shell {
-            guard: UnixStream::from_std(ours)?,
+            guard: GuardLink::new(UnixStream::from_std(ours)?),
             output: pipe::Receiver::from_owned_fd(read)?,
+            standing: None,
         })
     }
 
@@ -356,13 +478,27 @@ pub(crate) fn stands(program: &Path, plan: &Plan) -> bool {
         return false;
     };
     drop(command); // it holds the other end
-    let answered = answer(&link.keeper);
+    let stood = guard_stands(&link.keeper);
     drop(link);
     let _ = child.wait();
-    let Ok(Some((answer, _))) = answered else {
-        return false;
+    stood.unwrap_or(false)
+}
+
+/// Does the keeper make a guard with a shell?
+fn guard_stands(keeper: &OwnedFd) -> io::Result<bool> {
+    let Some((ready, _)) = answer(keeper)? else {
+        return Ok(false);
     };
-    matches!(serde_json::from_slice(&answer), Ok(Keeper::Ready))
+    if !matches!(serde_json::from_slice(&ready)?, Keeper::Ready) {
+        return Ok(false);
+    }
+    let (mut ours, theirs) = BlockingStream::pair()?;
+    let (_read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+    protocol::send(keeper, b"guard", &[theirs.as_fd(), write.as_fd()])?;
+    drop(theirs);
+    ours.set_read_timeout(Some(PATIENCE))?;
+    let news: Option<News> = protocol::read(&mut ours)?;
+    Ok(matches!(news, Some(News::Standing { .. })))
 }
 
 fn silence() -> io::Error {

@@ -1,10 +1,13 @@
-//! What a process gives up for itself and all it starts: Landlock, limits, capabilities.
+//! What a process gives up for itself and all it starts: Landlock, limits, capabilities, system calls.
+//!
+//! The keeper gives up nothing but being looked into: it needs its rights to give each command spaces of
+//! its own. A guard gives up what its command must not have, the shell that it starts gives up the rest.
 
-use std::{io, path::Path};
+use std::{io, os::fd::OwnedFd, path::Path};
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
-    RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 use rustix::{
     process::{
@@ -16,8 +19,13 @@ use rustix::{
     },
 };
 
-use super::keeper::{Step, step};
-use crate::{Mechanism, Network, Profile, protocol::Plan};
+use seccompiler::BpfProgram;
+
+use super::{
+    filter,
+    keeper::{Step, step},
+};
+use crate::{Mechanism, Network, Profile, notify, protocol::Plan};
 
 /// The newest rights we know what to do with; on an older kernel those it knows are enforced.
 const RIGHTS: ABI = ABI::V6;
@@ -46,12 +54,84 @@ const OWN: [&str; 2] = ["/dev/pts", "/dev/shm"];
 /// How many processes and threads a sandbox may hold: more than any build needs, less than a bomb makes.
 const PROCESSES: u64 = 8192;
 
-/// Nobody gains rights by starting a program; no core files, no endless processes. Keeper and guards show commands neither
-/// their memory nor their files, though they run as the same user; a program they start does.
-pub(super) fn limits() -> Result<(), Step> {
+/// What guards and shells give up, made ready once for all commands of a sandbox.
+pub(super) struct Confinement {
+    guard: RulesetCreated,
+    /// Where the guard opens files for the command: what is left to the command itself.
+    shell: Option<RulesetCreated>,
+    filters: Vec<BpfProgram>,
+    /// Hands the calls that make or open files for writing to the guard.
+    mediated: Option<BpfProgram>,
+    /// Nothing else confines.
+    alone: bool,
+}
+
+impl Confinement {
+    /// Gets it ready. `None`: commands of this plan are not confined.
+    pub(super) fn prepare(plan: &Plan) -> Result<Option<Self>, Step> {
+        if plan.mechanism == Mechanism::None || plan.profile == Profile::Full {
+            return Ok(None);
+        }
+        let mediated = plan.is_mediated();
+        let mut filters = filter::programs(&plan.profile)?;
+        if mediated {
+            filters.push(filter::unmediated()?);
+        }
+        Ok(Some(Self {
+            guard: landlock(plan, Writing::Everything)?,
+            shell: mediated
+                .then(|| landlock(plan, Writing::Elsewhere))
+                .transpose()?,
+            filters,
+            mediated: mediated.then(filter::mediated).transpose()?,
+            alone: plan.mechanism == Mechanism::Reduced,
+        }))
+    }
+
+    /// What a guard gives up, before it starts anything. Does that keep commands apart from each other?
+    pub(super) fn guard(&self) -> Result<bool, Step> {
+        limits()?;
+        let status = restrict(&self.guard)?;
+        if self.alone && status == RulesetStatus::NotEnforced {
+            let missing = io::Error::from(io::ErrorKind::Unsupported);
+            return Err(Step::new("Landlock", &missing));
+        }
+        // To read the arguments of calls that are handed to it takes this right, of programs that show
+        // themselves to no other process.
+        let held = match self.mediated {
+            Some(_) => kept().union(CapabilitySet::SYS_PTRACE),
+            None => kept(),
+        };
+        capabilities(held)?;
+        Ok(status == RulesetStatus::FullyEnforced)
+    }
+
+    /// What a shell gives up, before it is one. Where the guard opens files for it, the guard's end of
+    /// that comes back.
+    pub(super) fn shell(&self) -> Result<Option<OwnedFd>, Step> {
+        if let Some(ruleset) = &self.shell {
+            restrict(ruleset)?;
+        }
+        capabilities(kept())?;
+        for program in &self.filters {
+            filter::apply(program)?;
+        }
+        match &self.mediated {
+            Some(program) => step("the mediation of files", || notify::install(program)).map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+/// Shows other processes of the same user neither memory nor files; a program that is started does.
+pub(super) fn secrecy() -> Result<(), Step> {
     step("secrecy", || {
         set_dumpable_behavior(DumpableBehavior::NotDumpable)
-    })?;
+    })
+}
+
+/// No process gains rights by starting a program; no core files, no endless processes.
+fn limits() -> Result<(), Step> {
     step("no new privileges", || set_no_new_privs(true))?;
     let none = Rlimit {
         current: Some(0),
@@ -69,26 +149,37 @@ pub(super) fn limits() -> Result<(), Step> {
     }
 }
 
+/// What a process may write of what its profile lets a command change.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Writing {
+    Everything,
+    /// Temporary files and devices; below the writable directories, files can be removed, and sockets made.
+    Elsewhere,
+}
+
 /// Landlock: writing only where it is allowed, no signals and no abstract sockets out of here.
-/// Does the kernel enforce it?
-pub(super) fn landlock(plan: &Plan) -> Result<bool, Step> {
+fn landlock(plan: &Plan, writing: Writing) -> Result<RulesetCreated, Step> {
     let reads = AccessFs::from_read(RIGHTS);
     let all = AccessFs::from_all(RIGHTS);
+    let others = AccessFs::RemoveFile | AccessFs::RemoveDir | AccessFs::MakeSock;
+    let others = reads | others | AccessFs::IoctlDev;
     let mut writable: Vec<&Path> = ALWAYS.iter().map(Path::new).collect();
     if plan.mechanism < Mechanism::Reduced {
         writable.extend(OWN.iter().map(Path::new));
     }
     writable.push(&plan.scratch);
+    let mut rules: Vec<_> = writable.into_iter().map(|path| (path, all)).collect();
     let mut connects = false;
-    match &plan.profile {
-        Profile::Full => return Ok(false),
-        Profile::ReadOnly(_) => {}
-        Profile::Workspace(workspace) => {
-            writable.extend(workspace.writable.iter().map(|path| path.as_path()));
-            connects = workspace.network != Network::None;
-        }
+    if let Profile::Workspace(workspace) = &plan.profile {
+        let rights = match writing {
+            Writing::Everything => all,
+            Writing::Elsewhere => others,
+        };
+        let roots = workspace.writable.iter();
+        rules.extend(roots.map(|path| (path.as_path(), rights)));
+        connects = workspace.network != Network::None;
     }
-    let status = (|| {
+    (|| {
         let mut ruleset = Ruleset::default()
             .set_compatibility(CompatLevel::BestEffort)
             .handle_access(all)?
@@ -99,32 +190,44 @@ pub(super) fn landlock(plan: &Plan) -> Result<bool, Step> {
         let mut ruleset = ruleset
             .create()?
             .add_rule(PathBeneath::new(PathFd::new("/")?, reads))?;
-        for path in writable {
+        for (path, rights) in rules {
             if let Ok(opened) = PathFd::new(path) {
                 // A file has fewer rights than a directory.
                 let rights = if path.is_dir() {
-                    all
+                    rights
                 } else {
-                    AccessFs::from_file(RIGHTS)
+                    rights & AccessFs::from_file(RIGHTS)
                 };
                 ruleset = ruleset.add_rule(PathBeneath::new(opened, rights))?;
             }
         }
-        Ok::<_, Box<dyn std::error::Error>>(ruleset.restrict_self()?)
+        Ok::<_, Box<dyn std::error::Error>>(ruleset)
     })()
-    .map_err(|error| Step::new("Landlock", &io::Error::other(error.to_string())))?;
-    Ok(status.ruleset != RulesetStatus::NotEnforced)
+    .map_err(|error| Step::new("Landlock", &io::Error::other(error.to_string())))
 }
 
-/// Capabilities go last: what comes before needs them.
-pub(super) fn capabilities() -> Result<(), Step> {
-    let kept = if geteuid().is_root() {
+/// Puts this process under rules. How much of them does the kernel enforce?
+fn restrict(ruleset: &RulesetCreated) -> Result<RulesetStatus, Step> {
+    let status = ruleset
+        .try_clone()
+        .map_err(|error| error.to_string())
+        .and_then(|ruleset| ruleset.restrict_self().map_err(|error| error.to_string()))
+        .map_err(|error| Step::new("Landlock", &io::Error::other(error)))?;
+    Ok(status.ruleset)
+}
+
+fn kept() -> CapabilitySet {
+    if geteuid().is_root() {
         KEPT
     } else {
         CapabilitySet::empty()
-    };
+    }
+}
+
+/// Capabilities go last: what comes before needs them.
+fn capabilities(held: CapabilitySet) -> Result<(), Step> {
     step("capabilities", || {
-        for capability in CapabilitySet::all().difference(kept).iter() {
+        for capability in CapabilitySet::all().difference(kept()).iter() {
             match remove_capability_from_bounding_set(capability) {
                 // The kernel does not know it; or we are a user without any, who has none to lose.
                 Ok(()) | Err(rustix::io::Errno::INVAL | rustix::io::Errno::PERM) => {}
@@ -133,7 +236,7 @@ pub(super) fn capabilities() -> Result<(), Step> {
         }
         let _ = clear_ambient_capability_set();
         let had = rustix::thread::capabilities(None)?;
-        let kept = had.permitted.intersection(kept);
+        let kept = had.permitted.intersection(held);
         set_capabilities(
             None,
             CapabilitySets {

@@ -89,18 +89,17 @@ const SPACES: [i32; 8] = [
 /// Typing into the terminal of another program, in two spellings.
 const TYPING: [u64; 2] = [0x5412 /* TIOCSTI */, 0x541C /* TIOCLINUX */];
 
-/// Takes the system calls away from this process and all it starts. Nothing gives them back.
-pub(super) fn apply(profile: &Profile) -> Result<(), Step> {
-    (|| {
-        for program in programs(profile)? {
-            apply_filter(&program).map_err(other)?;
-        }
-        Ok(())
-    })()
-    .map_err(|error: io::Error| Step::new("the filter of system calls", &error))
+/// Takes system calls away from this process and all it starts. Nothing gives them back.
+pub(super) fn apply(program: &BpfProgram) -> Result<(), Step> {
+    apply_filter(program).map_err(|error| Step::new("the filter of system calls", &other(error)))
 }
 
-fn programs(profile: &Profile) -> io::Result<Vec<BpfProgram>> {
+/// The filters of a profile.
+pub(super) fn programs(profile: &Profile) -> Result<Vec<BpfProgram>, Step> {
+    compiled(profile).map_err(|error| Step::new("the filter of system calls", &error))
+}
+
+fn compiled(profile: &Profile) -> io::Result<Vec<BpfProgram>> {
     let refused = compile(refused(profile)?, libc::EPERM)?;
     // Its flags lie in memory, where a filter cannot look; without it, libraries use `clone`.
     let unknown = compile(
@@ -138,6 +137,74 @@ fn without_x32() -> BpfProgram {
         instruction(ANSWER, 0, 0, ERRNO | libc::ENOSYS.unsigned_abs()),
         instruction(ANSWER, 0, 0, ALLOW),
     ]
+}
+
+/// Calls that are handed to the guard whatever their arguments are: those that give a file a name.
+const NAMING: &[i64] = &[
+    libc::SYS_mkdirat,
+    libc::SYS_mknodat,
+    libc::SYS_symlinkat,
+    libc::SYS_linkat,
+    libc::SYS_renameat2,
+    libc::SYS_truncate,
+    libc::SYS_bind,
+];
+
+#[cfg(target_arch = "x86_64")]
+const NAMING_HERE: &[i64] = &[
+    libc::SYS_creat,
+    libc::SYS_mkdir,
+    libc::SYS_mknod,
+    libc::SYS_symlink,
+    libc::SYS_link,
+    libc::SYS_rename,
+    libc::SYS_renameat,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const NAMING_HERE: &[i64] = &[libc::SYS_renameat];
+
+/// Calls that are handed over when they open for writing, and which argument says so.
+#[cfg(target_arch = "x86_64")]
+const OPENING: &[(i64, u32)] = &[(libc::SYS_open, 1), (libc::SYS_openat, 2)];
+#[cfg(not(target_arch = "x86_64"))]
+const OPENING: &[(i64, u32)] = &[(libc::SYS_openat, 2)];
+
+/// Refuses what cannot be handed over: its arguments lie in memory. Programs that know it know how to
+/// do without.
+pub(super) fn unmediated() -> Result<BpfProgram, Step> {
+    let calls = BTreeMap::from([(libc::SYS_openat2, Vec::new())]);
+    compile(calls, libc::ENOSYS).map_err(|error| Step::new("the filter of system calls", &error))
+}
+
+/// Hands the calls over that make files, give them names, or open them for writing.
+pub(super) fn mediated() -> Result<BpfProgram, Step> {
+    const LOAD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
+    const IF_EQUAL: u16 = 0x15; // BPF_JMP | BPF_JEQ | BPF_K
+    const IF_ANY_BIT: u16 = 0x45; // BPF_JMP | BPF_JSET | BPF_K
+    const ANSWER: u16 = 0x06; // BPF_RET | BPF_K
+    const HAND_OVER: u32 = 0x7fc0_0000;
+    const ALLOW: u32 = 0x7fff_0000;
+    const ARGUMENTS: u32 = 16; // where they begin
+    let writes = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
+    let instruction = |code, jt, jf, k| sock_filter { code, jt, jf, k };
+    let number = |call: i64| {
+        u32::try_from(call).map_err(|error| Step::new("the filter of system calls", &other(error)))
+    };
+    let mut program = vec![instruction(LOAD, 0, 0, 0)];
+    for call in NAMING.iter().chain(NAMING_HERE) {
+        program.push(instruction(IF_EQUAL, 0, 1, number(*call)?));
+        program.push(instruction(ANSWER, 0, 0, HAND_OVER));
+    }
+    for (call, argument) in OPENING {
+        program.push(instruction(IF_EQUAL, 0, 4, number(*call)?));
+        // The low half of the argument: numbers of this machine have their low byte first.
+        program.push(instruction(LOAD, 0, 0, ARGUMENTS + argument * 8));
+        program.push(instruction(IF_ANY_BIT, 0, 1, writes.unsigned_abs()));
+        program.push(instruction(ANSWER, 0, 0, HAND_OVER));
+        program.push(instruction(ANSWER, 0, 0, ALLOW));
+    }
+    program.push(instruction(ANSWER, 0, 0, ALLOW));
+    Ok(program)
 }
 
 fn refused(profile: &Profile) -> io::Result<BTreeMap<i64, Vec<SeccompRule>>> {

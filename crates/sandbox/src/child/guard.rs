@@ -4,29 +4,35 @@
 //! subreaper), so that nothing needs to be remembered: what is below the guard belongs to the command.
 
 use std::{
-    ffi::OsString,
+    fs::File,
     io::{self, Read, Write},
+    net::TcpListener,
     os::{
-        fd::{AsRawFd, OwnedFd},
-        unix::{fs::FileExt, net::UnixStream, process::CommandExt},
+        fd::{AsFd, OwnedFd},
+        unix::{fs::FileExt, net::UnixStream},
     },
     path::Path,
-    process::{self, Command, Stdio},
+    process,
     time::{Duration, Instant},
 };
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{MemfdFlags, memfd_create, tell},
-    io::{FdFlags, fcntl_setfd},
-    pipe::{PipeFlags, pipe_with},
     process::{
-        Pid, PidfdFlags, WaitOptions, WaitStatus, getpid, getppid, pidfd_open, set_child_subreaper,
-        setsid, wait, waitpid,
+        PidfdFlags, WaitOptions, WaitStatus, getpid, pidfd_open, set_child_subreaper, setsid, wait,
+        waitpid,
     },
 };
 
+use super::{
+    confine::{self, Confinement},
+    keeper::{Step, step},
+    mounts,
+    shell::{Shell, Told},
+};
 use crate::{
+    Mechanism, NameUse,
     protocol::{self, Bytes, News, Order, Plan},
     tree,
 };
@@ -35,18 +41,28 @@ use crate::{
 const LOOK_FIRST: Duration = Duration::from_millis(5);
 const LOOK_AT_MOST: Duration = Duration::from_millis(250);
 
-/// The variable in which the shell finds what it has to do: a list of processes stays readable. It is
-/// gone before the command runs.
-const SCRIPT: &str = "HAFT_SHELL";
-
 /// How often a shell that ended before its command is replaced.
 const REPLACEMENTS: u32 = 3;
 
+/// What a guard is made with.
+pub(super) struct Charge<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) confinement: Option<&'a Confinement>,
+    /// To our process.
+    pub(super) socket: OwnedFd,
+    /// What the command writes to.
+    pub(super) output: OwnedFd,
+    /// The keeper: when it goes, so does the command. Where it cannot be seen, the kernel sees to that.
+    pub(super) keeper: Option<OwnedFd>,
+    /// Where our process is to listen for this command alone.
+    pub(super) listener: Option<TcpListener>,
+}
+
 /// Guards one command until nothing of it is left. Not 0: something may be left.
-pub(super) fn run(plan: &Plan, socket: OwnedFd, output: OwnedFd) -> i32 {
-    let socket = UnixStream::from(socket);
-    let told = socket.try_clone();
-    match Guard::new(plan, socket, output) {
+pub(super) fn run(charge: Charge<'_>) -> i32 {
+    let plan = charge.plan;
+    let told = charge.socket.try_clone();
+    match Guard::new(charge) {
         Ok(mut guard) => {
             if !matches!(guard.watch(plan), Ok(Watched::Gone)) {
                 guard.kill();
@@ -55,9 +71,9 @@ pub(super) fn run(plan: &Plan, socket: OwnedFd, output: OwnedFd) -> i32 {
             let _ = protocol::write(&mut guard.socket, &News::Gone);
             i32::from(!nothing_left)
         }
-        Err(error) => {
+        Err(failed) => {
             if let Ok(socket) = told {
-                refuse(socket.into(), &error);
+                refuse(socket, failed);
             }
             1
         }
@@ -65,20 +81,24 @@ pub(super) fn run(plan: &Plan, socket: OwnedFd, output: OwnedFd) -> i32 {
 }
 
 /// Tells our process that its command cannot run, and why.
-pub(super) fn refuse(socket: OwnedFd, error: &io::Error) {
-    let error = error.to_string();
-    let _ = protocol::write(&mut UnixStream::from(socket), &News::Unable { error });
+pub(super) fn refuse(socket: OwnedFd, failed: Step) {
+    let failed = News::Unable {
+        step: failed.name,
+        error: failed.error,
+        passing: failed.passing,
+    };
+    let _ = protocol::write(&mut UnixStream::from(socket), &failed);
 }
 
-struct Guard {
+struct Guard<'a> {
     socket: UnixStream,
-    /// The keeper: when it goes, so does the command.
-    keeper: OwnedFd,
+    keeper: Option<OwnedFd>,
+    confinement: Option<&'a Confinement>,
     shell: Shell,
-    /// What the command writes to; until nobody but the command needs it.
+    /// What the command writes to; until nothing but the command needs it.
     output: Option<OwnedFd>,
     /// What the shell is to run.
-    request: std::fs::File,
+    request: File,
     ordered: bool,
     replaced: u32,
     /// How the shell ended.
@@ -86,26 +106,6 @@ struct Guard {
     /// That it did was told.
     ended: bool,
     deadline: Option<Instant>,
-}
-
-/// A shell that waits for its command or runs it.
-struct Shell {
-    pid: Pid,
-    handle: OwnedFd,
-    go: std::fs::File,
-    report: std::fs::File,
-    told: Told,
-    with_snapshot: bool,
-}
-
-/// What a shell said so far.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Told {
-    Nothing,
-    /// It took its command, and needs no other shell in its place.
-    Took,
-    /// It will say no more.
-    Silent,
 }
 
 /// Why a guard stops watching.
@@ -116,82 +116,71 @@ enum Watched {
     Unwanted,
 }
 
-impl Shell {
-    fn start(
-        plan: &Plan,
-        snapshot: Option<&Path>,
-        request: &std::fs::File,
-        output: &OwnedFd,
-    ) -> io::Result<Self> {
-        let (wait_for, go) = pipe_with(PipeFlags::CLOEXEC)?;
-        let (report, told) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-        let inherited = [wait_for.as_raw_fd(), request.as_raw_fd(), told.as_raw_fd()];
-        fcntl_setfd(&wait_for, FdFlags::empty())?;
-        fcntl_setfd(request, FdFlags::empty())?;
-        fcntl_setfd(&told, FdFlags::empty())?;
-        let env = plan
-            .env
-            .iter()
-            .map(|(name, value)| (OsString::from(name.clone()), OsString::from(value.clone())));
-        let shell = Command::new(&plan.shell)
-            .arg0("bash")
-            .args(["--noprofile", "--norc", "-c"])
-            .arg(format!("eval \"${SCRIPT}\""))
-            .arg("bash")
-            .args(snapshot)
-            .env_clear()
-            .envs(env)
-            .env(SCRIPT, script(inherited))
-            .current_dir("/")
-            .stdin(Stdio::null())
-            .stdout(output.try_clone()?)
-            .stderr(output.try_clone()?)
-            .process_group(0)
-            .spawn()
-            .map_err(|error| {
-                let text = format!("{}: {error}", plan.shell.display());
-                io::Error::new(error.kind(), text)
-            })?;
-        fcntl_setfd(request, FdFlags::CLOEXEC)?;
-        let pid = i32::try_from(shell.id())
-            .ok()
-            .and_then(Pid::from_raw)
-            .ok_or(io::ErrorKind::NotFound)?;
-        Ok(Self {
-            pid,
-            handle: pidfd_open(pid, PidfdFlags::empty())?,
-            go: go.into(),
-            report: report.into(),
-            told: Told::Nothing,
-            with_snapshot: snapshot.is_some(),
-        })
-    }
-
-    /// Takes note of a shell that took its command.
-    fn hear(&mut self) {
-        self.told = match self.report.read(&mut [0]) {
-            Ok(1..) => Told::Took,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Told::Nothing,
-            Ok(0) | Err(_) => Told::Silent,
-        };
-    }
+/// What a guard watches.
+enum Watch {
+    Socket,
+    Keeper,
+    Shell,
+    Report,
+    Call,
 }
 
-impl Guard {
-    fn new(plan: &Plan, mut socket: UnixStream, output: OwnedFd) -> io::Result<Self> {
-        let keeper = match getppid() {
-            Some(parent) => pidfd_open(parent, PidfdFlags::empty())?,
-            None => return Err(io::ErrorKind::NotFound.into()),
-        };
-        setsid()?;
-        set_child_subreaper(Some(getpid()))?;
-        let request = std::fs::File::from(memfd_create("command", MemfdFlags::CLOEXEC)?);
-        let shell = Shell::start(plan, plan.snapshot.as_deref(), &request, &output)?;
-        let pid = process::id();
-        protocol::write(&mut socket, &News::Standing { pid })?;
-        Ok(Self {
+/// What it saw.
+#[derive(Default)]
+struct Happened {
+    /// Our process said something, or is gone.
+    heard: bool,
+    keeper_gone: bool,
+    shell_ended: bool,
+    /// The shell said something.
+    told: bool,
+    /// The command made a call that is ours to carry out.
+    called: bool,
+    /// No process is left that could.
+    no_more_calls: bool,
+}
+
+impl<'a> Guard<'a> {
+    fn new(charge: Charge<'a>) -> Result<Self, Step> {
+        let Charge {
+            plan,
+            confinement,
             socket,
+            output,
             keeper,
+            listener,
+        } = charge;
+        step("a session", setsid)?;
+        step("adopting orphans", || set_child_subreaper(Some(getpid())))?;
+        let own = plan.own_processes && confinement.is_some();
+        if own && plan.mechanism == Mechanism::Namespaces {
+            step(super::PROCESSES, mounts::processes)?;
+        }
+        confine::secrecy()?;
+        let scoped = match confinement {
+            Some(confinement) => confinement.guard()?,
+            None => false,
+        };
+        // What is wrong with the shell says nothing about how it can be confined.
+        let shell = |error: &io::Error| Step::new("", error);
+        let request = step("", || memfd_create("command", MemfdFlags::CLOEXEC))?;
+        let request = File::from(request);
+        let snapshot = plan.snapshot.as_deref();
+        let shell = Shell::start(plan, confinement, snapshot, &request, &output)
+            .map_err(|error| shell(&error))?;
+        let itself = step("", || pidfd_open(getpid(), PidfdFlags::empty()))?;
+        let standing = News::Standing {
+            apart: own || scoped,
+        };
+        let mut files = vec![itself.as_fd()];
+        files.extend(listener.iter().map(AsFd::as_fd));
+        step("", || {
+            protocol::send(&socket, &protocol::frame(&standing)?, &files)
+        })?;
+        Ok(Self {
+            socket: UnixStream::from(socket),
+            keeper,
+            confinement,
             shell,
             output: Some(output),
             request,
@@ -217,9 +206,22 @@ impl Guard {
                 }
                 pause = Some(pause.map_or(left, |pause| pause.min(left)));
             }
-            let [heard, keeper_gone, shell_ended, told] = self.wait(pause)?;
+            let Happened {
+                heard,
+                keeper_gone,
+                shell_ended,
+                told,
+                called,
+                no_more_calls,
+            } = self.wait(pause)?;
             if keeper_gone {
                 return Ok(Watched::Unwanted);
+            }
+            if called {
+                self.mediate()?;
+            }
+            if no_more_calls {
+                self.shell.mediator = None;
             }
             if told {
                 self.shell.hear();
@@ -233,6 +235,12 @@ impl Guard {
                     Some(Order::Run { cwd, sourced, text }) => {
                         let sourced = sourced.as_ref().map(Bytes::as_slice);
                         self.start(cwd.as_slice(), sourced, &text)?;
+                    }
+                    Some(Order::Judged { id, used, permit }) => {
+                        let mediator = self.shell.mediator.as_mut();
+                        let question =
+                            mediator.and_then(|mediator| mediator.judged(id, used, permit));
+                        self.ask(question)?;
                     }
                     Some(Order::Kill { grace_ms }) => {
                         tree::terminate_below(process::id());
@@ -252,29 +260,66 @@ impl Guard {
         }
     }
 
-    /// Waits for our process, the keeper's end, the shell's end, the shell's word.
-    fn wait(&self, pause: Option<Duration>) -> io::Result<[bool; 4]> {
+    /// Waits for our process, the keeper's end, the shell's end, the shell's word, a call of the command's.
+    fn wait(&self, pause: Option<Duration>) -> io::Result<Happened> {
         let pause = pause.map(|pause| Timespec {
             tv_sec: pause.as_secs().try_into().unwrap_or(i64::MAX),
             tv_nsec: pause.subsec_nanos().into(),
         });
-        let mut watched = vec![
-            PollFd::new(&self.socket, PollFlags::IN),
-            PollFd::new(&self.keeper, PollFlags::IN),
-        ];
+        let mut watched: Vec<(Watch, PollFd<'_>)> = Vec::new();
+        let mut watch =
+            |what, file| watched.push((what, PollFd::from_borrowed_fd(file, PollFlags::IN)));
+        watch(Watch::Socket, self.socket.as_fd());
+        if let Some(keeper) = &self.keeper {
+            watch(Watch::Keeper, keeper.as_fd());
+        }
+        if let Some(mediator) = &self.shell.mediator {
+            watch(Watch::Call, mediator.listener().as_fd());
+        }
         if !self.ended {
-            watched.push(PollFd::new(&self.shell.handle, PollFlags::IN));
+            watch(Watch::Shell, self.shell.handle.as_fd());
             if self.shell.told == Told::Nothing {
-                watched.push(PollFd::new(&self.shell.report, PollFlags::IN));
+                watch(Watch::Report, self.shell.report.as_fd());
             }
         }
-        match poll(&mut watched, pause.as_ref()) {
+        let (what, mut files): (Vec<_>, Vec<_>) = watched.into_iter().unzip();
+        match poll(&mut files, pause.as_ref()) {
             Ok(_) => {}
-            Err(rustix::io::Errno::INTR) => return Ok([false; 4]),
+            Err(rustix::io::Errno::INTR) => return Ok(Happened::default()),
             Err(error) => return Err(error.into()),
         }
-        let happened = |at: usize| watched.get(at).is_some_and(|fd| !fd.revents().is_empty());
-        Ok([happened(0), happened(1), happened(2), happened(3)])
+        let mut happened = Happened::default();
+        for (what, file) in what.iter().zip(&files) {
+            let events = file.revents();
+            let any = !events.is_empty();
+            match what {
+                Watch::Socket => happened.heard = any,
+                Watch::Keeper => happened.keeper_gone = any,
+                Watch::Shell => happened.shell_ended = any,
+                Watch::Report => happened.told = any,
+                Watch::Call => {
+                    happened.called = events.contains(PollFlags::IN);
+                    happened.no_more_calls = any && !happened.called;
+                }
+            }
+        }
+        Ok(happened)
+    }
+
+    /// Does what a call of the command's asks for, or asks our process first.
+    fn mediate(&mut self) -> io::Result<()> {
+        let Some(mediator) = &mut self.shell.mediator else {
+            return Ok(());
+        };
+        let question = mediator.take(self.ordered)?;
+        self.ask(question)
+    }
+
+    fn ask(&mut self, question: Option<(u32, NameUse)>) -> io::Result<()> {
+        match question {
+            Some((id, used)) => protocol::write(&mut self.socket, &News::Asks { id, used }),
+            None => Ok(()),
+        }
     }
 
     /// Hands the command to the shell that waits for it.
@@ -322,7 +367,7 @@ impl Guard {
         if self.shell.with_snapshot && !with_snapshot {
             tell_without(plan.snapshot.as_deref(), output);
         }
-        self.shell = Shell::start(plan, snapshot, &self.request, output)?;
+        self.shell = Shell::start(plan, self.confinement, snapshot, &self.request, output)?;
         if self.ordered {
             self.go();
         }
@@ -393,23 +438,4 @@ fn tell_without(snapshot: Option<&Path>, output: &OwnedFd) {
     let name = snapshot.unwrap_or(Path::new("")).display();
     let text = format!("bash: {name} ended the shell that read it; the command runs without it\n");
     let _ = rustix::io::write(output, text.as_bytes());
-}
-
-/// What the shell does. On one line, so that the command's first line is line 1 in its messages. It
-/// closes what our process was started with and nobody meant for commands, reads the snapshot, waits for a line on the first file, reads directory, file to source and command
-/// from the second, says on the third that it did, runs it, and tells there where it ended up. What it
-/// was given is closed before the command runs, so that no process of it holds or finds it. Builtins
-/// are named as such: a snapshot may define functions of any name.
-fn script([wait_for, request, told]: [i32; 3]) -> String {
-    format!(
-        "unset {SCRIPT}; for REPLY in /proc/self/fd/*; do case ${{REPLY##*/}} in \
-         [012]|{wait_for}|{request}|{told}|*[!0-9]*) ;; *) eval \"exec ${{REPLY##*/}}<&-\";; esac; done; \
-         unset REPLY; [ $# = 0 ] || . \"$1\" >/dev/null 2>&1 </dev/null; builtin set --; \
-         builtin read -r -u {wait_for} || builtin exit 0; \
-         {{ IFS= builtin read -r -d '' REPLY; builtin echo >&{told}; builtin cd -- \"$REPLY\" || builtin exit 126; \
-         builtin unset OLDPWD; IFS= builtin read -r -d '' REPLY; builtin [ -z \"$REPLY\" ] || builtin . \"$REPLY\" </dev/null; \
-         IFS= builtin read -r -d '' REPLY; }} <&{request}; \
-         builtin eval -- \"$REPLY\" {wait_for}<&- {request}<&- {told}>&-; \
-         REPLY=$?; builtin pwd -P >&{told} 2>/dev/null; builtin exit \"$REPLY\""
-    )
 }

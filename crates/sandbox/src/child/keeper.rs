@@ -19,27 +19,42 @@ use rustix::{
         Pid, PidfdFlags, WaitOptions, getpid, pidfd_open, set_child_subreaper, setsid, wait,
         waitpid,
     },
-    stdio::{dup2_stdin, dup2_stdout},
+    stdio::{dup2_stderr, dup2_stdin, dup2_stdout},
+    thread::UnshareFlags,
 };
 
-use super::{bubblewrap, confine, filter, guard, mounts, spaces, waiter};
+use super::{
+    bubblewrap,
+    confine::{self, Confinement},
+    guard::{self, Charge},
+    mounts, spaces, waiter,
+};
 use crate::{
     Mechanism, Network, PROXY_PORT, Profile,
-    fork::{Forked, fork},
+    fork::{Forked, fork, fork_into},
     protocol::{self, Keeper, Plan},
     scratch, tree,
 };
 
-/// Set for the keeper that bubblewrap starts, which is inside already, and whose standard output is
-/// the file that holds the plan.
+/// Set for the guard that bubblewrap starts, which is inside already: its standard output is the file
+/// that holds the plan, its standard error what the command writes to.
 const INSIDE: &str = "HAFT_SANDBOX_INSIDE";
 /// Something that could not be done, and what it was for.
 #[derive(Debug)]
 pub(super) struct Step {
-    name: String,
-    error: String,
-    passing: bool,
+    pub(super) name: String,
+    pub(super) error: String,
+    /// It may work the next time.
+    pub(super) passing: bool,
 }
+
+impl std::fmt::Display for Step {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.name, self.error)
+    }
+}
+
+impl std::error::Error for Step {}
 
 impl Step {
     pub(super) fn new(name: &str, error: &io::Error) -> Self {
@@ -69,10 +84,7 @@ pub(super) fn main() -> i32 {
         return 2;
     };
     if env::var_os(INSIDE).is_some() {
-        return match step("the plan", read_again) {
-            Ok(plan) => keep(socket, &plan, None),
-            Err(failed) => answer(&socket, failed),
-        };
+        return inside(socket);
     }
     // Away from the terminal: Ctrl-C there is for our process to answer.
     let _ = setsid();
@@ -131,13 +143,40 @@ fn receive(socket: &OwnedFd) -> io::Result<(Plan, fs::File, OwnedFd)> {
     Ok((plan, file, channel))
 }
 
-/// The plan from standard output. Neither that nor the socket must be left for commands to find.
-fn read_again() -> io::Result<Plan> {
+/// The whole life of a guard that bubblewrap started.
+fn inside(socket: OwnedFd) -> i32 {
+    let prepared = (|| {
+        let (plan, output) = step("the plan", read_again)?;
+        let confinement = Confinement::prepare(&plan)?;
+        let listener = listener(&plan)?;
+        Ok((plan, output, confinement, listener))
+    })();
+    match prepared {
+        Ok((plan, output, confinement, listener)) => guard::run(Charge {
+            plan: &plan,
+            confinement: confinement.as_ref(),
+            socket,
+            output,
+            keeper: None, // when it ends, so does all that bubblewrap started
+            listener,
+        }),
+        Err(failed) => {
+            guard::refuse(socket, failed);
+            1
+        }
+    }
+}
+
+/// The plan from standard output, and what the command writes to. Neither these nor the socket must be
+/// left for commands to find.
+fn read_again() -> io::Result<(Plan, OwnedFd)> {
     let plan = fs::read("/proc/self/fd/1")?;
+    let output = io::stderr().as_fd().try_clone_to_owned()?;
     let null = fs::File::options().write(true).open("/dev/null")?;
     dup2_stdout(&null)?;
+    dup2_stderr(&null)?;
     null_stdin()?;
-    Ok(serde_json::from_slice(&plan)?)
+    Ok((serde_json::from_slice(&plan)?, output))
 }
 
 /// Goes where the sandbox is to be, and keeps it there.
@@ -154,14 +193,11 @@ fn enter(channel: OwnedFd, plan: &Plan, file: &fs::File, waiter: OwnedFd) -> i32
                 }
                 Ok(forked)
             }
-            Mechanism::Bubblewrap if plan.profile != Profile::Full => {
-                Err(through_bubblewrap(plan, &channel, file))
-            }
             _ => Ok(Forked::Child),
         }
     })();
     match entered {
-        Ok(Forked::Child) => keep(channel, plan, Some(waiter)),
+        Ok(Forked::Child) => keep(channel, plan, file, &waiter),
         Ok(Forked::Parent(first)) => {
             // The socket is the first process's alone. This one waits, or it would stay as a zombie.
             drop(channel);
@@ -177,41 +213,43 @@ fn null_stdin() -> io::Result<()> {
 }
 
 /// Serves commands in what is now the sandbox.
-fn keep(socket: OwnedFd, plan: &Plan, waiter: Option<OwnedFd>) -> i32 {
-    match confine(&socket, plan) {
-        Ok(plan) => serve(socket, &plan, waiter.as_ref()),
-        Err(failed) => answer(&socket, failed),
-    }
-}
-
-/// Gives up what a command must not have, and tells our process that all is ready.
-fn confine(socket: &OwnedFd, plan: &Plan) -> Result<Plan, Step> {
+fn keep(socket: OwnedFd, plan: &Plan, file: &fs::File, waiter: &OwnedFd) -> i32 {
     let mut plan = plan.clone();
     if let Profile::Workspace(workspace) = &mut plan.profile
         && plan.mechanism == Mechanism::Reduced
         && workspace.network == Network::Proxy
     {
-        // Without a network space of its own it could talk past the proxy: then to nobody.
+        // Without a network space of its own it could talk past the proxy: then to nothing.
         workspace.network = Network::None;
     }
-    let listener = listener(&plan)?;
-    step("adopting orphans", || set_child_subreaper(Some(getpid())))?;
-    if plan.mechanism != Mechanism::None && plan.profile != Profile::Full {
-        confine::limits()?;
-        let held = confine::landlock(&plan)?;
-        if plan.mechanism == Mechanism::Reduced && !held {
-            let missing = io::Error::from(io::ErrorKind::Unsupported);
-            return Err(Step::new("Landlock", &missing));
+    match ready(&socket, &plan) {
+        Ok(confinement) => Serving {
+            plan: &plan,
+            file,
+            confinement: confinement.as_ref(),
+            waiter,
         }
-        confine::capabilities()?;
-        filter::apply(&plan.profile)?;
+        .serve(socket),
+        Err(failed) => answer(&socket, failed),
     }
+}
+
+/// Gets ready what every command is confined by, and tells our process.
+fn ready(socket: &OwnedFd, plan: &Plan) -> Result<Option<Confinement>, Step> {
+    // Bubblewrap makes a network for each command.
+    let listener = match plan.mechanism {
+        Mechanism::Namespaces => listener(plan)?,
+        _ => None,
+    };
+    step("adopting orphans", || set_child_subreaper(Some(getpid())))?;
+    confine::secrecy()?;
+    let confinement = Confinement::prepare(plan)?;
     step("answering", || {
         let ready = serde_json::to_vec(&Keeper::Ready)?;
         let files: Vec<_> = listener.iter().map(AsFd::as_fd).collect();
         protocol::send(socket, &ready, &files)
     })?;
-    Ok(plan)
+    Ok(confinement)
 }
 
 /// A socket inside the sandbox's network on which our process, outside, can listen.
@@ -230,27 +268,6 @@ fn listener(plan: &Plan) -> Result<Option<TcpListener>, Step> {
     })
 }
 
-/// Becomes bubblewrap, which starts this program again, inside. Returns only if that fails.
-fn through_bubblewrap(plan: &Plan, socket: &OwnedFd, file: &fs::File) -> Step {
-    let becoming = (|| {
-        let arguments = bubblewrap::arguments(plan)?;
-        dup2_stdin(socket)?;
-        dup2_stdout(file)?;
-        Err::<(), _>(
-            Command::new("bwrap")
-                .args(arguments)
-                .env_clear()
-                .env(INSIDE, "1")
-                .env("PATH", "/usr/local/bin:/usr/bin:/bin")
-                .exec(),
-        )
-    })();
-    match becoming {
-        Ok(()) => Step::new("bubblewrap", &io::ErrorKind::Other.into()),
-        Err(error) => Step::new("bubblewrap", &error),
-    }
-}
-
 fn wait_for(process: Pid) -> i32 {
     loop {
         match waitpid(Some(process), WaitOptions::empty()) {
@@ -266,58 +283,124 @@ struct Guarding {
     handle: OwnedFd,
 }
 
-/// Makes a guard for each packet, until our process is gone, or the waiter is.
-fn serve(socket: OwnedFd, plan: &Plan, waiter: Option<&OwnedFd>) -> i32 {
-    let mut guards: Vec<Guarding> = Vec::new();
-    loop {
-        let mut watched = vec![PollFd::new(&socket, PollFlags::IN)];
-        watched.extend(waiter.map(|waiter| PollFd::new(waiter, PollFlags::IN)));
-        let first = watched.len();
-        watched.extend(
-            guards
-                .iter()
-                .map(|guard| PollFd::new(&guard.handle, PollFlags::IN)),
-        );
-        match poll(&mut watched, None) {
-            Ok(_) => {}
-            Err(rustix::io::Errno::INTR) => continue,
-            Err(_) => break,
-        }
-        let happened = |at: usize| watched.get(at).is_some_and(|fd| !fd.revents().is_empty());
-        let heard = happened(0);
-        let abandoned = (1..first).any(happened);
-        let ended = (first..watched.len()).any(happened);
-        if abandoned {
-            break;
-        }
-        if ended {
-            reap(&mut guards);
-        }
-        if heard {
-            let Ok(Some((_, files))) = protocol::receive(&socket) else {
+/// What all guards of a sandbox are made with.
+struct Serving<'a> {
+    plan: &'a Plan,
+    /// Holds the plan.
+    file: &'a fs::File,
+    confinement: Option<&'a Confinement>,
+    waiter: &'a OwnedFd,
+}
+
+impl Serving<'_> {
+    /// Makes a guard for each packet, until our process is gone, or the waiter is.
+    fn serve(&self, socket: OwnedFd) -> i32 {
+        let mut guards: Vec<Guarding> = Vec::new();
+        loop {
+            let mut watched = vec![
+                PollFd::new(&socket, PollFlags::IN),
+                PollFd::new(self.waiter, PollFlags::IN),
+            ];
+            let first = watched.len();
+            watched.extend(
+                guards
+                    .iter()
+                    .map(|guard| PollFd::new(&guard.handle, PollFlags::IN)),
+            );
+            match poll(&mut watched, None) {
+                Ok(_) => {}
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(_) => break,
+            }
+            let happened = |at: usize| watched.get(at).is_some_and(|fd| !fd.revents().is_empty());
+            let heard = happened(0);
+            let abandoned = happened(1);
+            let ended = (first..watched.len()).any(happened);
+            if abandoned {
                 break;
-            };
-            let mut files = files.into_iter();
-            let (Some(theirs), Some(output)) = (files.next(), files.next()) else {
-                continue; // it makes no sense
-            };
-            match fork() {
-                Ok(Forked::Child) => {
-                    // With it, a guard would keep the sandbox alive.
-                    drop(socket);
-                    drop(guards);
-                    return guard::run(plan, theirs, output);
+            }
+            if ended {
+                reap(&mut guards);
+            }
+            if heard {
+                let Ok(Some((_, files))) = protocol::receive(&socket) else {
+                    break;
+                };
+                let mut files = files.into_iter();
+                let (Some(theirs), Some(output)) = (files.next(), files.next()) else {
+                    continue; // it makes no sense
+                };
+                let forked = pidfd_open(getpid(), PidfdFlags::empty())
+                    .map_err(io::Error::from)
+                    .and_then(|keeper| Ok((self.fork()?, keeper)));
+                match forked {
+                    Ok((Forked::Child, keeper)) => {
+                        // With it, a guard would keep the sandbox alive.
+                        drop(socket);
+                        drop(guards);
+                        return self.guard(theirs, output, keeper);
+                    }
+                    Ok((Forked::Parent(pid), _)) => match pidfd_open(pid, PidfdFlags::empty()) {
+                        Ok(handle) => guards.push(Guarding { pid, handle }),
+                        Err(_) => break,
+                    },
+                    Err(error) => guard::refuse(theirs, Step::new("", &error)),
                 }
-                Ok(Forked::Parent(pid)) => match pidfd_open(pid, PidfdFlags::empty()) {
-                    Ok(handle) => guards.push(Guarding { pid, handle }),
-                    Err(_) => break,
-                },
-                Err(error) => guard::refuse(theirs, &error),
             }
         }
+        tree::kill_below(process::id(), &[], reap_all);
+        0
     }
-    tree::kill_below(process::id(), &[], reap_all);
-    0
+
+    /// The process that becomes a guard. It is the first one of a process space of its own, in which
+    /// its command will be: so no command sees, signals or traces what is not its own, and nothing that
+    /// a command does reaches its guard.
+    fn fork(&self) -> io::Result<Forked> {
+        let spaces = self.plan.mechanism == Mechanism::Namespaces && self.confinement.is_some();
+        if spaces && self.plan.own_processes {
+            fork_into(UnshareFlags::NEWPID | UnshareFlags::NEWNS)
+        } else {
+            fork()
+        }
+    }
+
+    fn guard(&self, socket: OwnedFd, output: OwnedFd, keeper: OwnedFd) -> i32 {
+        if self.plan.mechanism == Mechanism::Bubblewrap && self.confinement.is_some() {
+            let failed = self.through_bubblewrap(&socket, &output);
+            guard::refuse(socket, failed);
+            return 1;
+        }
+        guard::run(Charge {
+            plan: self.plan,
+            confinement: self.confinement,
+            socket,
+            output,
+            keeper: Some(keeper),
+            listener: None,
+        })
+    }
+
+    /// Becomes bubblewrap, which starts this program again, inside. Returns only if that fails.
+    fn through_bubblewrap(&self, socket: &OwnedFd, output: &OwnedFd) -> Step {
+        let becoming = (|| {
+            let arguments = bubblewrap::arguments(self.plan)?;
+            dup2_stdin(socket)?;
+            dup2_stdout(self.file)?;
+            dup2_stderr(output)?;
+            Err::<(), _>(
+                Command::new("bwrap")
+                    .args(arguments)
+                    .env_clear()
+                    .env(INSIDE, "1")
+                    .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+                    .exec(),
+            )
+        })();
+        match becoming {
+            Ok(()) => Step::new("bubblewrap", &io::ErrorKind::Other.into()),
+            Err(error) => Step::new("bubblewrap", &error),
+        }
+    }
 }
 
 /// Takes note of guards that ended. What one left behind that did not end in peace became ours, and

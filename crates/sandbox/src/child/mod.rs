@@ -9,7 +9,9 @@ mod confine;
 mod filter;
 mod guard;
 mod keeper;
+mod mediate;
 mod mounts;
+mod shell;
 mod spaces;
 mod waiter;
 

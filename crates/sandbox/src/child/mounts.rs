@@ -83,20 +83,18 @@ pub(super) fn set_up(plan: &Plan) -> Result<(), Step> {
         }
     }
     if plan.own_processes {
-        step(super::PROCESSES, || {
-            mount(
-                "proc",
-                "/proc",
-                "proc",
-                MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC,
-                None,
-            )
-        })?;
+        step(super::PROCESSES, processes)?;
     }
     for path in hidden.iter().chain(&sockets(plan)) {
         step(&path.display().to_string(), || hide(path))?;
     }
     step("the directory", || std::env::set_current_dir("/"))
+}
+
+/// Shows the processes of this process space, and no others.
+pub(super) fn processes() -> rustix::io::Result<()> {
+    let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    mount("proc", "/proc", "proc", flags, None)
 }
 
 impl Workspace {
@@ -105,6 +103,7 @@ impl Workspace {
             writable: Vec::new(),
             protected: Vec::new(),
             hidden: Vec::new(),
+            guarded: None,
             network: crate::Network::None,
         }
     }

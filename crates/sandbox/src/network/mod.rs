@@ -43,6 +43,7 @@ pub use gate::{BoxFuture, ByRules, Gate, Request, Verdict};
 pub use host::{Host, InvalidHost};
 pub use log::Entry;
 pub use pattern::{HostPattern, InvalidPattern};
+pub(crate) use proxy::Accepting;
 pub use proxy::{Limits, Options, Proxy};
 pub use reach::Reach;
 pub use resolve::{Resolve, SystemResolver};

@@ -19,8 +19,11 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// A proxy that runs until it is dropped. Its connections end with it.
 pub struct Proxy {
     dialer: Arc<Dialer>,
-    accepting: AbortHandle,
+    accepting: Option<Accepting>,
 }
+
+/// A listener that is served until this is dropped.
+pub(crate) struct Accepting(AbortHandle);
 
 /// How a proxy works, where the default is not enough.
 pub struct Options {
@@ -82,9 +85,13 @@ impl Proxy {
         gate: Arc<dyn Gate>,
         options: Options,
     ) -> io::Result<Self> {
-        let runtime = Handle::try_current().map_err(io::Error::other)?;
-        listener.set_nonblocking(true)?;
-        let listener = TcpListener::from_std(listener)?;
+        let mut proxy = Self::with(gate, options);
+        proxy.accepting = Some(proxy.accept_from(listener)?);
+        Ok(proxy)
+    }
+
+    /// One that serves only what [`accept_from`](Self::accept_from) gives it.
+    pub(crate) fn with(gate: Arc<dyn Gate>, options: Options) -> Self {
         let Options { resolver, limits } = options;
         let dialer = Arc::new(Dialer {
             gate,
@@ -92,11 +99,19 @@ impl Proxy {
             limits,
             log: Log::new(limits.log),
         });
-        let accepting = runtime.spawn(accept(listener, Arc::clone(&dialer)));
-        Ok(Self {
+        Self {
             dialer,
-            accepting: accepting.abort_handle(),
-        })
+            accepting: None,
+        }
+    }
+
+    /// Serves whoever connects to one more listener.
+    pub(crate) fn accept_from(&self, listener: std::net::TcpListener) -> io::Result<Accepting> {
+        let runtime = Handle::try_current().map_err(io::Error::other)?;
+        listener.set_nonblocking(true)?;
+        let listener = TcpListener::from_std(listener)?;
+        let accepting = runtime.spawn(accept(listener, Arc::clone(&self.dialer)));
+        Ok(Accepting(accepting.abort_handle()))
     }
 
     /// The latest decisions, oldest first.
@@ -105,9 +120,9 @@ impl Proxy {
     }
 }
 
-impl Drop for Proxy {
+impl Drop for Accepting {
     fn drop(&mut self) {
-        self.accepting.abort();
+        self.0.abort();
     }
 }
 

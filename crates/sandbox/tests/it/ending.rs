@@ -98,6 +98,7 @@ async fn the_directory_is_told_as_it_is() {
                 text: "/bin/pwd | od -An -c | tail -1 >/dev/null; true".to_owned(),
                 cwd: path.clone(),
                 sourced: None,
+                names: None,
             };
             let outcome = run(&place, &profile, here).await;
             assert_eq!(outcome.ended.how, How::Exited(0), "{}", outcome.text);
@@ -147,6 +148,7 @@ async fn a_directory_one_cannot_begin_in_is_an_error_that_says_so() {
                 text: "echo not run".to_owned(),
                 cwd: cwd.clone(),
                 sourced: None,
+                names: None,
             };
             let outcome = run(&place, &profile, line).await;
             assert_eq!(outcome.ended.how, How::Exited(126));
@@ -373,6 +375,7 @@ async fn a_directory_one_may_not_enter_is_an_error_for_those_who_may_not() {
         text: "echo in".to_owned(),
         cwd: closed.clone(),
         sourced: None,
+        names: None,
     };
     let mine = fs::read_dir(&closed).is_ok(); // root may
     let outcome = run(&place, &place.workspace(), line).await;

@@ -8,7 +8,9 @@ use std::{
     time::Duration,
 };
 
-use haft_sandbox::{Ended, Line, Mechanism, Network, Profile, Reading, Sandbox, Setup, Workspace};
+use haft_sandbox::{
+    Ended, GuardedNames, Line, Mechanism, Network, Profile, Reading, Sandbox, Setup, Workspace,
+};
 use tempfile::TempDir;
 use tokio::{io::AsyncReadExt, time::timeout};
 
@@ -72,6 +74,7 @@ impl Place {
             writable: vec![self.project()],
             protected: Vec::new(),
             hidden: Vec::new(),
+            guarded: Some(GuardedNames::default()),
             network: Network::Open,
         })
     }
@@ -81,6 +84,7 @@ impl Place {
             text: text.to_owned(),
             cwd: self.project(),
             sourced: None,
+            names: None,
         };
         let mut running = self.sandbox.start(profile, line).await.unwrap();
         let mut bytes = Vec::new();

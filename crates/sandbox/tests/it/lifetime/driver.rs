@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use haft_sandbox::{Line, Mechanism, Network, Profile, Workspace};
+use haft_sandbox::{GuardedNames, Line, Mechanism, Network, Profile, Workspace};
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
@@ -162,6 +162,7 @@ async fn commands(dir: &Path, best: Mechanism) {
                 text: (*script).to_owned(),
                 cwd: dir.to_owned(),
                 sourced: None,
+                names: None,
             };
             let mut command = sandbox.start(&profile, line).await.unwrap();
             read_until(&mut command, "ready\n").await;
@@ -182,6 +183,7 @@ async fn short(dir: &Path, best: Mechanism) {
                     .to_owned(),
                 cwd: dir.to_owned(),
                 sourced: None,
+                names: None,
             };
             let mut command = sandbox.start(&profile, line).await.unwrap();
             read_until(&mut command, "ready\n").await;
@@ -199,6 +201,7 @@ pub(crate) fn profiles(dir: &Path) -> [Profile; 3] {
         writable: vec![project],
         protected: Vec::new(),
         hidden: Vec::new(),
+        guarded: Some(GuardedNames::default()),
         network: Network::None,
     });
     [Place::readonly(), workspace, Profile::Full]

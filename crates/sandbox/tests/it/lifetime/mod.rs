@@ -58,6 +58,7 @@ pub(crate) fn line(place: &Place, text: &str) -> Line {
         text: text.to_owned(),
         cwd: place.project(),
         sourced: None,
+        names: None,
     }
 }
 

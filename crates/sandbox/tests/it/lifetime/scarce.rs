@@ -36,6 +36,7 @@ pub(super) async fn hidden(dir: &Path, best: Mechanism) {
             .to_owned(),
         cwd: dir.to_owned(),
         sourced: None,
+        names: None,
     };
     let mut kept = Vec::new();
     for profile in profiles(dir) {
@@ -59,6 +60,7 @@ pub(super) async fn heedless(dir: &Path, best: Mechanism) {
             text: "sleep 0.01 & wait $!; (exit 3); exit $(($? + 4))".to_owned(),
             cwd: dir.to_owned(),
             sourced: None,
+            names: None,
         };
         let mut running = sandbox.start(&profile, line).await.unwrap();
         let ended = timeout(LONG, running.exited()).await.unwrap();
@@ -75,6 +77,7 @@ pub(super) async fn crowded(dir: &Path, best: Mechanism) {
         text: text.to_owned(),
         cwd: dir.to_owned(),
         sourced: None,
+        names: None,
     };
     for profile in profiles(dir) {
         let mut running = Vec::new();

@@ -20,12 +20,7 @@ async fn control_files_stay_as_they_are() {
             .map(alike)
             .map(|scenario| scenario.happens(Case::bubblewrap_workspace, OVER_LINKS)),
     );
-    all.push(
-        bash("make one that is missing", r#"echo new > "$IN/.missing.json""#).happens(
-            Case::workspace,
-            "there is nothing to mount on where nothing is: made files are protected from the next command on",
-        ),
-    );
+    all.extend(missing());
     all.push(
         bash("mount over one", r#"mount --bind "$IN/file" "$IN/.git/config" && echo GOT; umount -l "$IN/.git/config" && echo GOT"#)
             .unconfined(NotTried),
@@ -36,6 +31,127 @@ async fn control_files_stay_as_they_are() {
         r#"mv "${IN%/*}" "${IN%/*}-old" && mkdir -p "$IN/.git"; echo new > "$IN/.git/config""#,
     )));
     check(test, &all, Around::Control).await;
+}
+
+/// Ways to make one that is not there: there is nothing to mount on.
+fn missing() -> Vec<Scenario> {
+    vec![
+        bash("make a missing one", r#"echo new > "$IN/.missing.json""#),
+        bash(
+            "make a missing one in capitals",
+            r#"echo new > "$IN/.Missing.JSON"; mv "$IN/.Missing.JSON" "$IN/.missing.json""#,
+        ),
+        bash(
+            "append to a missing one",
+            r#"echo new >> "$IN/.missing.json""#,
+        ),
+        bash("make a missing directory", r#"mkdir "$IN/.missing.json""#),
+        bash(
+            "move to a missing one",
+            r#"echo new > "$IN/n"; mv "$IN/n" "$IN/.missing.json""#,
+        ),
+        bash(
+            "copy to a missing one",
+            r#"cp "$IN/file" "$IN/.missing.json""#,
+        ),
+        bash(
+            "link to a missing one",
+            r#"ln "$IN/file" "$IN/.missing.json""#,
+        ),
+        bash(
+            "a link for a missing one",
+            r#"ln -s file "$IN/.missing.json""#,
+        ),
+        bash(
+            "through a link to a missing one",
+            r#"ln -s .missing.json "$IN/l"; echo new > "$IN/l""#,
+        ),
+        bash(
+            "through a chain of links",
+            r#"ln -s "$IN/.missing.json" "$IN/b"; ln -s b "$IN/a"; echo new > "$IN/a""#,
+        ),
+        bash(
+            "through a link to the directory",
+            r#"ln -s . "$IN/d"; echo new > "$IN/d/.missing.json""#,
+        ),
+        bash("a pipe for a missing one", r#"mkfifo "$IN/.missing.json""#),
+        bash(
+            "in a directory of its own",
+            r#"mkdir -p "$IN/x"; cd "$IN/x"; echo new > ../.missing.json"#,
+        ),
+        bash(
+            "a missing one by the directory of oneself",
+            r#"cd "$IN"; echo new > /proc/self/cwd/.missing.json"#,
+        ),
+        bash(
+            "a missing one by the root of oneself",
+            r#"echo new > "/proc/self/root$IN/.missing.json""#,
+        ),
+        bash(
+            "move a directory to a missing one",
+            r#"mkdir "$IN/x"; mv -T "$IN/x" "$IN/.missing.json""#,
+        ),
+        python(
+            "exchange with a missing one",
+            r#"
+open(IN + "/a", "w").write("new")
+libc.renameat2(-100, (IN + "/a").encode(), -100, (IN + "/.missing.json").encode(), 1)
+"#,
+        ),
+        python(
+            "by an open directory",
+            r#"
+d = os.open(IN, os.O_RDONLY)
+os.open(".missing.json", os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=d)
+"#,
+        ),
+        python(
+            "a file that only gets a name later",
+            r#"
+f = os.open(IN, os.O_RDWR | 0o20200000) # O_TMPFILE
+os.write(f, b"new")
+libc.linkat(-100, b"/proc/self/fd/%d" % f, -100, (IN + "/.missing.json").encode(), 0x400)
+libc.linkat(f, b"", -100, (IN + "/.missing.json").encode(), 0x1000)
+"#,
+        ),
+        python(
+            "a name that changes meanwhile",
+            r#"
+import threading
+plain, wanted = (IN + "/.mixxing.json").encode(), (IN + "/.missing.json").encode()
+name = ctypes.create_string_buffer(plain, len(plain) + 1)
+def flip():
+    while not stop:
+        ctypes.memmove(name, wanted, len(wanted)); ctypes.memmove(name, plain, len(plain))
+stop = False
+thread = threading.Thread(target=flip); thread.start()
+for _ in range(3000):
+    f = libc.open(name, os.O_WRONLY | os.O_CREAT, 0o600)
+    if f >= 0: os.close(f)
+    libc.mkdir(name, 0o700); libc.rmdir(name)
+    if os.path.lexists(wanted): break
+    try: os.unlink(plain)
+    except OSError: pass
+stop = True; thread.join()
+"#,
+        ),
+        python(
+            "by a call of the other convention",
+            r#"
+# mkdir by its number among those of 32 bits (x32), and openat2
+call(0x40000000 + 83, (IN + "/.missing.json").encode(), 0o700)
+how = (ctypes.c_uint64 * 3)(os.O_WRONLY | os.O_CREAT, 0o600, 0)
+libc.syscall(437, -100, (IN + "/.missing.json").encode(), ctypes.byref(how), 24)
+"#,
+        ),
+        python(
+            "a socket for a missing one",
+            r#"
+import socket
+s = socket.socket(socket.AF_UNIX); s.bind(IN + "/.missing.json")
+"#,
+        ),
+    ]
 }
 
 fn attempts() -> Vec<Scenario> {

@@ -11,7 +11,7 @@ use std::{
 };
 
 use haft_sandbox::{
-    Line, Mechanism, Network, Profile, Reading, Running, Sandbox, Setup, Workspace,
+    GuardedNames, Line, Mechanism, Network, Profile, Reading, Running, Sandbox, Setup, Workspace,
 };
 use tempfile::TempDir;
 use tokio::{io::AsyncReadExt, time::timeout};
@@ -25,6 +25,9 @@ use crate::setting::LONG;
 
 /// What programs are looked for in, in every sandbox: not where only one user can walk.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
+
+/// The names of control files.
+const GUARDED: [&str; 4] = [".git", ".claude", ".missing.json", ".mcp.json"];
 
 /// What is around the attempts of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,6 +108,10 @@ impl<'a> Stand<'a> {
             Around::Control => protected = ground.spots.iter().flat_map(Spot::protected).collect(),
             Around::Files | Around::Daemons => {}
         }
+        let mut guarded = GuardedNames::default();
+        if ground.around == Around::Control {
+            guarded.parts = GUARDED.map(str::to_owned).into();
+        }
         let network = match case.view {
             View::Proxy => Network::Proxy,
             View::Nobody => Network::None,
@@ -117,6 +124,7 @@ impl<'a> Stand<'a> {
                 writable: vec![ground.project()],
                 protected,
                 hidden,
+                guarded: Some(guarded),
                 network,
             }),
         };
@@ -225,6 +233,7 @@ impl<'a> Stand<'a> {
             text: text.to_owned(),
             cwd: self.ground.project(),
             sourced: None,
+            names: None,
         };
         let running = self.sandbox.start(&self.profile, line).await.unwrap();
         assert!(

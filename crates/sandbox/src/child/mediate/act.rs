@@ -1,0 +1,550 @@
+//! What is done for a command.
+
+use std::{
+    collections::HashMap,
+    ffi::{OsStr, OsString},
+    fs::File,
+    io::{self, Read, Write},
+    os::{
+        fd::OwnedFd,
+        unix::ffi::{OsStrExt, OsStringExt},
+    },
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{
+        AtFlags, CWD, Dev, FileType, Mode, OFlags, RenameFlags, ResolveFlags, fstat, ftruncate,
+        linkat, mkdirat, mknodat, open, openat, openat2, readlinkat, renameat, renameat_with,
+        statat, symlinkat, unlinkat,
+    },
+    io::Errno,
+};
+
+use super::{
+    Mediator, Outcome, REFUSED,
+    caller::{Caller, exists, low, of_handle, own_descriptor, real, reopen},
+};
+use crate::{
+    NameAction, NamePermit, NameUse,
+    notify::{self, Answer, Call},
+};
+
+/// As many links as the system follows.
+const LINKS: usize = 40;
+
+/// Why a call is not carried out here.
+enum Stop {
+    /// The kernel is to see to it.
+    Continue,
+    Failed(Errno),
+    Ask(NameUse),
+}
+
+impl From<Errno> for Stop {
+    fn from(errno: Errno) -> Self {
+        Self::Failed(errno)
+    }
+}
+
+type Acted = Result<Outcome, Stop>;
+
+/// A place for a name: the directory, and the name in it.
+struct Place {
+    directory: OwnedFd,
+    name: OsString,
+    /// Where that is, links followed.
+    path: PathBuf,
+    /// It was written with a slash behind it, so that it means a directory.
+    slash: bool,
+}
+
+/// Carries a call out, or says why not.
+pub(super) fn carry_out(
+    mediator: &Mediator,
+    call: &Call,
+    permits: &HashMap<NameUse, NamePermit>,
+) -> Outcome {
+    let acted = Acting::new(mediator, call, permits).and_then(|acting| acting.carry_out());
+    match acted {
+        Ok(outcome) => outcome,
+        Err(Stop::Continue) => Outcome::Answered(Answer::Continue),
+        Err(Stop::Failed(errno)) => Outcome::Answered(Answer::Failed(errno)),
+        Err(Stop::Ask(used)) => Outcome::Ask(used),
+    }
+}
+
+struct Acting<'a> {
+    mediator: &'a Mediator,
+    call: &'a Call,
+    caller: Caller,
+    /// What our process said about the names that this call uses.
+    permits: &'a HashMap<NameUse, NamePermit>,
+}
+
+impl<'a> Acting<'a> {
+    fn new(
+        mediator: &'a Mediator,
+        call: &'a Call,
+        permits: &'a HashMap<NameUse, NamePermit>,
+    ) -> Result<Self, Stop> {
+        // A program that shows itself to nobody cannot be helped, and may do what it may.
+        let caller = Caller::of(call).map_err(|_| Stop::Continue)?;
+        Ok(Self {
+            mediator,
+            call,
+            caller,
+            permits,
+        })
+    }
+
+    fn carry_out(&self) -> Acted {
+        let [a, b, c, d, e, _] = self.call.arguments;
+        const HERE: u64 = libc::AT_FDCWD as u64;
+        let mode = |argument: u64| Mode::from_raw_mode(low(argument).unsigned_abs() & 0o7777);
+        let flags = |argument: u64| OFlags::from_bits_retain(low(argument).unsigned_abs());
+        #[cfg(target_arch = "x86_64")]
+        match self.call.number {
+            libc::SYS_open => return self.open(HERE, a, flags(b), mode(c)),
+            libc::SYS_creat => {
+                let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::TRUNC;
+                return self.open(HERE, a, flags, mode(b));
+            }
+            libc::SYS_mkdir => return self.make_directory(HERE, a, mode(b)),
+            libc::SYS_mknod => return self.make_node(HERE, a, b, mode(b), c),
+            libc::SYS_symlink => return self.make_link(a, HERE, b),
+            libc::SYS_link => return self.link((HERE, a), (HERE, b), AtFlags::empty()),
+            libc::SYS_rename => return self.rename((HERE, a), (HERE, b), RenameFlags::empty()),
+            _ => {}
+        }
+        match self.call.number {
+            libc::SYS_openat => self.open(a, b, flags(c), mode(d)),
+            libc::SYS_mkdirat => self.make_directory(a, b, mode(c)),
+            libc::SYS_mknodat => self.make_node(a, b, c, mode(c), d),
+            libc::SYS_symlinkat => self.make_link(a, b, c),
+            libc::SYS_linkat => {
+                let flags = AtFlags::from_bits_retain(low(e).unsigned_abs());
+                self.link((a, b), (c, d), flags)
+            }
+            libc::SYS_renameat => self.rename((a, b), (c, d), RenameFlags::empty()),
+            libc::SYS_renameat2 => {
+                let flags = RenameFlags::from_bits_retain(low(e).unsigned_abs());
+                self.rename((a, b), (c, d), flags)
+            }
+            libc::SYS_truncate => self.truncate(a, b),
+            libc::SYS_bind => self.bind(b, c),
+            _ => Err(Stop::Continue),
+        }
+    }
+
+    /// A path among the arguments, and the directory from which it leads on. Whatever is wrong with
+    /// them, the kernel says best.
+    fn start(&self, directory: u64, address: u64) -> Result<(OwnedFd, PathBuf), Stop> {
+        let path = self.caller.path(address).map_err(|_| Stop::Continue)?;
+        let directory = if path.is_absolute() {
+            root()
+        } else if low(directory) == libc::AT_FDCWD {
+            self.caller.current()
+        } else {
+            self.caller.directory(directory)
+        };
+        // Only if the call still waits was it the caller's memory that was read.
+        if path.as_os_str().is_empty() || !notify::waits(as_fd(self.mediator), self.call) {
+            return Err(Stop::Continue);
+        }
+        Ok((directory.map_err(|_| Stop::Continue)?, path))
+    }
+
+    /// The place that a path names, below a writable directory.
+    fn place(&self, directory: u64, address: u64) -> Result<Place, Stop> {
+        let (start, path) = self.start(directory, address)?;
+        let place = place(&start, &path).map_err(|_| Stop::Continue)?;
+        match self.mediator.below(&place.path) {
+            Some(_) => Ok(place),
+            None => Err(Stop::Continue),
+        }
+    }
+
+    /// Asks about a name, unless that was done.
+    fn ask(&self, path: &Path, action: NameAction, directory: bool) -> Result<NamePermit, Stop> {
+        let below = self.mediator.below(path).ok_or(Stop::Continue)?;
+        if !self.mediator.names.include(below, directory) {
+            return Ok(NamePermit::Granted);
+        }
+        let used = NameUse {
+            path: path.to_path_buf(),
+            action,
+        };
+        match self.permits.get(&used).cloned() {
+            Some(NamePermit::Refused) => Err(Stop::Failed(REFUSED)),
+            Some(permit) => Ok(permit),
+            None => Err(Stop::Ask(used)),
+        }
+    }
+
+    fn make<T>(&self, make: impl FnOnce() -> rustix::io::Result<T>) -> Result<T, Stop> {
+        let maker = self.caller.maker().map_err(|_| Stop::Continue)?;
+        Ok(maker.act(make)?)
+    }
+
+    fn done(&self, make: impl FnOnce() -> rustix::io::Result<()>) -> Acted {
+        self.make(make)?;
+        Ok(Outcome::Answered(Answer::Done))
+    }
+
+    fn open(&self, directory: u64, address: u64, flags: OFlags, mode: Mode) -> Acted {
+        // The most common of all.
+        let (start, path) = self.start(directory, address)?;
+        if path == Path::new("/dev/null") || flags.contains(OFlags::PATH) {
+            return Err(Stop::Continue);
+        }
+        if let Some(number) = own_descriptor(&path) {
+            let handle = self.caller.descriptor(number).map_err(|_| Stop::Continue)?;
+            return self.open_existing(handle, flags, mode);
+        }
+        let makes = flags.contains(OFlags::CREATE);
+        let only_new = makes && flags.contains(OFlags::EXCL);
+        let (mut start, mut path) = (start, path);
+        for _ in 0..LINKS {
+            let place = place(&start, &path).map_err(|_| Stop::Continue)?;
+            let follow = if only_new || flags.contains(OFlags::NOFOLLOW) {
+                OFlags::NOFOLLOW
+            } else {
+                OFlags::empty()
+            };
+            match look(&place.directory, &place.name, follow) {
+                Ok(handle) if !only_new => return self.open_existing(handle, flags, mode),
+                Ok(_) => {
+                    self.mediator.below(&place.path).ok_or(Stop::Continue)?;
+                    return Err(Stop::Failed(Errno::EXIST));
+                }
+                Err(Errno::NOENT) if makes && !place.slash => {}
+                Err(_) => return Err(Stop::Continue),
+            }
+            // A link that leads to nothing: what it leads to is made.
+            if let Ok(target) = readlinkat(&place.directory, &*place.name, Vec::new()) {
+                path = OsString::from_vec(target.into_bytes()).into();
+                start = if path.is_absolute() {
+                    root().map_err(|_| Stop::Continue)?
+                } else {
+                    place.directory
+                };
+                continue;
+            }
+            self.mediator.below(&place.path).ok_or(Stop::Continue)?;
+            self.ask(&place.path, NameAction::MakeFile, false)?;
+            let new = flags.difference(OFlags::TRUNC)
+                | OFlags::CREATE
+                | OFlags::EXCL
+                | OFlags::NOFOLLOW
+                | OFlags::NOCTTY
+                | OFlags::CLOEXEC;
+            let made = self.make(|| openat(&place.directory, &*place.name, new, mode));
+            match made {
+                Ok(file) => return Ok(self.file(file, flags)),
+                // Made by another meanwhile.
+                Err(Stop::Failed(Errno::EXIST)) if !only_new => {
+                    start = place.directory;
+                    path = place.name.into();
+                }
+                Err(stop) => return Err(stop),
+            }
+        }
+        Err(Stop::Failed(Errno::LOOP))
+    }
+
+    fn open_existing(&self, handle: OwnedFd, flags: OFlags, mode: Mode) -> Acted {
+        let path = real(&handle).map_err(|_| Stop::Continue)?;
+        self.mediator.below(&path).ok_or(Stop::Continue)?;
+        let kind = FileType::from_raw_mode(fstat(&handle)?.st_mode);
+        let again = flags.difference(OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW)
+            | OFlags::NOCTTY
+            | OFlags::CLOEXEC;
+        match kind {
+            FileType::Symlink => return Err(Stop::Failed(Errno::LOOP)),
+            FileType::Directory if flags.contains(OFlags::TMPFILE) => {
+                let file = self.make(|| reopen(&handle, again, mode))?;
+                return Ok(self.file(file, flags));
+            }
+            FileType::Directory => return Err(Stop::Failed(Errno::ISDIR)),
+            _ => {}
+        }
+        self.ask(&path, NameAction::Change, false)?;
+        if kind == FileType::Fifo && !flags.contains(OFlags::NONBLOCK) {
+            let flags = again.difference(OFlags::CLOEXEC) | flags.intersection(OFlags::CLOEXEC);
+            return Ok(Outcome::Waits { handle, flags });
+        }
+        let file = self.make(|| reopen(&handle, again, mode))?;
+        Ok(self.file(file, flags))
+    }
+
+    fn file(&self, file: OwnedFd, flags: OFlags) -> Outcome {
+        Outcome::File {
+            file,
+            close_on_exec: flags.contains(OFlags::CLOEXEC),
+        }
+    }
+
+    fn make_directory(&self, directory: u64, address: u64, mode: Mode) -> Acted {
+        let place = self.place(directory, address)?;
+        if exists(&place.directory, &place.name) {
+            return Err(Stop::Failed(Errno::EXIST));
+        }
+        self.ask(&place.path, NameAction::MakeDirectory, false)?;
+        self.done(|| mkdirat(&place.directory, &*place.name, mode))
+    }
+
+    fn make_node(&self, directory: u64, address: u64, kind: u64, mode: Mode, dev: u64) -> Acted {
+        let place = self.place(directory, address)?;
+        let raw = low(kind).unsigned_abs();
+        let kind = match raw & libc::S_IFMT {
+            0 => FileType::RegularFile,
+            _ => FileType::from_raw_mode(raw),
+        };
+        if !matches!(
+            kind,
+            FileType::RegularFile | FileType::Fifo | FileType::Socket
+        ) {
+            return Err(Stop::Failed(Errno::PERM));
+        }
+        if exists(&place.directory, &place.name) {
+            return Err(Stop::Failed(Errno::EXIST));
+        }
+        self.ask(&place.path, NameAction::MakeFile, false)?;
+        let dev: Dev = dev;
+        self.done(|| mknodat(&place.directory, &*place.name, kind, mode, dev))
+    }
+
+    fn make_link(&self, target: u64, directory: u64, address: u64) -> Acted {
+        let target = self.caller.path(target).map_err(|_| Stop::Continue)?;
+        let place = self.place(directory, address)?;
+        if place.slash {
+            return Err(Stop::Continue);
+        }
+        if exists(&place.directory, &place.name) {
+            return Err(Stop::Failed(Errno::EXIST));
+        }
+        self.ask(&place.path, NameAction::MakeLink, false)?;
+        self.done(|| symlinkat(&*target, &place.directory, &*place.name))
+    }
+
+    /// A second name for a file: through it the file could be written, so the first is asked about too.
+    fn link(&self, from: (u64, u64), to: (u64, u64), flags: AtFlags) -> Acted {
+        let follow = flags.contains(AtFlags::SYMLINK_FOLLOW);
+        let path = self.caller.path(from.1).map_err(|_| Stop::Continue)?;
+        let handle = match own_descriptor(&path) {
+            Some(number) if follow => self.caller.descriptor(number),
+            _ if path.as_os_str().is_empty() && flags.contains(AtFlags::EMPTY_PATH) => {
+                self.caller.directory(from.0)
+            }
+            _ => {
+                let (start, path) = self.start(from.0, from.1)?;
+                let follow = if follow {
+                    OFlags::empty()
+                } else {
+                    OFlags::NOFOLLOW
+                };
+                look(&start, path.as_os_str(), follow)
+            }
+        };
+        let handle = handle.map_err(|_| Stop::Continue)?;
+        let place = self.place(to.0, to.1)?;
+        if exists(&place.directory, &place.name) {
+            return Err(Stop::Failed(Errno::EXIST));
+        }
+        // A file without a name has none that could be guarded.
+        if fstat(&handle)?.st_nlink > 0 {
+            let path = real(&handle).map_err(|_| Stop::Continue)?;
+            self.mediator.below(&path).ok_or(Stop::Continue)?;
+            self.ask(&path, NameAction::Change, false)?;
+        }
+        self.ask(&place.path, NameAction::MakeFile, false)?;
+        self.done(|| {
+            let flags = AtFlags::SYMLINK_FOLLOW;
+            linkat(
+                CWD,
+                of_handle(&handle),
+                &place.directory,
+                &*place.name,
+                flags,
+            )
+        })
+    }
+
+    fn rename(&self, from: (u64, u64), to: (u64, u64), flags: RenameFlags) -> Acted {
+        let (start, path) = self.start(from.0, from.1)?;
+        let source = place(&start, &path).map_err(|_| Stop::Continue)?;
+        let (start, path) = self.start(to.0, to.1)?;
+        let target = place(&start, &path).map_err(|_| Stop::Continue)?;
+        let inside = |place: &Place| self.mediator.below(&place.path).is_some();
+        if !inside(&source) && !inside(&target) {
+            return Err(Stop::Continue);
+        }
+        let kind = |place: &Place| {
+            let found = statat(&place.directory, &*place.name, AtFlags::SYMLINK_NOFOLLOW)?;
+            Ok::<_, Errno>(FileType::from_raw_mode(found.st_mode))
+        };
+        let moved = kind(&source)?;
+        let directory = moved == FileType::Directory;
+        if (source.slash || target.slash) && !directory {
+            return Err(Stop::Failed(Errno::NOTDIR));
+        }
+        if flags.contains(RenameFlags::NOREPLACE) && exists(&target.directory, &target.name) {
+            return Err(Stop::Failed(Errno::EXIST));
+        }
+        if flags.contains(RenameFlags::EXCHANGE) {
+            // Each comes to the name of the other.
+            let other = kind(&target)? == FileType::Directory;
+            let back = arrives(&target.path, other);
+            if inside(&source) {
+                self.ask(&source.path, back, other)?;
+            }
+        } else if inside(&source) {
+            self.ask(&source.path, NameAction::Change, false)?;
+        }
+        let mut permit = NamePermit::Granted;
+        if inside(&target) {
+            permit = self.ask(&target.path, arrives(&source.path, directory), directory)?;
+        }
+        match permit {
+            NamePermit::GrantedWith(contents) if !flags.contains(RenameFlags::EXCHANGE) => {
+                self.done(|| replace(&source, &target, &contents))
+            }
+            NamePermit::GrantedWith(_) => Err(Stop::Failed(REFUSED)),
+            _ => self.done(|| {
+                let (from, to) = (&source.directory, &target.directory);
+                renameat_with(from, &*source.name, to, &*target.name, flags)
+            }),
+        }
+    }
+
+    /// A socket with a name. It is no file that anything reads, so that the kernel may make it even if
+    /// it gets another name than was looked at.
+    fn bind(&self, address: u64, length: u64) -> Acted {
+        let name = self
+            .caller
+            .socket_name(address, low(length))
+            .ok_or(Stop::Continue)?;
+        let start = match name.is_absolute() {
+            true => root(),
+            false => self.caller.current(),
+        };
+        let place = start.and_then(|start| place(&start, &name));
+        let place = place.map_err(|_| Stop::Continue)?;
+        if !exists(&place.directory, &place.name) {
+            self.ask(&place.path, NameAction::MakeFile, false)?;
+        }
+        Err(Stop::Continue)
+    }
+
+    fn truncate(&self, address: u64, length: u64) -> Acted {
+        let (start, path) = self.start(libc::AT_FDCWD as u64, address)?;
+        let handle = look(&start, path.as_os_str(), OFlags::empty()).map_err(|_| Stop::Continue)?;
+        let path = real(&handle).map_err(|_| Stop::Continue)?;
+        self.mediator.below(&path).ok_or(Stop::Continue)?;
+        if FileType::from_raw_mode(fstat(&handle)?.st_mode) != FileType::RegularFile {
+            return Err(Stop::Continue);
+        }
+        self.ask(&path, NameAction::Change, false)?;
+        self.done(|| {
+            let file = reopen(&handle, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+            ftruncate(&file, length)
+        })
+    }
+}
+
+/// How something gets to a name by being moved.
+fn arrives(from: &Path, directory: bool) -> NameAction {
+    let from = from.to_path_buf();
+    if directory {
+        NameAction::MoveDirectory { from }
+    } else {
+        NameAction::MoveFile { from }
+    }
+}
+
+/// Puts a file with these contents in the place of the target, and removes the source: what is moved
+/// could still be written to by those who have it open.
+fn replace(source: &Place, target: &Place, contents: &[u8]) -> rustix::io::Result<()> {
+    let found = statat(&source.directory, &*source.name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let mode = Mode::from_raw_mode(found.st_mode & 0o777);
+    let mut name = target.name.clone();
+    name.push(format!(".{}", random()?));
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(&target.directory, &*name, flags, mode)?;
+    let renamed = File::from(file)
+        .write_all(contents)
+        .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+        .and_then(|()| renameat(&target.directory, &*name, &target.directory, &*target.name));
+    match renamed {
+        Ok(()) => unlinkat(&source.directory, &*source.name, AtFlags::empty()),
+        Err(error) => {
+            let _ = unlinkat(&target.directory, &*name, AtFlags::empty());
+            Err(error)
+        }
+    }
+}
+
+/// A name that no other process can guess, or it would have the new file open already.
+fn random() -> rustix::io::Result<String> {
+    let mut bytes = [0; 16];
+    File::open("/dev/urandom")
+        .and_then(|mut source| source.read_exact(&mut bytes))
+        .map_err(|error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn root() -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    open("/", flags, Mode::empty())
+}
+
+/// A handle of what a path leads to. Not through the links of `/proc`, which mean one thing here and
+/// another for the caller.
+fn look(start: &OwnedFd, path: &OsStr, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    let flags = flags | OFlags::PATH | OFlags::CLOEXEC;
+    openat2(
+        start,
+        path,
+        flags,
+        Mode::empty(),
+        ResolveFlags::NO_MAGICLINKS,
+    )
+}
+
+/// The directory that a path leads to, and the name in it.
+fn place(start: &OwnedFd, path: &Path) -> rustix::io::Result<Place> {
+    let bytes = path.as_os_str().as_bytes();
+    let trimmed = bytes.trim_ascii_end_slashes();
+    let (above, name) = match trimmed.iter().rposition(|byte| *byte == b'/') {
+        Some(at) => (&trimmed[..=at], &trimmed[at + 1..]),
+        None => (&b"."[..], trimmed),
+    };
+    if matches!(name, b"" | b"." | b"..") {
+        return Err(Errno::INVAL);
+    }
+    let directory = look(start, OsStr::from_bytes(above), OFlags::DIRECTORY)?;
+    let name = OsStr::from_bytes(name).to_owned();
+    Ok(Place {
+        path: real(&directory)?.join(&name),
+        directory,
+        name,
+        slash: trimmed.len() < bytes.len(),
+    })
+}
+
+trait Slashes {
+    fn trim_ascii_end_slashes(&self) -> &Self;
+}
+
+impl Slashes for [u8] {
+    fn trim_ascii_end_slashes(&self) -> &Self {
+        let end = self.iter().rposition(|byte| *byte != b'/');
+        end.map_or(&self[..0], |end| &self[..=end])
+    }
+}
+
+fn as_fd(mediator: &Mediator) -> std::os::fd::BorrowedFd<'_> {
+    use std::os::fd::AsFd;
+    mediator.listener.as_fd()
+}

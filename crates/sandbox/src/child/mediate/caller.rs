@@ -1,0 +1,248 @@
+//! The thread that made a call: its arguments, its directory, who it is.
+
+use std::{
+    ffi::{CString, OsString},
+    fs::{self, File},
+    io,
+    os::{
+        fd::OwnedFd,
+        unix::{ffi::OsStringExt, fs::FileExt},
+    },
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{AtFlags, CWD, Mode, OFlags, open, openat},
+    io::Errno,
+    process::{Gid, Uid, getegid, geteuid, umask},
+    thread::{set_thread_res_gid, set_thread_res_uid},
+};
+
+use crate::notify::Call;
+
+/// The longest path that the system takes, with its end.
+const PATH_MAX: usize = 4096;
+/// Memory is mapped in pieces of this size, or a multiple.
+const PAGE: u64 = 4096;
+
+/// What an argument for a directory says that means the current one.
+const CURRENT: i32 = libc::AT_FDCWD;
+
+pub(super) struct Caller {
+    thread: u32,
+    memory: File,
+}
+
+/// Who makes a file, and with which rights taken away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Maker {
+    umask: Mode,
+    uid: Uid,
+    gid: Gid,
+}
+
+impl Caller {
+    pub(super) fn of(call: &Call) -> io::Result<Self> {
+        let thread = call.thread;
+        let memory = File::open(format!("/proc/{thread}/mem"))?;
+        Ok(Self { thread, memory })
+    }
+
+    /// A path among the arguments.
+    pub(super) fn path(&self, address: u64) -> io::Result<PathBuf> {
+        let mut bytes = Vec::new();
+        let mut at = address;
+        while bytes.len() < PATH_MAX {
+            // Not beyond the end of a page: the next may not be there.
+            let left = usize::try_from(PAGE - at % PAGE).unwrap_or(PATH_MAX);
+            let mut piece = vec![0; left.min(PATH_MAX - bytes.len())];
+            let got = self.memory.read_at(&mut piece, at)?;
+            if got == 0 {
+                break;
+            }
+            if let Some(end) = piece[..got].iter().position(|byte| *byte == 0) {
+                bytes.extend(&piece[..end]);
+                return Ok(OsString::from_vec(bytes).into());
+            }
+            bytes.extend(&piece[..got]);
+            at += got as u64;
+        }
+        Err(Errno::NAMETOOLONG.into())
+    }
+
+    /// The name of a socket that is a path, among the arguments.
+    pub(super) fn socket_name(&self, address: u64, length: i32) -> Option<PathBuf> {
+        // The family, then the path.
+        let length = usize::try_from(length)
+            .ok()?
+            .min(size_of::<libc::sockaddr_un>());
+        let mut bytes = vec![0; length];
+        self.memory.read_exact_at(&mut bytes, address).ok()?;
+        let (family, name) = bytes.split_first_chunk::<2>()?;
+        if u16::from_ne_bytes(*family) != libc::AF_UNIX.unsigned_abs() as u16 {
+            return None;
+        }
+        let name = name.split(|byte| *byte == 0).next()?;
+        (!name.is_empty()).then(|| OsString::from_vec(name.to_vec()).into())
+    }
+
+    /// The directory that a relative path starts from; an argument holds the number in its low half.
+    pub(super) fn directory(&self, argument: u64) -> rustix::io::Result<OwnedFd> {
+        match low(argument) {
+            CURRENT => self.opened("cwd"),
+            number => self.descriptor(number),
+        }
+    }
+
+    /// Where the caller is.
+    pub(super) fn current(&self) -> rustix::io::Result<OwnedFd> {
+        self.opened("cwd")
+    }
+
+    /// An open file of the caller's.
+    pub(super) fn descriptor(&self, number: i32) -> rustix::io::Result<OwnedFd> {
+        self.opened(&format!("fd/{number}"))
+    }
+
+    fn opened(&self, what: &str) -> rustix::io::Result<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        open(
+            format!("/proc/{}/{what}", self.thread),
+            flags,
+            Mode::empty(),
+        )
+    }
+
+    /// Who the caller is: files that are made for it are its own.
+    pub(super) fn maker(&self) -> io::Result<Maker> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.thread))?;
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            Some(line.split_ascii_whitespace())
+        };
+        // Real, effective, saved, for files.
+        let id = |name| field(name)?.nth(3)?.parse().ok();
+        let mask = field("Umask:").and_then(|mut fields| fields.next());
+        let mask = mask.and_then(|mask| u32::from_str_radix(mask, 8).ok());
+        match (mask, id("Uid:"), id("Gid:")) {
+            (Some(mask), Some(uid), Some(gid)) => Ok(Maker {
+                umask: Mode::from_raw_mode(mask),
+                uid: Uid::from_raw(uid),
+                gid: Gid::from_raw(gid),
+            }),
+            _ => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+}
+
+impl Maker {
+    /// Does something as this one would.
+    pub(super) fn act<T>(
+        self,
+        act: impl FnOnce() -> rustix::io::Result<T>,
+    ) -> rustix::io::Result<T> {
+        let before = umask(self.umask);
+        let (uid, gid) = (geteuid(), getegid());
+        let other = uid != self.uid || gid != self.gid;
+        let turn_into = |uid: Uid, gid: Gid| {
+            set_thread_res_gid(None, gid, None)?;
+            set_thread_res_uid(None, uid, None)
+        };
+        let done = if other {
+            let back = || {
+                set_thread_res_uid(None, uid, None)?;
+                set_thread_res_gid(None, gid, None)
+            };
+            match turn_into(self.uid, self.gid) {
+                Ok(()) => {
+                    let done = act();
+                    back().and(done)
+                }
+                Err(error) => back().and(Err(error)),
+            }
+        } else {
+            act()
+        };
+        umask(before);
+        done
+    }
+}
+
+/// A number that has half the size of an argument.
+pub(super) fn low(argument: u64) -> i32 {
+    let bytes = argument.to_ne_bytes();
+    let half = if cfg!(target_endian = "little") {
+        [bytes[0], bytes[1], bytes[2], bytes[3]]
+    } else {
+        [bytes[4], bytes[5], bytes[6], bytes[7]]
+    };
+    i32::from_ne_bytes(half)
+}
+
+/// The number of an open file that a path names as such: `/dev/stdout`, `/proc/self/fd/1`.
+pub(super) fn own_descriptor(path: &Path) -> Option<i32> {
+    let text = path.to_str()?;
+    let number = match text {
+        "/dev/stdin" => return Some(0),
+        "/dev/stdout" => return Some(1),
+        "/dev/stderr" => return Some(2),
+        _ => text
+            .strip_prefix("/dev/fd/")
+            .or_else(|| text.strip_prefix("/proc/self/fd/"))
+            .or_else(|| text.strip_prefix("/proc/thread-self/fd/"))?,
+    };
+    let digits = number.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| number.parse().ok()).flatten()
+}
+
+/// Opens again what a handle stands for.
+pub(super) fn reopen(handle: &OwnedFd, flags: OFlags, mode: Mode) -> rustix::io::Result<OwnedFd> {
+    openat(CWD, of_handle(handle), flags, mode)
+}
+
+/// Another name for what a handle stands for.
+pub(super) fn of_handle(handle: &OwnedFd) -> CString {
+    use std::os::fd::AsRawFd;
+    let text = format!("/proc/self/fd/{}", handle.as_raw_fd());
+    CString::new(text).unwrap_or_default()
+}
+
+/// The real path of what a handle stands for.
+pub(super) fn real(handle: &OwnedFd) -> rustix::io::Result<PathBuf> {
+    let path = rustix::fs::readlinkat(CWD, of_handle(handle), Vec::new())?;
+    Ok(OsString::from_vec(path.into_bytes()).into())
+}
+
+/// Is there something of this name? A link counts as itself.
+pub(super) fn exists(directory: &OwnedFd, name: &std::ffi::OsStr) -> bool {
+    rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_that_name_an_open_file_are_known() {
+        let cases = [
+            ("/dev/stdout", Some(1)),
+            ("/dev/fd/7", Some(7)),
+            ("/proc/self/fd/12", Some(12)),
+            ("/dev/fd/", None),
+            ("/dev/fd/x", None),
+            ("/dev/fd/1/x", None),
+            ("/dev/null", None),
+            ("/proc/self/fd/99999999999", None),
+        ];
+        for (path, expected) in cases {
+            assert_eq!(own_descriptor(Path::new(path)), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn half_an_argument_is_a_signed_number() {
+        assert_eq!(low(0xffff_ff9c), CURRENT);
+        assert_eq!(low(0xffff_ffff_ffff_ff9c), CURRENT);
+        assert_eq!(low(3), 3);
+    }
+}

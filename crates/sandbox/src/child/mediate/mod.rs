@@ -1,0 +1,182 @@
+//! Files made, named and opened for writing on a command's behalf.
+//!
+//! The shell and all it starts may not write below the writable directories (Landlock); each call that
+//! would is handed to the guard, which looks at where it leads, asks our process about guarded names,
+//! and does it with a handle of the very directory it looked at. Whatever else is left to the kernel,
+//! which refuses it: so a call that changes its arguments meanwhile gains nothing.
+//!
+//! - [`Mediator`]: takes calls, and keeps those that wait for an answer about a name
+//! - `caller`: the thread that made a call
+//! - `act`: what is done for it
+
+mod act;
+mod caller;
+
+use std::{
+    collections::HashMap,
+    io,
+    os::fd::{AsFd, OwnedFd},
+    path::{Path, PathBuf},
+};
+
+use rustix::io::Errno;
+
+use crate::{
+    GuardedNames, NamePermit, NameUse, Profile,
+    fork::{Forked, fork},
+    notify::{self, Answer, Call},
+    protocol::Plan,
+};
+
+/// What is refused looks like a read-only file, as guarded files that exist do.
+const REFUSED: Errno = Errno::ROFS;
+
+/// Takes the calls of one command.
+pub(super) struct Mediator {
+    listener: OwnedFd,
+    names: GuardedNames,
+    roots: Vec<PathBuf>,
+    scratch: PathBuf,
+    /// Calls that wait for our process to say whether they may.
+    parked: HashMap<u32, Parked>,
+    next: u32,
+}
+
+/// A call that waits, and what was said about the names it uses. What a name may be used for can change
+/// with what is there, so that it is asked about for each call.
+struct Parked {
+    call: Call,
+    permits: HashMap<NameUse, NamePermit>,
+}
+
+/// What becomes of a call.
+enum Outcome {
+    Answered(Answer),
+    /// The caller gets this file.
+    File {
+        file: OwnedFd,
+        close_on_exec: bool,
+    },
+    /// Opening it waits for another process: done by a process of its own.
+    Waits {
+        handle: OwnedFd,
+        flags: rustix::fs::OFlags,
+    },
+    /// Our process must be asked first.
+    Ask(NameUse),
+}
+
+impl Mediator {
+    pub(super) fn new(listener: OwnedFd, plan: &Plan) -> Self {
+        let (names, roots) = match &plan.profile {
+            Profile::Workspace(workspace) => (
+                workspace.guarded.clone().unwrap_or_default(),
+                workspace.writable.clone(),
+            ),
+            Profile::ReadOnly(_) | Profile::Full => Default::default(),
+        };
+        Self {
+            listener,
+            names,
+            roots,
+            scratch: plan.scratch.clone(),
+            parked: HashMap::new(),
+            next: 0,
+        }
+    }
+
+    /// Becomes readable when there is a call.
+    pub(super) fn listener(&self) -> &OwnedFd {
+        &self.listener
+    }
+
+    /// Takes the next call. A question comes back if our process must be asked; `asks`: there is
+    /// something it can be asked about, or else the answer is no.
+    pub(super) fn take(&mut self, asks: bool) -> io::Result<Option<(u32, NameUse)>> {
+        match notify::receive(self.listener.as_fd()) {
+            Ok(call) => {
+                let permits = HashMap::new();
+                Ok(self.carry_out(Parked { call, permits }, asks))
+            }
+            // It was interrupted, or whoever made it is gone.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes what our process said about a name, and carries the call out. It may lead elsewhere by now:
+    /// then there is another question.
+    pub(super) fn judged(
+        &mut self,
+        id: u32,
+        used: NameUse,
+        permit: NamePermit,
+    ) -> Option<(u32, NameUse)> {
+        let mut parked = self.parked.remove(&id)?;
+        parked.permits.insert(used, permit);
+        self.carry_out(parked, true)
+    }
+
+    fn carry_out(&mut self, parked: Parked, asks: bool) -> Option<(u32, NameUse)> {
+        let call = parked.call;
+        let answer = match act::carry_out(self, &call, &parked.permits) {
+            Outcome::Ask(_) if !asks => Answer::Failed(REFUSED),
+            Outcome::Ask(used) => {
+                self.next = self.next.wrapping_add(1);
+                self.parked.insert(self.next, parked);
+                return Some((self.next, used));
+            }
+            Outcome::Answered(answer) => answer,
+            Outcome::File {
+                file,
+                close_on_exec,
+            } => match notify::hand_over(self.listener.as_fd(), &call, file.as_fd(), close_on_exec)
+            {
+                Ok(()) => return None,
+                // It has as many files open as it may, or it is gone.
+                Err(error) => Answer::Failed(Errno::from_io_error(&error).unwrap_or(Errno::MFILE)),
+            },
+            Outcome::Waits { handle, flags } => match self.wait_and_open(&call, &handle, flags) {
+                Ok(()) => return None,
+                Err(error) => Answer::Failed(Errno::from_io_error(&error).unwrap_or(Errno::AGAIN)),
+            },
+        };
+        // Whoever made it may be gone.
+        let _ = notify::answer(self.listener.as_fd(), &call, &answer);
+        None
+    }
+
+    /// Opens a pipe with a name in a second process, for it waits until the other side does.
+    fn wait_and_open(
+        &self,
+        call: &Call,
+        handle: &OwnedFd,
+        flags: rustix::fs::OFlags,
+    ) -> io::Result<()> {
+        if let Forked::Parent(_) = fork()? {
+            return Ok(());
+        }
+        let listener = self.listener.as_fd();
+        let close_on_exec = flags.contains(rustix::fs::OFlags::CLOEXEC);
+        let handed = caller::reopen(handle, flags, rustix::fs::Mode::empty())
+            .map_err(io::Error::from)
+            .and_then(|file| notify::hand_over(listener, call, file.as_fd(), close_on_exec));
+        if let Err(error) = handed {
+            let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+            let _ = notify::answer(listener, call, &Answer::Failed(errno));
+        }
+        std::process::exit(0);
+    }
+
+    /// The path below the writable directory it is in; `None` if it is in none.
+    fn below<'a>(&self, path: &'a Path) -> Option<&'a Path> {
+        if path.starts_with(&self.scratch) {
+            return None;
+        }
+        self.roots
+            .iter()
+            .find_map(|root| path.strip_prefix(root).ok())
+    }
+}

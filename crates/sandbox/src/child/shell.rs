@@ -1,0 +1,182 @@
+//! The shell of one command: a bash that waits for its command, or runs it.
+
+use std::{
+    ffi::OsString,
+    fs::File,
+    io::{self, Read},
+    os::{
+        fd::{AsFd, AsRawFd, OwnedFd},
+        unix::process::CommandExt,
+    },
+    path::Path,
+    process::{self, Command, Stdio},
+};
+
+use rustix::{
+    io::{FdFlags, fcntl_setfd},
+    net::{AddressFamily, SocketFlags, SocketType, socketpair},
+    pipe::{PipeFlags, pipe_with},
+    process::{Pid, PidfdFlags, pidfd_open},
+};
+
+use super::{confine::Confinement, mediate::Mediator};
+use crate::{
+    fork::{Forked, fork},
+    protocol::{self, Plan},
+};
+
+/// The variable in which the shell finds what it has to do: a list of processes stays readable. It is
+/// gone before the command runs.
+const SCRIPT: &str = "HAFT_SHELL";
+
+/// With what a process ends that could not become a shell.
+const NOT_FOUND: i32 = 127;
+
+/// A shell that waits for its command or runs it.
+pub(super) struct Shell {
+    pub(super) pid: Pid,
+    pub(super) handle: OwnedFd,
+    pub(super) go: File,
+    pub(super) report: File,
+    pub(super) told: Told,
+    pub(super) with_snapshot: bool,
+    /// Opens files for it.
+    pub(super) mediator: Option<Mediator>,
+}
+
+/// What a shell said so far.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    Nothing,
+    /// It took its command, and needs no other shell in its place.
+    Took,
+    /// It will say no more.
+    Silent,
+}
+
+impl Shell {
+    pub(super) fn start(
+        plan: &Plan,
+        confinement: Option<&Confinement>,
+        snapshot: Option<&Path>,
+        request: &File,
+        output: &OwnedFd,
+    ) -> io::Result<Self> {
+        let (wait_for, go) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (report, told) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        let (ours, theirs) = socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
+        let pid = match fork()? {
+            Forked::Child => {
+                drop(ours);
+                let given = [wait_for.as_fd(), request.as_fd(), told.as_fd()];
+                let error = become_shell(plan, confinement, snapshot, given, output, &theirs);
+                let _ = protocol::send(&theirs, error.to_string().as_bytes(), &[]);
+                process::exit(NOT_FOUND);
+            }
+            Forked::Parent(pid) => pid,
+        };
+        drop(theirs);
+        // It closes its end by becoming a shell.
+        let mut mediator = None;
+        while let Some((error, files)) = protocol::receive(&ours)? {
+            match files.into_iter().next() {
+                Some(listener) => mediator = Some(Mediator::new(listener, plan)),
+                None => {
+                    let error = String::from_utf8_lossy(&error).into_owned();
+                    return Err(io::Error::other(error));
+                }
+            }
+        }
+        Ok(Self {
+            pid,
+            handle: pidfd_open(pid, PidfdFlags::empty())?,
+            go: go.into(),
+            report: report.into(),
+            told: Told::Nothing,
+            with_snapshot: snapshot.is_some(),
+            mediator,
+        })
+    }
+
+    /// Takes note of a shell that took its command.
+    pub(super) fn hear(&mut self) {
+        self.told = match self.report.read(&mut [0]) {
+            Ok(1..) => Told::Took,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Told::Nothing,
+            Ok(0) | Err(_) => Told::Silent,
+        };
+    }
+}
+
+/// Gives up what the command must not have, and becomes its shell. Returns only if that fails.
+fn become_shell(
+    plan: &Plan,
+    confinement: Option<&Confinement>,
+    snapshot: Option<&Path>,
+    given: [std::os::fd::BorrowedFd<'_>; 3],
+    output: &OwnedFd,
+    guard: &OwnedFd,
+) -> io::Error {
+    let prepared = (|| {
+        let listener = match confinement {
+            Some(confinement) => confinement.shell().map_err(io::Error::other)?,
+            None => None,
+        };
+        if let Some(listener) = listener {
+            protocol::send(guard, b"listener", &[listener.as_fd()])?;
+        }
+        for file in given {
+            fcntl_setfd(file, FdFlags::empty())?;
+        }
+        Ok::<_, io::Error>((output.try_clone()?, output.try_clone()?))
+    })();
+    let (stdout, stderr) = match prepared {
+        Ok(outputs) => outputs,
+        Err(error) => return error,
+    };
+    let env = plan
+        .env
+        .iter()
+        .map(|(name, value)| (OsString::from(name.clone()), OsString::from(value.clone())));
+    let error = Command::new(&plan.shell)
+        .arg0("bash")
+        .args(["--noprofile", "--norc", "-c"])
+        .arg(format!("eval \"${SCRIPT}\""))
+        .arg("bash")
+        .args(snapshot)
+        .env_clear()
+        .envs(env)
+        .env(SCRIPT, script(given.map(|file| file.as_raw_fd())))
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(stdout)
+        .stderr(stderr)
+        .process_group(0)
+        .exec();
+    let text = format!("{}: {error}", plan.shell.display());
+    io::Error::new(error.kind(), text)
+}
+
+/// What the shell does. On one line, so that the command's first line is line 1 in its messages. It
+/// closes what our process was started with and nobody meant for commands, reads the snapshot, waits for a line on the first file, reads directory, file to source and command
+/// from the second, says on the third that it did, runs it, and tells there where it ended up. What it
+/// was given is closed before the command runs, so that no process of it holds or finds it. Builtins
+/// are named as such: a snapshot may define functions of any name.
+fn script([wait_for, request, told]: [i32; 3]) -> String {
+    format!(
+        "unset {SCRIPT}; for REPLY in /proc/self/fd/*; do case ${{REPLY##*/}} in \
+         [012]|{wait_for}|{request}|{told}|*[!0-9]*) ;; *) eval \"exec ${{REPLY##*/}}<&-\";; esac; done; \
+         unset REPLY; [ $# = 0 ] || . \"$1\" >/dev/null 2>&1 </dev/null; builtin set --; \
+         builtin read -r -u {wait_for} || builtin exit 0; \
+         {{ IFS= builtin read -r -d '' REPLY; builtin echo >&{told}; builtin cd -- \"$REPLY\" || builtin exit 126; \
+         builtin unset OLDPWD; IFS= builtin read -r -d '' REPLY; builtin [ -z \"$REPLY\" ] || builtin . \"$REPLY\" </dev/null; \
+         IFS= builtin read -r -d '' REPLY; }} <&{request}; \
+         builtin eval -- \"$REPLY\" {wait_for}<&- {request}<&- {told}>&-; \
+         REPLY=$?; builtin pwd -P >&{told} 2>/dev/null; builtin exit \"$REPLY\""
+    )
+}

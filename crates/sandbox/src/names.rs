@@ -1,0 +1,160 @@
+//! Names that a command may not give to files as it likes: those of files that decide what other
+//! programs run.
+//!
+//! The guard of a command knows which names are guarded, and asks our process about each use of one;
+//! our process knows what they mean.
+
+use std::{
+    collections::BTreeSet,
+    ffi::OsStr,
+    fmt,
+    path::{Component, Path, PathBuf},
+    sync::Arc,
+};
+
+use serde::{Deserialize, Serialize};
+
+/// Which names are guarded; compared without case, so in lower case here.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuardedNames {
+    /// Every path is, whatever its name: there are rules that names alone cannot tell.
+    pub all: bool,
+    /// A path with one of these in it is.
+    pub parts: BTreeSet<String>,
+    /// A path that ends in one of these is.
+    pub last: BTreeSet<String>,
+    /// A directory that is moved to a path with one of these in it brings along what nothing was asked
+    /// about.
+    pub closed_to_directories: BTreeSet<String>,
+}
+
+impl GuardedNames {
+    /// Is this path, relative to the writable directory it is in?
+    pub(crate) fn include(&self, path: &Path, directory: bool) -> bool {
+        let mut last = None;
+        for part in path.components() {
+            let Component::Normal(name) = part else {
+                continue;
+            };
+            let name = folded(name);
+            if self.parts.contains(&name)
+                || (directory && self.closed_to_directories.contains(&name))
+            {
+                return true;
+            }
+            last = Some(name);
+        }
+        self.all || last.is_some_and(|name| self.last.contains(&name))
+    }
+}
+
+/// The name as a disk that ignores case sees it: by way of capitals, since some letters have two small
+/// forms.
+fn folded(name: &OsStr) -> String {
+    name.to_string_lossy().to_uppercase().to_lowercase()
+}
+
+/// A guarded name that a command is about to use. Its paths are real: links in them were followed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct NameUse {
+    /// What it is about.
+    pub path: PathBuf,
+    /// What is to be done with it.
+    pub action: NameAction,
+}
+
+/// What a command is about to do with a name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum NameAction {
+    /// A new file, whose contents come later.
+    MakeFile,
+    /// A new directory.
+    MakeDirectory,
+    /// A new symbolic link.
+    MakeLink,
+    /// To write to a file that is there, or to move it away.
+    Change,
+    /// To move a file here.
+    MoveFile {
+        /// Where it is now.
+        from: PathBuf,
+    },
+    /// To move a directory here with all that is in it.
+    MoveDirectory {
+        /// Where it is now.
+        from: PathBuf,
+    },
+}
+
+/// May a command do that?
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NamePermit {
+    /// Yes.
+    Granted,
+    /// A file may be moved here, with these contents and no others: they were looked at, and what is in
+    /// the file meanwhile was not.
+    GrantedWith(Vec<u8>),
+    /// No.
+    Refused,
+}
+
+/// Decides what a command may do with guarded names. Asked while the command waits, so it should answer
+/// at once.
+#[derive(Clone)]
+pub struct NameJudge(Arc<dyn Fn(&NameUse) -> NamePermit + Send + Sync>);
+
+impl NameJudge {
+    /// Decides like this.
+    pub fn by(judge: impl Fn(&NameUse) -> NamePermit + Send + Sync + 'static) -> Self {
+        Self(Arc::new(judge))
+    }
+
+    pub(crate) fn judge(&self, used: &NameUse) -> NamePermit {
+        (self.0)(used)
+    }
+}
+
+impl fmt::Debug for NameJudge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NameJudge")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_whatever_their_case_and_place() {
+        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let names = GuardedNames {
+            all: false,
+            parts: set(&[".claude", "hooks"]),
+            last: set(&[".git", ".bashrc"]),
+            closed_to_directories: set(&[".git"]),
+        };
+        let cases = [
+            ("src/main.rs", false, false),
+            (".claude/settings.json", false, true),
+            ("a/.Claude", true, true),
+            ("a/.BASHRC", false, true),
+            (".bashrc/x", false, false),
+            (".git", false, true),
+            (".git/objects/ab/cd", false, false),
+            (".git/objects", true, true),
+            (".git/hooks/pre-commit", false, true),
+        ];
+        for (path, directory, expected) in cases {
+            assert_eq!(
+                names.include(Path::new(path), directory),
+                expected,
+                "{path}"
+            );
+        }
+        let all = GuardedNames {
+            all: true,
+            ..GuardedNames::default()
+        };
+        assert!(all.include(Path::new("a"), false));
+    }
+}
