@@ -3,12 +3,9 @@
 //! The engine decides it with the permission and from the same facts; the tool that starts the
 //! command holds itself to it. The default is the strictest: nothing may be changed, nobody reached.
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc};
+
+use crate::ControlFiles;
 
 /// How a command is to be confined. Cheap to clone. Paths are absolute, links in them followed.
 #[derive(Debug, Clone, Default)]
@@ -24,7 +21,7 @@ pub struct Confinement {
     /// Existing files and directories that it may not even read, in every profile but
     /// [`Confined::Full`].
     pub hidden: Arc<[PathBuf]>,
-    /// Files that a command may not make either: what it made is taken back.
+    /// Files that a command may not make either.
     pub control: ControlFiles,
     /// Whom it may talk to.
     pub network: Reachable,
@@ -118,33 +115,6 @@ impl Hosts {
 impl fmt::Debug for Hosts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Hosts")
-    }
-}
-
-/// Files that decide what other programs run.
-#[derive(Clone, Default)]
-pub struct ControlFiles(Option<Arc<IsControl>>);
-
-type IsControl = dyn Fn(&Path) -> bool + Send + Sync;
-
-impl ControlFiles {
-    /// Those for which this says so. It is asked with real paths of files that exist, and may look
-    /// into them.
-    pub fn when(is_control: impl Fn(&Path) -> bool + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(is_control)))
-    }
-
-    /// Is this one?
-    pub fn include(&self, path: &Path) -> bool {
-        self.0.as_ref().is_some_and(|is_control| is_control(path))
-    }
-}
-
-impl fmt::Debug for ControlFiles {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ControlFiles")
-            .field(&self.0.is_some())
-            .finish()
     }
 }
 

@@ -17,6 +17,7 @@ pub fn available(program: &Path, among: &Path) -> Option<Mechanism> {
                 profile: Profile::ReadOnly(Reading::default()),
                 mechanism: *mechanism,
                 own_processes: true,
+                mediates: true,
                 shell: crate::system_shell().unwrap_or_default(),
                 env: Vec::new(),
                 scratch: folder.clone(),

@@ -43,7 +43,7 @@ mod world;
 
 pub use available::available;
 pub use error::SandboxError;
-pub use names::{GuardedNames, NameAction, NameJudge, NamePermit, NameUse};
+pub use names::{GuardedNames, NameAction, NameJudge, NameUse};
 pub use probe::{Finding, Report, probe};
 pub use profile::{Network, Profile, Reading, Workspace};
 pub use running::{Ended, How, Output, Running};

@@ -78,6 +78,9 @@ pub enum NameAction {
     MoveFile {
         /// Where it is now.
         from: PathBuf,
+        /// What it holds, if it is not too long. If it may be moved, then with these contents and no
+        /// others, whatever is in it meanwhile.
+        contents: Option<Vec<u8>>,
     },
     /// To move a directory here with all that is in it.
     MoveDirectory {
@@ -86,30 +89,18 @@ pub enum NameAction {
     },
 }
 
-/// May a command do that?
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum NamePermit {
-    /// Yes.
-    Granted,
-    /// A file may be moved here, with these contents and no others: they were looked at, and what is in
-    /// the file meanwhile was not.
-    GrantedWith(Vec<u8>),
-    /// No.
-    Refused,
-}
-
 /// Decides what a command may do with guarded names. Asked while the command waits, so it should answer
 /// at once.
 #[derive(Clone)]
-pub struct NameJudge(Arc<dyn Fn(&NameUse) -> NamePermit + Send + Sync>);
+pub struct NameJudge(Arc<dyn Fn(&NameUse) -> bool + Send + Sync>);
 
 impl NameJudge {
-    /// Decides like this.
-    pub fn by(judge: impl Fn(&NameUse) -> NamePermit + Send + Sync + 'static) -> Self {
+    /// Decides like this: may it?
+    pub fn by(judge: impl Fn(&NameUse) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(judge))
     }
 
-    pub(crate) fn judge(&self, used: &NameUse) -> NamePermit {
+    pub(crate) fn permits(&self, used: &NameUse) -> bool {
         (self.0)(used)
     }
 }

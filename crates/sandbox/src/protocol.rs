@@ -21,7 +21,7 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{Mechanism, NamePermit, NameUse, Profile};
+use crate::{Mechanism, NameUse, Profile};
 
 /// The longest packet: what is longer (a large environment) goes through a file.
 const PACKET: usize = 4096;
@@ -37,6 +37,8 @@ pub(crate) struct Plan {
     pub(crate) mechanism: Mechanism,
     /// With a process space of its own.
     pub(crate) own_processes: bool,
+    /// Guards open files for commands of a profile with guarded names.
+    pub(crate) mediates: bool,
     /// The shell, absolute.
     pub(crate) shell: PathBuf,
     /// The whole environment of commands, each as `(name, value)`.
@@ -52,7 +54,8 @@ pub(crate) struct Plan {
 impl Plan {
     /// Does the guard of a command open files for it?
     pub(crate) fn is_mediated(&self) -> bool {
-        matches!(&self.profile, Profile::Workspace(workspace) if workspace.guarded.is_some())
+        self.mediates
+            && matches!(&self.profile, Profile::Workspace(workspace) if workspace.guarded.is_some())
     }
 }
 
@@ -90,7 +93,7 @@ pub(crate) enum Order {
     Judged {
         id: u32,
         used: NameUse,
-        permit: NamePermit,
+        permitted: bool,
     },
 }
 
@@ -102,6 +105,8 @@ pub(crate) enum News {
     Standing {
         /// No command can reach what waits or what other commands run.
         apart: bool,
+        /// The command makes and changes no file but through its guard.
+        mediated: bool,
     },
     /// There is no shell, and no command will run.
     Unable {

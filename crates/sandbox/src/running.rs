@@ -18,7 +18,7 @@ use tokio::{
 };
 
 use crate::{
-    Mechanism, NameJudge, NamePermit, Process,
+    Mechanism, NameJudge, Process,
     guard_link::GuardLink,
     protocol::{News, Order},
     tree,
@@ -114,6 +114,12 @@ impl Running {
         self.world.mechanism()
     }
 
+    /// Does it make and change files only as the judge of its line lets it? Where the kernel cannot do
+    /// that, what it made must be looked at afterwards.
+    pub fn is_mediated(&self) -> bool {
+        self.standing.mediated
+    }
+
     /// Waits until the command's own process ended; what it started may still run, and hold the pipe.
     /// Nothing is lost when the wait is given up.
     pub async fn exited(&mut self) -> Ended {
@@ -171,11 +177,14 @@ impl Running {
         match news {
             None | Some(News::Gone) => self.gone = true,
             Some(News::Asks { id, used }) => {
-                let permit = match &self.names {
-                    Some(names) => names.judge(&used),
-                    None => NamePermit::Refused,
+                let names = self.names.as_ref();
+                let permitted = names.is_some_and(|names| names.permits(&used));
+                let judged = Order::Judged {
+                    id,
+                    used,
+                    permitted,
                 };
-                let _ = self.guard.send(&Order::Judged { id, used, permit });
+                let _ = self.guard.send(&judged);
             }
             Some(News::Ended {
                 code,

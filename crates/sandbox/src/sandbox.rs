@@ -135,6 +135,8 @@ struct Worlds {
     best: Option<Mechanism>,
     /// A process space of one's own cannot be had.
     shared_processes: bool,
+    /// A process cannot carry out calls of another: files that a command made are judged afterwards.
+    unmediated: bool,
 }
 
 impl Sandbox {
@@ -244,6 +246,7 @@ impl Inner {
         loop {
             let mut plan = self.plan(profile, mechanism, sockets.clone());
             plan.own_processes = !worlds.shared_processes && mechanism < Mechanism::Reduced;
+            plan.mediates = !worlds.unmediated;
             let scratch = Arc::clone(&self.scratch);
             let failed = match World::raise(&self.setup, plan, scratch).await {
                 Ok(world) => return Ok(world),
@@ -272,6 +275,11 @@ impl Inner {
                 continue;
             }
             worlds.failures.push((mechanism, failed.to_string()));
+            if !worlds.unmediated && failed.to_string().contains(crate::child::MEDIATION) {
+                // An old kernel, or a container that does the same to us.
+                worlds.unmediated = true;
+                continue;
+            }
             match mechanism.next() {
                 Some(next) => {
                     mechanism = next;
@@ -297,6 +305,7 @@ impl Inner {
             profile: profile.clone(),
             mechanism,
             own_processes: false,
+            mediates: true,
             shell: self.setup.shell.clone(),
             env,
             scratch: self.setup.scratch.clone(),

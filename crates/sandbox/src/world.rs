@@ -97,6 +97,7 @@ pub(crate) struct Shell {
 pub(crate) struct Standing {
     /// Its process.
     handle: OwnedFd,
+    pub(crate) mediated: bool,
     /// The proxy listens in its network.
     _accepting: Option<Accepting>,
 }
@@ -124,7 +125,7 @@ impl Shell {
 
     async fn rise(&mut self, world: &World) -> Result<Standing, Fallen> {
         match self.guard.next().await {
-            Some(News::Standing { apart }) => {
+            Some(News::Standing { apart, mediated }) => {
                 world.apart.store(apart, Ordering::Relaxed);
                 let handle = self.guard.file().ok_or(io::ErrorKind::NotFound);
                 let listener = self.guard.file().map(TcpListener::from);
@@ -132,6 +133,7 @@ impl Shell {
                 let accepting = accepting.map(|(proxy, listener)| proxy.accept_from(listener));
                 Ok(Standing {
                     handle: handle.map_err(|kind| Fallen::Shell(kind.into()))?,
+                    mediated,
                     _accepting: accepting.transpose().map_err(Fallen::Shell)?,
                 })
             }

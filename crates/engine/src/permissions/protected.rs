@@ -57,6 +57,11 @@ const FILES: [&str; 37] = [
     ".claude.json",
 ];
 
+/// The names of directories and of files.
+pub(super) fn names() -> (&'static [&'static str], &'static [&'static str]) {
+    (&DIRECTORIES, &FILES)
+}
+
 /// Is this one of them? Names are compared without case, since some disks do.
 pub fn is_protected(path: &Path) -> bool {
     let names: Vec<String> = path

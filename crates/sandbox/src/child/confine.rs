@@ -88,8 +88,8 @@ impl Confinement {
         }))
     }
 
-    /// What a guard gives up, before it starts anything. Does that keep commands apart from each other?
-    pub(super) fn guard(&self) -> Result<bool, Step> {
+    /// What a guard gives up, before it starts anything. What holds then?
+    pub(super) fn guard(&self) -> Result<Held, Step> {
         limits()?;
         let status = restrict(&self.guard)?;
         if self.alone && status == RulesetStatus::NotEnforced {
@@ -103,7 +103,10 @@ impl Confinement {
             None => kept(),
         };
         capabilities(held)?;
-        Ok(status == RulesetStatus::FullyEnforced)
+        Ok(Held {
+            apart: status == RulesetStatus::FullyEnforced,
+            mediated: self.mediated.is_some() && status != RulesetStatus::NotEnforced,
+        })
     }
 
     /// What a shell gives up, before it is one. Where the guard opens files for it, the guard's end of
@@ -117,10 +120,19 @@ impl Confinement {
             filter::apply(program)?;
         }
         match &self.mediated {
-            Some(program) => step("the mediation of files", || notify::install(program)).map(Some),
+            Some(program) => step(super::MEDIATION, || notify::install(program)).map(Some),
             None => Ok(None),
         }
     }
+}
+
+/// What the kernel holds a command to.
+#[derive(Default)]
+pub(super) struct Held {
+    /// It cannot reach other commands, even if it sees them.
+    pub(super) apart: bool,
+    /// It makes and changes no file but through its guard.
+    pub(super) mediated: bool,
 }
 
 /// Shows other processes of the same user neither memory nor files; a program that is started does.

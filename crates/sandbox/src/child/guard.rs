@@ -26,7 +26,7 @@ use rustix::{
 };
 
 use super::{
-    confine::{self, Confinement},
+    confine::{self, Confinement, Held},
     keeper::{Step, step},
     mounts,
     shell::{Shell, Told},
@@ -157,20 +157,18 @@ impl<'a> Guard<'a> {
             step(super::PROCESSES, mounts::processes)?;
         }
         confine::secrecy()?;
-        let scoped = match confinement {
+        let held = match confinement {
             Some(confinement) => confinement.guard()?,
-            None => false,
+            None => Held::default(),
         };
-        // What is wrong with the shell says nothing about how it can be confined.
-        let shell = |error: &io::Error| Step::new("", error);
         let request = step("", || memfd_create("command", MemfdFlags::CLOEXEC))?;
         let request = File::from(request);
         let snapshot = plan.snapshot.as_deref();
-        let shell = Shell::start(plan, confinement, snapshot, &request, &output)
-            .map_err(|error| shell(&error))?;
+        let shell = Shell::start(plan, confinement, snapshot, &request, &output)?;
         let itself = step("", || pidfd_open(getpid(), PidfdFlags::empty()))?;
         let standing = News::Standing {
-            apart: own || scoped,
+            apart: own || held.apart,
+            mediated: held.mediated,
         };
         let mut files = vec![itself.as_fd()];
         files.extend(listener.iter().map(AsFd::as_fd));
@@ -236,10 +234,14 @@ impl<'a> Guard<'a> {
                         let sourced = sourced.as_ref().map(Bytes::as_slice);
                         self.start(cwd.as_slice(), sourced, &text)?;
                     }
-                    Some(Order::Judged { id, used, permit }) => {
+                    Some(Order::Judged {
+                        id,
+                        used,
+                        permitted,
+                    }) => {
                         let mediator = self.shell.mediator.as_mut();
                         let question =
-                            mediator.and_then(|mediator| mediator.judged(id, used, permit));
+                            mediator.and_then(|mediator| mediator.judged(id, used, permitted));
                         self.ask(question)?;
                     }
                     Some(Order::Kill { grace_ms }) => {
@@ -367,7 +369,8 @@ impl<'a> Guard<'a> {
         if self.shell.with_snapshot && !with_snapshot {
             tell_without(plan.snapshot.as_deref(), output);
         }
-        self.shell = Shell::start(plan, self.confinement, snapshot, &self.request, output)?;
+        self.shell = Shell::start(plan, self.confinement, snapshot, &self.request, output)
+            .map_err(|failed| io::Error::other(failed.error))?;
         if self.ordered {
             self.go();
         }

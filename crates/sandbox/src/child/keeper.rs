@@ -22,6 +22,7 @@ use rustix::{
     stdio::{dup2_stderr, dup2_stdin, dup2_stdout},
     thread::UnshareFlags,
 };
+use serde::{Deserialize, Serialize};
 
 use super::{
     bubblewrap,
@@ -40,21 +41,13 @@ use crate::{
 /// that holds the plan, its standard error what the command writes to.
 const INSIDE: &str = "HAFT_SANDBOX_INSIDE";
 /// Something that could not be done, and what it was for.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Step {
     pub(super) name: String,
     pub(super) error: String,
     /// It may work the next time.
     pub(super) passing: bool,
 }
-
-impl std::fmt::Display for Step {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.name, self.error)
-    }
-}
-
-impl std::error::Error for Step {}
 
 impl Step {
     pub(super) fn new(name: &str, error: &io::Error) -> Self {

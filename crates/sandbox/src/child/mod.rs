@@ -23,6 +23,9 @@ pub const ARGUMENT: &str = "__sandbox";
 /// The step that fails where a process space of one's own cannot be had.
 pub(crate) const PROCESSES: &str = "the list of processes";
 
+/// The step that fails where a process cannot carry out the calls of another.
+pub(crate) const MEDIATION: &str = "the mediation of files";
+
 /// Turns this process into the keeper of a sandbox, if its first argument says so, and does not
 /// return then. The first thing that `main` calls: there must be no other thread yet.
 pub fn run_if_asked() {

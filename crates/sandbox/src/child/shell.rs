@@ -19,7 +19,11 @@ use rustix::{
     process::{Pid, PidfdFlags, pidfd_open},
 };
 
-use super::{confine::Confinement, mediate::Mediator};
+use super::{
+    confine::Confinement,
+    keeper::{Step, step},
+    mediate::Mediator,
+};
 use crate::{
     fork::{Forked, fork},
     protocol::{self, Plan},
@@ -61,7 +65,20 @@ impl Shell {
         snapshot: Option<&Path>,
         request: &File,
         output: &OwnedFd,
-    ) -> io::Result<Self> {
+    ) -> Result<Self, Step> {
+        // What is wrong with the shell says nothing about how it can be confined.
+        step("", || {
+            Self::fork(plan, confinement, snapshot, request, output)
+        })?
+    }
+
+    fn fork(
+        plan: &Plan,
+        confinement: Option<&Confinement>,
+        snapshot: Option<&Path>,
+        request: &File,
+        output: &OwnedFd,
+    ) -> io::Result<Result<Self, Step>> {
         let (wait_for, go) = pipe_with(PipeFlags::CLOEXEC)?;
         let (report, told) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         let (ours, theirs) = socketpair(
@@ -74,8 +91,10 @@ impl Shell {
             Forked::Child => {
                 drop(ours);
                 let given = [wait_for.as_fd(), request.as_fd(), told.as_fd()];
-                let error = become_shell(plan, confinement, snapshot, given, output, &theirs);
-                let _ = protocol::send(&theirs, error.to_string().as_bytes(), &[]);
+                let failed = become_shell(plan, confinement, snapshot, given, output, &theirs);
+                let _ = serde_json::to_vec(&failed)
+                    .map_err(io::Error::from)
+                    .and_then(|failed| protocol::send(&theirs, &failed, &[]));
                 process::exit(NOT_FOUND);
             }
             Forked::Parent(pid) => pid,
@@ -83,16 +102,13 @@ impl Shell {
         drop(theirs);
         // It closes its end by becoming a shell.
         let mut mediator = None;
-        while let Some((error, files)) = protocol::receive(&ours)? {
+        while let Some((failed, files)) = protocol::receive(&ours)? {
             match files.into_iter().next() {
                 Some(listener) => mediator = Some(Mediator::new(listener, plan)),
-                None => {
-                    let error = String::from_utf8_lossy(&error).into_owned();
-                    return Err(io::Error::other(error));
-                }
+                None => return Ok(Err(serde_json::from_slice(&failed)?)),
             }
         }
-        Ok(Self {
+        Ok(Ok(Self {
             pid,
             handle: pidfd_open(pid, PidfdFlags::empty())?,
             go: go.into(),
@@ -100,7 +116,7 @@ impl Shell {
             told: Told::Nothing,
             with_snapshot: snapshot.is_some(),
             mediator,
-        })
+        }))
     }
 
     /// Takes note of a shell that took its command.
@@ -121,23 +137,25 @@ fn become_shell(
     given: [std::os::fd::BorrowedFd<'_>; 3],
     output: &OwnedFd,
     guard: &OwnedFd,
-) -> io::Error {
+) -> Step {
     let prepared = (|| {
         let listener = match confinement {
-            Some(confinement) => confinement.shell().map_err(io::Error::other)?,
+            Some(confinement) => confinement.shell()?,
             None => None,
         };
-        if let Some(listener) = listener {
-            protocol::send(guard, b"listener", &[listener.as_fd()])?;
-        }
-        for file in given {
-            fcntl_setfd(file, FdFlags::empty())?;
-        }
-        Ok::<_, io::Error>((output.try_clone()?, output.try_clone()?))
+        step("", || {
+            if let Some(listener) = listener {
+                protocol::send(guard, b"listener", &[listener.as_fd()])?;
+            }
+            for file in given {
+                fcntl_setfd(file, FdFlags::empty())?;
+            }
+            Ok::<_, io::Error>((output.try_clone()?, output.try_clone()?))
+        })
     })();
     let (stdout, stderr) = match prepared {
         Ok(outputs) => outputs,
-        Err(error) => return error,
+        Err(failed) => return failed,
     };
     let env = plan
         .env
@@ -159,7 +177,7 @@ fn become_shell(
         .process_group(0)
         .exec();
     let text = format!("{}: {error}", plan.shell.display());
-    io::Error::new(error.kind(), text)
+    Step::new("", &io::Error::new(error.kind(), text))
 }
 
 /// What the shell does. On one line, so that the command's first line is line 1 in its messages. It

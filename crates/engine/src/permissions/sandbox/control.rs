@@ -1,17 +1,20 @@
 //! Files that decide what other programs run, as a command meets them.
 //!
 //! git's own folder is looked into: it changes with every commit, and only a few files in it name
-//! programs. Of such a file that a command has made it counts what it says, so that `git clone` and
-//! `git init` leave a repository behind and not half of one.
+//! programs. Of a repository's settings it counts what they say, so that `git clone` and `git init` can
+//! make one; files that a command fills later cannot be judged so, and are refused.
 
 use std::{
     fs,
     path::{Component, Path, PathBuf},
 };
 
+use haft_contract::{ControlAction, ControlNames, ControlUse};
+use haft_shell::git_config;
+
 use super::super::{
     git_audit,
-    protected::{folded, is_protected},
+    protected::{self, folded, is_protected},
 };
 
 /// More directories of submodules than this are not looked at one by one.
@@ -130,6 +133,86 @@ fn folders(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     folders.map(|entry| entry.path()).collect()
+}
+
+/// The names by which such files are told, at least: more is asked about than is refused.
+pub(super) fn names() -> ControlNames {
+    let own =
+        |names: &[&str]| -> Vec<String> { names.iter().map(|name| (*name).to_owned()).collect() };
+    let (directories, files) = protected::names();
+    let mut parts = own(directories);
+    // It changes with every commit; what matters in it has names of its own.
+    parts.retain(|name| name != ".git");
+    parts.extend(own(&[".config", "hooks"]));
+    let mut last = own(files);
+    last.extend(own(&[
+        ".git",
+        "config",
+        "config.worktree",
+        "attributes",
+        "commondir",
+        "gitdir",
+        "head",
+        "objects",
+        "refs",
+    ]));
+    ControlNames {
+        all: false,
+        parts: parts.into_iter().collect(),
+        last: last.into_iter().collect(),
+        closed_to_directories: own(&[".git"]).into_iter().collect(),
+    }
+}
+
+/// May a command do this to a file, as far as that decides what other programs run?
+pub(super) fn permits(used: &ControlUse<'_>, roots: &[PathBuf]) -> bool {
+    if completes_a_repository(used.path, roots) {
+        return false;
+    }
+    let Some((folder, what)) = in_git(used.path) else {
+        return !is_protected(used.path);
+    };
+    // A repository in a folder of control files is one of them.
+    if folder.parent().is_some_and(is_control_folder) {
+        return false;
+    }
+    match (what, used.action) {
+        // What is moved here could be changed by those who have it open, so only what was a repository
+        // before may become one.
+        (Git::Itself | Git::Own, ControlAction::MoveDirectory { from }) => match in_git(from) {
+            Some((_, Git::Itself)) => what == Git::Itself,
+            Some((other, Git::Own)) => what == Git::Own && other == folder,
+            _ => false,
+        },
+        (Git::Itself, ControlAction::MakeDirectory) => true,
+        (Git::Itself, ControlAction::Change) => used.path.is_dir(),
+        (Git::Own, _) | (Git::Hook, ControlAction::MakeDirectory) => true,
+        // Samples are there to be renamed; under these names git runs none.
+        (
+            Git::Hook,
+            ControlAction::MakeFile | ControlAction::MoveFile { .. } | ControlAction::Change,
+        ) => used.path.extension().is_some_and(|kind| kind == "sample"),
+        (Git::Config, ControlAction::MoveFile { contents, .. }) => contents.is_some_and(|bytes| {
+            git_config::executable_keys(&String::from_utf8_lossy(bytes)).is_empty()
+        }),
+        (Git::Itself | Git::Config | Git::Hook | Git::Attributes | Git::Elsewhere, _) => false,
+    }
+}
+
+/// git takes a directory with these three for a repository, and a working directory is where it would
+/// look first: none gets the first of them, or another beside it.
+fn completes_a_repository(path: &Path, roots: &[PathBuf]) -> bool {
+    let (Some(root), Some(name)) = (path.parent(), path.file_name()) else {
+        return false;
+    };
+    if !roots.iter().any(|one| one == root) {
+        return false;
+    }
+    match folded(&name.to_string_lossy()).as_str() {
+        "head" => true,
+        "objects" | "refs" => root.join("HEAD").exists(),
+        _ => false,
+    }
 }
 
 /// Would this file, which a command has made, decide what other programs run?

@@ -1,7 +1,7 @@
 //! Which files a command may change, and which it may not even read.
 //!
 //! What the kernel is told are paths of what is there ([`look`](super::look)); what a command makes is
-//! judged when it has ended ([`control`]).
+//! judged when it makes it ([`control`]).
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use haft_contract::{Confined, ControlFiles};
+use haft_contract::{Confined, ControlFiles, ControlNames, ControlRules, ControlUse};
 use haft_shell::How;
 
 use super::{
@@ -19,7 +19,7 @@ use super::{
         rules::{Content, List, PathPattern},
         shell_facts::{Access, ShellFacts, Where},
     },
-    control,
+    Sandbox, control,
     look::Look,
 };
 use crate::{resolve, settings::files};
@@ -78,7 +78,7 @@ pub(super) fn of(policy: &Policy, facts: &Facts, confined: Confined) -> Paths {
     protected.retain(below);
     Paths {
         protected: outermost(protected),
-        control: made(policy, granted),
+        control: kept(policy, granted),
         writable,
         hidden,
     }
@@ -301,16 +301,51 @@ pub(super) fn outermost(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
     outermost
 }
 
-/// Files that a command may not have made.
-fn made(policy: &Policy, granted: Vec<Granted>) -> ControlFiles {
-    let roots = policy.roots.clone();
-    let sandbox = Arc::clone(&policy.sandbox);
-    ControlFiles::when(move |path| {
-        let locked = sandbox
-            .deny_write
-            .iter()
-            .any(|pattern| pattern.covers(path));
-        let permitted = granted.iter().any(|one| one.reaches(path));
-        locked || (!permitted && control::is_planted(path, &roots))
+/// What a command may not make or change, whatever it may write.
+struct Kept {
+    roots: Vec<PathBuf>,
+    sandbox: Arc<Sandbox>,
+    /// Rules that forbid changes.
+    locked: Vec<PathPattern>,
+    granted: Vec<Granted>,
+}
+
+fn kept(policy: &Policy, granted: Vec<Granted>) -> ControlFiles {
+    let locked = patterns(policy, "Edit", &[]).into_iter().cloned();
+    ControlFiles::by(Kept {
+        roots: policy.roots.clone(),
+        sandbox: Arc::clone(&policy.sandbox),
+        locked: locked.collect(),
+        granted,
     })
+}
+
+impl Kept {
+    fn is_locked(&self, path: &Path) -> bool {
+        let mut patterns = self.sandbox.deny_write.iter().chain(&self.locked);
+        patterns.any(|pattern| pattern.covers(path))
+    }
+
+    fn is_permitted(&self, path: &Path) -> bool {
+        self.granted.iter().any(|one| one.reaches(path))
+    }
+}
+
+impl ControlRules for Kept {
+    fn names(&self) -> ControlNames {
+        ControlNames {
+            // Patterns are not told by names.
+            all: !self.sandbox.deny_write.is_empty() || !self.locked.is_empty(),
+            ..control::names()
+        }
+    }
+
+    fn permits(&self, used: &ControlUse<'_>) -> bool {
+        !self.is_locked(used.path)
+            && (self.is_permitted(used.path) || control::permits(used, &self.roots))
+    }
+
+    fn include(&self, path: &Path) -> bool {
+        self.is_locked(path) || (!self.is_permitted(path) && control::is_planted(path, &self.roots))
+    }
 }

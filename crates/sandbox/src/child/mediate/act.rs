@@ -26,7 +26,7 @@ use super::{
     caller::{Caller, exists, low, of_handle, own_descriptor, real, reopen},
 };
 use crate::{
-    NameAction, NamePermit, NameUse,
+    NameAction, NameUse,
     notify::{self, Answer, Call},
 };
 
@@ -63,7 +63,7 @@ struct Place {
 pub(super) fn carry_out(
     mediator: &Mediator,
     call: &Call,
-    permits: &HashMap<NameUse, NamePermit>,
+    permits: &HashMap<NameUse, bool>,
 ) -> Outcome {
     let acted = Acting::new(mediator, call, permits).and_then(|acting| acting.carry_out());
     match acted {
@@ -79,14 +79,14 @@ struct Acting<'a> {
     call: &'a Call,
     caller: Caller,
     /// What our process said about the names that this call uses.
-    permits: &'a HashMap<NameUse, NamePermit>,
+    permits: &'a HashMap<NameUse, bool>,
 }
 
 impl<'a> Acting<'a> {
     fn new(
         mediator: &'a Mediator,
         call: &'a Call,
-        permits: &'a HashMap<NameUse, NamePermit>,
+        permits: &'a HashMap<NameUse, bool>,
     ) -> Result<Self, Stop> {
         // A program that shows itself to nobody cannot be helped, and may do what it may.
         let caller = Caller::of(call).map_err(|_| Stop::Continue)?;
@@ -165,19 +165,23 @@ impl<'a> Acting<'a> {
         }
     }
 
-    /// Asks about a name, unless that was done.
-    fn ask(&self, path: &Path, action: NameAction, directory: bool) -> Result<NamePermit, Stop> {
-        let below = self.mediator.below(path).ok_or(Stop::Continue)?;
-        if !self.mediator.names.include(below, directory) {
-            return Ok(NamePermit::Granted);
+    fn is_guarded(&self, path: &Path, directory: bool) -> bool {
+        let below = self.mediator.below(path);
+        below.is_some_and(|below| self.mediator.names.include(below, directory))
+    }
+
+    /// Asks about a name if it is guarded, unless that was done.
+    fn ask(&self, path: &Path, action: NameAction, directory: bool) -> Result<(), Stop> {
+        if !self.is_guarded(path, directory) {
+            return Ok(());
         }
         let used = NameUse {
             path: path.to_path_buf(),
             action,
         };
-        match self.permits.get(&used).cloned() {
-            Some(NamePermit::Refused) => Err(Stop::Failed(REFUSED)),
-            Some(permit) => Ok(permit),
+        match self.permits.get(&used) {
+            Some(true) => Ok(()),
+            Some(false) => Err(Stop::Failed(REFUSED)),
             None => Err(Stop::Ask(used)),
         }
     }
@@ -393,29 +397,38 @@ impl<'a> Acting<'a> {
             return Err(Stop::Failed(Errno::EXIST));
         }
         if flags.contains(RenameFlags::EXCHANGE) {
-            // Each comes to the name of the other.
+            // Each comes to the name of the other. No program needs that of guarded names.
             let other = kind(&target)? == FileType::Directory;
-            let back = arrives(&target.path, other);
-            if inside(&source) {
-                self.ask(&source.path, back, other)?;
+            if self.is_guarded(&source.path, other) || self.is_guarded(&target.path, directory) {
+                return Err(Stop::Failed(REFUSED));
             }
-        } else if inside(&source) {
+        } else {
             self.ask(&source.path, NameAction::Change, false)?;
         }
-        let mut permit = NamePermit::Granted;
-        if inside(&target) {
-            permit = self.ask(&target.path, arrives(&source.path, directory), directory)?;
-        }
-        match permit {
-            NamePermit::GrantedWith(contents) if !flags.contains(RenameFlags::EXCHANGE) => {
-                self.done(|| replace(&source, &target, &contents))
-            }
-            NamePermit::GrantedWith(_) => Err(Stop::Failed(REFUSED)),
-            _ => self.done(|| {
+        if !self.is_guarded(&target.path, directory) {
+            return self.done(|| {
                 let (from, to) = (&source.directory, &target.directory);
                 renameat_with(from, &*source.name, to, &*target.name, flags)
-            }),
+            });
         }
+        let from = source.path.clone();
+        if directory {
+            self.ask(&target.path, NameAction::MoveDirectory { from }, directory)?;
+        } else {
+            let contents = contents(&source);
+            let action = NameAction::MoveFile {
+                from,
+                contents: contents.clone(),
+            };
+            self.ask(&target.path, action, directory)?;
+            if let Some(contents) = contents {
+                return self.done(|| replace(&source, &target, &contents));
+            }
+        }
+        self.done(|| {
+            let (from, to) = (&source.directory, &target.directory);
+            renameat_with(from, &*source.name, to, &*target.name, flags)
+        })
     }
 
     /// A socket with a name. It is no file that anything reads, so that the kernel may make it even if
@@ -453,14 +466,20 @@ impl<'a> Acting<'a> {
     }
 }
 
-/// How something gets to a name by being moved.
-fn arrives(from: &Path, directory: bool) -> NameAction {
-    let from = from.to_path_buf();
-    if directory {
-        NameAction::MoveDirectory { from }
-    } else {
-        NameAction::MoveFile { from }
+/// A longer file is moved to a guarded name as it is, or not at all.
+const MOST_CONTENTS: u64 = 64 << 10;
+
+/// What a file holds, if that is not too much.
+fn contents(place: &Place) -> Option<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = openat(&place.directory, &*place.name, flags, Mode::empty()).ok()?;
+    if FileType::from_raw_mode(fstat(&file).ok()?.st_mode) != FileType::RegularFile {
+        return None;
     }
+    let mut contents = Vec::new();
+    let mut file = File::from(file).take(MOST_CONTENTS + 1);
+    file.read_to_end(&mut contents).ok()?;
+    (contents.len() as u64 <= MOST_CONTENTS).then_some(contents)
 }
 
 /// Puts a file with these contents in the place of the target, and removes the source: what is moved

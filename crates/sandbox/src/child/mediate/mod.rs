@@ -22,7 +22,7 @@ use std::{
 use rustix::io::Errno;
 
 use crate::{
-    GuardedNames, NamePermit, NameUse, Profile,
+    GuardedNames, NameUse, Profile,
     fork::{Forked, fork},
     notify::{self, Answer, Call},
     protocol::Plan,
@@ -46,7 +46,7 @@ pub(super) struct Mediator {
 /// with what is there, so that it is asked about for each call.
 struct Parked {
     call: Call,
-    permits: HashMap<NameUse, NamePermit>,
+    permits: HashMap<NameUse, bool>,
 }
 
 /// What becomes of a call.
@@ -112,10 +112,10 @@ impl Mediator {
         &mut self,
         id: u32,
         used: NameUse,
-        permit: NamePermit,
+        permitted: bool,
     ) -> Option<(u32, NameUse)> {
         let mut parked = self.parked.remove(&id)?;
-        parked.permits.insert(used, permit);
+        parked.permits.insert(used, permitted);
         self.carry_out(parked, true)
     }
 

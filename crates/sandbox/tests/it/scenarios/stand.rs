@@ -27,7 +27,15 @@ use crate::setting::LONG;
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 
 /// The names of control files.
-const GUARDED: [&str; 4] = [".git", ".claude", ".missing.json", ".mcp.json"];
+const GUARDED: [&str; 7] = [
+    ".git",
+    ".claude",
+    ".missing.json",
+    ".linked.json",
+    ".behind",
+    "linked.json",
+    "settings.json",
+];
 
 /// What is around the attempts of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
