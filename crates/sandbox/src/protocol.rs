@@ -125,6 +125,8 @@ pub(crate) enum News {
         signal: Option<i32>,
         cwd: Option<Bytes>,
         left: u32,
+        /// It was ended, because this hidden file was so no more.
+        uncovered: Option<Bytes>,
     },
     /// Nothing of it is left.
     Gone,

@@ -70,6 +70,8 @@ pub struct Ended {
     pub cwd: Option<PathBuf>,
     /// How many processes it left behind.
     pub left: u32,
+    /// It was ended, because this hidden file was replaced from outside, and could have been read.
+    pub uncovered: Option<PathBuf>,
 }
 
 /// With what a process ended.
@@ -132,6 +134,7 @@ impl Running {
                     how: How::Lost,
                     cwd: None,
                     left: 0,
+                    uncovered: None,
                 };
             }
             self.hear().await;
@@ -191,14 +194,20 @@ impl Running {
                 signal,
                 cwd,
                 left,
+                uncovered,
             }) => {
                 let how = match (code, signal) {
                     (Some(code), _) => How::Exited(code),
                     (None, Some(signal)) => How::Killed(signal),
                     (None, None) => How::Lost,
                 };
-                let cwd = cwd.map(|cwd| PathBuf::from(OsString::from(cwd)));
-                self.ended = Some(Ended { how, cwd, left });
+                let path = |bytes| PathBuf::from(OsString::from(bytes));
+                self.ended = Some(Ended {
+                    how,
+                    cwd: cwd.map(path),
+                    left,
+                    uncovered: uncovered.map(path),
+                });
             }
             Some(News::Standing { .. } | News::Unable { .. }) => {}
         }

@@ -11,7 +11,7 @@ use std::{
         fd::{AsFd, OwnedFd},
         unix::{fs::FileExt, net::UnixStream},
     },
-    path::Path,
+    path::{Path, PathBuf},
     process,
     time::{Duration, Instant},
 };
@@ -27,6 +27,7 @@ use rustix::{
 
 use super::{
     confine::{self, Confinement, Held},
+    cover::Cover,
     keeper::{Step, step},
     mounts,
     shell::{Shell, Told},
@@ -94,6 +95,10 @@ struct Guard<'a> {
     socket: UnixStream,
     keeper: Option<OwnedFd>,
     confinement: Option<&'a Confinement>,
+    /// What keeps hidden files hidden.
+    cover: Option<Cover>,
+    /// One that no longer is, because of which the command is ended.
+    uncovered: Option<PathBuf>,
     shell: Shell,
     /// What the command writes to; until nothing but the command needs it.
     output: Option<OwnedFd>,
@@ -123,6 +128,7 @@ enum Watch {
     Shell,
     Report,
     Call,
+    Cover,
 }
 
 /// What it saw.
@@ -138,6 +144,8 @@ struct Happened {
     called: bool,
     /// No process is left that could.
     no_more_calls: bool,
+    /// Something changed beside a hidden file.
+    changed: bool,
 }
 
 impl<'a> Guard<'a> {
@@ -157,6 +165,8 @@ impl<'a> Guard<'a> {
             step(super::PROCESSES, mounts::processes)?;
         }
         confine::secrecy()?;
+        // Before it gives up what it takes to see all directories.
+        let cover = confinement.and_then(|_| Cover::of(plan));
         let held = match confinement {
             Some(confinement) => confinement.guard()?,
             None => Held::default(),
@@ -179,6 +189,8 @@ impl<'a> Guard<'a> {
             socket: UnixStream::from(socket),
             keeper,
             confinement,
+            cover,
+            uncovered: None,
             shell,
             output: Some(output),
             request,
@@ -211,9 +223,14 @@ impl<'a> Guard<'a> {
                 told,
                 called,
                 no_more_calls,
+                changed,
             } = self.wait(pause)?;
             if keeper_gone {
                 return Ok(Watched::Unwanted);
+            }
+            if changed && self.is_uncovered()? {
+                self.kill();
+                continue;
             }
             if called {
                 self.mediate()?;
@@ -278,6 +295,9 @@ impl<'a> Guard<'a> {
         if let Some(mediator) = &self.shell.mediator {
             watch(Watch::Call, mediator.listener().as_fd());
         }
+        if let Some(cover) = self.cover.as_ref().filter(|_| self.uncovered.is_none()) {
+            watch(Watch::Cover, cover.watch().as_fd());
+        }
         if !self.ended {
             watch(Watch::Shell, self.shell.handle.as_fd());
             if self.shell.told == Told::Nothing {
@@ -299,6 +319,7 @@ impl<'a> Guard<'a> {
                 Watch::Keeper => happened.keeper_gone = any,
                 Watch::Shell => happened.shell_ended = any,
                 Watch::Report => happened.told = any,
+                Watch::Cover => happened.changed = any,
                 Watch::Call => {
                     happened.called = events.contains(PollFlags::IN);
                     happened.no_more_calls = any && !happened.called;
@@ -306,6 +327,13 @@ impl<'a> Guard<'a> {
             }
         }
         Ok(happened)
+    }
+
+    /// Can a hidden file be read now?
+    fn is_uncovered(&mut self) -> io::Result<bool> {
+        let cover = self.cover.as_ref().map(Cover::uncovered).transpose()?;
+        self.uncovered = cover.flatten().map(Path::to_path_buf);
+        Ok(self.uncovered.is_some())
     }
 
     /// Does what a call of the command's asks for, or asks our process first.
@@ -409,6 +437,7 @@ impl<'a> Guard<'a> {
                 signal: status.and_then(WaitStatus::terminating_signal),
                 cwd: cwd.map(Into::into),
                 left: u32::try_from(left).unwrap_or(u32::MAX),
+                uncovered: self.uncovered.clone().map(Into::into),
             },
         )
     }

@@ -6,6 +6,7 @@
 
 mod bubblewrap;
 mod confine;
+mod cover;
 mod filter;
 mod guard;
 mod keeper;

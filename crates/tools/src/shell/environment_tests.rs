@@ -11,6 +11,7 @@ fn workspace() -> Profile {
         writable: Vec::new(),
         protected: Vec::new(),
         hidden: Vec::new(),
+        guarded: None,
         network: Network::Open,
     })
 }

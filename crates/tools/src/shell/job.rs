@@ -30,6 +30,8 @@ const REST: Duration = Duration::from_secs(5);
 pub(crate) struct Job {
     /// Its output.
     pub(crate) capture: Capture,
+    /// It cannot make control files, so that none need be looked for.
+    pub(crate) makes_none: bool,
     stage: watch::Receiver<Stage>,
     orders: mpsc::UnboundedSender<Order>,
     cause: Mutex<Option<Cause>>,
@@ -72,6 +74,7 @@ impl Job {
     /// Takes charge of a command that was just started.
     pub(crate) fn new(sandbox: Sandbox, mut running: Running, capture: Capture) -> Self {
         let output = running.output.take();
+        let makes_none = running.is_mediated();
         let (orders, received) = mpsc::unbounded_channel();
         let (told, stage) = watch::channel(Stage::Running);
         let flooded = Arc::<AtomicBool>::default();
@@ -88,6 +91,7 @@ impl Job {
         );
         Self {
             capture,
+            makes_none,
             stage,
             orders,
             cause: Mutex::default(),
@@ -242,5 +246,6 @@ fn lost() -> Ended {
         how: How::Lost,
         cwd: None,
         left: 0,
+        uncovered: None,
     }
 }

@@ -1,8 +1,9 @@
 //! How the engine's word on a command becomes the sandbox's.
 
-use haft_contract::{Confined, Confinement, Reachable};
-
-use haft_sandbox::{Network, Profile, Reading, Workspace};
+use haft_contract::{
+    Confined, Confinement, ControlAction, ControlFiles, ControlNames, ControlUse, Reachable,
+};
+use haft_sandbox::{GuardedNames, NameAction, NameUse, Network, Profile, Reading, Workspace};
 
 /// What a command may touch.
 pub(crate) fn of(confinement: &Confinement) -> Profile {
@@ -13,6 +14,7 @@ pub(crate) fn of(confinement: &Confinement) -> Profile {
             writable: confinement.writable.to_vec(),
             protected: confinement.protected.to_vec(),
             hidden,
+            guarded: confinement.control.names().map(guarded),
             network: match confinement.network {
                 Reachable::Nobody => Network::None,
                 Reachable::ByRule(_) => Network::Proxy,
@@ -21,4 +23,31 @@ pub(crate) fn of(confinement: &Confinement) -> Profile {
         }),
         Confined::Full => Profile::Full,
     }
+}
+
+fn guarded(names: ControlNames) -> GuardedNames {
+    GuardedNames {
+        all: names.all,
+        parts: names.parts,
+        last: names.last,
+        closed_to_directories: names.closed_to_directories,
+    }
+}
+
+/// May a command use a name so?
+pub(crate) fn permits(control: &ControlFiles, used: &NameUse) -> bool {
+    control.permits(&ControlUse {
+        path: &used.path,
+        action: match &used.action {
+            NameAction::MakeFile => ControlAction::MakeFile,
+            NameAction::MakeDirectory => ControlAction::MakeDirectory,
+            NameAction::MakeLink => ControlAction::MakeLink,
+            NameAction::Change => ControlAction::Change,
+            NameAction::MoveFile { from, contents } => ControlAction::MoveFile {
+                from,
+                contents: contents.as_deref(),
+            },
+            NameAction::MoveDirectory { from } => ControlAction::MoveDirectory { from },
+        },
+    })
 }

@@ -17,6 +17,8 @@ use regex::Regex;
 pub(crate) enum Refused {
     /// To change this file or directory; absolute.
     Write(PathBuf),
+    /// To make or change this file, which decides what other programs run; absolute.
+    Control(PathBuf),
     /// To talk to this host, or to somebody.
     Network(Option<String>),
     /// To change something that the line does not name: the line.

@@ -8,8 +8,8 @@ use std::{
 };
 
 use haft_contract::{
-    Answer, CallContext, Confined, Confinement, ControlFiles, Hosts, Passage, PermissionMode,
-    Question, Reachable,
+    Answer, CallContext, Confined, Confinement, ControlFiles, ControlNames, ControlRules,
+    ControlUse, Hosts, Passage, PermissionMode, Question, Reachable,
 };
 use haft_sandbox::{Network, Profile};
 use rustix::fs::{Access, access};
@@ -35,6 +35,7 @@ pub(crate) fn kept_from(
     code: i32,
     confinement: &Confinement,
     cwd: &Path,
+    files: &[PathBuf],
 ) -> Vec<Refused> {
     let network = match profile::of(confinement) {
         Profile::Full => return Vec::new(),
@@ -53,12 +54,33 @@ pub(crate) fn kept_from(
     );
     refused.retain(|one| match one {
         // A file system that nobody can write, or a path it may change: not our doing.
-        Refused::Write(path) => forbidden(path),
+        Refused::Write(path) => {
+            let same =
+                |file: &PathBuf| existing(path).is_some_and(|path| path == *file) || path == file;
+            forbidden(path) && !files.iter().any(same)
+        }
+        Refused::Control(_) => true,
         // The gate has asked, and its log knows better whom.
         Refused::Network(_) => network != Network::Proxy,
         Refused::Other(_) => true,
     });
-    refused
+    let mut all: Vec<Refused> = files.iter().cloned().map(Refused::Control).collect();
+    // What a program says of a file that is known by its path already.
+    refused.retain(|one| all.is_empty() || !matches!(one, Refused::Other(_)));
+    all.extend(refused);
+    all
+}
+
+/// What to say of control files that a command was kept from, and ended well without.
+pub(crate) fn note(files: &[PathBuf]) -> Option<String> {
+    let names: Vec<String> = files.iter().map(|path| escaped(path.as_os_str())).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "The sandbox kept it from making or changing what decides what other programs run: {}. \
+             Use Write or Edit for it, so that the user can be asked.",
+            names.join(", ")
+        )
+    })
 }
 
 /// Asks the person about what was refused.
@@ -121,7 +143,7 @@ pub(crate) async fn ask(
 /// What would have to be allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Grant {
-    /// To change this, with everything below. It exists.
+    /// To change this, with everything below; or to make it.
     Path(PathBuf),
     /// To talk to this host.
     Host(String),
@@ -144,7 +166,9 @@ impl Grant {
 
 fn words(refused: &Refused) -> String {
     match refused {
-        Refused::Write(path) => format!("changing {}", escaped(path.as_os_str())),
+        Refused::Write(path) | Refused::Control(path) => {
+            format!("changing {}", escaped(path.as_os_str()))
+        }
         Refused::Network(Some(host)) => format!("talking to {host}"),
         Refused::Network(None) => "using the network".to_owned(),
         Refused::Other(line) => format!("something that it told as \"{line}\""),
@@ -157,6 +181,7 @@ fn grants(refused: &[Refused]) -> Option<Vec<Grant>> {
     for one in refused {
         let grant = match one {
             Refused::Write(path) => Grant::Path(existing(path)?),
+            Refused::Control(path) => Grant::Path(whole(path)),
             Refused::Network(Some(host)) => Grant::Host(host.clone()),
             Refused::Network(None) => Grant::Network,
             Refused::Other(_) => continue,
@@ -166,6 +191,21 @@ fn grants(refused: &[Refused]) -> Option<Vec<Grant>> {
         }
     }
     (!grants.is_empty()).then_some(grants)
+}
+
+/// The path itself; of a worktree that git makes, what it keeps of that worktree, which is several files.
+fn whole(path: &Path) -> PathBuf {
+    let mut above = path.ancestors();
+    let worktree = above.find(|folder| {
+        let of = |folder: Option<&Path>, name: &str| {
+            folder
+                .and_then(Path::file_name)
+                .is_some_and(|found| found == name)
+        };
+        let worktrees = folder.parent();
+        of(worktrees, "worktrees") && of(worktrees.and_then(Path::parent), ".git")
+    });
+    worktree.unwrap_or(path).to_path_buf()
 }
 
 /// The path itself, or the directory in which it would be made; links followed. Never the root.
@@ -195,9 +235,9 @@ fn widened(confinement: &Confinement, grants: &[Grant], gate: &HostGate) -> Conf
         .flat_map(|kept| but_for(kept, &paths))
         .collect::<Vec<_>>()
         .into();
-    let control = confinement.control.clone();
-    wider.control = ControlFiles::when(move |path| {
-        control.include(path) && !paths.iter().any(|granted| path.starts_with(granted))
+    wider.control = ControlFiles::by(Except {
+        control: confinement.control.clone(),
+        granted: paths,
     });
     for grant in grants {
         match grant {
@@ -212,6 +252,32 @@ fn widened(confinement: &Confinement, grants: &[Grant], gate: &HostGate) -> Conf
         }
     }
     wider
+}
+
+/// Control files, but for those that were granted.
+struct Except {
+    control: ControlFiles,
+    granted: Vec<PathBuf>,
+}
+
+impl Except {
+    fn grants(&self, path: &Path) -> bool {
+        self.granted.iter().any(|granted| path.starts_with(granted))
+    }
+}
+
+impl ControlRules for Except {
+    fn names(&self) -> ControlNames {
+        self.control.names().unwrap_or_default()
+    }
+
+    fn permits(&self, used: &ControlUse<'_>) -> bool {
+        self.grants(used.path) || self.control.permits(used)
+    }
+
+    fn include(&self, path: &Path) -> bool {
+        !self.grants(path) && self.control.include(path)
+    }
 }
 
 /// What is protected, without what is granted in it: then everything beside the way to it, one by one.

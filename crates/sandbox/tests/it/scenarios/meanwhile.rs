@@ -2,10 +2,13 @@
 
 use std::{fs, os::unix::net::UnixListener, path::Path};
 
+use tokio::time::timeout;
+
 use super::{
     stand::{Around, Stand, finish},
     table::{View, everywhere},
 };
+use crate::setting::LONG;
 
 /// As programs write a file that others read.
 fn replace(path: &Path, text: &str) {
@@ -66,6 +69,28 @@ async fn a_hidden_file_that_was_replaced_is_hidden_again() {
             assert!(!said.contains("GOT"), "{}: {said}", stand.case);
             replace(&hidden, "GOT another\n");
         }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_ends_when_a_hidden_file_is_replaced_while_it_runs() {
+    let test = "scenarios::meanwhile::a_command_ends_when_a_hidden_file_is_replaced_while_it_runs";
+    let views = [View::ReadOnly, View::Nobody];
+    everywhere(test, Around::Hidden, &views, async |stand| {
+        if stand.case.reduced() {
+            return; // it hides none
+        }
+        let hidden = stand.ground.spots[0].outside.join("hidden");
+        let mut running = stand.start("echo go; sleep 1000").await;
+        crate::lifetime::read_until(&mut running, "go").await;
+        // Beside it, anything may happen.
+        replace(&hidden.with_file_name("other"), "x");
+        replace(&hidden, "GOT another\n");
+        let ended = timeout(LONG, running.exited()).await.expect("it goes on");
+        assert_eq!(ended.uncovered, Some(hidden), "{}", stand.case);
+        finish(running).await;
+        assert_eq!(stand.run("echo next").await, "next\n", "{}", stand.case);
     })
     .await;
 }

@@ -149,7 +149,7 @@ impl Run<'_> {
         })?;
         let at_end = due.watched.take().map(|watched| -> BoxFuture<'static, _> {
             // It must not hold the session: with that its tasks end.
-            let (control, command) = (due.confinement.control.clone(), self.input.command.clone());
+            let (control, command) = (due.control(), self.input.command.clone());
             Box::pin(async move {
                 let said = changes::after(watched, control, command).await;
                 said.map(|said| said.notes).unwrap_or_default()

@@ -1,7 +1,7 @@
 //! The answer to a command that is over: by itself, because it was interrupted, or because its time
 //! was.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use haft_contract::{ContextPatch, ToolError, ToolOutput};
 use haft_sandbox::{Ended, How};
@@ -9,6 +9,7 @@ use haft_sandbox::{Ended, How};
 use super::{Due, Run, add_notes, milliseconds};
 use crate::{
     blocking::blocking,
+    paths::escaped,
     shell::{
         answer::{self, Answer},
         changes,
@@ -34,6 +35,10 @@ impl Run<'_> {
     /// It ended by itself.
     pub(super) async fn ended(&self, mut due: Due, ended: &Ended) -> Result<ToolOutput, ToolError> {
         let job = Arc::clone(&due.job);
+        if let Some(path) = &ended.uncovered {
+            self.record(&mut due).await?;
+            return Err(uncovered(path));
+        }
         let mut answer = self.answer();
         let code = match ended.how {
             How::Exited(code) => code,
@@ -86,7 +91,7 @@ impl Run<'_> {
         if let Some(watched) = due.watched.take() {
             // Whoever interrupts does not want to wait; it is recorded all the same.
             let command = self.input.command.clone();
-            tokio::spawn(changes::after(watched, due.confinement.control, command));
+            tokio::spawn(changes::after(watched, due.control(), command));
         }
         Ok(answer.with(body))
     }
@@ -127,11 +132,7 @@ impl Run<'_> {
         };
         let command = self.input.command.clone();
         // Begun is ended, whether or not anybody waits for it.
-        let looking = tokio::spawn(changes::after(
-            watched,
-            due.confinement.control.clone(),
-            command,
-        ));
+        let looking = tokio::spawn(changes::after(watched, due.control(), command));
         let said = tokio::select! {
             said = looking => said.map_err(|_| ToolError::Cancelled)??,
             () = self.cx.cancel.cancelled() => return Ok(()),
@@ -167,6 +168,15 @@ impl Run<'_> {
             }
         })
     }
+}
+
+/// A file that it may not read could have been read.
+fn uncovered(path: &Path) -> ToolError {
+    ToolError::Failed(format!(
+        "The command was ended, and what it printed is withheld: {}, which it may not read, was replaced \
+         from outside while it ran. What it changed stays changed. Run it again.",
+        escaped(path.as_os_str())
+    ))
 }
 
 /// Its sandbox was ended from outside, and it with it.

@@ -6,13 +6,18 @@
 mod background;
 mod ended;
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use haft_contract::{
-    CallContext, Confined, Confinement, Content, Reachable, Tool, ToolError, ToolOutput, ToolUse,
-    Update,
+    CallContext, Confined, Confinement, Content, ControlFiles, Reachable, Tool, ToolError,
+    ToolOutput, ToolUse, Update,
 };
-use haft_sandbox::{Ended, How, Line};
+use haft_sandbox::{Ended, How, Line, NameJudge};
 use haft_shell::Analysis;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
@@ -26,6 +31,7 @@ use super::{
     job::{Cause, Job},
     limits::Limits,
     meaning::{self, Slow},
+    profile,
     widen::{self, Asked},
 };
 use crate::blocking::blocking;
@@ -56,6 +62,7 @@ pub(crate) async fn run(input: &Input, cx: &CallContext) -> Result<ToolOutput, T
         variables,
         // That it may is the engine's word, which also has asked the person.
         lifted: input.dangerously_disable_sandbox && confinement.profile == Confined::Full,
+        refused: Arc::default(),
     }
     .run(confinement)
     .await
@@ -70,7 +77,12 @@ struct Run<'a> {
     variables: Variables,
     /// The person let it run without the sandbox.
     lifted: bool,
+    /// Control files that it wanted to make or change, and may not.
+    refused: Arc<Mutex<Vec<PathBuf>>>,
 }
+
+/// How many control files that a command may not make are remembered.
+const MOST_REFUSED: usize = 20;
 
 /// How the waiting for a command ended.
 enum Waited {
@@ -90,6 +102,16 @@ struct Due {
     watched: Option<Watched>,
     /// What there is to say behind its output.
     notes: Vec<String>,
+}
+
+impl Due {
+    /// Control files that must be looked for when the command has ended.
+    fn control(&self) -> ControlFiles {
+        match self.job.makes_none {
+            true => ControlFiles::default(),
+            false => self.confinement.control.clone(),
+        }
+    }
 }
 
 impl Run<'_> {
@@ -165,11 +187,30 @@ impl Run<'_> {
             },
             cwd: self.cx.cwd.to_path_buf(),
             sourced: self.sourced(confinement),
+            names: Some(self.judge(confinement)),
         };
         let place = self.shell.place(self.cx.call, attempt);
         // A character has at most four bytes.
         let capture = Capture::new(place, self.limits.output * 4);
         self.shell.start(confinement, line, capture).await
+    }
+
+    /// Decides about control files, and remembers what it refused.
+    fn judge(&self, confinement: &Confinement) -> NameJudge {
+        let (control, refused) = (confinement.control.clone(), Arc::clone(&self.refused));
+        NameJudge::by(move |used| {
+            let permitted = profile::permits(&control, used);
+            let mut refused = refused.lock().unwrap_or_else(PoisonError::into_inner);
+            if !permitted && refused.len() < MOST_REFUSED && !refused.contains(&used.path) {
+                refused.push(used.path.clone());
+            }
+            permitted
+        })
+    }
+
+    /// The control files that it was kept from since this was asked the last time.
+    fn refused_files(&self) -> Vec<PathBuf> {
+        std::mem::take(&mut *self.refused.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// What its shell reads first. The session's own file takes over what the user's says.
@@ -228,18 +269,23 @@ impl Run<'_> {
 
     /// What the sandbox kept a command from that failed, put to the person.
     async fn refused(&self, due: &Due, ended: &Ended) -> Option<Asked> {
+        let files = self.refused_files();
         let How::Exited(code) = ended.how else {
             return None;
         };
         let confinement = &due.confinement;
-        if code == 0 || confinement.profile == Confined::Full {
+        if confinement.profile == Confined::Full {
             return None;
+        }
+        if code == 0 {
+            // It came to terms with it, and is not run again; what is missing must be known.
+            return widen::note(&files).map(Asked::Not);
         }
         let (capture, cwd) = (due.job.capture.clone(), Arc::clone(&self.cx.cwd));
         let confined = confinement.clone();
         let refused = blocking(move || {
             let text = answer::plain(&capture.end(REFUSAL_TAIL));
-            widen::kept_from(&text, code, &confined, &cwd)
+            widen::kept_from(&text, code, &confined, &cwd, &files)
         });
         let refused = refused.await.ok().filter(|refused| !refused.is_empty())?;
         let gate = self.shell.gate();

@@ -1,0 +1,108 @@
+//! Hidden files stay hidden. What lies over a file is gone when another one is put in its place from
+//! outside, as many programs do to write it; so the guard watches the directories, and ends the command.
+
+use std::{
+    ffi::OsString,
+    fs, io,
+    mem::MaybeUninit,
+    os::{
+        fd::OwnedFd,
+        unix::{ffi::OsStringExt, fs::MetadataExt},
+    },
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::inotify::{CreateFlags, Reader, WatchFlags, add_watch, init};
+
+use crate::{Mechanism, Profile, protocol::Plan};
+
+/// What lies over the hidden files of a command.
+pub(super) struct Cover {
+    watch: OwnedFd,
+    hidden: Vec<(PathBuf, Option<Identity>)>,
+    /// Names whose change may uncover something.
+    names: Vec<OsString>,
+}
+
+type Identity = (u64, u64);
+
+impl Cover {
+    /// Begins to watch. `None`: nothing is hidden, or nothing can be.
+    pub(super) fn of(plan: &Plan) -> Option<Self> {
+        let hidden = match &plan.profile {
+            Profile::ReadOnly(reading) => &reading.hidden,
+            Profile::Workspace(workspace) => &workspace.hidden,
+            Profile::Full => return None,
+        };
+        if hidden.is_empty() || plan.mechanism >= Mechanism::Reduced {
+            return None;
+        }
+        let watch = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
+        let mut names: Vec<OsString> = Vec::new();
+        for path in hidden {
+            // A directory above that is replaced uncovers as well; not those at the top, in which
+            // everything on the machine happens.
+            let above = path.ancestors().enumerate();
+            let above = above.filter(|(at, path)| *at == 0 || path.components().count() > 3);
+            for (_, path) in above {
+                if let (Some(directory), Some(name)) = (path.parent(), path.file_name()) {
+                    let flags = WatchFlags::CREATE | WatchFlags::MOVE | WatchFlags::DELETE;
+                    let _ = add_watch(&watch, directory, flags | WatchFlags::ONLYDIR);
+                    if !names.iter().any(|known| known == name) {
+                        names.push(name.to_owned());
+                    }
+                }
+            }
+        }
+        // After the watch began: what changes from now on is seen.
+        let hidden = hidden.iter().map(|path| (path.clone(), identity(path)));
+        Some(Self {
+            hidden: hidden.collect(),
+            watch,
+            names,
+        })
+    }
+
+    /// Becomes readable when something changed beside a hidden file.
+    pub(super) fn watch(&self) -> &OwnedFd {
+        &self.watch
+    }
+
+    /// A hidden file that can be read now, if there is one.
+    pub(super) fn uncovered(&self) -> io::Result<Option<&Path>> {
+        if !self.concerns_a_name()? {
+            return Ok(None);
+        }
+        let open = self.hidden.iter().find(|(path, covered)| {
+            let now = identity(path);
+            now.is_some() && now != *covered
+        });
+        Ok(open.map(|(path, _)| path.as_path()))
+    }
+
+    /// Is one of the names among what changed? More happens in these directories.
+    fn concerns_a_name(&self) -> io::Result<bool> {
+        let mut buffer = [MaybeUninit::uninit(); 8192];
+        let mut reader = Reader::new(&self.watch, &mut buffer);
+        let mut concerns = false;
+        loop {
+            match reader.next() {
+                Ok(event) => {
+                    // Without a name: so much happened that not all is told.
+                    concerns |= event.file_name().is_none_or(|name| {
+                        let name = OsString::from_vec(name.to_bytes().to_vec());
+                        self.names.contains(&name)
+                    });
+                }
+                Err(rustix::io::Errno::AGAIN) => return Ok(concerns),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+fn identity(path: &Path) -> Option<Identity> {
+    let found = fs::symlink_metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
+}
