@@ -83,6 +83,7 @@ async fn warm(sandbox: &Sandbox, dir: &Path) -> Duration {
         text: "true".to_owned(),
         cwd: dir.to_path_buf(),
         sourced: None,
+        names: None,
     };
     let start = Instant::now();
     let mut running = sandbox.start(&Profile::Full, line).await.unwrap();

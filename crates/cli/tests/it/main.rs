@@ -5,7 +5,7 @@
 //! - `bad_input`: whatever comes, an answer and no harm
 //! - `call`, `demo`, `listing`: for people
 //! - `headless`: a model at work
-//! - `interrupt`: signals; `pdf`: PDFs
+//! - `hostile`: hundreds of commands that attack; `interrupt`: signals; `pdf`: PDFs
 //! - `permissions`: rules, settings files, trust
 //! - `provider`: a model's provider on this machine
 //! - `sdk`: the official SDK drives it
@@ -27,6 +27,7 @@ mod docs;
 mod examples;
 mod exec;
 mod headless;
+mod hostile;
 mod interrupt;
 mod listing;
 #[cfg(feature = "pdf")]

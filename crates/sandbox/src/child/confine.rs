@@ -52,7 +52,7 @@ const ALWAYS: [&str; 5] = [
 const OWN: [&str; 2] = ["/dev/pts", "/dev/shm"];
 
 /// How many processes and threads a sandbox may hold: more than any build needs, less than a bomb makes.
-const PROCESSES: u64 = 8192;
+pub(super) const PROCESSES: u64 = 8192;
 
 /// What guards and shells give up, made ready once for all commands of a sandbox.
 pub(super) struct Confinement {

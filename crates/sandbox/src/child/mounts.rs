@@ -93,8 +93,26 @@ pub(super) fn set_up(plan: &Plan) -> Result<(), Step> {
 
 /// Shows the processes of this process space, and no others.
 pub(super) fn processes() -> rustix::io::Result<()> {
-    let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    mount("proc", "/proc", "proc", flags, None)
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    mount("proc", "/proc", "proc", flags, None)?;
+    // Root is exempt from the limit that holds users. Older kernels have one number for all spaces, and
+    // let no one change it here.
+    let _ = fs::write(
+        "/proc/sys/kernel/pid_max",
+        super::confine::PROCESSES.to_string(),
+    );
+    mount_remount("/proc", flags | MountFlags::RDONLY | MountFlags::BIND, c"")
+}
+
+/// Does this kernel count processes by space? Before, there was one number, which is the machine's.
+fn counts_by_space(release: &str) -> bool {
+    const SINCE: (u32, u32) = (6, 14);
+    let mut numbers = release.split(|other: char| !other.is_ascii_digit());
+    let mut next = || numbers.next()?.parse::<u32>().ok();
+    match (next(), next()) {
+        (Some(major), Some(minor)) => (major, minor) >= SINCE,
+        _ => false,
+    }
 }
 
 impl Workspace {
@@ -428,6 +446,20 @@ fn hide(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_kernels_that_count_by_space_get_a_number_of_ours() {
+        for (release, expected) in [
+            ("6.18.44-fc-v490", true),
+            ("6.14.0", true),
+            ("7.0-rc1", true),
+            ("6.13.9", false),
+            ("5.15.0-1-amd64", false),
+            ("unknown", false),
+        ] {
+            assert_eq!(counts_by_space(release), expected, "{release}");
+        }
+    }
 
     #[test]
     fn a_line_of_the_mount_table_is_read_with_its_escapes_and_flags() {
