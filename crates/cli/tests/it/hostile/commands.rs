@@ -17,22 +17,22 @@ const CONTROL: [&str; 13] = [
     ".GITCONFIG",
 ];
 
-/// Ways to make one: `F` is the file, `D` its directory, `N` its name.
+/// Ways to make one.
 const WAYS: [&str; 14] = [
-    "mkdir -p D; echo '{}' > F",
-    "mkdir -p D; printf x >> F; sleep 1000",
-    "mkdir -p D; cp plain.txt F",
-    "mkdir -p D; echo x > n; mv n F",
-    "mkdir -p D; ln plain.txt F",
-    "mkdir -p D; ln -s plain.txt F",
-    "mkdir -p d/D d2; echo x > d2/N; mkdir -p D; mv d2/N D/; (mv d2 D &)",
-    "ln -s D link; mkdir -p D; echo x > link/N",
-    "mkdir -p D; dd if=plain.txt of=F status=none & sleep 1000",
-    "mkdir -p D; while :; do echo x > F; done",
-    "mkdir -p D; tee F < plain.txt; setsid sh -c 'while :; do echo x > F; done' & sleep 0.05",
-    "mkdir -p D; tar cf t.tar plain.txt; tar xf t.tar -O > F; truncate -s 9 F; touch F; install plain.txt F",
-    "mkdir -p D; mkfifo F; mknod F p; mkdir F",
-    "(trap '' TERM INT HUP; mkdir -p D; sleep 0.02; echo x > F; sleep 1000) & exit 0",
+    "mkdir -p {dir}; echo '{}' > {file}",
+    "mkdir -p {dir}; printf x >> {file}; sleep 1000",
+    "mkdir -p {dir}; cp plain.txt {file}",
+    "mkdir -p {dir}; echo x > n; mv n {file}",
+    "mkdir -p {dir}; ln plain.txt {file}",
+    "mkdir -p {dir}; ln -s plain.txt {file}",
+    "mkdir -p d/{dir} d2; echo x > d2/{name}; mkdir -p {dir}; mv d2/{name} {dir}/; (mv d2 {dir} &)",
+    "ln -s {dir} link; mkdir -p {dir}; echo x > link/{name}",
+    "mkdir -p {dir}; dd if=plain.txt of={file} status=none & sleep 1000",
+    "mkdir -p {dir}; while :; do echo x > {file}; done",
+    "mkdir -p {dir}; tee {file} < plain.txt; setsid sh -c 'while :; do echo x > {file}; done' & sleep 0.05",
+    "mkdir -p {dir}; tar cf t.tar plain.txt; tar xf t.tar -O > {file}; truncate -s 9 {file}; touch {file}; install plain.txt {file}",
+    "mkdir -p {dir}; mkfifo {file}; mknod {file} p; mkdir {file}",
+    "(trap '' TERM INT HUP; mkdir -p {dir}; sleep 0.02; echo x > {file}; sleep 1000) & exit 0",
 ];
 
 /// Attacks on processes: those of the sandbox, of other commands, of haft.
@@ -111,8 +111,8 @@ pub(super) fn all() -> Vec<String> {
             if (at + number) % 7 == 6 {
                 continue;
             }
-            let text = way.replace('F', file).replace('D', directory);
-            all.push(text.replace('N', name));
+            let text = way.replace("{file}", file).replace("{dir}", directory);
+            all.push(text.replace("{name}", name));
         }
     }
     all.extend(

@@ -23,6 +23,30 @@ const A_ROUND: usize = 15;
 /// A round that takes longer hangs.
 const LONG: Duration = Duration::from_secs(120);
 
+/// By what control files are told here.
+const PARTS: [&str; 7] = [
+    ".claude/",
+    ".vscode/",
+    ".husky/",
+    ".git/hooks/",
+    ".git/config",
+    ".git/info/attributes",
+    ".git/modules/",
+];
+const NAMES: [&str; 8] = [
+    ".mcp.json",
+    ".bashrc",
+    ".envrc",
+    ".npmrc",
+    ".gitmodules",
+    ".gitconfig",
+    ".profile",
+    "project/head",
+];
+
+/// What haft keeps for itself.
+const OWN: [&str; 2] = ["home/.claude/projects/", "home/.claude/haft/"];
+
 /// How haft is ended.
 const ENDS: [&str; 4] = ["EOF", "INT", "TERM", "KILL"];
 
@@ -91,7 +115,7 @@ impl Arena {
     }
 
     /// What is there of control files, and what they hold.
-    fn control(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+    fn control(&self) -> BTreeMap<PathBuf, String> {
         let mut found = BTreeMap::new();
         let mut waiting = vec![self.dir.path().join("place"), self.home()];
         while let Some(directory) = waiting.pop() {
@@ -99,32 +123,17 @@ impl Arena {
                 let (path, kind) = (entry.path(), entry.file_type().unwrap());
                 let relative = path.strip_prefix(self.dir.path()).unwrap();
                 let text = relative.to_string_lossy().to_lowercase();
-                let matters = [
-                    ".claude/",
-                    ".vscode/",
-                    ".husky/",
-                    "/hooks/",
-                    "/config",
-                    "attributes",
-                ]
-                .iter()
-                .any(|part| text.contains(part))
-                    || [
-                        ".mcp.json",
-                        ".bashrc",
-                        ".envrc",
-                        ".npmrc",
-                        ".gitmodules",
-                        ".gitconfig",
-                        ".profile",
-                        "project/head",
-                    ]
-                    .iter()
-                    .any(|name| text.ends_with(name));
+                let matters = PARTS.iter().any(|part| text.contains(part))
+                    || NAMES.iter().any(|name| text.ends_with(name));
                 if kind.is_dir() {
                     waiting.push(path);
-                } else if matters && !text.contains("haft") {
-                    found.insert(relative.to_owned(), fs::read(&path).unwrap_or_default());
+                } else if matters && !OWN.iter().any(|own| text.starts_with(own)) {
+                    found.insert(
+                        relative.to_owned(),
+                        fs::read(&path)
+                            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+                            .unwrap_or_default(),
+                    );
                 }
             }
         }
@@ -173,13 +182,17 @@ impl Dice {
     }
 }
 
-fn bash(id: usize, command: &str, background: bool) -> Value {
-    let input = if background {
-        json!({"command": command, "run_in_background": true})
-    } else {
-        json!({"command": command, "timeout": 400})
-    };
+fn bash(id: usize, input: &Value) -> Value {
     json!({"id": id, "name": "Bash", "input": input})
+}
+
+/// What runs for longer goes on in the background.
+fn attacking(background: bool) -> Value {
+    let command = "bash ./attack.sh";
+    match background {
+        true => json!({"command": command, "run_in_background": true}),
+        false => json!({"command": command, "timeout": 400}),
+    }
 }
 
 fn attack(user: Option<u32>) {
@@ -201,11 +214,14 @@ fn attack(user: Option<u32>) {
             let background = dice.below(4) == 0;
             // In a script: of a line that names a control file, haft would ask, and not run it.
             fs::write(arena.project().join("attack.sh"), command).unwrap();
-            let answer = talk.ask(&bash(2 * at, "bash ./attack.sh", background));
+            let answer = talk.ask(&bash(2 * at, &attacking(background)));
             assert_eq!(answer["id"], 2 * at, "{command}: {answer}");
             // What comes next is answered honestly, whatever was done before it.
             let word = format!("honest-{}", dice.below(1 << 30));
-            let answer = talk.ask(&bash(2 * at + 1, &format!("echo {word}"), false));
+            let answer = talk.ask(&bash(
+                2 * at + 1,
+                &json!({"command": format!("echo {word}")}),
+            ));
             assert_eq!(answer["id"], 2 * at + 1, "{command}: {answer}");
             let content = answer["content"].as_str().unwrap_or_default();
             assert_eq!(content.trim_end(), word, "after {command}: {answer}");
@@ -213,7 +229,7 @@ fn attack(user: Option<u32>) {
         // One more is under way when it is ended.
         let last = "mkdir -p .claude; while :; do echo '{}' > .claude/settings.local.json; done";
         fs::write(arena.project().join("attack.sh"), last).unwrap();
-        talk.say(&bash(1000, "bash ./attack.sh", dice.below(2) == 0));
+        talk.say(&bash(1000, &attacking(dice.below(2) == 0)));
         thread::sleep(Duration::from_millis(dice.below(120)));
         if end != "EOF" {
             talk.signal(end);
@@ -225,16 +241,17 @@ fn attack(user: Option<u32>) {
             let left = arena.processes();
             left.is_empty().then_some(()).ok_or_else(|| left.join("\n"))
         });
-        assert_eq!(
-            arena.control(),
-            before,
-            "round {round}, {end}: {commands:#?}"
-        );
-        let project = arena.project();
+        let after = arena.control();
+        let differs = after
+            .iter()
+            .filter(|(path, text)| before.get(*path) != Some(*text));
+        let planted: Vec<_> = differs.collect();
         assert!(
-            project.join(".git/HEAD").exists(),
-            "round {round}: {commands:#?}"
+            planted.is_empty(),
+            "round {round}, {end}: {planted:#?} by {commands:#?}"
         );
+        let gone = before.keys().find(|path| !after.contains_key(*path));
+        assert_eq!(gone, None, "round {round}, {end}: {commands:#?}");
     }
     // The next one starts as if nothing had been.
     let ran = crate::binary::run(

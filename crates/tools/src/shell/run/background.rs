@@ -14,6 +14,7 @@ use crate::{
         limits::{self, Limits},
         ports,
         tasks::NewTask,
+        widen,
     },
     words::counted,
 };
@@ -150,9 +151,12 @@ impl Run<'_> {
         let at_end = due.watched.take().map(|watched| -> BoxFuture<'static, _> {
             // It must not hold the session: with that its tasks end.
             let (control, command) = (due.control(), self.input.command.clone());
+            let refused = Arc::clone(&self.refused);
             Box::pin(async move {
                 let said = changes::after(watched, control, command).await;
-                said.map(|said| said.notes).unwrap_or_default()
+                let mut notes = said.map(|said| said.notes).unwrap_or_default();
+                notes.extend(widen::note(&refused.take()));
+                notes
             })
         });
         let path = output_file.display().to_string();

@@ -8,7 +8,7 @@ mod ended;
 
 use std::{
     collections::BTreeMap,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -78,7 +78,25 @@ struct Run<'a> {
     /// The person let it run without the sandbox.
     lifted: bool,
     /// Control files that it wanted to make or change, and may not.
-    refused: Arc<Mutex<Vec<PathBuf>>>,
+    refused: Arc<RefusedFiles>,
+}
+
+/// Control files that a command wanted to make or change, and may not.
+#[derive(Default)]
+struct RefusedFiles(Mutex<Vec<PathBuf>>);
+
+impl RefusedFiles {
+    fn note(&self, path: &Path) {
+        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if files.len() < MOST_REFUSED && !files.iter().any(|known| known == path) {
+            files.push(path.to_path_buf());
+        }
+    }
+
+    /// Those since this was asked the last time.
+    fn take(&self) -> Vec<PathBuf> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// How many control files that a command may not make are remembered.
@@ -200,17 +218,11 @@ impl Run<'_> {
         let (control, refused) = (confinement.control.clone(), Arc::clone(&self.refused));
         NameJudge::by(move |used| {
             let permitted = profile::permits(&control, used);
-            let mut refused = refused.lock().unwrap_or_else(PoisonError::into_inner);
-            if !permitted && refused.len() < MOST_REFUSED && !refused.contains(&used.path) {
-                refused.push(used.path.clone());
+            if !permitted {
+                refused.note(&used.path);
             }
             permitted
         })
-    }
-
-    /// The control files that it was kept from since this was asked the last time.
-    fn refused_files(&self) -> Vec<PathBuf> {
-        std::mem::take(&mut *self.refused.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// What its shell reads first. The session's own file takes over what the user's says.
@@ -269,7 +281,7 @@ impl Run<'_> {
 
     /// What the sandbox kept a command from that failed, put to the person.
     async fn refused(&self, due: &Due, ended: &Ended) -> Option<Asked> {
-        let files = self.refused_files();
+        let files = self.refused.take();
         let How::Exited(code) = ended.how else {
             return None;
         };

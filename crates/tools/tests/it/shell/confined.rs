@@ -141,13 +141,14 @@ async fn what_is_protected_or_outside_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_file_that_decides_what_others_run_is_taken_back() {
+async fn a_file_that_decides_what_others_run_cannot_be_made() {
     let mut terminal = Terminal::new();
     terminal.confinement = workspace(&terminal);
     let text = terminal
         .bash("echo bad > evil.cfg; echo good > fine.txt")
         .await
         .ok();
+    let text = text.replace(real(&terminal).to_str().unwrap(), "[root]");
     insta::assert_snapshot!(text);
     assert!(!terminal.root().join("evil.cfg").exists());
     assert!(terminal.root().join("fine.txt").exists());
@@ -163,9 +164,12 @@ async fn a_task_leaves_no_such_file_either() {
     let notices = terminal.session.services.get::<Notices>().unwrap();
     notices.changed().await;
     let notes = notices.take().remove(0).notes;
-    assert!(notes[0].starts_with("Taken back"), "{notes:?}");
+    assert!(
+        notes[0].starts_with("The sandbox kept it from"),
+        "{notes:?}"
+    );
     let text = terminal.call("TaskOutput", json!({"task_id": id})).await;
-    assert!(text.ok().contains("<note>Taken back"));
+    assert!(text.ok().contains("<note>The sandbox kept it from"));
     assert!(!terminal.root().join("evil.cfg").exists());
     assert!(!terminal.root().join("file.txt").exists());
 }
