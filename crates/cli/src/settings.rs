@@ -92,6 +92,7 @@ pub(crate) fn load(session: &Session, cwd: &Path) -> anyhow::Result<Permitted> {
         env: Arc::new(env),
         ..sandbox
     };
+    settings.note_steering();
     let plans = settings.plans_directory();
     let patience = settings.question_timeout();
     let memory = memory_folder(&settings.auto_memory(), cwd);
@@ -218,7 +219,7 @@ pub(crate) struct Keeper(pub(crate) LocalRules);
 
 impl KeepRules for Keeper {
     fn keep(&self, rules: &[String]) {
-        let file = show::clean(&self.0.file.display().to_string());
+        let file = show::clean(&self.0.file().display().to_string());
         match self.0.add(rules) {
             Ok(()) => show::complain(&format!("  kept in {file}")),
             Err(problem) => show::complain(&format!(

@@ -73,7 +73,7 @@ pub(crate) async fn build(
         ));
     }
     let local = LocalRules {
-        file: permitted.settings.local_file(),
+        places: permitted.settings.places.clone(),
     };
     let files = SettingsFiles {
         places: permitted.settings.places.clone(),

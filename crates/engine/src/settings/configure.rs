@@ -3,13 +3,17 @@
 //! What is changed goes through the same checks as a file that a person wrote, and into the local file,
 //! or the user's own where only that counts. A running session takes nothing over from it that loosens.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use haft_contract::{Changed, Configure, Weight};
 use serde_json::Value;
 
 use super::{
     Document, Flags, Layer, Places, Problem, Settings, Trust, document, files::local_root, keep,
+    written,
 };
 use crate::{
     hooks, nearby,
@@ -178,7 +182,14 @@ impl Configure for SettingsFiles {
         if let Some(problem) = problem {
             return Err(problem.what);
         }
-        keep::replace(&file, &new).map_err(|error| error.to_string())?;
+        match scope {
+            Scope::Local => {
+                self.would_count(&new)?;
+                let directory = local_root(&self.places);
+                written::replace_local(&self.places, &directory, &old, &new, &[])?;
+            }
+            _ => keep::replace(&file, &new).map_err(|error| error.to_string())?,
+        }
         Ok(Changed {
             before,
             after: value.clone(),
@@ -197,6 +208,40 @@ impl SettingsFiles {
         (Scope::Local, local)
     }
 
+    /// Would the next session take over what a new text of the local file adds? The error says why
+    /// not. Writing it must not make anything count that stood there already.
+    fn would_count(&self, new: &str) -> Result<(), String> {
+        let mut settings = Settings::load(self.places.clone(), &self.flags, Trust::default());
+        let things = settings.running_things();
+        settings.trust = Trust::of(&self.places, &self.flags, &things);
+        let local = self.file("").1;
+        let is_local = |layer: &&Layer| layer.file.as_deref() == Some(local.as_path());
+        let Some(layer) = settings.layers.iter().find(is_local) else {
+            return Ok(()); // a new file is ours
+        };
+        let says_something = layer
+            .document
+            .value
+            .as_object()
+            .is_some_and(|map| !map.is_empty());
+        if !layer.from_workspace || settings.trust.allows || !says_something {
+            return Ok(());
+        }
+        let before = settings.loosening_of(layer);
+        let after = settings.loosening_of(&Layer {
+            document: Document::parse(new).map_err(|broken| broken.to_string())?,
+            ..layer.clone()
+        });
+        match after.iter().find(|thing| !before.contains(thing)) {
+            None => Ok(()),
+            Some(thing) => Err(format!(
+                "it would not count: {thing} waits for trust, because the file holds settings that \
+                 haft did not write. The user can look at them and trust the directory with \
+                 `haft permissions trust`."
+            )),
+        }
+    }
+
     /// Everything a start would complain of, if this text alone stood in the file.
     fn problems(&self, scope: Scope, file: &Path, text: &str) -> Result<Vec<Problem>, String> {
         let document = Document::parse(text).map_err(|broken| broken.to_string())?;
@@ -206,6 +251,7 @@ impl SettingsFiles {
             document,
             slash: self.places.cwd.clone(),
             from_workspace: false,
+            agreed: BTreeSet::new(),
         };
         let trust = Trust {
             allows: true,
@@ -217,6 +263,7 @@ impl SettingsFiles {
             problems: Vec::new(),
             broken: false,
             left_out: Vec::new(),
+            waiting_rules: Vec::new(),
             trust,
         };
         let bases = Bases {

@@ -26,6 +26,7 @@ pub(super) fn run(
     let permitted = settings::load(session, &cwd)?;
     settings::report(&permitted.settings);
     let policy = super::policy(&permitted);
+    let left_out = permitted.settings.left_out;
     let home = permitted.settings.places.home;
     let setting = Setting {
         cwd: cwd.clone(),
@@ -47,6 +48,7 @@ pub(super) fn run(
         rules: suggestions(&policy, &facts, &bases),
         parts: uncovered(&policy, &facts),
         confined: Confined::of(&policy, &facts),
+        left_out,
         facts: &facts,
     };
     let text = if as_json {
@@ -70,6 +72,8 @@ struct Explained<'a> {
     rules: Vec<String>,
     parts: Vec<(usize, Covered)>,
     confined: Option<Confined>,
+    /// What of the settings waits for trust.
+    left_out: Vec<String>,
     facts: &'a Facts,
 }
 
@@ -122,6 +126,10 @@ impl Explained<'_> {
             let rules = show::clean(&self.rules.join(", "));
             text += &format!("would be allowed by: {rules}\n");
         }
+        if !self.left_out.is_empty() {
+            let left_out = show::clean(&self.left_out.join(", "));
+            text += &format!("left out until this directory is trusted: {left_out}\n");
+        }
         text.trim_end().to_owned()
     }
 
@@ -163,6 +171,7 @@ impl Explained<'_> {
             "parts": parts,
             "rules_that_would_allow": self.rules,
             "confinement": self.confined.as_ref().map(Confined::json),
+            "left_out": self.left_out,
         })
     }
 }
