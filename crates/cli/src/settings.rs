@@ -174,6 +174,14 @@ fn can_confine() -> bool {
         .is_ok_and(|program| haft_sandbox::available(&program, &env::temp_dir()).is_some())
 }
 
+/// How well commands can be confined on this machine, by trying.
+pub(crate) fn strongest() -> haft_sandbox::Mechanism {
+    match env::current_exe() {
+        Ok(program) => haft_sandbox::strongest(&program, &env::temp_dir()),
+        Err(_) => haft_sandbox::Mechanism::None,
+    }
+}
+
 /// Tells a person what was wrong with the settings, and what was left out.
 pub(crate) fn report(settings: &Settings) {
     for problem in &settings.problems {

@@ -20,6 +20,7 @@
 //! - [`aside`](mod@aside): calls beside the model's own
 //! - [`output`], [`error`]: how a call ends
 //! - [`subagents`]: handing work to another model
+//! - [`secrets`]: keys that were taken out of our own environment
 //! - [`schema`]: from an input type to the JSON schema a provider accepts
 //! - [`view`]: what a person is shown
 
@@ -44,6 +45,7 @@ pub mod output;
 pub mod progress;
 pub mod remembered;
 pub mod schema;
+pub mod secrets;
 pub mod services;
 pub mod subagents;
 pub mod tool;
@@ -54,7 +56,10 @@ pub use aside::{Aside, Ran, RunAside};
 pub use attention::Attention;
 pub use catalogue::Catalogue;
 pub use configure::{Changed, Configure, Weight};
-pub use confinement::{Confined, Confinement, ControlFiles, Hosts, Passage, Reachable};
+pub use confinement::{
+    Confined, Confinement, ConfinementStrength, ControlFiles, Hosts, OnWeakSandbox, Passage,
+    ProbeConfinement, Reachable,
+};
 pub use context::{CallContext, Hidden, PermissionSnapshot};
 pub use dyn_tool::{BoundCall, BoxFuture, DynTool, ToolSpec};
 pub use effects::{Effects, Reach, Repeat};

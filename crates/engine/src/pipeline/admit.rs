@@ -11,8 +11,8 @@ use std::{
 };
 
 use haft_contract::{
-    Answer, CallContext, Check, Confinement, ContextPatch, Permission, PermissionMode, Question,
-    RuleList, ToolUse,
+    Answer, CallContext, Check, Confined, Confinement, ConfinementStrength, ContextPatch,
+    Permission, PermissionMode, ProbeConfinement, Question, RuleList, ToolUse,
 };
 use serde_json::Value;
 
@@ -22,7 +22,9 @@ use super::{
 };
 use crate::{
     Engine, SessionContext,
-    permissions::{Because, Behavior, Facts, HookWord, Policy, Setting, confine, decide, suggest},
+    permissions::{
+        Because, Behavior, Decision, Facts, HookWord, Policy, Setting, confine, decide, suggest,
+    },
     scheduler::Slot,
 };
 
@@ -201,12 +203,17 @@ impl Judge<'_> {
                     ..stopped(&prepared, DEFERRED.to_owned())
                 });
             }
+            let (decision, ready) = self.confined(decision, &facts).await;
+            if decision.behavior == Behavior::Deny {
+                return Err(self.refused(&prepared, &facts, &decision.because));
+            }
             let mut because = (decision.behavior == Behavior::Ask).then_some(decision.because);
             if because.is_none()
                 && let Some(Check::Ask(reason)) = &checked
             {
                 because = Some(Because::Tool(reason.clone()));
             }
+            let unasked = because.is_none();
             if let Some(because) = because {
                 if self.policy.mode == PermissionMode::DontAsk {
                     return Err(self.refused(&prepared, &facts, &because));
@@ -229,14 +236,51 @@ impl Judge<'_> {
             let granted: BTreeSet<&Path> = facts.outside(&self.policy).collect();
             let granted = granted.into_iter().map(Path::to_path_buf).collect();
             let sourced = self.engine.hooks.env_file().map(Path::to_path_buf);
+            let only_confined = unasked && !self.policy.sandbox.unconfined;
+            let confinement = match ready {
+                Some(ready) => ready,
+                None => confinement(&self.policy, facts).await,
+            };
             let terms = Terms {
                 granted,
                 confinement: Confinement {
                     sourced,
-                    ..confinement(&self.policy, facts).await
+                    only_confined,
+                    ..confinement
                 },
             };
             return Ok((prepared, terms));
+        }
+    }
+
+    /// A command that would run unasked is judged by how it would really be confined: its sandbox is made
+    /// ready, and where there is none, what counted on it is decided anew. Also how it is confined, if
+    /// that was looked up.
+    async fn confined(
+        &mut self,
+        decision: Decision,
+        facts: &Facts,
+    ) -> (Decision, Option<Confinement>) {
+        if decision.behavior != Behavior::Allow || facts.shell.is_none() {
+            return (decision, None);
+        }
+        let confinement = confinement(&self.policy, facts.clone()).await;
+        if confinement.profile != Confined::Full
+            && !self.policy.sandbox.unconfined
+            && self.strength(&confinement).await == Some(ConfinementStrength::Nothing)
+        {
+            Arc::make_mut(&mut self.policy.sandbox).unconfined = true;
+            return (decide(&self.policy, facts), Some(confinement));
+        }
+        (decision, Some(confinement))
+    }
+
+    /// How would it really be confined, if anything here can tell?
+    async fn strength(&self, confinement: &Confinement) -> Option<ConfinementStrength> {
+        let probe = self.cx.services.get::<Arc<dyn ProbeConfinement>>().ok()?;
+        tokio::select! {
+            strength = probe.strength(confinement) => strength,
+            () = self.cx.cancel.cancelled() => None,
         }
     }
 
