@@ -167,28 +167,20 @@ impl Configure for SettingsFiles {
         }
         let before = self.read(setting)?;
         let (scope, file) = self.file(setting);
-        // The folder may be the workspace's: a link in it would say where we write.
-        let parts = [file.parent(), Some(file.as_path())];
-        if scope == Scope::Local && parts.into_iter().flatten().any(Path::is_symlink) {
-            return Err("the settings file is reached through a link".to_owned());
-        }
-        let old = document::read(&file)?.unwrap_or_default();
-        let new = document::with_value(&old, &setting.split('.').collect::<Vec<_>>(), value)?;
-        let known = self.problems(scope, &file, &old)?;
-        let problems = self.problems(scope, &file, &new)?;
-        let problem = problems
-            .into_iter()
-            .find(|problem| !known.iter().any(|known| known.what == problem.what));
-        if let Some(problem) = problem {
-            return Err(problem.what);
-        }
         match scope {
             Scope::Local => {
-                self.would_count(&new)?;
                 let directory = local_root(&self.places);
-                written::replace_local(&self.places, &directory, &old, &new, &[])?;
+                written::change_local(&self.places, &directory, &[], |old| {
+                    let new = self.changed(scope, &file, old, setting, value)?;
+                    self.would_count(&new)?;
+                    Ok(new)
+                })?;
             }
-            _ => keep::replace(&file, &new).map_err(|error| error.to_string())?,
+            _ => {
+                let old = document::read(&file)?.unwrap_or_default();
+                let new = self.changed(scope, &file, &old, setting, value)?;
+                keep::replace(&file, &new).map_err(|error| error.to_string())?;
+            }
         }
         Ok(Changed {
             before,
@@ -199,6 +191,27 @@ impl Configure for SettingsFiles {
 }
 
 impl SettingsFiles {
+    /// The text of a file with one value changed, if nothing new is wrong with it then.
+    fn changed(
+        &self,
+        scope: Scope,
+        file: &Path,
+        old: &str,
+        setting: &str,
+        value: &Value,
+    ) -> Result<String, String> {
+        let new = document::with_value(old, &setting.split('.').collect::<Vec<_>>(), value)?;
+        let known = self.problems(scope, file, old)?;
+        let problems = self.problems(scope, file, &new)?;
+        let problem = problems
+            .into_iter()
+            .find(|problem| !known.iter().any(|known| known.what == problem.what));
+        match problem {
+            Some(problem) => Err(problem.what),
+            None => Ok(new),
+        }
+    }
+
     fn file(&self, setting: &str) -> (Scope, PathBuf) {
         let first = setting.split('.').next().unwrap_or_default();
         if USERS.contains(&first) {

@@ -11,7 +11,7 @@ use std::{
 use super::{
     document::{self, Broken, Document, Problem},
     git_index,
-    written::WrittenFile,
+    written::{self, WrittenFile},
 };
 use crate::{permissions::Scope, resolve};
 
@@ -105,9 +105,9 @@ pub(super) fn load(places: &Places, flags: &Flags) -> Found {
         if root != places.cwd {
             directories.push(&places.cwd);
         }
-        let mut written = None;
+        let mut record = None;
         for directory in directories {
-            read.extend(read_local(places, directory, &mut written));
+            read.extend(read_local(places, directory, &mut record));
         }
     }
     // At home the two are one file, and the user's own.
@@ -168,15 +168,15 @@ pub fn of_flag(places: &Places, given: &str) -> Result<Layer, Problem> {
 fn read_local(
     places: &Places,
     directory: &Path,
-    written: &mut Option<WrittenFile>,
+    record: &mut Option<WrittenFile>,
 ) -> Option<Result<Layer, Problem>> {
     let path = directory.join(LOCAL);
     let text = document::read(&path).transpose()?;
     // Judged by the very text that is parsed below: another one that is put there counts for nothing.
     let ours = text.as_ref().ok().map(|text| {
-        let written = written.get_or_insert_with(|| WrittenFile::read(places));
-        let ours = written.of(directory);
-        let linked = is_symlink(&directory.join(".claude")) || is_symlink(&path);
+        let record = record.get_or_insert_with(|| WrittenFile::read(places));
+        let ours = record.of(directory);
+        let linked = written::is_linked(directory);
         let is_ours = ours.is_all_of(text) && !linked && !git_index::tracks(&path);
         let agreed = if linked {
             BTreeSet::new()
@@ -286,10 +286,6 @@ fn drop_ins(directory: &Path) -> Vec<PathBuf> {
         .collect();
     files.sort();
     files
-}
-
-fn is_symlink(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink())
 }
 
 /// Where the local settings of this directory are kept: at the root of its repository, if that is

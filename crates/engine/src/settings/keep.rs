@@ -31,15 +31,9 @@ impl LocalRules {
     /// the file holds and wherever that came from.
     pub fn add(&self, rules: &[String]) -> Result<(), String> {
         let directory = local_root(&self.places);
-        let file = self.file();
-        // The folder is the workspace's: a link in it would say where we write.
-        let parts = [file.parent(), Some(file.as_path())];
-        if parts.into_iter().flatten().any(Path::is_symlink) {
-            return Err("it is reached through a link".to_owned());
-        }
-        let old = document::read(&file)?.unwrap_or_default();
-        let new = document::with_rules(&old, "allow", rules)?;
-        written::replace_local(&self.places, &directory, &old, &new, rules)
+        written::change_local(&self.places, &directory, rules, |old| {
+            document::with_rules(old, "allow", rules)
+        })
     }
 }
 

@@ -11,14 +11,23 @@ use std::{
     fs::{self, File, OpenOptions},
     io,
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::{
+    fs::{FlockOperation, flock},
+    io::Errno,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Document, Places, files::LOCAL, keep};
+use super::{Document, Places, document, files::LOCAL, keep};
 use crate::resolve;
+
+/// How often it is tried to change it when another session does, and how long between.
+const TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// What we wrote into one local settings file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,22 +86,27 @@ impl WrittenFile {
     }
 }
 
-/// Puts a new text in the place of a directory's local settings, and remembers what of it is ours.
-/// `old` is what the new text was made of, `agreed` the allow rules in it that a person agreed to just
-/// now.
-pub(super) fn replace_local(
+/// Changes a directory's local settings, and remembers what of them is ours. `change` makes the new text
+/// of the old one; `agreed` are the allow rules in it that a person agreed to just now.
+pub(super) fn change_local(
     places: &Places,
     directory: &Path,
-    old: &str,
-    new: &str,
     agreed: &[String],
+    change: impl FnOnce(&str) -> Result<String, String>,
 ) -> Result<(), String> {
-    // Two sessions that save a rule at once must both be remembered.
+    let file = directory.join(LOCAL);
+    // The folder is the workspace's: a link in it would say where we write.
+    if is_linked(directory) {
+        return Err("it is reached through a link".to_owned());
+    }
+    // Two sessions that save something at once must both be remembered.
     let _lock = lock(places).map_err(|error| error.to_string())?;
+    let old = document::read(&file)?.unwrap_or_default();
+    let new = change(&old)?;
     let before = WrittenFile::read(places);
     let known = before.of(directory);
-    let ours = is_blank(old) || known.is_all_of(old);
-    let standing = allow_rules(new);
+    let ours = is_blank(&old) || known.is_all_of(&old);
+    let standing = allow_rules(&new);
     let mut rules = known.into_rules();
     rules.extend(agreed.iter().map(|rule| rule.trim().to_owned()));
     rules.retain(|rule| standing.contains(rule));
@@ -100,20 +114,28 @@ pub(super) fn replace_local(
     after.files.insert(
         key(directory),
         WrittenSettings {
-            content: ours.then(|| hash(new)),
+            content: ours.then(|| hash(&new)),
             rules,
         },
     );
     // First what we remember: should we end in between, the file counts for less and not for more.
     let unknown = |error: io::Error| format!("it cannot be remembered that haft wrote it: {error}");
     after.write(places).map_err(unknown)?;
-    keep::replace(&directory.join(LOCAL), new).map_err(|error| {
+    keep::replace(&file, &new).map_err(|error| {
         // Nothing was written, so that what was known before holds.
         let _ = before.write(places);
         error.to_string()
     })
 }
 
+/// Are the local settings of a directory reached through a link?
+pub(super) fn is_linked(directory: &Path) -> bool {
+    let file = directory.join(LOCAL);
+    let parts = [file.parent(), Some(file.as_path())];
+    parts.into_iter().flatten().any(Path::is_symlink)
+}
+
+/// Whatever can read the file can hold it too, so that it is not waited for without end.
 fn lock(places: &Places) -> io::Result<File> {
     let path = WrittenFile::path(places).with_extension("lock");
     if let Some(folder) = path.parent() {
@@ -124,8 +146,17 @@ fn lock(places: &Places) -> io::Result<File> {
         .truncate(false)
         .write(true)
         .open(path)?;
-    flock(&file, FlockOperation::LockExclusive)?;
-    Ok(file)
+    for _ in 0..TRIES {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(Errno::WOULDBLOCK | Errno::INTR) => thread::sleep(PAUSE),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(io::Error::new(
+        io::ErrorKind::TimedOut,
+        "another process holds the list of what haft wrote",
+    ))
 }
 
 /// Does this text say nothing, so that nothing in what is added to it is of another origin?

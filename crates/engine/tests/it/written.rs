@@ -138,7 +138,7 @@ fn what_haft_wrote_counts_until_another_hand_changes_it() {
 
     // One more byte, and it is not what we wrote. What a person agreed to by name stays theirs.
     let ours = machine.files.read(LOCAL);
-    machine.files.write(LOCAL, &ours.replace("docker *", "*"));
+    machine.files.write(LOCAL, ours.replace("docker *", "*"));
     let mut settings = machine.load();
     assert_eq!(settings.sandbox().excluded, []);
     assert_eq!(machine.rules(), ["allow Bash(make)"]);

@@ -97,6 +97,8 @@ pub struct Shell {
     told_uncovered: AtomicBool,
     /// The same, that commands are less confined than they should be.
     told_weak: AtomicBool,
+    /// Commands were confined as they should be when that was last found out.
+    is_strong: AtomicBool,
 }
 
 /// A file with the user's functions and aliases, and their PATH.
@@ -175,6 +177,7 @@ impl Shell {
             outputs: Mutex::default(),
             told_uncovered: AtomicBool::new(false),
             told_weak: AtomicBool::new(false),
+            is_strong: AtomicBool::new(false),
         }
     }
 
@@ -326,7 +329,7 @@ impl Shell {
         let not_run = |why: String| ToolError::Failed(format!("The command was not run: {why}"));
         let failed = |error: SandboxError| not_run(error.to_string());
         let mechanism = sandbox.prepare(profile).await.map_err(failed)?;
-        self.announce(profile, mechanism);
+        self.note(profile, mechanism);
         if confinement.only_confined && *profile != Profile::Full && mechanism == Mechanism::None {
             return Err(not_run(
                 "nothing confines commands here, and it was to run unasked only because it would be \
@@ -391,9 +394,14 @@ impl Shell {
         Ok(sandbox)
     }
 
-    /// Says once that commands are less confined than they should be.
-    fn announce(&self, profile: &Profile, mechanism: Mechanism) {
-        let weak = mechanism.warning().filter(|_| *profile != Profile::Full);
+    /// Takes note of how commands are confined, and says once if that is less than it should be.
+    fn note(&self, profile: &Profile, mechanism: Mechanism) {
+        if *profile == Profile::Full {
+            return;
+        }
+        let is_strong = mechanism < Mechanism::Reduced;
+        self.is_strong.store(is_strong, Ordering::Relaxed);
+        let weak = mechanism.warning();
         if let Some(warning) = weak
             && let Some(learns) = self
                 .program
@@ -416,10 +424,14 @@ impl ProbeConfinement for Shell {
         confinement: &'a Confinement,
     ) -> BoxFuture<'a, Option<ConfinementStrength>> {
         Box::pin(async move {
+            // It is made ready in any case; should it come out weaker, `start` refuses.
+            if self.is_strong.load(Ordering::Relaxed) {
+                return Some(ConfinementStrength::Whole);
+            }
             let profile = &profile::of(confinement);
             let sandbox = self.sandbox(confinement).await.ok()?;
             let mechanism = sandbox.prepare(profile).await.ok()?;
-            self.announce(profile, mechanism);
+            self.note(profile, mechanism);
             Some(match mechanism {
                 Mechanism::Namespaces | Mechanism::Bubblewrap => ConfinementStrength::Whole,
                 Mechanism::Reduced => ConfinementStrength::Reduced,
