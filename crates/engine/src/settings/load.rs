@@ -232,7 +232,7 @@ impl Settings {
             let Some(Value::Object(entries)) = layer.document.value.get("env") else {
                 continue;
             };
-            if layer.is_in_workspace() && !self.trust.runs {
+            if !self.may_run(layer) {
                 waiting += entries.len();
                 continue;
             }
@@ -265,7 +265,7 @@ impl Settings {
     pub fn hooks(&mut self) -> Vec<(Scope, Option<PathBuf>, Value)> {
         let managed_only = self.flag_of(Scope::Managed, "allowManagedHooksOnly");
         let managed_too = self.flag_of(Scope::Managed, "disableAllHooks");
-        let waits = |layer: &Layer| layer.is_in_workspace() && !self.trust.runs;
+        let waits = |layer: &Layer| !self.may_run(layer);
         // The user's hooks may be guards: what is not trusted does not send them away.
         let (later, now): (Vec<_>, Vec<_>) = self
             .layers
@@ -310,7 +310,7 @@ impl Settings {
                     continue;
                 };
                 let all = all.get_or_insert_default();
-                if layer.is_in_workspace() && !self.trust.runs {
+                if !self.may_run(layer) {
                     continue;
                 }
                 let entries = entries.iter().filter_map(Value::as_str);
@@ -322,6 +322,13 @@ impl Settings {
             urls: list("allowedHttpHookUrls"),
             env: list("httpHookAllowedEnvVars"),
         }
+    }
+
+    /// May what a file says run code? To name a scope on the command line is enough for what the project
+    /// brings, which can be known; what is in a local file of unknown origin cannot.
+    fn may_run(&self, layer: &Layer) -> bool {
+        let planted = layer.scope == Scope::Local && layer.from_workspace;
+        !layer.is_in_workspace() || (self.trust.runs && (!planted || self.trust.allows))
     }
 
     /// Everything that would run code for the workspace, for a person to look at: what it is called,

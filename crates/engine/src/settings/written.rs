@@ -22,7 +22,7 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Document, Places, document, files::LOCAL, keep};
+use super::{Document, Places, document, files::LOCAL, keep, trust};
 use crate::resolve;
 
 /// How often it is tried to change it when another session does, and how long between.
@@ -174,8 +174,7 @@ fn allow_rules(text: &str) -> BTreeSet<String> {
 }
 
 fn key(directory: &Path) -> String {
-    let file = resolve::real(directory).join(LOCAL);
-    file.to_string_lossy().into_owned()
+    trust::name(&resolve::real(directory).join(LOCAL))
 }
 
 fn hash(text: &str) -> String {

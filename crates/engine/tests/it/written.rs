@@ -6,7 +6,10 @@ use std::{
 };
 
 use haft_contract::{Configure, PermissionMode};
-use haft_engine::settings::{Flags, LocalRules, SettingsFiles, Trust, WrittenFile};
+use haft_engine::{
+    permissions::Scope,
+    settings::{Flags, LocalRules, SettingsFiles, Trust, WrittenFile},
+};
 use serde_json::{Value, json};
 
 use crate::machine::{LOCAL, Machine, USER, git};
@@ -350,4 +353,44 @@ fn two_sessions_that_save_at_once_are_both_remembered() {
         machine.places.cwd = machine.places.home.join(format!("../q{worker}"));
         assert_eq!(machine.rules(), ["allow Bash(make)"], "{worker}");
     }
+}
+
+#[test]
+fn naming_the_local_file_on_the_command_line_does_not_run_what_was_planted() {
+    let text = r#"{"env": {"A": "1"}, "hooks": {"Stop": []}, "disableAllHooks": true}"#;
+    let machine = Machine::new([(LOCAL, text), (USER, r#"{"hooks": {"PreToolUse": []}}"#)]);
+    let flags = Flags {
+        sources: Some(vec![Scope::User, Scope::Project, Scope::Local]),
+        ..Flags::default()
+    };
+    let runs = || {
+        let mut settings = machine.load_with(&flags);
+        (settings.env().len(), settings.hooks().len())
+    };
+    assert_eq!(runs(), (0, 1), "the user's own hook");
+    machine.trust();
+    assert_eq!(runs(), (1, 0));
+}
+
+#[test]
+fn names_that_are_no_text_are_told_apart() {
+    use std::os::unix::ffi::OsStringExt;
+    let folder = |last: u8| std::ffi::OsString::from_vec(vec![b'x', last]);
+    let mut machine = Machine::new([]);
+    let root = machine.files.root().to_path_buf();
+    let foreign = r#"{"permissions": {"allow": ["Edit"]}}"#;
+    for last in [0xfe, 0xff] {
+        fs::create_dir_all(root.join(folder(last)).join(".claude")).unwrap();
+    }
+    machine.places.cwd = root.join(folder(0xfe));
+    saved(&machine, "Bash");
+    machine.trust();
+    assert_eq!(machine.rules(), ["allow Bash"]);
+    let ours = root.join(folder(0xfe)).join(".claude/settings.local.json");
+    let theirs = root.join(folder(0xff)).join(".claude/settings.local.json");
+    fs::copy(ours, &theirs).unwrap();
+    machine.places.cwd = root.join(folder(0xff));
+    assert_eq!(machine.rules(), [""; 0]);
+    fs::write(theirs, foreign).unwrap();
+    assert_eq!(machine.rules(), [""; 0]);
 }

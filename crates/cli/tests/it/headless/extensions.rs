@@ -401,7 +401,7 @@ fn a_skill_that_forks_is_carried_out_by_a_subagent_that_knows_what_it_should() {
     });
     fs::write(&script, turns.to_string()).unwrap();
     let record = scene.path("record.jsonl");
-    let mut command = crate::binary::haft(&scene.path("p"));
+    let mut command = haft(&scene.path("p"));
     command
         .env("HOME", scene.path("home"))
         .arg("--script")
