@@ -90,8 +90,11 @@ pub fn take_variables(
             }
             entry = entry.add(1);
         }
+        // An odd name cannot be removed; its value is gone all the same.
         for (name, _) in &taken {
-            env::remove_var(name);
+            if !name.as_bytes().contains(&b'=') {
+                env::remove_var(name);
+            }
         }
     }
     Ok(taken)
