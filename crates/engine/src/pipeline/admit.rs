@@ -12,19 +12,17 @@ use std::{
 
 use haft_contract::{
     Answer, CallContext, Check, Confined, Confinement, ConfinementStrength, ContextPatch,
-    Permission, PermissionMode, ProbeConfinement, Question, RuleList, ToolUse,
+    Permission, PermissionMode, Question, RuleList, ToolUse,
 };
 use serde_json::Value;
 
 use super::{
-    Author, Denied, Prepared, Settled,
+    Author, Denied, Prepared, Settled, confinement,
     hooking::{self, Notes, Requested},
 };
 use crate::{
     Engine, SessionContext,
-    permissions::{
-        Because, Behavior, Decision, Facts, HookWord, Policy, Setting, confine, decide, suggest,
-    },
+    permissions::{Because, Behavior, Decision, Facts, HookWord, Policy, Setting, decide, suggest},
     scheduler::Slot,
 };
 
@@ -239,7 +237,7 @@ impl Judge<'_> {
             let only_confined = unasked && !self.policy.sandbox.unconfined;
             let confinement = match ready {
                 Some(ready) => ready,
-                None => confinement(&self.policy, facts).await,
+                None => confinement::of(&self.policy, facts).await,
             };
             let terms = Terms {
                 granted,
@@ -264,24 +262,16 @@ impl Judge<'_> {
         if decision.behavior != Behavior::Allow || facts.shell.is_none() {
             return (decision, None);
         }
-        let confinement = confinement(&self.policy, facts.clone()).await;
+        let confinement = confinement::of(&self.policy, facts.clone()).await;
         if confinement.profile != Confined::Full
             && !self.policy.sandbox.unconfined
-            && self.strength(&confinement).await == Some(ConfinementStrength::Nothing)
+            && confinement::strength(&confinement, self.cx).await
+                == Some(ConfinementStrength::Nothing)
         {
             Arc::make_mut(&mut self.policy.sandbox).unconfined = true;
             return (decide(&self.policy, facts), Some(confinement));
         }
         (decision, Some(confinement))
-    }
-
-    /// How would it really be confined, if anything here can tell?
-    async fn strength(&self, confinement: &Confinement) -> Option<ConfinementStrength> {
-        let probe = self.cx.services.get::<Arc<dyn ProbeConfinement>>().ok()?;
-        tokio::select! {
-            strength = probe.strength(confinement) => strength,
-            () = self.cx.cancel.cancelled() => None,
-        }
     }
 
     /// The same call with another input than the model's.
@@ -483,17 +473,6 @@ async fn read_command(mut facts: Facts, setting: Setting) -> Facts {
         spare.opinion = Permission::Deny("its command could not be read".to_owned());
         spare
     })
-}
-
-/// How the command of a call is to be confined, if it has one: looked up on a thread that may take its
-/// time. The strictest where that fails.
-async fn confinement(policy: &Policy, facts: Facts) -> Confinement {
-    if facts.shell.is_none() {
-        return Confinement::default();
-    }
-    let policy = policy.clone();
-    let looked_up = tokio::task::spawn_blocking(move || confine(&policy, &facts));
-    looked_up.await.ok().flatten().unwrap_or_default()
 }
 
 fn denial(facts: &Facts, because: &Because, policy: &Policy) -> String {

@@ -118,3 +118,24 @@ fn the_users_folder_is_not_written_by_commands_wherever_it_is() {
     assert_eq!(place.read("work/own/settings.json"), "{}", "{}", ran.stdout);
     assert_eq!(place.read("work/own/haft/x"), "", "{}", ran.stdout);
 }
+
+#[test]
+fn a_command_cannot_forge_the_record_even_where_the_home_is_the_workspace() {
+    let record = "work/.claude/haft/written.json";
+    let place = Place::new(&[(record, "{}"), ("work/.claude/haft/trust.json", "{}")]);
+    let forge = "echo forged > .claude/haft/written.json; echo forged > .claude/haft/trust.json; \
+                 mv .claude aside; mkdir -p .claude/haft; echo forged > .claude/haft/written.json; \
+                 rm -rf .claude; ln -s aside .claude; true";
+    place.write("work/x.sh", forge);
+    let mut command = place.haft();
+    command
+        .env("HOME", place.path("work"))
+        .env_remove("CLAUDE_CONFIG_DIR")
+        .args(["--allowedTools", "Bash(sh x.sh)"])
+        .args(["call", "Bash", "command=sh x.sh"]);
+    let ran = run(&mut command, b"");
+    assert_eq!(place.read(record), "{}", "{}", ran.stdout);
+    let trust = place.read("work/.claude/haft/trust.json");
+    assert_eq!(trust, "{}", "{}", ran.stdout);
+    assert!(!place.path("work/.claude").is_symlink());
+}
