@@ -5,6 +5,7 @@ mod args;
 mod exit;
 mod modes;
 mod questions;
+mod secrecy;
 mod settings;
 mod show;
 mod signals;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
     {
         haft_pdf::child::main();
     }
+    secrecy::begin();
     match run() {
         Ok(exit) => exit.into(),
         Err(error) => exit::report(&error).into(),

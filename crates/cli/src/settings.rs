@@ -92,6 +92,7 @@ pub(crate) fn load(session: &Session, cwd: &Path) -> anyhow::Result<Permitted> {
         env: Arc::new(env),
         ..sandbox
     };
+    settings.note_steering();
     let plans = settings.plans_directory();
     let patience = settings.question_timeout();
     let memory = memory_folder(&settings.auto_memory(), cwd);
@@ -173,6 +174,14 @@ fn can_confine() -> bool {
         .is_ok_and(|program| haft_sandbox::available(&program, &env::temp_dir()).is_some())
 }
 
+/// How well commands can be confined on this machine, by trying.
+pub(crate) fn strongest() -> haft_sandbox::Mechanism {
+    match env::current_exe() {
+        Ok(program) => haft_sandbox::strongest(&program, &env::temp_dir()),
+        Err(_) => haft_sandbox::Mechanism::None,
+    }
+}
+
 /// Tells a person what was wrong with the settings, and what was left out.
 pub(crate) fn report(settings: &Settings) {
     for problem in &settings.problems {
@@ -218,7 +227,7 @@ pub(crate) struct Keeper(pub(crate) LocalRules);
 
 impl KeepRules for Keeper {
     fn keep(&self, rules: &[String]) {
-        let file = show::clean(&self.0.file.display().to_string());
+        let file = show::clean(&self.0.file().display().to_string());
         match self.0.add(rules) {
             Ok(()) => show::complain(&format!("  kept in {file}")),
             Err(problem) => show::complain(&format!(

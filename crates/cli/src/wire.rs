@@ -1,10 +1,14 @@
 //! The parts, joined: from the command line to a session.
 
-use std::{env, path::PathBuf, sync::Arc};
+use std::{
+    env,
+    path::PathBuf,
+    sync::{Arc, Once},
+};
 
 use anyhow::Context;
 use haft::{
-    Approver, Configure, DynTool, Filters, Haft, Selection, SessionId, Subagents,
+    Approver, Configure, DynTool, Filters, Haft, OnWeakSandbox, Selection, SessionId, Subagents,
     engine::{
         hooks::{AskModel, Handler, HearHooks},
         settings::{LocalRules, SettingsFiles, Watch},
@@ -48,6 +52,8 @@ pub(crate) struct Additions {
     pub(crate) subagents: Option<Arc<Subagents>>,
     /// The skills there are.
     pub(crate) skills: Option<Arc<SkillBook>>,
+    /// Learns that commands are less confined than they should be. Default: it is said on stderr.
+    pub(crate) on_weak_sandbox: Option<OnWeakSandbox>,
 }
 
 /// Sets the session up that the flags describe.
@@ -73,7 +79,7 @@ pub(crate) async fn build(
         ));
     }
     let local = LocalRules {
-        file: permitted.settings.local_file(),
+        places: permitted.settings.places.clone(),
     };
     let files = SettingsFiles {
         places: permitted.settings.places.clone(),
@@ -142,6 +148,8 @@ pub(crate) async fn build(
     #[cfg(feature = "shell")]
     if let Ok(program) = env::current_exe() {
         let program = haft::tools::ShellProgram::new(program).with_users_shell();
+        let says = || Arc::new(|warning: &str| weak_sandbox(warning)) as _;
+        let program = program.on_weak_sandbox(additions.on_weak_sandbox.unwrap_or_else(says));
         builder = builder.service(Arc::new(program));
     }
     let haft = builder.build().await?;
@@ -155,6 +163,12 @@ pub(crate) async fn build(
         ));
     }
     Ok(haft)
+}
+
+/// Says once that commands are less confined than they should be.
+pub(crate) fn weak_sandbox(warning: &str) {
+    static SAID: Once = Once::new();
+    SAID.call_once(|| show::complain(&format!("haft: {}", show::clean(warning))));
 }
 
 fn filters(flags: &Session) -> Filters {

@@ -7,6 +7,8 @@ use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc};
 
 use crate::ControlFiles;
 
+use crate::BoxFuture;
+
 /// How a command is to be confined. Cheap to clone. Paths are absolute, links in them followed.
 #[derive(Debug, Clone, Default)]
 pub struct Confinement {
@@ -33,6 +35,8 @@ pub struct Confinement {
     pub sourced: Option<PathBuf>,
     /// Rather no command at all than one that is less confined than this.
     pub required: bool,
+    /// It runs unasked because it is confined: where nothing confines it, it must not run.
+    pub only_confined: bool,
     /// A person may be asked to let it run unconfined, by `dangerouslyDisableSandbox`.
     pub may_be_lifted: bool,
 }
@@ -47,6 +51,30 @@ impl Confinement {
         }
     }
 }
+
+/// How well commands are confined on this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ConfinementStrength {
+    /// All that a confinement says holds.
+    Whole,
+    /// Some of it does.
+    Reduced,
+    /// None of it does.
+    Nothing,
+}
+
+/// Finds out how a command would really be confined: by making its sandbox ready, which the command
+/// then runs in.
+pub trait ProbeConfinement: Send + Sync {
+    /// `None`: it could not be found out, and a command that needs it will not run either.
+    fn strength<'a>(
+        &'a self,
+        confinement: &'a Confinement,
+    ) -> BoxFuture<'a, Option<ConfinementStrength>>;
+}
+
+/// Learns, in one line, that commands are confined in part or not at all.
+pub type OnWeakSandbox = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// How much of the machine a command gets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]

@@ -20,6 +20,7 @@
 //! - [`aside`](mod@aside): calls beside the model's own
 //! - [`output`], [`error`]: how a call ends
 //! - [`subagents`]: handing work to another model
+//! - [`secrets`]: keys that were taken out of our own environment
 //! - [`schema`]: from an input type to the JSON schema a provider accepts
 //! - [`view`]: what a person is shown
 
@@ -45,6 +46,7 @@ pub mod output;
 pub mod progress;
 pub mod remembered;
 pub mod schema;
+pub mod secrets;
 pub mod services;
 pub mod subagents;
 pub mod tool;
@@ -55,7 +57,10 @@ pub use aside::{Aside, Ran, RunAside};
 pub use attention::Attention;
 pub use catalogue::Catalogue;
 pub use configure::{Changed, Configure, Weight};
-pub use confinement::{Confined, Confinement, Hosts, Passage, Reachable};
+pub use confinement::{
+    Confined, Confinement, ConfinementStrength, Hosts, OnWeakSandbox, Passage, ProbeConfinement,
+    Reachable,
+};
 pub use context::{CallContext, Hidden, PermissionSnapshot};
 pub use control_files::{ControlAction, ControlFiles, ControlNames, ControlRules, ControlUse};
 pub use dyn_tool::{BoundCall, BoxFuture, DynTool, ToolSpec};

@@ -102,6 +102,15 @@ impl Places {
         self.levels().pop().unwrap_or_else(|| self.cwd.clone())
     }
 
+    /// Does a file lie in the project itself, links followed? Trust in it says nothing about additional
+    /// directories.
+    pub fn is_of_project(&self, file: &Path) -> bool {
+        match (real(file), real(&self.project())) {
+            (Some(file), Some(project)) => file.starts_with(project),
+            _ => false,
+        }
+    }
+
     /// The `.claude` folders of the project, the nearest first, then those of additional directories.
     /// The user's own folder is none of them, even where the project lies around it.
     pub(crate) fn project_folders(&self) -> Vec<PathBuf> {

@@ -1,6 +1,6 @@
 //! Can commands be confined here at all?
 
-use std::path::Path;
+use std::{fs, path::Path};
 
 use crate::{Mechanism, Profile, Reading, protocol::Plan, scratch, world};
 
@@ -8,24 +8,58 @@ use crate::{Mechanism, Profile, Reading, protocol::Plan, scratch, world};
 /// sandbox up and taking it down again, which takes some milliseconds. `program` is as in
 /// [`Setup`](crate::Setup); a folder for the trial is made below `among`.
 pub fn available(program: &Path, among: &Path) -> Option<Mechanism> {
+    let ways = [(Mechanism::Namespaces, true), (Mechanism::Bubblewrap, true)];
+    first(program, among, &ways)
+}
+
+/// The best way of confining commands that works here, whatever it leaves open; found out in the same
+/// way.
+pub fn strongest(program: &Path, among: &Path) -> Mechanism {
+    let ways = [
+        (Mechanism::Namespaces, true),
+        (Mechanism::Namespaces, false),
+        (Mechanism::Bubblewrap, true),
+        (Mechanism::Reduced, false),
+    ];
+    first(program, among, &ways).unwrap_or(Mechanism::None)
+}
+
+/// Is there reason to doubt that name spaces can be had? A look at a few files of `/proc`, which takes
+/// microseconds. Without one they usually can; only trying tells.
+pub fn is_doubtful() -> bool {
+    let says = |file: &str, value: &str| {
+        let text = fs::read_to_string(format!("/proc/sys/{file}"));
+        text.is_ok_and(|text| text.trim() == value)
+    };
+    // Whoever filters our system calls may well filter these.
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let filter = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Seccomp:"));
+    filter.is_none_or(|mode| mode.trim() != "0")
+        || says("user/max_user_namespaces", "0")
+        || says("kernel/unprivileged_userns_clone", "0")
+        || says("kernel/apparmor_restrict_unprivileged_userns", "1")
+}
+
+/// The first of these ways that works: how, and with a process space of its own or not.
+fn first(program: &Path, among: &Path, ways: &[(Mechanism, bool)]) -> Option<Mechanism> {
     let folder = among.join(format!("haft-trial-{}", std::process::id()));
     scratch::make(&folder).ok()?;
-    let found = [Mechanism::Namespaces, Mechanism::Bubblewrap]
-        .into_iter()
-        .find(|mechanism| {
-            let plan = Plan {
-                profile: Profile::ReadOnly(Reading::default()),
-                mechanism: *mechanism,
-                own_processes: true,
-                mediates: true,
-                shell: crate::system_shell().unwrap_or_default(),
-                env: Vec::new(),
-                scratch: folder.clone(),
-                snapshot: None,
-                sockets: Vec::new(),
-            };
-            world::stands(program, &plan)
-        });
+    let found = ways.iter().find(|(mechanism, own_processes)| {
+        let plan = Plan {
+            profile: Profile::ReadOnly(Reading::default()),
+            mechanism: *mechanism,
+            own_processes: *own_processes,
+            mediates: true,
+            shell: crate::system_shell().unwrap_or_default(),
+            env: Vec::new(),
+            scratch: folder.clone(),
+            snapshot: None,
+            sockets: Vec::new(),
+        };
+        world::stands(program, &plan)
+    });
     scratch::remove(&folder);
-    found
+    found.map(|(mechanism, _)| *mechanism)
 }

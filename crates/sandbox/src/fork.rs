@@ -1,7 +1,14 @@
-//! The system calls that make processes and have no safe form, made safe by what is checked here. The
-//! only other `unsafe` code of the workspace is in `notify.rs`.
+//! What has no safe form, made safe by what is checked here: the system calls that make processes, and
+//! taking variables out of the environment. The only other `unsafe` code of the workspace is in
+//! `notify.rs`.
 
-use std::{fs, io};
+use std::{
+    env,
+    ffi::{CStr, OsStr, OsString, c_char},
+    fs, io,
+    os::unix::ffi::OsStrExt,
+    ptr,
+};
 
 use rustix::{process::Pid, thread::UnshareFlags};
 
@@ -62,6 +69,56 @@ pub(crate) fn unshare(spaces: UnshareFlags) -> io::Result<()> {
     // out, and there is one thread only.
     unsafe { rustix::thread::unshare_unsafe(spaces) }?;
     Ok(())
+}
+
+#[expect(unsafe_code, reason = "it is C's, and there is no other way to it")]
+unsafe extern "C" {
+    /// The environment of this process: entries `NAME=VALUE`, then a null pointer.
+    static environ: *const *mut c_char;
+}
+
+/// Takes variables out of the environment of this process, so that their values are not to be read in
+/// `/proc/PID/environ` either; `wanted` says which. For the very beginning of `main`: refused when there
+/// is more than one thread, since another could be reading them.
+#[expect(
+    unsafe_code,
+    reason = "the environment is changed in place, which has no safe form"
+)]
+pub fn take_variables(
+    wanted: impl Fn(&OsStr, &OsStr) -> bool,
+) -> io::Result<Vec<(OsString, OsString)>> {
+    let mut taken: Vec<_> = env::vars_os().collect();
+    taken.retain(|(name, value)| wanted(name, value));
+    if taken.is_empty() {
+        return Ok(taken);
+    }
+    alone()?;
+    let names: Vec<Vec<u8>> = taken
+        .iter()
+        .map(|(name, _)| [name.as_bytes(), b"="].concat())
+        .collect();
+    // SAFETY: there is one thread, and it is here, so that nothing reads or changes the environment
+    // meanwhile. Every entry up to the null pointer is a string that ends in a zero byte, in memory of
+    // this process that may be written, as C says of `environ`; only bytes before that zero are.
+    unsafe {
+        let mut entry = environ;
+        while !entry.is_null() && !(*entry).is_null() {
+            let text = *entry;
+            let bytes = CStr::from_ptr(text).to_bytes();
+            let length = bytes.len();
+            if let Some(name) = names.iter().find(|name| bytes.starts_with(name)) {
+                ptr::write_bytes(text.add(name.len()), 0, length - name.len());
+            }
+            entry = entry.add(1);
+        }
+        // An odd name cannot be removed; its value is gone all the same.
+        for (name, _) in &taken {
+            if !name.as_bytes().contains(&b'=') {
+                env::remove_var(name);
+            }
+        }
+    }
+    Ok(taken)
 }
 
 fn alone() -> io::Result<()> {

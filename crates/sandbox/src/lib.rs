@@ -41,8 +41,9 @@ mod sockets;
 mod tree;
 mod world;
 
-pub use available::available;
+pub use available::{available, is_doubtful, strongest};
 pub use error::SandboxError;
+pub use fork::take_variables;
 pub use names::{GuardedNames, NameAction, NameJudge, NameUse};
 pub use probe::{Finding, Report, probe};
 pub use profile::{Network, Profile, Reading, Workspace};

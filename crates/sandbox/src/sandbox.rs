@@ -74,7 +74,7 @@ pub enum Mechanism {
     Bubblewrap,
     /// Landlock and the filter alone. Modes, owners and times of files can still be changed, sockets
     /// of other programs be reached, their command lines be seen and their priority be lowered;
-    /// hidden files are not hidden, control files not told from others, and root reads disks.
+    /// hidden files are not hidden, control files can be removed, and root reads disks.
     Reduced,
     /// Not at all.
     None,
@@ -89,6 +89,41 @@ impl Mechanism {
             Self::Reduced => "reduced (Landlock and seccomp only)",
             Self::None => "none",
         }
+    }
+
+    /// What does not hold, in words; empty where everything does.
+    pub fn holes(self) -> &'static [&'static str] {
+        match self {
+            Self::Namespaces | Self::Bubblewrap => &[],
+            Self::Reduced => &[
+                "modes, owners and times of any file of yours can be changed",
+                "files that are to be hidden can be read",
+                "files that control other programs can be removed from the working directories",
+                "sockets of other programs can be reached",
+                "other processes can be seen and slowed down",
+            ],
+            Self::None => &[
+                "any file of yours can be read and changed",
+                "any host can be reached",
+                "other processes of yours can be ended",
+            ],
+        }
+    }
+
+    /// What a person must know of it, in one line; nothing where everything holds.
+    pub fn warning(self) -> Option<String> {
+        let what = match self {
+            Self::Namespaces | Self::Bubblewrap => return None,
+            Self::Reduced => "commands are confined only in part here, by Landlock and seccomp",
+            Self::None => {
+                "commands are not confined here at all, so that even those that only read are asked \
+                 about"
+            }
+        };
+        let holes = self.holes().join("; ");
+        Some(format!(
+            "{what}. What does not hold: {holes}. `haft doctor` says why"
+        ))
     }
 
     fn next(self) -> Option<Self> {

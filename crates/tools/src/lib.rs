@@ -246,6 +246,11 @@ pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> S
             Err(_) => services,
         }
     };
+    #[cfg(feature = "shell")]
+    let services = match services.get::<Shell>() {
+        Ok(shell) => services.with(Arc::new(shell as Arc<dyn haft_contract::ProbeConfinement>)),
+        Err(_) => services,
+    };
     services
 }
 

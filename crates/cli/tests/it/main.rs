@@ -9,6 +9,8 @@
 //! - `permissions`: rules, settings files, trust
 //! - `provider`: a model's provider on this machine
 //! - `sdk`: the official SDK drives it
+//! - `secrecy`: what others can find out about it; `weak_sandbox`: machines that cannot confine; `users`:
+//!   the same as an ordinary user
 //! - `undo`: taking changes back
 //! - `vectors`: the spec's vectors that take a process
 //! - `workspace`: dependency graph, licences, duplicates
@@ -35,7 +37,13 @@ mod pdf;
 mod permissions;
 mod provider;
 mod sdk;
+#[cfg(target_os = "linux")]
+mod secrecy;
 mod undo;
 #[cfg(target_os = "linux")]
+mod users;
+#[cfg(target_os = "linux")]
 mod vectors;
+#[cfg(target_os = "linux")]
+mod weak_sandbox;
 mod workspace;

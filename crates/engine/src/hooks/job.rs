@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use haft_contract::{Content, HttpClient};
+use haft_contract::{Content, HttpClient, secrets};
 use tokio::time::timeout;
 
 use super::{
@@ -56,7 +56,7 @@ impl Means {
     /// A variable of the settings, else of our own environment.
     pub(super) fn variable(&self, name: &str) -> Option<String> {
         let set = self.env.get(name).cloned();
-        set.or_else(|| std::env::var(name).ok())
+        set.or_else(|| secrets::variable(name))
             .filter(|value| !value.trim().is_empty())
     }
 

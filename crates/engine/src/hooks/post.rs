@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use haft_contract::{HttpClient, HttpPost};
+use haft_contract::{HttpClient, HttpPost, secrets};
 use serde_json::Value;
 
 use super::{config::Post, output::Ended, run::RunError};
@@ -39,7 +39,7 @@ pub(super) async fn post(
             return String::new();
         }
         let set = env.get(name).cloned();
-        set.or_else(|| std::env::var(name).ok()).unwrap_or_default()
+        set.or_else(|| secrets::variable(name)).unwrap_or_default()
     };
     let headers = post.headers.iter();
     let request = HttpPost {

@@ -2,12 +2,14 @@
 
 use std::{
     collections::BTreeMap,
+    ffi::OsStr,
     path::Path,
     process::Stdio,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
+use haft_contract::secrets;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -79,6 +81,8 @@ pub(super) async fn run(
     teller: &Teller,
 ) -> Result<Ended, RunError> {
     let mut command = command(handler, surroundings)?;
+    // It inherits our environment as it was when we were started.
+    command.envs(secrets::taken().filter(|(name, _)| !is_telemetry(name)));
     for (name, value) in surroundings.env {
         match value.as_str() {
             // What was inherited is taken away.
@@ -111,7 +115,7 @@ pub(super) async fn run(
         }
     }
     for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("OTEL_") {
+        if is_telemetry(&name) {
             command.env_remove(name);
         }
     }
@@ -132,6 +136,11 @@ pub(super) async fn run(
             Err(RunError::TimedOut(limit))
         }
     }
+}
+
+/// Where telemetry of ours goes is not the business of a hook.
+fn is_telemetry(name: &OsStr) -> bool {
+    name.to_string_lossy().starts_with("OTEL_")
 }
 
 fn command(handler: &Handler, surroundings: Surroundings<'_>) -> Result<Command, RunError> {

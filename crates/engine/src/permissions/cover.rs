@@ -22,6 +22,10 @@ const EDITORS: [&str; 6] = [
 /// Commands that edit files, which go where edits go.
 const EDITING_COMMANDS: [&str; 7] = ["mkdir", "touch", "rm", "rmdir", "mv", "cp", "sed"];
 
+/// Why even a part that only reads needs more than that.
+const UNCONFINED: &str = "nothing confines commands on this machine, so that one that only reads is \
+                          asked about too";
+
 /// What covers a part of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Covered {
@@ -157,8 +161,10 @@ fn one(
     part: &Part,
     paths: &[PathUse],
 ) -> (Covered, bool) {
-    let Some(why) = harmless(shell, at, part) else {
-        return (Covered::Harmless, false);
+    let why = match harmless(shell, at, part) {
+        Some(why) => why,
+        None if policy.sandbox.unconfined => UNCONFINED.to_owned(),
+        None => return (Covered::Harmless, false),
     };
     if part.argv.is_empty() {
         return (by_edit_rules(policy, part, paths, why), false);

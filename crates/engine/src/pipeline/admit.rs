@@ -11,18 +11,18 @@ use std::{
 };
 
 use haft_contract::{
-    Answer, CallContext, Check, Confinement, ContextPatch, Permission, PermissionMode, Question,
-    RuleList, ToolUse,
+    Answer, CallContext, Check, Confined, Confinement, ConfinementStrength, ContextPatch,
+    Permission, PermissionMode, Question, RuleList, ToolUse,
 };
 use serde_json::Value;
 
 use super::{
-    Author, Denied, Prepared, Settled,
+    Author, Denied, Prepared, Settled, confinement,
     hooking::{self, Notes, Requested},
 };
 use crate::{
     Engine, SessionContext,
-    permissions::{Because, Behavior, Facts, HookWord, Policy, Setting, confine, decide, suggest},
+    permissions::{Because, Behavior, Decision, Facts, HookWord, Policy, Setting, decide, suggest},
     scheduler::Slot,
 };
 
@@ -201,12 +201,17 @@ impl Judge<'_> {
                     ..stopped(&prepared, DEFERRED.to_owned())
                 });
             }
+            let (decision, ready) = self.confined(decision, &facts).await;
+            if decision.behavior == Behavior::Deny {
+                return Err(self.refused(&prepared, &facts, &decision.because));
+            }
             let mut because = (decision.behavior == Behavior::Ask).then_some(decision.because);
             if because.is_none()
                 && let Some(Check::Ask(reason)) = &checked
             {
                 because = Some(Because::Tool(reason.clone()));
             }
+            let unasked = because.is_none();
             if let Some(because) = because {
                 if self.policy.mode == PermissionMode::DontAsk {
                     return Err(self.refused(&prepared, &facts, &because));
@@ -229,15 +234,44 @@ impl Judge<'_> {
             let granted: BTreeSet<&Path> = facts.outside(&self.policy).collect();
             let granted = granted.into_iter().map(Path::to_path_buf).collect();
             let sourced = self.engine.hooks.env_file().map(Path::to_path_buf);
+            let only_confined = unasked && !self.policy.sandbox.unconfined;
+            let confinement = match ready {
+                Some(ready) => ready,
+                None => confinement::of(&self.policy, facts).await,
+            };
             let terms = Terms {
                 granted,
                 confinement: Confinement {
                     sourced,
-                    ..confinement(&self.policy, facts).await
+                    only_confined,
+                    ..confinement
                 },
             };
             return Ok((prepared, terms));
         }
+    }
+
+    /// A command that would run unasked is judged by how it would really be confined: its sandbox is made
+    /// ready, and where there is none, what counted on it is decided anew. Also how it is confined, if
+    /// that was looked up.
+    async fn confined(
+        &mut self,
+        decision: Decision,
+        facts: &Facts,
+    ) -> (Decision, Option<Confinement>) {
+        if decision.behavior != Behavior::Allow || facts.shell.is_none() {
+            return (decision, None);
+        }
+        let confinement = confinement::of(&self.policy, facts.clone()).await;
+        if confinement.profile != Confined::Full
+            && !self.policy.sandbox.unconfined
+            && confinement::strength(&confinement, self.cx).await
+                == Some(ConfinementStrength::Nothing)
+        {
+            Arc::make_mut(&mut self.policy.sandbox).unconfined = true;
+            return (decide(&self.policy, facts), Some(confinement));
+        }
+        (decision, Some(confinement))
     }
 
     /// The same call with another input than the model's.
@@ -439,17 +473,6 @@ async fn read_command(mut facts: Facts, setting: Setting) -> Facts {
         spare.opinion = Permission::Deny("its command could not be read".to_owned());
         spare
     })
-}
-
-/// How the command of a call is to be confined, if it has one: looked up on a thread that may take its
-/// time. The strictest where that fails.
-async fn confinement(policy: &Policy, facts: Facts) -> Confinement {
-    if facts.shell.is_none() {
-        return Confinement::default();
-    }
-    let policy = policy.clone();
-    let looked_up = tokio::task::spawn_blocking(move || confine(&policy, &facts));
-    looked_up.await.ok().flatten().unwrap_or_default()
 }
 
 fn denial(facts: &Facts, because: &Because, policy: &Policy) -> String {

@@ -6,6 +6,7 @@
 
 pub mod admit;
 mod coerce;
+mod confinement;
 pub mod execute;
 pub mod finish;
 pub(crate) mod hooking;

@@ -3,13 +3,17 @@
 //! What is changed goes through the same checks as a file that a person wrote, and into the local file,
 //! or the user's own where only that counts. A running session takes nothing over from it that loosens.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use haft_contract::{Changed, Configure, Weight};
 use serde_json::Value;
 
 use super::{
     Document, Flags, Layer, Places, Problem, Settings, Trust, document, files::local_root, keep,
+    written,
 };
 use crate::{
     hooks, nearby,
@@ -163,22 +167,21 @@ impl Configure for SettingsFiles {
         }
         let before = self.read(setting)?;
         let (scope, file) = self.file(setting);
-        // The folder may be the workspace's: a link in it would say where we write.
-        let parts = [file.parent(), Some(file.as_path())];
-        if scope == Scope::Local && parts.into_iter().flatten().any(Path::is_symlink) {
-            return Err("the settings file is reached through a link".to_owned());
+        match scope {
+            Scope::Local => {
+                let directory = local_root(&self.places);
+                written::change_local(&self.places, &directory, &[], |old| {
+                    let new = self.changed(scope, &file, old, setting, value)?;
+                    self.would_count(&new)?;
+                    Ok(new)
+                })?;
+            }
+            _ => {
+                let old = document::read(&file)?.unwrap_or_default();
+                let new = self.changed(scope, &file, &old, setting, value)?;
+                keep::replace(&file, &new).map_err(|error| error.to_string())?;
+            }
         }
-        let old = document::read(&file)?.unwrap_or_default();
-        let new = document::with_value(&old, &setting.split('.').collect::<Vec<_>>(), value)?;
-        let known = self.problems(scope, &file, &old)?;
-        let problems = self.problems(scope, &file, &new)?;
-        let problem = problems
-            .into_iter()
-            .find(|problem| !known.iter().any(|known| known.what == problem.what));
-        if let Some(problem) = problem {
-            return Err(problem.what);
-        }
-        keep::replace(&file, &new).map_err(|error| error.to_string())?;
         Ok(Changed {
             before,
             after: value.clone(),
@@ -188,6 +191,27 @@ impl Configure for SettingsFiles {
 }
 
 impl SettingsFiles {
+    /// The text of a file with one value changed, if nothing new is wrong with it then.
+    fn changed(
+        &self,
+        scope: Scope,
+        file: &Path,
+        old: &str,
+        setting: &str,
+        value: &Value,
+    ) -> Result<String, String> {
+        let new = document::with_value(old, &setting.split('.').collect::<Vec<_>>(), value)?;
+        let known = self.problems(scope, file, old)?;
+        let problems = self.problems(scope, file, &new)?;
+        let problem = problems
+            .into_iter()
+            .find(|problem| !known.iter().any(|known| known.what == problem.what));
+        match problem {
+            Some(problem) => Err(problem.what),
+            None => Ok(new),
+        }
+    }
+
     fn file(&self, setting: &str) -> (Scope, PathBuf) {
         let first = setting.split('.').next().unwrap_or_default();
         if USERS.contains(&first) {
@@ -195,6 +219,40 @@ impl SettingsFiles {
         }
         let local = local_root(&self.places).join(super::files::LOCAL);
         (Scope::Local, local)
+    }
+
+    /// Would the next session take over what a new text of the local file adds? The error says why
+    /// not. Writing it must not make anything count that stood there already.
+    fn would_count(&self, new: &str) -> Result<(), String> {
+        let mut settings = Settings::load(self.places.clone(), &self.flags, Trust::default());
+        let things = settings.running_things();
+        settings.trust = Trust::of(&self.places, &self.flags, &things);
+        let local = self.file("").1;
+        let is_local = |layer: &&Layer| layer.file.as_deref() == Some(local.as_path());
+        let Some(layer) = settings.layers.iter().find(is_local) else {
+            return Ok(()); // a new file is ours
+        };
+        let says_something = layer
+            .document
+            .value
+            .as_object()
+            .is_some_and(|map| !map.is_empty());
+        if !layer.from_workspace || settings.trust.allows || !says_something {
+            return Ok(());
+        }
+        let before = settings.loosening_of(layer);
+        let after = settings.loosening_of(&Layer {
+            document: Document::parse(new).map_err(|broken| broken.to_string())?,
+            ..layer.clone()
+        });
+        match after.iter().find(|thing| !before.contains(thing)) {
+            None => Ok(()),
+            Some(thing) => Err(format!(
+                "it would not count: {thing} waits for trust, because the file holds settings that \
+                 haft did not write. The user can look at them and trust the directory with \
+                 `haft permissions trust`."
+            )),
+        }
     }
 
     /// Everything a start would complain of, if this text alone stood in the file.
@@ -206,6 +264,7 @@ impl SettingsFiles {
             document,
             slash: self.places.cwd.clone(),
             from_workspace: false,
+            agreed: BTreeSet::new(),
         };
         let trust = Trust {
             allows: true,
@@ -217,6 +276,7 @@ impl SettingsFiles {
             problems: Vec::new(),
             broken: false,
             left_out: Vec::new(),
+            waiting_rules: Vec::new(),
             trust,
         };
         let bases = Bases {

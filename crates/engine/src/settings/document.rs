@@ -1,6 +1,12 @@
 //! A settings file: JSON in which comments and trailing commas are fine.
 
-use std::{collections::HashMap, io::ErrorKind, path::Path};
+use std::{
+    collections::HashMap,
+    fs::OpenOptions,
+    io::{ErrorKind, Read},
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+};
 
 use jsonc_parser::{
     CollectOptions, ParseOptions, ast,
@@ -8,6 +14,7 @@ use jsonc_parser::{
     cst::{CstInputValue, CstRootNode},
     parse_to_ast,
 };
+use rustix::fs::OFlags;
 use serde_json::{Map, Number, Value};
 
 /// Files above this are no settings.
@@ -239,25 +246,30 @@ fn input(value: &Value) -> CstInputValue {
 
 /// Reads a settings file: `None` where there is none. Only a regular file of sensible size.
 pub fn read(path: &Path) -> Result<Option<String>, String> {
-    let metadata = match std::fs::metadata(path) {
-        Ok(metadata) => metadata,
+    // Opened once, and judged by what was opened; a pipe in its place must not be waited for.
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+    let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
+    let file = match opened {
+        Ok(file) => file,
         Err(error) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) => {
             return Ok(None);
         }
         Err(error) => return Err(error.to_string()),
     };
+    let metadata = file.metadata().map_err(|error| error.to_string())?;
     if !metadata.is_file() {
         return Err("it is not a regular file".to_owned());
     }
-    if metadata.len() > LARGEST {
+    let mut bytes = Vec::new();
+    file.take(LARGEST + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > LARGEST {
         return Err(format!("it is larger than {} MiB", LARGEST >> 20));
     }
-    match std::fs::read(path) {
-        Ok(bytes) => String::from_utf8(bytes)
-            .map(Some)
-            .map_err(|_| "it is not UTF-8".to_owned()),
-        Err(error) => Err(error.to_string()),
-    }
+    String::from_utf8(bytes)
+        .map(Some)
+        .map_err(|_| "it is not UTF-8".to_owned())
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Where settings files are, and reading them.
 
 use std::{
+    collections::BTreeSet,
     fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
@@ -10,6 +11,7 @@ use std::{
 use super::{
     document::{self, Broken, Document, Problem},
     git_index,
+    written::{self, WrittenFile},
 };
 use crate::{permissions::Scope, resolve};
 
@@ -69,8 +71,10 @@ pub struct Layer {
     pub document: Document,
     /// Where its patterns of the form `/p` start.
     pub slash: PathBuf,
-    /// It comes with the workspace: what loosens waits for trust too.
+    /// It comes with the workspace, or from an unknown hand: what loosens waits for trust too.
     pub from_workspace: bool,
+    /// Allow rules in it that a person agreed to here: they count all the same.
+    pub agreed: BTreeSet<String>,
 }
 
 /// What was found where settings are looked for.
@@ -101,14 +105,9 @@ pub(super) fn load(places: &Places, flags: &Flags) -> Found {
         if root != places.cwd {
             directories.push(&places.cwd);
         }
+        let mut record = None;
         for directory in directories {
-            let path = directory.join(LOCAL);
-            let mut local = read_layer(Scope::Local, &path, &places.cwd);
-            if let Some(Ok(layer)) = &mut local {
-                layer.from_workspace =
-                    is_symlink(&directory.join(".claude")) || git_index::tracks(&path);
-            }
-            read.extend(local);
+            read.extend(read_local(places, directory, &mut record));
         }
     }
     // At home the two are one file, and the user's own.
@@ -154,6 +153,7 @@ pub fn of_flag(places: &Places, given: &str) -> Result<Layer, Problem> {
             document: Document::parse(given).map_err(|broken| problem(broken.to_string()))?,
             slash: places.cwd.clone(),
             from_workspace: false,
+            agreed: BTreeSet::new(),
         });
     }
     let path = places.cwd.join(given);
@@ -164,25 +164,65 @@ pub fn of_flag(places: &Places, given: &str) -> Result<Layer, Problem> {
     }
 }
 
+/// The local settings of a directory. They may loosen by themselves only if we wrote them.
+fn read_local(
+    places: &Places,
+    directory: &Path,
+    record: &mut Option<WrittenFile>,
+) -> Option<Result<Layer, Problem>> {
+    let path = directory.join(LOCAL);
+    let text = document::read(&path).transpose()?;
+    // Judged by the very text that is parsed below: another one that is put there counts for nothing.
+    let ours = text.as_ref().ok().map(|text| {
+        let record = record.get_or_insert_with(|| WrittenFile::read(places));
+        let ours = record.of(directory);
+        let linked = written::is_linked(directory);
+        let is_ours = ours.is_all_of(text) && !linked && !git_index::tracks(&path);
+        let agreed = if linked {
+            BTreeSet::new()
+        } else {
+            ours.into_rules()
+        };
+        (is_ours, agreed)
+    });
+    let mut local = layer_of(Scope::Local, &path, &places.cwd, text);
+    if let (Ok(layer), Some((is_ours, agreed))) = (&mut local, ours) {
+        layer.from_workspace = !is_ours;
+        layer.agreed = agreed;
+    }
+    Some(local)
+}
+
 /// `None`: there is no such file.
 fn read_layer(scope: Scope, path: &Path, slash: &Path) -> Option<Result<Layer, Problem>> {
-    let document = match document::read(path) {
-        Ok(text) => Document::parse(&text?),
+    let text = document::read(path).transpose()?;
+    Some(layer_of(scope, path, slash, text))
+}
+
+fn layer_of(
+    scope: Scope,
+    path: &Path,
+    slash: &Path,
+    text: Result<String, String>,
+) -> Result<Layer, Problem> {
+    let document = match text {
+        Ok(text) => Document::parse(&text),
         Err(what) => Err(Broken { line: None, what }),
     };
-    Some(match document {
+    match document {
         Ok(document) => Ok(Layer {
             scope,
             file: Some(Arc::from(path)),
             document,
             slash: slash.to_path_buf(),
             from_workspace: false,
+            agreed: BTreeSet::new(),
         }),
         Err(Broken { line, what }) => Err(Problem {
             place: place(path, line),
             what: format!("{what}; the file is left out"),
         }),
-    })
+    }
 }
 
 fn place(file: &Path, line: Option<usize>) -> String {
@@ -246,10 +286,6 @@ fn drop_ins(directory: &Path) -> Vec<PathBuf> {
         .collect();
     files.sort();
     files
-}
-
-fn is_symlink(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink())
 }
 
 /// Where the local settings of this directory are kept: at the root of its repository, if that is

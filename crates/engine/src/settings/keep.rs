@@ -8,26 +8,32 @@ use std::{
 
 use haft_contract::CallId;
 
-use super::document;
+use super::{
+    Places, document,
+    files::{LOCAL, local_root},
+    written,
+};
 
 /// Keeps allow rules that a person agreed to in the local settings file.
 #[derive(Debug, Clone)]
 pub struct LocalRules {
-    /// The file.
-    pub file: PathBuf,
+    /// Where settings are.
+    pub places: Places,
 }
 
 impl LocalRules {
-    /// Adds them, keeping everything else in the file as it is.
+    /// The file.
+    pub fn file(&self) -> PathBuf {
+        local_root(&self.places).join(LOCAL)
+    }
+
+    /// Adds them, keeping everything else in the file as it is. From now on they count, whatever else
+    /// the file holds and wherever that came from.
     pub fn add(&self, rules: &[String]) -> Result<(), String> {
-        // The folder is the workspace's: a link in it would say where we write.
-        let parts = [self.file.parent(), Some(self.file.as_path())];
-        if parts.into_iter().flatten().any(Path::is_symlink) {
-            return Err("it is reached through a link".to_owned());
-        }
-        let text = document::read(&self.file)?.unwrap_or_default();
-        let text = document::with_rules(&text, "allow", rules)?;
-        replace(&self.file, &text).map_err(|error| error.to_string())
+        let directory = local_root(&self.places);
+        written::change_local(&self.places, &directory, rules, |old| {
+            document::with_rules(old, "allow", rules)
+        })
     }
 }
 

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     hooks::HttpLimits,
-    permissions::{Bases, List, Rules, Scope, Source, rules::split_list},
+    permissions::{Bases, List, Rules, Scope, Source, rules::split_list, sandbox::join},
     resolve,
 };
 
@@ -32,6 +32,8 @@ pub struct Settings {
     pub broken: bool,
     /// What was left out because the workspace is not trusted, in words.
     pub left_out: Vec<String>,
+    /// Allow rules among that, with where they stand.
+    pub waiting_rules: Vec<(String, Source)>,
     /// What of the workspace counts.
     pub trust: Trust,
 }
@@ -56,6 +58,7 @@ impl Settings {
             problems: found.problems,
             broken: found.broken,
             left_out: Vec::new(),
+            waiting_rules: Vec::new(),
             trust,
         }
     }
@@ -79,7 +82,7 @@ impl Settings {
                 }
             }
         }
-        let mut waiting = 0;
+        let mut waiting = Vec::new();
         for layer in &self.layers {
             let permissions = layer.document.value.get("permissions");
             if permissions.is_some_and(|value| !value.is_object()) {
@@ -96,10 +99,7 @@ impl Settings {
                         .push(layer.problem(&pointer, "a list of rules is expected"));
                     continue;
                 };
-                if list == List::Allow && layer.from_workspace && !self.trust.allows {
-                    waiting += entries.len();
-                    continue;
-                }
+                let waits = list == List::Allow && layer.from_workspace && !self.trust.allows;
                 for (at, entry) in entries.iter().enumerate() {
                     let here = format!("{pointer}/{at}");
                     let Some(text) = entry.as_str() else {
@@ -112,6 +112,10 @@ impl Settings {
                         file: layer.file.clone(),
                         line: layer.document.line(&here),
                     };
+                    if waits && !layer.agreed.contains(text.trim()) {
+                        waiting.push((text.to_owned(), source));
+                        continue;
+                    }
                     let bases = Bases {
                         slash: layer.slash.clone(),
                         ..flags.clone()
@@ -133,7 +137,8 @@ impl Settings {
         if self.flag_of(Scope::Managed, "allowManagedPermissionRulesOnly") {
             rules.close();
         } else {
-            self.leave_out(waiting, "allow rule");
+            self.leave_out(waiting.len(), "allow rule");
+            self.waiting_rules = waiting;
         }
         rules
     }
@@ -227,7 +232,7 @@ impl Settings {
             let Some(Value::Object(entries)) = layer.document.value.get("env") else {
                 continue;
             };
-            if layer.is_in_workspace() && !self.trust.runs {
+            if !self.may_run(layer) {
                 waiting += entries.len();
                 continue;
             }
@@ -260,7 +265,7 @@ impl Settings {
     pub fn hooks(&mut self) -> Vec<(Scope, Option<PathBuf>, Value)> {
         let managed_only = self.flag_of(Scope::Managed, "allowManagedHooksOnly");
         let managed_too = self.flag_of(Scope::Managed, "disableAllHooks");
-        let waits = |layer: &Layer| layer.is_in_workspace() && !self.trust.runs;
+        let waits = |layer: &Layer| !self.may_run(layer);
         // The user's hooks may be guards: what is not trusted does not send them away.
         let (later, now): (Vec<_>, Vec<_>) = self
             .layers
@@ -305,7 +310,7 @@ impl Settings {
                     continue;
                 };
                 let all = all.get_or_insert_default();
-                if layer.is_in_workspace() && !self.trust.runs {
+                if !self.may_run(layer) {
                     continue;
                 }
                 let entries = entries.iter().filter_map(Value::as_str);
@@ -317,6 +322,13 @@ impl Settings {
             urls: list("allowedHttpHookUrls"),
             env: list("httpHookAllowedEnvVars"),
         }
+    }
+
+    /// May what a file says run code? To name a scope on the command line is enough for what the project
+    /// brings, which can be known; what is in a local file of unknown origin cannot.
+    fn may_run(&self, layer: &Layer) -> bool {
+        let planted = layer.scope == Scope::Local && layer.from_workspace;
+        !layer.is_in_workspace() || (self.trust.runs && (!planted || self.trust.allows))
     }
 
     /// Everything that would run code for the workspace, for a person to look at: what it is called,
@@ -340,34 +352,90 @@ impl Settings {
 
     /// Everything that would loosen what the workspace may do, for a person to look at.
     pub fn loosening_things(&self) -> Vec<String> {
+        let workspace = self.layers.iter().filter(|layer| layer.is_in_workspace());
+        workspace
+            .flat_map(|layer| self.loosening_of(layer))
+            .collect()
+    }
+
+    /// The same of one file.
+    pub(super) fn loosening_of(&self, layer: &Layer) -> Vec<String> {
         let mut things = Vec::new();
-        for layer in self.layers.iter().filter(|layer| layer.is_in_workspace()) {
-            let permissions = &layer.document.value["permissions"];
-            if layer.from_workspace {
-                for (name, key) in [
-                    ("allow rule", "allow"),
-                    ("additional directory", "additionalDirectories"),
-                ] {
-                    let entries = permissions[key].as_array().into_iter().flatten();
-                    let entries = entries.filter_map(Value::as_str);
-                    things.extend(entries.map(|entry| format!("{name} {entry}")));
-                }
+        let permissions = &layer.document.value["permissions"];
+        if layer.from_workspace {
+            for (name, key) in [
+                ("allow rule", "allow"),
+                ("additional directory", "additionalDirectories"),
+            ] {
+                let entries = permissions[key].as_array().into_iter().flatten();
+                let entries = entries.filter_map(Value::as_str);
+                let waiting =
+                    entries.filter(|entry| key != "allow" || !layer.agreed.contains(entry.trim()));
+                things.extend(waiting.map(|entry| format!("{name} {entry}")));
             }
-            if permissions["defaultMode"] == "acceptEdits" {
-                things.push("permission mode acceptEdits".to_owned());
-            }
-            if layer.from_workspace {
-                things.extend(sandbox::loosening(layer));
-            }
+        }
+        if permissions["defaultMode"] == "acceptEdits" {
+            things.push("permission mode acceptEdits".to_owned());
+        }
+        if layer.from_workspace {
+            things.extend(sandbox::loosening(layer));
+            let steering = self.steering(layer).unwrap_or_default();
+            things.extend(steering.into_iter().map(str::to_owned));
         }
         things
     }
 
-    /// All files as one value: of scalars the highest rank wins, objects are merged, lists joined.
+    /// What of a file that waits for trust would steer the session past what the user says: which
+    /// model answers to a name, which may be used, and what skills may run.
+    fn steering(&self, layer: &Layer) -> Option<Vec<&'static str>> {
+        if !layer.from_workspace || self.trust.allows {
+            return None;
+        }
+        let value = &layer.document.value;
+        let others = self.layers.iter().filter(|other| !other.from_workspace);
+        let mut steering = Vec::new();
+        if value.get("modelOverrides").is_some() {
+            steering.push("modelOverrides");
+        }
+        // By itself such a list narrows; beside one of the user's it would widen that.
+        let lists_models = |layer: &Layer| layer.document.value.get("availableModels").is_some();
+        if lists_models(layer) && others.clone().any(lists_models) {
+            steering.push("availableModels");
+        }
+        for key in ["disableSkillShellExecution", "disableBundledSkills"] {
+            if value.get(key).is_some_and(|value| *value != true) {
+                steering.push(key);
+            }
+        }
+        let overrides = value.get("skillOverrides").and_then(Value::as_object);
+        let switches_on = |map: &Map<String, Value>| map.values().any(|value| *value != "off");
+        if overrides.is_some_and(switches_on) {
+            steering.push("skillOverrides");
+        }
+        Some(steering)
+    }
+
+    /// Names what of that is left out, for a person.
+    pub fn note_steering(&mut self) {
+        let all = self.layers.iter().filter_map(|layer| self.steering(layer));
+        let named: Vec<String> = all.flatten().map(str::to_owned).collect();
+        join(&mut self.left_out, named);
+    }
+
+    /// All files as one value, without what would steer past the user and waits for trust: of scalars the highest rank wins, objects are merged, lists joined.
     pub fn merged(&self) -> Value {
         let mut merged = Value::Object(Map::new());
         for layer in &self.layers {
-            merge(&mut merged, &layer.document.value);
+            match self.steering(layer) {
+                None => merge(&mut merged, &layer.document.value),
+                Some(steering) => {
+                    let mut value = layer.document.value.clone();
+                    for key in steering {
+                        value.as_object_mut().and_then(|map| map.remove(key));
+                    }
+                    merge(&mut merged, &value);
+                }
+            }
         }
         // The administrator's list stands alone.
         let managed = self

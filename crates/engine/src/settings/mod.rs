@@ -3,7 +3,7 @@
 //! Ranks, the highest first: managed, command line, local, project, user. Rules of all ranks form
 //! one pool; of other values the highest rank wins. A broken file is left out and reported, a broken
 //! entry likewise. What comes with the workspace may tighten at once; what loosens or runs code
-//! waits until the directory is trusted.
+//! waits until the directory is trusted. So does the local file, unless haft itself wrote it.
 
 mod configure;
 pub mod document;
@@ -16,6 +16,7 @@ mod load;
 mod sandbox;
 pub mod trust;
 pub mod watch;
+mod written;
 
 pub use configure::SettingsFiles;
 pub use document::{Document, Problem};
@@ -25,3 +26,4 @@ pub use keys::AutoMemory;
 pub use load::Settings;
 pub use trust::{Trust, TrustFile};
 pub use watch::Watch;
+pub use written::{WrittenFile, WrittenSettings};

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{Layer, Problem, Settings};
 use crate::permissions::{
-    Bases, Sandbox, Scope,
+    Bases, Sandbox, Scope, is_protected,
     rules::{List, PathPattern},
     sandbox::{Excluded, HostPattern, join},
 };
@@ -197,7 +197,24 @@ impl<'a> Reading<'a> {
             ..Sandbox::default()
         };
         join(&mut sandbox.deny_read, credentials);
+        join(&mut sandbox.deny_write, self.own_folder());
         sandbox
+    }
+
+    /// The user's own settings, and what is remembered beside them of trust: no confined command changes
+    /// them, wherever `CLAUDE_CONFIG_DIR` puts them. Under their usual name they are protected anyway.
+    fn own_folder(&self) -> Option<PathPattern> {
+        let places = &self.settings.places;
+        if is_protected(&places.user) {
+            return None;
+        }
+        let bases = Bases {
+            cwd: places.cwd.clone(),
+            home: places.home.clone(),
+            slash: places.cwd.clone(),
+        };
+        let folder = places.user.to_string_lossy();
+        PathPattern::new(&format!("/{folder}"), List::Deny, &bases).ok()
     }
 
     fn look_for_unknown_keys(&mut self) {

@@ -4,7 +4,11 @@
 //! so that a change is asked about again. The boolean of the common convention counts for allow
 //! rules only.
 
-use std::{collections::BTreeMap, fs, io, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -47,7 +51,7 @@ impl TrustFile {
     pub fn add(places: &Places, things: &BTreeMap<String, Value>) -> io::Result<PathBuf> {
         let mut file = Self::read(places);
         let directory = directory(places);
-        let key = directory.to_string_lossy().into_owned();
+        let key = name(&directory);
         file.directories
             .entry(key)
             .or_default()
@@ -63,7 +67,7 @@ impl TrustFile {
         places: &Places,
         things: &BTreeMap<String, Value>,
     ) -> Option<Vec<String>> {
-        let key = directory(places).to_string_lossy().into_owned();
+        let key = name(&directory(places));
         let known = self.directories.get(&key)?;
         let now = hashes(things);
         let mut changed = Vec::new();
@@ -101,14 +105,28 @@ pub fn directory(places: &Places) -> PathBuf {
         .unwrap_or(cwd)
 }
 
+/// A path as a name that no other path has, whatever its bytes are.
+pub(super) fn name(path: &Path) -> String {
+    match path.to_str() {
+        Some(text) => text.to_owned(),
+        None => path
+            .as_os_str()
+            .as_encoded_bytes()
+            .escape_ascii()
+            .to_string(),
+    }
+}
+
 /// The boolean of the common convention, kept in the home directory or in what stands in for it.
 fn is_accepted(places: &Places) -> bool {
     let root = directory(places);
-    let key = root.to_string_lossy();
+    let Some(key) = root.to_str() else {
+        return false;
+    };
     [&places.home, &places.user].into_iter().any(|folder| {
         let text = fs::read_to_string(folder.join(".claude.json")).unwrap_or_default();
         let value: Value = serde_json::from_str(&text).unwrap_or_default();
-        value["projects"][&*key]["hasTrustDialogAccepted"] == true
+        value["projects"][key]["hasTrustDialogAccepted"] == true
     })
 }
 

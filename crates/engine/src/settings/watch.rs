@@ -81,14 +81,12 @@ impl Watch {
 
     /// Makes a session as strict as the files have become.
     pub(crate) fn tighten(&self, context: &mut SessionContext) {
-        // Whether a rule that allows still stands there is looked at, trusted or not: none is added.
-        let trust = Trust {
-            allows: true,
-            runs: false,
-        };
-        let mut settings = Settings::load(self.places.clone(), &self.flags, trust);
+        let mut settings = Settings::load(self.places.clone(), &self.flags, Trust::default());
+        // What is not trusted must not stand in the way of what is stricter.
+        settings.trust = Trust::of(&self.places, &self.flags, &settings.running_things());
         let mut read = settings.rules(&[], &[]);
         let rules = Arc::make_mut(&mut context.rules);
+        // Whether a rule that allows still stands there is looked at, trusted or not: none is added.
         let standing = Standing::of(&settings);
         rules.retain(|rule| rule.list != List::Allow || standing.has(rule));
         read.retain(|rule| rule.list != List::Allow);

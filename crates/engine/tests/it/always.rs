@@ -10,7 +10,7 @@ use haft_engine::{
     Engine, Registry, Scheduler, SessionContext,
     hooks::{Hooks, read},
     permissions::{KeepRules, List, Rules, Scope, Source},
-    settings::LocalRules,
+    settings::{LocalRules, Places},
 };
 use haft_testkit::{TempProject, toys};
 use schemars::JsonSchema;
@@ -85,7 +85,12 @@ impl Rig {
         let asked = Arc::new(Always::default());
         let keeper = Arc::new(Keeper {
             local: LocalRules {
-                file: project.path(LOCAL),
+                places: Places {
+                    cwd: work.clone(),
+                    home: project.path("home"),
+                    user: project.path("home/.claude"),
+                    managed: project.path("etc"),
+                },
             },
             kept: Mutex::default(),
         });

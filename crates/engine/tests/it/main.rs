@@ -10,7 +10,8 @@
 //! - `refusals`: what a model reads of calls that may not run
 //! - `links`: where paths really lead; `always`: rules that a person keeps
 //! - `machine`: settings files of everybody; `settings`: what they say together; `trust`: what waits
-//!   for it; `watch`: files that change while a session runs
+//!   for it; `written`: local settings and who wrote them; `watch`: files that change while a session
+//!   runs
 //! - `confinement`: how a command is told to be confined; `sandbox`: what settings say of it
 //! - `layers`: timeout, cache, rate limit
 //! - `scheduler`: many calls: order, conflicts, patches, interrupts
@@ -42,3 +43,4 @@ mod serial;
 mod settings;
 mod trust;
 mod watch;
+mod written;

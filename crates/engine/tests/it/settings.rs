@@ -123,6 +123,7 @@ fn available_models_are_joined_unless_the_administrator_names_them() {
             (LOCAL, r#"{"availableModels": ["b"]}"#),
             (USER, r#"{"availableModels": ["c"]}"#),
         ]);
+        machine.trust();
         machine.load().merged()["availableModels"].clone()
     };
     assert_eq!(with(r#"{"availableModels": ["a"]}"#), json!(["a"]));
@@ -527,7 +528,7 @@ fn rules_that_a_person_keeps_leave_the_rest_of_the_file_alone() {
     let text = "{\n    // mine\n    \"env\": {\"A\": \"1\"}, // keep\n    \"permissions\": {\n        \"deny\": [\"Read(.env)\"],\n        \"allow\": [\n            \"Bash(make)\", // builds\n        ]\n    }\n}\n";
     let machine = Machine::new([(LOCAL, text)]);
     let local = LocalRules {
-        file: machine.files.path(LOCAL),
+        places: machine.places.clone(),
     };
     let rules = ["Bash(npm test *)".to_owned(), "Bash(make)".to_owned()];
     local.add(&rules).unwrap();
@@ -540,7 +541,7 @@ fn rules_that_a_person_keeps_leave_the_rest_of_the_file_alone() {
 fn a_kept_rule_makes_the_folder_and_the_file() {
     let machine = Machine::new([]);
     let local = LocalRules {
-        file: machine.load().local_file(),
+        places: machine.places.clone(),
     };
     local.add(&["mcp__toy__x".to_owned()]).unwrap();
     assert_eq!(machine.rules(), ["allow mcp__toy__x"]);
@@ -552,7 +553,7 @@ fn a_kept_rule_makes_the_folder_and_the_file() {
 fn a_rule_is_not_kept_in_what_cannot_be_understood_or_is_reached_by_a_link() {
     let machine = Machine::new([(LOCAL, "{\"permissions\": "), ("theirs/x", "")]);
     let local = LocalRules {
-        file: machine.files.path(LOCAL),
+        places: machine.places.clone(),
     };
     let rule = ["Bash(make)".to_owned()];
     assert!(local.add(&rule).is_err());

@@ -93,38 +93,6 @@ fn a_trusted_project_says_what_it_likes() {
 }
 
 #[test]
-fn local_settings_are_the_persons_own_but_what_runs_waits() {
-    let machine = Machine::new([(LOCAL, HOSTILE)]);
-    let mut settings = machine.load();
-    assert_eq!(look(&mut settings), (4, 1, None, 0, 0));
-}
-
-#[test]
-fn local_settings_that_git_tracks_come_with_the_workspace() {
-    let allow = r#"{"permissions": {"allow": ["Bash"]}}"#;
-    let machine = Machine::new([(LOCAL, allow), ("p/sub/.claude/settings.local.json", allow)]);
-    let root = machine.files.path("p");
-    git(&root, &["init", "-q"]);
-    assert_eq!(machine.rules(), ["allow Bash"]);
-    git(&root, &["add", "-f", ".claude/settings.local.json"]);
-    assert_eq!(machine.rules(), [""; 0]);
-    // Started below the root, the file there counts too, and is tracked by the same index.
-    let machine = machine.started_in("p/sub");
-    assert_eq!(
-        machine.rules(),
-        ["allow Bash"],
-        "the one in sub is not tracked yet"
-    );
-    git(&root, &["add", "-f", "sub/.claude/settings.local.json"]);
-    assert_eq!(machine.rules(), [""; 0]);
-    // A branch checked out beside the main one brings its own.
-    git(&root, &["commit", "-qm", "x"]);
-    git(&root, &["worktree", "add", "-q", "../linked"]);
-    let machine = machine.started_in("linked");
-    assert_eq!(machine.rules(), [""; 0]);
-}
-
-#[test]
 fn local_settings_behind_a_link_come_with_the_workspace() {
     let machine = Machine::new([(
         "p/theirs/settings.local.json",

@@ -214,3 +214,28 @@ async fn a_call_of_the_same_turn_is_judged_as_the_turn_began() {
             .contains("denied by rule")
     );
 }
+
+#[tokio::test]
+async fn what_is_not_trusted_hides_nothing_that_is_stricter() {
+    let loose = r#"{"sandbox": {"enabled": false, "excludedCommands": ["*"]},
+        "permissions": {"allow": ["Bash"]}}"#;
+    let mut session = Session::new(Machine::new([(LOCAL, loose), (PROJECT, loose)])).await;
+    session.call("Peek", "a.txt").await;
+    session
+        .machine
+        .files
+        .write(USER, r#"{"sandbox": {"enabled": true}}"#);
+    session.call("Peek", "a.txt").await;
+    let sandbox = session.scheduler.context().sandbox.clone();
+    assert_eq!(sandbox.enabled, Some(true));
+    assert!(sandbox.excluded.is_empty());
+    assert_eq!(session.rules(), [""; 0]);
+    // A local file of another origin that comes later adds nothing either.
+    session
+        .machine
+        .files
+        .write(LOCAL, loose.replace("Bash", "Edit"));
+    session.call("Peek", "a.txt").await;
+    assert_eq!(session.rules(), [""; 0]);
+    assert!(session.scheduler.context().sandbox.excluded.is_empty());
+}

@@ -4,7 +4,7 @@ mod asides;
 mod body;
 mod stream;
 
-use haft_contract::CancellationToken;
+use haft_contract::{CancellationToken, secrets};
 use reqwest::{
     Response,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue},
@@ -60,7 +60,7 @@ impl std::fmt::Debug for AnthropicOptions {
 impl AnthropicOptions {
     /// With what the environment says.
     pub fn from_env() -> Self {
-        Self::from_variables(|name| std::env::var(name).ok())
+        Self::from_variables(secrets::variable)
     }
 
     fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {

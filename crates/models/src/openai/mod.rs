@@ -14,7 +14,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering::Relaxed},
 };
 
-use haft_contract::CancellationToken;
+use haft_contract::{CancellationToken, secrets};
 use reqwest::{
     Response, Url,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue},
@@ -80,11 +80,7 @@ struct Refused {
 impl OpenAiOptions {
     /// With what the environment says.
     pub fn from_env() -> Self {
-        let set = |name| {
-            std::env::var(name)
-                .ok()
-                .filter(|value| !value.trim().is_empty())
-        };
+        let set = |name| secrets::variable(name).filter(|value| !value.trim().is_empty());
         Self {
             base_url: set("OPENAI_BASE_URL").unwrap_or_default(),
             api_key: set("OPENAI_API_KEY"),

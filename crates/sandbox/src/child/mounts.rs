@@ -95,12 +95,11 @@ pub(super) fn set_up(plan: &Plan) -> Result<(), Step> {
 pub(super) fn processes() -> rustix::io::Result<()> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("proc", "/proc", "proc", flags, None)?;
-    // Root is exempt from the limit that holds users. Older kernels have one number for all spaces, and
-    // let no one change it here.
-    let _ = fs::write(
-        "/proc/sys/kernel/pid_max",
-        super::confine::PROCESSES.to_string(),
-    );
+    // Root is exempt from the limit that holds users.
+    if counts_by_space(&rustix::system::uname().release().to_string_lossy()) {
+        let most = super::confine::PROCESSES.to_string();
+        let _ = fs::write("/proc/sys/kernel/pid_max", most);
+    }
     mount_remount("/proc", flags | MountFlags::RDONLY | MountFlags::BIND, c"")
 }
 

@@ -6,6 +6,7 @@ use std::{
     ffi::{OsStr, OsString},
 };
 
+use haft_contract::secrets;
 use haft_sandbox::Profile;
 
 /// What the environment of a command is made from.
@@ -151,16 +152,6 @@ const NEVER: &[&str] = &[
 
 /// `OTEL_`: where telemetry of the agent goes is not the business of what it starts.
 const NEVER_PREFIXES: &[&str] = &["BASH_FUNC_", "DYLD_", "LD_", "OTEL_"];
-
-const SECRETS: &[&str] = &[
-    "KEY",
-    "TOKEN",
-    "SECRET",
-    "PASSWORD",
-    "PASSWD",
-    "PASSPHRASE",
-    "CREDENTIAL",
-];
 
 /// What settings may set to something else.
 const DEFAULTS: &[(&str, &str)] = &[
@@ -325,8 +316,7 @@ fn never(name: &str) -> bool {
 }
 
 fn looks_secret(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    SECRETS.iter().any(|word| name.contains(word))
+    secrets::is_secret(name.as_ref(), OsStr::new(""))
 }
 
 fn is_name(name: &str) -> bool {

@@ -14,7 +14,10 @@ use std::{
     time::Duration,
 };
 
-use haft_contract::{CallContext, CallId, Confinement, Notices, ToolError};
+use haft_contract::{
+    BoxFuture, CallContext, CallId, Confinement, ConfinementStrength, Notices, OnWeakSandbox,
+    ProbeConfinement, ToolError,
+};
 use haft_sandbox::{
     Line, Mechanism, Network, PROXY_PORT, Profile, Sandbox, SandboxError, Setup, system_shell,
 };
@@ -33,10 +36,20 @@ use crate::blocking::blocking;
 
 /// The program that confines commands: one whose `main` starts with
 /// `haft_sandbox::child::run_if_asked()`. Without this service no command runs.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ShellProgram {
     path: PathBuf,
     users_shell: bool,
+    on_weak: Option<OnWeakSandbox>,
+}
+
+impl fmt::Debug for ShellProgram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ShellProgram")
+            .field("path", &self.path)
+            .field("users_shell", &self.users_shell)
+            .finish_non_exhaustive()
+    }
 }
 
 impl ShellProgram {
@@ -45,7 +58,15 @@ impl ShellProgram {
         Self {
             path,
             users_shell: false,
+            on_weak: None,
         }
+    }
+
+    /// The same, and this is called once a session where commands are less confined than they should be.
+    #[must_use]
+    pub fn on_weak_sandbox(mut self, learns: OnWeakSandbox) -> Self {
+        self.on_weak = Some(learns);
+        self
     }
 
     /// The same, and commands get the functions, aliases and PATH of the user's own bash: its rc file
@@ -60,7 +81,7 @@ impl ShellProgram {
 /// The commands of one session. Everything they started ends with it.
 #[derive(Debug)]
 pub struct Shell {
-    program: Option<PathBuf>,
+    program: Option<ShellProgram>,
     /// The session's folder.
     folder: PathBuf,
     standing: tokio::sync::Mutex<Vec<Standing>>,
@@ -70,11 +91,14 @@ pub struct Shell {
     gate: Arc<HostGate>,
     /// What was taken over from the user's own shell, if that is wanted and worked.
     taken: OnceCell<Option<Taken>>,
-    users_shell: bool,
     /// The outputs that are kept, the oldest first, with their sizes.
     outputs: Mutex<VecDeque<(PathBuf, u64)>>,
     /// Somebody was told that undo does not cover commands here.
     told_uncovered: AtomicBool,
+    /// The same, that commands are less confined than they should be.
+    told_weak: AtomicBool,
+    /// Commands were confined as they should be when that was last found out.
+    is_strong: AtomicBool,
 }
 
 /// A file with the user's functions and aliases, and their PATH.
@@ -143,16 +167,17 @@ impl Shell {
         notices: Arc<Notices>,
     ) -> Self {
         Self {
-            program: program.map(|program| program.path.clone()),
+            program: program.cloned(),
             folder: folder.to_path_buf(),
             standing: tokio::sync::Mutex::default(),
             tasks: Arc::new(Tasks::new(notices)),
             waiting: Mutex::default(),
             gate: Arc::default(),
             taken: OnceCell::new(),
-            users_shell: program.is_some_and(|program| program.users_shell),
             outputs: Mutex::default(),
             told_uncovered: AtomicBool::new(false),
+            told_weak: AtomicBool::new(false),
+            is_strong: AtomicBool::new(false),
         }
     }
 
@@ -248,7 +273,11 @@ impl Shell {
     /// What the user's own shell defines.
     async fn taken(&self) -> Option<&Taken> {
         let taken = self.taken.get_or_init(|| async {
-            let home = env::var_os("HOME").filter(|_| self.users_shell)?;
+            let users_shell = self
+                .program
+                .as_ref()
+                .is_some_and(|program| program.users_shell);
+            let home = env::var_os("HOME").filter(|_| users_shell)?;
             let mark = CallId::new().0.simple().to_string();
             let taken = snapshot::take(Path::new(&home), None, &mark, SNAPSHOT_TIME).await;
             let snapshot = taken.ok()?;
@@ -300,6 +329,14 @@ impl Shell {
         let not_run = |why: String| ToolError::Failed(format!("The command was not run: {why}"));
         let failed = |error: SandboxError| not_run(error.to_string());
         let mechanism = sandbox.prepare(profile).await.map_err(failed)?;
+        self.note(profile, mechanism);
+        if confinement.only_confined && *profile != Profile::Full && mechanism == Mechanism::None {
+            return Err(not_run(
+                "nothing confines commands here, and it was to run unasked only because it would be \
+                 confined. Call it again: then the user is asked."
+                    .to_owned(),
+            ));
+        }
         let confined = *profile == Profile::Full || mechanism < Mechanism::Reduced;
         if confinement.required && !confined {
             let why: Vec<String> = sandbox
@@ -329,7 +366,8 @@ impl Shell {
         }
         let program = self
             .program
-            .clone()
+            .as_ref()
+            .map(|program| program.path.clone())
             .ok_or(ToolError::Unavailable("a program that confines commands"))?;
         let shell = system_shell().ok_or(ToolError::Unavailable("bash"))?;
         let taken = self.taken().await.cloned();
@@ -356,8 +394,50 @@ impl Shell {
         Ok(sandbox)
     }
 
+    /// Takes note of how commands are confined, and says once if that is less than it should be.
+    fn note(&self, profile: &Profile, mechanism: Mechanism) {
+        if *profile == Profile::Full {
+            return;
+        }
+        let is_strong = mechanism < Mechanism::Reduced;
+        self.is_strong.store(is_strong, Ordering::Relaxed);
+        let weak = mechanism.warning();
+        if let Some(warning) = weak
+            && let Some(learns) = self
+                .program
+                .as_ref()
+                .and_then(|program| program.on_weak.as_ref())
+            && !self.told_weak.swap(true, Ordering::Relaxed)
+        {
+            learns(&warning);
+        }
+    }
+
     fn waiting(&self) -> MutexGuard<'_, HashMap<CallId, Waits>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ProbeConfinement for Shell {
+    fn strength<'a>(
+        &'a self,
+        confinement: &'a Confinement,
+    ) -> BoxFuture<'a, Option<ConfinementStrength>> {
+        Box::pin(async move {
+            // It is made ready in any case; should it come out weaker, `start` refuses.
+            if self.is_strong.load(Ordering::Relaxed) {
+                return Some(ConfinementStrength::Whole);
+            }
+            let profile = &profile::of(confinement);
+            let sandbox = self.sandbox(confinement).await.ok()?;
+            let mechanism = sandbox.prepare(profile).await.ok()?;
+            self.note(profile, mechanism);
+            Some(match mechanism {
+                Mechanism::Namespaces | Mechanism::Bubblewrap => ConfinementStrength::Whole,
+                Mechanism::Reduced => ConfinementStrength::Reduced,
+                Mechanism::None => ConfinementStrength::Nothing,
+            })
+        })
     }
 }
 

@@ -107,9 +107,15 @@ impl SkillBook {
         cancel: &CancellationToken,
     ) -> Result<Invoked, String> {
         let (skill, body) = self.find(name, caller)?.again()?;
-        let allowed = match skill.origin == Origin::Project && !self.trusts_project {
-            true => Vec::new(),
-            false => skill.allowed_tools.clone(),
+        let trusted = match skill.origin {
+            Origin::Project => {
+                self.trusts_project && self.skills.places().is_of_project(&skill.file)
+            }
+            _ => true,
+        };
+        let allowed = match trusted {
+            true => skill.allowed_tools.clone(),
+            false => Vec::new(),
         };
         let project = self.skills.places().project();
         let data = skill.plugin.as_deref().and_then(Path::file_name);

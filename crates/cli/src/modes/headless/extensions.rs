@@ -45,7 +45,7 @@ impl Extensions {
             style: None,
             styles: Vec::new(),
             memory: None,
-            trusts_project: trust.allows || trust.runs,
+            trusts_project: trust.allows,
             warnings,
         };
         if session.bare {

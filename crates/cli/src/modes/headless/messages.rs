@@ -24,6 +24,8 @@ pub(super) struct Facts {
     pub(super) max_tokens: u32,
     /// What was left out because nobody trusts the directory.
     pub(super) left_out: Option<String>,
+    /// Commands are less confined than they should be: in what.
+    pub(super) sandbox_warning: Option<String>,
     /// What people laid in folders.
     pub(super) told: Told,
     pub(super) servers: Arc<Servers>,
@@ -54,6 +56,9 @@ pub(super) fn init(began: &Began, facts: &Facts) -> Value {
     });
     if let Some(left_out) = &facts.left_out {
         message["untrusted"] = json!(left_out);
+    }
+    if let Some(warning) = &facts.sandbox_warning {
+        message["sandbox_warning"] = json!(warning);
     }
     if let Some(left_out) = facts.servers.left_out() {
         message["mcp_server_errors"] = left_out;

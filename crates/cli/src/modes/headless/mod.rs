@@ -45,7 +45,7 @@ use std::{
 
 use anyhow::Context;
 use haft::{
-    Approver, Content, PermissionMode, SessionContext,
+    Approver, Content, OnWeakSandbox, PermissionMode, SessionContext,
     contract::{Subagents, approval::NobodyToAsk},
     engine::{hooks::Event, permissions::Bases},
     session_folder,
@@ -110,6 +110,10 @@ async fn go(
 ) -> anyhow::Result<Exit> {
     check(flags)?;
     let signals = Signals::listen()?;
+    // Where there is reason for doubt it is tried beside the rest of the start; elsewhere the first
+    // command tells.
+    let doubts =
+        haft_sandbox::is_doubtful().then(|| tokio::task::spawn_blocking(settings::strongest));
     let cwd = settings::cwd(session)?;
     let mut permitted = settings::load(session, &cwd)?;
     let mut chosen = model::choose(&flags.model, &permitted.settings)?;
@@ -185,6 +189,21 @@ async fn go(
     for repair in taken_up.repairs() {
         show::complain(&format!("haft: {}", show::clean(repair)));
     }
+    let sandbox_warning = match doubts {
+        Some(doubts) => doubts.await?.warning(),
+        None => None,
+    };
+    let is_known = sandbox_warning.is_some();
+    if let Some(warning) = &sandbox_warning {
+        wire::weak_sandbox(warning);
+    }
+    let weak_output = Arc::clone(output);
+    let on_weak_sandbox: OnWeakSandbox = Arc::new(move |warning| {
+        wire::weak_sandbox(warning);
+        if !is_known {
+            weak_output.put_notice("warning", warning);
+        }
+    });
     output.belongs_to(
         id,
         Facts {
@@ -192,6 +211,7 @@ async fn go(
             window: chosen.settings.window,
             max_tokens: chosen.settings.max_tokens,
             left_out: permitted.settings.untrusted().map(|told| told.to_string()),
+            sandbox_warning,
             servers: Arc::clone(&servers),
             told: Told {
                 agents: kinds.names(),
@@ -232,6 +252,7 @@ async fn go(
     extensions.open_folders(&mut permitted.rules, &bases);
     let additions = Additions {
         skills: book.clone(),
+        on_weak_sandbox: Some(on_weak_sandbox),
         approver: Some(approver(
             flags,
             &channel,

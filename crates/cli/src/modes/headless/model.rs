@@ -1,9 +1,9 @@
 //! Who answers: a provider, a script or a recording.
 
-use std::{collections::BTreeMap, env, fs, sync::Arc};
+use std::{collections::BTreeMap, fs, sync::Arc};
 
 use anyhow::Context;
-use haft::engine::settings::Settings;
+use haft::{contract::secrets, engine::settings::Settings};
 use haft_agent::ModelSettings;
 use haft_models::{
     Anthropic, Fallback, Http, HttpOptions, Model, OpenAi, Price, Prices, Recorder, Replay, Retry,
@@ -219,7 +219,7 @@ fn with(prices: Prices, given: Value) -> serde_json::Result<Prices> {
 }
 
 pub(super) fn variable(name: &str) -> Option<String> {
-    env::var(name).ok().filter(|value| !value.trim().is_empty())
+    secrets::variable(name).filter(|value| !value.trim().is_empty())
 }
 
 /// A variable that must be a number where it is set.

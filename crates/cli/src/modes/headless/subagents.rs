@@ -197,13 +197,19 @@ pub(super) fn limits_of(
     limits
 }
 
+/// Trust in the project says nothing about additional directories.
+fn is_of_project(kind: &AgentDefinition, places: &Places) -> bool {
+    let file = kind.file.as_deref();
+    file.is_some_and(|file| places.is_of_project(file))
+}
+
 /// The hooks of a kind. Those of a project run only where it is trusted.
 fn handlers(kind: &AgentDefinition, places: &Places, trusted: bool) -> Vec<Handler> {
     let scope = match kind.origin {
         Origin::Managed => Scope::Managed,
         Origin::Given => Scope::CommandLine,
         Origin::User => Scope::User,
-        Origin::Project if trusted => Scope::Project,
+        Origin::Project if trusted && is_of_project(kind, places) => Scope::Project,
         _ => return Vec::new(),
     };
     let Some(hooks) = &kind.hooks else {

@@ -1,9 +1,12 @@
 //! A decision as a tree: the parts of the call, what they do, what decided, and how a command would
 //! be confined.
 
+use std::sync::Arc;
+
 use haft::engine::permissions::{
     Bases, Behavior, Covered, Decision, Facts, Policy, Setting, Touched, decide, suggest, uncovered,
 };
+use haft_sandbox::Mechanism;
 use haft_shell::{Arg, Effect, How, Part, Value as ArgValue};
 use serde_json::{Value, json};
 
@@ -25,7 +28,8 @@ pub(super) fn run(
     let cwd = settings::cwd(session)?;
     let permitted = settings::load(session, &cwd)?;
     settings::report(&permitted.settings);
-    let policy = super::policy(&permitted);
+    let mut policy = super::policy(&permitted);
+    let left_out = permitted.settings.left_out;
     let home = permitted.settings.places.home;
     let setting = Setting {
         cwd: cwd.clone(),
@@ -42,11 +46,16 @@ pub(super) fn run(
         (None, []) => anyhow::bail!("say which call, or --bash 'COMMAND'"),
     };
     let facts = Facts::named(&tool, &input, &setting);
+    // As it would be decided: a command that counts on being confined is asked about where it is not.
+    let mechanism = facts.shell.is_some().then(settings::strongest);
+    Arc::make_mut(&mut policy.sandbox).unconfined = mechanism == Some(Mechanism::None);
     let explained = Explained {
         decision: decide(&policy, &facts),
         rules: suggestions(&policy, &facts, &bases),
         parts: uncovered(&policy, &facts),
         confined: Confined::of(&policy, &facts),
+        left_out,
+        weak: mechanism.and_then(Mechanism::warning),
         facts: &facts,
     };
     let text = if as_json {
@@ -70,6 +79,10 @@ struct Explained<'a> {
     rules: Vec<String>,
     parts: Vec<(usize, Covered)>,
     confined: Option<Confined>,
+    /// What of the settings waits for trust.
+    left_out: Vec<String>,
+    /// What does not hold of the confinement.
+    weak: Option<String>,
     facts: &'a Facts,
 }
 
@@ -122,6 +135,13 @@ impl Explained<'_> {
             let rules = show::clean(&self.rules.join(", "));
             text += &format!("would be allowed by: {rules}\n");
         }
+        if let Some(weak) = &self.weak {
+            text += &format!("{weak}\n");
+        }
+        if !self.left_out.is_empty() {
+            let left_out = show::clean(&self.left_out.join(", "));
+            text += &format!("left out until this directory is trusted: {left_out}\n");
+        }
         text.trim_end().to_owned()
     }
 
@@ -163,6 +183,8 @@ impl Explained<'_> {
             "parts": parts,
             "rules_that_would_allow": self.rules,
             "confinement": self.confined.as_ref().map(Confined::json),
+            "left_out": self.left_out,
+            "sandbox_warning": self.weak,
         })
     }
 }

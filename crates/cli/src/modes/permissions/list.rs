@@ -22,10 +22,23 @@ pub(super) fn run(session: &Session, json: bool) -> anyhow::Result<Exit> {
                 })
             })
             .collect();
+        let waiting = permitted.settings.waiting_rules.iter();
+        let waiting: Vec<_> = waiting
+            .map(|(rule, source)| {
+                json!({
+                    "rule": rule,
+                    "scope": source.scope.name(),
+                    "file": source.file.as_deref(),
+                    "line": source.line,
+                })
+            })
+            .collect();
         let all = json!({
             "mode": permitted.mode.name(),
             "directories": permitted.directories,
             "rules": rules,
+            "left_out": permitted.settings.left_out,
+            "waiting_rules": waiting,
         });
         show::line(&serde_json::to_string_pretty(&all)?)?;
         return Ok(Exit::Success);
@@ -35,7 +48,8 @@ pub(super) fn run(session: &Session, json: bool) -> anyhow::Result<Exit> {
         let directory = show::clean(&directory.display().to_string());
         show::line(&format!("also works in {directory}"))?;
     }
-    if permitted.rules.is_empty() {
+    let waiting = &permitted.settings.waiting_rules;
+    if permitted.rules.is_empty() && waiting.is_empty() {
         show::line(
             "no rules: reads inside the working directories and harmless commands run, the rest asks",
         )?;
@@ -49,6 +63,13 @@ pub(super) fn run(session: &Session, json: bool) -> anyhow::Result<Exit> {
             rule.list.name().to_owned(),
             show::clean(&rule.text),
             show::clean(&rule.source.to_string()),
+        ]);
+    }
+    for (rule, source) in waiting {
+        rows.push([
+            "waits".to_owned(),
+            show::clean(rule),
+            format!("{}, not trusted", show::clean(&source.to_string())),
         ]);
     }
     show::line(show::table(&rows).trim_end())?;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{answer, call, kinds, lines, scripted, text};
-use crate::binary::Ran;
+use crate::binary::{Ran, haft};
 
 /// A project in a home of its own.
 struct Scene {
@@ -30,6 +30,18 @@ impl Scene {
 
     fn path(&self, name: &str) -> PathBuf {
         fs::canonicalize(self.folder.path()).unwrap().join(name)
+    }
+
+    /// Trusts a folder, as a person does who has looked.
+    fn trust(&self, folder: &str) {
+        let mut command = haft(&self.path(folder));
+        let trusted =
+            answer(
+                command
+                    .env("HOME", self.path("home"))
+                    .args(["permissions", "trust", "--yes"]),
+            );
+        assert_eq!(trusted.code, 0, "{}", trusted.stderr);
     }
 
     /// Runs a prompt; with what was said to the model, in order.
@@ -164,7 +176,12 @@ fn vector_08_what_a_skill_permits_counts_only_where_the_project_is_trusted() {
         1
     );
     assert!(!made.exists());
-    let (ran, _) = scene.run(&turns, &["--setting-sources", "user,project", "/greet Ann"]);
+    // Naming the source is not trust: what only allows waits for a person, as rules do.
+    let named = ["--setting-sources", "user,project", "/greet Ann"];
+    scene.run(&turns, &named);
+    assert!(!made.exists());
+    scene.trust("p");
+    let (ran, _) = scene.run(&turns, &["/greet Ann"]);
     assert_eq!(
         result(&ran)["permission_denials"],
         json!([]),
@@ -173,8 +190,38 @@ fn vector_08_what_a_skill_permits_counts_only_where_the_project_is_trusted() {
     );
     assert!(made.exists());
     fs::remove_file(&made).unwrap();
-    let (_, _) = scene.run(&turns, &["--setting-sources", "user,project", "hello"]);
+    let (_, _) = scene.run(&turns, &["hello"]);
     assert!(!made.exists());
+}
+
+#[test]
+fn trust_in_a_project_says_nothing_about_additional_directories() {
+    let skill = "---\nallowed-tools: Bash(touch *)\n---\nGo on.";
+    let scene = Scene::new(&[
+        ("other/.claude/skills/far/SKILL.md", skill),
+        (
+            "other/.claude/settings.json",
+            r#"{"permissions": {"allow": ["Bash"]}, "env": {"A": "1"}}"#,
+        ),
+        (
+            "other/.claude/settings.local.json",
+            r#"{"permissions": {"allow": ["Bash"]}}"#,
+        ),
+        ("p/.claude/skills/near/SKILL.md", skill),
+    ]);
+    scene.trust("p");
+    let touch = call("Bash", json!({"command": "touch made"}));
+    let turns = json!([[touch], [text("done")]]);
+    let other = scene.path("other").display().to_string();
+    let made = scene.path("p/made");
+    for prompt in ["/far", "go"] {
+        let (ran, _) = scene.run(&turns, &[prompt, "--add-dir", &other]);
+        let denied = result(&ran)["permission_denials"].as_array().unwrap().len();
+        assert_eq!(denied, 1, "{prompt}: {}{}", ran.stdout, ran.stderr);
+        assert!(!made.exists(), "{prompt}");
+    }
+    scene.run(&turns, &["/near", "--add-dir", &other]);
+    assert!(made.exists(), "the project's own skill may");
 }
 
 #[test]
@@ -354,7 +401,7 @@ fn a_skill_that_forks_is_carried_out_by_a_subagent_that_knows_what_it_should() {
     });
     fs::write(&script, turns.to_string()).unwrap();
     let record = scene.path("record.jsonl");
-    let mut command = crate::binary::haft(&scene.path("p"));
+    let mut command = haft(&scene.path("p"));
     command
         .env("HOME", scene.path("home"))
         .arg("--script")

@@ -1,11 +1,11 @@
 //! What the program at the other end may ask, and what it is told of refusals.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use serde_json::{Value, json};
 use tempfile::tempdir;
 
-use super::{Talk, call, kinds, scripted, steady_lines, text};
+use super::{Talk, answer, call, kinds, scripted, steady_lines, text};
 
 fn bash(command: &str) -> Value {
     call("Bash", json!({"command": command}))
@@ -87,6 +87,41 @@ fn rules_that_come_with_an_answer_count_at_once_and_are_kept_where_it_says() {
     let kept: Value = serde_json::from_str(&kept).unwrap();
     assert_eq!(kept["permissions"]["allow"], json!(["Bash(mkdir *)"]));
     assert_eq!(talk.end().1, 0);
+
+    // The next session knows it for what a person agreed to here. What is written beside it by
+    // another hand does not count, and neither does all of it elsewhere.
+    let next = |folder: &Path, command: &str| {
+        let turns = json!([[bash(command)], [text("Done.")]]);
+        let ran = answer(
+            scripted(dir.path(), &turns)
+                .current_dir(folder)
+                .arg("-p")
+                .arg("go"),
+        );
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        ran.stderr
+    };
+    assert_eq!(next(dir.path(), "mkdir c"), "");
+    assert!(dir.path().join("c").exists());
+    let local = dir.path().join(".claude/settings.local.json");
+    let wider = json!({
+        "permissions": {"allow": ["Bash(mkdir *)", "Bash"]},
+        "sandbox": {"excludedCommands": ["*"]},
+    });
+    fs::write(&local, wider.to_string()).unwrap();
+    let said = next(dir.path(), "mkdir d");
+    assert!(
+        said.contains("1 allow rule, sandbox.excludedCommands"),
+        "{said}"
+    );
+    assert!(dir.path().join("d").exists(), "that one was agreed to");
+    next(dir.path(), "touch z");
+    assert!(!dir.path().join("z").exists());
+    let other = tempdir().unwrap();
+    fs::create_dir(other.path().join(".claude")).unwrap();
+    fs::copy(&local, other.path().join(".claude/settings.local.json")).unwrap();
+    next(other.path(), "mkdir e");
+    assert!(!other.path().join("e").exists());
 }
 
 #[test]

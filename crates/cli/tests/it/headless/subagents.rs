@@ -487,6 +487,10 @@ fn a_kind_brings_hooks_skills_and_what_it_remembers_and_hooks_of_a_project_need_
     };
     fs::write(dir.path().join(".claude/agents/mine.md"), file("mine")).unwrap();
     fs::write(agents.join("theirs.md"), file("theirs")).unwrap();
+    // Trust in the project says nothing about it.
+    let other = dir.path().join("other");
+    fs::create_dir_all(other.join(".claude/agents")).unwrap();
+    fs::write(other.join(".claude/agents/far.md"), file("far")).unwrap();
     let project = dir.path().join("project");
     let of = |kind: &str| {
         let mut input = errand("errand");
@@ -494,7 +498,7 @@ fn a_kind_brings_hooks_skills_and_what_it_remembers_and_hooks_of_a_project_need_
         call("Agent", input)
     };
     let turns = [
-        turn(json!([of("mine"), of("theirs")])),
+        turn(json!([of("mine"), of("theirs"), of("far")])),
         turn(json!([text("done")])),
     ];
     let conversations = [aside("errand", &[turn(json!([text("fine")]))])];
@@ -502,6 +506,7 @@ fn a_kind_brings_hooks_skills_and_what_it_remembers_and_hooks_of_a_project_need_
     let run = |trusts: bool| {
         let mut command = scripted(&project, &turns, &conversations);
         command.env("HOME", dir.path());
+        command.arg("--add-dir").arg(&other);
         if trusts {
             command.args(["--setting-sources", "user,project"]);
         }
@@ -515,7 +520,9 @@ fn a_kind_brings_hooks_skills_and_what_it_remembers_and_hooks_of_a_project_need_
     assert!(asked.contains("The tests are slow.") && asked.contains("Boil water first."));
     assert!(asked.contains("Use tabs."), "what the project wants known");
     run(true);
-    assert!(stopped("theirs"));
+    assert!(stopped("theirs") && !stopped("far"));
+    let asked = fs::read_to_string(&record).unwrap();
+    assert!(asked.contains("You are far."), "it ran");
 
     // What may not be read is not told to a subagent either.
     let mut command = scripted(&project, &turns, &conversations);

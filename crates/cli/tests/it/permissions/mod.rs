@@ -3,7 +3,7 @@
 //! - `explain`, `lines`: the commands that judge
 //! - `flags`: what the command line says of rules and settings
 //! - `settings`: files of the user and of the project around real calls
-//! - `trust`: what waits for it
+//! - `trust`: what waits for it; `written`: local settings and who wrote them
 //! - `doctor`: all of that at a glance
 
 mod doctor;
@@ -12,6 +12,7 @@ mod flags;
 mod lines;
 mod settings;
 mod trust;
+mod written;
 
 use std::{fs, path::PathBuf, process::Command};
 

@@ -31,6 +31,9 @@ pub struct Sandbox {
     pub enabled: Option<bool>,
     /// This machine can really do it. Whoever sets a session up says so.
     pub available: bool,
+    /// Nothing confines commands here, as was found out: what would run unasked because it only reads
+    /// is asked about.
+    pub unconfined: bool,
     /// Rather no session than one in which it cannot be done.
     pub required: bool,
     /// A confined command needs no permission.
@@ -68,6 +71,7 @@ impl Default for Sandbox {
         Self {
             enabled: None,
             available: false,
+            unconfined: false,
             required: false,
             lets_through: false,
             excluded: Vec::new(),
@@ -195,6 +199,7 @@ pub fn confine(policy: &Policy, facts: &Facts) -> Option<Confinement> {
         env,
         withheld: sandbox.withheld.iter().cloned().collect(),
         sourced: None,
+        only_confined: false,
         required: sandbox.required && sandbox.enabled == Some(true),
         may_be_lifted: sandbox.may_be_lifted && policy.mode != PermissionMode::DontAsk,
     })

@@ -87,6 +87,7 @@ pub(in crate::permissions) fn is_enough(policy: &Policy, facts: &Facts) -> bool 
     sandbox.enabled == Some(true)
         && sandbox.lets_through
         && sandbox.available
+        && !sandbox.unconfined
         && !sandbox.files_open
         && policy.mode != PermissionMode::Plan
         && profile(policy, facts).is_some_and(|(confined, _)| confined != Confined::Full)

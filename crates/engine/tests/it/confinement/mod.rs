@@ -3,8 +3,8 @@
 use std::{fs, sync::Arc};
 
 use haft_contract::{
-    Answer, Approver, BoxFuture, Confined, Confinement, Effects, Passage, PermissionMode, Question,
-    Reachable, Services,
+    Answer, Approver, BoxFuture, Confined, Confinement, ConfinementStrength, Effects, Passage,
+    PermissionMode, ProbeConfinement, Question, Reachable, Services,
 };
 use haft_engine::{
     Engine, Registry, Scheduler,
@@ -35,6 +35,7 @@ impl Approver for Yes {
 }
 
 mod files;
+mod strength;
 
 struct Session {
     machine: Machine,
@@ -51,6 +52,8 @@ struct Setup {
     effects: Effects,
     /// The `hooks` of a settings file.
     hooks: Value,
+    /// How commands are really confined, if that can be told.
+    strength: Option<ConfinementStrength>,
 }
 
 impl Default for Setup {
@@ -61,6 +64,7 @@ impl Default for Setup {
             person: true,
             effects: Effects::EXCLUSIVE,
             hooks: json!({}),
+            strength: None,
         }
     }
 }
@@ -86,6 +90,12 @@ impl Session {
         let services = match &asked {
             Some(yes) => Services::none().with_approver(Arc::clone(yes) as Arc<dyn Approver>),
             None => Services::none(),
+        };
+        let services = match setup.strength {
+            Some(strength) => services.with(Arc::new(
+                Arc::new(strength::Machine(strength)) as Arc<dyn ProbeConfinement>
+            )),
+            None => services,
         };
         let (handlers, problems) = read(Scope::User, None, &setup.hooks, &context.bases());
         assert_eq!(problems, []);

@@ -1,0 +1,267 @@
+//! Machines on which commands cannot be confined, or only in part: it is said, and what counted on it
+//! asks.
+
+use std::{collections::BTreeMap, env, os::unix::process::CommandExt, process::Command};
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen::Qword, SeccompCmpOp, SeccompCondition,
+    SeccompFilter, SeccompRule,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    binary::{Ran, run},
+    users::{self, Home, User},
+};
+
+/// What `becomes_haft_on_a_weaker_machine` is to forbid, and what it then starts.
+const WEAKNESS: &str = "WEAK_SANDBOX_WEAKNESS";
+const PROGRAM: &str = "WEAK_SANDBOX_PROGRAM";
+/// Stands before what the program itself prints.
+const MARK: &str = "--- from here on it is another program ---\n";
+
+/// No name spaces can be had.
+const REDUCED: &str = "reduced";
+/// Nor can Landlock.
+const NOTHING: &str = "nothing";
+
+const WARNED_REDUCED: &str = "commands are confined only in part here";
+const WARNED_NOTHING: &str = "commands are not confined here at all";
+
+/// Started again by the other tests, this forbids itself what confining takes, as containers and some
+/// systems do, and becomes the program that is to be tested. By itself there is nothing to do.
+#[test]
+fn becomes_haft_on_a_weaker_machine() {
+    use std::io::Write;
+    let (Ok(weakness), Ok(program)) = (env::var(WEAKNESS), env::var(PROGRAM)) else {
+        return;
+    };
+    let words: Vec<String> = serde_json::from_str(&program).unwrap();
+    seccompiler::apply_filter(&filter(&weakness)).unwrap();
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(MARK.as_bytes()).unwrap();
+    stdout.flush().unwrap();
+    drop(stdout);
+    let error = Command::new(&words[0])
+        .args(&words[1..])
+        .env_remove(WEAKNESS)
+        .env_remove(PROGRAM)
+        .exec();
+    panic!("{}: {error}", words[0]);
+}
+
+fn filter(weakness: &str) -> BpfProgram {
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
+    for call in [libc::SYS_unshare, libc::SYS_setns, libc::SYS_mount] {
+        rules.insert(call, Vec::new());
+    }
+    // A process in new name spaces; others are what every program makes.
+    let spaces = [libc::CLONE_NEWUSER, libc::CLONE_NEWNS, libc::CLONE_NEWPID];
+    let with = spaces.map(|flag| {
+        let flag = u64::try_from(flag).unwrap();
+        let set = SeccompCondition::new(0, Qword, SeccompCmpOp::MaskedEq(flag), flag);
+        SeccompRule::new(vec![set.unwrap()]).unwrap()
+    });
+    rules.insert(libc::SYS_clone, with.to_vec());
+    if weakness == NOTHING {
+        rules.insert(libc::SYS_landlock_create_ruleset, Vec::new());
+    }
+    let filter = SeccompFilter::new(
+        rules,
+        SeccompAction::Allow,
+        SeccompAction::Errno(libc::EPERM.unsigned_abs()),
+        env::consts::ARCH.try_into().unwrap(),
+    );
+    filter.unwrap().try_into().unwrap()
+}
+
+/// `haft` with these arguments on such a machine, with this on stdin.
+fn weak(home: &Home, weakness: &str, args: &[&str], stdin: &str) -> Ran {
+    let mut haft = home.haft();
+    haft.args(args);
+    // What setpriv is told to start is the last of it.
+    let mut words: Vec<String> = vec![haft.get_program().to_string_lossy().into_owned()];
+    words.extend(
+        haft.get_args()
+            .map(|arg| arg.to_string_lossy().into_owned()),
+    );
+    let mut command = Command::new(users::this_program());
+    let test = "weak_sandbox::becomes_haft_on_a_weaker_machine";
+    command
+        .args(["--exact", test, "--nocapture"])
+        .current_dir(home.path("work"))
+        .env_clear()
+        .env("HOME", home.path("home"))
+        .env("PATH", "/usr/bin:/bin")
+        .env(WEAKNESS, weakness)
+        .env(PROGRAM, json!(words).to_string());
+    let mut ran = run(&mut command, stdin.as_bytes());
+    let (_, own) = ran.stdout.split_once(MARK).unwrap();
+    ran.stdout = own.to_owned();
+    ran
+}
+
+fn home(user: User) -> Home {
+    let home = Home::new(user);
+    home.write("work/a.txt", "alpha");
+    home
+}
+
+fn bash(command: &str) -> Value {
+    json!({"name": "Bash", "input": {"command": command}})
+}
+
+/// The answers of `haft exec`, and what was complained of.
+fn exec(home: &Home, weakness: &str, flags: &[&str], commands: &[&str]) -> (Vec<Value>, String) {
+    let lines: String = commands
+        .iter()
+        .map(|command| format!("{}\n", bash(command)))
+        .collect();
+    let ran = weak(home, weakness, &[flags, &["exec"]].concat(), &lines);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let answers = ran.stdout.lines();
+    let answers = answers.map(|line| serde_json::from_str(line).unwrap());
+    (answers.collect(), ran.stderr)
+}
+
+fn content(answer: &Value) -> &str {
+    answer["content"].as_str().unwrap()
+}
+
+#[test]
+fn where_nothing_confines_it_is_said_once_and_what_was_harmless_asks() {
+    for user in users::all() {
+        let home = home(user);
+        let commands = ["cat a.txt", "ls", "cat a.txt | wc -c"];
+        let (answers, said) = exec(&home, NOTHING, &[], &commands);
+        for answer in &answers {
+            assert_eq!(answer["is_error"], true, "{user:?}: {answer}");
+            assert!(
+                content(answer).contains("nothing confines commands on this machine"),
+                "{user:?}: {answer}"
+            );
+            assert!(!content(answer).contains("alpha"), "{user:?}");
+        }
+        assert_eq!(said.matches(WARNED_NOTHING).count(), 1, "{user:?}: {said}");
+        assert!(
+            said.contains("any file of yours can be read and changed"),
+            "{said}"
+        );
+
+        // A rule still lets it run, and it is said all the same; a part that merely reads is not
+        // covered by the rule for the other.
+        let flags = ["--allowedTools", "Bash(cat *)"];
+        let (answers, said) = exec(&home, NOTHING, &flags, &["cat a.txt", "ls && cat a.txt"]);
+        assert_eq!(content(&answers[0]).trim_end(), "alpha", "{user:?}");
+        assert_eq!(answers[1]["is_error"], true, "{user:?}: {}", answers[1]);
+        assert_eq!(said.matches(WARNED_NOTHING).count(), 1, "{user:?}: {said}");
+    }
+}
+
+#[test]
+fn where_it_is_confined_in_part_the_holes_are_named_and_what_holds_holds() {
+    for user in users::all() {
+        let home = home(user);
+        home.folder("other");
+        home.write("work/write.sh", "echo new > ../other/made; echo done");
+        let flags = ["--allowedTools", "Bash(sh *)"];
+        let (answers, said) = exec(&home, REDUCED, &flags, &["cat a.txt", "sh write.sh"]);
+        if said.contains(WARNED_NOTHING) {
+            users::skip("this kernel has no Landlock");
+            continue;
+        }
+        assert_eq!(content(&answers[0]).trim_end(), "alpha", "{user:?}");
+        assert!(
+            !home.path("other/made").exists(),
+            "{user:?}: {}",
+            answers[1]
+        );
+        assert_eq!(said.matches(WARNED_REDUCED).count(), 1, "{user:?}: {said}");
+        for hole in [
+            "modes, owners and times",
+            "hidden",
+            "control other programs",
+            "sockets",
+        ] {
+            assert!(said.contains(hole), "{hole}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_single_call_and_an_explanation_know_it_too() {
+    for user in users::all() {
+        let home = home(user);
+        let ran = weak(&home, NOTHING, &["call", "Bash", "command=cat a.txt"], "");
+        assert_eq!(ran.code, 2, "{user:?}: {}", ran.stdout);
+        assert!(!ran.stdout.contains("alpha"), "{user:?}: {}", ran.stdout);
+        assert_eq!(
+            ran.stderr.matches(WARNED_NOTHING).count(),
+            1,
+            "{}",
+            ran.stderr
+        );
+        let explain = ["permissions", "explain", "--bash", "cat a.txt"];
+        let ran = weak(&home, NOTHING, &explain, "");
+        assert!(ran.stdout.starts_with("ask: "), "{user:?}: {}", ran.stdout);
+        assert!(
+            ran.stdout.contains(WARNED_NOTHING),
+            "{user:?}: {}",
+            ran.stdout
+        );
+        let json = [&explain[..], &["--json"]].concat();
+        let ran = weak(&home, REDUCED, &json, "");
+        let told: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert!(told["sandbox_warning"].is_string(), "{user:?}: {told}");
+    }
+}
+
+#[test]
+fn a_session_says_it_in_its_first_message() {
+    for user in users::all() {
+        let home = home(user);
+        let turns = json!({"turns": [
+            {"content": [{"type": "tool_use", "name": "Bash", "input": {"command": "cat a.txt"}}]},
+            {"content": [{"type": "text", "text": "Done."}]},
+        ]});
+        home.write("script.json", &turns.to_string());
+        let script = home.path("script.json").display().to_string();
+        let flags = [
+            "-p",
+            "go",
+            "--script",
+            &script,
+            "--output-format",
+            "stream-json",
+            "--verbose",
+        ];
+        for (weakness, warned) in [(NOTHING, WARNED_NOTHING), (REDUCED, "commands are ")] {
+            let ran = weak(&home, weakness, &flags, "");
+            let messages: Vec<Value> = ran
+                .stdout
+                .lines()
+                .map(|line| serde_json::from_str(line).unwrap())
+                .collect();
+            let init = messages.iter().find(|message| message["subtype"] == "init");
+            let warning = init.unwrap()["sandbox_warning"].as_str().unwrap();
+            assert!(warning.contains(warned), "{user:?}: {warning}");
+            assert_eq!(
+                ran.stderr.matches(warning).count(),
+                1,
+                "{user:?}: {}",
+                ran.stderr
+            );
+            assert_eq!(
+                ran.stdout.matches(warning).count(),
+                1,
+                "{user:?}: {}",
+                ran.stdout
+            );
+        }
+        // Where all of it holds there is nothing to say.
+        let ran = run(home.haft().args(flags), b"");
+        if !ran.stderr.contains("commands are ") {
+            assert!(!ran.stdout.contains("sandbox_warning"), "{}", ran.stdout);
+        }
+    }
+}

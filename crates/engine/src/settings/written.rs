@@ -1,0 +1,182 @@
+//! Which local settings haft itself wrote.
+//!
+//! `.claude/settings.local.json` lies in the workspace, where anything that runs there may have made
+//! it. What loosens in it counts without trust only if it is, byte for byte, what we wrote last; that
+//! is known by a hash in the user's own folder, beside the trusted directories. Where the file held
+//! something of another origin when a rule was saved, only the rule itself is remembered: saving it
+//! says nothing about the rest of the file.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, File, OpenOptions},
+    io,
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use rustix::{
+    fs::{FlockOperation, flock},
+    io::Errno,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Document, Places, document, files::LOCAL, keep, trust};
+use crate::resolve;
+
+/// How often it is tried to change it when another session does, and how long between.
+const TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// What we wrote into one local settings file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WrittenSettings {
+    /// A hash of the whole text, if all of it is ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    content: Option<String>,
+    /// Allow rules that a person agreed to and we saved.
+    #[serde(default)]
+    rules: BTreeSet<String>,
+}
+
+impl WrittenSettings {
+    /// Did we write exactly this text?
+    pub(super) fn is_all_of(&self, text: &str) -> bool {
+        self.content.as_deref() == Some(&*hash(text))
+    }
+
+    /// The rules that a person agreed to.
+    pub(super) fn into_rules(self) -> BTreeSet<String> {
+        self.rules
+    }
+}
+
+/// What we wrote, by the real path of the file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WrittenFile {
+    #[serde(default)]
+    files: BTreeMap<String, WrittenSettings>,
+}
+
+impl WrittenFile {
+    /// Where it is: among the user's own settings, where no confined command can write.
+    pub fn path(places: &Places) -> PathBuf {
+        places.user.join("haft/written.json")
+    }
+
+    /// Reads it; without it, or where it is damaged, we wrote nothing.
+    pub(super) fn read(places: &Places) -> Self {
+        fs::read_to_string(Self::path(places))
+            .ok()
+            .and_then(|text| serde_json::from_str(&text).ok())
+            .unwrap_or_default()
+    }
+
+    /// What we wrote into the local settings of this directory. The file itself is not followed: a
+    /// link to another directory's file does not make that one's rules count here.
+    pub(super) fn of(&self, directory: &Path) -> WrittenSettings {
+        let known = self.files.get(&key(directory));
+        known.cloned().unwrap_or_default()
+    }
+
+    fn write(&self, places: &Places) -> io::Result<()> {
+        let text = serde_json::to_string_pretty(self).map_err(io::Error::other)?;
+        keep::replace(&Self::path(places), &text)
+    }
+}
+
+/// Changes a directory's local settings, and remembers what of them is ours. `change` makes the new text
+/// of the old one; `agreed` are the allow rules in it that a person agreed to just now.
+pub(super) fn change_local(
+    places: &Places,
+    directory: &Path,
+    agreed: &[String],
+    change: impl FnOnce(&str) -> Result<String, String>,
+) -> Result<(), String> {
+    let file = directory.join(LOCAL);
+    // The folder is the workspace's: a link in it would say where we write.
+    if is_linked(directory) {
+        return Err("it is reached through a link".to_owned());
+    }
+    // Two sessions that save something at once must both be remembered.
+    let _lock = lock(places).map_err(|error| error.to_string())?;
+    let old = document::read(&file)?.unwrap_or_default();
+    let new = change(&old)?;
+    let before = WrittenFile::read(places);
+    let known = before.of(directory);
+    let ours = is_blank(&old) || known.is_all_of(&old);
+    let standing = allow_rules(&new);
+    let mut rules = known.into_rules();
+    rules.extend(agreed.iter().map(|rule| rule.trim().to_owned()));
+    rules.retain(|rule| standing.contains(rule));
+    let mut after = before.clone();
+    after.files.insert(
+        key(directory),
+        WrittenSettings {
+            content: ours.then(|| hash(&new)),
+            rules,
+        },
+    );
+    // First what we remember: should we end in between, the file counts for less and not for more.
+    let unknown = |error: io::Error| format!("it cannot be remembered that haft wrote it: {error}");
+    after.write(places).map_err(unknown)?;
+    keep::replace(&file, &new).map_err(|error| {
+        // Nothing was written, so that what was known before holds.
+        let _ = before.write(places);
+        error.to_string()
+    })
+}
+
+/// Are the local settings of a directory reached through a link?
+pub(super) fn is_linked(directory: &Path) -> bool {
+    let file = directory.join(LOCAL);
+    let parts = [file.parent(), Some(file.as_path())];
+    parts.into_iter().flatten().any(Path::is_symlink)
+}
+
+/// Whatever can read the file can hold it too, so that it is not waited for without end.
+fn lock(places: &Places) -> io::Result<File> {
+    let path = WrittenFile::path(places).with_extension("lock");
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path)?;
+    for _ in 0..TRIES {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(Errno::WOULDBLOCK | Errno::INTR) => thread::sleep(PAUSE),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(io::Error::new(
+        io::ErrorKind::TimedOut,
+        "another process holds the list of what haft wrote",
+    ))
+}
+
+/// Does this text say nothing, so that nothing in what is added to it is of another origin?
+fn is_blank(text: &str) -> bool {
+    Document::parse(text)
+        .is_ok_and(|document| document.value.as_object().is_some_and(|map| map.is_empty()))
+}
+
+fn allow_rules(text: &str) -> BTreeSet<String> {
+    let document = Document::parse(text).unwrap_or_default();
+    let list = document.value.pointer("/permissions/allow");
+    let entries = list.and_then(Value::as_array).into_iter().flatten();
+    let texts = entries.filter_map(Value::as_str);
+    texts.map(|text| text.trim().to_owned()).collect()
+}
+
+fn key(directory: &Path) -> String {
+    trust::name(&resolve::real(directory).join(LOCAL))
+}
+
+fn hash(text: &str) -> String {
+    blake3::hash(text.as_bytes()).to_hex().to_string()
+}
