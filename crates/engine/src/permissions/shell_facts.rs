@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use haft_shell::{Analysis, Arg, Effect, How, Part, Place, Value, Verdict, analyze, is_free};
+use haft_shell::{
+    Analysis, Arg, Effect, How, Part, Place, Value, Verdict, analyze, is_stream, keeps_nothing,
+};
 
 use super::{
     facts::{Setting, Touched},
@@ -123,7 +125,11 @@ fn paths_of(part: &Part, line: &str) -> Vec<PathUse> {
             Effect::Write(write) => (&write.path, Access::Write(write.how)),
             Effect::Net(_) | Effect::Env(_) | Effect::Opaque(_) => continue,
         };
-        if arg.text().is_some_and(is_free) {
+        let free = match access {
+            Access::Read { .. } => is_stream,
+            Access::Write(_) => keeps_nothing,
+        };
+        if arg.text().is_some_and(free) {
             continue;
         }
         paths.push(PathUse {
