@@ -1,6 +1,7 @@
 //! Walks a parsed line and looks at every command in it, in the order bash would come to it.
 
 mod functions;
+mod hidden;
 mod redirects;
 mod simple;
 mod words;
@@ -91,6 +92,8 @@ struct Walker<'a> {
     disturbed: bool,
     /// Descriptors that the line opens and copies.
     streams: redirects::Streams,
+    /// Texts that are evaluated.
+    evaluation: hidden::Evaluation,
 }
 
 impl<'a> Walker<'a> {
@@ -102,6 +105,7 @@ impl<'a> Walker<'a> {
             functions,
             disturbed: false,
             streams: redirects::Streams::default(),
+            evaluation: hidden::Evaluation::default(),
         }
     }
 
@@ -115,6 +119,13 @@ impl<'a> Walker<'a> {
         self.script(script, &shell, &mut state);
         if let Some((span, finding)) = self.streams.problem() {
             self.note(span, finding, &shell, &state);
+        }
+        if let Some(finding) = self.evaluation.problem() {
+            let whole = Span {
+                start: 0,
+                end: line.len(),
+            };
+            self.note(whole, finding, &shell, &state);
         }
     }
 }
@@ -373,6 +384,8 @@ impl Walker<'_> {
             self.part(part, shell, state);
         }
         if !arithmetic::is_plain(expression) {
+            self.evaluation.note_evaluation();
+            self.evaluation.note_text(&expression.text);
             let finding = Finding::unknown(
                 "bash evaluates the text of the variables in an arithmetic expression",
             );
@@ -383,6 +396,7 @@ impl Walker<'_> {
     /// Writes down something that is no command of its own.
     fn note(&mut self, span: Span, mut finding: Finding, shell: &Shell<'_>, state: &State) {
         redirects::refuse_spying(&mut finding, state.places.as_deref());
+        hidden::admit_chosen(&mut finding);
         if finding.verdict == Verdict::ReadOnly && finding.effects.is_empty() {
             return;
         }

@@ -5,14 +5,18 @@ use std::path::{Path, PathBuf};
 use super::{
     DEEPEST, Shell, State, Walker,
     functions::{self, InForce},
+    hidden,
     redirects::refuse_spying,
 };
 use crate::{
     analysis::{Assigned, Part},
     arg::{Arg, Value},
     ast::{AssignedValue, Assignment, Command, Span, Word},
-    commands::{self, variables::is_harmless},
-    decode::{self, lexical},
+    commands::{
+        self,
+        variables::{has_known_charset, is_harmless, is_locale},
+    },
+    decode::{self, Known, lexical},
     effect::{Cover, Effect, Finding, Start, Verdict},
     syntax,
 };
@@ -80,12 +84,14 @@ impl Walker<'_> {
             .collect();
         text.extend(texts);
         let text = text.join(" ");
-        let assigned = assignments.iter().map(|assignment| Assigned {
-            name: assignment.name.clone(),
-            plain: assignment.subscript.is_none()
-                && matches!(assignment.value, AssignedValue::Word(_)),
-        });
-        let assigned: Vec<Assigned> = assigned.collect();
+        let assigned: Vec<Assigned> = {
+            let known = self.known(shell, state);
+            let assigned = assignments.iter().map(|assignment| Assigned {
+                name: assignment.name.clone(),
+                plain: is_plain(assignment, known),
+            });
+            assigned.collect()
+        };
 
         if !words.is_empty() || !assignments.is_empty() {
             let mut finding = match argv.as_slice() {
@@ -154,6 +160,8 @@ impl Walker<'_> {
         let starts = part.finding.starts.clone();
         let (cwd, moved, span) = (part.cwd.clone(), part.moved, part.span);
         refuse_spying(&mut part.finding, cwd.as_deref());
+        hidden::admit_chosen(&mut part.finding);
+        self.evaluation.note_command(&part.argv);
         self.parts.push(part);
         let outer = self.parts.len() - 1;
         if self.depth >= DEEPEST {
@@ -315,6 +323,16 @@ impl Walker<'_> {
         }
         state.places = Some(next);
     }
+}
+
+/// Is it one value that is nothing but a value? A locale is more: it says how lines are read.
+fn is_plain(assignment: &Assignment, known: Known<'_>) -> bool {
+    let AssignedValue::Word(word) = &assignment.value else {
+        return false;
+    };
+    let value = decode::text(word, known).filter(|_| !assignment.append);
+    assignment.subscript.is_none()
+        && (!is_locale(&assignment.name) || value.is_some_and(|value| has_known_charset(&value)))
 }
 
 /// A call of a function of this line, whose body is judged where it is defined.

@@ -411,7 +411,11 @@ fn writes_removals_and_hosts_are_named() {
         ("git checkout HEAD~1 a", &["Work a"]),
         ("git restore -s main a", &["Work a"]),
         ("git restore --staged a", &[]),
-        ("git worktree add ../x main", &["Work ../x"]),
+        ("git worktree add ../x main", &["Work ../x", "tree ."]),
+        ("git fast-export --all", &["tree ."]),
+        ("git bundle create f --all", &["Work f", "tree ."]),
+        ("git checkout-index -a --prefix=d/", &["tree ."]),
+        ("git pack-objects --stdout", &["tree ."]),
         (
             "git clone https://Example.com/a/b.git",
             &["net example.com", "Work b"],
