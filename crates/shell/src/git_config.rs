@@ -202,6 +202,16 @@ pub fn includes(settings: &[Setting]) -> Vec<Include> {
         .collect()
 }
 
+/// Where a configuration puts the working tree, from the directory of the repository, if it does.
+pub fn working_tree(text: &str) -> Option<String> {
+    let settings = parse(text).ok()?;
+    let named = settings
+        .into_iter()
+        .filter(|setting| setting.section == "core" && setting.subsection.is_none())
+        .filter(|setting| setting.key == "worktree");
+    named.last()?.value
+}
+
 /// Does `config.worktree`, beside this file, count too?
 pub fn has_worktree_config(settings: &[Setting]) -> bool {
     settings.iter().any(|setting| {

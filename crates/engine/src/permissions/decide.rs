@@ -117,7 +117,7 @@ fn let_through(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
         return Ok(Because::Hook);
     }
     let harmless = match &facts.shell {
-        Some(shell) => cover::is_harmless(shell),
+        Some(shell) => cover::is_harmless(policy, shell),
         None => facts.is_read_only(),
     };
     if policy.mode == Mode::BypassPermissions {

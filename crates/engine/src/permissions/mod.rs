@@ -12,6 +12,7 @@ pub mod facts;
 mod git_audit;
 mod matching;
 pub mod policy;
+mod program_audit;
 pub mod protected;
 pub mod rules;
 pub mod sandbox;

@@ -3,13 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use haft_shell::{
-    Analysis, Arg, Effect, How, Part, Place, Value, Verdict, analyze, is_stream, keeps_nothing,
+    Analysis, Arg, Effect, How, Part, Place, Value, Verdict, analyze,
+    commands::variables::has_known_charset, is_stream, keeps_nothing,
 };
 
 use super::{
     facts::{Setting, Touched},
     git_audit,
     matching::spellings,
+    program_audit::Programs,
 };
 
 /// A line longer than this is never let through by a wildcard or as harmless.
@@ -28,6 +30,13 @@ pub struct ShellFacts {
     pub(super) spellings: Vec<Vec<String>>,
     /// Why git cannot be trusted here, if so: a setting of the repository that runs a program.
     pub git: Option<String>,
+    /// What the names of its programs lead to.
+    pub(super) programs: Programs,
+    /// The environment's texts are in a character set that the line was not read in.
+    pub(super) charset: Option<String>,
+    /// What git's object store gives each part besides, from the top of the repository: deny rules
+    /// speak of it.
+    pub(super) stored: Vec<Vec<PathUse>>,
 }
 
 /// A path that a part touches.
@@ -80,7 +89,13 @@ impl ShellFacts {
             .collect();
         let spellings = analysis.parts.iter().map(spellings).collect();
         let git = git_audit::problem(&analysis.parts);
+        let path = std::env::var_os("PATH");
+        let programs = Programs::of(&analysis.parts, path.as_deref(), setting.home.as_deref());
+        let stored = analysis.parts.iter().map(|part| stored(part, line));
         Self {
+            programs,
+            charset: charset(line, |name| std::env::var(name).ok()),
+            stored: stored.collect(),
             line: line.to_owned(),
             analysis,
             paths,
@@ -142,6 +157,49 @@ fn paths_of(part: &Part, line: &str) -> Vec<PathUse> {
         });
     }
     paths
+}
+
+/// The locale of the environment, if a line that is not plain ASCII would be another line in it.
+fn charset(line: &str, variable: impl Fn(&str) -> Option<String>) -> Option<String> {
+    if line.is_ascii() {
+        return None;
+    }
+    let locales = ["LC_ALL", "LC_CTYPE", "LANG"];
+    let mut foreign = locales.into_iter().filter_map(variable);
+    foreign.find(|locale| !has_known_charset(locale))
+}
+
+/// What git reads from the top of its repository, wherever below it starts: objects by
+/// `revision:path`, and everything where no path limits it.
+fn stored(part: &Part, line: &str) -> Vec<PathUse> {
+    if part.base_name() != Some("git") {
+        return Vec::new();
+    }
+    let (Some(places), Some(moved)) = (git_audit::directories(part), git_audit::moved(part)) else {
+        return Vec::new();
+    };
+    let tops: Vec<PathBuf> = places
+        .iter()
+        .filter_map(|place| git_audit::top(place))
+        .collect();
+    if tops.is_empty() || Some(&tops) == part.cwd.as_ref() {
+        return Vec::new();
+    }
+    let mut again = part.clone();
+    again.cwd = Some(tops);
+    // Behind `-C` the effects count from where the line starts, and objects do not.
+    for effect in &mut again.finding.effects {
+        if let Effect::Read(read) = effect
+            && let Value::Literal(text) = &mut read.path.value
+            && let Ok(rest) = Path::new(text.as_str()).strip_prefix(&moved)
+        {
+            *text = rest.to_string_lossy().into_owned();
+        }
+    }
+    paths_of(&again, line)
+        .into_iter()
+        .filter(|path| matches!(path.access, Access::Read { content: true, .. }))
+        .collect()
 }
 
 fn place_of(arg: &Arg, cwd: Option<&[PathBuf]>) -> Where {

@@ -1,6 +1,9 @@
 //! Redirections, and paths that are more than files.
 
-use std::path::{Path, PathBuf};
+use std::{
+    borrow::Cow,
+    path::{Path, PathBuf},
+};
 
 use super::{Shell, State, Walker};
 use crate::{
@@ -251,7 +254,7 @@ fn spies(read: &Read, places: Option<&[PathBuf]>) -> bool {
     }
     let shows = Shows {
         cut: matches!(read.path.value, Value::Unknown { .. }),
-        open: text.ends_with('/'),
+        open: text.is_empty() || text.ends_with('/'),
         walks: read.walks,
     };
     if Path::new(text).is_absolute() {
@@ -264,7 +267,7 @@ fn spies(read: &Read, places: Option<&[PathBuf]>) -> bool {
 struct Shows {
     /// An expansion follows.
     cut: bool,
-    /// It ends in a slash.
+    /// What follows is a name of its own.
     open: bool,
     /// Everything below is read.
     walks: bool,
@@ -273,16 +276,25 @@ struct Shows {
 impl Shows {
     /// May this lead into another process's part of `/proc`?
     fn another(&self, path: &Path) -> bool {
-        let path = lexical(path);
-        let names: Vec<_> = path
-            .components()
-            .skip(1)
-            .map(|name| name.as_os_str().to_string_lossy())
-            .collect();
         let pattern = |name: &str| name.contains(['*', '?', '[', '(']);
+        let own = |name: &str| ["self", "thread-self"].contains(&name);
+        let link =
+            |name: &str| ["cwd", "map_files", "root", "task"].contains(&name) || pattern(name);
+        // From one's own part links lead everywhere, also back to where the others are: a `..` behind
+        // one is that of another directory.
+        let written = names(path);
+        let follows = |names: &[Cow<'_, str>]| match names {
+            [top, process, name, _] => top == "proc" && own(process) && link(name),
+            _ => false,
+        };
+        if written.windows(4).any(follows) {
+            return true;
+        }
+        let path = lexical(path);
+        let names = names(&path);
         let Some((top, below)) = names.split_first() else {
-            // `/$x`: a whole path may follow.
-            return self.cut && self.open;
+            // `/$x` may be anything, as `$x` may.
+            return false;
         };
         if pattern(top) {
             return !below.is_empty() && "proc".starts_with(before_pattern(top));
@@ -300,16 +312,19 @@ impl Shows {
         if self.cut && inside.is_empty() && !self.open {
             return true;
         }
-        // From one's own part links lead everywhere, also back to where the others are.
-        let own = ["self", "thread-self"].contains(&process.as_ref());
-        let link =
-            |name: &str| ["cwd", "map_files", "root", "task"].contains(&name) || pattern(name);
         match inside {
-            [] => own && (self.cut || self.walks),
-            [name] => own && (link(name) && (self.cut || self.walks)),
-            [name, ..] => own && link(name),
+            [] => own(process) && (self.cut || self.walks),
+            [name, ..] => own(process) && link(name) && (self.cut || self.walks),
         }
     }
+}
+
+/// The names of an absolute path.
+fn names(path: &Path) -> Vec<Cow<'_, str>> {
+    let names = path.components().skip(1);
+    names
+        .map(|name| name.as_os_str().to_string_lossy())
+        .collect()
 }
 
 fn before_pattern(name: &str) -> &str {

@@ -399,7 +399,7 @@ fn content_is_read_from_files_and_from_the_object_store() {
 
 #[test]
 fn writes_removals_and_hosts_are_named() {
-    let cases: [(&str, &[&str]); 18] = [
+    let cases: [(&str, &[&str]); 22] = [
         ("git diff --output=f HEAD", &["Twist f", "tree ."]),
         ("git archive -o f HEAD", &["Twist f", "tree ."]),
         ("git rm -r a b", &["Removal a", "Removal b"]),
