@@ -205,11 +205,11 @@ pub fn includes(settings: &[Setting]) -> Vec<Include> {
 /// Where a configuration puts the working tree, from the directory of the repository, if it does.
 pub fn working_tree(text: &str) -> Option<String> {
     let settings = parse(text).ok()?;
-    let named = settings
+    let mut named = settings
         .into_iter()
         .filter(|setting| setting.section == "core" && setting.subsection.is_none())
         .filter(|setting| setting.key == "worktree");
-    named.last()?.value
+    named.next_back()?.value
 }
 
 /// Does `config.worktree`, beside this file, count too?

@@ -1,6 +1,9 @@
 //! A command line, read, with its paths resolved.
 
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 use haft_shell::{
     Analysis, Arg, Effect, How, Part, Place, Value, Verdict, analyze,
@@ -74,9 +77,18 @@ pub enum Where {
 }
 
 impl ShellFacts {
-    /// Reads a line and resolves its paths. Follows links and looks at git's configuration, reads
-    /// nothing else.
+    /// Reads a line and resolves its paths. Follows links, looks at git's configuration, for programs
+    /// and for what pins them, reads nothing else.
     pub fn of(line: &str, setting: &Setting) -> Self {
+        Self::in_environment(line, setting, &|name| std::env::var_os(name))
+    }
+
+    /// The same where commands get these variables.
+    pub fn in_environment(
+        line: &str,
+        setting: &Setting,
+        variable: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Self {
         let place = Place {
             cwd: setting.cwd.clone(),
             home: setting.home.clone(),
@@ -89,12 +101,12 @@ impl ShellFacts {
             .collect();
         let spellings = analysis.parts.iter().map(spellings).collect();
         let git = git_audit::problem(&analysis.parts);
-        let path = std::env::var_os("PATH");
+        let path = variable("PATH");
         let programs = Programs::of(&analysis.parts, path.as_deref(), setting.home.as_deref());
         let stored = analysis.parts.iter().map(|part| stored(part, line));
         Self {
             programs,
-            charset: charset(line, |name| std::env::var(name).ok()),
+            charset: charset(line, variable),
             stored: stored.collect(),
             line: line.to_owned(),
             analysis,
@@ -160,13 +172,14 @@ fn paths_of(part: &Part, line: &str) -> Vec<PathUse> {
 }
 
 /// The locale of the environment, if a line that is not plain ASCII would be another line in it.
-fn charset(line: &str, variable: impl Fn(&str) -> Option<String>) -> Option<String> {
+fn charset(line: &str, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<String> {
     if line.is_ascii() {
         return None;
     }
-    let locales = ["LC_ALL", "LC_CTYPE", "LANG"];
-    let mut foreign = locales.into_iter().filter_map(variable);
-    foreign.find(|locale| !has_known_charset(locale))
+    let locales = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter();
+    let mut locales = locales.filter_map(variable);
+    let foreign = locales.find(|locale| !locale.to_str().is_some_and(has_known_charset));
+    foreign.map(|locale| locale.to_string_lossy().into_owned())
 }
 
 /// What git reads from the top of its repository, wherever below it starts: objects by
@@ -182,7 +195,8 @@ fn stored(part: &Part, line: &str) -> Vec<PathUse> {
         .iter()
         .filter_map(|place| git_audit::top(place))
         .collect();
-    if tops.is_empty() || Some(&tops) == part.cwd.as_ref() {
+    let same = moved.as_os_str().is_empty() && Some(&tops) == part.cwd.as_ref();
+    if tops.is_empty() || same {
         return Vec::new();
     }
     let mut again = part.clone();
