@@ -72,6 +72,9 @@ fn held_up(policy: &Policy, facts: &Facts) -> Option<Because> {
         if let Some(path) = critical(policy, shell) {
             return Some(Because::Critical(path));
         }
+        if let Some(why) = matching::taken_along(policy, shell) {
+            return Some(Because::Undecidable(why));
+        }
     }
     if policy.mode != PermissionMode::BypassPermissions
         && let Some(because) = protected(policy, facts).or_else(|| outside(policy, facts))

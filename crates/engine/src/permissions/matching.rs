@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::{
     Facts, Touched,
+    removals::Removed,
     rules::{Content, Domain, PathPattern, Rule, Target, Wildcard},
     shell_facts::{Access, PathUse, ShellFacts, Where},
 };
@@ -278,15 +279,8 @@ pub(super) fn undecidable(
         return handed_on;
     }
     // What may not be read may not be overwritten either.
-    let paths = |reading: bool| -> Vec<&PathPattern> {
-        let speaks = rules(policy).filter(|rule| !reading || rule.tool.is("Read"));
-        let patterns = speaks.filter_map(|rule| match &rule.content {
-            Content::Path(pattern) => Some(&**pattern),
-            _ => None,
-        });
-        patterns.collect()
-    };
-    let (unread, unwritten) = (paths(true), paths(false));
+    let unread = denied_paths(policy, |rule| rule.tool.is("Read"));
+    let unwritten = denied_paths(policy, |_| true);
     if unwritten.is_empty() {
         return None;
     }
@@ -307,6 +301,25 @@ pub(super) fn undecidable(
             let why = format!("{shown} may stand for a file that may not be {what}");
             Some((Some(at), why))
         })
+}
+
+/// Why a line must not pass that removes a directory: something denied goes with it.
+pub(super) fn taken_along(policy: &super::Policy, shell: &ShellFacts) -> Option<String> {
+    let denied = denied_paths(policy, |_| true);
+    let taken = |removed: &Removed| {
+        let path = removed.takes(&denied)?;
+        Some(format!("{} would go with its directory", path.display()))
+    };
+    shell.removed.iter().find_map(taken)
+}
+
+fn denied_paths(policy: &super::Policy, speaks: fn(&Rule) -> bool) -> Vec<&PathPattern> {
+    let rules = rules(policy).filter(|rule| speaks(rule));
+    let patterns = rules.filter_map(|rule| match &rule.content {
+        Content::Path(pattern) => Some(&**pattern),
+        _ => None,
+    });
+    patterns.collect()
 }
 
 fn rules(policy: &super::Policy) -> impl Iterator<Item = &Rule> {

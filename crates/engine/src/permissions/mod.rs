@@ -14,6 +14,7 @@ mod matching;
 pub mod policy;
 mod program_audit;
 pub mod protected;
+mod removals;
 pub mod rules;
 pub mod sandbox;
 pub mod shell_facts;

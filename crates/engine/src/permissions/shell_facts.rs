@@ -15,6 +15,7 @@ use super::{
     git_audit,
     matching::spellings,
     program_audit::Programs,
+    removals::Removed,
 };
 
 /// A line longer than this is never let through by a wildcard or as harmless.
@@ -40,6 +41,8 @@ pub struct ShellFacts {
     /// What git's object store gives each part besides, from the top of the repository: deny rules
     /// speak of it.
     pub(super) stored: Vec<Vec<PathUse>>,
+    /// Directories that it removes, with what goes with them.
+    pub(super) removed: Vec<Removed>,
 }
 
 /// A path that a part touches.
@@ -94,11 +97,8 @@ impl ShellFacts {
             home: setting.home.clone(),
         };
         let analysis = analyze(line, &place);
-        let paths = analysis
-            .parts
-            .iter()
-            .map(|part| paths_of(part, line))
-            .collect();
+        let paths = analysis.parts.iter().map(|part| paths_of(part, line));
+        let paths: Vec<Vec<PathUse>> = paths.collect();
         let spellings = analysis.parts.iter().map(spellings).collect();
         let git = git_audit::problem(&analysis.parts);
         let path = variable("PATH");
@@ -108,6 +108,7 @@ impl ShellFacts {
             programs,
             charset: charset(line, variable),
             stored: stored.collect(),
+            removed: Removed::of(&paths),
             line: line.to_owned(),
             analysis,
             paths,

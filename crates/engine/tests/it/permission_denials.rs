@@ -224,6 +224,24 @@ fn what_may_not_be_changed_is_not_named_by_a_pattern() {
 }
 
 #[test]
+fn what_may_not_be_changed_does_not_go_with_its_directory() {
+    let (_dir, root) = folder();
+    for name in ["a/b/lock", "free/x"] {
+        fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
+        fs::write(root.join(name), "").unwrap();
+    }
+    let denied = Denied::new(&root, &["Edit(**/lock)"]);
+    denied.assert_held_up(&[
+        "rm -r a",
+        "rm -rf ./a/b",
+        "mv a c",
+        "git clean -fdx a",
+        "cd a && rm -r b",
+    ]);
+    denied.assert_passes(&["rm -r free", "mv free other", "rmdir nowhere"]);
+}
+
+#[test]
 fn what_may_not_be_read_is_not_in_the_object_store_either() {
     let (_dir, root) = folder();
     fs::create_dir_all(root.join(".git/objects")).unwrap();
