@@ -284,6 +284,17 @@ pub(super) fn undecidable(
     if unwritten.is_empty() {
         return None;
     }
+    for (at, touched) in shell.named.iter().enumerate() {
+        let mut names = touched.iter();
+        let hit = |touched: &&Touched| unwritten.iter().any(|pattern| covers(pattern, touched));
+        if let Some(touched) = names.find(hit) {
+            let why = format!(
+                "what it does with {}, which is denied, is not known",
+                touched.given.display()
+            );
+            return Some((Some(at), why));
+        }
+    }
     shell
         .parts()
         .zip(&shell.stored)

@@ -7,7 +7,8 @@ use std::{
 
 use haft_shell::{
     Analysis, Arg, Effect, How, Part, Place, Value, Verdict, analyze,
-    commands::variables::has_known_charset, is_stream, keeps_nothing,
+    commands::{is_known, variables::has_known_charset},
+    is_stream, keeps_nothing,
 };
 
 use super::{
@@ -41,6 +42,8 @@ pub struct ShellFacts {
     /// What git's object store gives each part besides, from the top of the repository: deny rules
     /// speak of it.
     pub(super) stored: Vec<Vec<PathUse>>,
+    /// Paths that the words of programs may be of which nothing is known.
+    pub(super) named: Vec<Vec<Touched>>,
     /// Directories that it removes, with what goes with them.
     pub(super) removed: Vec<Removed>,
 }
@@ -108,6 +111,7 @@ impl ShellFacts {
             programs,
             charset: charset(line, variable),
             stored: stored.collect(),
+            named: analysis.parts.iter().map(named).collect(),
             removed: Removed::of(&paths),
             line: line.to_owned(),
             analysis,
@@ -181,6 +185,29 @@ fn charset(line: &str, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<St
     let mut locales = locales.filter_map(variable);
     let foreign = locales.find(|locale| !locale.to_str().is_some_and(has_known_charset));
     foreign.map(|locale| locale.to_string_lossy().into_owned())
+}
+
+/// More words of one program than this are not taken for paths.
+const MOST_NAMED: usize = 64;
+
+/// What a program of which nothing is known may do with its words is to open them.
+fn named(part: &Part) -> Vec<Touched> {
+    let unknown = part
+        .base_name()
+        .is_some_and(|name| !is_known(name) || name == "openssl");
+    if !unknown {
+        return Vec::new();
+    }
+    let words = part.argv.iter().skip(1).filter_map(Arg::text);
+    // `--file=name`, `if=name`, `@name`
+    let pieces = words.flat_map(|word| {
+        let value = word.split_once('=').map(|(_, value)| value);
+        let listed = word.strip_prefix('@');
+        [Some(word), value, listed].into_iter().flatten()
+    });
+    let paths = pieces.filter_map(|text| absolute(text, part.cwd.as_deref()));
+    let paths = paths.flatten().take(MOST_NAMED);
+    paths.map(|path| Touched::new(&path)).collect()
 }
 
 /// What git reads from the top of its repository, wherever below it starts: objects by

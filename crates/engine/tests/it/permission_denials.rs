@@ -242,6 +242,30 @@ fn what_may_not_be_changed_does_not_go_with_its_directory() {
 }
 
 #[test]
+fn a_program_that_is_not_known_is_not_handed_what_is_denied() {
+    let (_dir, root) = folder();
+    fs::write(root.join("secret"), "").unwrap();
+    std::os::unix::fs::symlink("secret", root.join("link")).unwrap();
+    let denied = Denied::new(&root, &["Read(./secret)"]);
+    denied.assert_held_up(&[
+        "some-tool secret",
+        "some-tool ./secret",
+        "some-tool --file=secret",
+        "some-tool @secret",
+        "some-tool in=link",
+        "./tool link",
+        "timeout 5 some-tool secret",
+        "openssl base64 -in secret",
+    ]);
+    denied.assert_passes(&[
+        "some-tool other",
+        "some-tool",
+        "echo secret",
+        "git commit -m secret",
+    ]);
+}
+
+#[test]
 fn what_may_not_be_read_is_not_in_the_object_store_either() {
     let (_dir, root) = folder();
     fs::create_dir_all(root.join(".git/objects")).unwrap();
