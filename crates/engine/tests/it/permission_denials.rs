@@ -1,4 +1,4 @@
-//! Ways around a deny rule. Whatever cannot be told from a line is not let through while one is in
+//! Ways around a deny rule. What a line does not show is not let through while one is in
 //! force, not even where everything else is allowed.
 
 use std::{

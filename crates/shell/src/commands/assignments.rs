@@ -54,7 +54,7 @@ fn sets<'a>(parsed: &Parsed<'_>, names: impl Iterator<Item = &'a Arg>) -> Findin
     let mut finding = parsed.finding(Operands::Text);
     for name in names {
         let text = name.text().unwrap_or_default();
-        // What is read into it cannot be told; to take it away leaves what the environment says.
+        // What is read into it is not known; without it the environment decides.
         let known = is_harmless(text) && (!is_locale(text) || parsed.spec.is_called("unset"));
         if !is_own(text) && !known {
             finding = worse(

@@ -14,7 +14,7 @@ pub fn is_harmless(name: &str) -> bool {
     matches!(name, "TZ" | "NO_COLOR" | "CI" | "TERM") || is_locale(name)
 }
 
-/// May a command get this variable with this value? `None`: what the value is cannot be told.
+/// May a command get this variable with this value? `None`: the value is not known.
 pub fn is_harmless_value(name: &str, value: Option<&str>) -> bool {
     is_harmless(name) && (!is_locale(name) || value.is_some_and(has_known_charset))
 }

@@ -341,7 +341,7 @@ impl Walker<'_> {
                 }
                 let mut inside = state.clone();
                 inside.lost();
-                // Whoever runs the body has called it by its name.
+                // The body runs when it is called by its name.
                 inside.functions.define(name);
                 self.command(body, shell, &mut inside);
                 state.functions.define(name);

@@ -126,8 +126,8 @@ pub fn is_stream(path: &str) -> bool {
         })
 }
 
-/// Targets that keep nothing. Whoever opens the name of a descriptor opens the file behind it anew,
-/// for writing too, so only those of the outputs are among them.
+/// Targets that keep nothing. To open the name of a descriptor is to open the file behind it anew, for
+/// writing too, so only those of the outputs are among them.
 pub fn keeps_nothing(path: &str) -> bool {
     [
         "/dev/null",
@@ -248,7 +248,7 @@ fn spies(read: &Read, places: Option<&[PathBuf]>) -> bool {
         Value::Literal(text) | Value::Braced(text) | Value::Glob(text) => text,
         Value::Unknown { prefix, .. } => prefix,
     };
-    // Whoever only sees names still hands them on where they are not all written in the line.
+    // A command that only sees names hands them on, and here they are not all written in the line.
     if !read.content && !read.walks && read.path.text().is_some() {
         return false;
     }

@@ -364,7 +364,7 @@ fn look(argv: &[Arg]) -> Finding {
     {
         return commands::look(name, argv);
     }
-    // What it is nobody knows, but what a program of that name would start counts for rules that
+    // What it does is not known, but what a program of that name would start counts for rules that
     // hold a line up.
     let known = commands::look(name, argv);
     let why = format!("{called} is a program of its own making");

@@ -26,9 +26,9 @@ use crate::{
 
 pub(super) const ENTRIES: &[Entry] = &[Entry::Own("git", git)];
 
-/// The tables of subcommands whose reads are told one by one. One of two words is written
+/// The tables of subcommands whose reads are listed one by one. One of two words is written
 /// `stash/list`.
-const TOLD: &[&[Spec]] = &[
+const LISTED: &[&[Spec]] = &[
     history::SUBCOMMANDS,
     objects::SUBCOMMANDS,
     queries::SUBCOMMANDS,
@@ -181,8 +181,8 @@ fn subcommand(argv: &[Arg]) -> Finding {
             let mut all = tables.iter().copied().flatten();
             all.find(|spec| spec.is_called(wanted))
         };
-        let told = in_tables(TOLD).map(|spec| (spec, false));
-        told.or_else(|| in_tables(TABLES).map(|spec| (spec, !listed(KEEPS_CONTENT, wanted))))
+        let known = in_tables(LISTED).map(|spec| (spec, false));
+        known.or_else(|| in_tables(TABLES).map(|spec| (spec, !listed(KEEPS_CONTENT, wanted))))
     };
     let both = format!("{name}/{second}");
     let ((spec, shows), words) = match (find(&both), find(name)) {
