@@ -61,7 +61,8 @@ pub struct Part {
 pub struct Assigned {
     /// Its name.
     pub name: String,
-    /// It is a plain value, not an array or one element.
+    /// It is a plain value, not an array or one element, and not a locale whose character set is
+    /// another than the one lines are read in here.
     pub plain: bool,
 }
 

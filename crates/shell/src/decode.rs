@@ -137,7 +137,7 @@ fn piece(part: &Part, known: Known<'_>) -> Piece {
             }
         }
         // What a process substitution gives is the name of a pipe.
-        PartKind::Process(_) => Piece::Text("/dev/fd/63".to_owned()),
+        PartKind::Process(_) => Piece::Text(crate::walk::PIPE.to_owned()),
         PartKind::Array(_) => Piece::Unknown { one: true },
         PartKind::Arithmetic(_) => Piece::Unknown { one: true },
         PartKind::Command(_) => Piece::Unknown { one: part.quoted },

@@ -98,6 +98,7 @@ const RISKS: &[(&str, Sub, &str, When, &str)] = &[
     ("core", Sub::Any, "gitproxy", Always, "starts a program to reach remotes"),
     ("core", Sub::No, "alternaterefscommand", Always, "starts a program to list references"),
     ("diff", Sub::No, "external", Always, "starts a program to compare"),
+    ("diff", Sub::No, "submodule", Always, "may start git in submodules, as their own settings say"),
     ("diff", Sub::Yes, "command", Always, "starts a program to compare"),
     ("diff", Sub::Yes, "textconv", Always, "starts a program to show files as text"),
     ("filter", Sub::Yes, "clean", Always, "starts a program to compare working files"),
@@ -199,6 +200,16 @@ pub fn includes(settings: &[Setting]) -> Vec<Include> {
             })
         })
         .collect()
+}
+
+/// Where a configuration puts the working tree, from the directory of the repository, if it does.
+pub fn working_tree(text: &str) -> Option<String> {
+    let settings = parse(text).ok()?;
+    let mut named = settings
+        .into_iter()
+        .filter(|setting| setting.section == "core" && setting.subsection.is_none())
+        .filter(|setting| setting.key == "worktree");
+    named.next_back()?.value
 }
 
 /// Does `config.worktree`, beside this file, count too?

@@ -28,4 +28,4 @@ pub use analysis::{Analysis, Assigned, Part, Place};
 pub use arg::{Arg, Value};
 pub use ast::Span;
 pub use effect::{Cover, Effect, Finding, How, Start, Verdict};
-pub use walk::{analyze, is_free, is_safe_variable};
+pub use walk::{analyze, is_safe_variable, is_stream, keeps_nothing};

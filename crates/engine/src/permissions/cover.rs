@@ -45,17 +45,29 @@ pub(super) struct Uncovered {
 }
 
 /// Is the line harmless as a whole, here?
-pub(super) fn is_harmless(shell: &ShellFacts) -> bool {
+pub(super) fn is_harmless(policy: &Policy, shell: &ShellFacts) -> bool {
     shell.is_read_only()
         && shell
             .parts()
-            .all(|(at, part, _)| harmless(shell, at, part).is_none())
+            .all(|(at, part, _)| harmless(policy, shell, at, part).is_none())
 }
 
 /// Why a part is not harmless here, if so.
-fn harmless(shell: &ShellFacts, at: usize, part: &Part) -> Option<String> {
+fn harmless(policy: &Policy, shell: &ShellFacts, at: usize, part: &Part) -> Option<String> {
     if part.finding.verdict != Verdict::ReadOnly {
         return Some(part.finding.reason.to_string());
+    }
+    if let Some(locale) = &shell.charset {
+        return Some(format!(
+            "in the character set of {locale} the line may be another one"
+        ));
+    }
+    let trusted = policy.sandbox.trusted;
+    let chosen = shell
+        .programs
+        .problem(at, trusted, |file| policy.is_inside(file));
+    if chosen.is_some() {
+        return chosen;
     }
     if part.base_name() == Some("git") {
         if part.moved {
@@ -161,7 +173,7 @@ fn one(
     part: &Part,
     paths: &[PathUse],
 ) -> (Covered, bool) {
-    let why = match harmless(shell, at, part) {
+    let why = match harmless(policy, shell, at, part) {
         Some(why) => why,
         None if policy.sandbox.unconfined => UNCONFINED.to_owned(),
         None => return (Covered::Harmless, false),

@@ -72,6 +72,9 @@ fn held_up(policy: &Policy, facts: &Facts) -> Option<Because> {
         if let Some(path) = critical(policy, shell) {
             return Some(Because::Critical(path));
         }
+        if let Some(why) = matching::taken_along(policy, shell) {
+            return Some(Because::Undecidable(why));
+        }
     }
     if policy.mode != PermissionMode::BypassPermissions
         && let Some(because) = protected(policy, facts).or_else(|| outside(policy, facts))
@@ -117,7 +120,7 @@ fn let_through(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
         return Ok(Because::Hook);
     }
     let harmless = match &facts.shell {
-        Some(shell) => cover::is_harmless(shell) && !policy.sandbox.unconfined,
+        Some(shell) => cover::is_harmless(policy, shell) && !policy.sandbox.unconfined,
         None => facts.is_read_only(),
     };
     if policy.mode == Mode::BypassPermissions {

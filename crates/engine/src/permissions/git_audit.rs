@@ -4,14 +4,25 @@
 //! program to start, also for `git status`. Such a repository's git is not harmless.
 
 use std::{
+    collections::HashMap,
     fs, io,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    sync::{LazyLock, Mutex, PoisonError},
 };
 
 use haft_shell::{Part, Verdict, git_config};
 
+use crate::settings::git_index;
+
 /// More directories of submodules than this are not looked at one by one.
 const MOST_DIRECTORIES: usize = 500;
+
+/// Repositories inside repositories deeper than this are not looked at.
+const DEEPEST: usize = 8;
+
+/// An index larger than this is not looked at.
+const LARGEST_INDEX: u64 = 1 << 29;
 
 /// Why git is not harmless for these parts of a line, if so. Reads git's own files, starts nothing.
 pub(super) fn problem(parts: &[Part]) -> Option<String> {
@@ -37,31 +48,38 @@ pub(super) fn problem(parts: &[Part]) -> Option<String> {
 }
 
 /// Where git would run: the current directory, changed by each `-C`.
-fn directories(part: &Part) -> Option<Vec<PathBuf>> {
-    let mut places = part.cwd.clone()?;
+pub(super) fn directories(part: &Part) -> Option<Vec<PathBuf>> {
+    let to = moved(part)?;
+    let places = part.cwd.as_ref()?.iter();
+    Some(places.map(|place| place.join(&to)).collect())
+}
+
+/// Where `-C` leads, from the current directory; `None` if that is not certain.
+pub(super) fn moved(part: &Part) -> Option<PathBuf> {
+    let mut to = PathBuf::new();
     let mut words = part.argv.iter().skip(1);
     while let Some(word) = words.next().and_then(|word| word.text()) {
         match word {
-            "-C" => {
-                let to = words.next()?.text()?;
-                places.iter_mut().for_each(|place| *place = place.join(to));
-            }
+            "-C" => to.push(words.next()?.text()?),
             word if word.starts_with('-') => {}
             _ => break,
         }
     }
-    Some(places)
+    Some(to)
+}
+
+/// The top of the working tree that this directory is in.
+pub(super) fn top(start: &Path) -> Option<PathBuf> {
+    let mut above = start.ancestors();
+    let top = above.find(|directory| fs::symlink_metadata(directory.join(".git")).is_ok())?;
+    Some(top.to_path_buf())
 }
 
 fn in_directory(start: &Path) -> Option<String> {
     for directory in start.ancestors() {
         let dot_git = directory.join(".git");
-        if let Ok(metadata) = fs::metadata(&dot_git) {
-            return if metadata.is_dir() {
-                in_repository(&dot_git)
-            } else {
-                in_linked(&dot_git)
-            };
+        if fs::metadata(&dot_git).is_ok() {
+            return in_working_tree(directory, 0);
         }
         // git takes a directory that looks like a repository for one.
         let bare = directory.join("HEAD").is_file()
@@ -72,6 +90,84 @@ fn in_directory(start: &Path) -> Option<String> {
         }
     }
     None
+}
+
+/// Why git is not harmless in the working tree at this directory, if so: by its own settings, or by
+/// those of a repository inside that its index names. git looks into those whether or not anything
+/// says that they are submodules.
+fn in_working_tree(top: &Path, depth: usize) -> Option<String> {
+    let dot_git = top.join(".git");
+    let Ok(metadata) = fs::metadata(&dot_git) else {
+        return None;
+    };
+    let own = match metadata.is_dir() {
+        true => dot_git,
+        false => match linked(&dot_git) {
+            Some(own) => own,
+            None => return Some(format!("{} cannot be read", dot_git.display())),
+        },
+    };
+    if let Some(problem) = in_repository(&own) {
+        return Some(problem);
+    }
+    let index = own.join("index");
+    let inner = match indexed(&index) {
+        Ok(inner) => inner,
+        Err(problem) => return Some(format!("{} {problem}", index.display())),
+    };
+    if inner.is_empty() {
+        return None;
+    }
+    if depth >= DEEPEST || inner.len() > MOST_DIRECTORIES {
+        return Some(
+            "the repository has more repositories inside than can be looked at".to_owned(),
+        );
+    }
+    // Settings may put the working tree elsewhere, and then the paths count from there.
+    let mut tops = vec![top.to_path_buf()];
+    tops.extend(git_config::working_tree(&read(&own.join("config"))).map(|tree| own.join(tree)));
+    let inner = inner.iter();
+    inner
+        .flat_map(|path| tops.iter().map(move |top| top.join(path)))
+        .find_map(|path| in_working_tree(&path, depth + 1))
+}
+
+fn read(file: &Path) -> String {
+    let bytes = fs::read(file).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The repositories that an index names, or what is wrong with it. An index may be large, so what was
+/// found is kept as long as the file stays the same.
+fn indexed(index: &Path) -> Result<Vec<PathBuf>, &'static str> {
+    type Kept = Mutex<HashMap<PathBuf, ([i64; 5], Vec<PathBuf>)>>;
+    static KEPT: LazyLock<Kept> = LazyLock::new(Kept::default);
+    let metadata = match fs::metadata(index) {
+        Ok(metadata) if metadata.len() <= LARGEST_INDEX => metadata,
+        Ok(_) => return Err("is too large to be looked at"),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(_) => return Err("cannot be read"),
+    };
+    let stamp = [
+        i64::try_from(metadata.ino()).unwrap_or(i64::MAX),
+        i64::try_from(metadata.len()).unwrap_or(i64::MAX),
+        metadata.mtime(),
+        metadata.mtime_nsec(),
+        metadata.ctime_nsec(),
+    ];
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((at, found)) = kept.get(index)
+        && *at == stamp
+    {
+        return Ok(found.clone());
+    }
+    let bytes = fs::read(index).map_err(|_| "cannot be read")?;
+    let found = git_index::repositories(&bytes).ok_or("cannot be understood")?;
+    if kept.len() >= MOST_DIRECTORIES {
+        kept.clear();
+    }
+    kept.insert(index.to_path_buf(), (stamp, found.clone()));
+    Ok(found)
 }
 
 /// Why git is not harmless where the file `.git` of a worktree or submodule points, if so.
@@ -182,5 +278,70 @@ mod tests {
         fs::write(nested.join("HEAD"), "ref: refs/heads/main\n").unwrap();
         fs::write(nested.join("config"), "[core]\n\tfsmonitor = ./evil\n").unwrap();
         assert_eq!(behavior(&root, "git -C nested status"), "ask");
+    }
+
+    fn git(directory: &Path, line: &str) {
+        let done = std::process::Command::new("git")
+            .args(line.split(' '))
+            .current_dir(directory)
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin:/usr/local/bin")
+            .env("HOME", directory)
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "git {line}: {said}");
+    }
+
+    /// git really runs the filter of a repository that is inside another one, without any
+    /// `.gitmodules`: what is asked about is what would run.
+    #[test]
+    fn a_repository_inside_counts_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(dir.path()).unwrap();
+        let inner = root.join("lib/inner");
+        fs::create_dir_all(&inner).unwrap();
+        let who = "-c user.name=x -c user.email=x@x commit -qm x";
+        git(&root, "init -q");
+        git(&inner, "init -q");
+        fs::write(inner.join(".gitattributes"), "* filter=f\n").unwrap();
+        fs::write(inner.join("a"), "one\n").unwrap();
+        git(&inner, "add -A");
+        git(&inner, who);
+        git(&root, "-c advice.addEmbeddedRepo=false add lib/inner");
+        git(&root, who);
+        assert_eq!(behavior(&root, "git status"), "allow");
+        let mark = root.join("mark");
+        git(
+            &inner,
+            &format!("config filter.f.clean {}", script(&root, &mark)),
+        );
+        fs::write(inner.join("a"), "two\n").unwrap();
+        git(&root, "status");
+        assert!(
+            mark.exists(),
+            "the test is void: git does not run the filter"
+        );
+        for line in ["git status", "git -C lib diff", "git diff --stat"] {
+            assert_eq!(behavior(&root, line), "ask", "{line}");
+        }
+        git(&inner, "config --unset filter.f.clean");
+        assert_eq!(behavior(&root, "git status"), "allow");
+        // An index that cannot be understood hides what is inside.
+        fs::write(root.join(".git/index"), "DIRC, but not really").unwrap();
+        assert_eq!(behavior(&root, "git status"), "ask");
+    }
+
+    fn script(root: &Path, mark: &Path) -> String {
+        use std::os::unix::fs::PermissionsExt;
+        let script = root.join("filter");
+        fs::write(
+            &script,
+            format!("#!/bin/sh\ntouch {}\ncat\n", mark.display()),
+        )
+        .unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        script.display().to_string()
     }
 }

@@ -3,11 +3,12 @@
 
 use std::{borrow::Cow, path::Path};
 
-use haft_shell::{Arg, Effect, How, Part};
+use haft_shell::{Arg, Effect, How, Part, commands::is_known};
 use serde_json::Value;
 
 use super::{
     Facts, Touched,
+    removals::Removed,
     rules::{Content, Domain, PathPattern, Rule, Target, Wildcard},
     shell_facts::{Access, PathUse, ShellFacts, Where},
 };
@@ -179,8 +180,9 @@ fn path_hit(rule: &Rule, pattern: &PathPattern, facts: &Facts) -> Option<Hit> {
     let reading = rule.tool.is("Read");
     let covers = |touched: &Touched| covers(pattern, touched);
     let shell = facts.shell.iter().flat_map(ShellFacts::parts);
-    for (at, _, paths) in shell {
-        for path in paths {
+    let stored = facts.shell.iter().flat_map(|shell| &shell.stored);
+    for ((at, _, paths), stored) in shell.zip(stored) {
+        for path in paths.iter().chain(stored) {
             let concerns = match path.access {
                 // What may not be read may not be overwritten either.
                 Access::Write(_) => true,
@@ -260,40 +262,111 @@ pub(super) fn undecidable(
     if let Some((at, why)) = opaque {
         return Some((Some(at), why));
     }
-    if !policy.has_read_denials() {
+    if let Some(locale) = &shell.charset {
+        let why = format!("in the character set of {locale} it may be another line");
+        return Some((None, why));
+    }
+    let commands = rules(policy).filter_map(|rule| match &rule.content {
+        Content::Command { pattern, .. } => Some(pattern),
+        _ => None,
+    });
+    let commands: Vec<&Wildcard> = commands.collect();
+    let handed_on = shell.parts().find_map(|(at, part, _)| {
+        let text = hands_on(&commands, part)?;
+        Some((Some(at), format!("it may start {text}, which is denied")))
+    });
+    if handed_on.is_some() {
+        return handed_on;
+    }
+    // What may not be read may not be overwritten either.
+    let unread = denied_paths(policy, |rule| rule.tool.is("Read"));
+    let unwritten = denied_paths(policy, |_| true);
+    if unwritten.is_empty() {
         return None;
     }
-    let denied: Vec<&PathPattern> = policy
-        .rules
-        .of(super::rules::List::Deny)
-        .filter(|rule| rule.tool.is("Read"))
-        .filter_map(|rule| match &rule.content {
-            Content::Path(pattern) => Some(&**pattern),
-            _ => None,
+    for (at, touched) in shell.named.iter().enumerate() {
+        let mut names = touched.iter();
+        let hit = |touched: &&Touched| unwritten.iter().any(|pattern| covers(pattern, touched));
+        if let Some(touched) = names.find(hit) {
+            let why = format!(
+                "what it does with {}, which is denied, is not known",
+                touched.given.display()
+            );
+            return Some((Some(at), why));
+        }
+    }
+    shell
+        .parts()
+        .zip(&shell.stored)
+        .find_map(|((at, _, paths), stored)| {
+            let mut uses = paths.iter().chain(stored);
+            let unsure = uses.find(|path| may_reach(&unread, &unwritten, path))?;
+            let shown = match unsure.text.as_str() {
+                "" => "a path",
+                text => text,
+            };
+            let what = match unsure.access {
+                Access::Read { .. } => "read",
+                Access::Write(_) => "changed",
+            };
+            let why = format!("{shown} may stand for a file that may not be {what}");
+            Some((Some(at), why))
         })
-        .collect();
-    shell.parts().find_map(|(at, _, paths)| {
-        let unsure = paths.iter().find(|path| may_reach(&denied, path))?;
-        let why = format!(
-            "{} may stand for a file that may not be read",
-            if unsure.text.is_empty() {
-                "a path"
-            } else {
-                &unsure.text
-            }
-        );
-        Some((Some(at), why))
-    })
 }
 
-fn may_reach(denied: &[&PathPattern], path: &PathUse) -> bool {
-    let Access::Read {
-        content: true,
-        walks,
-    } = path.access
-    else {
-        return false;
+/// Why a line must not pass that removes a directory: something denied goes with it.
+pub(super) fn taken_along(policy: &super::Policy, shell: &ShellFacts) -> Option<String> {
+    let denied = denied_paths(policy, |_| true);
+    let taken = |removed: &Removed| {
+        let path = removed.takes(&denied)?;
+        Some(format!("{} would go with its directory", path.display()))
     };
+    shell.removed.iter().find_map(taken)
+}
+
+fn denied_paths(policy: &super::Policy, speaks: fn(&Rule) -> bool) -> Vec<&PathPattern> {
+    let rules = rules(policy).filter(|rule| speaks(rule));
+    let patterns = rules.filter_map(|rule| match &rule.content {
+        Content::Path(pattern) => Some(&**pattern),
+        _ => None,
+    });
+    patterns.collect()
+}
+
+fn rules(policy: &super::Policy) -> impl Iterator<Item = &Rule> {
+    policy.rules.of(super::rules::List::Deny)
+}
+
+/// Programs that are known and may still start what their words name.
+const MAY_START: &[&str] = &[
+    "apt", "apt-get", "cc", "clang", "conda", "docker", "dpkg", "flatpak", "g++", "gcc", "kubectl",
+    "npx", "podman", "rpm", "snap", "ssh",
+];
+
+/// A denied command in the words of a program that may start it: one that is not known, or known to.
+fn hands_on(denied: &[&Wildcard], part: &Part) -> Option<String> {
+    let name = part.base_name()?;
+    if denied.is_empty() || (is_known(name) && !MAY_START.contains(&name)) {
+        return None;
+    }
+    let words: Vec<&str> = part.argv.iter().skip(1).map(shown).collect();
+    // `EXEC:curl`, `--with=curl`, `.shell curl`, `!curl`
+    let text = words.join(" ").replace([':', '=', '!', ','], ";");
+    lenient(&text).find(|text| denied.iter().any(|pattern| pattern.matches(text)))
+}
+
+fn may_reach(unread: &[&PathPattern], unwritten: &[&PathPattern], path: &PathUse) -> bool {
+    let (denied, walks) = match path.access {
+        Access::Read {
+            content: true,
+            walks,
+        } => (unread, walks),
+        Access::Read { content: false, .. } => return false,
+        Access::Write(_) => (unwritten, false),
+    };
+    if denied.is_empty() {
+        return false;
+    }
     let reaches = |touched: &Touched| {
         denied.iter().any(|pattern| {
             touched

@@ -95,13 +95,6 @@ impl Policy {
             .of(List::Deny)
             .any(|rule| matches!(rule.content, Content::Command { .. } | Content::Path(_)))
     }
-
-    /// A deny rule for reading is in force.
-    pub(super) fn has_read_denials(&self) -> bool {
-        self.rules
-            .of(List::Deny)
-            .any(|rule| matches!(rule.content, Content::Path(_)) && rule.tool.is("Read"))
-    }
 }
 
 /// Where a file really is if it is no link itself: a link there would say what is written.

@@ -1,13 +1,22 @@
 //! A command line, read, with its paths resolved.
 
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
-use haft_shell::{Analysis, Arg, Effect, How, Part, Place, Value, Verdict, analyze, is_free};
+use haft_shell::{
+    Analysis, Arg, Effect, How, Part, Place, Value, Verdict, analyze,
+    commands::{is_known, variables::has_known_charset},
+    is_stream, keeps_nothing,
+};
 
 use super::{
     facts::{Setting, Touched},
     git_audit,
     matching::spellings,
+    program_audit::Programs,
+    removals::Removed,
 };
 
 /// A line longer than this is never let through by a wildcard or as harmless.
@@ -26,6 +35,17 @@ pub struct ShellFacts {
     pub(super) spellings: Vec<Vec<String>>,
     /// Why git cannot be trusted here, if so: a setting of the repository that runs a program.
     pub git: Option<String>,
+    /// What the names of its programs lead to.
+    pub(super) programs: Programs,
+    /// The environment's texts are in a character set that the line was not read in.
+    pub(super) charset: Option<String>,
+    /// What git's object store gives each part besides, from the top of the repository: deny rules
+    /// speak of it.
+    pub(super) stored: Vec<Vec<PathUse>>,
+    /// Paths that the words of programs may be of which nothing is known.
+    pub(super) named: Vec<Vec<Touched>>,
+    /// Directories that it removes, with what goes with them.
+    pub(super) removed: Vec<Removed>,
 }
 
 /// A path that a part touches.
@@ -63,22 +83,36 @@ pub enum Where {
 }
 
 impl ShellFacts {
-    /// Reads a line and resolves its paths. Follows links and looks at git's configuration, reads
-    /// nothing else.
+    /// Reads a line and resolves its paths. Follows links, looks at git's configuration, for programs
+    /// and for what pins them, reads nothing else.
     pub fn of(line: &str, setting: &Setting) -> Self {
+        Self::in_environment(line, setting, &|name| std::env::var_os(name))
+    }
+
+    /// The same where commands get these variables.
+    pub fn in_environment(
+        line: &str,
+        setting: &Setting,
+        variable: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Self {
         let place = Place {
             cwd: setting.cwd.clone(),
             home: setting.home.clone(),
         };
         let analysis = analyze(line, &place);
-        let paths = analysis
-            .parts
-            .iter()
-            .map(|part| paths_of(part, line))
-            .collect();
+        let paths = analysis.parts.iter().map(|part| paths_of(part, line));
+        let paths: Vec<Vec<PathUse>> = paths.collect();
         let spellings = analysis.parts.iter().map(spellings).collect();
         let git = git_audit::problem(&analysis.parts);
+        let path = variable("PATH");
+        let programs = Programs::of(&analysis.parts, path.as_deref(), setting.home.as_deref());
+        let stored = analysis.parts.iter().map(|part| stored(part, line));
         Self {
+            programs,
+            charset: charset(line, variable),
+            stored: stored.collect(),
+            named: analysis.parts.iter().map(named).collect(),
+            removed: Removed::of(&paths),
             line: line.to_owned(),
             analysis,
             paths,
@@ -123,7 +157,11 @@ fn paths_of(part: &Part, line: &str) -> Vec<PathUse> {
             Effect::Write(write) => (&write.path, Access::Write(write.how)),
             Effect::Net(_) | Effect::Env(_) | Effect::Opaque(_) => continue,
         };
-        if arg.text().is_some_and(is_free) {
+        let free = match access {
+            Access::Read { .. } => is_stream,
+            Access::Write(_) => keeps_nothing,
+        };
+        if arg.text().is_some_and(free) {
             continue;
         }
         paths.push(PathUse {
@@ -136,6 +174,74 @@ fn paths_of(part: &Part, line: &str) -> Vec<PathUse> {
         });
     }
     paths
+}
+
+/// The locale of the environment, if a line that is not plain ASCII would be another line in it.
+fn charset(line: &str, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<String> {
+    if line.is_ascii() {
+        return None;
+    }
+    let locales = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter();
+    let mut locales = locales.filter_map(variable);
+    let foreign = locales.find(|locale| !locale.to_str().is_some_and(has_known_charset));
+    foreign.map(|locale| locale.to_string_lossy().into_owned())
+}
+
+/// More words of one program than this are not taken for paths.
+const MOST_NAMED: usize = 64;
+
+/// What a program of which nothing is known may do with its words is to open them.
+fn named(part: &Part) -> Vec<Touched> {
+    let unknown = part
+        .base_name()
+        .is_some_and(|name| !is_known(name) || name == "openssl");
+    if !unknown {
+        return Vec::new();
+    }
+    let words = part.argv.iter().skip(1).filter_map(Arg::text);
+    // `--file=name`, `if=name`, `@name`
+    let pieces = words.flat_map(|word| {
+        let value = word.split_once('=').map(|(_, value)| value);
+        let listed = word.strip_prefix('@');
+        [Some(word), value, listed].into_iter().flatten()
+    });
+    let paths = pieces.filter_map(|text| absolute(text, part.cwd.as_deref()));
+    let paths = paths.flatten().take(MOST_NAMED);
+    paths.map(|path| Touched::new(&path)).collect()
+}
+
+/// What git reads from the top of its repository, wherever below it starts: objects by
+/// `revision:path`, and everything where no path limits it.
+fn stored(part: &Part, line: &str) -> Vec<PathUse> {
+    if part.base_name() != Some("git") {
+        return Vec::new();
+    }
+    let (Some(places), Some(moved)) = (git_audit::directories(part), git_audit::moved(part)) else {
+        return Vec::new();
+    };
+    let tops: Vec<PathBuf> = places
+        .iter()
+        .filter_map(|place| git_audit::top(place))
+        .collect();
+    let same = moved.as_os_str().is_empty() && Some(&tops) == part.cwd.as_ref();
+    if tops.is_empty() || same {
+        return Vec::new();
+    }
+    let mut again = part.clone();
+    again.cwd = Some(tops);
+    // Behind `-C` the effects count from where the line starts, and objects do not.
+    for effect in &mut again.finding.effects {
+        if let Effect::Read(read) = effect
+            && let Value::Literal(text) = &mut read.path.value
+            && let Ok(rest) = Path::new(text.as_str()).strip_prefix(&moved)
+        {
+            *text = rest.to_string_lossy().into_owned();
+        }
+    }
+    paths_of(&again, line)
+        .into_iter()
+        .filter(|path| matches!(path.access, Access::Read { content: true, .. }))
+        .collect()
 }
 
 fn place_of(arg: &Arg, cwd: Option<&[PathBuf]>) -> Where {

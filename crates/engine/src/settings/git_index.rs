@@ -4,7 +4,9 @@
 //! index cannot be understood the answer is yes, which is the side of distrust.
 
 use std::{
+    ffi::OsStr,
     fs, io,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
@@ -35,18 +37,43 @@ fn directory(root: &Path) -> Option<PathBuf> {
     Some(root.join(text.strip_prefix("gitdir:")?.trim()))
 }
 
-/// Does an index hold this path? The names of objects in it are of one of two lengths, which the
-/// index does not tell.
+/// Does an index hold this path?
 fn holds(index: &[u8], path: &str) -> bool {
-    [20, 32]
-        .into_iter()
-        .find_map(|hash| holds_with(index, path, hash))
-        .unwrap_or(true)
+    let mut held = false;
+    let read = each(index, |_, name| {
+        let directory = name.ends_with(b"/") && path.as_bytes().starts_with(name);
+        held |= directory || name.eq_ignore_ascii_case(path.as_bytes());
+    });
+    read.is_none() || held
 }
 
-/// The same for one length; `None` if the index cannot be of that kind.
-fn holds_with(index: &[u8], path: &str, hash: usize) -> Option<bool> {
-    const STATUS: usize = 40;
+/// The paths at which an index has other repositories, from the top of its own; `None` where it
+/// cannot be understood.
+pub(crate) fn repositories(index: &[u8]) -> Option<Vec<PathBuf>> {
+    const REPOSITORY: u32 = 0o160_000;
+    let mut found = Vec::new();
+    each(index, |mode, name| {
+        if mode == REPOSITORY {
+            found.push(PathBuf::from(OsStr::from_bytes(name)));
+        }
+    })?;
+    Some(found)
+}
+
+/// Shows every entry of an index, its mode and its path; `None` where it cannot be understood, and
+/// then some may have been shown. The names of objects in it are of one of two lengths, which the
+/// index does not tell.
+fn each(index: &[u8], mut show: impl FnMut(u32, &[u8])) -> Option<()> {
+    let hash = [20, 32]
+        .into_iter()
+        .find(|hash| each_with(index, *hash, |_, _| {}).is_some())?;
+    each_with(index, hash, &mut show)
+}
+
+/// The same for one length.
+fn each_with(index: &[u8], hash: usize, mut show: impl FnMut(u32, &[u8])) -> Option<()> {
+    const BEFORE_MODE: usize = 24;
+    const BEHIND_MODE: usize = 12;
     let mut rest = Bytes(index);
     if rest.take(4)? != b"DIRC" {
         return None;
@@ -57,10 +84,11 @@ fn holds_with(index: &[u8], path: &str, hash: usize) -> Option<bool> {
         return None;
     }
     let mut name = Vec::new();
-    let mut held = false;
     for _ in 0..count {
         let before = rest.0.len();
-        rest.take(STATUS + hash)?;
+        rest.take(BEFORE_MODE)?;
+        let mode = rest.number()?;
+        rest.take(BEHIND_MODE + hash)?;
         let flags = u16::from_be_bytes(rest.take(2)?.try_into().ok()?);
         let extended = flags & 0x4000 != 0;
         if extended {
@@ -83,16 +111,17 @@ fn holds_with(index: &[u8], path: &str, hash: usize) -> Option<bool> {
         if said != name.len().min(0x0fff) || (extended && version == 2) {
             return None;
         }
-        let directory = name.ends_with(b"/") && path.as_bytes().starts_with(&name);
-        held |= directory || name.eq_ignore_ascii_case(path.as_bytes());
+        show(mode, &name);
     }
-    // An index that is kept in two files: what the other one holds is not looked at.
     while rest.0.len() > hash {
-        held |= rest.take(4)? == b"link";
+        // An index that is kept in two files: what the other one holds is not looked at.
+        if rest.take(4)? == b"link" {
+            return None;
+        }
         let size = rest.number()?;
         rest.take(usize::try_from(size).ok()?)?;
     }
-    (rest.0.len() == hash).then_some(held)
+    (rest.0.len() == hash).then_some(())
 }
 
 /// What is left to read.
@@ -190,6 +219,31 @@ mod tests {
     }
 
     #[test]
+    fn repositories_inside_are_found_in_every_kind_of_index() {
+        for format in ["sha1", "sha256"] {
+            for version in ["2", "4"] {
+                let dir = repository(format, &["a", "z"]);
+                let inner = dir.path().join("lib/inner");
+                fs::create_dir_all(&inner).unwrap();
+                git(&inner, &["init", "-q", "--object-format", format]);
+                let who = ["-c", "user.name=x", "-c", "user.email=x"];
+                git(
+                    &inner,
+                    &[&who[..], &["commit", "-qm", "x", "--allow-empty"]].concat(),
+                );
+                git(
+                    dir.path(),
+                    &["-c", "advice.addEmbeddedRepo=false", "add", "lib/inner"],
+                );
+                git(dir.path(), &["update-index", "--index-version", version]);
+                let index = fs::read(dir.path().join(".git/index")).unwrap();
+                assert_eq!(repositories(&index), Some(vec!["lib/inner".into()]));
+            }
+        }
+        assert_eq!(repositories(b"DIRC, but not really"), None);
+    }
+
+    #[test]
     fn where_it_cannot_be_told_the_answer_is_yes() {
         const LOCAL: &str = ".claude/settings.local.json";
         let dir = repository("sha1", &["a"]);
@@ -228,6 +282,7 @@ mod tests {
             index.extend([0, 0, 0, 2]);
             index.extend(bytes);
             holds(&index, "a");
+            repositories(&index);
         }
     }
 }

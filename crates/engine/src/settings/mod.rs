@@ -9,7 +9,7 @@ mod configure;
 pub mod document;
 mod env;
 pub mod files;
-mod git_index;
+pub(crate) mod git_index;
 mod keep;
 mod keys;
 mod load;

@@ -180,6 +180,7 @@ impl<'a> Reading<'a> {
         let credentials = self.credentials();
         let mut sandbox = Sandbox {
             enabled,
+            trusted: self.settings.trust.runs,
             required: self.flag("failIfUnavailable", Who::Anybody) == Some(true),
             lets_through: auto != Some(false) && self.is_enabled_by_trust(enabled, auto),
             excluded: self.excluded(),

@@ -5,7 +5,8 @@
 //! - `pipeline`: one call: repair, validation, permission, results
 //! - `hooks`: programs of the user's that have a say
 //! - `permission_vectors`: the table of the permission rules; `permission_rows`: its rows that take
-//!   files, settings or several calls; `permission_properties`: what holds of any
+//!   files, settings or several calls; `permission_properties`: what holds of any;
+//!   `permission_denials`: ways around a deny rule; `permission_lines`: harmless lines, run
 //! - `planning`: plan mode, and calls that a person answers
 //! - `refusals`: what a model reads of calls that may not run
 //! - `links`: where paths really lead; `always`: rules that a person keeps
@@ -29,6 +30,8 @@ mod hooks;
 mod layers;
 mod links;
 mod machine;
+mod permission_denials;
+mod permission_lines;
 mod permission_properties;
 mod permission_rows;
 mod permission_vectors;

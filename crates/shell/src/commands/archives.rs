@@ -5,7 +5,7 @@ use super::{
     hosts,
     options::{Parsed, content, tree, written},
     places::joined,
-    shells::worse,
+    shells::{opaque, worse},
     spec::{Entry, Operands, Spec, doubts, runs, writes},
 };
 use crate::{
@@ -114,7 +114,10 @@ fn zip(argv: &[Arg]) -> Finding {
         return Finding::read_only("it only prints");
     }
     let finding = match is("-TT") || is("--unzip") {
-        true => Finding::unknown("-TT starts a program").exact(),
+        true => opaque(
+            Finding::unknown("-TT starts a program").exact(),
+            "-TT starts a program",
+        ),
         false => Finding::mutating("it writes an archive"),
     };
     let mut operands = words.iter().filter(|word| !is_dashed(word));

@@ -4,7 +4,7 @@ use super::{
     options::Parsed,
     shells::worse,
     spec::{Entry, Operands, Spec, Style, doubts, runs},
-    variables::{is_harmless, is_name, is_own},
+    variables::{is_harmless, is_harmless_value, is_locale, is_name, is_own},
 };
 use crate::{
     arg::{Arg, Value},
@@ -54,7 +54,9 @@ fn sets<'a>(parsed: &Parsed<'_>, names: impl Iterator<Item = &'a Arg>) -> Findin
     let mut finding = parsed.finding(Operands::Text);
     for name in names {
         let text = name.text().unwrap_or_default();
-        if !is_own(text) && !is_harmless(text) {
+        // What is read into it is not known; without it the environment decides.
+        let known = is_harmless(text) && (!is_locale(text) || parsed.spec.is_called("unset"));
+        if !is_own(text) && !known {
             finding = worse(
                 finding,
                 "it may set a variable that changes what a command does",
@@ -96,22 +98,30 @@ fn declares(argv: &[Arg]) -> Finding {
     for word in words {
         let (name, value) = match &word.value {
             Value::Literal(text) | Value::Braced(text) => match text.split_once('=') {
-                Some((name, _)) => (name.trim_end_matches('+'), true),
-                None => (text.as_str(), false),
+                Some((name, value)) => (name, Some(Some(value))),
+                None => (text.as_str(), None),
             },
             Value::Unknown { prefix, .. } => {
-                (prefix.split_once('=').map_or("", |(name, _)| name), true)
+                let name = prefix.split_once('=').map_or("", |(name, _)| name);
+                (name, Some(None))
             }
-            Value::Glob(_) => ("", true),
+            Value::Glob(_) => ("", Some(None)),
+        };
+        let (name, value) = match name.strip_suffix('+') {
+            Some(name) => (name, value.map(|_| None)),
+            None => (name, value),
         };
         // Without a value, a variable of one's own only becomes a list, or local.
-        let announced = !value
+        let announced = value.is_none()
             && !functions
             && !matches!(command, "export" | "readonly")
             && flags.chars().all(|flag| "aAg".contains(flag))
             && is_own(name);
-        let shows =
-            is_harmless(name) && !functions && flags.chars().all(|flag| "xg".contains(flag));
+        let shows = match value {
+            Some(value) => is_harmless_value(name, value),
+            None => is_harmless(name),
+        };
+        let shows = shows && !functions && flags.chars().all(|flag| "xg".contains(flag));
         if !announced && !shows {
             finding = worse(
                 finding,
@@ -131,13 +141,14 @@ mod tests {
     #[test]
     fn what_shows_may_be_set() {
         assert_read_only(&each(
-            "export; export -p; export LC_ALL=C; export TZ=UTC LANG=C; export LC_ALL=$x; export \
-             TERM; declare; declare -p; declare -p PATH; declare -f; declare -f ls; declare -F; \
+            "export; export -p; export LC_ALL=C; export TZ=UTC LANG=C; export LC_ALL=en_US.UTF-8; \
+             export TZ=$x; export LC_ALL; export TERM; declare; declare -p; declare -p PATH; declare -f; declare -f ls; declare -F; \
              declare -x TZ=UTC; declare -A map; local x; typeset -p x; readonly -p; readonly",
         ));
         assert_not_read_only(&each(
             "export PATH=.; export FOO=1; export $x; export \"$x=1\"; export -n PATH; export -f \
-             ls; export LC_ALL=C PATH=.; export PAGER; declare x=1; declare -x PATH=.; declare -i \
+             ls; export LC_ALL=C PATH=.; export LC_ALL=$x; export LANG=ja_JP.SJIS; export LC_CTYPE+=x; read \
+             LC_ALL; export PAGER; declare x=1; declare -x PATH=.; declare -i \
              x=5; declare -i TZ=5; declare -n r=PATH; declare -p x=1; declare -f x=1; typeset \
              PATH=.; readonly PATH; readonly x=1; local x=1; declare a[0]=1; declare -A $x; \
              declare -p $x; declare x+=1; declare -i x",

@@ -292,7 +292,14 @@ mod tests {
                 "awk 'BEGIN{while ((getline l < \"g\") > 0) n++}'",
                 &["read g"],
             ),
-            ("gawk -i inplace '{print}' f", &["read f", "Twist f"]),
+            (
+                "gawk -i inplace '{print}' f",
+                &[
+                    "read f",
+                    "Twist f",
+                    "opaque -i starts or chooses a program that cannot be read from the line",
+                ],
+            ),
             ("gawk -d 'BEGIN{}'", &["Twist awkvars.out"]),
             ("gawk --profile=p 'BEGIN{}'", &["Twist p"]),
             ("gawk '1' /inet/tcp/0/h/80", &["net h"]),

@@ -107,7 +107,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::Spec(&Spec::prints("complete", "-p").strict().judged(|parsed| {
         match parsed.has("-p") || parsed.argv.len() < 2 {
             true => parsed.finding(Operands::Text),
-            false => worse(
+            false => opaque(
                 parsed.finding(Operands::Text),
                 "it says what is run to complete a command",
             ),
@@ -134,7 +134,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             .iter()
             .find(|word| word.text().is_none_or(|text| text.contains('=')));
         match defines {
-            Some(word) => worse(
+            Some(word) => opaque(
                 parsed.finding(Operands::Text),
                 "it gives a command another meaning",
             )

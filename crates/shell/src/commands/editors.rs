@@ -85,7 +85,10 @@ mod tests {
             "xdg-open https://example.com",
             "vim --version f",
         ]);
-        assert_eq!(effects("vim +10 f"), ["read f", "Work f"]);
+        assert_eq!(
+            effects("vim +10 f"),
+            ["read f", "Work f", "opaque it can hand a line to a shell"]
+        );
         assert_eq!(
             effects("xdg-open https://Example.com/x"),
             ["net example.com"]

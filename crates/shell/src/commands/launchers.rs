@@ -116,9 +116,42 @@ pub(super) const ENTRIES: &[Entry] = &[
          lldb perf numactl cpulimit torsocks proxychains proxychains4 firejail bwrap systemd-run \
          start-stop-daemon daemonize expect at batch cgexec catchsegv trickle eatmydata proot \
          fakechroot dtach tmux screen entr",
-        |_| opaque(Finding::read_only(""), "it runs other programs"),
+        |_| opaque(Finding::read_only(""), RUNS),
+    ),
+    // Another personality, user, group, limit, scheduler or root, then the operand.
+    Entry::Own(
+        "setarch linux32 linux64 uname26 i386 i486 i586 i686 athlon x86_64 ppc ppc32 ppc64 ppcle \
+         ppc64le s390 s390x sparc sparc32 sparc32bash sparc64 alpha ia64 mips mips32 mips64 parisc \
+         parisc32 parisc64 arm armh aarch64 arm64 riscv32 riscv64 loongarch64 capsh sg choom \
+         schedtool chpst softlimit envdir envuidgid setuidgid setlock pgrphack fghack tini \
+         tini-static dumb-init catatonit gosu su-exec s6-setuidgid s6-softlimit s6-envdir \
+         s6-applyuidgid s6-setsid execlineb pexec runcon lxc-attach \
+         lxc-execute systemd-inhibit systemd-cat systemd-nspawn run0 machinectl \
+         apptainer singularity enroot distrobox distrobox-enter schroot \
+         arch-chroot qemu-i386 qemu-x86_64 qemu-arm qemu-armeb qemu-aarch64 \
+         qemu-ppc64le qemu-riscv64 qemu-s390x box64 box86 wine wine64",
+        |_| opaque(Finding::read_only(""), RUNS),
+    ),
+    // Agents, terminals, watchers and helpers of scripts that start their operand.
+    Entry::Own(
+        "ssh-agent gpg-agent dbus-launch xinit startx xterm uxterm urxvt rxvt konsole \
+         gnome-terminal xfce4-terminal mate-terminal lxterminal terminator alacritty kitty foot \
+         wezterm x-terminal-emulator run-parts chronic ifne ts mispipe pee zrun vipe vidir \
+         hyperfine watchexec reflex nodemon direnv dotenv \
+         dotenvx envchain aws-vault chamber doppler asdf mise rtx nix nix-shell \
+         guix devbox pipx coreutils socksify tsocks \
+         runc crun ctr nerdctl logrotate anacron",
+        |_| opaque(Finding::read_only(""), RUNS),
+    ),
+    // Programs with a command that hands a line to the shell.
+    Entry::Own(
+        "sqlite3 psql mysql mariadb hg svn \
+         mutt neomutt mailx ranger nnn mc vifm lf",
+        |_| opaque(Finding::read_only(""), "it can hand a line to a shell"),
     ),
 ];
+
+const RUNS: &str = "it runs other programs";
 
 fn only_exact(parsed: &Parsed<'_>) -> Finding {
     worse(parsed.finding(Operands::None), "it starts another command").exact()

@@ -49,7 +49,10 @@ mod xml;
 
 use std::{collections::HashMap, sync::LazyLock};
 
-use crate::{arg::Arg, effect::Finding};
+use crate::{
+    arg::Arg,
+    effect::{Effect, Finding, Verdict},
+};
 use spec::Entry;
 
 /// Every family.
@@ -120,13 +123,29 @@ pub fn is_known(name: &str) -> bool {
     BY_NAME.contains_key(name)
 }
 
+/// Programs that hand a line to a shell when a key, a line of their input or a file says so.
+const HANDS_ON: &[&str] = &[
+    "bzmore", "crontab", "dc", "ed", "emacs", "ex", "ftp", "gvim", "less", "lftp", "more", "most",
+    "nvim", "pg", "red", "sftp", "socat", "telnet", "vi", "view", "vim", "vimdiff", "xzless",
+    "xzmore", "zless", "zmore",
+];
+
 /// What a command does, by its words; the first is its plain name.
 pub fn look(name: &str, argv: &[Arg]) -> Finding {
-    match BY_NAME.get(name) {
+    let finding = match BY_NAME.get(name) {
         Some(Entry::Spec(spec)) => options::judge(spec, argv),
         Some(Entry::Own(_, own)) => own(argv),
-        None => Finding::unknown(format!("what {name} does is not known")),
+        None if shells::is_loader(name) => shells::loader(argv),
+        None => return Finding::unknown(format!("what {name} does is not known")),
+    };
+    let opaque = |effect: &Effect| matches!(effect, Effect::Opaque(_));
+    if finding.verdict == Verdict::ReadOnly
+        || !HANDS_ON.contains(&name)
+        || finding.effects.iter().any(opaque)
+    {
+        return finding;
     }
+    finding.with(Effect::Opaque("it can hand a line to a shell".into()))
 }
 
 #[cfg(test)]

@@ -122,6 +122,23 @@ impl Parsed<'_> {
         })
     }
 
+    /// What an option starts is hidden unless the finding shows it.
+    pub(super) fn admit_hidden(&self, finding: Finding) -> Finding {
+        let starts = |given: &&Given| given.refused.is_some_and(|refused| refused.exact);
+        let shown = !finding.starts.is_empty()
+            || finding
+                .effects
+                .iter()
+                .any(|effect| matches!(effect, Effect::Opaque(_)));
+        match self.options.iter().find(starts) {
+            Some(given) if !shown => {
+                let why = "starts or chooses a program that cannot be read from the line";
+                finding.with(Effect::Opaque(format!("{} {why}", given.name).into()))
+            }
+            _ => finding,
+        }
+    }
+
     /// Adds what the options' values and the operands are to a finding.
     pub fn with_effects(&self, mut finding: Finding, operands: Operands) -> Finding {
         let work = matches!(self.spec.does, Does::Change(_) | Does::Unsure(_));
@@ -237,10 +254,11 @@ pub fn is_no_file(arg: &Arg) -> bool {
 /// Judges by a table.
 pub fn judge(spec: &'static Spec, argv: &[Arg]) -> Finding {
     let parsed = parse(spec, argv);
-    match spec.does {
+    let finding = match spec.does {
         Does::Own(own) => own(&parsed),
         Does::Read | Does::Change(_) | Does::Unsure(_) => parsed.finding(spec.operands),
-    }
+    };
+    parsed.admit_hidden(finding)
 }
 
 /// Reads the arguments. Never fails: what is not in the table is noted as a problem, and what

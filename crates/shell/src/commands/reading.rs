@@ -364,7 +364,10 @@ mod tests {
     fn a_pager_is_a_pager_with_any_option() {
         let why = "unknown: a pager runs what its keys and options say";
         assert_eq!(verdict("less -R a"), why);
-        assert_eq!(effects("less -R a"), ["read a"]);
+        assert_eq!(
+            effects("less -R a"),
+            ["read a", "opaque it can hand a line to a shell"]
+        );
     }
 
     #[test]

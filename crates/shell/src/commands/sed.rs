@@ -241,7 +241,14 @@ mod tests {
                 "sed '-ibak/*_' p d/f",
                 &["read d/f", "Twist d/f", "Twist bak/f_"],
             ),
-            ("sed -f s f", &["read s", "read f"]),
+            (
+                "sed -f s f",
+                &[
+                    "read s",
+                    "read f",
+                    "opaque -f starts or chooses a program that cannot be read from the line",
+                ],
+            ),
         ];
         for (line, expected) in cases {
             assert_eq!(effects(line), expected, "{line}");

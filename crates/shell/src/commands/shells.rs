@@ -19,12 +19,6 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::Own("eval", eval),
     Entry::Own("source .", source),
     Entry::Own("busybox toybox", multi_call),
-    Entry::Own(
-        "ld.so ld-linux.so.2 ld-linux-x86-64.so.2 ld-linux-aarch64.so.1 ld-linux-armhf.so.3 \
-         ld64.so.1 ld64.so.2 ld-linux-riscv64-lp64d.so.1 ld-musl-x86_64.so.1 ld-musl-aarch64.so.1 \
-         ld-musl-i386.so.1",
-        loader,
-    ),
 ];
 
 /// Options that neither choose what runs nor which files are read first.
@@ -203,7 +197,13 @@ fn multi_call(argv: &[Arg]) -> Finding {
     runs_operand(argv, "a program with many names runs its operand")
 }
 
-fn loader(argv: &[Arg]) -> Finding {
+/// Is it a dynamic loader by its name, of whatever machine and version? `ld.so`, `ld-linux.so.2`,
+/// `ld64.so.1`, `ld-2.31.so`, `ld-musl-x86_64.so.1`
+pub(super) fn is_loader(name: &str) -> bool {
+    name == "rtld" || (name.starts_with("ld") && name.contains(".so"))
+}
+
+pub(super) fn loader(argv: &[Arg]) -> Finding {
     runs_operand(argv, "a loader runs its operand")
 }
 

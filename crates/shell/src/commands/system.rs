@@ -2,7 +2,7 @@
 
 use super::{
     options::{Parsed, written},
-    shells::worse,
+    shells::{opaque, worse},
     spec::{Entry, Operands, Spec, Style, doubts, writes},
 };
 use crate::{
@@ -309,6 +309,14 @@ fn ip(argv: &[Arg]) -> Finding {
              mroute netns tunnel tuntap nexthop ntable vrf netconf tcp_metrics";
     let unread =
         |arg: &Arg| Finding::unknown("its words are not known to be harmless").at(arg.span);
+    // `ip netns exec NAME COMMAND`, `ip vrf exec …`, both may be abbreviated; `ip -b FILE`.
+    let runs = |text: &str| {
+        (!text.is_empty() && "exec".starts_with(text)) || ["-b", "-batch"].contains(&text)
+    };
+    let mut given = argv.iter().skip(1);
+    if let Some(arg) = given.find(|arg| arg.text().is_some_and(runs)) {
+        return opaque(unread(arg), "it runs a command, or those of a file");
+    }
     let mut words = argv.get(1..).unwrap_or_default().iter();
     let object = loop {
         let Some(word) = words.next() else {

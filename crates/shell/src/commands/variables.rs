@@ -8,14 +8,78 @@ pub fn is_name(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// May a command get any value of this variable? It changes how things are shown, never what runs or
-/// what is read.
+/// May a command get this variable, with any value but for the locale ([`is_harmless_value`])? It
+/// changes how things are shown, never what runs or what is read.
 pub fn is_harmless(name: &str) -> bool {
-    matches!(name, "LANG" | "TZ" | "NO_COLOR" | "CI" | "TERM")
+    matches!(name, "TZ" | "NO_COLOR" | "CI" | "TERM") || is_locale(name)
+}
+
+/// May a command get this variable with this value? `None`: the value is not known.
+pub fn is_harmless_value(name: &str, value: Option<&str>) -> bool {
+    is_harmless(name) && (!is_locale(name) || value.is_some_and(has_known_charset))
+}
+
+/// Does it choose a locale, and with it the character set that bash reads lines in?
+pub fn is_locale(name: &str) -> bool {
+    name == "LANG"
         || name.strip_prefix("LC_").is_some_and(|rest| {
             rest.bytes()
                 .all(|byte| byte.is_ascii_uppercase() || byte == b'_')
         })
+}
+
+/// Is this the name of a locale whose texts are plain bytes or UTF-8, as they are read here? In
+/// another character set a letter may end in the byte of a quote or a backslash, so that bash and the
+/// programs it starts see other words than we do.
+pub fn has_known_charset(locale: &str) -> bool {
+    if ["", "C", "POSIX"].contains(&locale) {
+        return true;
+    }
+    let Some((language, charset)) = locale.split_once('.') else {
+        return false;
+    };
+    let charset = charset.split_once('@').map_or(charset, |(set, _)| set);
+    let plain = |text: &str| {
+        text.bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+    };
+    let utf8 = charset.eq_ignore_ascii_case("utf-8") || charset.eq_ignore_ascii_case("utf8");
+    let modifier = locale.split_once('@').is_none_or(|(_, more)| plain(more));
+    utf8 && modifier && !language.is_empty() && plain(language)
+}
+
+/// Does a variable of this name choose a program that bash or another program starts, or where it is
+/// looked for?
+pub fn chooses_programs(name: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "BROWSER",
+        "CDPATH",
+        "ENV",
+        "GNUMAKEFLAGS",
+        "IFS",
+        "LESSCLOSE",
+        "LESSOPEN",
+        "MAKEFLAGS",
+        "MAKEFILES",
+        "PATH",
+        "PROMPT_COMMAND",
+        "RUSTC",
+        "SHELL",
+        "SHELLOPTS",
+        "TAR_OPTIONS",
+        "VISUAL",
+    ];
+    // Who commits, and when.
+    let plain_git = ["GIT_AUTHOR_", "GIT_COMMITTER_"]
+        .iter()
+        .any(|start| name.starts_with(start));
+    let starts = ["BASH_", "DYLD_", "GIT_", "LD_", "PS"]
+        .iter()
+        .any(|start| name.starts_with(start));
+    let ends = ["ASKPASS", "EDITOR", "PAGER", "_RSH", "_WRAPPER"]
+        .iter()
+        .any(|end| name.ends_with(end));
+    NAMES.contains(&name) || ends || (starts && !plain_git)
 }
 
 /// Names in capitals that people give to what they read or loop over, and that no program looks at.
@@ -112,6 +176,44 @@ mod tests {
         ] {
             assert!(!is_harmless(name), "{name}");
         }
+    }
+
+    #[test]
+    fn a_locale_is_harmless_in_a_charset_that_is_known() {
+        let known = [
+            "",
+            "C",
+            "POSIX",
+            "C.UTF-8",
+            "C.utf8",
+            "en_US.UTF-8",
+            "de_DE.utf8@euro",
+            "sr_RS.UTF-8@latin",
+        ];
+        for locale in known {
+            assert!(is_harmless_value("LC_ALL", Some(locale)), "{locale}");
+        }
+        for locale in [
+            "en_US",
+            "ja_JP",
+            "ja_JP.SJIS",
+            "zh_CN.GBK",
+            "zh_TW.Big5",
+            "zh_CN.GB18030",
+            "ko_KR.UHC",
+            "de_DE@euro",
+            "de_DE.ISO-8859-15",
+            ".UTF-8",
+            "../x.UTF-8",
+            "C.UTF-8/..",
+            "C.UTF-8@../x",
+            "UTF-8",
+        ] {
+            assert!(!is_harmless_value("LANG", Some(locale)), "{locale}");
+        }
+        assert!(!is_harmless_value("LC_CTYPE", None));
+        assert!(is_harmless_value("TZ", None));
+        assert!(!is_harmless_value("PATH", Some("C")));
     }
 
     #[test]

@@ -96,7 +96,7 @@ pub(super) fn judge(program: &'static Program, argv: &[Arg]) -> Finding {
         },
         Some(_) => by_verb(program, words),
     };
-    match before.verdict() {
+    let finding = match before.verdict() {
         Some(refused) => Finding {
             verdict: finding.verdict.max(refused.verdict),
             effects: finding.effects,
@@ -104,7 +104,8 @@ pub(super) fn judge(program: &'static Program, argv: &[Arg]) -> Finding {
             ..refused
         },
         None => finding,
-    }
+    };
+    before.admit_hidden(finding)
 }
 
 fn by_verb(program: &'static Program, words: &[Arg]) -> Finding {

@@ -4,7 +4,7 @@ use super::{
     options::Parsed,
     shells::{opaque, worse},
     spec::{Entry, Operands, Refused, Spec, Style, doubts, runs, writes},
-    variables::is_harmless,
+    variables::is_harmless_value,
 };
 use crate::{
     arg::{Arg, Value},
@@ -113,23 +113,24 @@ fn env(parsed: &Parsed<'_>) -> Finding {
     let mut finding = parsed.finding(Operands::None);
     let mut own = 0;
     for operand in &parsed.operands {
-        let name = match &operand.value {
+        let (name, value) = match &operand.value {
             Value::Literal(text) | Value::Braced(text) if text == "-" => {
                 finding = worse(finding, "it takes the environment away");
                 own += 1;
                 continue;
             }
-            Value::Literal(text)
-            | Value::Braced(text)
-            | Value::Unknown {
-                prefix: text,
-                one: true,
-            } => text.split_once('=').map(|(name, _)| name),
-            Value::Glob(_) | Value::Unknown { .. } => None,
+            Value::Literal(text) | Value::Braced(text) => match text.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => break,
+            },
+            Value::Unknown { prefix, one: true } => match prefix.split_once('=') {
+                Some((name, _)) => (name, None),
+                None => break,
+            },
+            Value::Glob(_) | Value::Unknown { .. } => break,
         };
-        let Some(name) = name else { break };
         own += 1;
-        if !is_harmless(name) {
+        if !is_harmless_value(name, value) {
             finding = worse(
                 finding,
                 "it sets a variable that may change what a command does",
@@ -138,6 +139,9 @@ fn env(parsed: &Parsed<'_>) -> Finding {
             finding.effects.push(Effect::Env(name.to_owned()));
         }
     }
+    if parsed.has("-S") || parsed.has("--split-string") {
+        finding = opaque(finding, "the command is in a text it makes words of");
+    }
     let command = behind(parsed, own);
     if command.is_empty() {
         return finding;
@@ -145,9 +149,6 @@ fn env(parsed: &Parsed<'_>) -> Finding {
     let moved = parsed.has("-C") || parsed.has("--chdir");
     if moved {
         finding = opaque(finding, "its paths are those of another directory");
-    }
-    if parsed.has("-S") || parsed.has("--split-string") {
-        finding = opaque(finding, "the command is in a text it makes words of");
     }
     starting(finding, command)
 }
@@ -282,7 +283,7 @@ mod tests {
              ls; time -o out ls; time -ao out ls; command $x; command *; builtin $x; exec -a ls \
              x; exec -c ls; exec $x; env FOO=1 ls; env -i ls; env - ls; env -u PATH ls; env -S \
              'ls'; env --split=ls; env $x; env \"$x\" ls; env *; env LC_ALL=C PATH=. ls; env -C d \
-             ls; env LC_ALL=$x ls; xargs -p cat; xargs -o vi; xargs $x; xargs -I{} {}; xargs \
+             ls; env LC_ALL=$x ls; env LANG=ja_JP.SJIS ls; env LC_CTYPE=zh_CN.GBK ls; xargs -p cat; xargs -o vi; xargs $x; xargs -I{} {}; xargs \
              --process-slot-var=PATH ls; xargs *; noglob ls; timeout -k $x 5 ls; exec \"$x\"",
         ));
     }

@@ -111,7 +111,11 @@ fn pieces(parsed: &Parsed<'_>, prefix: Option<&Arg>, default: &'static str) -> F
 
 /// The operands are the file and the patch; without the former, the patch says what is changed.
 fn patch(parsed: &Parsed<'_>) -> Finding {
-    let tries = parsed.has("--dry-run") && parsed.verdict().is_none();
+    // It makes the file behind -o also when it changes nothing else; an ed script is a program.
+    let more = ["-o", "--output", "-r", "--reject-file", "-e", "--ed"]
+        .iter()
+        .any(|option| parsed.has(option) && !parsed.value(option).is_some_and(is_no_file));
+    let tries = parsed.has("--dry-run") && parsed.verdict().is_none() && !more;
     let finding = match tries {
         true => Finding::read_only("it changes nothing in a dry run"),
         false => parsed.with_effects(
@@ -225,10 +229,12 @@ mod tests {
     fn cutting_and_patching_write_files() {
         assert_not_read_only(&each(
             "split -l 10 a; split -b 1k a part-; split --filter=cat a; csplit a 2; patch -p1; \
-             patch a fix.diff; patch --dry-run -g 1",
+             patch a fix.diff; patch --dry-run -g 1; patch --dry-run -o out a; patch --dry-run --output=out; \
+             patch --dry-run -r rej a; patch --dry-run -e a",
         ));
         assert_read_only(&each(
-            "patch --dry-run -p1; patch -p1 --dry-run -i fix.diff; split --help",
+            "patch --dry-run -p1; patch -p1 --dry-run -i fix.diff; patch --dry-run -o /dev/null; split \
+             --help",
         ));
         assert_eq!(effects("split -l 10 a"), ["read a", "Work x$"]);
         assert_eq!(effects("split a d/part-"), ["read a", "Work d/part-$"]);

@@ -1,24 +1,27 @@
 //! Walks a parsed line and looks at every command in it, in the order bash would come to it.
 
+mod functions;
+mod hidden;
+mod redirects;
 mod simple;
 mod words;
 
-pub use simple::{is_free, is_safe_variable};
+pub(crate) use redirects::PIPE;
+pub use redirects::{is_stream, keeps_nothing};
+pub use simple::is_safe_variable;
 
-use std::{
-    collections::BTreeSet,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use crate::{
     analysis::{Analysis, Part, Place},
     arithmetic,
-    ast::{Command, Kind, Pipeline, Script, Separator, Span},
+    ast::{Command, Item, Kind, Pipeline, Script, Separator, Span},
     commands,
     decode::Known,
     effect::{Effect, Finding, Verdict},
     syntax,
 };
+use functions::InForce;
 
 /// Texts inside texts (`sh -c "sh -c …"`) deeper than this are not read.
 const DEEPEST: usize = 16;
@@ -44,17 +47,13 @@ pub fn analyze(line: &str, place: &Place) -> Analysis {
             };
         }
     };
-    let mut walker = Walker {
-        place,
-        parts: Vec::new(),
-        depth: 0,
-    };
-    let mut state = State {
-        places: Some(vec![place.cwd.clone()]),
-        moved: false,
-    };
-    let shell = Shell::new(line, None, &script);
-    walker.script(&script, &shell, &mut state);
+    let mut walker = Walker::new(place, true);
+    walker.line(line, &script);
+    if walker.disturbed {
+        // A function may be gone by the time it is called, also in a body that was read before.
+        walker = Walker::new(place, false);
+        walker.line(line, &script);
+    }
     let worst = walker.parts.iter().enumerate().rev();
     let worst = worst.max_by_key(|(_, part)| part.finding.verdict);
     let (verdict, reason, span) = match worst {
@@ -87,6 +86,48 @@ struct Walker<'a> {
     place: &'a Place,
     parts: Vec<Part>,
     depth: usize,
+    /// Functions of the line cover their calls.
+    functions: bool,
+    /// Something in the line may change which functions there are.
+    disturbed: bool,
+    /// Descriptors that the line opens and copies.
+    streams: redirects::Streams,
+    /// Texts that are evaluated.
+    evaluation: hidden::Evaluation,
+}
+
+impl<'a> Walker<'a> {
+    fn new(place: &'a Place, functions: bool) -> Self {
+        Self {
+            place,
+            parts: Vec::new(),
+            depth: 0,
+            functions,
+            disturbed: false,
+            streams: redirects::Streams::default(),
+            evaluation: hidden::Evaluation::default(),
+        }
+    }
+
+    fn line(&mut self, line: &str, script: &Script) {
+        let mut state = State {
+            places: Some(vec![self.place.cwd.clone()]),
+            moved: false,
+            functions: InForce::default(),
+        };
+        let shell = Shell::new(line, None);
+        self.script(script, &shell, &mut state);
+        if let Some((span, finding)) = self.streams.problem() {
+            self.note(span, finding, &shell, &state);
+        }
+        if let Some(finding) = self.evaluation.problem() {
+            let whole = Span {
+                start: 0,
+                end: line.len(),
+            };
+            self.note(whole, finding, &shell, &state);
+        }
+    }
 }
 
 /// One text that a shell runs: the line itself, or what `sh -c` is given.
@@ -96,21 +137,17 @@ struct Shell<'a> {
     within: Option<Span>,
     /// Which part runs it.
     outer: Option<usize>,
-    functions: BTreeSet<&'a str>,
     /// `$HOME` and `$PWD` are only ever used in it, never set.
     home_is_home: bool,
     pwd_is_pwd: bool,
 }
 
 impl<'a> Shell<'a> {
-    fn new(source: &'a str, within: Option<(Span, usize)>, script: &'a Script) -> Self {
-        let mut functions = BTreeSet::new();
-        functions_of(script, &mut functions);
+    fn new(source: &'a str, within: Option<(Span, usize)>) -> Self {
         Self {
             source,
             within: within.map(|(span, _)| span),
             outer: within.map(|(_, outer)| outer),
-            functions,
             home_is_home: is_only_used(source, "HOME"),
             pwd_is_pwd: is_only_used(source, "PWD"),
         }
@@ -135,10 +172,17 @@ struct State {
     /// The directories it may be in by now.
     places: Option<Vec<PathBuf>>,
     moved: bool,
+    /// The functions that certainly are in force.
+    functions: InForce,
 }
 
 impl State {
     fn or(&mut self, other: &Self) {
+        self.functions.and(&other.functions);
+        self.or_places(other);
+    }
+
+    fn or_places(&mut self, other: &Self) {
         self.moved |= other.moved;
         match (&mut self.places, &other.places) {
             (Some(mine), Some(theirs)) => {
@@ -163,18 +207,45 @@ impl State {
 
 impl Walker<'_> {
     fn script(&mut self, script: &Script, shell: &Shell<'_>, state: &mut State) {
-        let mut start_of_chain = state.clone();
-        for item in &script.items {
-            if item.then == Separator::Background {
-                self.pipeline(&item.pipeline, shell, &mut state.clone());
+        let mut rest = script.items.as_slice();
+        while !rest.is_empty() {
+            let ends =
+                |item: &Item| matches!(item.then, Separator::Sequence | Separator::Background);
+            let length = rest.iter().position(ends).map_or(rest.len(), |at| at + 1);
+            let (chain, behind) = rest.split_at(length);
+            let background = chain
+                .last()
+                .is_some_and(|item| item.then == Separator::Background);
+            if background {
+                // The whole chain runs in a shell of its own.
+                self.chain(chain, shell, &mut state.clone());
             } else {
-                self.pipeline(&item.pipeline, shell, state);
+                self.chain(chain, shell, state);
+            }
+            rest = behind;
+        }
+    }
+
+    /// Pipelines joined by `&&` and `||`.
+    fn chain(&mut self, chain: &[Item], shell: &Shell<'_>, state: &mut State) {
+        let mut before = state.clone();
+        // Only the first one certainly runs.
+        let mut certain: Option<InForce> = None;
+        let mut joined_by = Separator::Sequence;
+        for item in chain {
+            self.pipeline(&item.pipeline, shell, state);
+            let first = certain.get_or_insert_with(|| state.functions.clone());
+            // `a || f() { …; } && f`: the last runs also where the definition did not. `a && f() { …; }
+            // && f`: it does not.
+            if joined_by == Separator::Or || item.then != Separator::And {
+                state.functions.clone_from(first);
             }
             // Only behind `&&` is it certain that what came before has worked.
             if item.then != Separator::And {
-                state.or(&start_of_chain);
-                start_of_chain = state.clone();
+                state.or_places(&before);
+                before = state.clone();
             }
+            joined_by = item.then;
         }
     }
 
@@ -270,7 +341,10 @@ impl Walker<'_> {
                 }
                 let mut inside = state.clone();
                 inside.lost();
+                // The body runs when it is called by its name.
+                inside.functions.define(name);
                 self.command(body, shell, &mut inside);
+                state.functions.define(name);
             }
             Kind::Test(items) => self.test(items, command.span, shell, state),
             Kind::Arithmetic(expression) => self.arithmetic(expression, shell, state),
@@ -289,6 +363,8 @@ impl Walker<'_> {
         for body in bodies {
             self.script(body, shell, state);
         }
+        // It may not run at all.
+        state.functions.clone_from(&before.functions);
         if *state != before {
             state.lost();
             for part in &mut self.parts[from..] {
@@ -308,6 +384,8 @@ impl Walker<'_> {
             self.part(part, shell, state);
         }
         if !arithmetic::is_plain(expression) {
+            self.evaluation.note_evaluation();
+            self.evaluation.note_text(&expression.text);
             let finding = Finding::unknown(
                 "bash evaluates the text of the variables in an arithmetic expression",
             );
@@ -316,7 +394,9 @@ impl Walker<'_> {
     }
 
     /// Writes down something that is no command of its own.
-    fn note(&mut self, span: Span, finding: Finding, shell: &Shell<'_>, state: &State) {
+    fn note(&mut self, span: Span, mut finding: Finding, shell: &Shell<'_>, state: &State) {
+        redirects::refuse_spying(&mut finding, state.places.as_deref());
+        hidden::admit_chosen(&mut finding);
         if finding.verdict == Verdict::ReadOnly && finding.effects.is_empty() {
             return;
         }
@@ -347,42 +427,5 @@ impl Walker<'_> {
             home: home.filter(|_| shell.home_is_home),
             pwd: pwd.filter(|_| shell.pwd_is_pwd),
         }
-    }
-}
-
-fn functions_of<'a>(script: &'a Script, found: &mut BTreeSet<&'a str>) {
-    let commands = script.items.iter().flat_map(|item| &item.pipeline.commands);
-    for command in commands {
-        functions_in(command, found);
-    }
-}
-
-fn functions_in<'a>(command: &'a Command, found: &mut BTreeSet<&'a str>) {
-    match &command.kind {
-        Kind::Function { name, body } => {
-            found.insert(name);
-            functions_in(body, found);
-        }
-        Kind::Group(script) | Kind::Subshell(script) => functions_of(script, found),
-        Kind::If {
-            branches,
-            otherwise,
-        } => {
-            for (test, body) in branches {
-                functions_of(test, found);
-                functions_of(body, found);
-            }
-            if let Some(body) = otherwise {
-                functions_of(body, found);
-            }
-        }
-        Kind::While { test, body } => {
-            functions_of(test, found);
-            functions_of(body, found);
-        }
-        Kind::For { body, .. } | Kind::ArithmeticFor { body, .. } => functions_of(body, found),
-        Kind::Case { arms, .. } => arms.iter().for_each(|arm| functions_of(&arm.body, found)),
-        Kind::Coprocess { body } => functions_in(body, found),
-        Kind::Simple { .. } | Kind::Test(_) | Kind::Arithmetic(_) => {}
     }
 }

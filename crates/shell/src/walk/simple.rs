@@ -2,17 +2,22 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{DEEPEST, Shell, State, Walker};
+use super::{
+    DEEPEST, Shell, State, Walker,
+    functions::{self, InForce},
+    hidden,
+    redirects::refuse_spying,
+};
 use crate::{
     analysis::{Assigned, Part},
     arg::{Arg, Value},
-    ast::{AssignedValue, Assignment, Command, Redirect, RedirectOperator, Span, Word},
+    ast::{AssignedValue, Assignment, Command, Span, Word},
     commands::{
         self,
-        variables::{is_harmless, is_own},
+        variables::{has_known_charset, is_harmless, is_locale},
     },
-    decode::{self, lexical},
-    effect::{Cover, Effect, Finding, How, Read, Start, Verdict, Write},
+    decode::{self, Known, lexical},
+    effect::{Cover, Effect, Finding, Start, Verdict},
     syntax,
 };
 
@@ -79,19 +84,23 @@ impl Walker<'_> {
             .collect();
         text.extend(texts);
         let text = text.join(" ");
-        let assigned = assignments.iter().map(|assignment| Assigned {
-            name: assignment.name.clone(),
-            plain: assignment.subscript.is_none()
-                && matches!(assignment.value, AssignedValue::Word(_)),
-        });
-        let assigned: Vec<Assigned> = assigned.collect();
+        let assigned: Vec<Assigned> = {
+            let known = self.known(shell, state);
+            let assigned = assignments.iter().map(|assignment| Assigned {
+                name: assignment.name.clone(),
+                plain: is_plain(assignment, known),
+            });
+            assigned.collect()
+        };
 
         if !words.is_empty() || !assignments.is_empty() {
             let mut finding = match argv.as_slice() {
                 [] if words.is_empty() => Finding::read_only("it only sets variables"),
                 [] => Finding::unknown("the command is empty"),
-                argv => self.look(argv, shell),
+                argv if self.calls_function(argv, state) => called(argv),
+                argv => look(argv),
             };
+            self.disturbed |= functions::disturbs(&argv);
             judge_assignments(
                 &mut finding,
                 &assigned,
@@ -122,7 +131,7 @@ impl Walker<'_> {
             self.word(word, shell, state);
         }
         self.redirects(command, shell, state);
-        self.follow(&argv, shell, state);
+        self.follow(&argv, state);
     }
 
     fn assignment(&mut self, assignment: &Assignment, shell: &Shell<'_>, state: &State) {
@@ -139,54 +148,20 @@ impl Walker<'_> {
         }
     }
 
-    /// What a command does by its words.
-    fn look(&self, argv: &[Arg], shell: &Shell<'_>) -> Finding {
-        let Some(first) = argv.first() else {
-            return Finding::unknown("there is no command");
-        };
-        let Value::Literal(called) = &first.value else {
-            let why = "which program runs is not written in the line";
-            return Finding::unknown(why)
-                .at(first.span)
-                .with(Effect::Opaque(why.into()));
-        };
-        if shell.functions.contains(called.as_str()) {
-            let mut finding = Finding::read_only("it is a function of this line");
-            finding.cover = Cover::Transparent;
-            return finding;
-        }
-        let name = match called.rsplit_once('/') {
-            None => called.as_str(),
-            Some((_, name))
-                if TRUSTED
-                    .iter()
-                    .any(|dir| called.strip_prefix(dir) == Some(name)) =>
-            {
-                name
-            }
-            Some(_) => {
-                return Finding::unknown(format!("{called} is a program of its own making"))
-                    .at(first.span);
-            }
-        };
-        commands::look(name, argv)
+    /// Is it a function of this line that certainly is in force? Only a command of its own can be:
+    /// what another command starts is a program.
+    fn calls_function(&self, argv: &[Arg], state: &State) -> bool {
+        let name = argv.first().map(|first| &first.value);
+        self.functions && matches!(name, Some(Value::Literal(name)) if state.functions.covers(name))
     }
 
     /// Writes a part down, and behind it what it starts.
     fn push(&mut self, mut part: Part, shell: &Shell<'_>, state: &State) {
         let starts = part.finding.starts.clone();
         let (cwd, moved, span) = (part.cwd.clone(), part.moved, part.span);
-        let reads = part.finding.effects.iter();
-        let spies = reads
-            .filter_map(|effect| match effect {
-                Effect::Read(read) if read.content => Some(read),
-                _ => None,
-            })
-            .any(|read| spies(read, cwd.as_deref()));
-        if spies && part.finding.verdict == Verdict::ReadOnly {
-            part.finding.verdict = Verdict::Unknown;
-            part.finding.reason = "it reads what belongs to another process".into();
-        }
+        refuse_spying(&mut part.finding, cwd.as_deref());
+        hidden::admit_chosen(&mut part.finding);
+        self.evaluation.note_command(&part.argv);
         self.parts.push(part);
         let outer = self.parts.len() - 1;
         if self.depth >= DEEPEST {
@@ -201,7 +176,8 @@ impl Walker<'_> {
                 Start::Command { argv, .. } if argv.is_empty() => {}
                 Start::Command { argv, .. } => {
                     let text = self.source_of(&argv, shell);
-                    let finding = self.look(&argv, shell);
+                    let finding = look(&argv);
+                    self.disturbed |= functions::disturbs(&argv);
                     self.push(
                         Part {
                             span,
@@ -267,8 +243,14 @@ impl Walker<'_> {
         };
         match syntax::parse(source) {
             Ok(script) => {
-                let inner = Shell::new(source, Some((arg.span, outer)), &script);
-                self.script(&script, &inner, &mut state.clone());
+                let inner = Shell::new(source, Some((arg.span, outer)));
+                // Another process knows none of our functions, and a text that runs in this shell
+                // may run at another time.
+                let mut inside = State {
+                    functions: InForce::default(),
+                    ..state.clone()
+                };
+                self.script(&script, &inner, &mut inside);
             }
             Err(error) => opaque(
                 format!("the text that it runs cannot be read: {error}"),
@@ -278,7 +260,7 @@ impl Walker<'_> {
     }
 
     /// What the command changes for the rest of the line: the directory.
-    fn follow(&mut self, argv: &[Arg], shell: &Shell<'_>, state: &mut State) {
+    fn follow(&mut self, argv: &[Arg], state: &mut State) {
         let Some(called) = argv.first().map(Arg::text) else {
             return;
         };
@@ -286,7 +268,7 @@ impl Walker<'_> {
             state.lost();
             return;
         };
-        if shell.functions.contains(called) {
+        if self.calls_function(argv, state) {
             state.lost();
             return;
         }
@@ -294,7 +276,7 @@ impl Walker<'_> {
             // What they run is this very shell.
             "command" | "builtin" => match argv.get(1).map(Arg::text) {
                 Some(Some(inner)) if ["cd", "pushd", "popd"].contains(&inner) => {
-                    return self.follow(&argv[1..], shell, state);
+                    return self.follow(&argv[1..], state);
                 }
                 Some(Some(_)) | None => return,
                 Some(None) => return state.lost(),
@@ -341,158 +323,58 @@ impl Walker<'_> {
         }
         state.places = Some(next);
     }
-
-    /// Redirections, of whatever command.
-    pub(super) fn redirects(&mut self, command: &Command, shell: &Shell<'_>, state: &State) {
-        for redirect in &command.redirects {
-            self.word(&redirect.target, shell, state);
-            if let Some(body) = &redirect.body {
-                self.word(body, shell, state);
-            }
-            let finding = self.redirect(redirect, shell, state);
-            self.note(redirect.span, finding, shell, state);
-        }
-    }
-
-    fn redirect(&self, redirect: &Redirect, shell: &Shell<'_>, state: &State) -> Finding {
-        use RedirectOperator as Operator;
-        let args = decode::args(&redirect.target, self.known(shell, state));
-        let [target] = args.as_slice() else {
-            return Finding::unknown("a redirection has more than one target").at(redirect.span);
-        };
-        let target = Arg {
-            span: shell.span(redirect.span),
-            ..target.clone()
-        };
-        let named = redirect
-            .descriptor
-            .as_deref()
-            .filter(|text| text.starts_with('{'));
-        if let Some(name) = named.map(|text| text.trim_matches(['{', '}']))
-            && !is_own(name)
-        {
-            return Finding::unknown(format!("setting {name} may change what runs"))
-                .at(redirect.span)
-                .with(Effect::Env(name.to_owned()));
-        }
-        match (redirect.operator, target.text()) {
-            (Operator::HereDocument | Operator::HereString, _) => {
-                Finding::read_only("the text is in the line")
-            }
-            (Operator::DuplicateIn | Operator::DuplicateOut, Some(text))
-                if text
-                    .trim_end_matches('-')
-                    .bytes()
-                    .all(|byte| byte.is_ascii_digit()) =>
-            {
-                Finding::read_only("it only joins descriptors")
-            }
-            (_, Some(text)) if network(text).is_some() => {
-                Finding::unknown(format!("{text} contacts a host"))
-                    .at(redirect.span)
-                    .with(Effect::Net(network(text).flatten()))
-            }
-            (_, Some(text)) if is_free(text) => Finding::read_only("nothing is kept"),
-            (Operator::Read, Some(_)) => {
-                let read = Read {
-                    path: target.clone(),
-                    content: true,
-                    walks: false,
-                };
-                let finding = if spies(&read, state.places.as_deref()) {
-                    Finding::unknown("it reads what belongs to another process").at(redirect.span)
-                } else {
-                    Finding::read_only("it only reads")
-                };
-                finding.with(Effect::Read(read))
-            }
-            (Operator::Read, None) if may_be_network(&target) => {
-                Finding::unknown("the redirection may contact a host")
-                    .at(redirect.span)
-                    .with(Effect::Net(None))
-            }
-            (Operator::Read, None) => {
-                Finding::read_only("it only reads").with(commands::options::content(&target))
-            }
-            (_, text) => {
-                let reason = match text {
-                    Some(text) => format!("the redirection writes to {text}"),
-                    None => "the redirection writes to a file that is not written in the line"
-                        .to_owned(),
-                };
-                Finding::mutating(reason)
-                    .at(redirect.span)
-                    .with(Effect::Write(Write {
-                        path: target,
-                        how: How::Redirect,
-                    }))
-            }
-        }
-    }
 }
 
-/// Targets that keep nothing.
-pub fn is_free(path: &str) -> bool {
-    [
-        "/dev/null",
-        "/dev/stdin",
-        "/dev/stdout",
-        "/dev/stderr",
-        "/dev/tty",
-    ]
-    .contains(&path)
-        || path.strip_prefix("/dev/fd/").is_some_and(|number| {
-            !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
-        })
-}
-
-/// The host of `/dev/tcp/HOST/PORT`, which bash itself connects to.
-fn network(path: &str) -> Option<Option<String>> {
-    let rest = path
-        .strip_prefix("/dev/tcp/")
-        .or_else(|| path.strip_prefix("/dev/udp/"))?;
-    Some(
-        rest.split('/')
-            .next()
-            .filter(|host| !host.is_empty())
-            .map(str::to_owned),
-    )
-}
-
-/// `/dev/$x`, `/dev/tcp/$host/80`.
-fn may_be_network(target: &Arg) -> bool {
-    match &target.value {
-        Value::Unknown { prefix, .. } | Value::Glob(prefix) => prefix.starts_with("/dev/"),
-        Value::Literal(_) | Value::Braced(_) => false,
-    }
-}
-
-/// Does it read what belongs to another process: `/proc/PID/…`, also where the id is an expansion?
-fn spies(read: &Read, places: Option<&[PathBuf]>) -> bool {
-    let text = match &read.path.value {
-        Value::Literal(text) | Value::Braced(text) | Value::Glob(text) => text,
-        Value::Unknown { prefix, .. } => prefix,
+/// Is it one value that is nothing but a value? A locale is more: it says how lines are read.
+fn is_plain(assignment: &Assignment, known: Known<'_>) -> bool {
+    let AssignedValue::Word(word) = &assignment.value else {
+        return false;
     };
-    let certain = read.path.text().is_some();
-    let here = |path: &Path| {
-        let path = lexical(path);
-        let Ok(below) = path.strip_prefix("/proc") else {
-            return false;
-        };
-        match below.components().next() {
-            None => !certain || read.walks,
-            Some(first) => {
-                let first = first.as_os_str().to_string_lossy();
-                first.bytes().all(|byte| byte.is_ascii_digit())
-                    || first.contains(['*', '?', '['])
-                    || (!certain && below.components().count() == 1 && !text.ends_with('/'))
-            }
-        }
+    let value = decode::text(word, known).filter(|_| !assignment.append);
+    assignment.subscript.is_none()
+        && (!is_locale(&assignment.name) || value.is_some_and(|value| has_known_charset(&value)))
+}
+
+/// A call of a function of this line, whose body is judged where it is defined.
+fn called(argv: &[Arg]) -> Finding {
+    let mut finding = Finding::read_only("it is a function of this line");
+    finding.cover = Cover::Transparent;
+    // The body may read what it is given.
+    finding.effects = argv[1..].iter().map(commands::options::content).collect();
+    finding
+}
+
+/// What a command does by its words.
+fn look(argv: &[Arg]) -> Finding {
+    let Some(first) = argv.first() else {
+        return Finding::unknown("there is no command");
     };
-    if Path::new(text).is_absolute() {
-        return here(Path::new(text));
+    let Value::Literal(called) = &first.value else {
+        let why = "which program runs is not written in the line";
+        return Finding::unknown(why)
+            .at(first.span)
+            .with(Effect::Opaque(why.into()));
+    };
+    let Some((_, name)) = called.rsplit_once('/') else {
+        return commands::look(called, argv);
+    };
+    if TRUSTED
+        .iter()
+        .any(|dir| called.strip_prefix(dir) == Some(name))
+    {
+        return commands::look(name, argv);
     }
-    places.is_some_and(|places| places.iter().any(|place| here(&place.join(text))))
+    // What it does is not known, but what a program of that name would start counts for rules that
+    // hold a line up.
+    let known = commands::look(name, argv);
+    let why = format!("{called} is a program of its own making");
+    Finding {
+        verdict: Verdict::Unknown,
+        reason: why.into(),
+        span: Some(first.span),
+        cover: Cover::Prefix,
+        ..known
+    }
 }
 
 /// Variables that are set make a command unknown unless they are harmless ones.

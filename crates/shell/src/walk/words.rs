@@ -6,7 +6,7 @@ use crate::{
     ast::{Parameter, ParameterOperation, Part, PartKind, Span, TestItem, Word},
     commands::{options::names, variables::is_name},
     decode,
-    effect::{Effect, Finding},
+    effect::{Effect, Finding, Verdict},
 };
 
 impl Walker<'_> {
@@ -19,7 +19,8 @@ impl Walker<'_> {
 
     pub(super) fn part(&mut self, part: &Part, shell: &Shell<'_>, state: &State) {
         match &part.kind {
-            PartKind::Text(_) | PartKind::Glob(_) | PartKind::Brace(_) | PartKind::Tilde(_) => {}
+            PartKind::Text(text) => self.evaluation.note_text(text),
+            PartKind::Glob(_) | PartKind::Brace(_) | PartKind::Tilde(_) => {}
             PartKind::Array(words) => {
                 for word in words {
                     self.word(word, shell, state);
@@ -71,6 +72,7 @@ impl Walker<'_> {
                 self.operation(name, inner, span, shell, state);
             }
             ParameterOperation::Evaluates => {
+                self.evaluation.note_evaluation();
                 let finding =
                     Finding::unknown("the expansion evaluates the text of a variable").at(span);
                 self.note(span, finding, shell, state);
@@ -128,6 +130,9 @@ impl Walker<'_> {
                 }
                 _ => {}
             }
+        }
+        if finding.verdict != Verdict::ReadOnly {
+            self.evaluation.note_evaluation();
         }
         self.note(span, finding, shell, state);
         for item in items {

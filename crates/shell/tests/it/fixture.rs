@@ -98,6 +98,14 @@ const STEPS: &[&str] = &[
     "gzip -k app.log",
 ];
 
+/// Programs of the project, in it and in its folder `bin`. Each leaves a mark where it lies, so that
+/// a line which was taken for harmless and runs one of them shows.
+const PROGRAMS: &[&str] = &[
+    "busybox", "cat", "env", "f", "f2", "g", "git", "ls", "nowhere", "sort", "x",
+];
+
+const MARK: &str = "#!/bin/sh\n: > \"${0%/*}/a-program-ran\"\n";
+
 /// A project in a temporary directory.
 pub(crate) struct Fixture {
     root: TempDir,
@@ -110,6 +118,15 @@ impl Fixture {
             let path = root.path().join(name);
             fs::create_dir_all(path.parent().expect("it is in a directory")).expect("made");
             fs::write(path, text).expect("a file can be written");
+        }
+        for folder in ["", "bin"] {
+            let folder = root.path().join(folder);
+            fs::create_dir_all(&folder).expect("made");
+            for name in PROGRAMS {
+                let program = folder.join(name);
+                fs::write(&program, MARK).expect("a file can be written");
+                fs::set_permissions(program, fs::Permissions::from_mode(0o755)).expect("own file");
+            }
         }
         let script = root.path().join("scripts/build.sh");
         fs::set_permissions(script, fs::Permissions::from_mode(0o755)).expect("own file");
@@ -212,6 +229,18 @@ fn look(root: &Path, within: &Path, picture: &mut Picture) {
             look(root, &path, picture);
         }
         picture.insert(path, (meta.permissions().mode(), hasher.finish()));
+    }
+}
+
+#[test]
+fn a_program_of_the_project_leaves_a_mark() {
+    let fixture = Fixture::new();
+    for (line, mark) in [("./x", "a-program-ran"), ("bin/ls", "bin/a-program-ran")] {
+        let before = fixture.picture();
+        let mut command = Command::new("bash");
+        fixture.set_up(command.args(["-c", line]));
+        assert!(command.status().unwrap().success());
+        assert_eq!(differences(&before, &fixture.picture()), [mark]);
     }
 }
 

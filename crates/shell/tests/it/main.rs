@@ -4,6 +4,7 @@
 //! - `corpus`: the lines, `bars` what must hold of them, `variants` what is made of them
 //! - `execution`: what is judged harmless is run and changes nothing; `fixture` is where
 //! - `bypasses`: each published one, by name
+//! - `functions`: what a definition covers, held against bash
 //! - `lines`: the table of command lines that the tests of the parser share
 //! - `bash`: running bash
 //! - `names`: what a tree says will run
@@ -34,6 +35,8 @@ mod executed;
 mod execution;
 #[cfg(test)]
 mod fixture;
+#[cfg(test)]
+mod functions;
 mod lines;
 mod names;
 mod normal;

@@ -29,6 +29,8 @@ pub struct Sandbox {
     /// Commands are to be confined (`true`), or not (`false`); without a word their files are, and
     /// the network is not.
     pub enabled: Option<bool>,
+    /// The workspace is trusted with what it runs, so its pins may choose programs.
+    pub trusted: bool,
     /// This machine can really do it. Whoever sets a session up says so.
     pub available: bool,
     /// Nothing confines commands here, as was found out: what would run unasked because it only reads
@@ -70,6 +72,7 @@ impl Default for Sandbox {
     fn default() -> Self {
         Self {
             enabled: None,
+            trusted: false,
             available: false,
             unconfined: false,
             required: false,

@@ -56,7 +56,7 @@ fn without_lifting(policy: &Policy, facts: &Facts) -> Option<(Confined, Reason)>
     if let Some(excluded) = sandbox.excludes(facts) {
         return Some((Confined::Full, Reason::Excluded(excluded.text.clone())));
     }
-    if cover::is_harmless(shell) {
+    if cover::is_harmless(policy, shell) {
         return Some((Confined::ReadOnly, Reason::ReadOnly));
     }
     let bypass = policy.mode == PermissionMode::BypassPermissions;

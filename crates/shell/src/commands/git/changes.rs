@@ -4,6 +4,7 @@ use super::paths;
 use crate::{
     commands::{
         options::Parsed,
+        shells::opaque,
         spec::{Operands, Spec, runs},
     },
     effect::{Finding, Start, Verdict},
@@ -106,13 +107,31 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         "",
         "it writes into the repository",
     ),
-    Spec::changes("fast-import filter-branch", "", "it rewrites history"),
+    Spec::changes("fast-import", "", "it rewrites history"),
+    Spec::changes("filter-branch", "", "it rewrites history").judged(|_| {
+        opaque(
+            Finding::mutating("it rewrites history"),
+            "its filters are commands",
+        )
+    }),
     Spec::unsure(
         "filter-repo difftool mergetool gui citool gitk instaweb web--browse daemon http-backend shell \
-         for-each-repo bugreport diagnose fast-export svn p4 cvsimport quiltimport request-pull",
-        "it starts programs or writes files of its own",
-    ),
+         for-each-repo svn p4 cvsimport quiltimport",
+        STARTS,
+    )
+    .judged(starts),
+    Spec::unsure("bugreport diagnose fast-export request-pull", STARTS),
 ];
+
+const STARTS: &str = "it starts programs or writes files of its own";
+
+fn starts(parsed: &Parsed<'_>) -> Finding {
+    let finding = parsed.verdict().unwrap_or_else(|| Finding::unknown(STARTS));
+    opaque(
+        parsed.with_effects(finding, Operands::Files),
+        "what it starts is not written in the line",
+    )
+}
 
 /// What changes, unless the line asks for a dry run of it.
 fn unless_dry(parsed: &Parsed<'_>, what: &'static str) -> Finding {

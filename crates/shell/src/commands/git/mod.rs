@@ -19,21 +19,43 @@ use super::{
     spec::{Does, Entry, Spec},
 };
 use crate::{
-    arg::Arg,
+    arg::{Arg, Value},
     ast::Span,
     effect::{Cover, Effect, Finding, Verdict},
 };
 
 pub(super) const ENTRIES: &[Entry] = &[Entry::Own("git", git)];
 
-/// The tables of subcommands. One of two words is written `stash/list`.
-const TABLES: &[&[Spec]] = &[
+/// The tables of subcommands whose reads are listed one by one. One of two words is written
+/// `stash/list`.
+const LISTED: &[&[Spec]] = &[
     history::SUBCOMMANDS,
     objects::SUBCOMMANDS,
     queries::SUBCOMMANDS,
-    changes::SUBCOMMANDS,
-    remotes::SUBCOMMANDS,
 ];
+
+/// The tables of the others.
+const TABLES: &[&[Spec]] = &[changes::SUBCOMMANDS, remotes::SUBCOMMANDS];
+
+/// Subcommands of the other tables that neither print what is in the object store nor put it
+/// anywhere but where it belongs. All others may show any file.
+const KEEPS_CONTENT: &str = "add stage commit rm mv clean checkout switch restore reset merge rebase \
+                             cherry-pick revert stash init apply am mailinfo mailsplit worktree \
+                             worktree/remove gc repack prune prune-packed pack-refs maintenance \
+                             multi-pack-index commit-graph reflog/expire reflog/delete reflog/drop \
+                             rerere sparse-checkout update-index update-ref write-tree commit-tree \
+                             mktree mktag replace update-server-info refs bisect bisect/run push \
+                             pull fetch clone ls-remote send-pack http-push fetch-pack http-fetch \
+                             remote-http remote-https fast-import index-pack unpack-objects";
+
+/// Settings that may be injected without choosing what runs; of a section, or one alone.
+const PLAIN_SETTINGS: &str = "user. author. committer. color. column. advice. core.quotepath \
+                              core.abbrev core.autocrlf core.safecrlf core.filemode core.longpaths \
+                              core.whitespace diff.algorithm diff.context diff.mnemonicprefix \
+                              diff.noprefix diff.renames diff.renamelimit fetch.prune gc.auto \
+                              init.defaultbranch log.abbrevcommit log.date log.decorate merge.ff \
+                              merge.conflictstyle protocol.version pull.ff pull.rebase push.default \
+                              rerere.enabled commit.verbose";
 
 /// Options before the subcommand that change neither what runs nor where git looks.
 const HARMLESS: &str = "--no-pager -P --literal-pathspecs --glob-pathspecs --noglob-pathspecs \
@@ -51,9 +73,11 @@ fn git(argv: &[Arg]) -> Finding {
     let mut at = 1;
     let mut directory: Option<Arg> = None;
     let mut refusal: Option<(String, Span)> = None;
+    let mut hidden = false;
     while let Some(arg) = argv.get(at) {
         let Some(text) = arg.text() else {
-            return Finding::unknown("its subcommand is an expansion").at(arg.span);
+            let finding = Finding::unknown("its subcommand is an expansion").at(arg.span);
+            return finding.with(Effect::Opaque(ALIAS.into()));
         };
         at += 1;
         if text == "-C" {
@@ -73,6 +97,7 @@ fn git(argv: &[Arg]) -> Finding {
         } else if !listed(HARMLESS, text) {
             let name = text.split('=').next().unwrap_or(text);
             let why = format!("{name} changes what git runs or where it looks");
+            hidden |= !(text == "-c" && argv.get(at).is_some_and(is_plain_setting));
             refusal.get_or_insert((why, arg.span));
             if listed(WITH_VALUE, text) {
                 at += 1;
@@ -90,10 +115,32 @@ fn git(argv: &[Arg]) -> Finding {
             refusal.get_or_insert(("the directory behind -C is an expansion".into(), span));
         }
     }
+    if hidden {
+        let why = "an option before the subcommand chooses what git runs or where it looks";
+        finding = finding.with(Effect::Opaque(why.into()));
+    }
     match refusal {
         Some((why, span)) => refused(finding, why, span),
         None => finding,
     }
+}
+
+const ALIAS: &str = "a subcommand that is not known may be an alias for any command";
+
+/// `user.name=x`
+fn is_plain_setting(arg: &Arg) -> bool {
+    let text = match &arg.value {
+        Value::Literal(text) | Value::Braced(text) => text,
+        Value::Unknown { prefix, one: true } => prefix,
+        Value::Glob(_) | Value::Unknown { .. } => return false,
+    };
+    let Some((name, _)) = text.split_once('=') else {
+        return false;
+    };
+    let name = name.to_ascii_lowercase();
+    PLAIN_SETTINGS
+        .split_ascii_whitespace()
+        .any(|plain| name == plain || (plain.ends_with('.') && name.starts_with(plain)))
 }
 
 fn listed(options: &str, text: &str) -> bool {
@@ -130,22 +177,32 @@ fn subcommand(argv: &[Arg]) -> Finding {
     };
     let second = argv.get(1).and_then(Arg::text).unwrap_or_default();
     let find = |wanted: &str| {
-        let mut all = TABLES.iter().copied().flatten();
-        all.find(|spec| spec.is_called(wanted))
+        let in_tables = |tables: &[&'static [Spec]]| {
+            let mut all = tables.iter().copied().flatten();
+            all.find(|spec| spec.is_called(wanted))
+        };
+        let known = in_tables(LISTED).map(|spec| (spec, false));
+        known.or_else(|| in_tables(TABLES).map(|spec| (spec, !listed(KEEPS_CONTENT, wanted))))
     };
     let both = format!("{name}/{second}");
-    let (spec, words) = match (find(&both), find(name)) {
-        (Some(spec), _) => (spec, &argv[1..]),
-        (None, Some(spec)) => (spec, argv),
+    let ((spec, shows), words) = match (find(&both), find(name)) {
+        (Some(found), _) => (found, &argv[1..]),
+        (None, Some(found)) => (found, argv),
         (None, None) => {
             let why = format!("git {name} is not known, or an alias");
-            return Finding::unknown(why).at(argv[0].span);
+            return Finding::unknown(why)
+                .at(argv[0].span)
+                .with(Effect::Opaque(ALIAS.into()));
         }
     };
     if words.len() == 2 && words[1].is("-h") && name != "grep" {
         return Finding::read_only("it only prints how it is used");
     }
-    let finding = options::judge(spec, words);
+    let mut finding = options::judge(spec, words);
+    if shows {
+        let here = Arg::literal(".", argv[0].span);
+        finding = finding.with(options::tree(&here));
+    }
     match spec.does {
         // What an option adds matters less than that it changes something.
         Does::Change(what) if finding.verdict == Verdict::Unknown => Finding {
@@ -155,7 +212,7 @@ fn subcommand(argv: &[Arg]) -> Finding {
             ..finding
         },
         _ if finding.verdict == Verdict::ReadOnly && name != "grep" => {
-            match read_twice(&options::parse(spec, words)) {
+            match doubts(&options::parse(spec, words)) {
                 Some(doubt) => Finding {
                     effects: finding.effects,
                     ..doubt
@@ -171,6 +228,19 @@ fn subcommand(argv: &[Arg]) -> Finding {
 /// line twice and lose the `--` on the way: `git stash list -- --output=f` writes.
 const KEEPS_DASHES: &str = "log show diff whatchanged reflog shortlog rev-list blame annotate diff-tree \
                             diff-index diff-files grep status ls-files ls-tree";
+
+/// What makes a question doubtful that each option alone leaves harmless.
+fn doubts(parsed: &Parsed<'_>) -> Option<Finding> {
+    let inside = parsed.options.iter().find(|given| {
+        let kind = given.value.as_ref().map(Arg::text);
+        given.name == "--submodule" && !matches!(kind, None | Some(Some("short" | "log")))
+    });
+    if let Some(given) = inside {
+        let why = "--submodule starts git in each submodule, as its own settings say";
+        return Some(Finding::unknown(why).at(given.span));
+    }
+    read_twice(parsed)
+}
 
 /// git reads many lines twice, with a different table each time. A value that looks like an option
 /// may be taken away by the first reading, and what follows it becomes an option in the second.

@@ -189,6 +189,9 @@ fn merge_file(parsed: &Parsed<'_>) -> Finding {
     };
     let files = parsed.operands.iter().map(|arg| options::content(arg));
     finding.effects.extend(files);
+    if parsed.has("--object-id") {
+        finding.effects.push(paths::everything(parsed));
+    }
     finding
 }
 

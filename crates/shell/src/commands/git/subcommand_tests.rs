@@ -399,7 +399,7 @@ fn content_is_read_from_files_and_from_the_object_store() {
 
 #[test]
 fn writes_removals_and_hosts_are_named() {
-    let cases: [(&str, &[&str]); 18] = [
+    let cases: [(&str, &[&str]); 22] = [
         ("git diff --output=f HEAD", &["Twist f", "tree ."]),
         ("git archive -o f HEAD", &["Twist f", "tree ."]),
         ("git rm -r a b", &["Removal a", "Removal b"]),
@@ -411,7 +411,11 @@ fn writes_removals_and_hosts_are_named() {
         ("git checkout HEAD~1 a", &["Work a"]),
         ("git restore -s main a", &["Work a"]),
         ("git restore --staged a", &[]),
-        ("git worktree add ../x main", &["Work ../x"]),
+        ("git worktree add ../x main", &["Work ../x", "tree ."]),
+        ("git fast-export --all", &["tree ."]),
+        ("git bundle create f --all", &["Work f", "tree ."]),
+        ("git checkout-index -a --prefix=d/", &["tree ."]),
+        ("git pack-objects --stdout", &["tree ."]),
         (
             "git clone https://Example.com/a/b.git",
             &["net example.com", "Work b"],

@@ -128,8 +128,14 @@ mod tests {
             ("nmap -p 80 host", &["net host"]),
             ("nc -zv host 80", &["net host"]),
             ("nc -l 80", &["net ?"]),
-            ("telnet host 25", &["net host"]),
-            ("socat - TCP:host.com:80", &["net host.com"]),
+            (
+                "telnet host 25",
+                &["net host", "opaque it can hand a line to a shell"],
+            ),
+            (
+                "socat - TCP:host.com:80",
+                &["net host.com", "opaque it can hand a line to a shell"],
+            ),
             ("ping $x", &["net ?"]),
             ("dig", &["net ?"]),
         ];

@@ -163,8 +163,14 @@ mod tests {
             ("scp a b host:c", &["tree a", "tree b", "net host"]),
             ("scp -r host:a .", &["net host", "Work ."]),
             ("scp ./a:b host:", &["tree ./a:b", "net host"]),
-            ("sftp me@host.com", &["net host.com"]),
-            ("ftp host.com", &["net host.com"]),
+            (
+                "sftp me@host.com",
+                &["net host.com", "opaque it can hand a line to a shell"],
+            ),
+            (
+                "ftp host.com",
+                &["net host.com", "opaque it can hand a line to a shell"],
+            ),
             ("ssh-keyscan host.com", &["net host.com"]),
         ];
         for (line, expected) in cases {

@@ -69,7 +69,6 @@ const TABLE: &[(&str, &str, &str)] = &[
         "--version -v -i -m --info --modules --help -h --ini",
         RUNS,
     ),
-    ("composer", "--version -V", BUILDS),
     ("perl", "--version -v -V", RUNS),
     ("lua luajit", "-v", RUNS),
     ("R Rscript julia octave", "--version --help -h -v", RUNS),
@@ -99,23 +98,29 @@ const TABLE: &[(&str, &str, &str)] = &[
         LAUNCHES,
     ),
     (
-        "yarn yarnpkg pnpm pnpx npx bunx corepack bundle bundler",
+        "yarn yarnpkg pnpm pnpx npx bunx corepack bundle bundler composer",
+        "",
+        LAUNCHES,
+    ),
+    // They load the project's own version, plugins or settings before they say which one they are.
+    (
+        "pytest py.test tox jest ava mocha gulp grunt nx turbo lerna rush serverless",
         "",
         LAUNCHES,
     ),
     (
-        "poetry pipenv hatch pdm rye tox nox pyenv",
+        "poetry pipenv hatch pdm rye nox pyenv",
         "--version -V",
         BUILDS,
     ),
     (
-        "just task mage invoke fab gulp grunt nx turbo lerna rush mix rebar3 pre-commit husky lefthook",
+        "just task mage invoke fab mix rebar3 pre-commit husky lefthook",
         "--version --help",
         BUILDS,
     ),
     (
-        "pytest py.test mypy pyright ruff black isort flake8 pylint bandit eslint prettier stylelint \
-         biome jest vitest mocha ava playwright cypress rspec rubocop phpunit phpstan golangci-lint \
+        "mypy pyright ruff black isort flake8 pylint bandit eslint prettier stylelint \
+         biome vitest playwright cypress rspec rubocop phpunit phpstan golangci-lint \
          staticcheck shfmt clang-format clang-tidy rustfmt",
         "--version -V --help",
         CHECKS,
@@ -132,7 +137,7 @@ const TABLE: &[(&str, &str, &str)] = &[
         INFRASTRUCTURE,
     ),
     (
-        "aws gcloud gsutil bq az doctl heroku flyctl fly vercel netlify wrangler firebase serverless cdk \
+        "aws gcloud gsutil bq az doctl heroku flyctl fly vercel netlify wrangler firebase cdk \
          sam",
         "--version version",
         "it talks to a cloud",
@@ -207,13 +212,12 @@ mod tests {
             "dotnet --list-sdks",
             "swift --version",
             "zig version",
-            "composer --version",
             "poetry --version",
             "terraform version",
             "helm version",
             "ansible --version",
             "aws --version",
-            "pytest --version",
+            "ruff --version",
         ]);
     }
 
@@ -246,6 +250,12 @@ mod tests {
             "mvn --version",
             "gradle -v",
             "bundle --version",
+            "composer --version",
+            "pytest --version",
+            "tox --version",
+            "jest --version",
+            "mocha --version",
+            "turbo --version",
             "bazel version",
             "terraform plan",
             "terraform fmt -check",

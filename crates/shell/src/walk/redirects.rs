@@ -1,0 +1,333 @@
+//! Redirections, and paths that are more than files.
+
+use std::{
+    borrow::Cow,
+    path::{Path, PathBuf},
+};
+
+use super::{Shell, State, Walker};
+use crate::{
+    arg::{Arg, Value},
+    ast::{Command, Part, PartKind, Redirect, RedirectOperator, Span},
+    commands::variables::is_own,
+    decode::{self, lexical},
+    effect::{Effect, Finding, How, Read, Verdict, Write},
+};
+
+impl Walker<'_> {
+    /// Redirections, of whatever command.
+    pub(super) fn redirects(&mut self, command: &Command, shell: &Shell<'_>, state: &State) {
+        for redirect in &command.redirects {
+            self.word(&redirect.target, shell, state);
+            if let Some(body) = &redirect.body {
+                self.word(body, shell, state);
+            }
+            let finding = self.redirect(redirect, shell, state);
+            self.streams.note(redirect, shell);
+            self.note(redirect.span, finding, shell, state);
+        }
+    }
+
+    fn redirect(&self, redirect: &Redirect, shell: &Shell<'_>, state: &State) -> Finding {
+        use RedirectOperator as Operator;
+        let args = decode::args(&redirect.target, self.known(shell, state));
+        let [target] = args.as_slice() else {
+            return Finding::unknown("a redirection has more than one target").at(redirect.span);
+        };
+        let target = Arg {
+            span: shell.span(redirect.span),
+            ..target.clone()
+        };
+        let named = redirect
+            .descriptor
+            .as_deref()
+            .filter(|text| text.starts_with('{'));
+        if let Some(name) = named.map(|text| text.trim_matches(['{', '}']))
+            && !is_own(name)
+        {
+            return Finding::unknown(format!("setting {name} may change what runs"))
+                .at(redirect.span)
+                .with(Effect::Env(name.to_owned()));
+        }
+        match (redirect.operator, target.text()) {
+            (Operator::HereDocument | Operator::HereString, _) => {
+                Finding::read_only("the text is in the line")
+            }
+            (Operator::DuplicateIn | Operator::DuplicateOut, Some(text))
+                if text
+                    .trim_end_matches('-')
+                    .bytes()
+                    .all(|byte| byte.is_ascii_digit()) =>
+            {
+                if is_output(redirect) && number(text) == Some(0) {
+                    return Finding::unknown(OUTPUT_IS_A_FILE).at(redirect.span);
+                }
+                Finding::read_only("it only joins descriptors")
+            }
+            (Operator::Read, _) if is_output(redirect) => {
+                Finding::unknown(OUTPUT_IS_A_FILE).at(redirect.span)
+            }
+            (_, Some(text)) if network(text).is_some() => {
+                Finding::unknown(format!("{text} contacts a host"))
+                    .at(redirect.span)
+                    .with(Effect::Net(network(text).flatten()))
+            }
+            (Operator::Read, Some(text)) if is_stream(text) => Finding::read_only("it only reads"),
+            (Operator::Read, None) if may_be_network(&target) => {
+                Finding::unknown("the redirection may contact a host")
+                    .at(redirect.span)
+                    .with(Effect::Net(None))
+            }
+            (Operator::Read, _) => {
+                let read = Read {
+                    path: target.clone(),
+                    content: true,
+                    walks: false,
+                };
+                Finding::read_only("it only reads").with(Effect::Read(read))
+            }
+            (_, Some(text)) if keeps_nothing(text) => Finding::read_only("nothing is kept"),
+            (_, text) => {
+                let reason = match text {
+                    Some(text) => format!("the redirection writes to {text}"),
+                    None => "the redirection writes to a file that is not written in the line"
+                        .to_owned(),
+                };
+                Finding::mutating(reason)
+                    .at(redirect.span)
+                    .with(Effect::Write(Write {
+                        path: target,
+                        how: How::Redirect,
+                    }))
+            }
+        }
+    }
+}
+
+/// What a process substitution becomes, as far as a program sees it. No file has this name, and a
+/// line that writes it opens none.
+pub(crate) const PIPE: &str = "/dev/fd/pipe";
+
+const OUTPUT_IS_A_FILE: &str = "its output may then be opened as the file that is read";
+
+/// Is this one of the streams a command has anyway, so that reading it opens no file by its name?
+pub fn is_stream(path: &str) -> bool {
+    [
+        "/dev/null",
+        "/dev/stdin",
+        "/dev/stdout",
+        "/dev/stderr",
+        "/dev/tty",
+        PIPE,
+    ]
+    .contains(&path)
+        || path.strip_prefix("/dev/fd/").is_some_and(|number| {
+            !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+        })
+}
+
+/// Targets that keep nothing. To open the name of a descriptor is to open the file behind it anew, for
+/// writing too, so only those of the outputs are among them.
+pub fn keeps_nothing(path: &str) -> bool {
+    [
+        "/dev/null",
+        "/dev/stdout",
+        "/dev/stderr",
+        "/dev/tty",
+        "/dev/fd/1",
+        "/dev/fd/2",
+        PIPE,
+    ]
+    .contains(&path)
+}
+
+/// Descriptors that a line opens from files, and what it makes of its outputs: together they let
+/// `/dev/stdout` name a file.
+#[derive(Debug, Default)]
+pub(super) struct Streams {
+    /// A descriptor beyond the first three reads a file, or what standard input reads.
+    opened: bool,
+    /// An output became a copy of such a descriptor.
+    copied: Option<Span>,
+}
+
+impl Streams {
+    fn note(&mut self, redirect: &Redirect, shell: &Shell<'_>) {
+        use RedirectOperator as Operator;
+        let copies = matches!(
+            redirect.operator,
+            Operator::DuplicateIn | Operator::DuplicateOut
+        );
+        let source = match redirect.target.parts.as_slice() {
+            [
+                Part {
+                    kind: PartKind::Text(text),
+                    ..
+                },
+            ] if copies => number(text),
+            _ => None,
+        };
+        if is_output(redirect) {
+            if source.is_some_and(|source| source > 2) {
+                self.copied = Some(shell.span(redirect.span));
+            }
+        } else if descriptor(redirect) != Some(0) {
+            self.opened |= redirect.operator == Operator::Read || (copies && source == Some(0));
+        }
+    }
+
+    /// Where the line makes an output of what may be a file that it reads, if so.
+    pub(super) fn problem(&self) -> Option<(Span, Finding)> {
+        let span = self.copied.filter(|_| self.opened)?;
+        Some((span, Finding::unknown(OUTPUT_IS_A_FILE).at(span)))
+    }
+}
+
+/// `3`, `3-`
+fn number(text: &str) -> Option<u32> {
+    text.trim_end_matches('-').parse().ok()
+}
+
+/// Which descriptor a redirection sets, if it is written as a number or not at all.
+fn descriptor(redirect: &Redirect) -> Option<u32> {
+    use RedirectOperator as Operator;
+    match &redirect.descriptor {
+        Some(text) => text.parse().ok(),
+        None => Some(match redirect.operator {
+            Operator::Read
+            | Operator::ReadWrite
+            | Operator::DuplicateIn
+            | Operator::HereDocument
+            | Operator::HereString => 0,
+            _ => 1,
+        }),
+    }
+}
+
+/// Does it set standard output or standard error?
+fn is_output(redirect: &Redirect) -> bool {
+    matches!(descriptor(redirect), Some(1 | 2))
+}
+
+/// The host of `/dev/tcp/HOST/PORT`, which bash itself connects to.
+fn network(path: &str) -> Option<Option<String>> {
+    let rest = path
+        .strip_prefix("/dev/tcp/")
+        .or_else(|| path.strip_prefix("/dev/udp/"))?;
+    Some(
+        rest.split('/')
+            .next()
+            .filter(|host| !host.is_empty())
+            .map(str::to_owned),
+    )
+}
+
+/// `/dev/$x`, `/dev/tcp/$host/80`.
+fn may_be_network(target: &Arg) -> bool {
+    match &target.value {
+        Value::Unknown { prefix, .. } | Value::Glob(prefix) => prefix.starts_with("/dev/"),
+        Value::Literal(_) | Value::Braced(_) => false,
+    }
+}
+
+/// Makes unknown what reads what belongs to another process.
+pub(super) fn refuse_spying(finding: &mut Finding, places: Option<&[PathBuf]>) {
+    let spying = finding.effects.iter().any(|effect| match effect {
+        Effect::Read(read) => spies(read, places),
+        _ => false,
+    });
+    if spying && finding.verdict == Verdict::ReadOnly {
+        finding.verdict = Verdict::Unknown;
+        finding.reason = "it reads what belongs to another process".into();
+    }
+}
+
+/// Does it read what belongs to another process: `/proc/PID/…`, also where the id is an expansion?
+fn spies(read: &Read, places: Option<&[PathBuf]>) -> bool {
+    let text = match &read.path.value {
+        Value::Literal(text) | Value::Braced(text) | Value::Glob(text) => text,
+        Value::Unknown { prefix, .. } => prefix,
+    };
+    // A command that only sees names hands them on, and here they are not all written in the line.
+    if !read.content && !read.walks && read.path.text().is_some() {
+        return false;
+    }
+    let shows = Shows {
+        cut: matches!(read.path.value, Value::Unknown { .. }),
+        open: text.is_empty() || text.ends_with('/'),
+        walks: read.walks,
+    };
+    if Path::new(text).is_absolute() {
+        return shows.another(Path::new(text));
+    }
+    places.is_some_and(|places| places.iter().any(|place| shows.another(&place.join(text))))
+}
+
+/// How a path goes on behind what is known of it.
+struct Shows {
+    /// An expansion follows.
+    cut: bool,
+    /// What follows is a name of its own.
+    open: bool,
+    /// Everything below is read.
+    walks: bool,
+}
+
+impl Shows {
+    /// May this lead into another process's part of `/proc`?
+    fn another(&self, path: &Path) -> bool {
+        let pattern = |name: &str| name.contains(['*', '?', '[', '(']);
+        let own = |name: &str| ["self", "thread-self"].contains(&name);
+        let link =
+            |name: &str| ["cwd", "map_files", "root", "task"].contains(&name) || pattern(name);
+        // From one's own part links lead everywhere, also back to where the others are: a `..` behind
+        // one is that of another directory.
+        let written = names(path);
+        let follows = |names: &[Cow<'_, str>]| match names {
+            [top, process, name, _] => top == "proc" && own(process) && link(name),
+            _ => false,
+        };
+        if written.windows(4).any(follows) {
+            return true;
+        }
+        let path = lexical(path);
+        let names = names(&path);
+        let Some((top, below)) = names.split_first() else {
+            // `/$x` may be anything, as `$x` may.
+            return false;
+        };
+        if pattern(top) {
+            return !below.is_empty() && "proc".starts_with(before_pattern(top));
+        }
+        let whole = !self.cut || self.open || !below.is_empty();
+        if top != "proc" {
+            return !whole && "proc".starts_with(top.as_ref());
+        }
+        let Some((process, inside)) = below.split_first() else {
+            return self.walks || self.cut;
+        };
+        if process.bytes().all(|byte| byte.is_ascii_digit()) || pattern(process) {
+            return true;
+        }
+        if self.cut && inside.is_empty() && !self.open {
+            return true;
+        }
+        match inside {
+            [] => own(process) && (self.cut || self.walks),
+            [name, ..] => own(process) && link(name) && (self.cut || self.walks),
+        }
+    }
+}
+
+/// The names of an absolute path.
+fn names(path: &Path) -> Vec<Cow<'_, str>> {
+    let names = path.components().skip(1);
+    names
+        .map(|name| name.as_os_str().to_string_lossy())
+        .collect()
+}
+
+fn before_pattern(name: &str) -> &str {
+    name.find(['*', '?', '[', '('])
+        .map_or(name, |at| &name[..at])
+}
