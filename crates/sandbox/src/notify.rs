@@ -60,13 +60,30 @@ pub(crate) fn install(program: &[sock_filter]) -> io::Result<OwnedFd> {
         match i32::try_from(got) {
             Ok(fd) if fd >= 0 => {
                 // SAFETY: the kernel has just made it for us.
-                return Ok(unsafe { OwnedFd::from_raw_fd(fd) });
+                let listener = unsafe { OwnedFd::from_raw_fd(fd) };
+                hand_the_processor_over(&listener);
+                return Ok(listener);
             }
             _ if flags == listen => break,
             _ => {}
         }
     }
     Err(io::Error::last_os_error())
+}
+
+/// Lets the receiver run at once, where the caller ran, which waits anyway: several times faster on a
+/// busy machine. Older kernels do not know it.
+#[expect(unsafe_code, reason = "ioctl has no safe form")]
+fn hand_the_processor_over(listener: &OwnedFd) {
+    const SYNC_WAKE_UP: libc::c_ulong = 1;
+    // SAFETY: the argument is a number.
+    unsafe {
+        libc::ioctl(
+            listener.as_raw_fd(),
+            libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS,
+            SYNC_WAKE_UP,
+        );
+    }
 }
 
 /// The next call. Waits for one; `NotFound` when the one that was there is gone again.
