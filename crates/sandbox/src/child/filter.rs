@@ -89,6 +89,16 @@ const SPACES: [i32; 8] = [
 /// Typing into the terminal of another program, in two spellings.
 const TYPING: [u64; 2] = [0x5412 /* TIOCSTI */, 0x541C /* TIOCLINUX */];
 
+/// File systems that make directories with names, and all that is in them, by requests of their own:
+/// btrfs (subvolume and snapshot, each in two forms), bcachefs.
+const NAMING_REQUESTS: [u64; 5] = [
+    0x5000_940e,
+    0x5000_9418,
+    0x5000_9401,
+    0x5000_9417,
+    0x4020_bc10,
+];
+
 /// Takes system calls away from this process and all it starts. Nothing gives them back.
 pub(super) fn apply(program: &BpfProgram) -> Result<(), Step> {
     apply_filter(program).map_err(|error| Step::new("the filter of system calls", &other(error)))
@@ -221,11 +231,9 @@ fn refused(profile: &Profile) -> io::Result<BTreeMap<i64, Vec<SeccompRule>>> {
         libc::SYS_clone,
         spaces.into_iter().collect::<io::Result<_>>()?,
     );
-    let typing = TYPING.map(|request| when(&[(1, SeccompCmpOp::Eq, request)]));
-    rules.insert(
-        libc::SYS_ioctl,
-        typing.into_iter().collect::<io::Result<_>>()?,
-    );
+    let requests = TYPING.iter().chain(&NAMING_REQUESTS);
+    let requests = requests.map(|request| when(&[(1, SeccompCmpOp::Eq, *request)]));
+    rules.insert(libc::SYS_ioctl, requests.collect::<io::Result<_>>()?);
     // One's own limits are those of process 0. Those of others would end them.
     rules.insert(
         libc::SYS_prlimit64,

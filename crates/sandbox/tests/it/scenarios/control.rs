@@ -147,6 +147,16 @@ libc.syscall(437, -100, (IN + "/.missing.json").encode(), ctypes.byref(how), 24)
 "#,
         ),
         python(
+            "a subvolume with its name",
+            r#"
+own = ctypes.CDLL(None, use_errno=True)
+d = os.open(IN, os.O_RDONLY)
+for request in (0x5000940e, 0x50009418, 0x50009401, 0x50009417, 0x4020bc10):
+    own.ioctl(d, ctypes.c_ulong(request), ctypes.create_string_buffer(4096))
+    if ctypes.get_errno() != 1: print("GOT", hex(request)) # the file system was asked
+"#,
+        ),
+        python(
             "a socket for a missing one",
             r#"
 import socket
