@@ -55,7 +55,7 @@ pub use attention::Attention;
 pub use catalogue::Catalogue;
 pub use configure::{Changed, Configure, Weight};
 pub use confinement::{Confined, Confinement, ControlFiles, Hosts, Passage, Reachable};
-pub use context::{CallContext, Hidden, PermissionSnapshot};
+pub use context::{CallContext, Hidden, JudgedPath, JudgedPaths, MustLead, PermissionSnapshot};
 pub use dyn_tool::{BoundCall, BoxFuture, DynTool, ToolSpec};
 pub use effects::{Effects, Reach, Repeat};
 pub use erase::erase;
