@@ -27,6 +27,13 @@ pub enum Extent {
     Part,
 }
 
+impl Raw {
+    /// The mode of the very file that was read.
+    pub fn mode(&self) -> u32 {
+        self.sight.stamp.mode
+    }
+}
+
 impl Journal {
     /// Reads a regular file of at most `limit` bytes; never blocks on anything else.
     pub fn read_bytes(

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use haft_contract::{
     Access, CallContext, Card, Check, Effects, Profile, Tool, ToolError, ToolOutput, Update,
 };
-use haft_journal::{FileChange, Journal};
+use haft_journal::{FileChange, FileTarget, Journal};
 use haft_search::{Engine, Found, GrepMode, GrepQuery, split_globs};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -20,7 +20,7 @@ use self::{
     preview::{Preview, Skipped},
     rewrite::Rewrite,
 };
-use super::{explain, profile, ticket};
+use super::{explain, profile, target, ticket};
 use crate::{
     blocking::blocking,
     paths::{fill_path, shown},
@@ -260,19 +260,21 @@ impl ReplaceInFiles {
             return Err(ToolError::Cancelled);
         }
         let journal = cx.services.get::<Journal>()?;
-        let (ticket, cwd) = (ticket(Self::NAME, cx), cx.cwd.clone());
+        let (ticket, cwd, cx) = (ticket(Self::NAME, cx), cx.cwd.clone(), cx.clone());
         blocking(move || {
             let mut changes = Vec::new();
             let mut places = 0;
             for file in &plan.files {
+                let target = target(&file.path, &cx).map_err(|error| error.to_string())?;
                 let raw = journal
-                    .read_bytes(&file.path, LARGEST)
+                    .read_bytes(target, LARGEST)
                     .map_err(|error| explain(error, &cwd))?;
                 // Bytes that are no longer those of the preview are refused below, by their hash.
                 if let Ok(Some(new)) = plan.rewrite.apply(&raw.bytes) {
                     places += new.places;
                     changes.push(FileChange {
                         path: file.path.clone(),
+                        judged: Some(raw.real),
                         expected: file.hash,
                         content: new.bytes,
                     });
@@ -321,7 +323,10 @@ async fn look(input: &Input, rewrite: &Rewrite, cx: &CallContext) -> Result<Prev
             if cx.cancel.is_cancelled() {
                 return Err(ToolError::Cancelled);
             }
-            match one_file(&journal, &rewrite, &path) {
+            match target(&path, &cx)
+                .map_err(|error| error.to_string())
+                .and_then(|target| one_file(&journal, &rewrite, target))
+            {
                 Ok(Some(file)) => preview.files.push(file),
                 Ok(None) => {}
                 Err(reason) => preview.skipped.push(Skipped { path, reason }),
@@ -337,19 +342,15 @@ async fn look(input: &Input, rewrite: &Rewrite, cx: &CallContext) -> Result<Prev
 fn one_file(
     journal: &Journal,
     rewrite: &Rewrite,
-    path: &Path,
+    target: FileTarget,
 ) -> Result<Option<preview::Change>, String> {
-    use std::os::unix::fs::PermissionsExt;
-
+    let path = target.path().to_path_buf();
     let raw = journal
-        .read_bytes(path, LARGEST)
+        .read_bytes(target, LARGEST)
         .map_err(|error| error.to_string())?;
-    let mode = std::fs::metadata(&raw.real)
-        .map_err(|error| error.to_string())?
-        .permissions();
-    if mode.mode() & 0o222 == 0 {
+    if raw.mode() & 0o222 == 0 {
         return Err("read-only".to_owned());
     }
     let new = rewrite.apply(&raw.bytes)?;
-    Ok(new.map(|new| preview::Change::new(path.to_path_buf(), &raw.bytes, new)))
+    Ok(new.map(|new| preview::Change::new(path, &raw.bytes, new)))
 }
