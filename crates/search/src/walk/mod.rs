@@ -150,8 +150,7 @@ pub struct ListedEntry {
 }
 
 /// What is in one directory, in no order. `judged`: where the path led when it was permitted, if
-/// that was judged. `current_dir` is what the user's global excludes are relative to. `details` says
-/// which names are worth more than a name.
+/// that was judged. `current_dir` is what the user's global excludes are relative to.
 pub fn list_directory(
     path: &Path,
     judged: Option<&Path>,

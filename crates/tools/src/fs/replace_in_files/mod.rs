@@ -7,7 +7,8 @@ mod rewrite;
 use std::path::{Path, PathBuf};
 
 use haft_contract::{
-    Access, CallContext, Card, Check, Effects, Profile, Tool, ToolError, ToolOutput, Update,
+    Access, CallContext, Card, Check, Effects, PermissionSnapshot, Profile, Tool, ToolError,
+    ToolOutput, Update,
 };
 use haft_journal::{FileChange, FileTarget, Journal};
 use haft_search::{Engine, Found, GrepMode, GrepQuery, split_globs};
@@ -23,6 +24,7 @@ use self::{
 use super::{explain, profile, target, ticket};
 use crate::{
     blocking::blocking,
+    judged::must_lead,
     paths::{fill_path, shown},
     search::{leave_out, stop, timed_out},
     words::counted,
@@ -121,20 +123,23 @@ impl Input {
             .map_or_else(|| cwd.to_path_buf(), |path| cwd.join(path))
     }
 
-    fn query(&self, rewrite: &Rewrite, cx: &CallContext) -> GrepQuery {
+    fn query(&self, rewrite: &Rewrite, cx: &CallContext) -> Result<GrepQuery, ToolError> {
         let cwd: &Path = &cx.cwd;
         let base = self.base(cwd);
         let mut globs = self.glob.as_deref().map(split_globs).unwrap_or_default();
         let excluded = self.exclude.as_deref().map(split_globs).unwrap_or_default();
         globs.extend(excluded.into_iter().map(|glob| format!("!{glob}")));
-        GrepQuery {
+        let judged = must_lead(&base, cx)?;
+        let PermissionSnapshot { locked, stores, .. } = &cx.permissions;
+        Ok(GrepQuery {
             current_dir: cwd.to_path_buf(),
             globs,
             mode: GrepMode::FilesWithMatches,
             multiline: rewrite.spans_lines(),
-            leave_out: leave_out(&cx.permissions.locked, &base),
+            leave_out: leave_out(locked, stores, &base, judged.as_deref()),
+            judged,
             ..GrepQuery::new(rewrite.search_pattern(), base)
-        }
+        })
     }
 }
 
@@ -195,7 +200,7 @@ impl Tool for ReplaceInFiles {
                     .map_err(ToolError::Refused)?;
                 let engine = cx.services.get::<Engine>()?;
                 engine
-                    .check_grep(&input.query(&rewrite, cx))
+                    .check_grep(&input.query(&rewrite, cx)?)
                     .map(|()| Check::Pass)
                     .map_err(|error| ToolError::Refused(error.to_string()))
             }
@@ -304,7 +309,7 @@ impl ReplaceInFiles {
 async fn look(input: &Input, rewrite: &Rewrite, cx: &CallContext) -> Result<Preview, ToolError> {
     let engine = cx.services.get::<Engine>()?;
     let journal = cx.services.get::<Journal>()?;
-    let query = input.query(rewrite, cx);
+    let query = input.query(rewrite, cx)?;
     let (rewrite, stop, cx) = (rewrite.clone(), stop(cx, TIMEOUT), cx.clone());
     blocking(move || {
         let report = engine
