@@ -9,6 +9,7 @@
 //! - `permissions`: rules, settings files, trust
 //! - `provider`: a model's provider on this machine
 //! - `sdk`: the official SDK drives it
+//! - `swaps`: links swapped in while calls are answered
 //! - `undo`: taking changes back
 //! - `vectors`: the spec's vectors that take a process
 //! - `workspace`: dependency graph, licences, duplicates
@@ -34,6 +35,7 @@ mod pdf;
 mod permissions;
 mod provider;
 mod sdk;
+mod swaps;
 mod undo;
 #[cfg(target_os = "linux")]
 mod vectors;
