@@ -18,9 +18,9 @@ use std::{
 use haft::{
     Answer, Approver, BoxFuture, CallContext, Finished, Haft, PermissionMode, Question,
     engine::{
-        Admitted,
         layers::{CallResult, Layer, Next},
         permissions::{Bases, List, Rules, Scope, Source},
+        pipeline::Admitted,
     },
 };
 use haft_testkit::TempProject;
