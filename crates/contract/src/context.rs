@@ -55,6 +55,9 @@ pub struct PermissionSnapshot {
     pub hidden: Hidden,
     /// Files that may not be changed, so that a change of many leaves them out; the hidden ones too.
     pub locked: Hidden,
+    /// Files that decide what other programs run: a change of many leaves them out too, unless it
+    /// was permitted to begin inside one.
+    pub control: Hidden,
     /// How a command that it starts is to be confined.
     pub confinement: Confinement,
     /// Where the plan is written: the one file that may be changed in plan mode.
@@ -154,6 +157,16 @@ impl Hidden {
         Self(Some(Arc::new(is_hidden)))
     }
 
+    /// Those, and the others.
+    #[must_use]
+    pub fn and(&self, others: &Self) -> Self {
+        if others.is_empty() {
+            return self.clone();
+        }
+        let (these, others) = (self.clone(), others.clone());
+        Self::when(move |path| these.hides(path) || others.hides(path))
+    }
+
     /// There are none, so that nobody need ask.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
@@ -192,6 +205,7 @@ impl CallContext {
                 stores: Arc::from([]),
                 hidden: Hidden::default(),
                 locked: Hidden::default(),
+                control: Hidden::default(),
                 confinement: Confinement::none(),
                 plan_file: None,
             },

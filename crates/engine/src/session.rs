@@ -7,11 +7,11 @@ use std::{
 };
 
 use haft_contract::{
-    Confinement, ContextPatch, JudgedPaths, PermissionMode, PermissionSnapshot, RuleList,
+    Confinement, ContextPatch, Hidden, JudgedPaths, PermissionMode, PermissionSnapshot, RuleList,
 };
 
 use crate::{
-    permissions::{Bases, Rules, Sandbox, Scope, Source, rules::Rule, stores},
+    permissions::{Bases, Rules, Sandbox, Scope, Source, is_protected, rules::Rule, stores},
     resolve,
 };
 
@@ -118,6 +118,10 @@ impl SessionContext {
             stores: self.stores(),
             hidden: self.rules.keep_from(&["Read"]),
             locked: self.rules.keep_from(&["Read", "Edit"]),
+            control: match self.mode {
+                PermissionMode::BypassPermissions => Hidden::default(),
+                _ => Hidden::when(is_protected),
+            },
             // Made for a call that starts a command, when it is admitted.
             confinement: Confinement::default(),
             plan_file: self.plan_file.clone(),

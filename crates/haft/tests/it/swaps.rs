@@ -463,3 +463,56 @@ async fn thousands_of_calls_while_links_are_swapped_show_nothing() {
     file.stop();
     folder.stop();
 }
+
+#[tokio::test]
+async fn a_search_leaves_stores_of_keys_out_unless_it_begins_there() {
+    let project = TempProject::new([]);
+    for name in [".ssh/id", ".aws/credentials", ".config/gh/hosts.yml"] {
+        project.write(&format!("home/{name}"), format!("key {SECRET}\n"));
+    }
+    project.write("home/notes.txt", "key ring\n");
+    project.write("home/.config/other.txt", "key ring\n");
+    let home = fs::canonicalize(project.path("home")).unwrap();
+    let agrees = Arc::new(Agrees(Mutex::new(None)));
+    let mut haft = Haft::builder(&home)
+        .home(&home)
+        .session_folder(project.path("session"))
+        .approver(agrees)
+        .build()
+        .await
+        .unwrap();
+    let grep = |path: &str| json!({"pattern": "key", "path": path, "output_mode": "content"});
+    for path in [".", ".config"] {
+        let found = haft.call("Grep", grep(path)).await;
+        holds_back(&found, path);
+        assert!(found.text().contains("key ring"), "{}", found.text());
+    }
+    let listed = haft.call("Glob", json!({"pattern": "**/*"})).await.text();
+    assert!(
+        listed.contains("notes.txt") && !listed.contains("credentials"),
+        "{listed}"
+    );
+    // A person was asked for this one, and agreed.
+    let agreed = haft.call("Grep", grep(".ssh")).await;
+    assert!(all_of(&agreed).contains(SECRET), "{}", agreed.text());
+}
+
+#[tokio::test]
+async fn a_change_of_many_files_at_once_leaves_control_files_out() {
+    let mut desk = Desk::new(PermissionMode::AcceptEdits, None).await;
+    let control = [
+        "work/.npmrc",
+        "work/.vscode/tasks.json",
+        "work/.claude/x.json",
+    ];
+    for name in control {
+        desk.project.write(name, "open text\n");
+    }
+    let input = json!({"pattern": "text", "replacement": "x", "preview": false});
+    let changed = desk.haft.call("ReplaceInFiles", input).await;
+    assert!(!changed.is_error, "{}", changed.text());
+    assert_eq!(desk.project.read("work/a.txt"), "open x\n");
+    for name in control {
+        assert_eq!(desk.project.read(name), "open text\n", "{name}");
+    }
+}

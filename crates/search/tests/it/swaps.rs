@@ -29,7 +29,7 @@ fn trees() -> (Tree, Tree) {
     outside.write("f.txt", format!("needle {SECRET}\n"));
     outside.write("deep/f.txt", format!("needle {SECRET}\n"));
     outside.write(format!("{SECRET}.txt"), format!("needle {SECRET}\n"));
-    outside.write(".gitignore", format!("{SECRET}[\n"));
+    outside.write(".gitignore", format!("{{{SECRET}\n"));
     (tree, outside)
 }
 
@@ -149,7 +149,7 @@ fn ignore_files_that_are_pipes_or_lead_outside_are_no_ignore_files() {
         mkfifoat(CWD, &tree.root.join(name), Mode::RWXU).unwrap();
         // Its one line would leave the file out, and is no pattern either.
         let secret = outside.root.join("lines");
-        fs::write(&secret, format!("f.txt\n{SECRET}[\n")).unwrap();
+        fs::write(&secret, format!("f.txt\n{{{SECRET}\n")).unwrap();
         symlink(&secret, tree.root.join("dir").join(name)).unwrap();
     }
     let report = Engine::new()
@@ -158,7 +158,7 @@ fn ignore_files_that_are_pipes_or_lead_outside_are_no_ignore_files() {
     assert_eq!(report.tally.files, 3, "{report:?}");
     assert!(!format!("{report:?}").contains(SECRET), "{report:?}");
     // Inside the tree a link is as good as what it leads to; what is wrong in it is not quoted.
-    tree.write("dir/shared", format!("f.txt\n{SECRET}[\n"));
+    tree.write("dir/shared", format!("f.txt\n{{{SECRET}\n"));
     fs::remove_file(tree.root.join("dir/.ignore")).unwrap();
     symlink("shared", tree.root.join("dir/.ignore")).unwrap();
     let report = Engine::new()

@@ -131,12 +131,19 @@ impl Input {
         globs.extend(excluded.into_iter().map(|glob| format!("!{glob}")));
         let judged = must_lead(&base, cx)?;
         let PermissionSnapshot { locked, stores, .. } = &cx.permissions;
+        // Of a plan each file is judged by itself; what is changed at once was judged as a whole.
+        let control = &cx.permissions.control;
+        let whole = judged.as_deref().unwrap_or(&base);
+        let locked = match !self.preview && !control.hides(whole) {
+            true => locked.and(control),
+            false => locked.clone(),
+        };
         Ok(GrepQuery {
             current_dir: cwd.to_path_buf(),
             globs,
             mode: GrepMode::FilesWithMatches,
             multiline: rewrite.spans_lines(),
-            leave_out: leave_out(locked, stores, &base, judged.as_deref()),
+            leave_out: leave_out(&locked, stores, &base, judged.as_deref()),
             judged,
             ..GrepQuery::new(rewrite.search_pattern(), base)
         })
