@@ -30,7 +30,7 @@ use crate::leave_out::LeaveOut;
 use crate::root::{self, Opened};
 use crate::skip::SkipLog;
 use crate::stop::Watch;
-use ignores::{IgnoreRules, Telling};
+use ignores::{IgnoreRules, Level, Telling};
 
 const VERSION_CONTROL: [&str; 5] = [".git", ".svn", ".hg", ".bzr", ".jj"];
 
@@ -185,14 +185,11 @@ pub fn list_directory(
         &skips,
     );
     let level = rules.enter(&directory, path, &telling, rules.start(), &skips);
-    let is_ignored = move |name: &OsStr, kind: EntryKind| {
-        let is_dir = kind == EntryKind::Directory;
-        rules.hide(&rules.root.join(name), is_dir, level.as_deref())
-    };
     Ok(DirectoryList {
         directory,
         names,
-        is_ignored: Box::new(is_ignored),
+        rules,
+        level,
     })
 }
 
@@ -200,7 +197,8 @@ pub fn list_directory(
 pub struct DirectoryList {
     directory: Directory,
     pub names: Vec<(OsString, EntryKind)>,
-    is_ignored: Box<dyn Fn(&OsStr, EntryKind) -> bool>,
+    rules: IgnoreRules,
+    level: Option<Arc<Level>>,
 }
 
 impl DirectoryList {
@@ -219,7 +217,10 @@ impl DirectoryList {
             target: is(EntryKind::Link)
                 .then(|| self.directory.link(name))
                 .flatten(),
-            ignored: (self.is_ignored)(name, kind),
+            ignored: {
+                let (path, is_dir) = (self.rules.root.join(name), is(EntryKind::Directory));
+                self.rules.hide(&path, is_dir, self.level.as_deref())
+            },
             name: name.to_os_string(),
         }
     }
