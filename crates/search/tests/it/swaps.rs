@@ -146,7 +146,7 @@ fn ignore_files_that_are_pipes_or_lead_outside_are_no_ignore_files() {
     let (tree, outside) = trees();
     fs::create_dir(tree.root.join(".git")).unwrap();
     for name in [".gitignore", ".ignore", ".rgignore"] {
-        mkfifoat(CWD, &tree.root.join(name), Mode::RWXU).unwrap();
+        mkfifoat(CWD, tree.root.join(name), Mode::RWXU).unwrap();
         // Its one line would leave the file out, and is no pattern either.
         let secret = outside.root.join("lines");
         fs::write(&secret, format!("f.txt\n{{{SECRET}\n")).unwrap();
