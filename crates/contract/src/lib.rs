@@ -61,7 +61,7 @@ pub use confinement::{
     Confined, Confinement, ConfinementStrength, Hosts, OnWeakSandbox, Passage, ProbeConfinement,
     Reachable,
 };
-pub use context::{CallContext, Hidden, PermissionSnapshot};
+pub use context::{CallContext, Hidden, JudgedPath, JudgedPaths, MustLead, PermissionSnapshot};
 pub use control_files::{ControlAction, ControlFiles, ControlNames, ControlRules, ControlUse};
 pub use dyn_tool::{BoundCall, BoxFuture, DynTool, ToolSpec};
 pub use effects::{Effects, Reach, Repeat};

@@ -6,9 +6,14 @@ use std::{
     sync::Arc,
 };
 
-use haft_contract::{Confinement, ContextPatch, PermissionMode, PermissionSnapshot, RuleList};
+use haft_contract::{
+    Confinement, ContextPatch, Hidden, JudgedPaths, PermissionMode, PermissionSnapshot, RuleList,
+};
 
-use crate::permissions::{Bases, Rules, Sandbox, Scope, Source, rules::Rule};
+use crate::{
+    permissions::{Bases, Rules, Sandbox, Scope, Source, is_protected, rules::Rule, stores},
+    resolve,
+};
 
 /// The context of a session. Only the scheduler changes it, by [`ContextPatch`]es in call order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,12 +113,28 @@ impl SessionContext {
             mode: self.mode,
             directories: Arc::clone(&self.directories),
             granted: Arc::from([]),
+            // No path has been judged yet, so none may be opened.
+            judged: JudgedPaths::new([]),
+            stores: self.stores(),
             hidden: self.rules.keep_from(&["Read"]),
             locked: self.rules.keep_from(&["Read", "Edit"]),
+            control: match self.mode {
+                PermissionMode::BypassPermissions => Hidden::default(),
+                _ => Hidden::when(is_protected),
+            },
             // Made for a call that starts a command, when it is admitted.
             confinement: Confinement::default(),
             plan_file: self.plan_file.clone(),
         }
+    }
+
+    /// What is kept from calls that find their files by themselves.
+    fn stores(&self) -> Arc<[PathBuf]> {
+        if self.mode == PermissionMode::BypassPermissions {
+            return Arc::from([]);
+        }
+        let home = self.home.as_deref().map(resolve::real);
+        stores(home.as_deref()).into()
     }
 
     fn set_mode(&mut self, mode: PermissionMode) {

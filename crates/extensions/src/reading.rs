@@ -4,11 +4,11 @@ use std::{
     collections::HashSet,
     fs::{self, File},
     io::{self, ErrorKind, Read},
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
+    os::{fd::OwnedFd, unix::fs::MetadataExt},
+    path::{Component, Path, PathBuf},
 };
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, openat};
 
 use crate::Warning;
 
@@ -31,18 +31,38 @@ pub(crate) struct Text {
 }
 
 /// A file's text up to a length; `None` where there is none. A pipe or a device of that name is an
-/// error, not a wait.
+/// error, not a wait; so is a link to a file of another kind: a project could have a key read as if
+/// it were instructions.
 pub(crate) fn read(path: &Path, longest: usize) -> io::Result<Option<Text>> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = match rustix::fs::open(path, flags, Mode::empty()) {
-        Ok(file) => File::from(file),
-        Err(error) => {
-            let error = io::Error::from(error);
-            return match error.kind() {
-                ErrorKind::NotFound | ErrorKind::NotADirectory => Ok(None),
-                _ => Err(error),
-            };
+    match fs::canonicalize(path) {
+        Ok(real) if !is_same_kind(path, &real) => {
+            Err(io::Error::other("it is a link to a file of another kind"))
         }
+        Ok(real) => read_real(&real, longest),
+        Err(error) => none_if_missing(error),
+    }
+}
+
+fn is_same_kind(path: &Path, real: &Path) -> bool {
+    match (path.extension(), real.extension()) {
+        (Some(one), Some(other)) => one.eq_ignore_ascii_case(other),
+        (one, other) => one == other,
+    }
+}
+
+fn none_if_missing(error: io::Error) -> io::Result<Option<Text>> {
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => Ok(None),
+        _ => Err(error),
+    }
+}
+
+/// The same of a file whose real path was judged: where a link has been put in it since, it is an
+/// error.
+pub(crate) fn read_real(real: &Path, longest: usize) -> io::Result<Option<Text>> {
+    let file = match open_real(real) {
+        Ok(file) => File::from(file),
+        Err(error) => return none_if_missing(error),
     };
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("it is no regular file"));
@@ -65,6 +85,30 @@ pub(crate) fn read(path: &Path, longest: usize) -> io::Result<Option<Text>> {
         text: text.replace("\r\n", "\n"),
         is_cut,
     }))
+}
+
+/// Opens each directory by its name in the one before, then the file; no link is followed.
+fn open_real(real: &Path) -> io::Result<OwnedFd> {
+    #[cfg(target_os = "linux")]
+    const PASSING: OFlags = OFlags::PATH;
+    #[cfg(not(target_os = "linux"))]
+    const PASSING: OFlags = OFlags::RDONLY;
+    let flags =
+        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let passing = PASSING | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut directory = rustix::fs::open("/", passing, Mode::empty())?;
+    let mut names = real.components().filter_map(|part| match part {
+        Component::Normal(name) => Some(name),
+        _ => None,
+    });
+    let Some(mut last) = names.next() else {
+        return Err(io::Error::other("it is no regular file"));
+    };
+    for name in names {
+        directory = openat(&directory, last, passing, Mode::empty())?;
+        last = name;
+    }
+    Ok(openat(&directory, last, flags, Mode::empty())?)
 }
 
 /// A path with links followed; `None` where there is nothing.
@@ -160,6 +204,22 @@ mod tests {
         assert!(read(folder.path(), 10).is_err());
         assert!(read(Path::new("/dev/zero"), 10).is_err());
         assert_eq!(read(&folder.path().join("none"), 10).unwrap(), None);
+    }
+
+    #[test]
+    fn a_link_leads_to_a_file_of_the_same_kind_or_nowhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("id_key"), "key").unwrap();
+        fs::write(path("shared.MD"), "text").unwrap();
+        symlink("id_key", path("a.md")).unwrap();
+        symlink("shared.MD", path("b.md")).unwrap();
+        assert!(read(&path("a.md"), 10).is_err());
+        assert_eq!(read(&path("b.md"), 10).unwrap().unwrap().text, "text");
+        // What was judged is what is opened.
+        let real = folder.path().canonicalize().unwrap();
+        assert!(read_real(&real.join("b.md"), 10).is_err());
+        assert!(read_real(&real.join("shared.MD"), 10).unwrap().is_some());
     }
 
     #[test]

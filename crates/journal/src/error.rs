@@ -26,8 +26,10 @@ pub enum JournalError {
     ParentIsFile { path: PathBuf },
     #[error("{}: too many symbolic links (more than 40, or a loop). Name the real file.", .path.display())]
     TooManyLinks { path: PathBuf },
-    #[error("a symbolic link appeared in {} while it was being opened. Nothing was changed; try again.", .path.display())]
+    #[error("a symbolic link appeared in {} while it was being opened. Nothing was read or changed; try again.", .path.display())]
     LinkAppeared { path: PathBuf },
+    #[error("{} leads to another file now than when this call was permitted: a symbolic link in it was changed meanwhile. Nothing was read or changed; call again if you still want it.", .path.display())]
+    LeadsElsewhere { path: PathBuf },
     #[error("{} leads to {}, which is outside the directories this call may write to. Nothing was changed. Choose a path inside them, or ask the user to allow this one.", .path.display(), .real.display())]
     Outside { path: PathBuf, real: PathBuf },
     #[error("{} is a binary file ({}, {size} bytes) and cannot be handled as text.", .path.display(), .kind.unwrap_or("type unknown"))]

@@ -9,7 +9,8 @@
 //! - [`Journal`]: one per session; `read`, `write`, `edit` and their checks.
 //! - `ledger`: what this session has seen of each file; `freshness` judges by it.
 //! - `open`, `special`, `lock`, `commit`: the file system, never blocking, never half done.
-//! - [`Ticket`], [`History`]: where a call may write, and how it is taken back.
+//! - [`FileTarget`], [`Ticket`], [`History`]: which file a call may open, where it may write, and how
+//!   that is undone.
 //! - [`Sweep`], [`Before`]: what a command changes, found by two looks, and taken back like the rest.
 //! - `text`, `encoding`, `lines`, `page`: bytes shown as numbered lines.
 //! - [`edit`]: pure functions from bytes and a change to the spliced bytes.
@@ -39,6 +40,7 @@ mod special;
 mod spelling;
 mod stamp;
 mod sweep;
+mod target;
 mod text;
 mod ticket;
 mod undo;
@@ -59,6 +61,7 @@ pub use patch::{Hunk, Patch};
 pub use spelling::{looks_like, respelt};
 pub use stamp::{ContentHash, Stamp};
 pub use sweep::{Before, Changed, Sweep, SweepLimits};
+pub use target::FileTarget;
 pub use text::{Encoding, TextFacts, readable_text};
 pub use ticket::Ticket;
 pub use undo::{

@@ -115,7 +115,7 @@ pub(crate) fn open_regular(real: &Path) -> Result<Opened, JournalError> {
         fs::symlink_metadata(real).map_err(failed)?.file_type(),
     )?;
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = File::from(open_real(real, flags).map_err(failed)?);
+    let file = File::from(open_real(real, flags).map_err(|error| opening_failed(real, error))?);
     let metadata = file.metadata().map_err(failed)?;
     require_regular(real, metadata.file_type())?;
     Ok(Opened {
@@ -161,6 +161,16 @@ pub(crate) fn open_regular_in(
     })
 }
 
+/// A real path has no links: one that is there now was not there when it was resolved.
+fn opening_failed(real: &Path, error: io::Error) -> JournalError {
+    match error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
+        true => JournalError::LinkAppeared {
+            path: real.to_path_buf(),
+        },
+        false => JournalError::io("open", real, error),
+    }
+}
+
 fn require_regular(path: &Path, kind: FileType) -> Result<(), JournalError> {
     let path = path.to_path_buf();
     let kind = match kind {
@@ -170,7 +180,8 @@ fn require_regular(path: &Path, kind: FileType) -> Result<(), JournalError> {
         kind if kind.is_socket() => "socket",
         kind if kind.is_char_device() => "character device",
         kind if kind.is_block_device() => "block device",
-        _ => "symbolic link that appeared just now",
+        kind if kind.is_symlink() => return Err(JournalError::LinkAppeared { path }),
+        _ => "thing of unknown kind",
     };
     Err(JournalError::NotRegular { path, kind })
 }

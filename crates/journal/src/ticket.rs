@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use crate::error::JournalError;
 use crate::open::resolve;
+use crate::target::FileTarget;
 
 /// What every mutation must show: which call it belongs to, and where that call may write.
 ///
@@ -68,10 +69,10 @@ impl Ticket {
         })
     }
 
-    /// Where a path leads, if this ticket permits writing there.
-    pub(crate) fn resolve(&self, path: &Path) -> Result<PathBuf, JournalError> {
-        let real = resolve(path)?.real;
-        self.admit(path, &real)?;
+    /// Where a path leads, if that is what was judged and this ticket permits writing there.
+    pub(crate) fn resolve(&self, target: &FileTarget) -> Result<PathBuf, JournalError> {
+        let real = target.resolve()?.real;
+        self.admit(target.path(), &real)?;
         Ok(real)
     }
 }

@@ -39,6 +39,13 @@ pub enum SearchError {
     )]
     PathMissing { path: PathBuf },
 
+    #[error(
+        "{path} leads to another place now than when this call was permitted: a symbolic link in it \
+         was changed meanwhile. Nothing was searched; call again if you still want it",
+        path = path.display()
+    )]
+    LeadsElsewhere { path: PathBuf },
+
     #[error("{path} is not an absolute path", path = path.display())]
     PathNotAbsolute { path: PathBuf },
 

@@ -12,6 +12,7 @@
 //! - `grep`: query, regex, one file's search, and what is kept of it.
 //! - `glob`: pattern, and the list of files it names.
 //! - `root` and `walk`: where a search begins, and which files exist for it by ripgrep's rules.
+//! - `handle`: directories and files opened one inside the other.
 //! - `leave_out`: what must not be looked at.
 //! - `stop`, `skip`, `error`: ending early, what was left out, what was wrong.
 
@@ -19,6 +20,7 @@ mod engine;
 mod error;
 mod glob;
 mod grep;
+mod handle;
 mod leave_out;
 mod root;
 mod skip;
@@ -32,7 +34,8 @@ pub use grep::{
     FileCount, Found, GrepMode, GrepQuery, GrepReport, MAX_COLUMNS, Row, RowKind, Tally,
     split_globs,
 };
+pub use handle::EntryKind;
 pub use leave_out::LeaveOut;
 pub use skip::{Skip, SkipReason, Skipped};
 pub use stop::{Completion, Stop, StopReason};
-pub use walk::visible_names;
+pub use walk::{DirectoryList, ListedEntry, list_directory};

@@ -78,15 +78,6 @@ impl SkipLog {
             .push(skip);
     }
 
-    pub(crate) fn add_walk_error(&self, error: &ignore::Error) {
-        let message = bare_message(error);
-        let reason = match error.io_error() {
-            Some(_) => SkipReason::Unreadable { message },
-            None => SkipReason::IgnoreFile { message },
-        };
-        self.add(path_of(error), reason);
-    }
-
     /// Leaves out what lies behind `last`, so that a search that ended at its limit reports the
     /// same on every run.
     pub(crate) fn into_skipped(self, last: Option<&Path>) -> Skipped {
@@ -110,36 +101,6 @@ impl SkipLog {
         skips.truncate(MAX_SAMPLES);
         skipped.samples = skips;
         skipped
-    }
-}
-
-fn path_of(error: &ignore::Error) -> Option<&Path> {
-    match error {
-        ignore::Error::WithPath { path, .. } => Some(path),
-        ignore::Error::Partial(errors) => errors.first().and_then(path_of),
-        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => {
-            path_of(err)
-        }
-        ignore::Error::Loop { child, .. } => Some(child),
-        _ => None,
-    }
-}
-
-/// The text without the path, which the report gives on its own.
-fn bare_message(error: &ignore::Error) -> String {
-    match error {
-        ignore::Error::WithPath { err, .. } | ignore::Error::WithDepth { err, .. } => {
-            bare_message(err)
-        }
-        ignore::Error::WithLineNumber { line, err } => {
-            format!("line {line}: {}", bare_message(err))
-        }
-        ignore::Error::Partial(errors) => errors
-            .iter()
-            .map(bare_message)
-            .collect::<Vec<_>>()
-            .join("; "),
-        other => other.to_string(),
     }
 }
 

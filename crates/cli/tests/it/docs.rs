@@ -19,7 +19,12 @@ fn paths(document: &str) -> Vec<&str> {
 
 #[test]
 fn every_path_the_documents_name_exists() {
-    for document in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"] {
+    for document in [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+    ] {
         let text = text(document);
         let named = paths(&text);
         for path in &named {

@@ -11,6 +11,7 @@
 //! - `sdk`: the official SDK drives it
 //! - `secrecy`: what others can find out about it; `weak_sandbox`: machines that cannot confine; `users`:
 //!   the same as an ordinary user
+//! - `swaps`: links swapped in while calls are answered
 //! - `undo`: taking changes back
 //! - `vectors`: the spec's vectors that take a process
 //! - `workspace`: dependency graph, licences, duplicates
@@ -39,6 +40,7 @@ mod provider;
 mod sdk;
 #[cfg(target_os = "linux")]
 mod secrecy;
+mod swaps;
 mod undo;
 #[cfg(target_os = "linux")]
 mod users;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use haft_contract::{BoundCall, CallContext, Permission, Reach};
+use haft_contract::{BoundCall, CallContext, JudgedPath, JudgedPaths, Permission, Reach};
 use serde_json::Value;
 
 use super::{
@@ -240,6 +240,15 @@ impl Facts {
             .iter()
             .filter(move |touched| !policy.may_read(&touched.real));
         written.chain(read).map(|touched| touched.real.as_path())
+    }
+
+    /// The paths it was judged by, for the tool to hold itself to.
+    pub fn judged(&self) -> JudgedPaths {
+        let touched = self.reads.iter().chain(&self.writes);
+        JudgedPaths::new(touched.map(|touched| JudgedPath {
+            given: touched.given.clone(),
+            real: touched.real.clone(),
+        }))
     }
 
     /// Does this rule speak of it, whatever list the rule stands in?

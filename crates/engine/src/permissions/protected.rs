@@ -163,6 +163,15 @@ pub fn sensitive(path: &Path, home: Option<&Path>) -> Option<&'static str> {
     system.map(|(_, what)| *what).or_else(keys)
 }
 
+/// All of these places, for a walk that is to leave them out.
+pub fn stores(home: Option<&Path>) -> Vec<PathBuf> {
+    let system = SYSTEM.iter().map(|(store, _)| PathBuf::from(store));
+    let keys = home
+        .into_iter()
+        .flat_map(|home| CREDENTIALS.iter().map(|store| home.join(store)));
+    system.chain(keys).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,7 +12,7 @@ use std::{
 
 use haft_contract::{
     Answer, CallContext, Check, Confined, Confinement, ConfinementStrength, ContextPatch,
-    Permission, PermissionMode, Question, RuleList, ToolUse,
+    JudgedPaths, Permission, PermissionMode, Question, RuleList, ToolUse,
 };
 use serde_json::Value;
 
@@ -43,6 +43,8 @@ pub struct Admitted {
 pub(super) struct Terms {
     /// Outside the working directories, as real paths.
     pub(super) granted: Arc<[PathBuf]>,
+    /// The paths the decision was about.
+    pub(super) judged: JudgedPaths,
     /// How the command it starts is to be confined.
     pub(super) confinement: Confinement,
 }
@@ -151,7 +153,7 @@ impl Judge<'_> {
             let checked = if unseen {
                 None
             } else {
-                Some(self.check(&prepared).await?)
+                Some(self.check(&prepared, &facts).await?)
             };
             // Hooks and the reading of a command line side by side.
             let before = if heard {
@@ -224,7 +226,7 @@ impl Judge<'_> {
                 }
             }
             if checked.is_none()
-                && let Check::Ask(reason) = self.check(&prepared).await?
+                && let Check::Ask(reason) = self.check(&prepared, &facts).await?
                 && let Some(input) = self.ask(&prepared, &facts, &Because::Tool(reason)).await?
             {
                 prepared = self.again(&prepared, input)?;
@@ -241,6 +243,7 @@ impl Judge<'_> {
             };
             let terms = Terms {
                 granted,
+                judged: facts.judged(),
                 confinement: Confinement {
                     sourced,
                     only_confined,
@@ -282,9 +285,12 @@ impl Judge<'_> {
     }
 
     /// Does it make sense?
-    async fn check(&self, prepared: &Prepared) -> Result<Check, Settled> {
+    async fn check(&self, prepared: &Prepared, facts: &Facts) -> Result<Check, Settled> {
+        // It looks at the files the facts are about, not at what has taken their place since.
+        let mut cx = self.cx.clone();
+        cx.permissions.judged = facts.judged();
         let checked = tokio::select! {
-            checked = prepared.bound.check(self.cx) => checked,
+            checked = prepared.bound.check(&cx) => checked,
             () = self.cx.cancel.cancelled() => {
                 return Err(interrupted(prepared));
             }

@@ -30,6 +30,7 @@ pub(crate) async fn execute(
     let mut told = cx.clone();
     let terms = admitted.terms();
     told.permissions.granted = Arc::clone(&terms.granted);
+    told.permissions.judged = terms.judged.clone();
     told.permissions.confinement = terms.confinement.clone();
     let cx = &told;
     let result = {

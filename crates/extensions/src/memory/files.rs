@@ -135,10 +135,7 @@ impl<'a> Reader<'a> {
     /// Rules: those without patterns at once, the others when a file comes that they are for.
     fn rules(&mut self, folder: &Path, owner: Owner, reason: &Reason) {
         for path in reading::markdown_below(folder, &mut self.warnings) {
-            if !self.may_read(&path, owner) || self.is_outside(&path, owner, folder) {
-                continue;
-            }
-            let Some(text) = self.text(&path) else {
+            let Some(text) = self.permitted(&path, owner, folder) else {
                 continue;
             };
             let parsed = front_matter::parse(&text);
@@ -208,10 +205,7 @@ impl<'a> Reader<'a> {
     /// One file and what it imports.
     fn file(&mut self, path: &Path, owner: Owner, reason: &Reason) {
         let home = path.parent().unwrap_or(path);
-        if !self.may_read(path, owner) || self.is_outside(path, owner, home) {
-            return;
-        }
-        if let Some(text) = self.text(path) {
+        if let Some(text) = self.permitted(path, owner, home) {
             self.with_imports(path, owner, reason.clone(), &text, &[home]);
         }
     }
@@ -242,10 +236,13 @@ impl<'a> Reader<'a> {
                 continue;
             };
             // Words like `@someone` name no file, and stay words.
-            if !target.is_file() || !self.may_read(&target, owner) {
+            let Some(real) = real(&target).filter(|real| real.is_file()) else {
+                continue;
+            };
+            if !self.may_read(&target, &real, owner) {
                 continue;
             }
-            if self.is_outside(&target, owner, chain[0]) {
+            if self.is_outside(&real, owner, chain[0]) {
                 let what = format!(
                     "the import @{import} leads out of the project and is left out: nobody has agreed \
                      to it"
@@ -253,7 +250,7 @@ impl<'a> Reader<'a> {
                 self.warnings.push(Warning::of(path, what));
                 continue;
             }
-            if let Some(text) = self.text(&target) {
+            if let Some(text) = self.text(&target, &real) {
                 let reason = Reason::Import(path.to_path_buf());
                 self.with_imports(&target, owner, reason, &text, &further);
             }
@@ -268,15 +265,12 @@ impl<'a> Reader<'a> {
         Some(path)
     }
 
-    /// Does it leave the project, though it is the project's? Links are followed. A file above the
-    /// project may use what lies in its own directory, `home`.
-    fn is_outside(&self, path: &Path, owner: Owner, home: &Path) -> bool {
+    /// Does a real path leave the project, though the file is the project's? A file above the project
+    /// may use what lies in its own directory, `home`.
+    fn is_outside(&self, target: &Path, owner: Owner, home: &Path) -> bool {
         if self.options.outside_imports || !matches!(owner, Owner::Project | Owner::Local) {
             return false;
         }
-        let Some(target) = real(path) else {
-            return false;
-        };
         let home = real(home).filter(|home| self.root.starts_with(home));
         let directories = self.places.directories.iter().filter_map(|path| real(path));
         let mut roots = [self.root.clone()]
@@ -286,10 +280,17 @@ impl<'a> Reader<'a> {
         !roots.any(|root| target.starts_with(root))
     }
 
-    fn may_read(&self, path: &Path, owner: Owner) -> bool {
-        let real = real(path);
-        let paths = [Some(path), real.as_deref()];
-        let is = |says: &dyn Fn(&Path) -> bool| paths.iter().flatten().any(|path| says(path));
+    /// What a file says, if it may be read: judged and opened by the same real path.
+    fn permitted(&mut self, path: &Path, owner: Owner, home: &Path) -> Option<String> {
+        let real = real(path)?;
+        if !self.may_read(path, &real, owner) || self.is_outside(&real, owner, home) {
+            return None;
+        }
+        self.text(path, &real)
+    }
+
+    fn may_read(&self, path: &Path, real: &Path, owner: Owner) -> bool {
+        let is = |says: &dyn Fn(&Path) -> bool| [path, real].into_iter().any(says);
         if owner != Owner::Managed && is(&|path| self.excluded.fit(path)) {
             return false;
         }
@@ -301,13 +302,13 @@ impl<'a> Reader<'a> {
     }
 
     /// What a file says that was not read yet.
-    fn text(&mut self, path: &Path) -> Option<String> {
-        let is_known = real(path).is_some_and(|real| self.state.seen.contains(&real));
+    fn text(&mut self, path: &Path, real: &Path) -> Option<String> {
+        let is_known = self.state.seen.contains(real);
         if is_known || self.state.total > MOST_TOGETHER || self.state.opened == MOST_FILES {
             return None;
         }
         self.state.opened += 1;
-        match reading::read(path, LONGEST) {
+        match reading::read_real(real, LONGEST) {
             Ok(Some(text)) if text.is_cut => {
                 let what = format!(
                     "it is longer than {} KiB: the rest is left out",

@@ -6,6 +6,7 @@
 //! - `replace`: one change in many files, and its undo
 //! - `serial`: a batch of file calls equals a serial run
 //! - `session`: what a builder sets up
+//! - `swaps`: links put in place between the decision and the tool
 
 #![expect(
     clippy::unwrap_used,
@@ -18,3 +19,4 @@ mod plan;
 mod replace;
 mod serial;
 mod session;
+mod swaps;

@@ -8,6 +8,7 @@ use crate::error::JournalError;
 use crate::lock::FileLock;
 use crate::patch::Patch;
 use crate::stamp::ContentHash;
+use crate::target::FileTarget;
 use crate::ticket::Ticket;
 use crate::undo::{History, Mode, Step, UndoError, Undone, Which, look, perform};
 
@@ -15,6 +16,8 @@ use crate::undo::{History, Mode, Step, UndoError, Undone, Which, look, perform};
 #[derive(Debug, Clone)]
 pub struct FileChange {
     pub path: PathBuf,
+    /// Where it must lead, if that was judged.
+    pub judged: Option<PathBuf>,
     /// What the file held when the change was prepared.
     pub expected: ContentHash,
     pub content: Vec<u8>,
@@ -49,7 +52,11 @@ impl Journal {
     ) -> Result<Applied, JournalError> {
         let mut reals = Vec::new();
         for change in &changes {
-            reals.push(ticket.resolve(&change.path)?);
+            let target = match &change.judged {
+                Some(real) => FileTarget::judged(&change.path, real),
+                None => FileTarget::anywhere(&change.path),
+            };
+            reals.push(ticket.resolve(&target)?);
         }
         let unresolved: Vec<&Path> = reals.iter().map(PathBuf::as_path).collect();
         let _lock = FileLock::hold_all(&unresolved)?;

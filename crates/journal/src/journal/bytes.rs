@@ -1,13 +1,14 @@
 //! A whole file as bytes, for what is not shown as lines: pictures, notebooks, PDFs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::Journal;
 use crate::error::JournalError;
 use crate::ledger::{SeenBy, Sight};
-use crate::open::{Snapshot, resolve};
+use crate::open::Snapshot;
 use crate::page::HASH_LIMIT;
 use crate::stamp::ContentHash;
+use crate::target::FileTarget;
 
 /// The content of a file at one moment. It counts as seen only once [`Journal::saw`] is told.
 #[derive(Debug)]
@@ -26,16 +27,28 @@ pub enum Extent {
     Part,
 }
 
+impl Raw {
+    /// The mode of the very file that was read.
+    pub fn mode(&self) -> u32 {
+        self.sight.stamp.mode
+    }
+}
+
 impl Journal {
     /// Reads a regular file of at most `limit` bytes; never blocks on anything else.
-    pub fn read_bytes(&self, path: &Path, limit: u64) -> Result<Raw, JournalError> {
-        let resolved = resolve(path)?;
+    pub fn read_bytes(
+        &self,
+        target: impl Into<FileTarget>,
+        limit: u64,
+    ) -> Result<Raw, JournalError> {
+        let target = target.into();
+        let resolved = target.resolve()?;
         let snapshot = match resolved.exists {
             true => Snapshot::take(&resolved.real, limit)?,
             false => None,
         };
         let Some(Snapshot { stamp, bytes }) = snapshot else {
-            return Err(self.missing(path));
+            return Err(self.missing(target.path()));
         };
         let sight = Sight {
             hash: (stamp.size <= HASH_LIMIT).then(|| ContentHash::of(&bytes)),

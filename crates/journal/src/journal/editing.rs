@@ -9,9 +9,10 @@ use crate::error::JournalError;
 use crate::freshness::{self, Freshness};
 use crate::lock::FileLock;
 use crate::magic;
-use crate::open::{Snapshot, resolve};
+use crate::open::Snapshot;
 use crate::patch::Patch;
 use crate::stamp::ContentHash;
+use crate::target::FileTarget;
 use crate::text;
 use crate::ticket::Ticket;
 use crate::undo::look;
@@ -59,8 +60,13 @@ impl Prepared {
 
 impl Journal {
     /// Would this edit be refused? Gives the change it would make; changes nothing.
-    pub fn check_edit(&self, path: &Path, change: &Change<'_>) -> Result<Patch, JournalError> {
-        let real = resolve(path)?.real;
+    pub fn check_edit(
+        &self,
+        target: impl Into<FileTarget>,
+        change: &Change<'_>,
+    ) -> Result<Patch, JournalError> {
+        let target = target.into();
+        let (path, real) = (target.path(), target.resolve()?.real);
         let before = Snapshot::take(&real, LOAD_LIMIT)?;
         Ok(self.prepare_edit(path, &real, before, change)?.patch())
     }
@@ -69,10 +75,11 @@ impl Journal {
     pub fn edit(
         &self,
         ticket: &Ticket,
-        path: &Path,
+        target: impl Into<FileTarget>,
         change: &Change<'_>,
     ) -> Result<Edited, JournalError> {
-        let real = ticket.resolve(path)?;
+        let target = target.into();
+        let (path, real) = (target.path(), ticket.resolve(&target)?);
         let _lock = FileLock::hold(&real)?;
         let before = look(&real, LOAD_LIMIT)?;
         let prepared = self.prepare_edit(path, &real, before, change)?;

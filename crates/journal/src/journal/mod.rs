@@ -22,11 +22,12 @@ use std::sync::{Arc, Mutex};
 use crate::error::JournalError;
 use crate::ledger::{Ledger, SeenBy, Sight};
 use crate::nearby::nearby;
-use crate::open::{Snapshot, resolve};
+use crate::open::Snapshot;
 use crate::page::{self, HASH_LIMIT, Page, PageRequest};
 use crate::patch::Patch;
 use crate::stamp::{ContentHash, Stamp};
 use crate::sweep::{SweepLimits, shelf::Shelf};
+use crate::target::FileTarget;
 use crate::ticket::Ticket;
 use crate::undo::{History, Limits, Recovered, Step, perform};
 
@@ -110,10 +111,15 @@ impl Journal {
     }
 
     /// Shows a page of a text file and records that it was seen.
-    pub fn read(&self, path: &Path, request: &PageRequest) -> Result<Page, JournalError> {
-        let resolved = resolve(path)?;
+    pub fn read(
+        &self,
+        target: impl Into<FileTarget>,
+        request: &PageRequest,
+    ) -> Result<Page, JournalError> {
+        let target = target.into();
+        let resolved = target.resolve()?;
         if !resolved.exists {
-            return Err(self.missing(path));
+            return Err(self.missing(target.path()));
         }
         let (page, content) = page::read_page(&resolved.real, request)?;
         self.ledger

@@ -8,9 +8,10 @@ use crate::error::JournalError;
 use crate::freshness::{self, Freshness};
 use crate::lock::FileLock;
 use crate::notebook::{self, CellChange, Spliced};
-use crate::open::{Snapshot, resolve};
+use crate::open::Snapshot;
 use crate::patch::Patch;
 use crate::stamp::ContentHash;
+use crate::target::FileTarget;
 use crate::ticket::Ticket;
 use crate::undo::look;
 
@@ -33,8 +34,13 @@ pub struct NotebookEdited {
 
 impl Journal {
     /// Would this change be refused? Gives the lines it would change; changes nothing.
-    pub fn check_notebook(&self, path: &Path, change: &CellChange) -> Result<Patch, JournalError> {
-        let real = resolve(path)?.real;
+    pub fn check_notebook(
+        &self,
+        target: impl Into<FileTarget>,
+        change: &CellChange,
+    ) -> Result<Patch, JournalError> {
+        let target = target.into();
+        let (path, real) = (target.path(), target.resolve()?.real);
         let before = Snapshot::take(&real, NOTEBOOK_LIMIT)?;
         let (before, spliced, _) = self.prepare_notebook(path, &real, before, change)?;
         Ok(Patch::between(&before.bytes, &spliced.content))
@@ -44,10 +50,11 @@ impl Journal {
     pub fn edit_notebook(
         &self,
         ticket: &Ticket,
-        path: &Path,
+        target: impl Into<FileTarget>,
         change: &CellChange,
     ) -> Result<NotebookEdited, JournalError> {
-        let real = ticket.resolve(path)?;
+        let target = target.into();
+        let (path, real) = (target.path(), ticket.resolve(&target)?);
         let _lock = FileLock::hold(&real)?;
         let before = look(&real, NOTEBOOK_LIMIT)?;
         let (before, spliced, partial) = self.prepare_notebook(path, &real, before, change)?;

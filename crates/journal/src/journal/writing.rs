@@ -11,9 +11,10 @@ use crate::freshness::{self, Freshness};
 use crate::lines::{BreakCounts, BreakStyle, split_lines};
 use crate::lock::FileLock;
 use crate::magic;
-use crate::open::{Snapshot, resolve};
+use crate::open::Snapshot;
 use crate::patch::Patch;
 use crate::stamp::ContentHash;
+use crate::target::FileTarget;
 use crate::text::{self, Encoding};
 use crate::ticket::Ticket;
 use crate::undo::look;
@@ -51,10 +52,11 @@ pub struct Written {
 
 impl Journal {
     /// Would a write be refused for the state of the file? Changes nothing.
-    pub fn check_write(&self, path: &Path) -> Result<(), JournalError> {
-        let resolved = resolve(path)?;
+    pub fn check_write(&self, target: impl Into<FileTarget>) -> Result<(), JournalError> {
+        let target = target.into();
+        let resolved = target.resolve()?;
         match Snapshot::take(&resolved.real, LOAD_LIMIT)? {
-            Some(before) => self.judge_write(path, &resolved.real, &before),
+            Some(before) => self.judge_write(target.path(), &resolved.real, &before),
             None => Ok(()),
         }
     }
@@ -63,10 +65,11 @@ impl Journal {
     pub fn write(
         &self,
         ticket: &Ticket,
-        path: &Path,
+        target: impl Into<FileTarget>,
         content: &str,
     ) -> Result<Written, JournalError> {
-        let real = ticket.resolve(path)?;
+        let target = target.into();
+        let (path, real) = (target.path(), ticket.resolve(&target)?);
         let _lock = FileLock::hold(&real)?;
         let Some(before) = look(&real, LOAD_LIMIT)? else {
             let content = content.as_bytes().to_vec();

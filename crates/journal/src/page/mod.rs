@@ -10,6 +10,8 @@ mod read;
 
 pub(crate) use read::{HASH_LIMIT, read_page};
 
+use std::path::PathBuf;
+
 use crate::ledger::Sight;
 use crate::text::TextFacts;
 
@@ -69,6 +71,8 @@ pub struct PageLine {
 
 #[derive(Debug, Clone)]
 pub struct Page {
+    /// The file it is of, after all links.
+    pub real: PathBuf,
     pub lines: Vec<PageLine>,
     /// The file has no text at all (0 bytes, or only a byte order mark).
     pub empty: bool,

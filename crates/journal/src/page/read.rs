@@ -275,6 +275,7 @@ fn finish(
         by: SeenBy::Read,
     };
     Ok(Page {
+        real: path(),
         empty: !has_text,
         total_lines,
         first,

@@ -108,6 +108,7 @@ fn changes_files() {
             2 => {
                 let all = (0..FILES).map(|number| FileChange {
                     path: file(&folder, number),
+                    judged: None,
                     expected: ContentHash::of(&fs::read(file(&folder, number)).unwrap()),
                     content: content(number, step).into_bytes(),
                 });

@@ -369,7 +369,7 @@ fn raw_bytes_come_from_regular_files_within_the_limit() {
         &["does not exist", "big"],
     );
     assert_says(
-        desk.journal.read_bytes("/dev/zero".as_ref(), 4),
+        desk.journal.read_bytes("/dev/zero", 4),
         &["character device"],
     );
     let raw = desk.journal.read_bytes(&desk.path("big"), 5).unwrap();

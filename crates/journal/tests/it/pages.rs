@@ -334,7 +334,7 @@ fn files_without_a_size_are_read() {
     let desk = Desk::new();
     let page = desk
         .journal
-        .read("/proc/self/status".as_ref(), &PageRequest::default())
+        .read("/proc/self/status", &PageRequest::default())
         .unwrap();
     assert!(page.lines[0].text.starts_with("Name:"));
     assert!(!page.empty && !page.unended);
@@ -344,7 +344,7 @@ fn files_without_a_size_are_read() {
         max_tokens: u64::MAX,
         ..PageRequest::default()
     };
-    let page = desk.journal.read("/proc/kallsyms".as_ref(), &request);
+    let page = desk.journal.read("/proc/kallsyms", &request);
     let page = page.unwrap();
     let bytes: usize = page.lines.iter().map(|line| line.text.len() + 1).sum();
     assert!((250 << 10..=257 << 10).contains(&bytes), "{bytes}");

@@ -151,6 +151,7 @@ impl Session {
             let now = fs::read_to_string(&path).ok()?;
             Some(FileChange {
                 path,
+                judged: None,
                 expected: ContentHash::of(now.as_bytes()),
                 content: now.replace(old, &new.to_string()).into_bytes(),
             })

@@ -27,6 +27,7 @@ impl Desk {
     fn replace_all(&self, names: &[&str], content: &str) -> Vec<FileChange> {
         let change = |name: &&str| FileChange {
             path: self.path(name),
+            judged: None,
             expected: ContentHash::of(&self.get(name)),
             content: content.into(),
         };
@@ -450,6 +451,7 @@ fn a_write_stays_inside_whatever_links_say() {
         assert_says(result, &["outside the directories", "Nothing was changed"]);
         let changes = vec![FileChange {
             path: desk.path(name),
+            judged: None,
             expected: ContentHash::of(b"secret\n"),
             content: b"x\n".to_vec(),
         }];
@@ -544,7 +546,7 @@ proptest! {
             }
             if bytes != new.as_bytes() {
                 let expected = ContentHash::of(bytes);
-                existing.push(FileChange { path: desk.path(name), expected, content: new.clone().into_bytes() });
+                existing.push(FileChange { path: desk.path(name), judged: None, expected, content: new.clone().into_bytes() });
             }
         }
         let before: Vec<_> = names.iter().map(|name| look(name)).collect();

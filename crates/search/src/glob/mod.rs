@@ -6,20 +6,18 @@
 mod pattern;
 
 use std::cmp::Reverse;
-use std::fs;
-use std::io;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
 
-use ignore::DirEntry;
 use ignore::overrides::Override;
 use ignore::types::Types;
 
 pub use pattern::split_pattern;
 
+use crate::handle::Directory;
 use crate::leave_out::LeaveOut;
-use crate::skip::{SkipLog, SkipReason, Skipped};
+use crate::root::Opened;
+use crate::skip::{SkipLog, Skipped};
 use crate::stop::{Completion, Stop, Watch};
 use crate::walk::{Tree, Visitor};
 use crate::{SearchError, root};
@@ -34,6 +32,8 @@ pub struct GlobQuery {
     pub pattern: String,
     /// Absolute path of the directory to look in.
     pub base: PathBuf,
+    /// Where the base led when the search was permitted, if that was judged: it must lead there.
+    pub judged: Option<PathBuf>,
     /// What the user's global excludes are relative to (the session's directory).
     pub current_dir: PathBuf,
     /// Leave out what ignore files name. The pattern never brings such a file back.
@@ -53,6 +53,7 @@ impl GlobQuery {
         Self {
             pattern,
             base,
+            judged: None,
             current_dir,
             respect_ignore: true,
             hidden: true,
@@ -75,17 +76,35 @@ pub struct GlobReport {
     pub completion: Completion,
 }
 
-/// Where to look and what for: nothing is wrong with the query.
-fn sound(query: &GlobQuery) -> Result<(PathBuf, Pattern), SearchError> {
+/// What a query asks for: nothing is wrong with it.
+struct Sound {
+    base: PathBuf,
+    real: PathBuf,
+    directory: Directory,
+    pattern: Pattern,
+}
+
+fn sound(query: &GlobQuery) -> Result<Sound, SearchError> {
     if query.pattern.contains('\0') {
         return Err(SearchError::NulByte { field: "pattern" });
     }
     let (base, rest) = split_pattern(&query.pattern, &query.base);
     let pattern = Pattern::new(&rest)?;
-    if !root::inspect(&base)?.is_dir() {
-        return Err(SearchError::NotADirectory { path: base });
+    // What the pattern moved was not judged.
+    let judged = query.judged.as_deref();
+    if judged.is_some() && base != query.base {
+        return Err(SearchError::LeadsElsewhere { path: base });
     }
-    Ok((base, pattern))
+    let root = root::open(&base, judged)?;
+    let Opened::Directory(directory) = root.opened else {
+        return Err(SearchError::NotADirectory { path: base });
+    };
+    Ok(Sound {
+        real: root.real,
+        base,
+        directory,
+        pattern,
+    })
 }
 
 pub(crate) fn check(query: &GlobQuery) -> Result<(), SearchError> {
@@ -97,12 +116,19 @@ pub(crate) fn run(
     stop: &Stop,
     threads: usize,
 ) -> Result<GlobReport, SearchError> {
-    let (base, pattern) = sound(query)?;
+    let Sound {
+        base,
+        real,
+        directory,
+        pattern,
+    } = sound(query)?;
     let watch = Watch::new(stop);
     let skips = SkipLog::default();
     let found = Mutex::new(Vec::new());
     let tree = Tree {
         root: &base,
+        real: &real,
+        directory,
         current_dir: &query.current_dir,
         respect_ignore: query.respect_ignore,
         hidden: query.hidden,
@@ -117,20 +143,13 @@ pub(crate) fn run(
         &skips,
         move |entry| pruning.may_lead_to(entry),
         || -> Visitor<'_> {
-            let (base, pattern, found, skips) = (&base, &pattern, &found, &skips);
+            let (base, pattern, found) = (&base, &pattern, &found);
             Box::new(move |entry| {
-                if pattern.fits(entry.path().strip_prefix(base).unwrap_or(entry.path())) {
-                    match modified(&entry) {
-                        Ok(Some(modified)) => {
-                            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-                            found.push((Reverse(modified), entry.into_path()));
-                        }
-                        Ok(None) => {}
-                        Err(error) => {
-                            let message = error.to_string();
-                            skips.add(Some(entry.path()), SkipReason::Unreadable { message });
-                        }
-                    }
+                if pattern.fits(entry.path().strip_prefix(base).unwrap_or(entry.path()))
+                    && let Some(modified) = entry.modified()
+                {
+                    let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                    found.push((Reverse(modified), entry.path().to_path_buf()));
                 }
             })
         },
@@ -146,21 +165,4 @@ pub(crate) fn run(
         skipped: skips.into_skipped(None),
         completion: watch.completion(),
     })
-}
-
-/// The time a file last changed; `None` for what is no file. A link counts as what it leads to.
-fn modified(entry: &DirEntry) -> io::Result<Option<SystemTime>> {
-    let is_link = entry.path_is_symlink();
-    if !is_link && !entry.file_type().is_some_and(|kind| kind.is_file()) {
-        return Ok(None);
-    }
-    let metadata = match fs::metadata(entry.path()) {
-        // A link that leads nowhere, or a file gone since it was listed: not there, so not listed.
-        Err(error) if is_link || error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        other => other?,
-    };
-    // A file system without times still lists its files, as the oldest.
-    Ok(metadata
-        .is_file()
-        .then(|| metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH)))
 }

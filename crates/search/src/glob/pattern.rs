@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use ignore::DirEntry;
 
 use crate::SearchError;
+use crate::walk::Entry;
 
 const SPECIAL: [char; 5] = ['*', '?', '[', '{', '\\'];
 
@@ -89,13 +89,13 @@ impl Pattern {
 
     /// False for an entry off the pattern's fixed way, so `src/a/**` never lists the rest of the
     /// tree.
-    pub(super) fn may_lead_to(&self, entry: &DirEntry) -> bool {
+    pub(super) fn may_lead_to(&self, entry: &Entry) -> bool {
         CASE_INSENSITIVE
             || entry
                 .depth()
                 .checked_sub(1)
                 .and_then(|level| self.fixed.get(level))
-                .is_none_or(|name| entry.file_name() == name.as_str())
+                .is_none_or(|name| entry.name() == name.as_str())
     }
 }
 

@@ -13,7 +13,8 @@ mod report;
 mod rows;
 mod scan;
 
-use std::fs::FileType;
+use std::fs::File;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -24,9 +25,11 @@ use ignore::types::Types;
 pub use query::{GrepMode, GrepQuery, split_globs};
 pub use report::{FileCount, Found, GrepReport, MAX_COLUMNS, Row, RowKind, Tally};
 
+use crate::handle::EntryKind;
+use crate::root::{Opened, Root};
 use crate::skip::SkipLog;
 use crate::stop::{Stop, Watch};
-use crate::walk::Tree;
+use crate::walk::{Entry, Tree};
 use crate::{SearchError, root};
 use harvest::Harvest;
 use scan::{Naming, Scanner};
@@ -36,8 +39,7 @@ struct Sound {
     matcher: RegexMatcher,
     overrides: Override,
     types: Types,
-    /// A directory or a regular file.
-    kind: FileType,
+    root: Root,
 }
 
 impl Sound {
@@ -45,16 +47,12 @@ impl Sound {
         let matcher = matcher::build(query)?;
         let overrides = filter::overrides(query)?;
         let types = filter::types(query)?;
-        let kind = root::inspect(&query.path)?;
-        if !kind.is_dir() && !kind.is_file() {
-            let path = query.path.clone();
-            return Err(SearchError::NotSearchable { path });
-        }
+        let root = root::open(&query.path, query.judged.as_deref())?;
         Ok(Self {
             matcher,
             overrides,
             types,
-            kind,
+            root,
         })
     }
 }
@@ -72,7 +70,7 @@ pub(crate) fn run(
         matcher,
         overrides,
         types,
-        kind,
+        root,
     } = Sound::of(query)?;
 
     let watch = Watch::new(stop);
@@ -80,36 +78,41 @@ pub(crate) fn run(
     let harvest = Arc::new(Harvest::new(query));
     let scanner = Scanner::new(matcher, query, harvest.rows_needed(), &watch);
 
-    if kind.is_dir() {
-        let tree = Tree {
-            root: &query.path,
-            current_dir: &query.current_dir,
-            respect_ignore: true,
-            hidden: true,
-            overrides,
-            types,
-            threads,
-            leave_out: query.leave_out.clone(),
-        };
-        let pruning = Arc::clone(&harvest);
-        let keep = move |entry: &ignore::DirEntry| !pruning.is_beyond(entry.path());
-        tree.walk(&watch, &skips, keep, || {
-            let (mut scanner, harvest, skips) = (scanner.clone(), &harvest, &skips);
-            Box::new(move |entry| {
-                // Links, sockets and devices are not searched unless named.
-                if entry.file_type().is_some_and(|kind| kind.is_file()) {
-                    search_file(harvest, skips, &mut scanner, entry.path(), Naming::Walked);
-                }
-            })
-        });
-    } else {
-        search_file(
-            &harvest,
-            &skips,
-            &mut scanner.clone(),
-            &query.path,
-            Naming::Named,
-        );
+    let file = match root.opened {
+        Opened::File(file) => Some(file),
+        Opened::Directory(directory) => {
+            let tree = Tree {
+                root: &query.path,
+                real: &root.real,
+                directory,
+                current_dir: &query.current_dir,
+                respect_ignore: true,
+                hidden: true,
+                overrides,
+                types,
+                threads,
+                leave_out: query.leave_out.clone(),
+            };
+            let pruning = Arc::clone(&harvest);
+            let keep = move |entry: &Entry| !pruning.is_beyond(entry.path());
+            tree.walk(&watch, &skips, keep, || {
+                let (mut scanner, harvest, skips) = (scanner.clone(), &harvest, &skips);
+                Box::new(move |entry| {
+                    // Links, sockets and devices are not searched unless named.
+                    if entry.kind() == EntryKind::File {
+                        let open = || entry.open();
+                        let path = entry.path();
+                        search_file(harvest, skips, &mut scanner, path, open, Naming::Walked);
+                    }
+                })
+            });
+            None
+        }
+    };
+    if let Some(file) = file {
+        let open = || Ok(Some(file));
+        let (path, mut scanner) = (&query.path, scanner.clone());
+        search_file(&harvest, &skips, &mut scanner, path, open, Naming::Named);
     }
     Ok(harvest.report(query, skips, watch.completion()))
 }
@@ -119,6 +122,7 @@ fn search_file(
     skips: &SkipLog,
     scanner: &mut Scanner,
     path: &Path,
+    open: impl FnOnce() -> io::Result<Option<File>>,
     naming: Naming,
 ) {
     // Asked again, because the rows found since the walk listed this file may have moved the end
@@ -126,7 +130,7 @@ fn search_file(
     if harvest.is_beyond(path) {
         return;
     }
-    let mut finding = scanner.search(path, naming);
+    let mut finding = scanner.search(path, open, naming);
     if let Some(reason) = finding.skipped.take() {
         skips.add(Some(path), reason);
     }

@@ -12,6 +12,8 @@ pub struct GrepQuery {
     /// Absolute path of the file or directory to search. A file is searched even if an ignore file
     /// names it.
     pub path: PathBuf,
+    /// Where that path led when the search was permitted, if that was judged: it must lead there.
+    pub judged: Option<PathBuf>,
     /// What globs with a `/` are relative to (the session's directory); ripgrep's current
     /// directory.
     pub current_dir: PathBuf,
@@ -55,6 +57,7 @@ impl GrepQuery {
             pattern: pattern.into(),
             current_dir: path.clone(),
             path,
+            judged: None,
             globs: Vec::new(),
             file_type: None,
             mode: GrepMode::FilesWithMatches,

@@ -100,9 +100,21 @@ impl Scanner {
     }
 
     /// What was found before an error counts, as it does when ripgrep prints while it reads.
-    pub(super) fn search(&mut self, path: &Path, naming: Naming) -> Finding {
+    ///
+    /// `open` gives the very file to search; nothing where there is none any more.
+    pub(super) fn search(
+        &mut self,
+        path: &Path,
+        open: impl FnOnce() -> io::Result<Option<File>>,
+        naming: Naming,
+    ) -> Finding {
         let mut finding = Finding::default();
-        if let Err(error) = self.search_into(&mut finding, path, naming) {
+        let searched = match open() {
+            Ok(None) => return finding,
+            Ok(Some(file)) => self.search_into(&mut finding, path, file, naming),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = searched {
             finding.skipped = Some(SkipReason::Unreadable {
                 message: error.to_string(),
             });
@@ -114,9 +126,9 @@ impl Scanner {
         &mut self,
         finding: &mut Finding,
         path: &Path,
+        mut file: File,
         naming: Naming,
     ) -> io::Result<()> {
-        let mut file = File::open(path)?;
         if self.searcher.multi_line_with_matcher(&self.matcher) {
             let bytes = file.metadata()?.len();
             if bytes > MAX_HELD as u64 {
@@ -211,6 +223,10 @@ impl Read for Reader<'_> {
         }
         let count = self.file.read(into)?;
         self.read += count;
+        if !self.buffer_matters && self.read > MAX_HELD {
+            // It has grown since its size was looked at.
+            return Err(io::Error::other("it is growing while it is searched"));
+        }
         Ok(count)
     }
 }
@@ -323,12 +339,24 @@ mod tests {
         };
         let watch = Watch::new(&Stop::never());
         let mut scanner = Scanner::new(matcher::build(&query).unwrap(), &query, usize::MAX, &watch);
-        let before = scanner.search(&binary, Naming::Walked).rows;
+        let before = scanner
+            .search(&binary, || File::open(&binary).map(Some), Naming::Walked)
+            .rows;
         assert_eq!(before.len(), 2, "the match and a notice");
-        assert_eq!(scanner.search(&long, Naming::Walked).skipped, None);
+        assert_eq!(
+            scanner
+                .search(&long, || File::open(&long).map(Some), Naming::Walked)
+                .skipped,
+            None
+        );
         let grown = File::open(&binary).unwrap();
         assert_eq!(scanner.attempt(&binary, &grown).2, Buffer::Grown);
-        assert_eq!(scanner.search(&binary, Naming::Walked).rows, before);
+        assert_eq!(
+            scanner
+                .search(&binary, || File::open(&binary).map(Some), Naming::Walked)
+                .rows,
+            before
+        );
         let fresh = File::open(&binary).unwrap();
         assert_eq!(
             scanner.attempt(&binary, &fresh).2,

@@ -9,4 +9,6 @@ mod grep;
 #[cfg(test)]
 mod random;
 #[cfg(test)]
+mod swaps;
+#[cfg(test)]
 mod tree;

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{ask, is_notebook, patch, profile, ticket};
+use super::{ask, is_notebook, patch, profile, target, ticket};
 use crate::{paths::shown, words::counted};
 
 /// How many places an answer names.
@@ -86,9 +86,10 @@ impl Tool for Edit {
                 input.file_path.display()
             )));
         }
-        let (path, input) = (cx.cwd.join(&input.file_path), input.clone());
+        let target = target(&cx.cwd.join(&input.file_path), cx)?;
+        let input = input.clone();
         ask(cx, move |journal| {
-            journal.check_edit(&path, &input.change())
+            journal.check_edit(target, &input.change())
         })
         .await?
         .map(|_| Check::Pass)
@@ -103,8 +104,9 @@ impl Tool for Edit {
         let name = shown(&path, &cx.cwd);
         let structured_path = path.to_string_lossy().into_owned();
         let (owned, ticket) = (input.clone(), ticket(Self::NAME, cx));
+        let target = target(&path, cx)?;
         let edited = ask(cx, move |journal| {
-            journal.edit(&ticket, &path, &owned.change())
+            journal.edit(&ticket, target, &owned.change())
         })
         .await?
         .map_err(ToolError::Failed)?;

@@ -1,12 +1,8 @@
 //! `LS`: what is in a directory, one level.
 
 use std::{
-    collections::HashSet,
     ffi::{OsStr, OsString},
     fmt::Write,
-    fs::{self, DirEntry, FileType},
-    io,
-    os::unix::fs::FileTypeExt,
     path::{Path, PathBuf},
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -15,13 +11,15 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use haft_contract::{
     Access, CallContext, Card, Check, Effects, Piece, Profile, Tool, ToolError, ToolOutput,
 };
+use haft_search::{DirectoryList, EntryKind, ListedEntry, SearchError, list_directory};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{is_missing, missing, profile};
+use super::{missing, profile};
 use crate::{
     blocking::blocking,
+    judged::must_lead,
     paths::{escaped, fill_path, shown},
     words::counted,
 };
@@ -94,18 +92,16 @@ impl Tool for Ls {
     async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
         input.left_out().map_err(ToolError::Refused)?;
         let (path, cwd) = (input.directory(cx), cx.cwd.clone());
-        let problem = blocking(move || match fs::metadata(&path) {
-            Ok(found) if found.is_dir() => None,
-            Ok(_) => Some(format!(
-                "{} is not a directory: use Read for a file, or name the directory it is in.",
-                path.display()
-            )),
-            Err(error) if is_missing(&error) => Some(missing(&path, &cwd)),
-            Err(error) => Some(unreadable(&path, &error)),
+        let judged = must_lead(&path, cx)?;
+        let opened = blocking(move || {
+            let listed = list_directory(&path, judged.as_deref(), &cwd);
+            listed
+                .map(drop)
+                .map_err(|error| problem(&path, &cwd, error))
         });
-        match problem.await? {
-            Some(problem) => Err(ToolError::Refused(problem)),
-            None => Ok(Check::Pass),
+        match opened.await? {
+            Err(problem) => Err(ToolError::Refused(problem)),
+            Ok(()) => Ok(Check::Pass),
         }
     }
 
@@ -116,15 +112,20 @@ impl Tool for Ls {
         let left_out = input.left_out().map_err(ToolError::Failed)?;
         let (path, cwd) = (input.directory(cx), cx.cwd.clone());
         let listing = {
+            let judged = must_lead(&path, cx)?;
             let (path, cwd) = (path.clone(), cwd.clone());
-            blocking(move || Listing::of(&path, &cwd, &left_out))
+            blocking(move || {
+                let list = list_directory(&path, judged.as_deref(), &cwd);
+                let list = list.map_err(|error| problem(&path, &cwd, error))?;
+                Ok(Listing::of(list, &left_out))
+            })
         }
         .await?
-        .map_err(|error| ToolError::Failed(unreadable(&path, &error)))?;
+        .map_err(ToolError::Failed)?;
         let text = listing.text(&shown(&path, &cwd));
         Ok(ToolOutput::text(text).with_structured(json!({
             "path": path.to_string_lossy(),
-            "entries": listing.entries.iter().map(Entry::value).collect::<Vec<_>>(),
+            "entries": listing.entries.iter().map(value).collect::<Vec<_>>(),
             "truncated": listing.entries.len() < listing.total,
             "total": listing.total,
         })))
@@ -149,92 +150,48 @@ impl Tool for Ls {
     }
 }
 
-fn unreadable(path: &Path, error: &io::Error) -> String {
-    format!("cannot list {}: {error}", path.display())
+/// Why it is not listed.
+fn problem(path: &Path, cwd: &Path, error: SearchError) -> String {
+    match error {
+        SearchError::PathMissing { .. } => missing(path, cwd),
+        SearchError::NotADirectory { .. } | SearchError::NotSearchable { .. } => format!(
+            "{} is not a directory: use Read for a file, or name the directory it is in.",
+            path.display()
+        ),
+        SearchError::PathUnreadable { source, .. } => {
+            format!("cannot list {}: {source}", path.display())
+        }
+        error => error.to_string(),
+    }
 }
 
 struct Listing {
     /// Directories first, then by name; at most [`MAX_ENTRIES`].
-    entries: Vec<Entry>,
+    entries: Vec<ListedEntry>,
     total: usize,
     left_out: usize,
 }
 
-struct Entry {
-    name: OsString,
-    kind: Kind,
-    size: Option<u64>,
-    target: Option<PathBuf>,
-    modified: Option<SystemTime>,
-    ignored: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Directory,
-    File,
-    Link,
-    Fifo,
-    Socket,
-    Device,
-}
-
-impl Kind {
-    fn of(kind: FileType) -> Self {
-        if kind.is_dir() {
-            Self::Directory
-        } else if kind.is_symlink() {
-            Self::Link
-        } else if kind.is_fifo() {
-            Self::Fifo
-        } else if kind.is_socket() {
-            Self::Socket
-        } else if kind.is_block_device() || kind.is_char_device() {
-            Self::Device
-        } else {
-            Self::File
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Directory => "directory",
-            Self::File => "file",
-            Self::Link => "symlink",
-            Self::Fifo => "fifo",
-            Self::Socket => "socket",
-            Self::Device => "device",
-        }
-    }
-}
-
 impl Listing {
-    fn of(directory: &Path, cwd: &Path, left_out: &GlobSet) -> io::Result<Self> {
-        let mut found: Vec<(bool, String, DirEntry, FileType)> = Vec::new();
-        let mut count_left_out = 0;
-        for entry in fs::read_dir(directory)? {
-            let entry = entry?;
-            let name = entry.file_name();
-            if left_out.is_match(&name) {
-                count_left_out += 1;
-                continue;
-            }
-            let kind = entry.file_type()?;
-            found.push((!kind.is_dir(), folded(&name), entry, kind));
-        }
-        let total = found.len();
-        found.sort_by(|a, b| (a.0, &a.1, a.2.file_name()).cmp(&(b.0, &b.1, b.2.file_name())));
-        found.truncate(MAX_ENTRIES);
-        let visible = haft_search::visible_names(directory, cwd);
-        let entries = found
+    fn of(mut list: DirectoryList, left_out: &GlobSet) -> Self {
+        let all = std::mem::take(&mut list.names);
+        let before = all.len();
+        let mut found: Vec<(bool, String, OsString, EntryKind)> = all
             .into_iter()
-            .map(|(_, _, entry, kind)| Entry::of(&entry, Kind::of(kind), &visible))
+            .filter(|(name, _)| !left_out.is_match(name))
+            .map(|(name, kind)| (kind != EntryKind::Directory, folded(&name), name, kind))
             .collect();
-        Ok(Self {
-            entries,
+        let total = found.len();
+        found.sort_by(|a, b| (a.0, &a.1, &a.2).cmp(&(b.0, &b.1, &b.2)));
+        found.truncate(MAX_ENTRIES);
+        Self {
+            entries: found
+                .into_iter()
+                .map(|(_, _, name, kind)| list.entry(&name, kind))
+                .collect(),
             total,
-            left_out: count_left_out,
-        })
+            left_out: before - total,
+        }
     }
 
     fn text(&self, name: &str) -> String {
@@ -244,7 +201,7 @@ impl Listing {
             total => format!("{name}: {}", counted(total as u64, "entry")),
         };
         for entry in &self.entries {
-            let _ = write!(text, "\n{}", entry.row());
+            let _ = write!(text, "\n{}", row(entry));
         }
         if self.entries.len() < self.total {
             let _ = write!(
@@ -270,66 +227,57 @@ fn folded(name: &OsStr) -> String {
     name.to_string_lossy().to_lowercase()
 }
 
-impl Entry {
-    fn of(entry: &DirEntry, kind: Kind, visible: &HashSet<OsString>) -> Self {
-        let name = entry.file_name();
-        // The link itself, not what it leads to; an entry that has gone meanwhile has no facts.
-        let metadata = entry.metadata().ok();
-        Self {
-            kind,
-            size: metadata
-                .as_ref()
-                .filter(|_| kind == Kind::File)
-                .map(fs::Metadata::len),
-            target: (kind == Kind::Link)
-                .then(|| fs::read_link(entry.path()).ok())
-                .flatten(),
-            modified: metadata.and_then(|metadata| metadata.modified().ok()),
-            ignored: !visible.contains(&name),
-            name,
-        }
+fn kind_name(kind: EntryKind) -> &'static str {
+    match kind {
+        EntryKind::Directory => "directory",
+        EntryKind::File => "file",
+        EntryKind::Link => "symlink",
+        EntryKind::Fifo => "fifo",
+        EntryKind::Socket => "socket",
+        EntryKind::Device => "device",
     }
+}
 
-    fn row(&self) -> String {
-        let mut row = escaped(&self.name);
-        match self.kind {
-            Kind::Directory => row.push('/'),
-            Kind::Link => row.push('@'),
-            Kind::Fifo | Kind::Socket | Kind::Device => {
-                let _ = write!(row, "  ({})", self.kind.name());
-            }
-            Kind::File => {}
+fn row(entry: &ListedEntry) -> String {
+    let mut row = escaped(&entry.name);
+    match entry.kind {
+        EntryKind::Directory => row.push('/'),
+        EntryKind::Link => row.push('@'),
+        EntryKind::Fifo | EntryKind::Socket | EntryKind::Device => {
+            let _ = write!(row, "  ({})", kind_name(entry.kind));
         }
-        if let Some(target) = &self.target {
-            let _ = write!(row, " -> {}", escaped(target.as_os_str()));
-        }
-        if let Some(size) = self.size {
-            let _ = write!(row, "  {size}");
-        }
-        if let Some(modified) = self.modified {
-            let _ = write!(row, "  {}", Moment::of(modified).to_minute());
-        }
-        if self.ignored {
-            row.push_str("  (ignored)");
-        }
-        row
+        EntryKind::File => {}
     }
+    if let Some(target) = &entry.target {
+        let _ = write!(row, " -> {}", escaped(target.as_os_str()));
+    }
+    if let Some(size) = entry.size {
+        let _ = write!(row, "  {size}");
+    }
+    if let Some(modified) = entry.modified {
+        let _ = write!(row, "  {}", Moment::of(modified).to_minute());
+    }
+    if entry.ignored {
+        row.push_str("  (ignored)");
+    }
+    row
+}
 
-    fn value(&self) -> Value {
-        let mut value = json!({
-            "name": escaped(&self.name),
-            "type": self.kind.name(),
-            "modified": self.modified.map(|modified| Moment::of(modified).to_second()),
-            "ignored": self.ignored,
-        });
-        if let Some(size) = self.size {
-            value["size"] = json!(size);
-        }
-        if let Some(target) = &self.target {
-            value["target"] = json!(escaped(target.as_os_str()));
-        }
-        value
+fn value(entry: &ListedEntry) -> Value {
+    let modified = entry.modified;
+    let mut value = json!({
+        "name": escaped(&entry.name),
+        "type": kind_name(entry.kind),
+        "modified": modified.map(|modified| Moment::of(modified).to_second()),
+        "ignored": entry.ignored,
+    });
+    if let Some(size) = entry.size {
+        value["size"] = json!(size);
     }
+    if let Some(target) = &entry.target {
+        value["target"] = json!(escaped(target.as_os_str()));
+    }
+    value
 }
 
 /// A time of the calendar, UTC.

@@ -16,7 +16,7 @@ use std::{io, path::Path};
 
 use haft_contract::{Access, CallContext, PermissionMode, Profile, ToolError};
 use haft_journal::{
-    Journal, JournalError, Ticket, looks_like, nearby, notebook::NotebookError, respelt,
+    FileTarget, Journal, JournalError, Ticket, looks_like, nearby, notebook::NotebookError, respelt,
 };
 
 pub(crate) use edit::Edit;
@@ -33,6 +33,7 @@ pub(crate) use write::Write;
 
 use crate::{
     blocking::blocking,
+    judged::must_lead,
     paths::{shown, spelt},
 };
 
@@ -56,6 +57,14 @@ fn ticket(tool: &str, cx: &CallContext) -> Ticket {
     let permissions = &cx.permissions;
     let within = permissions.directories.iter().chain(&*permissions.granted);
     Ticket::new(call, tool, within.cloned())
+}
+
+/// The file a call may open by this name.
+fn target(path: &Path, cx: &CallContext) -> Result<FileTarget, ToolError> {
+    Ok(match must_lead(path, cx)? {
+        Some(real) => FileTarget::judged(path, real),
+        None => FileTarget::anywhere(path),
+    })
 }
 
 /// Asks the journal, on a thread that may wait for the disk. Its error comes as text: before a call is

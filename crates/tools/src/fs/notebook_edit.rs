@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{ask, is_notebook, patch, profile, ticket};
+use super::{ask, is_notebook, patch, profile, target, ticket};
 use crate::paths::shown;
 
 /// Changes one cell of a Jupyter notebook (.ipynb).
@@ -124,8 +124,9 @@ impl Tool for NotebookEdit {
                 "A new cell needs a type: give cell_type, \"code\" or \"markdown\".".to_owned(),
             ));
         }
-        let (path, change) = (cx.cwd.join(&input.notebook_path), input.change());
-        ask(cx, move |journal| journal.check_notebook(&path, &change))
+        let target = target(&cx.cwd.join(&input.notebook_path), cx)?;
+        let change = input.change();
+        ask(cx, move |journal| journal.check_notebook(target, &change))
             .await?
             .map(|_| Check::Pass)
             .map_err(ToolError::Refused)
@@ -139,8 +140,9 @@ impl Tool for NotebookEdit {
         let name = shown(&path, &cx.cwd);
         let notebook_path = path.to_string_lossy().into_owned();
         let (change, ticket) = (input.change(), ticket(Self::NAME, cx));
+        let target = target(&path, cx)?;
         let edited = ask(cx, move |journal| {
-            journal.edit_notebook(&ticket, &path, &change)
+            journal.edit_notebook(&ticket, target, &change)
         })
         .await?
         .map_err(ToolError::Failed)?;

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{ask, patch, profile, ticket};
+use super::{ask, patch, profile, target, ticket};
 use crate::{paths::shown, words::counted};
 
 /// How many lines of the content a person sees before they decide.
@@ -53,8 +53,8 @@ impl Tool for Write {
     }
 
     async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
-        let path = cx.cwd.join(&input.file_path);
-        ask(cx, move |journal| journal.check_write(&path))
+        let target = target(&cx.cwd.join(&input.file_path), cx)?;
+        ask(cx, move |journal| journal.check_write(target))
             .await?
             .map(|()| Check::Pass)
             .map_err(ToolError::Refused)
@@ -68,7 +68,8 @@ impl Tool for Write {
         let name = shown(&path, &cx.cwd);
         let structured_path = path.to_string_lossy().into_owned();
         let (content, ticket) = (input.content.clone(), ticket(Self::NAME, cx));
-        let written = ask(cx, move |journal| journal.write(&ticket, &path, &content))
+        let target = target(&path, cx)?;
+        let written = ask(cx, move |journal| journal.write(&ticket, target, &content))
             .await?
             .map_err(ToolError::Failed)?;
         let kind = match written.outcome {

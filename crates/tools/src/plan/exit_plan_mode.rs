@@ -1,11 +1,12 @@
 //! `ExitPlanMode`: the plan goes to the person, who approves it or says what is wrong with it.
 
-use std::{fs::File, io::Read, path::Path};
+use std::{fs::OpenOptions, io::Read, os::unix::fs::OpenOptionsExt, path::Path};
 
 use haft_contract::{
     Access, CallContext, Card, Check, ContextPatch, Effects, Permission, PermissionMode, Piece,
     Profile, Tool, ToolError, ToolOutput,
 };
+use rustix::fs::OFlags;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -130,14 +131,17 @@ async fn written(file: &Path) -> Result<Option<String>, ToolError> {
     let file = file.to_path_buf();
     blocking(move || {
         // A link, or a pipe, is not what was written there.
-        if !file.symlink_metadata().ok()?.is_file() {
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let opened = OpenOptions::new()
+            .read(true)
+            .custom_flags(flags.bits() as i32)
+            .open(&file);
+        let opened = opened.ok()?;
+        if !opened.metadata().ok()?.is_file() {
             return None;
         }
         let mut text = String::new();
-        let read = File::open(&file)
-            .ok()?
-            .take(LONGEST)
-            .read_to_string(&mut text);
+        let read = opened.take(LONGEST).read_to_string(&mut text);
         read.ok().filter(|_| !text.trim().is_empty()).map(|_| text)
     })
     .await

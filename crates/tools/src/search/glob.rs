@@ -7,7 +7,8 @@ use std::{
 };
 
 use haft_contract::{
-    CallContext, Card, Check, Effects, Piece, Profile, Tool, ToolError, ToolOutput,
+    CallContext, Card, Check, Effects, PermissionSnapshot, Piece, Profile, Tool, ToolError,
+    ToolOutput,
 };
 use haft_search::{Completion, GlobQuery, GlobReport, split_pattern};
 use schemars::JsonSchema;
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::{TIMEOUT, ask, caveats, leave_out, profile, stop, timed_out};
 use crate::{
+    judged::must_lead,
     paths::{fill_path, shown},
     words::counted,
 };
@@ -73,19 +75,22 @@ impl Settings {
 }
 
 impl Input {
-    fn query(&self, cx: &CallContext, settings: &Settings) -> GlobQuery {
+    fn query(&self, cx: &CallContext, settings: &Settings) -> Result<GlobQuery, ToolError> {
         let base = match &self.path {
             Some(path) => cx.cwd.join(path),
             None => cx.cwd.to_path_buf(),
         };
-        GlobQuery {
+        let judged = must_lead(&base, cx)?;
+        let PermissionSnapshot { hidden, stores, .. } = &cx.permissions;
+        Ok(GlobQuery {
             current_dir: cx.cwd.to_path_buf(),
             respect_ignore: settings.respect_ignore,
             hidden: settings.hidden,
             limit: Some(MAX_FILES),
-            leave_out: leave_out(&cx.permissions.hidden, &base),
+            leave_out: leave_out(hidden, stores, &base, judged.as_deref()),
+            judged,
             ..GlobQuery::new(&self.pattern, base)
-        }
+        })
     }
 }
 
@@ -119,7 +124,7 @@ impl Tool for Glob {
     }
 
     async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
-        let query = input.query(cx, &Settings::of(|name| env::var(name).ok()));
+        let query = input.query(cx, &Settings::of(|name| env::var(name).ok()))?;
         ask(cx, move |engine| engine.check_glob(&query))
             .await?
             .map(|()| Check::Pass)
@@ -128,7 +133,7 @@ impl Tool for Glob {
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let settings = Settings::of(|name| env::var(name).ok());
-        let query = input.query(cx, &settings);
+        let query = input.query(cx, &settings)?;
         let stop = stop(cx, settings.timeout);
         let begun = Instant::now();
         let report = ask(cx, move |engine| engine.glob(&query, &stop))

@@ -7,7 +7,8 @@ use std::{
 };
 
 use haft_contract::{
-    CallContext, Card, Check, Effects, Piece, Profile, Tool, ToolError, ToolOutput,
+    CallContext, Card, Check, Effects, PermissionSnapshot, Piece, Profile, Tool, ToolError,
+    ToolOutput,
 };
 use haft_search::{Found, GrepMode, GrepQuery, GrepReport, Row, RowKind, split_globs};
 use schemars::JsonSchema;
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::{TIMEOUT, ask, caveats, leave_out, profile, stop, timed_out};
 use crate::{
+    judged::must_lead,
     paths::{fill_path, shown},
     words::counted,
 };
@@ -116,7 +118,7 @@ impl OutputMode {
 }
 
 impl Input {
-    fn query(&self, cx: &CallContext) -> GrepQuery {
+    fn query(&self, cx: &CallContext) -> Result<GrepQuery, ToolError> {
         let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let path = match &self.path {
             Some(path) => cx.cwd.join(path),
@@ -132,7 +134,9 @@ impl Input {
             OutputMode::FilesWithMatches => GrepMode::FilesWithMatches,
             OutputMode::Count => GrepMode::Count,
         };
-        GrepQuery {
+        let judged = must_lead(&path, cx)?;
+        let PermissionSnapshot { hidden, stores, .. } = &cx.permissions;
+        Ok(GrepQuery {
             current_dir: cx.cwd.to_path_buf(),
             globs: self.glob.as_deref().map(split_globs).unwrap_or_default(),
             file_type: self.file_type.clone(),
@@ -141,9 +145,10 @@ impl Input {
             multiline: self.multiline,
             head_limit: (self.head_limit > 0).then(|| size(self.head_limit)),
             offset: size(self.offset),
-            leave_out: leave_out(&cx.permissions.hidden, &path),
+            leave_out: leave_out(hidden, stores, &path, judged.as_deref()),
+            judged,
             ..GrepQuery::new(&self.pattern, path)
-        }
+        })
     }
 }
 
@@ -170,7 +175,7 @@ impl Tool for Grep {
     }
 
     async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
-        let query = input.query(cx);
+        let query = input.query(cx)?;
         ask(cx, move |engine| engine.check_grep(&query))
             .await?
             .map(|()| Check::Pass)
@@ -178,7 +183,7 @@ impl Tool for Grep {
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
-        let query = input.query(cx);
+        let query = input.query(cx)?;
         let stop = stop(cx, TIMEOUT);
         let report = ask(cx, move |engine| engine.grep(&query, &stop))
             .await?

@@ -5,7 +5,10 @@
 mod glob;
 mod grep;
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use haft_contract::{Access, CallContext, Hidden, Profile, ToolError};
 use haft_search::{
@@ -40,21 +43,46 @@ pub(crate) fn stop(cx: &CallContext, timeout: Duration) -> Stop {
     Stop::after(timeout).or_when(move || cancel.is_cancelled())
 }
 
-/// What a search below `root` must not look at, by the name it is found under and by its real one.
-pub(crate) fn leave_out(hidden: &Hidden, root: &Path) -> LeaveOut {
-    if hidden.is_empty() {
+/// What a search below `root` must not look at, by the name it is found under and by its real one:
+/// what rules hide, and stores of keys, unless it was permitted to begin inside one. `real` is where
+/// the root leads.
+pub(crate) fn leave_out(
+    hidden: &Hidden,
+    stores: &[PathBuf],
+    root: &Path,
+    real: Option<&Path>,
+) -> LeaveOut {
+    let real = match real {
+        Some(real) => real.to_path_buf(),
+        None => root.canonicalize().unwrap_or_else(|_| root.to_path_buf()),
+    };
+    // Only what is below the root can be met: nearly always none.
+    let below = |store: &&PathBuf| store.starts_with(&real) && **store != real;
+    let stores: Vec<PathBuf> = stores.iter().filter(below).cloned().collect();
+    if hidden.is_empty() && stores.is_empty() {
         return LeaveOut::default();
     }
     let hidden = hidden.clone();
-    let real = root.canonicalize().ok().filter(|real| real != root);
     let root = root.to_path_buf();
     LeaveOut::when(move |path| {
-        let elsewhere = || {
-            let below = path.strip_prefix(&root).ok()?;
-            Some(hidden.hides(&real.as_ref()?.join(below)))
+        let real = match path.strip_prefix(&root) {
+            Ok(below) if root != real => Some(real.join(below)),
+            _ => None,
         };
-        hidden.hides(path) || elsewhere().unwrap_or(false)
+        let mut names = [Some(path), real.as_deref()].into_iter().flatten();
+        names.any(|path| hidden.hides(path) || stores.iter().any(|store| is_store(path, store)))
     })
+}
+
+/// Is it this one? Some disks do not tell capitals from small letters.
+fn is_store(path: &Path, store: &Path) -> bool {
+    let folded = |path: &Path| path.to_string_lossy().to_lowercase();
+    let same = |path: &Path| path.as_os_str().len() == store.as_os_str().len();
+    path.starts_with(store)
+        || path
+            .ancestors()
+            .find(|above| same(above))
+            .is_some_and(|above| folded(above) == folded(store))
 }
 
 /// Asks the search engine, on a thread that may wait for the disk. Its error comes as text: before a

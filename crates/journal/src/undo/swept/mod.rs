@@ -24,6 +24,7 @@ use super::units::Unit;
 use super::{ChangeKind, History, UndoError};
 use crate::error::JournalError;
 use crate::lock::FileLock;
+use crate::open::Snapshot;
 use crate::patch::Patch;
 use crate::ticket::Ticket;
 
@@ -198,7 +199,7 @@ impl History {
             };
             if shown < SHOWN_FILES && is_small(&task.now) && is_small(&task.to) {
                 shown += 1;
-                let old = task.now.hash().and_then(|_| std::fs::read(&task.path).ok());
+                let old = task.now.hash().and_then(|_| small_file(&task.path));
                 let new = task.to.hash();
                 let new = new.and_then(|hash| self.store().get(hash).ok().flatten());
                 patch = patch_of(&old.unwrap_or_default(), &new.unwrap_or_default());
@@ -212,6 +213,12 @@ impl History {
         })
         .collect()
     }
+}
+
+/// What a file holds that is to be shown; nothing if a link or something else is there by now.
+fn small_file(path: &Path) -> Option<Vec<u8>> {
+    let found = Snapshot::take(path, SHOWN_BYTES).ok().flatten();
+    found.map(|found| found.bytes)
 }
 
 fn is_same_content(one: &State, other: &State) -> bool {

@@ -111,7 +111,7 @@ impl History {
         let now = match looked.kind() {
             None => None,
             Some(Kind::File) if small(looked) => {
-                std::fs::read(path).ok().or_else(|| Some(Vec::new()))
+                super::small_file(path).or_else(|| Some(Vec::new()))
             }
             Some(_) => Some(Vec::new()),
         };

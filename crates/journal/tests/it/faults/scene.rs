@@ -201,6 +201,7 @@ impl Scene {
                     let old = fs::read_to_string(at(name)).unwrap();
                     FileChange {
                         path: at(name),
+                        judged: None,
                         expected: ContentHash::of(old.as_bytes()),
                         content: old.replace("line", "replaced").into_bytes(),
                     }

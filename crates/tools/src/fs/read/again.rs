@@ -3,31 +3,37 @@
 //! Only where the content, judged by its hash, is what that answer showed, and never twice in a row:
 //! who asks a third time has lost it. Programs get the same value either way.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use haft_contract::{CallContext, Content, ToolError, ToolOutput};
-use haft_journal::{Journal, resolve};
+use haft_journal::Journal;
 
 use crate::paths::shown;
 
 /// What a Read would answer.
 pub(super) struct Found {
     pub(super) output: ToolOutput,
+    /// The file that was read, after all links.
+    pub(super) real: PathBuf,
     /// What of the file it shows, such as `lines 1–20`; `None` if nobody should be pointed to it.
     pub(super) part: Option<String>,
 }
 
 /// The answer, or a pointer to the same one given before.
 pub(super) fn once(found: Found, path: &Path, cx: &CallContext) -> Result<ToolOutput, ToolError> {
-    let Found { mut output, part } = found;
-    let (Some(part), Ok(resolved)) = (part, resolve(path)) else {
+    let Found {
+        mut output,
+        real,
+        part,
+    } = found;
+    let Some(part) = part else {
         return Ok(output);
     };
     let journal = cx.services.get::<Journal>()?;
     let name = shown(path, &cx.cwd);
     // By another name it would be another answer.
     let told = format!("{name}: {part}");
-    if journal.ledger().may_point_to(&resolved.real, &told) {
+    if journal.ledger().may_point_to(&real, &told) {
         output.content = vec![Content::text(format!(
             "{name}: unchanged since your Read of {part}; that answer still holds. If you no longer \
              have it, make the same call once more."

@@ -8,13 +8,13 @@ pub(super) mod invariants;
 
 use std::{
     io::Cursor,
-    path::Path,
+    path::PathBuf,
     sync::{Mutex, PoisonError},
 };
 
 use data_encoding::BASE64;
 use haft_contract::{CallContext, Content, ToolError, ToolOutput};
-use haft_journal::{Extent, Journal};
+use haft_journal::{Extent, FileTarget, Journal};
 use image::{
     DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader, Limits, RgbImage,
     codecs::{jpeg::JpegEncoder, webp::WebPDecoder},
@@ -63,17 +63,22 @@ pub(super) fn is_shown(kind: Option<&str>) -> bool {
     )
 }
 
-pub(super) async fn read(path: &Path, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+/// The picture, and the file it is in, after all links.
+pub(super) async fn read(
+    target: &FileTarget,
+    cx: &CallContext,
+) -> Result<(ToolOutput, PathBuf), ToolError> {
     let journal = cx.services.get::<Journal>()?;
-    let (path, cwd) = (path.to_path_buf(), cx.cwd.clone());
-    let name = shown(&path, &cwd);
-    let shown = blocking(move || {
+    let (target, cwd) = (target.clone(), cx.cwd.clone());
+    let name = shown(target.path(), &cwd);
+    let (shown, real) = blocking(move || {
         let raw = journal
-            .read_bytes(&path, FILE_LIMIT)
+            .read_bytes(target, FILE_LIMIT)
             .map_err(|error| explain(error, &cwd))?;
         let picture = prepare(&raw.bytes)?;
+        let real = raw.real.clone();
         journal.saw(raw, Extent::Whole);
-        Ok(picture)
+        Ok((picture, real))
     })
     .await?
     .map_err(|error: String| ToolError::Failed(format!("{name}: {error}")))?;
@@ -90,7 +95,7 @@ pub(super) async fn read(path: &Path, cx: &CallContext) -> Result<ToolOutput, To
         },
     }});
     let content = vec![Content::text(text), picture(shown.media_type, shown.base64)];
-    Ok(output(content, structured))
+    Ok((output(content, structured), real))
 }
 
 impl Picture {

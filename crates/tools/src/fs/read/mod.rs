@@ -9,17 +9,13 @@ mod notebook;
 mod pdf;
 mod text;
 
-use std::{
-    fmt::Write,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fmt::Write, fs, path::PathBuf};
 
 use haft_contract::{
     Access, CallContext, Card, Check, Content, Effects, Profile, Tool, ToolError, ToolOutput,
     output::Source, view::plain,
 };
-use haft_journal::{Journal, JournalError, resolve, respelt};
+use haft_journal::{FileTarget, Journal, JournalError, resolve, respelt};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -29,7 +25,7 @@ use again::Found;
 pub use image::invariants::check as check_image;
 pub use pdf::PdfReader;
 
-use super::{explain, is_missing, is_notebook, missing, profile, ticket};
+use super::{explain, is_missing, is_notebook, missing, profile, target, ticket};
 use crate::{
     blocking::blocking,
     paths::{shown, spelt},
@@ -117,14 +113,15 @@ impl Tool for Read {
         if let Some(pages) = input.pages() {
             pdf::check(pages).map_err(ToolError::Refused)?;
         }
-        let path = meant(input, cx).await?;
-        match fs::metadata(&path) {
-            Ok(found) if found.is_dir() => {
+        let target = meant(input, cx).await?;
+        let path = target.path().to_path_buf();
+        match target.resolve() {
+            Ok(found) if found.real.symlink_metadata().is_ok_and(|it| it.is_dir()) => {
                 let error = JournalError::IsDirectory { path };
                 Err(ToolError::Refused(explain(error, &cx.cwd)))
             }
-            Ok(_) => Ok(Check::Pass),
-            Err(error) if is_missing(&error) => {
+            Ok(found) if found.exists => Ok(Check::Pass),
+            Ok(_) | Err(JournalError::DoesNotExist { .. } | JournalError::ParentIsFile { .. }) => {
                 let cwd = cx.cwd.clone();
                 let text = blocking(move || missing(&path, &cwd)).await?;
                 Err(ToolError::Refused(text))
@@ -138,11 +135,12 @@ impl Tool for Read {
         if cx.cancel.is_cancelled() {
             return Err(ToolError::Cancelled);
         }
-        let path = meant(input, cx).await?;
-        let found = look(input, &path, cx).await?;
-        let mut output = again::once(found, &path, cx)?;
+        let target = meant(input, cx).await?;
+        let path = target.path();
+        let found = look(input, &target, cx).await?;
+        let mut output = again::once(found, path, cx)?;
         if path != cx.cwd.join(&input.file_path) {
-            let name = spelt(&shown(&path, &cx.cwd));
+            let name = spelt(&shown(path, &cx.cwd));
             add_note(
                 &mut output,
                 &format!("note: the name of this file is {name}; write it so to change the file"),
@@ -199,19 +197,25 @@ impl Tool for Read {
 }
 
 /// The file that is meant: the one that is named or, where there is none, the only one whose name
-/// looks the same. Permission was given for what is named, so that one must lie inside.
-async fn meant(input: &Input, cx: &CallContext) -> Result<PathBuf, ToolError> {
+/// looks the same. Permission was given for what is named, so that one must lie inside, and no rule
+/// may keep it from being read.
+async fn meant(input: &Input, cx: &CallContext) -> Result<FileTarget, ToolError> {
     let path = cx.cwd.join(&input.file_path);
+    let target = target(&path, cx)?;
     if !fs::metadata(&path).is_err_and(|error| is_missing(&error)) {
-        return Ok(path);
+        return Ok(target);
     }
-    let inside = ticket(Read::NAME, cx);
+    let (inside, permissions) = (ticket(Read::NAME, cx), cx.permissions.clone());
     blocking(move || {
-        let is_inside = |alike: &PathBuf| {
-            let resolved = resolve(alike);
-            resolved.is_ok_and(|resolved| inside.covers(&resolved.real))
+        let open = |alike: PathBuf| {
+            let real = resolve(&alike).ok().filter(|found| found.exists)?.real;
+            let is_kept = [&alike, &real].into_iter().any(|path| {
+                let mut stores = permissions.stores.iter();
+                permissions.hidden.hides(path) || stores.any(|store| path.starts_with(store))
+            });
+            (inside.covers(&real) && !is_kept).then(|| FileTarget::judged(alike, real))
         };
-        respelt(&path).filter(is_inside).unwrap_or(path)
+        respelt(&path).and_then(open).unwrap_or(target)
     })
     .await
 }
@@ -234,13 +238,14 @@ fn add_note(output: &mut ToolOutput, note: &str) {
 }
 
 /// Reads the file as what it turns out to be.
-async fn look(input: &Input, path: &Path, cx: &CallContext) -> Result<Found, ToolError> {
+async fn look(input: &Input, target: &FileTarget, cx: &CallContext) -> Result<Found, ToolError> {
     let journal = cx.services.get::<Journal>()?;
+    let path = target.path();
     let name = shown(path, &cx.cwd);
     let request = text::request(input);
     let mut note = None;
     if is_notebook(path) {
-        match notebook::read(path, &request, cx).await? {
+        match notebook::read(target, &request, cx).await? {
             notebook::Answer::Cells(found) => return Ok(found),
             notebook::Answer::ShowAsText(why) => note = Some(why),
         }
@@ -249,20 +254,22 @@ async fn look(input: &Input, path: &Path, cx: &CallContext) -> Result<Found, Too
     let small = fs::metadata(path)
         .is_ok_and(|found| found.is_file() && (1..=READ_DIRECTLY).contains(&found.len()));
     let read = {
-        let (path, request) = (path.to_path_buf(), request.clone());
-        move || journal.read(&path, &request)
+        let (target, request) = (target.clone(), request.clone());
+        move || journal.read(target, &request)
     };
     let page = if small { read() } else { blocking(read).await? };
     let page = match page {
         Err(JournalError::Binary { kind, .. }) if image::is_shown(kind) => {
+            let (output, real) = image::read(target, cx).await?;
             return Ok(Found {
-                output: image::read(path, cx).await?,
+                output,
+                real,
                 part: Some("the image".to_owned()),
             });
         }
         Err(JournalError::Binary { kind, .. }) if kind == Some(pdf::KIND) => {
             let wish = pdf::Wish {
-                path,
+                target,
                 pages: input.pages(),
                 max_tokens: request.max_tokens,
             };
@@ -270,8 +277,10 @@ async fn look(input: &Input, path: &Path, cx: &CallContext) -> Result<Found, Too
                 Some(pages) => format!("pages {pages}"),
                 None => "the document".to_owned(),
             };
+            let (output, real) = pdf::read(&wish, cx).await?;
             return Ok(Found {
-                output: pdf::read(&wish, cx).await?,
+                output,
+                real,
                 // With more room the same pages may show more of themselves.
                 part: (!input.allow_large).then_some(part),
             });
@@ -288,6 +297,7 @@ async fn look(input: &Input, path: &Path, cx: &CallContext) -> Result<Found, Too
         let _ = write!(text, "\n[{note}]");
     }
     Ok(Found {
+        real: page.real.clone(),
         output: ToolOutput::text(text).with_structured(text::structured(&page, path)),
         part: (!page.empty).then(|| text::range(&page, &request, None)),
     })

@@ -1,11 +1,11 @@
 //! The cells of a notebook with what they put out, as many as fit.
 
-use std::{fmt::Write, path::Path};
+use std::fmt::Write;
 
 use data_encoding::BASE64;
 use haft_contract::{CallContext, Content, ToolError};
 use haft_journal::{
-    Extent, Journal, NOTEBOOK_LIMIT, PageRequest, estimate_tokens,
+    Extent, FileTarget, Journal, NOTEBOOK_LIMIT, PageRequest, estimate_tokens,
     notebook::{Cell, Notebook, NotebookError, Output},
 };
 use serde_json::{Value, json};
@@ -25,16 +25,17 @@ pub(super) enum Answer {
 }
 
 pub(super) async fn read(
-    path: &Path,
+    target: &FileTarget,
     request: &PageRequest,
     cx: &CallContext,
 ) -> Result<Answer, ToolError> {
     let journal = cx.services.get::<Journal>()?;
-    let (path, cwd) = (path.to_path_buf(), cx.cwd.clone());
+    let (target, cwd) = (target.clone(), cx.cwd.clone());
     let request = request.clone();
     blocking(move || {
         let failed = |error| ToolError::Failed(explain(error, &cwd));
-        let raw = journal.read_bytes(&path, NOTEBOOK_LIMIT).map_err(failed)?;
+        let path = target.path().to_path_buf();
+        let raw = journal.read_bytes(target, NOTEBOOK_LIMIT).map_err(failed)?;
         let notebook = match Notebook::open(&raw.bytes) {
             Ok(notebook) => notebook,
             Err(error) => return Ok(Answer::ShowAsText(as_text(&error))),
@@ -51,8 +52,9 @@ pub(super) async fn read(
         }});
         let part = shown.part.clone().filter(|_| !shown.is_cut);
         let output = output(shown.content(), structured);
+        let real = raw.real.clone();
         journal.saw(raw, extent);
-        Ok(Answer::Cells(Found { output, part }))
+        Ok(Answer::Cells(Found { output, real, part }))
     })
     .await?
 }

@@ -7,9 +7,10 @@ mod rewrite;
 use std::path::{Path, PathBuf};
 
 use haft_contract::{
-    Access, CallContext, Card, Check, Effects, Profile, Tool, ToolError, ToolOutput, Update,
+    Access, CallContext, Card, Check, Effects, PermissionSnapshot, Profile, Tool, ToolError,
+    ToolOutput, Update,
 };
-use haft_journal::{FileChange, Journal};
+use haft_journal::{FileChange, FileTarget, Journal};
 use haft_search::{Engine, Found, GrepMode, GrepQuery, split_globs};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -20,9 +21,10 @@ use self::{
     preview::{Preview, Skipped},
     rewrite::Rewrite,
 };
-use super::{explain, profile, ticket};
+use super::{explain, profile, target, ticket};
 use crate::{
     blocking::blocking,
+    judged::must_lead,
     paths::{fill_path, shown},
     search::{leave_out, stop, timed_out},
     words::counted,
@@ -121,20 +123,30 @@ impl Input {
             .map_or_else(|| cwd.to_path_buf(), |path| cwd.join(path))
     }
 
-    fn query(&self, rewrite: &Rewrite, cx: &CallContext) -> GrepQuery {
+    fn query(&self, rewrite: &Rewrite, cx: &CallContext) -> Result<GrepQuery, ToolError> {
         let cwd: &Path = &cx.cwd;
         let base = self.base(cwd);
         let mut globs = self.glob.as_deref().map(split_globs).unwrap_or_default();
         let excluded = self.exclude.as_deref().map(split_globs).unwrap_or_default();
         globs.extend(excluded.into_iter().map(|glob| format!("!{glob}")));
-        GrepQuery {
+        let judged = must_lead(&base, cx)?;
+        let PermissionSnapshot { locked, stores, .. } = &cx.permissions;
+        // Of a plan each file is judged by itself; what is changed at once was judged as a whole.
+        let control = &cx.permissions.control;
+        let whole = judged.as_deref().unwrap_or(&base);
+        let locked = match !self.preview && !control.hides(whole) {
+            true => locked.and(control),
+            false => locked.clone(),
+        };
+        Ok(GrepQuery {
             current_dir: cwd.to_path_buf(),
             globs,
             mode: GrepMode::FilesWithMatches,
             multiline: rewrite.spans_lines(),
-            leave_out: leave_out(&cx.permissions.locked, &base),
+            leave_out: leave_out(&locked, stores, &base, judged.as_deref()),
+            judged,
             ..GrepQuery::new(rewrite.search_pattern(), base)
-        }
+        })
     }
 }
 
@@ -195,7 +207,7 @@ impl Tool for ReplaceInFiles {
                     .map_err(ToolError::Refused)?;
                 let engine = cx.services.get::<Engine>()?;
                 engine
-                    .check_grep(&input.query(&rewrite, cx))
+                    .check_grep(&input.query(&rewrite, cx)?)
                     .map(|()| Check::Pass)
                     .map_err(|error| ToolError::Refused(error.to_string()))
             }
@@ -260,19 +272,21 @@ impl ReplaceInFiles {
             return Err(ToolError::Cancelled);
         }
         let journal = cx.services.get::<Journal>()?;
-        let (ticket, cwd) = (ticket(Self::NAME, cx), cx.cwd.clone());
+        let (ticket, cwd, cx) = (ticket(Self::NAME, cx), cx.cwd.clone(), cx.clone());
         blocking(move || {
             let mut changes = Vec::new();
             let mut places = 0;
             for file in &plan.files {
+                let target = target(&file.path, &cx).map_err(|error| error.to_string())?;
                 let raw = journal
-                    .read_bytes(&file.path, LARGEST)
+                    .read_bytes(target, LARGEST)
                     .map_err(|error| explain(error, &cwd))?;
                 // Bytes that are no longer those of the preview are refused below, by their hash.
                 if let Ok(Some(new)) = plan.rewrite.apply(&raw.bytes) {
                     places += new.places;
                     changes.push(FileChange {
                         path: file.path.clone(),
+                        judged: Some(raw.real),
                         expected: file.hash,
                         content: new.bytes,
                     });
@@ -302,7 +316,7 @@ impl ReplaceInFiles {
 async fn look(input: &Input, rewrite: &Rewrite, cx: &CallContext) -> Result<Preview, ToolError> {
     let engine = cx.services.get::<Engine>()?;
     let journal = cx.services.get::<Journal>()?;
-    let query = input.query(rewrite, cx);
+    let query = input.query(rewrite, cx)?;
     let (rewrite, stop, cx) = (rewrite.clone(), stop(cx, TIMEOUT), cx.clone());
     blocking(move || {
         let report = engine
@@ -321,7 +335,10 @@ async fn look(input: &Input, rewrite: &Rewrite, cx: &CallContext) -> Result<Prev
             if cx.cancel.is_cancelled() {
                 return Err(ToolError::Cancelled);
             }
-            match one_file(&journal, &rewrite, &path) {
+            match target(&path, &cx)
+                .map_err(|error| error.to_string())
+                .and_then(|target| one_file(&journal, &rewrite, target))
+            {
                 Ok(Some(file)) => preview.files.push(file),
                 Ok(None) => {}
                 Err(reason) => preview.skipped.push(Skipped { path, reason }),
@@ -337,19 +354,15 @@ async fn look(input: &Input, rewrite: &Rewrite, cx: &CallContext) -> Result<Prev
 fn one_file(
     journal: &Journal,
     rewrite: &Rewrite,
-    path: &Path,
+    target: FileTarget,
 ) -> Result<Option<preview::Change>, String> {
-    use std::os::unix::fs::PermissionsExt;
-
+    let path = target.path().to_path_buf();
     let raw = journal
-        .read_bytes(path, LARGEST)
+        .read_bytes(target, LARGEST)
         .map_err(|error| error.to_string())?;
-    let mode = std::fs::metadata(&raw.real)
-        .map_err(|error| error.to_string())?
-        .permissions();
-    if mode.mode() & 0o222 == 0 {
+    if raw.mode() & 0o222 == 0 {
         return Err("read-only".to_owned());
     }
     let new = rewrite.apply(&raw.bytes)?;
-    Ok(new.map(|new| preview::Change::new(path.to_path_buf(), &raw.bytes, new)))
+    Ok(new.map(|new| preview::Change::new(path, &raw.bytes, new)))
 }

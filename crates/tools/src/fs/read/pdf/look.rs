@@ -1,6 +1,7 @@
 //! The reading itself: the file is read by one child, and pages without text are drawn by others.
 
 use std::{
+    path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -45,6 +46,8 @@ pub(super) struct Found {
     pub(super) document: Document,
     pub(super) drawings: Vec<Drawing>,
     size: usize,
+    /// The file, after all links.
+    real: PathBuf,
 }
 
 /// How the drawing of a page without text went.
@@ -74,11 +77,11 @@ fn parse(text: &str) -> Result<Pages, String> {
 pub(in crate::fs::read) async fn read(
     wish: &Wish<'_>,
     cx: &CallContext,
-) -> Result<ToolOutput, ToolError> {
+) -> Result<(ToolOutput, PathBuf), ToolError> {
     let Ok(reader) = cx.services.get::<PdfReader>() else {
         return Err(no_reader(wish, cx));
     };
-    let name = shown(wish.path, &cx.cwd);
+    let name = shown(wish.target.path(), &cx.cwd);
     let asked = wish.pages.map(parse).transpose();
     let asked = asked.map_err(ToolError::Failed)?;
     let found = {
@@ -102,12 +105,12 @@ pub(in crate::fs::read) async fn read(
         (false, _) => show::pages(&found, asked.as_ref(), wish.max_tokens, &name),
     };
     let structured = json!({"type": "parts", "file": {
-        "filePath": wish.path.to_string_lossy(),
+        "filePath": wish.target.path().to_string_lossy(),
         "originalSize": found.size,
         "count": page_count,
         "outputDir": null,
     }, "firstPage": pages.first().map(|page| page.number)});
-    Ok(output(content, structured))
+    Ok((output(content, structured), found.real))
 }
 
 /// Reads the file, has it read, and has pages without text drawn.
@@ -119,7 +122,7 @@ async fn look(
     cx: &CallContext,
 ) -> Result<Found, ToolError> {
     let journal = cx.services.get::<Journal>()?;
-    let (path, cwd) = (wish.path.to_path_buf(), Arc::clone(&cx.cwd));
+    let (target, cwd) = (wish.target.clone(), Arc::clone(&cx.cwd));
     let (reader, cancel, name) = (reader.clone(), cx.cancel.clone(), name.to_owned());
     // Bytes to tokens is 7 to 2, see `estimate_tokens`.
     let max_page_bytes = wish.max_tokens.saturating_mul(7) / 2;
@@ -131,7 +134,7 @@ async fn look(
     };
     blocking(move || {
         let raw = journal
-            .read_bytes(&path, FILE_LIMIT)
+            .read_bytes(target, FILE_LIMIT)
             .map_err(|error| ToolError::Failed(explain(error, &cwd)))?;
         let is_cancelled = || cancel.is_cancelled();
         let asked = child::ask(
@@ -160,7 +163,7 @@ async fn look(
         if cancel.is_cancelled() {
             return Err(ToolError::Cancelled);
         }
-        let size = raw.bytes.len();
+        let (size, real) = (raw.bytes.len(), raw.real.clone());
         let extent = match document.pages.len() == document.page_count as usize {
             true => Extent::Whole,
             false => Extent::Part,
@@ -170,6 +173,7 @@ async fn look(
             document,
             drawings,
             size,
+            real,
         })
     })
     .await?

@@ -10,14 +10,12 @@ mod look;
 #[cfg(feature = "pdf")]
 mod show;
 
-use std::{
-    env,
-    path::{Path, PathBuf},
-};
+use std::{env, path::PathBuf};
 
 #[cfg(not(feature = "pdf"))]
 use haft_contract::ToolOutput;
 use haft_contract::{CallContext, ToolError};
+use haft_journal::FileTarget;
 
 use crate::paths::shown;
 #[cfg(feature = "pdf")]
@@ -49,7 +47,7 @@ impl PdfReader {
 
 /// What is asked of a PDF.
 pub(super) struct Wish<'a> {
-    pub(super) path: &'a Path,
+    pub(super) target: &'a FileTarget,
     pub(super) pages: Option<&'a str>,
     pub(super) max_tokens: u64,
 }
@@ -62,7 +60,10 @@ pub(super) fn check(_pages: &str) -> Result<(), String> {
 
 /// This build has no reader.
 #[cfg(not(feature = "pdf"))]
-pub(super) async fn read(wish: &Wish<'_>, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+pub(super) async fn read(
+    wish: &Wish<'_>,
+    cx: &CallContext,
+) -> Result<(ToolOutput, PathBuf), ToolError> {
     let _ = (wish.pages, wish.max_tokens);
     Err(no_reader(wish, cx))
 }
@@ -71,6 +72,6 @@ fn no_reader(wish: &Wish<'_>, cx: &CallContext) -> ToolError {
     ToolError::Failed(format!(
         "{} is a binary file (PDF document), and PDFs cannot be read here. Extract the text with a \
          shell command such as pdftotext.",
-        shown(wish.path, &cx.cwd)
+        shown(wish.target.path(), &cx.cwd)
     ))
 }

@@ -1,0 +1,194 @@
+//! Directories and files opened by name inside an opened directory, so that no link is followed.
+//!
+//! Where a path leads can change between two looks at it; what an opened directory is cannot. So a
+//! search opens its root once, by a path without links, and reaches everything else from there:
+//! whatever is put in the place of a directory or file meanwhile, nothing outside is read.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, openat, readlinkat, statat};
+use rustix::io::Errno;
+
+/// What a name in a directory stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    Directory,
+    File,
+    Link,
+    Fifo,
+    Socket,
+    Device,
+}
+
+impl EntryKind {
+    fn of(kind: FileType) -> Option<Self> {
+        Some(match kind {
+            FileType::Directory => Self::Directory,
+            FileType::RegularFile => Self::File,
+            FileType::Symlink => Self::Link,
+            FileType::Fifo => Self::Fifo,
+            FileType::Socket => Self::Socket,
+            FileType::CharacterDevice | FileType::BlockDevice => Self::Device,
+            _ => return None,
+        })
+    }
+}
+
+/// An opened directory.
+#[derive(Debug)]
+pub(crate) struct Directory(OwnedFd);
+
+/// For going through a directory; its names need not be readable.
+#[cfg(target_os = "linux")]
+const PASSING: OFlags = OFlags::PATH;
+#[cfg(not(target_os = "linux"))]
+const PASSING: OFlags = OFlags::RDONLY;
+
+impl Directory {
+    /// Opens the directory at a path without links, to list it. A link in any part is an error.
+    pub(crate) fn at(real: &Path) -> io::Result<Self> {
+        Self::stepwise(real, OFlags::RDONLY)
+    }
+
+    /// The same, only to open what is in it.
+    pub(crate) fn through(real: &Path) -> io::Result<Self> {
+        Self::stepwise(real, PASSING)
+    }
+
+    fn stepwise(real: &Path, last: OFlags) -> io::Result<Self> {
+        let names: Vec<&OsStr> = real
+            .components()
+            .filter_map(|part| match part {
+                Component::Normal(name) => Some(Ok(name)),
+                Component::ParentDir => Some(Err(io::Error::from(io::ErrorKind::InvalidInput))),
+                _ => None,
+            })
+            .collect::<io::Result<_>>()?;
+        let flags = |is_last| match is_last {
+            true => directory(last),
+            false => directory(PASSING),
+        };
+        let root = rustix::fs::open("/", flags(names.is_empty()), Mode::empty())?;
+        let mut reached = Self(root);
+        for (at, name) in names.iter().enumerate() {
+            let flags = flags(at + 1 == names.len());
+            reached = Self(openat(&reached.0, *name, flags, Mode::empty())?);
+        }
+        Ok(reached)
+    }
+
+    /// Opens a directory in this one, to list it.
+    pub(crate) fn enter(&self, name: &OsStr) -> io::Result<Self> {
+        let flags = directory(OFlags::RDONLY);
+        Ok(Self(openat(&self.0, name, flags, Mode::empty())?))
+    }
+
+    /// Opens a regular file in this one. `None`: there is none by that name now, but perhaps a link,
+    /// a pipe or a device.
+    pub(crate) fn open(&self, name: &OsStr) -> io::Result<Option<File>> {
+        // Without waiting, should a pipe have taken its place.
+        let flags =
+            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = match openat(&self.0, name, flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(Errno::NOENT | Errno::LOOP | Errno::NXIO | Errno::NODEV) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(file.metadata()?.is_file().then_some(file))
+    }
+
+    /// Calls `each` with every name but `.` and `..`.
+    pub(crate) fn list(&self, mut each: impl FnMut(OsString, EntryKind)) -> io::Result<()> {
+        for entry in Dir::read_from(&self.0)? {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name == "." || name == ".." {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                FileType::Unknown => self.look(name).and_then(|found| kind_of(&found)),
+                kind => EntryKind::of(kind),
+            };
+            if let Some(kind) = kind {
+                each(name.to_os_string(), kind);
+            }
+        }
+        Ok(())
+    }
+
+    /// What is there by this name, a link itself; `None` where there is nothing any more.
+    pub(crate) fn look(&self, name: &OsStr) -> Option<Stat> {
+        statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW).ok()
+    }
+
+    /// What is there by this name, links followed.
+    pub(crate) fn look_through(&self, name: &OsStr) -> Option<Stat> {
+        statat(&self.0, name, AtFlags::empty()).ok()
+    }
+
+    /// Where a link leads, as it is written.
+    pub(crate) fn link(&self, name: &OsStr) -> Option<PathBuf> {
+        let target = readlinkat(&self.0, name, Vec::new()).ok()?;
+        Some(PathBuf::from(OsStr::from_bytes(target.as_bytes())))
+    }
+}
+
+fn directory(access: OFlags) -> OFlags {
+    access | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC
+}
+
+pub(crate) fn kind_of(found: &Stat) -> Option<EntryKind> {
+    EntryKind::of(FileType::from_raw_mode(found.st_mode))
+}
+
+/// When it last changed. A file system without times has the oldest.
+#[expect(clippy::unnecessary_cast, reason = "the types differ between systems")]
+pub(crate) fn modified(found: &Stat) -> SystemTime {
+    let (seconds, rest) = (found.st_mtime as i64, found.st_mtime_nsec as u64);
+    let whole = Duration::from_secs(seconds.unsigned_abs());
+    let moment = match seconds >= 0 {
+        true => UNIX_EPOCH.checked_add(whole),
+        false => UNIX_EPOCH.checked_sub(whole),
+    };
+    moment
+        .and_then(|moment| moment.checked_add(Duration::from_nanos(rest)))
+        .unwrap_or(UNIX_EPOCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn neither_a_link_nor_a_pipe_is_opened_and_nothing_waits() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("real/sub")).unwrap();
+        fs::write(root.join("real/file"), "x").unwrap();
+        symlink("real", root.join("link")).unwrap();
+        symlink("file", root.join("real/alias")).unwrap();
+        let pipe = root.join("real/pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, Mode::RWXU).unwrap();
+        let real = Directory::at(&root.join("real")).unwrap();
+        assert!(real.open(OsStr::new("file")).unwrap().is_some());
+        for name in ["alias", "pipe", "sub", "none"] {
+            assert!(real.open(OsStr::new(name)).unwrap().is_none(), "{name}");
+        }
+        for path in ["link", "link/sub", "real/../real", "real/file"] {
+            assert!(Directory::at(&root.join(path)).is_err(), "{path}");
+            assert!(Directory::through(&root.join(path)).is_err(), "{path}");
+        }
+        assert!(real.enter(OsStr::new("sub")).is_ok());
+        assert!(real.enter(OsStr::new("alias")).is_err());
+        assert!(Directory::at(Path::new("/")).is_ok());
+    }
+}

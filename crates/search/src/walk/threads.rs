@@ -1,0 +1,252 @@
+//! The threads of a walk, and what they have to do.
+//!
+//! What was found last is done first: so few directories are open at a time, however large the tree
+//! is. Files are handed out in batches, because a flat directory must not keep one thread busy and
+//! the others idle.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use rustix::io::Errno;
+
+use super::ignores::{IgnoreRules, Level, Telling};
+use super::{Entry, Visitor};
+use crate::handle::{Directory, EntryKind};
+use crate::skip::{SkipLog, SkipReason};
+use crate::stop::Watch;
+
+/// So many files a thread takes at once.
+const BATCH: usize = 32;
+
+/// Says of an entry whether it is of interest.
+pub(super) type Keep<'a> = dyn Fn(&Entry) -> bool + Sync + 'a;
+
+pub(super) struct Walk<'a> {
+    rules: &'a IgnoreRules,
+    keep: &'a Keep<'a>,
+    watch: &'a Watch,
+    skips: &'a SkipLog,
+    queue: Queue,
+}
+
+enum Task {
+    /// Go into a directory of the tree.
+    Enter {
+        entry: Entry,
+        level: Option<Arc<Level>>,
+    },
+    Visit(Vec<Entry>),
+}
+
+#[derive(Default)]
+struct Queue {
+    state: Mutex<State>,
+    news: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    tasks: Vec<Task>,
+    /// Threads that may still find more to do.
+    busy: usize,
+    /// Threads that have nothing to do.
+    waiting: usize,
+    ended: bool,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(
+        rules: &'a IgnoreRules,
+        keep: &'a Keep<'a>,
+        watch: &'a Watch,
+        skips: &'a SkipLog,
+    ) -> Self {
+        Self {
+            rules,
+            keep,
+            watch,
+            skips,
+            queue: Queue::default(),
+        }
+    }
+
+    pub(super) fn run<'s>(
+        &self,
+        root: Directory,
+        path: &Path,
+        threads: usize,
+        mut visitor: impl FnMut() -> Visitor<'s>,
+    ) {
+        let mut tasks = Vec::new();
+        self.list(&Arc::new(root), path, 0, self.rules.start(), &mut tasks);
+        self.queue.lock().tasks = tasks;
+        if threads <= 1 {
+            return self.work(visitor());
+        }
+        thread::scope(|scope| {
+            for _ in 1..threads {
+                let visit = visitor();
+                scope.spawn(move || self.work(visit));
+            }
+            self.work(visitor());
+        });
+    }
+
+    /// One thread, until there is nothing left to do.
+    fn work(&self, mut visit: Visitor<'_>) {
+        // Should this thread panic, the others must not wait for it.
+        let _end = EndOnPanic(&self.queue);
+        let mut found = Vec::new();
+        let mut next = self.queue.next(None);
+        while let Some(task) = next {
+            if self.watch.must_stop() {
+                return self.queue.end();
+            }
+            match task {
+                Task::Visit(entries) => {
+                    for entry in &entries {
+                        if self.watch.must_stop() {
+                            return self.queue.end();
+                        }
+                        visit(entry);
+                    }
+                }
+                Task::Enter { entry, level } => self.enter(&entry, level, &mut found),
+            }
+            next = self.queue.next(Some(&mut found));
+        }
+    }
+
+    fn enter(&self, entry: &Entry, level: Option<Arc<Level>>, found: &mut Vec<Task>) {
+        match entry.directory.enter(entry.name()) {
+            Ok(directory) => {
+                let directory = Arc::new(directory);
+                self.list(&directory, &entry.path, entry.depth, level, found);
+            }
+            Err(error) if is_gone(&error) => {}
+            Err(error) => self.unreadable(&entry.path, &error),
+        }
+    }
+
+    fn list(
+        &self,
+        directory: &Arc<Directory>,
+        path: &Path,
+        depth: usize,
+        level: Option<Arc<Level>>,
+        found: &mut Vec<Task>,
+    ) {
+        let mut names: Vec<(OsString, EntryKind)> = Vec::new();
+        let mut telling = Telling::default();
+        let listed = directory.list(|name, kind| {
+            telling.note(&name);
+            names.push((name, kind));
+        });
+        if let Err(error) = listed {
+            self.unreadable(path, &error);
+        }
+        let level = self
+            .rules
+            .enter(directory, path, &telling, level, self.skips);
+        let mut batch = Vec::new();
+        for (name, kind) in names {
+            let is_dir = kind == EntryKind::Directory;
+            let path: PathBuf = path.join(name);
+            if self.rules.hide(&path, is_dir, level.as_deref()) {
+                continue;
+            }
+            let entry = Entry {
+                directory: Arc::clone(directory),
+                path,
+                kind,
+                depth: depth + 1,
+            };
+            if !(self.keep)(&entry) {
+                continue;
+            }
+            if is_dir {
+                let level = level.clone();
+                found.push(Task::Enter { entry, level });
+                continue;
+            }
+            batch.push(entry);
+            if batch.len() == BATCH {
+                found.push(Task::Visit(std::mem::take(&mut batch)));
+            }
+        }
+        if !batch.is_empty() {
+            found.push(Task::Visit(batch));
+        }
+    }
+
+    fn unreadable(&self, path: &Path, error: &io::Error) {
+        let message = error.to_string();
+        self.skips
+            .add(Some(path), SkipReason::Unreadable { message });
+    }
+}
+
+/// It was removed since it was listed, or something else has taken its place.
+fn is_gone(error: &io::Error) -> bool {
+    let gone = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP];
+    gone.iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands in what the last task led to, if there was one, and takes the next. `None`: the walk is
+    /// over.
+    fn next(&self, last: Option<&mut Vec<Task>>) -> Option<Task> {
+        let mut state = self.lock();
+        if let Some(found) = last {
+            state.busy -= 1;
+            // One of them is for this thread.
+            if state.waiting > 0 && found.len() > 1 {
+                self.news.notify_all();
+            }
+            state.tasks.append(found);
+        }
+        loop {
+            if state.ended {
+                return None;
+            }
+            if let Some(task) = state.tasks.pop() {
+                state.busy += 1;
+                return Some(task);
+            }
+            if state.busy == 0 {
+                state.ended = true;
+                self.news.notify_all();
+                return None;
+            }
+            state.waiting += 1;
+            state = self
+                .news
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+            state.waiting -= 1;
+        }
+    }
+
+    fn end(&self) {
+        self.lock().ended = true;
+        self.news.notify_all();
+    }
+}
+
+struct EndOnPanic<'a>(&'a Queue);
+
+impl Drop for EndOnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.end();
+        }
+    }
+}
