@@ -49,12 +49,11 @@ pub(super) fn run(
         confined: Confined::of(&policy, &facts),
         facts: &facts,
     };
-    let text = if as_json {
-        serde_json::to_string_pretty(&explained.json())?
+    if as_json {
+        show::json(&serde_json::to_string_pretty(&explained.json())?)?;
     } else {
-        explained.tree(Style::of_stdout())
-    };
-    show::line(&text)?;
+        show::drawn(&explained.tree(Style::of_stdout()))?;
+    }
     Ok(Exit::Success)
 }
 

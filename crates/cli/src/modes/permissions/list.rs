@@ -27,7 +27,7 @@ pub(super) fn run(session: &Session, json: bool) -> anyhow::Result<Exit> {
             "directories": permitted.directories,
             "rules": rules,
         });
-        show::line(&serde_json::to_string_pretty(&all)?)?;
+        show::json(&serde_json::to_string_pretty(&all)?)?;
         return Ok(Exit::Success);
     }
     show::line(&format!("mode {}", permitted.mode.name()))?;
