@@ -23,7 +23,7 @@ pub use cover::Covered;
 pub use decide::{decide, uncovered};
 pub use facts::{Facts, HookWord, Setting, Touched};
 pub use policy::Policy;
-pub use protected::is_protected;
+pub use protected::{is_protected, is_systems_own};
 pub use rules::{Bases, List, Rules, Scope, Source};
 pub use sandbox::{Sandbox, confine, profile};
 pub use suggest::{KeepRules, suggest};

@@ -7,7 +7,7 @@
 //! - `permission_vectors`: the table of the permission rules; `permission_rows`: its rows that take
 //!   files, settings or several calls; `permission_properties`: what holds of any
 //! - `planning`: plan mode, and calls that a person answers
-//! - `refusals`: what a model reads of calls that may not run
+//! - `refusals`: what a model reads of calls that may not run; `suggestions`: rules that it proposes
 //! - `links`: where paths really lead; `always`: rules that a person keeps
 //! - `machine`: settings files of everybody; `settings`: what they say together; `trust`: what waits
 //!   for it; `watch`: files that change while a session runs
@@ -40,5 +40,6 @@ mod sandbox;
 mod scheduler;
 mod serial;
 mod settings;
+mod suggestions;
 mod trust;
 mod watch;
