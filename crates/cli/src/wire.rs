@@ -199,8 +199,18 @@ pub(crate) fn log() {
         }
     }));
     if let Ok(filter) = env::var("HAFT_LOG") {
+        // Not `new`, which writes past us where the filter makes no sense.
+        let filter = match EnvFilter::try_new(&filter) {
+            Ok(filter) => filter,
+            Err(problem) => {
+                show::complain(&format!(
+                    "haft: HAFT_LOG={filter}: {problem}; nothing is logged"
+                ));
+                return;
+            }
+        };
         tracing_subscriber::fmt()
-            .with_env_filter(EnvFilter::new(filter))
+            .with_env_filter(filter)
             .with_writer(show::LogLines)
             .with_ansi(false)
             .init();

@@ -212,6 +212,9 @@ mod tests {
     #[test]
     fn no_two_normal_forms_are_shown_alike() {
         for character in (0x80..=0x2_ffff).filter_map(char::from_u32) {
+            if std::iter::once(character).nfkd().eq([character]) {
+                continue;
+            }
             let name = format!("a{character}b");
             let shown = distinct(&name);
             for other in [

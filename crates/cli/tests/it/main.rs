@@ -9,6 +9,7 @@
 //! - `permissions`: rules, settings files, trust
 //! - `provider`: a model's provider on this machine
 //! - `sdk`: the official SDK drives it
+//! - `terminal`: what arrives at a terminal, and what is typed there
 //! - `undo`: taking changes back
 //! - `vectors`: the spec's vectors that take a process
 //! - `workspace`: dependency graph, licences, duplicates
@@ -34,6 +35,8 @@ mod pdf;
 mod permissions;
 mod provider;
 mod sdk;
+#[cfg(target_os = "linux")]
+mod terminal;
 mod undo;
 #[cfg(target_os = "linux")]
 mod vectors;
