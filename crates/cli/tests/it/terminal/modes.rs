@@ -493,31 +493,39 @@ fn what_others_wrote_into_the_project_is_quoted_cleanly() {
 }
 
 #[test]
-fn a_command_cannot_write_to_the_terminal_past_us() {
+fn neither_a_command_nor_a_hook_writes_to_the_terminal_past_us() {
     let place = Place::new();
-    place.write("run.sh", "printf 'direct\\033[31m' > /dev/tty; for d in /dev/pts/* /proc/$PPID/fd/1 /proc/self/fd/2; do printf 'direct\\033[31m' > $d; done; echo ran\n");
+    // In a file, where only the kernel can see what it does.
+    let script = "for at in /dev/tty /proc/$PPID/fd/1 /proc/self/fd/2; do \
+                  printf 'direct\\033[31m' > $at; done; echo ran\n";
+    place.write("run.sh", script);
+    // A hook is a program of the user's and may do what they may; it has no terminal all the same.
+    let write = "printf 'direct\\033[31m' > /dev/tty; true";
+    let hook = json!([{"hooks": [{"type": "command", "command": write}]}]);
+    let settings = json!({"hooks": {"PreToolUse": hook, "PostToolUse": hook}});
+    place.write(".claude/settings.json", &settings.to_string());
     let setsid = ["/usr/bin/setsid", "/bin/setsid"];
     let Some(setsid) = setsid.iter().find(|path| Path::new(path).exists()) else {
         eprintln!("skipped: no setsid here");
         return;
     };
-    // A session leader gets the first terminal it opens as its own.
-    let screen = Screen::new();
-    let inner = place.haft(&["--allowed-tools=Bash", "call", "Bash", "command=sh run.sh"]);
-    let mut command = Command::new(setsid);
-    command
-        .arg("--wait")
-        .arg("--ctty")
-        .arg(inner.get_program())
-        .args(inner.get_args());
-    command.current_dir(place.path()).env_clear();
-    for (name, value) in inner.get_envs() {
-        command.env(name, value.unwrap());
+    for flags in ["--allowed-tools=Bash", "--dangerously-skip-permissions"] {
+        let inner = place.haft(&[flags, "call", "Bash", "command=sh run.sh"]);
+        // It makes the terminal its own, as a shell would have done.
+        let mut command = Command::new(setsid);
+        command
+            .args(["--wait", "--ctty"])
+            .arg(inner.get_program())
+            .args(inner.get_args())
+            .current_dir(place.path())
+            .env_clear()
+            .envs([("TERM", "dumb"), ("IS_SANDBOX", "1")]);
+        for (name, value) in inner.get_envs() {
+            command.env(name, value.unwrap());
+        }
+        let (seen, _) = Screen::new().run(&mut command, Input::Terminal).end();
+        let shown = String::from_utf8_lossy(&seen).into_owned();
+        assert!(shown.contains("ran"), "{flags}: {shown}");
+        assert_clean(flags, &seen, false);
     }
-    let (seen, _) = screen
-        .run(command.env("TERM", "dumb"), Input::Terminal)
-        .end();
-    let shown = String::from_utf8_lossy(&seen).into_owned();
-    assert!(shown.contains("ran"), "{shown}");
-    assert_clean("a command", &seen, false);
 }
