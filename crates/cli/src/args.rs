@@ -419,7 +419,7 @@ pub(crate) fn parse() -> anyhow::Result<Option<Asked>> {
 
 fn headless(args: &[OsString]) -> anyhow::Result<Option<Asked>> {
     let parser = HeadlessCli::command().mut_arg("add_dir", |arg| arg.num_args(1..));
-    let Some(cli): Option<HeadlessCli> = read(&parser, &args)? else {
+    let Some(cli): Option<HeadlessCli> = read(&parser, args)? else {
         return Ok(None);
     };
     if cli.version {

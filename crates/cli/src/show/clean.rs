@@ -3,6 +3,10 @@
 use std::fmt::Write;
 
 use unicode_general_category::{GeneralCategory, get_general_category};
+use unicode_normalization::char::is_combining_mark;
+
+/// No language stacks more marks on a letter than this; a tower of them covers the lines above.
+const MOST_MARKS: usize = 4;
 
 /// What our own drawing sends to a terminal beside text: bold, dim, underlined and three colours, and
 /// back again. It is also what the help of the command line is drawn with.
@@ -22,12 +26,36 @@ const OURS: [&str; 7] = [
 /// depends on the ones behind it: a text that comes in pieces is cleaned piece by piece.
 pub(crate) fn clean(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());
-    let mut before = None;
+    let mut before = Before::default();
     for character in text.chars() {
-        push(&mut cleaned, character, before);
-        before = Some(character);
+        push(&mut cleaned, character, &mut before);
     }
     cleaned
+}
+
+/// What a character follows.
+#[derive(Default)]
+struct Before {
+    character: Option<char>,
+    /// So many marks stand on the last letter already.
+    marks: usize,
+}
+
+impl Before {
+    /// May the next character go to a terminal as it is?
+    fn lets_through(&mut self, next: char) -> bool {
+        let follows = self.character.replace(next);
+        self.marks = match is_combining_mark(next) {
+            true => self.marks + 1,
+            false => 0,
+        };
+        match next {
+            '\n' | '\t' => true,
+            // How an emoji is drawn. Behind anything else, or alone, it is only hidden data.
+            '\u{fe0e}' | '\u{fe0f}' => follows.is_some_and(is_emoji),
+            _ => is_plain(next) && self.marks <= MOST_MARKS,
+        }
+    }
 }
 
 /// The same, but what `Style` draws with stays. Data in such a text must have been cleaned before it
@@ -35,16 +63,15 @@ pub(crate) fn clean(text: &str) -> String {
 pub(super) fn clean_drawing(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());
     let mut rest = text;
-    let mut before = None;
+    let mut before = Before::default();
     while let Some(character) = rest.chars().next() {
         if let Some(ours) = OURS.iter().find(|ours| rest.starts_with(**ours)) {
             cleaned.push_str(ours);
             rest = &rest[ours.len()..];
-            before = None;
+            before = Before::default();
             continue;
         }
-        push(&mut cleaned, character, before);
-        before = Some(character);
+        push(&mut cleaned, character, &mut before);
         rest = &rest[character.len_utf8()..];
     }
     cleaned
@@ -54,8 +81,9 @@ pub(super) fn clean_drawing(text: &str) -> String {
 /// is plain ASCII, so each such character stands in a string and may be written as an escape.
 pub(super) fn clean_json(json: &str) -> String {
     let mut cleaned = String::with_capacity(json.len());
+    let mut before = Before::default();
     for character in json.chars() {
-        if character == '\n' || is_plain(character) {
+        if before.lets_through(character) {
             cleaned.push(character);
         } else {
             for unit in character.encode_utf16(&mut [0; 2]) {
@@ -66,16 +94,13 @@ pub(super) fn clean_json(json: &str) -> String {
     cleaned
 }
 
-fn push(cleaned: &mut String, character: char, before: Option<char>) {
+fn push(cleaned: &mut String, character: char, before: &mut Before) {
     match character {
-        '\n' | '\t' => cleaned.push(character),
+        _ if before.lets_through(character) => cleaned.push(character),
         '\u{0}'..='\u{1f}' => {
             cleaned.push(char::from_u32(0x2400 + character as u32).unwrap_or('\u{fffd}'));
         }
         '\u{7f}' => cleaned.push('\u{2421}'),
-        // How an emoji is drawn. Behind anything else, or alone, it is only hidden data.
-        '\u{fe0e}' | '\u{fe0f}' if before.is_some_and(is_emoji) => cleaned.push(character),
-        plain if is_plain(plain) => cleaned.push(plain),
         odd => push_code_point(cleaned, odd),
     }
 }
@@ -148,6 +173,10 @@ mod tests {
             ("⚠\u{fe0f}\u{fe0f} ✔\u{fe0e}", "⚠\u{fe0f}<U+FE0F> ✔\u{fe0e}"),
             ("\u{fdd0}\u{10ffff}", "<U+FDD0><U+10FFFF>"),
             ("é 漢 🦀 שלום", "é 漢 🦀 שלום"),
+            (
+                "a\u{300}\u{301}\u{302}\u{303}\u{304}\u{305}b\u{300}",
+                "a\u{300}\u{301}\u{302}\u{303}<U+0304><U+0305>b\u{300}",
+            ),
         ];
         for (given, expected) in cases {
             assert_eq!(clean(given), expected);

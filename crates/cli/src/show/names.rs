@@ -9,10 +9,10 @@ use unicode_normalization::{UnicodeNormalization, char::is_combining_mark, is_nf
 
 use super::clean::{clean, is_emoji, is_plain, push_code_point};
 
-/// Cyrillic and Greek letters that look like Latin ones, small and capital: a word of only these could
-/// be taken for a Latin word.
+/// Letters that look like ASCII ones, Cyrillic and Greek for the most part: a word in which no other
+/// letter beyond ASCII stands could be taken for another.
 const LOOK_LATIN: &str =
-    "авеіјкмнорсстуухьѕԁԛԝһԍѵАВЕЗІЈКМНОРСТУХЅԌԚԜҮүІЇїӀӏαβγικνορτυχωϲϳΑΒΕΖΗΙΚΜΝΟΡΤΥΧϹ";
+    "ıȷавеіјкмнорсстуухьѕԁԛԝһԍѵАВЕЗІЈКМНОРСТУХЅԌԚԜҮүІЇїӀӏαβγικνορτυχωϲϳΑΒΕΖΗΙΚΜΝΟΡΤΥΧϹ";
 
 /// The text for a question: cleaned, and every word that could be taken for another one with its code
 /// points written out. Line ends and tabs stay.
@@ -66,16 +66,22 @@ fn is_usual(word: &str) -> bool {
         return false;
     }
     let mut script = None;
-    let mut letters = 0_usize;
+    let mut before = Script::None;
+    let mut beyond = 0_usize;
     let mut alike = 0_usize;
     for character in word.chars() {
         let Some(found) = Script::of(character) else {
             return false;
         };
-        if found == Script::None {
+        // A letter of its own has one mark at most that is not part of it already.
+        if found == Script::Mark && before == Script::Mark {
+            return false;
+        }
+        before = found;
+        if matches!(found, Script::None | Script::Mark) {
             continue;
         }
-        letters += 1;
+        beyond += usize::from(!character.is_ascii());
         alike += usize::from(LOOK_LATIN.contains(character));
         match script {
             None => script = Some(found),
@@ -83,14 +89,16 @@ fn is_usual(word: &str) -> bool {
             Some(_) => return false,
         }
     }
-    letters == 0 || alike < letters
+    beyond == 0 || alike < beyond
 }
 
 /// The script of a letter, as far as it matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Script {
-    /// Digits, marks, pictures: they stand in any word.
+    /// Digits and pictures: they stand in any word.
     None,
+    /// What stands on a letter, of any script.
+    Mark,
     Latin,
     /// Chinese, Japanese, Korean: written together, and beside Latin letters, which they do not look
     /// like.
@@ -119,7 +127,7 @@ impl Script {
             0x138 | 0x149 | 0x17f..=0x19f | 0x1a2..=0x1ae | 0x1b1..=0x1cc => None,
             0x00d7 | 0x00f7 => None,
             0x00c0..=0x024f | 0x1e00..=0x1eff => Some(Self::Latin),
-            0x0300..=0x036f => Some(Self::None),
+            0x0300..=0x036f => Some(Self::Mark),
             0x0370..=0x03ff | 0x1f00..=0x1fff => Self::letter(character, 0x0370),
             0x0400..=0x052f => Self::letter(character, 0x0400),
             // Hebrew and Arabic, then the scripts of India and its neighbours, a block each.
@@ -198,6 +206,8 @@ mod tests {
             ("dots", "\u{2026}/a\u{2026}", "<U+2026>/a…"),
             ("invisible", "a\u{200b}b\u{ad}c", "a<U+200B>b<U+00AD>c"),
             ("tags", "a\u{e0041}", "a<U+E0041>"),
+            ("dotless", "f\u{131}le", "f<U+0131>le"),
+            ("a tower of marks", "q\u{300}\u{301}", "q<U+0300><U+0301>"),
             ("mark on a sign", "=\u{338}", "=<U+0338>"),
             ("private", "a\u{e0b0}", "a<U+E0B0>"),
             ("control", "a\u{1b}[31m", "a␛[31m"),

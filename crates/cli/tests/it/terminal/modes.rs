@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::Write,
+    os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -221,7 +222,7 @@ fn calls_and_their_results_are_cleaned() {
 fn what_was_changed_is_listed_and_undone_cleanly() {
     let place = Place::new();
     let write = json!({"name": "Write", "input": {"file_path": name(), "content": everything()}});
-    let lines = format!("{write}\n").repeat(1);
+    let lines = format!("{write}\n");
     exec(place.path(), &["--permission-mode", "acceptEdits"], &lines);
     shows("undo --list", &mut place.haft(&["undo", "--list"]));
     shows("undo --preview", &mut place.haft(&["undo", "--preview"]));
@@ -434,6 +435,16 @@ fn errors_and_warnings_quote_cleanly() {
         &["--setting-sources", &name, "tools"],
     ] {
         shows(&format!("{args:?}"), &mut place.haft(args));
+    }
+    for args in [
+        &["--help"][..],
+        &["-p", "--help"],
+        &["call", "--help"],
+        &["call"],
+        &["help", "x"],
+    ] {
+        let mut command = place.haft(args);
+        shown("called by another name", command.arg0(&name), "");
     }
     for variable in [
         "CLAUDE_CODE_MAX_TOOL_USE_CONCURRENCY",
