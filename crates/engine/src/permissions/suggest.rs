@@ -151,8 +151,9 @@ fn commands(policy: &Policy, facts: &Facts, shell: &ShellFacts) -> Vec<Vec<Strin
         return Vec::new();
     }
     let mut offers = Vec::new();
-    // Behind a `cd`, the same words are about other files.
-    if !parts.iter().any(|part| part.moved) {
+    // Behind a `cd`, the same words are about other files; with another input, they do other things.
+    let joins = shell.line.replace("||", "").contains(['<', '>', '|']);
+    if !joins && !parts.iter().any(|part| part.moved) {
         let mut rules: Vec<String> = parts
             .iter()
             .filter_map(|part| exactly("Bash", &part.text))
@@ -174,8 +175,18 @@ fn may_be_kept(part: &Part) -> bool {
         // A redirection, which only a rule for the whole line can speak of.
         return part.argv.is_empty() && part.assignments.is_empty();
     };
-    let name = name.trim_end_matches(|next: char| next.is_ascii_digit() || next == '.');
+    let name = match name {
+        "." => "source",
+        name => name.trim_end_matches(|next: char| next.is_ascii_digit() || next == '.'),
+    };
+    let second = part.argv.get(1).and_then(|word| word.text());
+    let starts_another = second.is_some_and(|second| match name {
+        "uv" | "poetry" | "pipenv" | "devbox" | "pdm" | "hatch" => second == "run",
+        "npm" | "pnpm" | "yarn" => ["exec", "x", "dlx"].contains(&second),
+        _ => second == "exec",
+    });
     !NEVER.contains(&name)
+        && !starts_another
         && part.finding.cover != Cover::Exact
         && part.argv.iter().all(|word| word.text().is_some())
         && part

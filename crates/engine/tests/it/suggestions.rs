@@ -72,6 +72,10 @@ fn a_command_is_offered_as_it_was_called() {
         // Alone it would be about the files of another directory.
         ("cd sub && npm test", &["Bash(cd sub && npm test)"]),
         ("make > out.log", &["Bash(make > out.log)"]),
+        // With another input it would do something else.
+        ("psqlish db < a.sql", &["Bash(psqlish db < a.sql)"]),
+        ("ls | make all", &["Bash(ls | make all)"]),
+        ("make || touch x", &["Bash(make)", "Bash(touch x)"]),
     ] {
         assert_eq!(offered(line), rules, "{line}");
     }
@@ -89,6 +93,11 @@ fn what_cannot_be_said_in_so_many_words_is_asked_each_time() {
         "sudo make",
         "env make",
         "npx thing",
+        "npm exec thing",
+        "yarn dlx thing",
+        "uv run x.py",
+        "docker exec box make",
+        ". ./x.sh",
         "find . -delete",
         "find . -exec make +",
         "ls | xargs rm",
