@@ -1,23 +1,21 @@
 //! Asking the person at the terminal.
 
 use std::{
-    io::{self, BufRead, IsTerminal},
-    path::{Path, PathBuf},
+    io::{self, IsTerminal},
     time::Duration,
 };
 
 use haft::{Answer, Approver, BoxFuture, Question};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::Mutex;
 
 use crate::{
+    line_input::{Heard, hear},
     questions,
     show::{self, Style},
 };
 
 /// Asks on stderr, hears on stdin, one question at a time.
 pub(crate) struct Terminal {
-    cwd: PathBuf,
     /// How long an answer to a question of the model's is waited for.
     patience: Option<Duration>,
     one_at_a_time: Mutex<()>,
@@ -25,10 +23,9 @@ pub(crate) struct Terminal {
 
 impl Terminal {
     /// `None`: there is no terminal on both ends, so nobody can be asked.
-    pub(crate) fn of_this_process(cwd: PathBuf, patience: Option<Duration>) -> Option<Self> {
-        let both = io::stdin().is_terminal() && io::stderr().is_terminal();
+    pub(crate) fn of_this_process(patience: Option<Duration>) -> Option<Self> {
+        let both = io::stdin().is_terminal() && show::stderr_is_terminal();
         both.then(|| Self {
-            cwd,
             patience,
             one_at_a_time: Mutex::new(()),
         })
@@ -39,10 +36,10 @@ impl Approver for Terminal {
     fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
         Box::pin(async move {
             let _turn = self.one_at_a_time.lock().await;
-            let (cwd, patience) = (self.cwd.clone(), self.patience);
+            let patience = self.patience;
             let ask = move || match questions::is_one(&question) {
                 true => questions::put(&question, patience),
-                false => put(&question, &cwd),
+                false => put(&question),
             };
             tokio::task::spawn_blocking(ask)
                 .await
@@ -51,9 +48,9 @@ impl Approver for Terminal {
     }
 }
 
-fn put(question: &Question, cwd: &Path) -> Answer {
-    let card = show::card(&question.card, false, cwd, Style::of_stderr());
-    show::complain(&format!("{card}{}", why(question)));
+fn put(question: &Question) -> Answer {
+    let card = show::question(&question.card, Style::of_stderr());
+    show::complain_drawn(&format!("{card}{}", why(question)));
     let always = !question.rules.is_empty();
     let choices = if always {
         "[y]es, [a]lways, [n]o"
@@ -76,39 +73,11 @@ fn put(question: &Question, cwd: &Path) -> Answer {
     }
 }
 
-/// What came back.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
-    Line(String),
-    /// Nothing more comes.
-    Ended,
-    /// Nothing came in time.
-    TooLate,
-}
-
-/// Asks for a line, and waits for it no longer than that.
-pub(crate) fn hear(prompt: &str, patience: Option<Duration>) -> Heard {
-    show::prompt(prompt);
-    let stdin = io::stdin();
-    if let Some(patience) = patience {
-        let limit = Timespec::try_from(patience).ok();
-        let mut waiting = [PollFd::new(&stdin, PollFlags::IN)];
-        // An error leaves it to the reading, which says the same or works.
-        if matches!(poll(&mut waiting, limit.as_ref()), Ok(0)) {
-            return Heard::TooLate;
-        }
-    }
-    let mut said = String::new();
-    match stdin.lock().read_line(&mut said) {
-        Ok(0) | Err(_) => Heard::Ended,
-        Ok(_) => Heard::Line(said),
-    }
-}
-
 /// Why the person is asked, and what they could agree to.
 fn why(question: &Question) -> String {
-    let mut text = format!("  needs your permission: {}", show::clean(&question.reason));
-    let rules = show::clean(&question.rules.join(", "));
+    let reason = show::distinct_line(&question.reason);
+    let mut text = format!("  needs your permission: {reason}");
+    let rules = show::distinct_line(&question.rules.join(", "));
     match question.rules.len() {
         0 => {}
         1 => text += &format!("\n  [a]lways would add the rule {rules}"),

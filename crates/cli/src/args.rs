@@ -4,7 +4,7 @@ mod which;
 
 use std::{ffi::OsString, path::PathBuf};
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, builder::Styles};
 use clap_complete::Shell;
 use haft::{Format, PermissionMode};
 
@@ -399,9 +399,9 @@ pub(crate) struct Asked {
 pub(crate) fn parse() -> anyhow::Result<Option<Asked>> {
     let args: Vec<OsString> = std::env::args_os().collect();
     if which::is_headless(args.get(1..).unwrap_or_default()) {
-        return headless(args);
+        return headless(&args);
     }
-    let Some(cli) = read(Cli::try_parse_from(args))? else {
+    let Some(cli): Option<Cli> = read(&Cli::command(), &args)? else {
         return Ok(None);
     };
     if cli.version {
@@ -417,10 +417,9 @@ pub(crate) fn parse() -> anyhow::Result<Option<Asked>> {
     }
 }
 
-fn headless(args: Vec<OsString>) -> anyhow::Result<Option<Asked>> {
+fn headless(args: &[OsString]) -> anyhow::Result<Option<Asked>> {
     let parser = HeadlessCli::command().mut_arg("add_dir", |arg| arg.num_args(1..));
-    let parsed = parser.try_get_matches_from(args);
-    let Some(cli) = read(parsed.and_then(|found| HeadlessCli::from_arg_matches(&found)))? else {
+    let Some(cli): Option<HeadlessCli> = read(&parser, args)? else {
         return Ok(None);
     };
     if cli.version {
@@ -445,11 +444,20 @@ fn headless(args: Vec<OsString>) -> anyhow::Result<Option<Asked>> {
 }
 
 /// What was parsed; or the help that was asked for, shown. What is wrong ends the process.
-fn read<T>(parsed: Result<T, clap::Error>) -> anyhow::Result<Option<T>> {
-    match parsed {
+fn read<T: FromArgMatches>(parser: &clap::Command, args: &[OsString]) -> anyhow::Result<Option<T>> {
+    let parse = |parser: clap::Command| {
+        let found = parser.try_get_matches_from(args)?;
+        T::from_arg_matches(&found)
+    };
+    match parse(parser.clone()) {
         Ok(parsed) => Ok(Some(parsed)),
         Err(error) if error.use_stderr() => {
-            let _ = error.print();
+            // The message quotes the arguments. Without styles of its own, whatever in it acts on a
+            // terminal is theirs, and is shown.
+            let error = parse(parser.clone().styles(Styles::plain()))
+                .err()
+                .unwrap_or(error);
+            show::complain(error.render().ansi().to_string().trim_end());
             std::process::exit(Exit::Usage as i32);
         }
         Err(help) => {

@@ -3,6 +3,7 @@
 mod approver;
 mod args;
 mod exit;
+mod line_input;
 mod modes;
 mod questions;
 mod secrecy;
@@ -38,10 +39,10 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<Exit> {
+    wire::log();
     let Some(args) = args::parse()? else {
         return Ok(Exit::Success);
     };
-    wire::log();
     match args.command {
         Command::Headless(headless) => {
             wire::block_on(modes::headless::run(args.session, *headless))

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    approver::{Heard, hear},
+    line_input::{Heard, hear},
     show::{self, Style},
 };
 
@@ -56,7 +56,7 @@ pub(crate) fn put(question: &Question, patience: Option<Duration>) -> Answer {
     let style = Style::of_stderr();
     let mut answers = Map::new();
     for asked in asked.unwrap_or_default() {
-        show::complain(&drawn(&asked, style));
+        show::complain_drawn(&drawn(&asked, style));
         match answer(&asked, patience) {
             Ok(Some(said)) => {
                 answers.insert(asked.question, json!(said));

@@ -119,7 +119,7 @@ pub(crate) async fn build(
         builder = builder.service(Arc::new(haft::tools::MemoryFolder::new(folder)));
     }
     let patience = permitted.patience;
-    let terminal = || Some(Arc::new(Terminal::of_this_process(cwd, patience)?) as _);
+    let terminal = || Some(Arc::new(Terminal::of_this_process(patience)?) as _);
     if let Some(approver) = additions.approver.or_else(terminal) {
         builder = builder.approver(approver);
     }
@@ -213,9 +213,19 @@ pub(crate) fn log() {
         }
     }));
     if let Ok(filter) = env::var("HAFT_LOG") {
+        // Not `new`, which writes past us where the filter makes no sense.
+        let filter = match EnvFilter::try_new(&filter) {
+            Ok(filter) => filter,
+            Err(problem) => {
+                show::complain(&format!(
+                    "haft: HAFT_LOG={filter}: {problem}; nothing is logged"
+                ));
+                return;
+            }
+        };
         tracing_subscriber::fmt()
-            .with_env_filter(EnvFilter::new(filter))
-            .with_writer(std::io::stderr)
+            .with_env_filter(filter)
+            .with_writer(show::LogLines)
             .with_ansi(false)
             .init();
     }

@@ -1,7 +1,5 @@
 //! `haft call`: one call, for a person or a script.
 
-use std::io::{self, IsTerminal};
-
 use anyhow::Context;
 use haft::Haft;
 use serde_json::{Map, Value, json};
@@ -27,18 +25,18 @@ pub(crate) async fn run(session: Session, call: Call) -> anyhow::Result<Exit> {
     look_first(&mut haft, &call.name, &input).await;
     let finished = haft.call(&call.name, input).await;
     if call.json {
-        show::line(&serde_json::to_string_pretty(&answer::native(
+        show::json(&serde_json::to_string_pretty(&answer::native(
             &Value::Null,
             &finished,
         ))?)?;
-    } else if io::stdout().is_terminal() {
+    } else if show::stdout_is_terminal() {
         let card = show::card(
             &finished.card,
             finished.is_error,
             &haft.context().cwd,
             Style::of_stdout(),
         );
-        show::line(card.trim_end())?;
+        show::drawn(card.trim_end())?;
     } else {
         show::line(finished.text().trim_end_matches('\n'))?;
     }

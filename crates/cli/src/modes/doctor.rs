@@ -44,12 +44,11 @@ pub(crate) async fn run(session: Session, as_json: bool) -> anyhow::Result<Exit>
             },
         ],
     };
-    let text = if as_json {
-        serde_json::to_string_pretty(&findings.json())?
+    if as_json {
+        show::json(&serde_json::to_string_pretty(&findings.json())?)?;
     } else {
-        findings.text(Style::of_stdout())
-    };
-    show::line(&text)?;
+        show::drawn(&findings.text(Style::of_stdout()))?;
+    }
     Ok(findings.exit())
 }
 

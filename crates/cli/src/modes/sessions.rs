@@ -32,7 +32,7 @@ pub(crate) fn run(session: &Session, asked: &Sessions) -> anyhow::Result<Exit> {
 fn list(listed: &[Listed], as_json: bool) -> anyhow::Result<()> {
     if as_json {
         for one in listed {
-            show::line(
+            show::json(
                 &json!({
                     "id": one.id,
                     "title": one.title,
@@ -70,7 +70,7 @@ fn show(lines: &str, as_json: bool) -> anyhow::Result<()> {
     };
     for message in loaded.conversation.messages() {
         if as_json {
-            show::line(&json!(message).to_string())?;
+            show::json(&json!(message).to_string())?;
             continue;
         }
         let role = json!(message.role);

@@ -19,7 +19,7 @@ pub(crate) async fn run(session: Session, tools: Tools) -> anyhow::Result<Exit> 
     match (&tools.name, format) {
         (None, None) => show::line(&table(haft.pool()))?,
         (None, Some(format)) => {
-            show::line(&serde_json::to_string_pretty(&haft.definitions(format))?)?;
+            show::json(&serde_json::to_string_pretty(&haft.definitions(format))?)?;
         }
         (Some(name), format) => {
             let Some(tool) = haft.pool().find(name) else {
@@ -30,13 +30,13 @@ pub(crate) async fn run(session: Session, tools: Tools) -> anyhow::Result<Exit> 
                 };
                 anyhow::bail!("no tool is called {name:?}; {hint}");
             };
-            let text = match format {
+            match format {
                 Some(format) => {
-                    serde_json::to_string_pretty(&definitions::definition(tool.spec(), format))?
+                    let definition = definitions::definition(tool.spec(), format);
+                    show::json(&serde_json::to_string_pretty(&definition)?)?;
                 }
-                None => page(tool, Style::of_stdout()),
-            };
-            show::line(&text)?;
+                None => show::drawn(&page(tool, Style::of_stdout()))?,
+            }
         }
     }
     Ok(Exit::Success)

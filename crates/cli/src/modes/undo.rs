@@ -196,7 +196,7 @@ fn tell(undone: &Undone, cwd: &Path) -> anyhow::Result<()> {
         let card = Card::new("Undo", file.given.display().to_string())
             .with_summary(did)
             .with(Piece::Diff(hunks.collect()));
-        show::line(show::card(&card, false, cwd, style).trim_end())?;
+        show::drawn(show::card(&card, false, cwd, style).trim_end())?;
     }
     let more = |count: usize| match count.saturating_sub(TOLD) {
         0 => Ok(()),
@@ -211,7 +211,7 @@ fn tell(undone: &Undone, cwd: &Path) -> anyhow::Result<()> {
     if let Some(conflict) = &undone.conflict {
         let card = Card::new("Undo", "").with_summary("would be refused");
         let card = card.with(Piece::Text(conflict.clone()));
-        show::line(show::card(&card, true, cwd, style).trim_end())?;
+        show::drawn(show::card(&card, true, cwd, style).trim_end())?;
     }
     if let Some(unit) = &undone.unit {
         show::line(&format!("  taken back; to have it again: haft undo {unit}"))?;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use haft::{Card, Hunk, Piece};
 
-use super::{Style, clean};
+use super::{Style, clean, distinct, distinct_line};
 
 /// Draws a card: a heading line, then its body, indented. Paths below `cwd` are shown from there.
 pub(crate) fn card(card: &Card, is_error: bool, cwd: &Path, style: Style) -> String {
@@ -13,27 +13,23 @@ pub(crate) fn card(card: &Card, is_error: bool, cwd: &Path, style: Style) -> Str
     } else {
         style.green("●")
     };
-    let mut text = format!("{mark} {}", style.bold(&clean(&card.title)));
-    if !card.subject.is_empty() {
-        text += &format!(" {}", one_line(&from_here(&card.subject, cwd)));
-    }
-    if !card.summary.is_empty() {
-        text += &format!("  {}", style.dim(&one_line(&card.summary)));
-    }
-    text.push('\n');
+    let heading = Heading {
+        title: clean(&card.title),
+        subject: one_line(&from_here(&card.subject, cwd)),
+        summary: one_line(&card.summary),
+    };
+    let mut text = heading.drawn(&mark, style);
     for piece in &card.body {
         match piece {
-            Piece::Text(plain) => indented(&mut text, plain, |line| line.to_owned()),
+            Piece::Text(plain) => indented(&mut text, &clean(plain), |line| line.to_owned()),
             // Our own words may be wrapped; lines of files and results are left as they are.
             Piece::Muted(plain) => {
-                indented(&mut text, &own_words(plain, cwd, style), |line| {
-                    style.dim(line)
-                });
+                let words = own_words(&clean(&from_here(plain, cwd)), style);
+                indented(&mut text, &words, |line| style.dim(line));
             }
             Piece::Alarm(plain) => {
-                indented(&mut text, &own_words(plain, cwd, style), |line| {
-                    style.red(line)
-                });
+                let words = own_words(&clean(&from_here(plain, cwd)), style);
+                indented(&mut text, &words, |line| style.red(line));
             }
             Piece::Diff(hunks) => diff(&mut text, hunks, style),
         }
@@ -41,20 +37,86 @@ pub(crate) fn card(card: &Card, is_error: bool, cwd: &Path, style: Style) -> Str
     text
 }
 
-fn own_words(text: &str, cwd: &Path, style: Style) -> String {
-    style.wrap_to(&from_here(text, cwd), style.width().saturating_sub(3))
+/// Draws a card that a person has to decide about: every word as it is, and none that could be taken
+/// for another. Paths are whole: what a short one means depends on the rest of a command.
+pub(crate) fn question(card: &Card, style: Style) -> String {
+    let heading = Heading {
+        title: distinct_line(&card.title),
+        subject: distinct_line(&card.subject),
+        // Prose: of our own, or what the model says the command is for.
+        summary: one_line(&card.summary),
+    };
+    let mut text = heading.drawn(&style.green("●"), style);
+    for piece in &card.body {
+        match piece {
+            // A plan is prose, with the dashes and quotes of prose.
+            Piece::Text(plain) if card.title == "Plan" => {
+                indented(&mut text, &clean(plain), |line| line.to_owned());
+            }
+            Piece::Text(plain) => indented(&mut text, &distinct(plain), |line| line.to_owned()),
+            Piece::Muted(plain) => {
+                let words = own_words(&distinct(plain), style);
+                indented(&mut text, &words, |line| style.dim(line));
+            }
+            Piece::Alarm(plain) => {
+                let words = own_words(&distinct(plain), style);
+                indented(&mut text, &words, |line| style.red(line));
+            }
+            Piece::Diff(hunks) => diff(&mut text, hunks, style),
+        }
+    }
+    text
 }
 
-/// `/home/me/project/src/a.rs` is `src/a.rs` to somebody in the project.
+/// The first line of a card, clean already.
+struct Heading {
+    title: String,
+    subject: String,
+    summary: String,
+}
+
+impl Heading {
+    fn drawn(&self, mark: &str, style: Style) -> String {
+        let mut text = format!("{mark} {}", style.bold(&self.title));
+        if !self.subject.is_empty() {
+            text += &format!(" {}", self.subject);
+        }
+        if !self.summary.is_empty() {
+            text += &format!("  {}", style.dim(&self.summary));
+        }
+        text.push('\n');
+        text
+    }
+}
+
+fn own_words(text: &str, style: Style) -> String {
+    style.wrap_to(text, style.width().saturating_sub(3))
+}
+
+/// `/home/me/project/src/a.rs` is `src/a.rs` to a person in the project; `/mnt/home/me/project/x` is
+/// something else.
 fn from_here(subject: &str, cwd: &Path) -> String {
     let here = cwd.display().to_string();
     let at_the_end = format!(" in {here}");
     let subject = subject.strip_suffix(&at_the_end).unwrap_or(subject);
     if subject == here {
-        ".".to_owned()
-    } else {
-        subject.replace(&format!("{here}/"), "")
+        return ".".to_owned();
     }
+    let inside = format!("{here}/");
+    let mut shown = String::with_capacity(subject.len());
+    let mut from = 0;
+    for (at, _) in subject.match_indices(&inside) {
+        let begins = subject[..at]
+            .chars()
+            .next_back()
+            .is_none_or(|before| before.is_whitespace() || "\"'`(=:,".contains(before));
+        if begins {
+            shown += &subject[from..at];
+            from = at + inside.len();
+        }
+    }
+    shown += &subject[from..];
+    shown
 }
 
 fn one_line(text: &str) -> String {
@@ -62,7 +124,7 @@ fn one_line(text: &str) -> String {
 }
 
 fn indented(text: &mut String, piece: &str, paint: impl Fn(&str) -> String) {
-    for line in clean(piece).lines() {
+    for line in piece.lines() {
         *text += format!("  {}", paint(line)).trim_end();
         text.push('\n');
     }
@@ -107,6 +169,33 @@ fn diff(text: &mut String, hunks: &[Hunk], style: Style) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_begins_with_the_directory_is_shown_from_there() {
+        let here = Path::new("/p");
+        for (subject, shown) in [
+            ("/p/a.rs", "a.rs"),
+            ("/p", "."),
+            ("x in /p", "x"),
+            ("cat /p/a '/p/b'", "cat a 'b'"),
+            ("/etc/p/a", "/etc/p/a"),
+            ("/pp/a", "/pp/a"),
+        ] {
+            assert_eq!(from_here(subject, here), shown);
+        }
+    }
+
+    #[test]
+    fn a_question_shows_what_it_is_about_whole_and_tells_names_apart() {
+        let asked = Card::new(
+            "Bash",
+            "cd /q && rm -rf /p/x \u{2010}v caf\u{65}\u{301}\nrm y",
+        )
+        .with_summary("\u{202e}harmless")
+        .with(Piece::Text("echo \u{200b}\nrm p\u{430}th".into()))
+        .with(Piece::Alarm("without the sandbox".into()));
+        insta::assert_snapshot!(question(&asked, Style::fixed(false, 80)));
+    }
 
     #[test]
     fn a_card_with_everything() {

@@ -1,11 +1,6 @@
 //! Colours and width, where the reader has them.
 
-use std::{
-    io::{self, IsTerminal},
-    os::fd::AsFd,
-};
-
-use super::wants_colours;
+use std::{io::IsTerminal, os::fd::AsFd};
 
 /// With colours or without, and how wide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,15 +13,7 @@ pub(crate) struct Style {
 const USUAL_WIDTH: usize = 80;
 
 impl Style {
-    pub(crate) fn of_stdout() -> Self {
-        Self::of(&io::stdout())
-    }
-
-    pub(crate) fn of_stderr() -> Self {
-        Self::of(&io::stderr())
-    }
-
-    fn of(stream: &(impl IsTerminal + AsFd)) -> Self {
+    pub(super) fn of(stream: &(impl IsTerminal + AsFd)) -> Self {
         let size = terminal_size::terminal_size_of(stream);
         Self {
             colours: wants_colours(stream),
@@ -95,4 +82,10 @@ impl Style {
             text.to_owned()
         }
     }
+}
+
+fn wants_colours(stream: &impl IsTerminal) -> bool {
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    stream.is_terminal() && !dumb && !set("NO_COLOR")
 }

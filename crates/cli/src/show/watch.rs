@@ -8,7 +8,7 @@ use std::{
 use haft_agent::{AgentEvent, Level, Sink};
 use haft_models::Event;
 
-use super::{Style, card, clean, line, part};
+use super::{Style, card, clean, drawn, line, part};
 
 /// A card has no more lines than this.
 const LONGEST_CARD: usize = 10;
@@ -86,20 +86,20 @@ impl Watch {
             AgentEvent::Model(Event::Text { text, .. }) => self.say(text),
             AgentEvent::Model(Event::BlockStop { .. }) => self.end(),
             AgentEvent::Answered { finished, .. } => {
-                let drawn = card(&finished.card, finished.is_error, &self.cwd, self.style);
-                line(&shortened(&drawn, self.style))
+                let card = card(&finished.card, finished.is_error, &self.cwd, self.style);
+                drawn(&shortened(&card, self.style))
             }
             // What a subagent says comes back as the result of the call that sent it out.
             AgentEvent::Subagent { event, .. } => match &**event {
                 AgentEvent::Answered { finished, .. } => {
-                    let drawn = card(&finished.card, finished.is_error, &self.cwd, self.style);
-                    let heading = drawn.lines().next().unwrap_or_default();
-                    line(&format!("  {heading}"))
+                    let card = card(&finished.card, finished.is_error, &self.cwd, self.style);
+                    let heading = card.lines().next().unwrap_or_default();
+                    drawn(&format!("  {heading}"))
                 }
                 _ => Ok(()),
             },
             AgentEvent::Notice { level, text } if *level >= Level::Warning => {
-                line(&self.style.dim(&self.style.wrap(&clean(text))))
+                drawn(&self.style.dim(&self.style.wrap(&clean(text))))
             }
             _ => Ok(()),
         }

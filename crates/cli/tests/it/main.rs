@@ -12,6 +12,7 @@
 //! - `secrecy`: what others can find out about it; `weak_sandbox`: machines that cannot confine; `users`:
 //!   the same as an ordinary user
 //! - `swaps`: links swapped in while calls are answered
+//! - `terminal`: what arrives at a terminal, and what is typed there
 //! - `undo`: taking changes back
 //! - `vectors`: the spec's vectors that take a process
 //! - `workspace`: dependency graph, licences, duplicates
@@ -41,6 +42,7 @@ mod sdk;
 #[cfg(target_os = "linux")]
 mod secrecy;
 mod swaps;
+mod terminal;
 mod undo;
 #[cfg(target_os = "linux")]
 mod users;

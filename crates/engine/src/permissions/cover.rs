@@ -181,7 +181,11 @@ fn one(
     if part.argv.is_empty() {
         return (by_edit_rules(policy, part, paths, why), false);
     }
-    let written = [collapse(&part.text), collapse(&part.words)];
+    let mut written = vec![collapse(&part.text)];
+    // What stands in front may make another command of it: then the rule must say that too.
+    if assigns_harmlessly(part) {
+        written.push(collapse(&part.words));
+    }
     let texts: Vec<String> = loosely(policy, part)
         .iter()
         .map(|text| collapse(text))
@@ -204,12 +208,16 @@ fn one(
     (Covered::Nothing(why), false)
 }
 
+/// Only variables in front of it that change nothing of what it does.
+fn assigns_harmlessly(part: &Part) -> bool {
+    let harmless = |one: &haft_shell::Assigned| one.plain && is_safe_variable(&one.name);
+    part.assignments.iter().all(harmless)
+}
+
 /// The texts that a rule by prefix is compared with. None if something in front of the command may
 /// change what it does.
 fn loosely(policy: &Policy, part: &Part) -> Vec<String> {
-    let safe = |name: &str| is_safe_variable(name);
-    let fine = |one: &haft_shell::Assigned| one.plain && safe(&one.name);
-    if !part.assignments.iter().all(fine) {
+    if !assigns_harmlessly(part) {
         return Vec::new();
     }
     let mut texts = vec![part.words.clone()];
@@ -226,10 +234,12 @@ fn git_without_harmless_options(policy: &Policy, part: &Part) -> Option<String> 
     }
     let mut rest = part.argv.get(1..)?.iter();
     let mut words = vec!["git"];
+    let mut skipped = false;
     while let Some(arg) = rest.next() {
         match arg.text()? {
-            "--no-pager" | "-P" => {}
+            "--no-pager" | "-P" => skipped = true,
             "-C" => {
+                skipped = true;
                 let directory = rest.next()?.text()?;
                 for place in part.cwd.as_deref()? {
                     if !policy.is_inside(&crate::resolve::lexical(&place.join(directory))) {
@@ -239,12 +249,13 @@ fn git_without_harmless_options(policy: &Policy, part: &Part) -> Option<String> 
             }
             word => {
                 words.push(word);
-                words.extend(rest.map(matching::shown));
+                // What is not known is something all the same: `git push $X` is not `git push`.
+                words.extend(rest.map(|arg| arg.text().unwrap_or("…")));
                 break;
             }
         }
     }
-    Some(words.join(" "))
+    skipped.then(|| words.join(" "))
 }
 
 /// May a rule by prefix or wildcard answer for this part? Not for what its words do not let expect.
@@ -328,10 +339,7 @@ fn edits_inside(policy: &Policy, part: &Part, paths: &[PathUse]) -> bool {
     named
         && part.finding.verdict == Verdict::Mutating
         && part.finding.cover == Cover::Prefix
-        && part
-            .assignments
-            .iter()
-            .all(|one| one.plain && is_safe_variable(&one.name))
+        && assigns_harmlessly(part)
         && matching::written(paths).next().is_some()
         && matching::written(paths).all(|(path, _)| match &path.place {
             Where::Known(places) | Where::Below(Some(places)) => {

@@ -25,7 +25,7 @@ pub use cover::Covered;
 pub use decide::{decide, uncovered};
 pub use facts::{Facts, HookWord, Setting, Touched};
 pub use policy::Policy;
-pub use protected::{is_protected, stores};
+pub use protected::{is_protected, is_systems_own, stores};
 pub use rules::{Bases, List, Rules, Scope, Source};
 pub use sandbox::{Sandbox, confine, profile};
 pub use suggest::{KeepRules, suggest};

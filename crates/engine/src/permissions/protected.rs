@@ -143,6 +143,16 @@ const SYSTEM: [(&str, &str); 8] = [
     ("/var/run", "is where services listen"),
 ];
 
+/// Directories that are no one's files: processes, devices, the kernel, services.
+const SYSTEMS_OWN: [&str; 5] = ["/dev", "/proc", "/run", "/sys", "/var/run"];
+
+/// Does it belong to the kernel, a device or a service?
+pub fn is_systems_own(path: &Path) -> bool {
+    let path = PathBuf::from(folded(&path.to_string_lossy()));
+    let mut directories = SYSTEMS_OWN.iter();
+    !path.starts_with("/dev/shm") && directories.any(|directory| path.starts_with(directory))
+}
+
 /// What is delicate about a path, any use of which is asked for: a store of keys, a device, the view
 /// into another process. Names are compared without case here too.
 pub fn sensitive(path: &Path, home: Option<&Path>) -> Option<&'static str> {

@@ -1,173 +1,215 @@
-//! The narrowest rules that would let a call through from now on.
+//! The narrowest rules that would let a call through from now on: for commands exactly what was
+//! called, word by word. No prefix of a command is known to be harmless whatever follows it, or it
+//! would not have been asked about.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use haft_contract::{ContextPatch, PermissionMode, RuleList};
-use haft_shell::{Cover, Part};
+use haft_shell::{Cover, Part, is_safe_variable};
 use serde_json::{Value, json};
 
-use super::{Bases, Behavior, Covered, Facts, List, Policy, Scope, Source, decide, uncovered};
+use super::{
+    Bases, Behavior, Covered, Facts, List, Policy, Scope, Source, decide,
+    protected::is_systems_own, shell_facts::ShellFacts, uncovered,
+};
 
 /// More rules than this out of one call are a sign that it should be looked at each time.
 const MOST: usize = 5;
 
-/// Programs whose arguments are programs, or other commands: no prefix of theirs is narrow.
-const NEVER: [&str; 36] = [
+/// A rule longer than this is not read by a person who agrees to it.
+const LONGEST_RULE: usize = 200;
+
+/// Programs whose arguments are programs, or other commands: what they run is not in the rule, so not
+/// even the same words mean the same. Numbers of versions at the end are left out.
+const NEVER: [&str; 66] = [
+    "ash",
+    "awk",
     "bash",
-    "sh",
+    "bun",
+    "bunx",
+    "busybox",
+    "chroot",
+    "csh",
     "dash",
-    "zsh",
-    "ksh",
-    "fish",
-    "python",
-    "python2",
-    "python3",
-    "node",
     "deno",
-    "ruby",
+    "direnv",
+    "doas",
+    "env",
+    "eval",
+    "exec",
+    "expect",
+    "find",
+    "fish",
+    "flock",
+    "gawk",
+    "ghci",
+    "groovy",
+    "guile",
+    "ionice",
+    "irb",
+    "jshell",
+    "julia",
+    "ksh",
+    "lua",
+    "luajit",
+    "mawk",
+    "mksh",
+    "node",
+    "nodejs",
+    "nsenter",
+    "npx",
+    "nu",
+    "osascript",
+    "parallel",
     "perl",
     "php",
-    "lua",
+    "pipx",
+    "pnpx",
+    "psql",
+    "pwsh",
+    "pypy",
+    "python",
     "Rscript",
-    "osascript",
-    "awk",
-    "gawk",
+    "ruby",
     "sed",
-    "env",
-    "sudo",
-    "doas",
-    "su",
-    "xargs",
-    "watch",
     "setsid",
-    "ionice",
-    "flock",
-    "chroot",
-    "exec",
-    "eval",
-    "ssh",
-    "find",
-    "parallel",
+    "sh",
     "source",
-];
-
-/// How many words say what a command does, where the first alone does not.
-const DEPTH: [(&str, usize); 30] = [
-    ("apt", 2),
-    ("apt-get", 2),
-    ("brew", 2),
-    ("bun", 2),
-    ("bundle", 2),
-    ("cargo", 2),
-    ("composer", 2),
-    ("conda", 2),
-    ("docker", 2),
-    ("docker compose", 3),
-    ("dotnet", 2),
-    ("gem", 2),
-    ("gh", 3),
-    ("git", 2),
-    ("go", 2),
-    ("gradle", 2),
-    ("helm", 2),
-    ("just", 2),
-    ("kubectl", 2),
-    ("make", 2),
-    ("mvn", 2),
-    ("npm", 2),
-    ("npm run", 3),
-    ("pip", 2),
-    ("pnpm", 2),
-    ("pnpm run", 3),
-    ("poetry", 2),
-    ("terraform", 2),
-    ("uv", 2),
-    ("yarn", 2),
+    "sqlite",
+    "ssh",
+    "su",
+    "sudo",
+    "systemd-run",
+    "tclsh",
+    "tcsh",
+    "unshare",
+    "uvx",
+    "watch",
+    "xargs",
+    "yash",
+    "zsh",
 ];
 
 /// Rules that let this very call through, tried out; none if no rule does.
 pub fn suggest(policy: &Policy, facts: &Facts, bases: &Bases) -> Vec<String> {
-    let mut texts = if facts.shell.is_some() {
-        commands(policy, facts)
-    } else {
-        other(facts)
+    let offers = match &facts.shell {
+        Some(shell) => commands(policy, facts, shell),
+        None => vec![other(facts)],
     };
-    texts.sort_unstable();
-    texts.dedup();
-    if texts.is_empty() || texts.len() > MOST {
-        return Vec::new();
+    let mut offers = offers.into_iter();
+    offers
+        .find(|rules| would_allow(policy, facts, bases, Scope::Session, rules))
+        .unwrap_or_default()
+}
+
+/// The rule of the user's own that would let a call through which touches this path, tried out. None
+/// for what is the kernel's, a device's or a service's: no one should keep a rule for such a path.
+pub fn path_rule(policy: &Policy, facts: &Facts, bases: &Bases, path: &Path) -> Option<String> {
+    let text = path.to_str()?;
+    // A rule in which a character means something else is not about this path alone.
+    let is_plain = !text.contains(|next: char| next.is_control() || r"*?[\()".contains(next));
+    if !is_plain || is_systems_own(path) {
+        return None;
+    }
+    ["Read", "Edit"].into_iter().find_map(|tool| {
+        let rule = [format!("{tool}(/{text})")];
+        let works = would_allow(policy, facts, bases, Scope::User, &rule);
+        works.then(|| rule.concat())
+    })
+}
+
+fn would_allow(
+    policy: &Policy,
+    facts: &Facts,
+    bases: &Bases,
+    scope: Scope,
+    texts: &[String],
+) -> bool {
+    let short = |text: &String| text.chars().count() <= LONGEST_RULE;
+    if texts.is_empty() || texts.len() > MOST || !texts.iter().all(short) {
+        return false;
     }
     let mut tried = policy.clone();
     let rules = Arc::make_mut(&mut tried.rules);
-    for text in &texts {
-        let source = Source::of(Scope::Session);
-        if rules.add(List::Allow, text, source, bases).is_err() {
-            return Vec::new();
-        }
-    }
-    if decide(&tried, facts).behavior == Behavior::Allow {
-        texts
-    } else {
-        Vec::new()
-    }
+    let added = texts.iter().all(|text| {
+        let source = Source::of(scope);
+        rules.add(List::Allow, text, source, bases).is_ok()
+    });
+    added && decide(&tried, facts).behavior == Behavior::Allow
 }
 
-fn commands(policy: &Policy, facts: &Facts) -> Vec<String> {
-    let Some(shell) = &facts.shell else {
-        return Vec::new();
-    };
-    uncovered(policy, facts)
+/// What may be offered for a command line, the better first: a rule for each command that needs one;
+/// or one for the line as a whole, where a part alone would mean something else.
+fn commands(policy: &Policy, facts: &Facts, shell: &ShellFacts) -> Vec<Vec<String>> {
+    let parts: Vec<&Part> = uncovered(policy, facts)
         .into_iter()
         .filter(|(_, covered)| matches!(covered, Covered::Nothing(_)))
-        .filter_map(|(at, _)| rule_for(&shell.analysis.parts[at]))
-        .collect()
+        .map(|(at, _)| &shell.analysis.parts[at])
+        .collect();
+    let is_readable = shell.analysis.unreadable.is_none();
+    if parts.is_empty() || !is_readable || !parts.iter().all(|part| may_be_kept(part)) {
+        return Vec::new();
+    }
+    let mut offers = Vec::new();
+    // Behind a `cd`, the same words are about other files; with another input, they do other things.
+    let joins = shell.line.replace("||", "").contains(['<', '>', '|']);
+    if !joins && !parts.iter().any(|part| part.moved) {
+        let mut rules: Vec<String> = parts
+            .iter()
+            .filter_map(|part| exactly("Bash", &part.text))
+            .collect();
+        rules.sort_unstable();
+        rules.dedup();
+        offers.push(rules);
+    }
+    // Where something is put in when it runs, it is not the same line the next time.
+    if parts.len() <= MOST && !shell.line.contains(['$', '`', '*', '?', '[']) {
+        offers.push(exactly("Bash", shell.line.trim()).into_iter().collect());
+    }
+    offers
 }
 
-/// `Bash(npm run build *)`: the words before the first operand.
-fn rule_for(part: &Part) -> Option<String> {
-    let name = part.called()?;
-    if NEVER.contains(&part.base_name()?) || part.finding.cover == Cover::Exact {
-        return None;
-    }
-    let words: Vec<&str> = part.argv.iter().map_while(|arg| arg.text()).collect();
-    let two = words.get(..2).map(|two| two.join(" "));
-    let depth = |key: &str| {
-        DEPTH
+/// Does the same text mean the same command the next time?
+fn may_be_kept(part: &Part) -> bool {
+    let Some(name) = part.base_name() else {
+        // A redirection, which only a rule for the whole line can speak of.
+        return part.argv.is_empty() && part.assignments.is_empty();
+    };
+    let name = match name {
+        "." => "source",
+        name => name.trim_end_matches(|next: char| next.is_ascii_digit() || next == '.'),
+    };
+    let second = part.argv.get(1).and_then(|word| word.text());
+    let starts_another = second.is_some_and(|second| match name {
+        "uv" | "poetry" | "pipenv" | "devbox" | "pdm" | "hatch" => second == "run",
+        "npm" | "pnpm" | "yarn" => ["exec", "x", "dlx"].contains(&second),
+        _ => second == "exec",
+    });
+    !NEVER.contains(&name)
+        && !starts_another
+        && part.finding.cover != Cover::Exact
+        && part.argv.iter().all(|word| word.text().is_some())
+        && part
+            .assignments
             .iter()
-            .find(|(name, _)| *name == key)
-            .map(|(_, depth)| *depth)
-    };
-    let depth = two
-        .as_deref()
-        .and_then(depth)
-        .or_else(|| depth(name))
-        .unwrap_or(1);
-    let verb = |word: &&&str| {
-        word.starts_with(|first: char| first.is_ascii_alphanumeric())
-            && word
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"-_:.".contains(&byte))
-    };
-    let verbs = words
-        .iter()
-        .skip(1)
-        .take(depth - 1)
-        .take_while(verb)
-        .count();
-    // Behind an option the verb is not where a rule would look for it.
-    if depth > 1 && verbs == 0 && words.len() > 1 {
+            .all(|one| one.plain && is_safe_variable(&one.name))
+}
+
+/// `Bash(npm run build)`: this text and no other. None where the text is not fit for a rule.
+fn exactly(tool: &str, text: &str) -> Option<String> {
+    if text.is_empty() || text.contains(char::is_control) {
         return None;
     }
-    let prefix = words.get(..=verbs)?.join(" ");
-    let plain = |text: &str| !text.contains(['(', ')', '*', '\\', '"', '\'', '$']);
-    if !plain(&prefix) {
-        return None;
+    let mut content = String::with_capacity(text.len());
+    for next in text.chars() {
+        match next {
+            '(' | ')' | '\\' => content.extend(['\\', next]),
+            // Read twice: first as a text in parentheses, then as a pattern.
+            '*' => content.push_str("\\\\*"),
+            plain => content.push(plain),
+        }
     }
-    Some(if part.argv.len() == verbs + 1 {
-        format!("Bash({prefix})")
-    } else {
-        format!("Bash({prefix} *)")
-    })
+    Some(format!("{tool}({content})"))
 }
 
 fn other(facts: &Facts) -> Vec<String> {
@@ -178,9 +220,8 @@ fn other(facts: &Facts) -> Vec<String> {
         };
     }
     if facts.tool == "Skill" {
-        let name = facts.subject.as_deref().unwrap_or_default();
-        let name = name.split(' ').next().unwrap_or_default();
-        return vec![format!("Skill({name})"), format!("Skill({name} *)")];
+        let subject = facts.subject.as_deref().unwrap_or_default();
+        return exactly("Skill", subject).into_iter().collect();
     }
     if facts.tool.starts_with("mcp__") || facts.tool == "WebSearch" {
         return vec![facts.tool.clone()];

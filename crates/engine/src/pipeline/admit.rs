@@ -22,7 +22,10 @@ use super::{
 };
 use crate::{
     Engine, SessionContext,
-    permissions::{Because, Behavior, Decision, Facts, HookWord, Policy, Setting, decide, suggest},
+    permissions::{
+        Because, Behavior, Decision, Facts, HookWord, Policy, Setting, decide, is_systems_own,
+        suggest,
+    },
     scheduler::Slot,
 };
 
@@ -237,13 +240,14 @@ impl Judge<'_> {
             let granted = granted.into_iter().map(Path::to_path_buf).collect();
             let sourced = self.engine.hooks.env_file().map(Path::to_path_buf);
             let only_confined = unasked && !self.policy.sandbox.unconfined;
+            let judged = facts.judged();
             let confinement = match ready {
                 Some(ready) => ready,
                 None => confinement::of(&self.policy, facts).await,
             };
             let terms = Terms {
                 granted,
-                judged: facts.judged(),
+                judged,
                 confinement: Confinement {
                     sourced,
                     only_confined,
@@ -426,7 +430,7 @@ impl Judge<'_> {
                 format!(
                     "Permission to use {name} was not granted: this session cannot prompt. The call \
                      needs a person's consent because {because}.\n{}",
-                    remedy(because, facts, &rules)
+                    self.remedy(because, facts, &rules)
                 )
             }
             None => return Err(interrupted(prepared)),
@@ -456,6 +460,49 @@ fn unasked(kind: &'static str, reason: impl ToString) -> Denied {
 }
 
 impl Judge<'_> {
+    /// What would have allowed it, for the person who set the session up.
+    fn remedy(&self, because: &Because, facts: &Facts, rules: &[String]) -> String {
+        let would = |what: &str| format!("What would allow it: {what}");
+        let only_a_person = || "Only a person can allow it.".to_owned();
+        if !rules.is_empty() {
+            let noun = if rules.len() == 1 { "rule" } else { "rules" };
+            return would(&format!("the allow {noun} {}", rules.join(", ")));
+        }
+        match because {
+            Because::Outside(path) if is_systems_own(path) => only_a_person(),
+            Because::Outside(_) => would("--add-dir DIR, for a directory DIR that holds it"),
+            Because::Changes(_) | Because::Mode(_) if !facts.opaque => {
+                would("--permission-mode acceptEdits")
+            }
+            Because::Protected(path) | Because::Sensitive(path, _) => {
+                let rule = suggest::path_rule(&self.policy, facts, &self.context.bases(), path);
+                rule.map_or_else(only_a_person, |rule| {
+                    would(&format!(
+                        "the allow rule {rule} in the user's own settings, or someone to ask"
+                    ))
+                })
+            }
+            Because::Changes(_)
+            | Because::Mode(_)
+            | Because::Command { .. }
+            | Because::Address(_) => {
+                would("--permission-mode bypassPermissions, or someone to ask")
+            }
+            Because::Unconfined => {
+                "Only a person can allow it. Call it again without dangerouslyDisableSandbox."
+                    .to_owned()
+            }
+            Because::Tool(_)
+            | Because::ReadOnly
+            | Because::Rule { .. }
+            | Because::Undecidable(_)
+            | Because::Critical(_)
+            | Because::Interactive
+            | Because::Hook
+            | Because::Sandboxed => only_a_person(),
+        }
+    }
+
     fn still_planning(&self) -> &'static str {
         match self.policy.mode {
             PermissionMode::Plan => "\nPlan mode stays on.",
@@ -516,51 +563,6 @@ pub(super) fn by_rule(tool: &str, rule: &str, on: &str) -> String {
         "Permission to use {tool} has been denied by rule {rule}.{on} Do not try to get around it; \
          if the task cannot be done otherwise, say so."
     )
-}
-
-/// What would have allowed it, for whoever set the session up.
-fn remedy(because: &Because, facts: &Facts, rules: &[String]) -> String {
-    let would = |what: &str| format!("What would allow it: {what}");
-    if !rules.is_empty() {
-        let noun = if rules.len() == 1 { "rule" } else { "rules" };
-        return would(&format!("the allow {noun} {}", rules.join(", ")));
-    }
-    match because {
-        Because::Outside(_) => would("--add-dir DIR, for a directory DIR that holds it"),
-        Because::Changes(_) | Because::Mode(_) if !facts.opaque => {
-            would("--permission-mode acceptEdits")
-        }
-        Because::Protected(path) => would(&format!(
-            "the allow rule Edit(/{}) in the user's own settings, or someone to ask",
-            path.display()
-        )),
-        Because::Sensitive(path, _) => {
-            let tool = if facts.writes.is_empty() {
-                "Read"
-            } else {
-                "Edit"
-            };
-            would(&format!(
-                "the allow rule {tool}(/{}) in the user's own settings, or someone to ask",
-                path.display()
-            ))
-        }
-        Because::Changes(_) | Because::Mode(_) | Because::Command { .. } | Because::Address(_) => {
-            would("--permission-mode bypassPermissions, or someone to ask")
-        }
-        Because::Unconfined => {
-            "Only a person can allow it. Call it again without dangerouslyDisableSandbox."
-                .to_owned()
-        }
-        Because::Tool(_)
-        | Because::ReadOnly
-        | Because::Rule { .. }
-        | Because::Undecidable(_)
-        | Because::Critical(_)
-        | Because::Interactive
-        | Because::Hook
-        | Because::Sandboxed => "Only a person can allow it.".to_owned(),
-    }
 }
 
 fn rejected(prepared: &Prepared, denied: Denied, message: String) -> Settled {

@@ -8,7 +8,7 @@
 //!   files, settings or several calls; `permission_properties`: what holds of any;
 //!   `permission_denials`: ways around a deny rule; `permission_lines`: harmless lines, run
 //! - `planning`: plan mode, and calls that a person answers
-//! - `refusals`: what a model reads of calls that may not run
+//! - `refusals`: what a model reads of calls that may not run; `suggestions`: rules that it proposes
 //! - `links`: where paths really lead; `always`: rules that a person keeps
 //! - `machine`: settings files of everybody; `settings`: what they say together; `trust`: what waits
 //!   for it; `written`: local settings and who wrote them; `watch`: files that change while a session
@@ -44,6 +44,7 @@ mod sandbox;
 mod scheduler;
 mod serial;
 mod settings;
+mod suggestions;
 mod trust;
 mod watch;
 mod written;

@@ -313,6 +313,15 @@ fn remedy(grants: &[Grant], profile: Confined) -> String {
         // It was taken for one that only reads: no setting speaks of those.
         return "someone to ask.".to_owned();
     }
+    // Nor should any be kept for what is the kernel's, a device's or a service's.
+    let systems_own = ["/dev", "/proc", "/run", "/sys"];
+    let is_systems_own = |grant: &Grant| match grant {
+        Grant::Path(path) => systems_own.iter().any(|place| path.starts_with(place)),
+        Grant::Host(_) | Grant::Network => false,
+    };
+    if grants.iter().any(is_systems_own) {
+        return "someone to ask.".to_owned();
+    }
     let settings: Vec<String> = grants
         .iter()
         .map(|grant| match grant {
@@ -358,6 +367,15 @@ mod tests {
         assert!(!is_writable(&confinement, &root.join(".git/refs/new")));
         assert!(is_writable(&wider, &root.join(".git/refs/new")));
         assert!(is_writable(&wider, &root.join("new/file")));
+    }
+
+    #[test]
+    fn no_setting_is_named_for_what_is_the_systems_own() {
+        let remedy = |path: &str| remedy(&[Grant::Path(path.into())], Confined::Workspace);
+        for path in ["/proc/self/mem", "/dev/sda", "/sys/kernel", "/run/x.sock"] {
+            assert_eq!(remedy(path), "someone to ask.");
+        }
+        assert!(remedy("/srv/x").starts_with("\"/srv/x\" in `sandbox"));
     }
 
     #[test]

@@ -49,13 +49,13 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
     let pace = Pace::new(flags.fast);
     let signals = Signals::listen()?;
     let scratch = Scratch::make()?;
-    show::line(&format!(
+    show::drawn(&format!(
         "{}\n{}\n",
         style.bold("haft demo"),
         style.wrap(&format!(
             "The model is scripted, so this needs no key and no network. Everything else is real: the \
              agent loop, the tools, the rules, the sandbox, and the files in {}.",
-            scratch.project().display()
+            show::clean(&scratch.project().display().to_string())
         ))
     ))?;
     let mut prompts = Vec::new();
@@ -94,7 +94,7 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
     if let Some(exit) = signals.told() {
         return Ok(exit);
     }
-    show::line(&farewell(&scratch, flags.keep, style))?;
+    show::drawn(&farewell(&scratch, flags.keep, style))?;
     if flags.keep {
         scratch.keep();
     }
@@ -147,7 +147,7 @@ fn farewell(scratch: &Scratch, kept: bool, style: Style) -> String {
     let files = match kept {
         true => format!(
             "The project stays in {}; remove it when you like.",
-            scratch.project().display()
+            show::clean(&scratch.project().display().to_string())
         ),
         false => "The scratch project is gone; `haft demo --keep` leaves it.".to_owned(),
     };

@@ -38,10 +38,10 @@ impl Pace {
     /// What a person types.
     pub(super) async fn type_out(self, mark: &str, text: &str, style: Style) -> io::Result<()> {
         self.rest().await;
-        show::part(&style.bold(mark))?;
+        show::drawn_part(&style.bold(mark))?;
         for line in style.wrap(text).lines() {
             for letter in line.chars() {
-                show::part(&style.bold(&letter.to_string()))?;
+                show::drawn_part(&style.bold(&letter.to_string()))?;
                 self.wait(LETTER).await;
             }
             show::line("")?;

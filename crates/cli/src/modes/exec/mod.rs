@@ -38,7 +38,7 @@ pub(crate) async fn run(session: Session) -> anyhow::Result<Exit> {
             ),
             Some(Line::Failed(error)) => return Err(error.into()),
         };
-        show::line(&answer.to_string())?;
+        show::json(&answer.to_string())?;
         if cancel.is_cancelled() {
             break;
         }

@@ -149,7 +149,7 @@ impl Output {
     }
 
     fn write(&self, state: &mut State, message: &Value) {
-        if let Err(error) = show::line(&fit::line(message)) {
+        if let Err(error) = show::json(&fit::line(message)) {
             state.failed.get_or_insert(error);
             self.control.interrupt();
         }
@@ -233,7 +233,7 @@ impl Output {
         let mut state = self.state();
         if self.format == OutputFormat::Json && self.verbose {
             let all = std::mem::take(&mut state.all);
-            show::line(&Value::Array(all).to_string())?;
+            show::json(&Value::Array(all).to_string())?;
         }
         match state.failed.take() {
             Some(error) => Err(error),

@@ -58,12 +58,11 @@ pub(super) fn run(
         weak: mechanism.and_then(Mechanism::warning),
         facts: &facts,
     };
-    let text = if as_json {
-        serde_json::to_string_pretty(&explained.json())?
+    if as_json {
+        show::json(&serde_json::to_string_pretty(&explained.json())?)?;
     } else {
-        explained.tree(Style::of_stdout())
-    };
-    show::line(&text)?;
+        show::drawn(&explained.tree(Style::of_stdout()))?;
+    }
     Ok(Exit::Success)
 }
 

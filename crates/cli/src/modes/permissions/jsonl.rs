@@ -1,7 +1,7 @@
 //! Many questions, a line each.
 
 use std::{
-    io::{self, BufRead, BufReader, BufWriter, Write},
+    io::{self, BufRead, BufReader},
     panic,
     path::PathBuf,
 };
@@ -17,7 +17,7 @@ use haft_shell::{Place, analyze};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::exit::Exit;
+use crate::{exit::Exit, show::ManyLines};
 
 /// What a line is answered by: a word and a reason, or what is wrong with the line.
 type Answer = Result<(&'static str, String), String>;
@@ -25,7 +25,7 @@ type Answer = Result<(&'static str, String), String>;
 /// Answers each line of stdin by one of stdout: a word, a tab, a reason. What cannot be served is
 /// answered by the cautious word; empty lines are passed over.
 pub(super) fn run(answer: fn(&str) -> Answer, cautious: &'static str) -> anyhow::Result<Exit> {
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = ManyLines::default();
     let mut input = BufReader::with_capacity(1 << 16, io::stdin());
     let mut line = Vec::new();
     loop {
@@ -45,7 +45,7 @@ pub(super) fn run(answer: fn(&str) -> Answer, cautious: &'static str) -> anyhow:
         };
         let (word, reason) = answered.unwrap_or_else(|problem| (cautious, problem));
         let reason = reason.replace(|next: char| next.is_control(), " ");
-        writeln!(out, "{word}\t{reason}")?;
+        out.line(&format!("{word}\t{reason}"))?;
         // Whoever asks one by one waits for the answer; a pipe full of questions does not.
         if !input.buffer().contains(&b'\n') {
             out.flush()?;

@@ -40,7 +40,7 @@ pub(super) fn run(session: &Session, json: bool) -> anyhow::Result<Exit> {
             "left_out": permitted.settings.left_out,
             "waiting_rules": waiting,
         });
-        show::line(&serde_json::to_string_pretty(&all)?)?;
+        show::json(&serde_json::to_string_pretty(&all)?)?;
         return Ok(Exit::Success);
     }
     show::line(&format!("mode {}", permitted.mode.name()))?;

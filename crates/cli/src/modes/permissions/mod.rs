@@ -15,6 +15,7 @@ use haft::engine::{
 use crate::{
     args::{Permissions, Session},
     exit::Exit,
+    line_input::{Heard, hear},
     settings, show,
 };
 
@@ -47,7 +48,7 @@ fn trust(session: &Session, yes: bool) -> anyhow::Result<Exit> {
     settings::report(&settings);
     let places = &settings.places;
     let things = settings.running_things();
-    let shown = show::clean(&directory(places).display().to_string());
+    let shown = show::distinct_line(&directory(places).display().to_string());
     let loosens = settings.loosening_things();
     if loosens.is_empty() && things.is_empty() {
         show::line(&format!("{shown} has no settings that wait for trust."))?;
@@ -55,17 +56,17 @@ fn trust(session: &Session, yes: bool) -> anyhow::Result<Exit> {
         show::line(&format!("Trusting {shown} lets these act:"))?;
     }
     for thing in loosens {
-        show::line(&format!("  {}", show::clean(&thing)))?;
+        show::line(&format!("  {}", show::distinct(&thing)))?;
     }
     for (name, value) in &things {
-        show::line(&format!("  {}:", show::clean(name)))?;
+        show::line(&format!("  {}:", show::distinct(name)))?;
         for line in serde_json::to_string_pretty(value)?.lines() {
-            show::line(&format!("    {}", show::clean(line)))?;
+            show::line(&format!("    {}", show::distinct(line)))?;
         }
     }
     if let Some(changed) = TrustFile::read(places).changes(places, &things) {
         for change in changed {
-            let change = show::clean(&change);
+            let change = show::distinct(&change);
             show::line(&format!("  since you trusted it last, {change}"))?;
         }
     }
@@ -74,10 +75,11 @@ fn trust(session: &Session, yes: bool) -> anyhow::Result<Exit> {
             io::stdin().is_terminal(),
             "nobody can be asked here; say --yes if you have looked at it"
         );
-        show::prompt("Trust it? [y]es, [n]o: ");
-        let mut answer = String::new();
-        io::stdin().read_line(&mut answer)?;
-        if !["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
+        let agreed = match hear("Trust it? [y]es, [n]o: ", None) {
+            Heard::Line(said) => ["y", "yes"].contains(&said.trim().to_lowercase().as_str()),
+            Heard::Ended | Heard::TooLate => false,
+        };
+        if !agreed {
             show::line("Not trusted.")?;
             return Ok(Exit::Success);
         }
