@@ -41,7 +41,7 @@ mod world;
 pub use available::available;
 pub use error::SandboxError;
 pub use probe::{Finding, Report, probe};
-pub use profile::{Network, Profile, Reading, Workspace};
+pub use profile::{ClosedDirectories, Network, Profile, Reading, Workspace};
 pub use running::{Ended, How, Output, Running};
 pub use sandbox::{Environment, Line, Mechanism, Sandbox, Setup, system_shell};
 pub use tree::Process;

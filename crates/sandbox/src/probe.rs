@@ -11,7 +11,9 @@ use std::{
 
 use tokio::io::AsyncReadExt;
 
-use crate::{Line, Mechanism, Network, Profile, Reading, Sandbox, SandboxError, Workspace};
+use crate::{
+    ClosedDirectories, Line, Mechanism, Network, Profile, Reading, Sandbox, SandboxError, Workspace,
+};
 
 /// What was found about one promise.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,11 +45,13 @@ pub async fn probe(sandbox: &Sandbox, among: &Path) -> Result<Report, SandboxErr
     let mut mechanism = Mechanism::Namespaces;
     let readonly = Profile::ReadOnly(Reading {
         hidden: vec![ground.secret()],
+        closed: ClosedDirectories::default(),
     });
     let workspace = Profile::Workspace(Workspace {
         writable: vec![ground.inside()],
         protected: vec![ground.control()],
         hidden: vec![ground.secret()],
+        closed: ClosedDirectories::default(),
         network: Network::None,
     });
     for profile in [readonly, workspace] {

@@ -5,11 +5,13 @@
 //! The keeper is our own program, started with [`ARGUMENT`]; it has one thread, so that it can fork.
 
 mod bubblewrap;
+mod close;
 mod confine;
 mod filter;
 mod guard;
 mod keeper;
 mod mounts;
+pub mod readable;
 mod spaces;
 mod waiter;
 

@@ -8,7 +8,9 @@ use std::{
     time::Duration,
 };
 
-use haft_sandbox::{Ended, Line, Mechanism, Network, Profile, Reading, Sandbox, Setup, Workspace};
+use haft_sandbox::{
+    ClosedDirectories, Ended, Line, Mechanism, Network, Profile, Reading, Sandbox, Setup, Workspace,
+};
 use tempfile::TempDir;
 use tokio::{io::AsyncReadExt, time::timeout};
 
@@ -72,6 +74,7 @@ impl Place {
             writable: vec![self.project()],
             protected: Vec::new(),
             hidden: Vec::new(),
+            closed: ClosedDirectories::default(),
             network: Network::Open,
         })
     }

@@ -11,6 +11,7 @@ fn workspace() -> Profile {
         writable: Vec::new(),
         protected: Vec::new(),
         hidden: Vec::new(),
+        closed: haft_sandbox::ClosedDirectories::default(),
         network: Network::Open,
     })
 }

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use haft_sandbox::{Line, Mechanism, Network, Profile, Workspace};
+use haft_sandbox::{ClosedDirectories, Line, Mechanism, Network, Profile, Workspace};
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
@@ -199,6 +199,7 @@ pub(crate) fn profiles(dir: &Path) -> [Profile; 3] {
         writable: vec![project],
         protected: Vec::new(),
         hidden: Vec::new(),
+        closed: ClosedDirectories::default(),
         network: Network::None,
     });
     [Place::readonly(), workspace, Profile::Full]
