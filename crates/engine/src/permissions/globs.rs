@@ -1,6 +1,6 @@
 //! Patterns of file names, resolved on disk as bash would before it starts a command.
 //!
-//! Rather too many names than too few: hidden files count, and what stands in brackets is any text. A
+//! A bracket or star that was quoted cannot be told from one that was not, so both meanings count. A
 //! pattern that needs more of a look than that cannot be told.
 
 use std::{ffi::OsStr, fs, path::PathBuf};
@@ -42,10 +42,11 @@ pub(super) fn expand(pattern: &str, cwd: Option<&[PathBuf]>) -> Option<Vec<Touch
                         return None;
                     }
                     let name = entry.file_name();
-                    if !fits(part, &name) {
+                    let is_link = entry.file_type().ok()?.is_symlink();
+                    // With an option of the shell a star means dots too; a link may lead anywhere.
+                    if !fits(part, &name) || (!is_link && is_dotted(&name) && !means_dots(part)) {
                         continue;
                     }
-                    let is_link = entry.file_type().ok()?.is_symlink();
                     next.push(below(&place, &name, is_link));
                 }
             } else {
@@ -74,26 +75,122 @@ fn is_pattern(part: &str) -> bool {
     part.contains(['*', '?', '['])
 }
 
-/// Does a name fit a pattern? `*` and what begins with `[` and ends with the last `]` are any text.
+/// What begins with a dot is meant only by a pattern that does.
+fn is_dotted(name: &OsStr) -> bool {
+    name.as_encoded_bytes().first() == Some(&b'.')
+}
+
+fn means_dots(pattern: &str) -> bool {
+    pattern.starts_with(['.', '[', '\\'])
+}
+
+/// Does a name fit a pattern?
 fn fits(pattern: &str, name: &OsStr) -> bool {
-    let name = name.to_string_lossy();
-    let simple = match (pattern.find('['), pattern.rfind(']')) {
-        (Some(from), Some(to)) if from < to => {
-            format!("{}*{}", &pattern[..from], &pattern[to + 1..])
+    let name: Vec<char> = name.to_string_lossy().chars().collect();
+    matches(&pieces(pattern, true), &name) || matches(&pieces(pattern, false), &name)
+}
+
+/// A piece of a pattern.
+enum Piece {
+    /// Any text.
+    Star,
+    /// Any character.
+    One,
+    /// This character.
+    Plain(char),
+    /// One of these ranges, or none of them. Letters count in both cases, as in some languages.
+    Set {
+        ranges: Vec<(char, char)>,
+        none: bool,
+    },
+}
+
+impl Piece {
+    fn fits(&self, letter: char) -> bool {
+        match self {
+            Self::Star => false,
+            Self::One => true,
+            Self::Plain(own) => *own == letter,
+            Self::Set { ranges, none } => {
+                let cases = [
+                    letter,
+                    letter.to_ascii_lowercase(),
+                    letter.to_ascii_uppercase(),
+                ];
+                let holds = |letter: &char| {
+                    ranges
+                        .iter()
+                        .any(|(from, to)| (from..=to).contains(&letter))
+                };
+                if *none {
+                    !holds(&letter)
+                } else {
+                    cases.iter().any(holds)
+                }
+            }
         }
-        _ => pattern.to_owned(),
-    };
-    let pattern: Vec<char> = simple.chars().collect();
-    let name: Vec<char> = name.chars().collect();
+    }
+}
+
+fn pieces(pattern: &str, brackets: bool) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut rest = pattern;
+    while let Some(letter) = rest.chars().next() {
+        if brackets
+            && letter == '['
+            && let Some((set, behind)) = set(&rest[1..])
+        {
+            pieces.push(set);
+            rest = behind;
+            continue;
+        }
+        rest = &rest[letter.len_utf8()..];
+        pieces.push(match letter {
+            '*' => Piece::Star,
+            '?' => Piece::One,
+            letter => Piece::Plain(letter),
+        });
+    }
+    pieces
+}
+
+/// What stands behind an opening bracket, and what follows the closing one.
+fn set(text: &str) -> Option<(Piece, &str)> {
+    let inner = text.strip_prefix(['!', '^']);
+    let (none, inner) = (inner.is_some(), inner.unwrap_or(text));
+    // A closing bracket right at the beginning is one of the characters.
+    let first = inner.chars().next()?.len_utf8();
+    let end = first + inner.get(first..)?.find(']')?;
+    let behind = &inner[end + 1..];
+    // Classes such as `[[:alpha:]]`: anything.
+    if inner[..end].contains("[:") {
+        return Some((Piece::One, behind.strip_prefix(']').unwrap_or(behind)));
+    }
+    let letters: Vec<char> = inner[..end].chars().collect();
+    let mut ranges = Vec::new();
+    let mut at = 0;
+    while at < letters.len() {
+        if letters.get(at + 1) == Some(&'-') && at + 2 < letters.len() {
+            ranges.push((letters[at], letters[at + 2]));
+            at += 3;
+        } else {
+            ranges.push((letters[at], letters[at]));
+            at += 1;
+        }
+    }
+    Some((Piece::Set { ranges, none }, behind))
+}
+
+fn matches(pattern: &[Piece], name: &[char]) -> bool {
     // The last star is the only one that ever needs to give way.
     let (mut at, mut from, mut star) = (0, 0, None);
     while from < name.len() {
         match pattern.get(at) {
-            Some('*') => {
+            Some(Piece::Star) => {
                 star = Some((at, from));
                 at += 1;
             }
-            Some(letter) if *letter == '?' || *letter == name[from] => {
+            Some(piece) if piece.fits(name[from]) => {
                 at += 1;
                 from += 1;
             }
@@ -107,7 +204,9 @@ fn fits(pattern: &str, name: &OsStr) -> bool {
             },
         }
     }
-    pattern[at..].iter().all(|letter| *letter == '*')
+    pattern[at..]
+        .iter()
+        .all(|piece| matches!(piece, Piece::Star))
 }
 
 #[cfg(test)]
@@ -158,11 +257,12 @@ mod tests {
             texts.collect::<Vec<_>>().join(", ")
         };
         let cases = [
-            ("*.md", "w/.c.md, w/a.md, w/b.md, w/note.md > keys/id_rsa"),
-            (
-                "[ab].md",
-                "w/.c.md, w/a.md, w/b.md, w/note.md > keys/id_rsa",
-            ),
+            ("*.md", "w/a.md, w/b.md, w/note.md > keys/id_rsa"),
+            (".*.md", "w/.c.md"),
+            ("[!a].md", "w/b.md"),
+            ("[[:alpha:]].md", "w/a.md, w/b.md"),
+            ("[a-b].md", "w/a.md, w/b.md"),
+            ("[ab].md", "w/a.md, w/b.md"),
             ("l*/id_rsa", "w/link/id_rsa > keys/id_rsa"),
             ("link/*", "w/link/id_rsa > keys/id_rsa"),
             ("./link/id?rsa", "w/link/id_rsa > keys/id_rsa"),

@@ -130,8 +130,11 @@ fn paths_of(part: &Part, line: &str) -> Vec<PathUse> {
         }
         let text = line.get(arg.span.start..arg.span.end).unwrap_or_default();
         let found = match access {
-            Access::Read { .. } => on_disk(arg, part.cwd.as_deref()),
-            Access::Write(_) => None,
+            // What a pattern means is for the shell to say, and it can be asked to mean another.
+            Access::Read { .. } if !line.contains("glob") && !line.contains("GLOB") => {
+                on_disk(arg, part.cwd.as_deref())
+            }
+            Access::Read { .. } | Access::Write(_) => None,
         };
         paths.push(PathUse {
             access,

@@ -104,8 +104,9 @@ fn file(lines: &[&str], at: usize, code: i32, confined: &Confined<'_>) -> Option
 }
 
 /// Words that tell of a file that is not seen, or not to be opened.
-const UNREAD: [&str; 5] = [
+const UNREAD: [&str; 6] = [
     "no such file or directory",
+    "no such file",
     "permission denied",
     "could not access",
     "file not found",

@@ -37,6 +37,7 @@ fn a_file_that_could_not_be_read_is_named() {
         ("tar: /h/x: Cannot stat: No such file or directory", "/h/x"),
         ("find: ‘/h/x’: No such file or directory", "/h/x"),
         ("error: Could not access '/h/x'", "/h/x"),
+        ("strings: '/h/x': No such file", "/h/x"),
         (
             "FileNotFoundError: [Errno 2] No such file or directory: '/h/x'",
             "/h/x",
