@@ -289,7 +289,7 @@ impl Machine {
                 continue;
             };
             // KUBECONFIG names several.
-            for place in env::split_paths(&value).filter(|place| place.is_absolute()) {
+            for place in env::split_paths(&value).filter(|place| is_a_place(place)) {
                 named.extend(inside.iter().map(|inside| match *inside {
                     "" => place.clone(),
                     inside => place.join(inside),
@@ -297,7 +297,7 @@ impl Machine {
             }
         }
         for (name, usual) in MOVED {
-            if let Some(place) = path(name).filter(|place| place.is_absolute()) {
+            if let Some(place) = path(name).filter(|place| is_a_place(place)) {
                 let inside = STORES.iter().filter_map(|store| store.strip_prefix(usual));
                 named.extend(inside.map(|inside| place.join(inside)));
             }
@@ -306,6 +306,14 @@ impl Machine {
         named.extend(runtime.map(|place| place.join("containers/auth.json")));
         Self { homes, named }
     }
+}
+
+/// May keys be kept there? Not where a variable says that there are none: `/dev/null`.
+fn is_a_place(path: &Path) -> bool {
+    let mut system = ["/dev", "/proc", "/sys"].iter();
+    path.is_absolute()
+        && path.components().count() > 2
+        && !system.any(|system| path.starts_with(system))
 }
 
 /// The home of a user by the system's list: `NAME:…:NUMBER:GROUP:…:HOME:SHELL`.

@@ -316,12 +316,20 @@ pub(super) fn stores_allowed(policy: &Policy, facts: &Facts) -> Vec<PathBuf> {
             continue;
         }
         let plain = is_store(&touched.given) || bypass || is_named(policy, touched, written);
-        let asked = asked.get_or_insert_with(|| decide(policy, facts).because);
-        if plain || matches!(asked, Because::Sensitive(path, _) if *path == touched.real) {
+        let asked = asked.get_or_insert_with(|| asked_about(policy, facts));
+        if plain || asked.as_ref() == Some(&touched.real) {
             allowed.push(touched.real.clone());
         }
     }
     allowed
+}
+
+/// The path that a person is asked about, if they are asked about one.
+pub(super) fn asked_about(policy: &Policy, facts: &Facts) -> Option<PathBuf> {
+    match in_any_mode(policy, facts).because {
+        Because::Sensitive(path, _) | Because::Outside(path) => Some(path),
+        _ => None,
+    }
 }
 
 /// The stores that rules of the user's own name exactly: they hold for every call, also for one of which

@@ -465,7 +465,7 @@ const EVERYDAY: &[(&str, &str)] = &[
     ("git config user.name", "Ada"),
     ("cargo --version", "cargo 9.9.9 (of the home)"),
     ("which cargo", ".cargo/bin/cargo"),
-    ("ls /usr/bin/env", "/usr/bin/env"),
+    ("ls $(echo /usr/bin/env)", "/usr/bin/env"),
     (
         "cat $(echo /etc/hostname /etc/passwd | cut -d' ' -f2) | head -1",
         "root",
@@ -546,7 +546,7 @@ fn a_rule_of_the_users_own_that_names_a_file_opens_it_and_nothing_beside_it() {
         let lines = [
             "cat ~/.ssh/id_rsa",
             "cat $(cat list)",
-            "cat ~/papers/*",
+            "cat ~/papers/plan.txt",
             "cat $(echo ~/papers)/plan.txt",
             "cat $(echo ~/.ssh)/*",
             "cat $(echo ~/notes.txt)",

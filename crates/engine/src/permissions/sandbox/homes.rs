@@ -4,7 +4,7 @@
 //! A line that is judged to read only is always run like this: what it may read is known, and is opened.
 
 use std::{
-    env,
+    env, fs,
     path::{Path, PathBuf},
     sync::{Arc, LazyLock, Mutex, PoisonError},
     time::{Duration, Instant},
@@ -15,8 +15,9 @@ use haft_contract::{Confined, PermissionMode};
 use super::{
     super::{
         Facts, Policy, Touched, credentials,
+        decide::asked_about,
         rules::{Content, List},
-        shell_facts::{Access, ShellFacts, Where},
+        shell_facts::{ShellFacts, Where},
     },
     paths::{outermost, permanent, unlinked},
     reads,
@@ -187,9 +188,19 @@ pub(super) fn of(policy: &Policy, facts: &Facts, confined: Confined) -> Homes {
     }
     let session = session(policy);
     let mut open = session.open.clone();
-    for path in permitted(policy, facts) {
-        open.extend(at_both(path, &session.closed));
+    let called = shell
+        .analysis
+        .parts
+        .first()
+        .and_then(|part| part.cwd.as_ref());
+    for path in called.into_iter().flatten() {
+        // A working directory is gone into by the name it is called by.
+        if policy.is_inside(&resolve::real(path)) && is_inside(path, &session.closed) {
+            open.push(path.clone());
+        }
     }
+    let permitted = permitted(policy, facts, &session.closed).into_iter();
+    open.extend(permitted.filter(|path| is_inside(path, &session.closed)));
     if untold.is_none() && reads::looks_above(shell) {
         let tops = policy.roots.iter().filter_map(|root| top_above(root));
         open.extend(tops.filter(|top| is_inside(top, &session.closed)));
@@ -209,11 +220,9 @@ struct Session {
     open: Vec<PathBuf>,
 }
 
-/// How long it is believed that no tool has come or gone: several calls of one turn.
-const BELIEVED: Duration = Duration::from_secs(1);
-
 fn session(policy: &Policy) -> Session {
-    let closed = closed(policy.home.as_deref());
+    let looked = Looked::lately(policy.home.as_deref());
+    let closed = looked.closed.clone();
     let inside = |path: &Path| is_inside(path, &closed);
     let mut open: Vec<PathBuf> = policy
         .roots
@@ -222,8 +231,7 @@ fn session(policy: &Policy) -> Session {
         .filter(|path| inside(path))
         .cloned()
         .collect();
-    let tools = tools(policy.home.as_deref(), &closed);
-    open.extend(tools.iter().cloned());
+    open.extend(looked.tools.iter().cloned());
     // git keeps what it commits there, in a linked worktree and in a part of a checkout.
     let checkouts = policy.roots.iter().filter_map(|root| {
         let main = files::main_checkout(root).or_else(|| top_above(root))?;
@@ -254,11 +262,56 @@ fn is_inside(path: &Path, closed: &[PathBuf]) -> bool {
     closed.iter().any(|closed| path.starts_with(closed))
 }
 
+/// How long it is believed that no home and no tool has come or gone: several calls of one turn.
+const BELIEVED: Duration = Duration::from_secs(1);
+
+/// More homes than this are closed as one.
+const MOST_HOMES: usize = 32;
+
+/// What is there.
+struct Looked {
+    /// The homes; real paths.
+    closed: Vec<PathBuf>,
+    /// The tools that live in the homes of this user, by the names that they are found by.
+    tools: Vec<PathBuf>,
+}
+
+impl Looked {
+    /// Looked up at most once a second.
+    fn lately(home: Option<&Path>) -> Arc<Self> {
+        type Kept = (Option<PathBuf>, Instant, Arc<Looked>);
+        static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
+        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, at, found)) = &*kept
+            && of.as_deref() == home
+            && at.elapsed() < BELIEVED
+        {
+            return Arc::clone(found);
+        }
+        let closed = closed(home);
+        let tools = look(home, &closed);
+        let found = Arc::new(Self { closed, tools });
+        let of = home.map(Path::to_path_buf);
+        *kept = Some((of, Instant::now(), Arc::clone(&found)));
+        found
+    }
+}
+
 /// The homes there are; real paths.
 fn closed(home: Option<&Path>) -> Vec<PathBuf> {
-    let homes = credentials::homes().iter().map(PathBuf::as_path);
-    let homes = homes.chain([Path::new(credentials::HOMES)]).chain(home);
-    let real = homes.map(resolve::real);
+    let mut homes: Vec<PathBuf> = credentials::homes().to_vec();
+    homes.extend(home.map(Path::to_path_buf));
+    let entries = fs::read_dir(credentials::HOMES).into_iter().flatten();
+    let others: Vec<_> = entries.flatten().collect();
+    if others.len() > MOST_HOMES {
+        homes.push(PathBuf::from(credentials::HOMES));
+    } else {
+        // One by one, so that a home which is a link to another place still leads there.
+        let folders = others.iter();
+        let folders = folders.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        homes.extend(folders.map(|entry| entry.path()));
+    }
+    let real = homes.iter().map(|home| resolve::real(home));
     outermost(
         real.filter(|path| path.is_dir() && !is_system(path))
             .collect(),
@@ -267,27 +320,6 @@ fn closed(home: Option<&Path>) -> Vec<PathBuf> {
 
 fn is_system(path: &Path) -> bool {
     SYSTEM.iter().any(|system| Path::new(system) == path)
-}
-
-/// The tools that live in the homes of this user, by the names that they are found by. Looked up at
-/// most once a second.
-fn tools(home: Option<&Path>, closed: &[PathBuf]) -> Arc<[PathBuf]> {
-    type Kept = (Option<PathBuf>, Instant, Arc<[PathBuf]>);
-    static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
-    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((of, at, found)) = &*kept
-        && of.as_deref() == home
-        && at.elapsed() < BELIEVED
-    {
-        return Arc::clone(found);
-    }
-    let found: Arc<[PathBuf]> = look(home, closed).into();
-    *kept = Some((
-        home.map(Path::to_path_buf),
-        Instant::now(),
-        Arc::clone(&found),
-    ));
-    found
 }
 
 fn look(home: Option<&Path>, closed: &[PathBuf]) -> Vec<PathBuf> {
@@ -344,43 +376,40 @@ fn at_both(path: PathBuf, closed: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
 }
 
 /// What this very call may read, as far as its line says: it was judged, and a person or a rule let it
-/// through.
-fn permitted(policy: &Policy, facts: &Facts) -> Vec<PathBuf> {
-    let all = facts
-        .reads
-        .iter()
-        .chain(&facts.writes)
-        .map(|touched| &touched.real);
-    let mut found: Vec<PathBuf> = all.cloned().collect();
+/// through. Of what is behind links in the working directories, only what was asked about by its name.
+fn permitted(policy: &Policy, facts: &Facts, closed: &[PathBuf]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut asked = None;
+    let mut add = |touched: &Touched| {
+        let linked = policy.is_inside(&touched.given) && !policy.is_inside(&touched.real);
+        if !linked {
+            found.push(touched.given.clone());
+        }
+        if !linked
+            || *asked.get_or_insert_with(|| asked_about(policy, facts))
+                == Some(touched.real.clone())
+        {
+            found.push(touched.real.clone());
+        }
+    };
+    facts.reads.iter().chain(&facts.writes).for_each(&mut add);
     let shell = facts.shell.iter().flat_map(ShellFacts::parts);
     for path in shell.flat_map(|(_, _, paths)| paths) {
-        let places = match &path.place {
-            Where::Known(places) => places,
+        match &path.place {
+            Where::Known(places) => places.iter().for_each(&mut add),
             // A pattern that was not resolved: its directory, unless that is more than anyone means.
-            Where::Below(Some(places)) if !path.resolved => places,
-            Where::Below(_) => continue,
-        };
-        let looked = matches!(path.access, Access::Read { .. } | Access::Write(_));
-        let exact = matches!(path.place, Where::Known(_));
-        let fits = |touched: &&Touched| {
-            looked && (exact || (!is_a_home(policy, &touched.real) && !is_system(&touched.real)))
-        };
-        found.extend(
-            places
-                .iter()
-                .filter(fits)
-                .map(|touched| touched.real.clone()),
-        );
+            Where::Below(Some(places)) if !path.resolved => {
+                let is_home = |path: &Path| {
+                    closed.iter().any(|home| home.starts_with(path))
+                        || path.parent() == Some(Path::new(credentials::HOMES))
+                };
+                let places = places.iter().filter(|touched| !is_home(&touched.real));
+                places.for_each(&mut add);
+            }
+            Where::Below(_) => {}
+        }
     }
-    found.retain(|path| !is_system(path));
     found
-}
-
-fn is_a_home(policy: &Policy, path: &Path) -> bool {
-    let homes = closed(policy.home.as_deref());
-    homes.iter().any(|home| home.starts_with(path))
-        || path.parent() == Some(Path::new(credentials::HOMES))
-        || policy.home.as_deref() == Some(path)
 }
 
 /// The checkout that holds a working directory which is only a part of it.

@@ -39,8 +39,11 @@ pub(super) fn untold(shell: &ShellFacts) -> Option<String> {
         text.or_else(whole).unwrap_or_default().to_owned()
     };
     shell.parts().find_map(|(at, part, paths)| {
-        if !is_reader(part) {
+        if !is_reader(shell, at) {
             return None;
+        }
+        if part.opaque().is_some() {
+            return Some(text(part));
         }
         if let Some(path) = paths.iter().find(|path| is_unsure(path)) {
             let given = Some(path.text.clone()).filter(|text| !text.trim().is_empty());
@@ -58,11 +61,16 @@ pub(super) fn untold(shell: &ShellFacts) -> Option<String> {
 }
 
 /// Is it a command that reads files, and not a program whose reads are its own matter?
-fn is_reader(part: &Part) -> bool {
-    let reads = |effect: &Effect| matches!(effect, Effect::Read(read) if read.content);
-    part.finding.verdict == Verdict::ReadOnly
-        || part.finding.effects.iter().any(reads)
+fn is_reader(shell: &ShellFacts, at: usize) -> bool {
+    let part = &shell.analysis.parts[at];
+    let reads = |effect: &Effect| match effect {
+        Effect::Read(read) => read.content,
+        Effect::Opaque(_) => true,
+        _ => false,
+    };
+    part.finding.effects.iter().any(reads)
         || follows(part)
+        || (part.finding.verdict == Verdict::ReadOnly && gets_more(shell, at))
 }
 
 fn is_unsure(path: &PathUse) -> bool {
