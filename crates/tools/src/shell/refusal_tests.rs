@@ -336,6 +336,8 @@ fn the_network_is_not_to_blame_where_it_is_open_or_was_not_needed() {
     let open = Confined {
         cwd: Path::new("/w"),
         forbidden: &|_| true,
+        unreadable: &|_| None,
+        untold: false,
         network: Network::Open,
     };
     assert_eq!(refusals(output, 6, &open), []);

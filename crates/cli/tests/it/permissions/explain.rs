@@ -22,11 +22,16 @@ fn verdict(place: &Place, args: &[&str]) -> Value {
     let mut said: Value = serde_json::from_str(&place.says(&args)).unwrap();
     // The homes of this machine, and the keys in them, are closed and hidden too.
     for list in ["hidden", "closed", "open"] {
-        if let Some(paths) = said["confinement"][list].as_array_mut() {
+        let paths = said
+            .get_mut("confinement")
+            .and_then(|all| all.get_mut(list));
+        if let Some(paths) = paths.and_then(Value::as_array_mut) {
             // The place itself has been taken out of the texts.
             paths.retain(|path| {
                 let name = path.as_str().unwrap().trim_start_matches('/');
-                ["work", "home", "config"].iter().any(|own| name.starts_with(own))
+                ["work", "home", "config"]
+                    .iter()
+                    .any(|own| name.starts_with(own))
                     && place.path(name).exists()
             });
         }
