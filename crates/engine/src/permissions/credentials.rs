@@ -216,6 +216,31 @@ const STORES: &[&str] = &[
     ".qwen",
 ];
 
+/// The same of the whole machine: what root alone may read, unless a command runs as root.
+const OF_MACHINE: &[&str] = &[
+    "/etc/NetworkManager/system-connections",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/kubernetes",
+    "/etc/krb5.keytab",
+    "/etc/letsencrypt",
+    "/etc/openvpn",
+    "/etc/ppp/chap-secrets",
+    "/etc/ppp/pap-secrets",
+    "/etc/rancher",
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/ssh/ssh_host_dsa_key",
+    "/etc/ssh/ssh_host_ecdsa_key",
+    "/etc/ssh/ssh_host_ed25519_key",
+    "/etc/ssh/ssh_host_rsa_key",
+    "/etc/ssl/private",
+    "/etc/wireguard",
+    "/run/secrets",
+    "/var/lib/kubelet",
+    "/var/run/secrets",
+];
+
 /// Variables that say where one of them is, if not where it usually is, and what in that place; empty:
 /// the place itself.
 const NAMED: &[(&str, &[&str])] = &[
@@ -333,7 +358,9 @@ pub(super) fn homes() -> &'static [PathBuf] {
 
 /// Is this a store of keys, or in one? Names are compared without case.
 pub(super) fn is_store(path: &Path, home: Option<&Path>) -> bool {
-    if MACHINE.named.iter().any(|named| path.starts_with(named)) {
+    let of_machine = OF_MACHINE.iter().map(Path::new);
+    let mut named = of_machine.chain(MACHINE.named.iter().map(PathBuf::as_path));
+    if named.any(|named| path.starts_with(named)) {
         return true;
     }
     let own = home
@@ -407,13 +434,10 @@ fn look(home: Option<&Path>) -> Arc<[PathBuf]> {
     for home in &homes {
         stores_in(home, "", &mut found);
     }
-    found.extend(
-        MACHINE
-            .named
-            .iter()
-            .filter(|path| path.exists())
-            .map(|path| resolve::real(path)),
-    );
+    let of_machine = OF_MACHINE.iter().map(Path::new);
+    let named = of_machine.chain(MACHINE.named.iter().map(PathBuf::as_path));
+    let there = named.filter(|path| path.exists());
+    found.extend(there.map(resolve::real));
     found.sort();
     found.dedup();
     found.into()
@@ -476,6 +500,8 @@ mod tests {
             ("/h/me/.config/git/credentials", true),
             ("/h/me/.config/git/config", false),
             ("/h/me/work/.npmrc", false),
+            ("/etc/shadow", true),
+            ("/etc/passwd", false),
             ("/h/me/snap/firefox/common/.mozilla", true),
             ("/h/me/snap/go", false),
         ];

@@ -42,7 +42,10 @@ pub(crate) fn kept_from(
         Profile::Workspace(workspace) => workspace.network,
     };
     let unreadable = |path: &Path| unreadable(confinement, path);
-    let forbidden = |path: &Path| !is_writable(confinement, path) && user_may(path);
+    // What the kernel shows of processes and of itself is no file that anyone could allow.
+    let is_file = |path: &Path| !path.starts_with("/proc") && !path.starts_with("/sys");
+    let forbidden =
+        |path: &Path| is_file(path) && !is_writable(confinement, path) && user_may(path);
     let mut refused = refusal::refusals(
         output,
         code,

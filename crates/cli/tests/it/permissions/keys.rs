@@ -508,6 +508,20 @@ fn everyday_lines_run_unasked() {
 }
 
 #[test]
+fn the_keys_of_the_machine_are_hidden_even_from_root() {
+    let home = Home::new(None, r#"{"permissions": {"allow": ["Bash"]}}"#);
+    let lines = [
+        "cat $(echo /etc/shadow)",
+        "cat $(echo /etc/shadow); touch made",
+        "echo /etc/gshadow | xargs cat",
+        "cat /et?/shadow",
+    ];
+    for answer in home.answers(&lines.map(str::to_owned)) {
+        assert!(!answer.contains("root:"), "{answer}");
+    }
+}
+
+#[test]
 fn what_was_kept_from_a_line_is_named_with_what_would_allow_it() {
     let home = Home::new(None, "{}");
     let asked = ["cat $(cat notes.list)", "cat $(cat list)", "cat l/*"].map(str::to_owned);
