@@ -357,7 +357,7 @@ fn look(home: Option<&Path>, closed: &[PathBuf]) -> Vec<PathBuf> {
 /// What PATH and its like name.
 static NAMED_TOOLS: LazyLock<Vec<PathBuf>> = LazyLock::new(|| {
     let names = ["PATH"].iter().chain(TOOL_HOMES);
-    let values = names.filter_map(|name| env::var_os(name));
+    let values = names.filter_map(env::var_os);
     let paths = values.flat_map(|value| env::split_paths(&value).collect::<Vec<_>>());
     paths.filter(|path| path.is_absolute()).collect()
 });
