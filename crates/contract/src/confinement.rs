@@ -23,6 +23,17 @@ pub struct Confinement {
     /// Existing files and directories that it may not even read, in every profile but
     /// [`Confined::Full`].
     pub hidden: Arc<[PathBuf]>,
+    /// Those of the hidden ones that a person may let a command read: stores of keys, which no rule
+    /// denies.
+    pub stores: Arc<[PathBuf]>,
+    /// Existing directories of which it sees nothing but what is open in them, in every profile but
+    /// [`Confined::Full`]: the homes, where it cannot be told beforehand what it reads.
+    pub closed: Arc<[PathBuf]>,
+    /// What of the closed directories it sees, with everything below, under this name: links in it
+    /// need not be followed yet. What is writable is open too.
+    pub open: Arc<[PathBuf]>,
+    /// What in the line keeps its reads from being told beforehand, if anything does: as written.
+    pub untold: Option<String>,
     /// Files that a command may not make either.
     pub control: ControlFiles,
     /// Whom it may talk to.

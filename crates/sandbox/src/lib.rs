@@ -46,7 +46,7 @@ pub use error::SandboxError;
 pub use fork::take_variables;
 pub use names::{GuardedNames, NameAction, NameJudge, NameUse};
 pub use probe::{Finding, Report, probe};
-pub use profile::{Network, Profile, Reading, Workspace};
+pub use profile::{ClosedDirectories, Network, Profile, Reading, Workspace};
 pub use running::{Ended, How, Output, Running};
 pub use sandbox::{Environment, Line, Mechanism, Sandbox, Setup, system_shell};
 pub use tree::Process;

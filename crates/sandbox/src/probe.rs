@@ -13,7 +13,8 @@ use std::{
 use tokio::io::AsyncReadExt;
 
 use crate::{
-    GuardedNames, Line, Mechanism, Network, Profile, Reading, Sandbox, SandboxError, Workspace,
+    ClosedDirectories, GuardedNames, Line, Mechanism, Network, Profile, Reading, Sandbox,
+    SandboxError, Workspace,
 };
 
 /// What was found about one promise.
@@ -46,6 +47,7 @@ pub async fn probe(sandbox: &Sandbox, among: &Path) -> Result<Report, SandboxErr
     let mut mechanism = Mechanism::Namespaces;
     let readonly = Profile::ReadOnly(Reading {
         hidden: vec![ground.secret()],
+        closed: ClosedDirectories::default(),
     });
     let workspace = Profile::Workspace(Workspace {
         writable: vec![ground.inside()],
@@ -55,6 +57,7 @@ pub async fn probe(sandbox: &Sandbox, among: &Path) -> Result<Report, SandboxErr
             last: BTreeSet::from([NEW_CONTROL.to_owned()]),
             ..GuardedNames::default()
         }),
+        closed: ClosedDirectories::default(),
         network: Network::None,
     });
     for profile in [readonly, workspace] {

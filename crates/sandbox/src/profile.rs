@@ -23,6 +23,19 @@ pub enum Profile {
 pub struct Reading {
     /// Files and directories that may not even be read; absolute.
     pub hidden: Vec<PathBuf>,
+    /// Directories of which hardly anything is seen.
+    pub closed: ClosedDirectories,
+}
+
+/// Directories of which a command sees nothing but some parts. All paths absolute; those that do not
+/// exist are passed over.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClosedDirectories {
+    /// Look empty, but for what is open in them. Links in these paths are followed already.
+    pub directories: Vec<PathBuf>,
+    /// Is seen all the same, with everything below, under this name. What a link leads to is seen in
+    /// the place of the link. What is writable is open too.
+    pub open: Vec<PathBuf>,
 }
 
 /// What a command that changes files may touch. All paths absolute; those that do not exist are
@@ -38,6 +51,8 @@ pub struct Workspace {
     /// Names below a writable path that it may use only as the [`NameJudge`](crate::NameJudge) of its
     /// line says. `None`: it makes and changes files there as it likes.
     pub guarded: Option<GuardedNames>,
+    /// Directories of which hardly anything is seen.
+    pub closed: ClosedDirectories,
     /// Whom it may talk to.
     pub network: Network,
 }

@@ -384,17 +384,22 @@ impl Drop for World {
     }
 }
 
-/// What is there of the files that a profile hides and protects.
+/// What is there of the files that a profile hides, protects and opens.
 fn guarded(profile: &Profile) -> Vec<Option<Identity>> {
-    let (hidden, protected) = match profile {
-        Profile::ReadOnly(reading) => (&reading.hidden[..], &[][..]),
-        Profile::Workspace(workspace) => (&workspace.hidden[..], &workspace.protected[..]),
+    let (hidden, protected, open) = match profile {
+        Profile::ReadOnly(reading) => (&reading.hidden[..], &[][..], &reading.closed.open),
+        Profile::Workspace(workspace) => (
+            &workspace.hidden[..],
+            &workspace.protected[..],
+            &workspace.closed.open,
+        ),
         Profile::Full => return Vec::new(),
     };
     // A link that leads elsewhere now is as new as a file.
     hidden
         .iter()
         .chain(protected)
+        .chain(open)
         .flat_map(|path| [fs::symlink_metadata(path), fs::metadata(path)])
         .map(|found| {
             found

@@ -15,12 +15,13 @@ use haft_shell::How;
 use super::{
     Because, Behavior, Decision, Facts, Policy, Touched,
     cover::{self, Covered},
-    matching,
+    credentials, matching,
     protected::{is_protected, sensitive},
     rules::{Content, List, Target},
     sandbox,
     shell_facts::{Access, PathUse, ShellFacts, Where},
 };
+use crate::resolve;
 
 /// Decides. Total, without side effects, the same answer for the same arguments.
 pub fn decide(policy: &Policy, facts: &Facts) -> Decision {
@@ -265,6 +266,15 @@ fn is_below_a_variable(text: &str) -> bool {
 
 /// Files that decide what other programs run; keys, devices, processes.
 fn protected(policy: &Policy, facts: &Facts) -> Option<Because> {
+    touched(facts).find_map(|(touched, written)| {
+        let found = delicate(policy, touched, written)?;
+        let expected = is_named(policy, touched, written) || policy.is_plan(touched);
+        (!expected).then_some(found)
+    })
+}
+
+/// Everything that a call touches as far as it is known, and whether it is written.
+fn touched(facts: &Facts) -> impl Iterator<Item = (&Touched, bool)> {
     let written = facts.writes.iter().map(|touched| (touched, true));
     let read = facts.reads.iter().map(|touched| (touched, false));
     let shell = facts.shell.iter().flat_map(ShellFacts::parts);
@@ -276,14 +286,7 @@ fn protected(policy: &Policy, facts: &Facts) -> Option<Because> {
         let written = matches!(path.access, Access::Write(_));
         places.iter().map(move |touched| (touched, written))
     });
-    written
-        .chain(read)
-        .chain(shell)
-        .find_map(|(touched, written)| {
-            let found = delicate(policy, touched, written)?;
-            let expected = is_named(policy, touched, written) || policy.is_plan(touched);
-            (!expected).then_some(found)
-        })
+    written.chain(read).chain(shell)
 }
 
 /// What is delicate about a path: by where it really leads first, since that is what is touched.
@@ -297,6 +300,55 @@ fn delicate(policy: &Policy, touched: &Touched, written: bool) -> Option<Because
         let what = sensitive(path, policy.home.as_deref())?;
         Some(Because::Sensitive(path.clone(), what))
     })
+}
+
+/// Of the stores of keys that a call touches, those that it was allowed to: all that its line says
+/// plainly, since whoever agreed has read it, what a rule names, and of what is behind links the one that
+/// was asked about. For a call that may run.
+pub(super) fn stores_allowed(policy: &Policy, facts: &Facts) -> Vec<PathBuf> {
+    let home = policy.home.as_deref();
+    let stores = credentials::present(home);
+    let is_store = |path: &Path| {
+        credentials::is_store(path, home) || stores.iter().any(|store| path.starts_with(store))
+    };
+    let bypass = policy.mode == PermissionMode::BypassPermissions;
+    let mut asked = None;
+    let mut allowed = named_stores(policy, &is_store);
+    for (touched, written) in touched(facts) {
+        if !is_store(&touched.real) {
+            continue;
+        }
+        let plain = is_store(&touched.given) || bypass || is_named(policy, touched, written);
+        let asked = asked.get_or_insert_with(|| asked_about(policy, facts));
+        if plain || asked.as_ref() == Some(&touched.real) {
+            allowed.push(touched.real.clone());
+        }
+    }
+    allowed
+}
+
+/// The path that a person is asked about, if they are asked about one.
+pub(super) fn asked_about(policy: &Policy, facts: &Facts) -> Option<PathBuf> {
+    match in_any_mode(policy, facts).because {
+        Because::Sensitive(path, _) | Because::Outside(path) => Some(path),
+        _ => None,
+    }
+}
+
+/// The stores that rules of the user's own name exactly: they hold for every call, also for one of which
+/// it cannot be told what it reads.
+fn named_stores(policy: &Policy, is_store: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
+    let rules = policy.rules.of(List::Allow);
+    let rules = rules.filter(|rule| rule.source.scope.is_users());
+    let mut named = Vec::new();
+    for rule in rules.filter(|rule| rule.tool.is("Read") || rule.tool.is("Edit")) {
+        if let Content::Path(pattern) = &rule.content {
+            let paths = pattern.wholes().into_iter().flatten();
+            let paths = paths.filter(|path| pattern.names(path) && is_store(path));
+            named.extend(paths.map(|path| resolve::real(&path)));
+        }
+    }
+    named
 }
 
 /// A rule of the user's own names exactly this path.

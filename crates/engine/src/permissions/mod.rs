@@ -7,9 +7,11 @@
 
 pub mod because;
 mod cover;
+mod credentials;
 pub mod decide;
 pub mod facts;
 mod git_audit;
+mod globs;
 mod matching;
 pub mod policy;
 mod program_audit;

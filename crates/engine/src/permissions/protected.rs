@@ -5,6 +5,8 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
+use super::credentials;
+
 const DIRECTORIES: [&str; 9] = [
     ".git",
     ".vscode",
@@ -105,30 +107,6 @@ pub(super) fn folded(name: &str) -> String {
     name.to_uppercase().to_lowercase()
 }
 
-/// Below the home directory: where keys and tokens are kept.
-const CREDENTIALS: [&str; 20] = [
-    ".aws",
-    ".azure",
-    ".cargo/credentials",
-    ".cargo/credentials.toml",
-    ".claude/.credentials.json",
-    ".config/gcloud",
-    ".config/gh",
-    ".docker/config.json",
-    ".git-credentials",
-    ".gnupg",
-    ".kube",
-    ".local/share/keyrings",
-    ".m2/settings.xml",
-    ".netrc",
-    ".npmrc",
-    ".password-store",
-    ".pgpass",
-    ".pypirc",
-    ".ssh",
-    ".terraform.d",
-];
-
 const KEYS: &str = "is where keys or passwords are kept";
 
 /// Below the root: what is delicate there.
@@ -156,30 +134,21 @@ pub fn is_systems_own(path: &Path) -> bool {
 /// What is delicate about a path, any use of which is asked for: a store of keys, a device, the view
 /// into another process. Names are compared without case here too.
 pub fn sensitive(path: &Path, home: Option<&Path>) -> Option<&'static str> {
-    let folded = |path: &Path| PathBuf::from(folded(&path.to_string_lossy()));
-    let path = folded(path);
+    let keys = || credentials::is_store(path, home).then_some(KEYS);
+    let path = PathBuf::from(folded(&path.to_string_lossy()));
     // Shared memory is a place for plain files, also for a working directory.
     if path.starts_with("/dev/shm") {
         return None;
     }
     let system = SYSTEM.iter().find(|(store, _)| path.starts_with(store));
-    let keys = || {
-        let home = folded(home?);
-        let mut stores = CREDENTIALS.iter();
-        stores
-            .any(|store| path.starts_with(home.join(store)))
-            .then_some(KEYS)
-    };
     system.map(|(_, what)| *what).or_else(keys)
 }
 
 /// All of these places, for a walk that is to leave them out.
 pub fn stores(home: Option<&Path>) -> Vec<PathBuf> {
     let system = SYSTEM.iter().map(|(store, _)| PathBuf::from(store));
-    let keys = home
-        .into_iter()
-        .flat_map(|home| CREDENTIALS.iter().map(|store| home.join(store)));
-    system.chain(keys).collect()
+    let keys = credentials::present(home);
+    system.chain(keys.iter().cloned()).collect()
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use haft_shell::{
 
 use super::{
     facts::{Setting, Touched},
-    git_audit,
+    git_audit, globs,
     matching::spellings,
     program_audit::Programs,
     removals::Removed,
@@ -57,6 +57,8 @@ pub struct PathUse {
     pub place: Where,
     /// As written in the line.
     pub text: String,
+    /// All that the pattern or brace stands for is named by another one, as it is on disk.
+    pub resolved: bool,
 }
 
 /// What is done to a path.
@@ -164,14 +166,28 @@ fn paths_of(part: &Part, line: &str) -> Vec<PathUse> {
         if arg.text().is_some_and(free) {
             continue;
         }
+        let text = line.get(arg.span.start..arg.span.end).unwrap_or_default();
+        let found = match access {
+            // What a pattern means is for the shell to say, and it can be asked to mean another.
+            Access::Read { .. } if !line.contains("glob") && !line.contains("GLOB") => {
+                on_disk(arg, part.cwd.as_deref())
+            }
+            Access::Read { .. } | Access::Write(_) => None,
+        };
         paths.push(PathUse {
             access,
             place: place_of(arg, part.cwd.as_deref()),
-            text: line
-                .get(arg.span.start..arg.span.end)
-                .unwrap_or_default()
-                .to_owned(),
+            text: text.to_owned(),
+            resolved: found.is_some(),
         });
+        if let Some(found) = found.filter(|found| !found.is_empty()) {
+            paths.push(PathUse {
+                access,
+                place: Where::Known(found),
+                text: text.to_owned(),
+                resolved: true,
+            });
+        }
     }
     paths
 }
@@ -242,6 +258,18 @@ fn stored(part: &Part, line: &str) -> Vec<PathUse> {
         .into_iter()
         .filter(|path| matches!(path.access, Access::Read { content: true, .. }))
         .collect()
+}
+
+/// What a pattern or brace stands for, as it is on disk.
+fn on_disk(arg: &Arg, cwd: Option<&[PathBuf]>) -> Option<Vec<Touched>> {
+    match &arg.value {
+        Value::Glob(text) => globs::expand(text, cwd),
+        Value::Braced(text) => {
+            let paths = absolute(text, cwd)?;
+            Some(paths.iter().map(|path| Touched::new(path)).collect())
+        }
+        Value::Literal(_) | Value::Unknown { .. } => None,
+    }
 }
 
 fn place_of(arg: &Arg, cwd: Option<&[PathBuf]>) -> Where {

@@ -254,7 +254,9 @@ fn row_122_commands_that_read_are_held_to_what_may_not_be_read() {
         ("cat < private/notes.txt", "deny"),
         ("cat private/../private/notes.txt", "deny"),
         ("cd private && cat notes.txt", "deny"),
-        ("cat p*/notes.txt", "ask"),
+        ("cat p*/notes.txt", "deny"),
+        ("cat {private,x}/notes.txt", "deny"),
+        ("cat p*/none.txt", "ask"),
         ("grep -r n .", "ask"),
     ] {
         let decision = machine.decide("Bash", &bash(line));

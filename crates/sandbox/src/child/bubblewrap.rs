@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, env, ffi::OsString, io};
 
-use super::mounts;
+use super::{close, mounts};
 use crate::{Profile, protocol::Plan};
 
 /// What bubblewrap is told. It starts this program again, which then confines itself further.
@@ -13,6 +13,22 @@ pub(super) fn arguments(plan: &Plan) -> io::Result<Vec<OsString>> {
     add(&[&word("--ro-bind"), &word("/"), &word("/")]);
     add(&[&word("--dev"), &word("/dev")]);
     add(&[&word("--proc"), &word("/proc")]);
+    let closed = close::of(plan);
+    for one in &closed {
+        if one.directory.is_dir() {
+            let directory = one.directory.as_os_str().to_owned();
+            add(&[
+                &word("--perms"),
+                &word("0755"),
+                &word("--tmpfs"),
+                &directory,
+            ]);
+            for path in &one.open {
+                let path = path.as_os_str().to_owned();
+                add(&[&word("--ro-bind-try"), &path, &path]);
+            }
+        }
+    }
     let scratch = plan.scratch.as_os_str().to_owned();
     let hidden = match &plan.profile {
         Profile::ReadOnly(reading) => {
@@ -51,7 +67,15 @@ pub(super) fn arguments(plan: &Plan) -> io::Result<Vec<OsString>> {
         }
         Profile::Full => return Err(io::Error::other("it is not for commands without a sandbox")),
     };
+    for one in closed.iter().filter(|one| one.directory.is_dir()) {
+        let directory = one.directory.as_os_str().to_owned();
+        add(&[&word("--remount-ro"), &directory]);
+    }
     for path in hidden.iter().chain(&mounts::sockets(plan)) {
+        // What is closed is not there to be hidden.
+        if closed.iter().any(|one| one.is_shut(path)) {
+            continue;
+        }
         let Ok(metadata) = std::fs::metadata(path) else {
             continue;
         };

@@ -5,6 +5,7 @@
 //! The keeper is our own program, started with [`ARGUMENT`]; it has one thread, so that it can fork.
 
 mod bubblewrap;
+mod close;
 mod confine;
 mod cover;
 mod filter;
@@ -12,6 +13,7 @@ mod guard;
 mod keeper;
 mod mediate;
 mod mounts;
+pub mod readable;
 mod shell;
 mod spaces;
 mod waiter;

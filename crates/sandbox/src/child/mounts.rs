@@ -10,15 +10,19 @@ use std::{
 };
 
 use rustix::{
-    fs::CWD,
+    fs::{CWD, StatVfsMountFlags},
     io::Errno,
     mount::{
-        MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind,
-        mount_bind_recursive, mount_change, mount_move, mount_remount, move_mount, open_tree,
+        MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount,
+        mount_bind, mount_bind_recursive, mount_change, mount_move, mount_remount, move_mount,
+        open_tree, unmount,
     },
 };
 
-use super::keeper::{Step, step};
+use super::{
+    close,
+    keeper::{Step, step},
+};
 use crate::{Profile, Workspace, protocol::Plan};
 
 /// Devices that do no harm.
@@ -42,6 +46,7 @@ pub(super) fn set_up(plan: &Plan) -> Result<(), Step> {
         )
     })?;
     step("devices", || devices(&plan.scratch))?;
+    step("closed directories", || close::close(plan))?;
     let none = Workspace::nothing();
     let (workspace, hidden) = match &plan.profile {
         Profile::ReadOnly(reading) => (&none, &reading.hidden),
@@ -121,12 +126,13 @@ impl Workspace {
             protected: Vec::new(),
             hidden: Vec::new(),
             guarded: None,
+            closed: crate::ClosedDirectories::default(),
             network: crate::Network::None,
         }
     }
 }
 
-fn tmpfs(at: &Path, options: &str) -> rustix::io::Result<()> {
+pub(super) fn tmpfs(at: &Path, options: &str) -> rustix::io::Result<()> {
     let options = std::ffi::CString::new(options).map_err(|_| Errno::INVAL)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     mount("tmpfs", at, "tmpfs", flags, options.as_c_str())
@@ -419,12 +425,41 @@ fn unescape(text: &str) -> OsString {
     OsString::from_vec(plain)
 }
 
+/// Lays a device over a file, where devices cannot be opened: then even root is told that it may not,
+/// and does not take the file for an empty one. `false`: that cannot be done here, and nothing was.
+fn deny(path: &Path) -> bool {
+    if mount_bind("/dev/null", path).is_err() {
+        return false;
+    }
+    let locked = |flag| rustix::fs::statvfs(path).is_ok_and(|found| found.f_flag.contains(flag));
+    let mut flags = MountFlags::NOSUID
+        | MountFlags::NODEV
+        | MountFlags::NOEXEC
+        | MountFlags::RDONLY
+        | MountFlags::BIND;
+    // What a less privileged user may not take away must be named again.
+    if locked(StatVfsMountFlags::NOATIME) {
+        flags |= MountFlags::NOATIME;
+    }
+    if locked(StatVfsMountFlags::NODIRATIME) {
+        flags |= MountFlags::NODIRATIME;
+    }
+    if mount_remount(path, flags, c"").is_ok() {
+        return true;
+    }
+    let _ = unmount(path, UnmountFlags::DETACH);
+    false
+}
+
 /// Lays an empty file or directory over what is there; what is not there needs none.
 fn hide(path: &Path) -> io::Result<()> {
     // Gone, or nobody here can walk there.
     let Ok(metadata) = fs::metadata(path) else {
         return Ok(());
     };
+    if metadata.is_file() && deny(path) {
+        return Ok(());
+    }
     let mask = if metadata.is_dir() {
         MASK_DIRECTORY
     } else {

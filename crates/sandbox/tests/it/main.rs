@@ -4,6 +4,7 @@
 //! - `running`: how commands run; `ending`: with what they end, and where; `output`: what they write
 //! - `lifetime`: nothing outlives whom it belongs to; `soak`: hundreds of commands leave nothing
 //! - `network`: the proxy, through real sockets on loopback
+//! - `closed`: directories of which hardly anything is seen
 //! - `scenarios`: attempts to get out, everywhere and by everybody
 
 #![expect(
@@ -11,6 +12,7 @@
     reason = "helpers of tests fail by panicking, like tests"
 )]
 
+mod closed;
 mod ending;
 mod lifetime;
 mod network;

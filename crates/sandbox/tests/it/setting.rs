@@ -9,7 +9,8 @@ use std::{
 };
 
 use haft_sandbox::{
-    Ended, GuardedNames, Line, Mechanism, Network, Profile, Reading, Sandbox, Setup, Workspace,
+    ClosedDirectories, Ended, GuardedNames, Line, Mechanism, Network, Profile, Reading, Sandbox,
+    Setup, Workspace,
 };
 use tempfile::TempDir;
 use tokio::{io::AsyncReadExt, time::timeout};
@@ -75,6 +76,7 @@ impl Place {
             protected: Vec::new(),
             hidden: Vec::new(),
             guarded: Some(GuardedNames::default()),
+            closed: ClosedDirectories::default(),
             network: Network::Open,
         })
     }

@@ -12,6 +12,7 @@ fn workspace() -> Profile {
         protected: Vec::new(),
         hidden: Vec::new(),
         guarded: None,
+        closed: haft_sandbox::ClosedDirectories::default(),
         network: Network::Open,
     })
 }

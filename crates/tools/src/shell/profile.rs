@@ -3,18 +3,29 @@
 use haft_contract::{
     Confined, Confinement, ControlAction, ControlFiles, ControlNames, ControlUse, Reachable,
 };
-use haft_sandbox::{GuardedNames, NameAction, NameUse, Network, Profile, Reading, Workspace};
+use haft_sandbox::{
+    ClosedDirectories, GuardedNames, NameAction, NameUse, Network, Profile, Reading, Workspace,
+};
 
 /// What a command may touch.
 pub(crate) fn of(confinement: &Confinement) -> Profile {
     let hidden = confinement.hidden.to_vec();
+    let mut closed = ClosedDirectories {
+        directories: confinement.closed.to_vec(),
+        open: confinement.open.to_vec(),
+    };
+    if !closed.directories.is_empty() {
+        // Its shell reads it first.
+        closed.open.extend(confinement.sourced.clone());
+    }
     match confinement.profile {
-        Confined::ReadOnly => Profile::ReadOnly(Reading { hidden }),
+        Confined::ReadOnly => Profile::ReadOnly(Reading { hidden, closed }),
         Confined::Workspace => Profile::Workspace(Workspace {
             writable: confinement.writable.to_vec(),
             protected: confinement.protected.to_vec(),
             hidden,
             guarded: confinement.control.names().map(guarded),
+            closed,
             network: match confinement.network {
                 Reachable::Nobody => Network::None,
                 Reachable::ByRule(_) => Network::Proxy,

@@ -19,6 +19,10 @@ pub(crate) enum Refused {
     Write(PathBuf),
     /// To make or change this file, which decides what other programs run; absolute.
     Control(PathBuf),
+    /// To read this file or directory; a real path.
+    Read(PathBuf),
+    /// To read something in the homes that the line does not name.
+    Homes,
     /// To talk to this host, or to somebody.
     Network(Option<String>),
     /// To change something that the line does not name: the line.
@@ -32,6 +36,10 @@ pub(crate) struct Confined<'a> {
     /// Does the profile keep it from this path, although the user may go there? Otherwise a denial
     /// is what anybody would get.
     pub(crate) forbidden: &'a dyn Fn(&Path) -> bool,
+    /// Where a path leads that the profile keeps it from reading, although the user may.
+    pub(crate) unreadable: &'a dyn Fn(&Path) -> Option<PathBuf>,
+    /// The homes are closed, since it cannot be told what the line reads.
+    pub(crate) untold: bool,
     /// Whom it may talk to.
     pub(crate) network: Network,
 }
@@ -83,6 +91,9 @@ fn file(lines: &[&str], at: usize, code: i32, confined: &Confined<'_>) -> Option
     if lower.contains("attempt to write a readonly database") {
         return Some(Refused::Other(line.trim().to_owned()));
     }
+    if let Some(refused) = unread(line, &lower, &lines[..at], confined) {
+        return Some(refused);
+    }
     // 126: bash found a program that it may not start, which has nothing to do with us.
     let denied = located("permission denied")
         .or_else(|| located("operation not permitted"))
@@ -92,6 +103,27 @@ fn file(lines: &[&str], at: usize, code: i32, confined: &Confined<'_>) -> Option
     let path = path_in(line, from, to).or_else(|| path_above(&lines[..at]))?;
     let path = absolute(confined.cwd, path);
     (confined.forbidden)(&path).then_some(Refused::Write(path))
+}
+
+/// Words that tell of a file that is not seen, or not to be opened.
+const UNREAD: [&str; 6] = [
+    "no such file or directory",
+    "no such file",
+    "permission denied",
+    "could not access",
+    "file not found",
+    "os error 2",
+];
+
+/// What it could not read, though it is there.
+fn unread(line: &str, lower: &str, above: &[&str], confined: &Confined<'_>) -> Option<Refused> {
+    let words = UNREAD.iter().find(|words| lower.contains(**words))?;
+    let from = lower.find(words)?;
+    let path = path_in(line, from, from + words.len()).or_else(|| path_above(above));
+    match path {
+        Some(path) => (confined.unreadable)(&absolute(confined.cwd, path)).map(Refused::Read),
+        None => (confined.untold && *words == UNREAD[0]).then_some(Refused::Homes),
+    }
 }
 
 fn absolute(cwd: &Path, path: &str) -> PathBuf {

@@ -7,9 +7,54 @@ fn found(output: &str, code: i32) -> Vec<Refused> {
         &Confined {
             cwd: Path::new("/w"),
             forbidden: &|path| !path.starts_with("/w"),
+            unreadable: &|path| path.starts_with("/h").then(|| path.to_path_buf()),
+            untold: true,
             network: Network::None,
         },
     )
+}
+
+#[test]
+fn a_file_that_could_not_be_read_is_named() {
+    let cases = [
+        ("cat: /h/.ssh/id: Permission denied", "/h/.ssh/id"),
+        ("cat: /h/.ssh/id: No such file or directory", "/h/.ssh/id"),
+        ("cat: ../h/x: No such file or directory", "/w/../h/x"),
+        (
+            "bash: line 1: /h/list: No such file or directory",
+            "/h/list",
+        ),
+        (
+            "ls: cannot access '/h/a b': No such file or directory",
+            "/h/a b",
+        ),
+        ("sort: cannot read: /h/x: No such file or directory", "/h/x"),
+        ("sed: can't read /h/x: No such file or directory", "/h/x"),
+        (
+            "head: cannot open '/h/x' for reading: Permission denied",
+            "/h/x",
+        ),
+        ("tar: /h/x: Cannot stat: No such file or directory", "/h/x"),
+        ("find: ‘/h/x’: No such file or directory", "/h/x"),
+        ("error: Could not access '/h/x'", "/h/x"),
+        ("strings: '/h/x': No such file", "/h/x"),
+        (
+            "FileNotFoundError: [Errno 2] No such file or directory: '/h/x'",
+            "/h/x",
+        ),
+    ];
+    for (line, path) in cases {
+        let path = PathBuf::from(path);
+        let expected = match path.starts_with("/h") {
+            true => vec![Refused::Read(path)],
+            false => Vec::new(),
+        };
+        assert_eq!(found(line, 1), expected, "{line}");
+    }
+    // One that is not there for anyone, and one that is not named.
+    assert_eq!(found("cat: gone: No such file or directory", 1), []);
+    let unnamed = "No such file or directory";
+    assert_eq!(found(unnamed, 1), [Refused::Homes]);
 }
 
 fn write(path: &str) -> Refused {
@@ -291,6 +336,8 @@ fn the_network_is_not_to_blame_where_it_is_open_or_was_not_needed() {
     let open = Confined {
         cwd: Path::new("/w"),
         forbidden: &|_| true,
+        unreadable: &|_| None,
+        untold: false,
         network: Network::Open,
     };
     assert_eq!(refusals(output, 6, &open), []);

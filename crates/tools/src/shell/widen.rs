@@ -42,13 +42,19 @@ pub(crate) fn kept_from(
         Profile::ReadOnly(_) => Network::None,
         Profile::Workspace(workspace) => workspace.network,
     };
-    let forbidden = |path: &Path| !is_writable(confinement, path) && user_may(path);
+    let unreadable = |path: &Path| unreadable(confinement, path);
+    // What the kernel shows of processes and of itself is no file that anyone could allow.
+    let is_file = |path: &Path| !path.starts_with("/proc") && !path.starts_with("/sys");
+    let forbidden =
+        |path: &Path| is_file(path) && !is_writable(confinement, path) && user_may(path);
     let mut refused = refusal::refusals(
         output,
         code,
         &refusal::Confined {
             cwd,
             forbidden: &forbidden,
+            unreadable: &unreadable,
+            untold: !confinement.closed.is_empty() && confinement.untold.is_some(),
             network,
         },
     );
@@ -60,6 +66,7 @@ pub(crate) fn kept_from(
             forbidden(path) && !files.iter().any(same)
         }
         Refused::Control(_) => true,
+        Refused::Read(_) | Refused::Homes => true,
         // The gate has asked, and its log knows better whom.
         Refused::Network(_) => network != Network::Proxy,
         Refused::Other(_) => true,
@@ -93,8 +100,9 @@ pub(crate) async fn ask(
 ) -> Asked {
     let told: Vec<String> = refused.iter().map(words).collect();
     let told = told.join("; ");
+    let closed = why_closed(refused, confinement);
     let Some(grants) = grants(refused) else {
-        return Asked::Not(format!("The sandbox kept it from: {told}."));
+        return Asked::Not(format!("The sandbox kept it from: {told}.{closed}"));
     };
     let allowing: Vec<String> = grants.iter().map(Grant::words).collect();
     let allowing = allowing.join(", ");
@@ -130,21 +138,40 @@ pub(crate) async fn ask(
         Answer::Deny { reason } => {
             let said = reason.map_or_else(String::new, |reason| format!(" They said: {reason}"));
             Asked::Not(format!(
-                "The sandbox kept it from: {told}. The user did not allow it.{said}"
+                "The sandbox kept it from: {told}. The user did not allow it.{said}{closed}"
             ))
         }
         Answer::Nobody => Asked::Not(format!(
-            "The sandbox kept it from: {told}. Nobody can be asked. What would allow it: {}",
+            "The sandbox kept it from: {told}. Nobody can be asked. What would allow it: {}{closed}",
             remedy(&grants, confinement.profile)
         )),
+    }
+}
+
+/// Why the homes are closed to a line, and how to write it so that they are not; nothing where that was
+/// not what it was kept from.
+fn why_closed(refused: &[Refused], confinement: &Confinement) -> String {
+    let reads = |one: &Refused| matches!(one, Refused::Read(_) | Refused::Homes);
+    match &confinement.untold {
+        Some(untold) if refused.iter().any(reads) => format!(
+            " Home directories are closed to this line, since it cannot be told beforehand what `{}` \
+             reads. Name each file plainly, without expansions and without following links: then its \
+             path is judged.",
+            escaped(untold.trim().as_ref())
+        ),
+        _ => String::new(),
     }
 }
 
 /// What would have to be allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Grant {
-    /// To change this, with everything below; or to make it.
+    /// To change this, with everything below. It exists.
     Path(PathBuf),
+    /// To make or change this, which decides what other programs run, with everything below.
+    Control(PathBuf),
+    /// To read this, with everything below but stores of keys in it. A real path.
+    Read(PathBuf),
     /// To talk to this host.
     Host(String),
     /// To talk to anybody: nobody knows to whom it tried.
@@ -154,10 +181,13 @@ enum Grant {
 impl Grant {
     fn words(&self) -> String {
         match self {
-            Self::Path(path) if path.is_dir() => {
+            Self::Path(path) | Self::Control(path) if path.is_dir() => {
                 format!("changes in {}", escaped(path.as_os_str()))
             }
-            Self::Path(path) => format!("changes of {}", escaped(path.as_os_str())),
+            Self::Path(path) | Self::Control(path) => {
+                format!("changes of {}", escaped(path.as_os_str()))
+            }
+            Self::Read(path) => format!("reading of {}", escaped(path.as_os_str())),
             Self::Host(host) => format!("the host {host}"),
             Self::Network => "the whole network".to_owned(),
         }
@@ -169,6 +199,8 @@ fn words(refused: &Refused) -> String {
         Refused::Write(path) | Refused::Control(path) => {
             format!("changing {}", escaped(path.as_os_str()))
         }
+        Refused::Read(path) => format!("reading {}", escaped(path.as_os_str())),
+        Refused::Homes => "reading something in a home directory".to_owned(),
         Refused::Network(Some(host)) => format!("talking to {host}"),
         Refused::Network(None) => "using the network".to_owned(),
         Refused::Other(line) => format!("something that it told as \"{line}\""),
@@ -181,10 +213,11 @@ fn grants(refused: &[Refused]) -> Option<Vec<Grant>> {
     for one in refused {
         let grant = match one {
             Refused::Write(path) => Grant::Path(existing(path)?),
-            Refused::Control(path) => Grant::Path(whole(path)),
+            Refused::Control(path) => Grant::Control(whole(path)),
+            Refused::Read(path) => Grant::Read(path.clone()),
             Refused::Network(Some(host)) => Grant::Host(host.clone()),
             Refused::Network(None) => Grant::Network,
-            Refused::Other(_) => continue,
+            Refused::Other(_) | Refused::Homes => continue,
         };
         if !grants.contains(&grant) {
             grants.push(grant);
@@ -219,14 +252,27 @@ fn existing(path: &Path) -> Option<PathBuf> {
 /// The same confinement with the grants.
 fn widened(confinement: &Confinement, grants: &[Grant], gate: &HostGate) -> Confinement {
     let mut wider = confinement.clone();
-    wider.profile = Confined::Workspace;
+    if grants.iter().any(|grant| !matches!(grant, Grant::Read(_))) {
+        wider.profile = Confined::Workspace;
+    }
+    open(&mut wider, grants);
     let paths: Vec<PathBuf> = grants
         .iter()
         .filter_map(|grant| match grant {
-            Grant::Path(path) => Some(path.clone()),
-            Grant::Host(_) | Grant::Network => None,
+            Grant::Path(path) | Grant::Control(path) => Some(path.clone()),
+            Grant::Read(_) | Grant::Host(_) | Grant::Network => None,
         })
         .collect();
+    // Whoever lets a file be made in a directory does not let control files be made there.
+    let meant = grants.iter().filter_map(|grant| match grant {
+        Grant::Control(path) => Some(path),
+        Grant::Path(path) => {
+            let mut protected = confinement.protected.iter();
+            protected.any(|kept| path.starts_with(kept)).then_some(path)
+        }
+        Grant::Read(_) | Grant::Host(_) | Grant::Network => None,
+    });
+    let meant = meant.cloned().collect();
     let mut writable = confinement.writable.to_vec();
     writable.extend(paths.iter().cloned());
     wider.writable = writable.into();
@@ -237,11 +283,11 @@ fn widened(confinement: &Confinement, grants: &[Grant], gate: &HostGate) -> Conf
         .into();
     wider.control = ControlFiles::by(Except {
         control: confinement.control.clone(),
-        granted: paths,
+        granted: meant,
     });
     for grant in grants {
         match grant {
-            Grant::Path(_) => {}
+            Grant::Path(_) | Grant::Control(_) | Grant::Read(_) => {}
             Grant::Host(host) => {
                 gate.allow(host);
                 if matches!(wider.network, Reachable::Nobody) {
@@ -280,6 +326,44 @@ impl ControlRules for Except {
     }
 }
 
+/// Opens what may be read now.
+fn open(wider: &mut Confinement, grants: &[Grant]) {
+    let read = grants.iter().filter_map(|grant| match grant {
+        Grant::Read(path) => Some(path.clone()),
+        _ => None,
+    });
+    let read: Vec<PathBuf> = read.collect();
+    if read.is_empty() {
+        return;
+    }
+    let stores = &wider.stores;
+    let in_store = |path: &PathBuf| stores.iter().any(|store| path.starts_with(store));
+    // Of a store only what was named: whoever opens a home does not open the keys in it.
+    let keys: Vec<PathBuf> = read.iter().filter(|path| in_store(path)).cloned().collect();
+    let hidden = wider.hidden.iter();
+    let hidden = hidden.flat_map(|hidden| but_for(hidden, &keys));
+    wider.hidden = hidden.collect::<Vec<_>>().into();
+    wider.open = wider.open.iter().cloned().chain(read).collect();
+}
+
+/// Where a path leads, if the profile keeps it from being read although the user may read it, and no
+/// rule denies it.
+fn unreadable(confinement: &Confinement, path: &Path) -> Option<PathBuf> {
+    let real = path.canonicalize().ok()?;
+    let below = |list: &Arc<[PathBuf]>| list.iter().any(|one| real.starts_with(one));
+    let opened = || {
+        let open = confinement.open.iter().chain(&*confinement.writable);
+        let mut open = open.filter_map(|open| open.canonicalize().ok());
+        open.any(|open| real.starts_with(open))
+    };
+    let kept = if below(&confinement.hidden) {
+        below(&confinement.stores)
+    } else {
+        below(&confinement.closed) && !opened()
+    };
+    (kept && access(&real, Access::READ_OK).is_ok()).then_some(real)
+}
+
 /// What is protected, without what is granted in it: then everything beside the way to it, one by one.
 fn but_for(kept: &Path, granted: &[PathBuf]) -> Vec<PathBuf> {
     if granted.iter().any(|path| kept.starts_with(path)) {
@@ -309,15 +393,18 @@ fn user_may(path: &Path) -> bool {
 }
 
 fn remedy(grants: &[Grant], profile: Confined) -> String {
-    if profile == Confined::ReadOnly {
+    let reads = |grant: &Grant| matches!(grant, Grant::Read(_));
+    if profile == Confined::ReadOnly && !grants.iter().any(reads) {
         // It was taken for one that only reads: no setting speaks of those.
         return "someone to ask.".to_owned();
     }
     // Nor should any be kept for what is the kernel's, a device's or a service's.
     let systems_own = ["/dev", "/proc", "/run", "/sys"];
     let is_systems_own = |grant: &Grant| match grant {
-        Grant::Path(path) => systems_own.iter().any(|place| path.starts_with(place)),
-        Grant::Host(_) | Grant::Network => false,
+        Grant::Path(path) | Grant::Read(path) => {
+            systems_own.iter().any(|place| path.starts_with(place))
+        }
+        Grant::Control(_) | Grant::Host(_) | Grant::Network => false,
     };
     if grants.iter().any(is_systems_own) {
         return "someone to ask.".to_owned();
@@ -327,6 +414,12 @@ fn remedy(grants: &[Grant], profile: Confined) -> String {
         .map(|grant| match grant {
             Grant::Path(path) => format!(
                 "\"{}\" in `sandbox.filesystem.allowWrite`",
+                escaped(path.as_os_str())
+            ),
+            // No rule and no setting opens it to commands.
+            Grant::Control(path) => format!("Write or Edit for {}", escaped(path.as_os_str())),
+            Grant::Read(path) => format!(
+                "the rule `Read(/{})` in `permissions.allow` of the user's own settings",
                 escaped(path.as_os_str())
             ),
             Grant::Host(host) => format!("\"{host}\" in `sandbox.network.allowedDomains`"),
@@ -376,6 +469,62 @@ mod tests {
             assert_eq!(remedy(path), "someone to ask.");
         }
         assert!(remedy("/srv/x").starts_with("\"/srv/x\" in `sandbox"));
+    }
+
+    #[test]
+    fn a_grant_to_read_opens_what_was_named_and_no_other_key() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().canonicalize().unwrap();
+        for file in [".ssh/a", ".ssh/b", ".denied/x", "notes", "open/x"] {
+            fs::create_dir_all(home.join(file).parent().unwrap()).unwrap();
+            fs::write(home.join(file), "").unwrap();
+        }
+        let confinement = Confinement {
+            hidden: Arc::from([home.join(".denied"), home.join(".ssh")]),
+            stores: Arc::from([home.join(".ssh")]),
+            closed: Arc::from([home.clone()]),
+            open: Arc::from([home.join("open")]),
+            ..Confinement::default()
+        };
+        let at = |name: &str| unreadable(&confinement, &home.join(name));
+        assert_eq!(at(".ssh/a"), Some(home.join(".ssh/a")));
+        assert_eq!(at("notes"), Some(home.join("notes")));
+        // Denied by a rule, open, and not there.
+        assert_eq!(at(".denied/x"), None);
+        assert_eq!(at("open/x"), None);
+        assert_eq!(at("gone"), None);
+        let wider = |path: PathBuf| {
+            let grants = [Grant::Read(path)];
+            widened(&confinement, &grants, &HostGate::default())
+        };
+        let one = wider(home.join(".ssh/a"));
+        assert_eq!(one.profile, Confined::ReadOnly);
+        assert_eq!(*one.hidden, [home.join(".denied"), home.join(".ssh/b")]);
+        assert_eq!(*one.open, [home.join("open"), home.join(".ssh/a")]);
+        let all = wider(home.clone());
+        assert_eq!(all.hidden, confinement.hidden);
+    }
+
+    #[test]
+    fn a_grant_for_a_new_file_is_none_for_control_files_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let confinement = Confinement {
+            control: ControlFiles::when(|path| path.ends_with(".envrc")),
+            ..Confinement::default()
+        };
+        let permits = |confinement: &Confinement, name: &str| {
+            confinement.control.permits(&ControlUse {
+                path: &root.join(name),
+                action: haft_contract::ControlAction::MakeFile,
+            })
+        };
+        let wider = |grant: Grant| widened(&confinement, &[grant], &HostGate::default());
+        let beside = wider(Grant::Path(root.clone()));
+        assert_eq!(*beside.writable, [root.clone()]);
+        assert!(permits(&beside, "new.txt") && !permits(&beside, ".envrc"));
+        let itself = wider(Grant::Control(root.join(".envrc")));
+        assert!(permits(&itself, ".envrc"));
     }
 
     #[test]

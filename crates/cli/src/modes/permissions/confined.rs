@@ -86,6 +86,9 @@ impl Confined {
             "writable": paths(&self.confinement.writable),
             "protected": paths(&self.confinement.protected),
             "hidden": paths(&self.confinement.hidden),
+            "closed": paths(&self.confinement.closed),
+            "open": paths(&self.confinement.open),
+            "untold": self.confinement.untold,
         })
     }
 }

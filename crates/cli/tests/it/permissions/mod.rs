@@ -2,6 +2,7 @@
 //!
 //! - `explain`, `lines`: the commands that judge
 //! - `flags`: what the command line says of rules and settings
+//! - `keys`: what must not be read
 //! - `settings`: files of the user and of the project around real calls
 //! - `trust`: what waits for it; `written`: local settings and who wrote them
 //! - `doctor`: all of that at a glance
@@ -9,6 +10,8 @@
 mod doctor;
 mod explain;
 mod flags;
+#[cfg(target_os = "linux")]
+mod keys;
 mod lines;
 mod settings;
 mod trust;

@@ -4,10 +4,12 @@
 //! decision), [`confine`] the whole of it, for which files are looked at.
 
 mod control;
+mod homes;
 mod hosts;
 mod look;
 mod paths;
 mod profile;
+mod reads;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
@@ -187,6 +189,10 @@ pub fn confine(policy: &Policy, facts: &Facts) -> Option<Confinement> {
         });
     }
     let paths = paths::of(policy, facts, confined);
+    let homes = match confined {
+        Confined::Workspace if sandbox.files_open => homes::Homes::default(),
+        _ => homes::of(policy, facts, confined),
+    };
     let network = match (confined, sandbox.enabled) {
         (Confined::ReadOnly, _) => Reachable::Nobody,
         (_, Some(true)) => Reachable::ByRule(HostRules::of(policy).judge()),
@@ -197,6 +203,10 @@ pub fn confine(policy: &Policy, facts: &Facts) -> Option<Confinement> {
         writable: paths.writable.into(),
         protected: paths.protected.into(),
         hidden: paths.hidden.into(),
+        stores: paths.stores.into(),
+        closed: homes.closed.into(),
+        open: homes.open.into(),
+        untold: homes.untold,
         control: paths.control,
         network,
         env,

@@ -14,7 +14,8 @@ use haft_shell::How;
 
 use super::{
     super::{
-        Facts, Policy,
+        Facts, Policy, credentials,
+        decide::stores_allowed,
         protected::is_protected,
         rules::{Content, List, PathPattern},
         shell_facts::{Access, ShellFacts, Where},
@@ -33,6 +34,8 @@ pub(super) struct Paths {
     pub(super) writable: Vec<PathBuf>,
     pub(super) protected: Vec<PathBuf>,
     pub(super) hidden: Vec<PathBuf>,
+    /// Those of the hidden ones that a person may open.
+    pub(super) stores: Vec<PathBuf>,
     pub(super) control: ControlFiles,
 }
 
@@ -43,8 +46,12 @@ pub(super) fn of(policy: &Policy, facts: &Facts, confined: Confined) -> Paths {
     if confined == Confined::ReadOnly {
         let mut look = Look::new(hiding, Vec::new());
         look.walk(Vec::new(), policy);
+        let (hidden, stores) = with_stores(hidden(look.hidden, policy), policy, facts);
         return Paths {
-            hidden: hidden(look.hidden, policy),
+            hidden,
+            stores,
+            // For what a person may let it change, when it turns out that it does.
+            control: kept(policy, Vec::new()),
             ..Paths::default()
         };
     }
@@ -62,7 +69,7 @@ pub(super) fn of(policy: &Policy, facts: &Facts, confined: Confined) -> Paths {
     }
     let mut look = Look::new(hiding, patterns(policy, "Edit", &sandbox.deny_write));
     look.walk(writable.clone(), policy);
-    let hidden = hidden(look.hidden, policy);
+    let (hidden, stores) = with_stores(hidden(look.hidden, policy), policy, facts);
     let mut protected = Vec::new();
     for path in look.control {
         if !granted.iter().any(|one| one.reaches(&path)) {
@@ -81,6 +88,7 @@ pub(super) fn of(policy: &Policy, facts: &Facts, confined: Confined) -> Paths {
         control: kept(policy, granted),
         writable,
         hidden,
+        stores,
     }
 }
 
@@ -98,7 +106,7 @@ fn patterns<'a>(policy: &'a Policy, tool: &str, own: &'a [PathPattern]) -> Vec<&
 }
 
 /// What every command of the session may change.
-fn permanent(policy: &Policy) -> Vec<PathBuf> {
+pub(super) fn permanent(policy: &Policy) -> Vec<PathBuf> {
     let mut writable = policy.roots.clone();
     let edits = policy
         .rules
@@ -138,7 +146,7 @@ fn repository_above(root: &Path) -> Option<PathBuf> {
 }
 
 /// Where a path leads that settings or rules open; `None` if by a link that a command may have made.
-fn unlinked(path: &Path, writable: &[PathBuf]) -> Option<PathBuf> {
+pub(super) fn unlinked(path: &Path, writable: &[PathBuf]) -> Option<PathBuf> {
     let path = resolve::lexical(path);
     let real = resolve::real(&path);
     let mut above: Vec<&Path> = path.ancestors().collect();
@@ -169,6 +177,29 @@ fn hidden(hidden: Vec<PathBuf>, policy: &Policy) -> Vec<PathBuf> {
         .filter(|path| !allowed().any(|one| path.starts_with(one)))
         .flat_map(|path| but_for(path, allowed()));
     outermost(rest.collect())
+}
+
+/// The same with every store of keys, but for what this very call was allowed to use of them; and which
+/// of all those are stores alone.
+fn with_stores(
+    mut hidden: Vec<PathBuf>,
+    policy: &Policy,
+    facts: &Facts,
+) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let allowed = stores_allowed(policy, facts);
+    let allowed = || allowed.iter().map(PathBuf::as_path);
+    let mut stores = Vec::new();
+    for store in credentials::present(policy.home.as_deref()).iter() {
+        // What is worked on is not hidden.
+        let is_worked_on = policy.roots.iter().any(|root| root.starts_with(store));
+        if !is_worked_on && !allowed().any(|one| store.starts_with(one)) {
+            stores.extend(but_for(store.clone(), allowed()));
+        }
+    }
+    stores.retain(|store| !hidden.iter().any(|denied| store.starts_with(denied)));
+    let stores = outermost(stores);
+    hidden.extend(stores.iter().cloned());
+    (outermost(hidden), stores)
 }
 
 /// A path that this very call was permitted to write.

@@ -147,7 +147,10 @@ impl Session {
     }
 
     fn names(&self, paths: &[std::path::PathBuf]) -> Vec<String> {
-        let texts = paths.iter().map(|path| path.display().to_string());
+        // This machine's own homes may hold keys too.
+        let root = self.machine.files.root().canonicalize().unwrap();
+        let paths = paths.iter().filter(|path| path.starts_with(&root));
+        let texts = paths.map(|path| path.display().to_string());
         texts.map(|text| self.machine.plain(&text)).collect()
     }
 }

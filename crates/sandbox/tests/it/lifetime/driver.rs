@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use haft_sandbox::{GuardedNames, Line, Mechanism, Network, Profile, Workspace};
+use haft_sandbox::{ClosedDirectories, GuardedNames, Line, Mechanism, Network, Profile, Workspace};
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
@@ -202,6 +202,7 @@ pub(crate) fn profiles(dir: &Path) -> [Profile; 3] {
         protected: Vec::new(),
         hidden: Vec::new(),
         guarded: Some(GuardedNames::default()),
+        closed: ClosedDirectories::default(),
         network: Network::None,
     });
     [Place::readonly(), workspace, Profile::Full]

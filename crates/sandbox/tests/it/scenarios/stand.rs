@@ -11,7 +11,8 @@ use std::{
 };
 
 use haft_sandbox::{
-    GuardedNames, Line, Mechanism, Network, Profile, Reading, Running, Sandbox, Setup, Workspace,
+    ClosedDirectories, GuardedNames, Line, Mechanism, Network, Profile, Reading, Running, Sandbox,
+    Setup, Workspace,
 };
 use tempfile::TempDir;
 use tokio::{io::AsyncReadExt, time::timeout};
@@ -127,12 +128,16 @@ impl<'a> Stand<'a> {
         };
         let profile = match case.view {
             View::Full => Profile::Full,
-            View::ReadOnly => Profile::ReadOnly(Reading { hidden }),
+            View::ReadOnly => Profile::ReadOnly(Reading {
+                hidden,
+                ..Reading::default()
+            }),
             View::Open | View::Proxy | View::Nobody => Profile::Workspace(Workspace {
                 writable: vec![ground.project()],
                 protected,
                 hidden,
                 guarded: Some(guarded),
+                closed: ClosedDirectories::default(),
                 network,
             }),
         };

@@ -257,3 +257,50 @@ async fn a_command_gets_a_known_environment() {
     let text = terminal.bash("echo $CLAUDECODE $CLAUDE_CODE_CHILD_SESSION $GIVEN_TOKEN ${CARGO_PKG_NAME-none} ${TZ-none}").await.ok();
     assert_eq!(text, "1 1 by settings none none");
 }
+
+#[tokio::test]
+async fn what_is_hidden_or_closed_is_asked_for_by_its_name_and_then_read() {
+    let mut terminal = Terminal::new();
+    let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let place = home.path().canonicalize().unwrap();
+    std::fs::create_dir(place.join(".ssh")).unwrap();
+    for (name, text) in [
+        (".ssh/a", "key a\n"),
+        (".ssh/b", "key b\n"),
+        ("notes", "n\n"),
+    ] {
+        std::fs::write(place.join(name), text).unwrap();
+    }
+    terminal.confinement = Confinement {
+        hidden: Arc::from([place.join(".ssh")]),
+        stores: Arc::from([place.join(".ssh")]),
+        closed: Arc::from([place.clone()]),
+        untold: Some("$f".to_owned()),
+        ..Confinement::default()
+    };
+    let person = person(&mut terminal, Answer::Allow);
+    let line = |name: &str| format!("f={}/{name}; cat $f", place.display());
+    let text = terminal.bash(&line(".ssh/a")).await.ok();
+    assert_eq!(text, "key a");
+    assert_eq!(
+        *person.asked.lock().unwrap(),
+        [format!(
+            "the sandbox kept it from: reading {0}/.ssh/a. It has run, and would be run again with \
+             reading of {0}/.ssh/a allowed",
+            place.display()
+        )]
+    );
+    assert_eq!(terminal.bash(&line("notes")).await.ok(), "n");
+    // What was allowed once is closed again, and so is what lies beside it.
+    let line = |name: &str| format!("cat {}/{name} || true", place.display());
+    let text =
+        terminal.bash(&line(".ssh/a")).await.ok() + &terminal.bash(&line(".ssh/b")).await.ok();
+    assert!(!text.contains("key a") && !text.contains("key b"), "{text}");
+    let line = |name: &str| format!("f={}/{name}; cat $f", place.display());
+    // What a rule denies is never asked for.
+    terminal.confinement.stores = Arc::default();
+    let asked = person.asked.lock().unwrap().len();
+    let text = terminal.bash(&line(".ssh/b")).await.failed();
+    assert!(!text.contains("key b"), "{text}");
+    assert_eq!(person.asked.lock().unwrap().len(), asked);
+}

@@ -1,0 +1,132 @@
+//! Can it be told beforehand what a line reads? Not where an expansion names the file, where a list or a
+//! search does, or where links are followed below a directory.
+
+use haft_shell::{Effect, Part, Start, Value, Verdict};
+
+use super::super::shell_facts::{Access, PathUse, ShellFacts, Where};
+
+/// Programs with the letters of their options that make them follow links below a directory.
+const FOLLOWING: &[(&[&str], &str)] = &[
+    (
+        &["grep", "egrep", "fgrep", "zgrep", "bzgrep", "xzgrep"],
+        "R",
+    ),
+    (&["rg", "fd", "fdfind", "cpio", "pax"], "L"),
+    (&["find"], "LH"),
+    (&["ls", "dir", "vdir", "du", "cp", "chmod", "chown"], "LHD"),
+    (&["tree"], "l"),
+    (&["tar", "bsdtar", "gtar"], "hLH"),
+    (&["rsync"], "Lk"),
+    (&["ag"], "f"),
+];
+
+/// Programs that follow them without being told to.
+const ALWAYS: [&str; 12] = [
+    "7z", "7za", "7zr", "cloc", "ctags", "diff", "diff3", "meld", "scp", "sdiff", "zip", "zipgrep",
+];
+
+/// Words in long options that say the same.
+const LONG: [&str; 4] = ["--deref", "--follow", "-follow", "--copy-"];
+
+/// What in the line keeps its reads from being told, as written; `None`: they can be.
+pub(super) fn untold(shell: &ShellFacts) -> Option<String> {
+    if shell.analysis.unreadable.is_some() {
+        return Some(shell.line.clone());
+    }
+    let text = |part: &Part| {
+        let whole = || shell.line.get(part.span.start..part.span.end);
+        let text = Some(part.text.as_str()).filter(|text| !text.is_empty());
+        text.or_else(whole).unwrap_or_default().to_owned()
+    };
+    shell.parts().find_map(|(at, part, paths)| {
+        if !is_reader(shell, at) {
+            return None;
+        }
+        if part.opaque().is_some() {
+            return Some(text(part));
+        }
+        if let Some(path) = paths.iter().find(|path| is_unsure(path)) {
+            let given = Some(path.text.clone()).filter(|text| !text.trim().is_empty());
+            return Some(given.unwrap_or_else(|| text(part)));
+        }
+        let expanded = part.argv.iter().find_map(|arg| match &arg.value {
+            Value::Unknown { .. } => shell.line.get(arg.span.start..arg.span.end),
+            _ => None,
+        });
+        if let Some(expanded) = expanded {
+            return Some(expanded.to_owned());
+        }
+        (gets_more(shell, at) || follows(part)).then(|| text(part))
+    })
+}
+
+/// Is it a command that reads files, and not a program whose reads are its own matter?
+fn is_reader(shell: &ShellFacts, at: usize) -> bool {
+    let part = &shell.analysis.parts[at];
+    let reads = |effect: &Effect| match effect {
+        Effect::Read(read) => read.content,
+        Effect::Opaque(_) => true,
+        _ => false,
+    };
+    part.finding.effects.iter().any(reads)
+        || follows(part)
+        || (part.finding.verdict == Verdict::ReadOnly && gets_more(shell, at))
+}
+
+fn is_unsure(path: &PathUse) -> bool {
+    matches!(path.access, Access::Read { .. })
+        && matches!(path.place, Where::Below(_))
+        && !path.resolved
+}
+
+/// Does it start something with arguments that the line does not show, or is it started so?
+fn gets_more(shell: &ShellFacts, at: usize) -> bool {
+    let more = |part: &Part| {
+        let mut starts = part.finding.starts.iter();
+        starts.any(|start| matches!(start, Start::Command { more: true, .. }))
+    };
+    let part = &shell.analysis.parts[at];
+    more(part)
+        || part
+            .outer
+            .is_some_and(|outer| more(&shell.analysis.parts[outer]))
+}
+
+fn follows(part: &Part) -> bool {
+    let Some(name) = part.base_name() else {
+        return false;
+    };
+    let words = || part.argv.iter().skip(1).filter_map(|arg| arg.text());
+    if name == "git" {
+        return words().any(|word| word == "--no-index");
+    }
+    if ALWAYS.contains(&name) {
+        return true;
+    }
+    let letters = FOLLOWING.iter().find(|(names, _)| names.contains(&name));
+    let Some((_, letters)) = letters else {
+        return false;
+    };
+    words().any(|word| {
+        let short = word.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+        // The first word of tar may lack its dash.
+        let bare =
+            part.argv.get(1).and_then(|arg| arg.text()) == Some(word) && name.ends_with("tar");
+        let bundle = short.or(Some(word).filter(|_| bare));
+        bundle.is_some_and(|bundle| bundle.contains(|letter| letters.contains(letter)))
+            || LONG.iter().any(|long| word.starts_with(long))
+    })
+}
+
+/// Programs that look at what holds the working directory: a checkout, a workspace of packages.
+const LOOKING_ABOVE: [&str; 24] = [
+    "bun", "bundle", "cargo", "composer", "deno", "dotnet", "gem", "git", "go", "gradle", "hg",
+    "jj", "mvn", "node", "npm", "php", "pip", "pip3", "pnpm", "python", "python3", "rustc",
+    "rustup", "uv",
+];
+
+/// Does a part look at what holds the working directory, by its nature?
+pub(super) fn looks_above(shell: &ShellFacts) -> bool {
+    let names = shell.parts().filter_map(|(_, part, _)| part.base_name());
+    names.into_iter().any(|name| LOOKING_ABOVE.contains(&name))
+}

@@ -1,0 +1,159 @@
+//! Directories of which a command sees nothing but some parts: an empty directory lies over each, and
+//! what is open is put back in its place.
+
+use std::{
+    env, fs, io,
+    os::{
+        fd::OwnedFd,
+        unix::fs::{DirBuilderExt, OpenOptionsExt},
+    },
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::CWD,
+    mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree},
+};
+
+use super::mounts;
+use crate::{ClosedDirectories, Profile, protocol::Plan};
+
+/// A closed directory with what is open in it, none of it below another.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Closed {
+    pub(super) directory: PathBuf,
+    pub(super) open: Vec<PathBuf>,
+}
+
+impl Closed {
+    /// Is this path one that is not seen?
+    pub(super) fn is_shut(&self, path: &Path) -> bool {
+        path.starts_with(&self.directory) && !self.open.iter().any(|open| path.starts_with(open))
+    }
+}
+
+/// What a plan closes. A directory that is itself open is not closed.
+pub(super) fn of(plan: &Plan) -> Vec<Closed> {
+    let (closed, writable) = match &plan.profile {
+        Profile::ReadOnly(reading) => (&reading.closed, &[][..]),
+        Profile::Workspace(workspace) => (&workspace.closed, &workspace.writable[..]),
+        Profile::Full => return Vec::new(),
+    };
+    // What the sandbox itself cannot do without.
+    let program = env::current_exe().ok();
+    let own = [&plan.scratch, &plan.shell].into_iter();
+    let own = own.chain(&plan.snapshot).chain(&program);
+    let open = closed.open.iter().chain(writable).chain(own);
+    let open: Vec<&Path> = open.map(PathBuf::as_path).collect();
+    directories(closed, &open)
+}
+
+fn directories(closed: &ClosedDirectories, open: &[&Path]) -> Vec<Closed> {
+    let directories = outermost(closed.directories.iter().map(PathBuf::as_path));
+    let shut = directories
+        .into_iter()
+        .filter(|directory| !open.iter().any(|open| directory.starts_with(open)));
+    shut.map(|directory| {
+        let inside = open.iter().copied();
+        let inside = inside.filter(|path| path.starts_with(directory));
+        Closed {
+            directory: directory.to_path_buf(),
+            open: outermost(inside).into_iter().map(Into::into).collect(),
+        }
+    })
+    .collect()
+}
+
+/// The paths without those below another one.
+pub(super) fn outermost<'a>(paths: impl Iterator<Item = &'a Path>) -> Vec<&'a Path> {
+    let mut paths: Vec<&Path> = paths.collect();
+    paths.sort_unstable();
+    let mut outermost: Vec<&Path> = Vec::new();
+    for path in paths {
+        // By components, what is below a path comes right behind it.
+        if !outermost.last().is_some_and(|last| path.starts_with(last)) {
+            outermost.push(path);
+        }
+    }
+    outermost
+}
+
+/// Closes them, in a mount space that is this process's own. Before anything else is mounted there.
+pub(super) fn close(plan: &Plan) -> io::Result<()> {
+    for closed in of(plan) {
+        if closed.directory.is_dir() {
+            let named = |error: io::Error| {
+                let text = format!("{}: {error}", closed.directory.display());
+                io::Error::new(error.kind(), text)
+            };
+            close_one(&closed).map_err(named)?;
+        }
+    }
+    Ok(())
+}
+
+fn close_one(closed: &Closed) -> io::Result<()> {
+    // First all of it is held, then nothing of it can be seen any more.
+    let held: Vec<(&Path, bool, OwnedFd)> = closed
+        .open
+        .iter()
+        .filter_map(|path| {
+            let is_dir = fs::metadata(path).ok()?.is_dir();
+            let flags = OpenTreeFlags::OPEN_TREE_CLONE
+                | OpenTreeFlags::OPEN_TREE_CLOEXEC
+                | OpenTreeFlags::AT_RECURSIVE;
+            // What cannot be held stays closed.
+            let held = open_tree(CWD, path, flags).ok()?;
+            Some((path.as_path(), is_dir, held))
+        })
+        .collect();
+    mounts::tmpfs(&closed.directory, "mode=0755,size=4m")?;
+    for (path, is_dir, held) in held {
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true).mode(0o755);
+        if is_dir {
+            builder.create(path)?;
+        } else {
+            builder.create(path.parent().unwrap_or(&closed.directory))?;
+            let mut file = fs::OpenOptions::new();
+            file.write(true).create_new(true).mode(0o444).open(path)?;
+        }
+        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+        move_mount(&held, c"", CWD, path, flags)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_open_is_put_back_once_and_an_open_directory_is_not_closed() {
+        let paths = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
+        let closed = ClosedDirectories {
+            directories: paths(&["/home", "/root", "/home/me", "/data/me"]),
+            open: Vec::new(),
+        };
+        let open = [
+            "/home/me/work/sub",
+            "/home/me/work",
+            "/home/me/workshop",
+            "/home/other/.tool",
+            "/data",
+            "/usr/bin",
+        ];
+        let open = open.map(Path::new);
+        let expected = [
+            Closed {
+                directory: "/home".into(),
+                open: paths(&["/home/me/work", "/home/me/workshop", "/home/other/.tool"]),
+            },
+            Closed {
+                directory: "/root".into(),
+                open: Vec::new(),
+            },
+        ];
+        assert_eq!(directories(&closed, &open), expected);
+    }
+}
