@@ -84,6 +84,8 @@ pub(crate) enum Order {
         cwd: Bytes,
         sourced: Option<Bytes>,
         text: String,
+        /// Our process can be asked about guarded names; otherwise none may be used.
+        judged: bool,
     },
     Kill {
         /// How long it may take to end by itself.

@@ -145,7 +145,9 @@ pub struct Line {
     pub cwd: PathBuf,
     /// A file to be sourced first, in the same shell.
     pub sourced: Option<PathBuf>,
-    /// Decides about the profile's guarded names; without it, none may be used.
+    /// Decides about the profile's guarded names; without it, none may be used. It is asked while someone
+    /// waits for the command to end ([`Running::exited`], [`Running::gone`]), so its output must not be
+    /// waited for alone.
     pub names: Option<NameJudge>,
 }
 

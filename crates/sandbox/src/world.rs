@@ -308,6 +308,7 @@ impl World {
             cwd: line.cwd.clone().into(),
             sourced: line.sourced.clone().map(Into::into),
             text: line.text.clone(),
+            judged: line.names.is_some(),
         };
         let running = loop {
             let waited = locked(&self.waiting).pop_front();

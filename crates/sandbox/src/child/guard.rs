@@ -105,6 +105,8 @@ struct Guard<'a> {
     /// What the shell is to run.
     request: File,
     ordered: bool,
+    /// Our process can be asked about guarded names.
+    asks: bool,
     replaced: u32,
     /// How the shell ended.
     status: Option<WaitStatus>,
@@ -195,6 +197,7 @@ impl<'a> Guard<'a> {
             output: Some(output),
             request,
             ordered: false,
+            asks: false,
             replaced: 0,
             status: None,
             ended: false,
@@ -247,7 +250,13 @@ impl<'a> Guard<'a> {
             if heard {
                 match protocol::read(&mut self.socket)? {
                     None => return Ok(Watched::Unwanted),
-                    Some(Order::Run { cwd, sourced, text }) => {
+                    Some(Order::Run {
+                        cwd,
+                        sourced,
+                        text,
+                        judged,
+                    }) => {
+                        self.asks = judged;
                         let sourced = sourced.as_ref().map(Bytes::as_slice);
                         self.start(cwd.as_slice(), sourced, &text)?;
                     }
@@ -341,7 +350,7 @@ impl<'a> Guard<'a> {
         let Some(mediator) = &mut self.shell.mediator else {
             return Ok(());
         };
-        let question = mediator.take(self.ordered)?;
+        let question = mediator.take(self.asks)?;
         self.ask(question)
     }
 
