@@ -164,7 +164,10 @@ enum Fallen {
 impl From<Fallen> for io::Error {
     fn from(fallen: Fallen) -> Self {
         match fallen {
-            Fallen::Confinement { step, error } => Self::other(format!("{step}: {error}")),
+            // It could be done before: what is there has changed meanwhile, so that it is tried anew.
+            Fallen::Confinement { step, error } => {
+                Self::new(io::ErrorKind::BrokenPipe, format!("{step}: {error}"))
+            }
             Fallen::Shell(error) => error,
         }
     }
@@ -264,7 +267,7 @@ impl World {
             Ok(Err(Fallen::Shell(error))) => return Err(SandboxError::Shell(error)),
             Err(_) => return Err(SandboxError::Shell(silence())),
         };
-        if self.apart.load(Ordering::Relaxed) {
+        if self.may_wait() {
             shell.standing = Some(standing);
             locked(&self.waiting).push_back(shell);
         }
@@ -330,8 +333,7 @@ impl World {
             }
         };
         let mut waiting = locked(&self.waiting);
-        // A shell that another command could reach must not wait: that command would run the next one.
-        let most = match self.apart.load(Ordering::Relaxed) {
+        let most = match self.may_wait() {
             true => WAITING,
             false => 0,
         };
@@ -343,6 +345,12 @@ impl World {
         }
         drop(waiting);
         running
+    }
+
+    /// May a shell wait for its command? Not if another command could reach it: that would run the next
+    /// one. Nor if it was confined by what was there at that time: bubblewrap looks for each.
+    fn may_wait(&self) -> bool {
+        self.apart.load(Ordering::Relaxed) && self.mechanism() != Mechanism::Bubblewrap
     }
 
     /// Has the keeper make a guard with a shell.

@@ -20,6 +20,8 @@ use crate::{Mechanism, Profile, protocol::Plan};
 pub(super) struct Cover {
     watch: OwnedFd,
     hidden: Vec<(PathBuf, Option<Identity>)>,
+    /// What lies over all files and all directories, where that is the same.
+    masks: Vec<Identity>,
     /// Names whose change may uncover something.
     names: Vec<OsString>,
 }
@@ -58,6 +60,10 @@ impl Cover {
         let hidden = hidden.iter().map(|path| (path.clone(), identity(path)));
         Some(Self {
             hidden: hidden.collect(),
+            masks: super::mounts::MASKS
+                .iter()
+                .filter_map(|mask| identity(Path::new(mask)))
+                .collect(),
             watch,
             names,
         })
@@ -75,7 +81,7 @@ impl Cover {
         }
         let open = self.hidden.iter().find(|(path, covered)| {
             let now = identity(path);
-            now.is_some() && now != *covered
+            now.is_some_and(|now| Some(now) != *covered && !self.masks.contains(&now))
         });
         Ok(open.map(|(path, _)| path.as_path()))
     }

@@ -19,7 +19,7 @@ use rustix::{
         Pid, PidfdFlags, WaitOptions, getpid, pidfd_open, set_child_subreaper, setsid, wait,
         waitpid,
     },
-    stdio::{dup2_stderr, dup2_stdin, dup2_stdout},
+    stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stderr as own_stderr},
     thread::UnshareFlags,
 };
 use serde::{Deserialize, Serialize};
@@ -164,7 +164,7 @@ fn inside(socket: OwnedFd) -> i32 {
 /// left for commands to find.
 fn read_again() -> io::Result<(Plan, OwnedFd)> {
     let plan = fs::read("/proc/self/fd/1")?;
-    let output = io::stderr().as_fd().try_clone_to_owned()?;
+    let output = own_stderr().try_clone_to_owned()?;
     let null = fs::File::options().write(true).open("/dev/null")?;
     dup2_stdout(&null)?;
     dup2_stderr(&null)?;

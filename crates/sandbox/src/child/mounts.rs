@@ -33,6 +33,9 @@ const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 const MASK_FILE: &str = ".hidden-file";
 const MASK_DIRECTORY: &str = ".hidden-directory";
 
+/// The same, with their places.
+pub(super) const MASKS: [&str; 2] = ["/dev/.hidden-file", "/dev/.hidden-directory"];
+
 /// Where daemons of the system have their sockets, and how far below.
 const DAEMONS: &str = "/run";
 const DEPTH: u32 = 3;

@@ -51,7 +51,7 @@ const FINE: [(&str, &str, &str); 8] = [
         "a list of devices that are hidden",
     ),
     (
-        "crates/shell/src/walk/simple.rs",
+        "crates/shell/src/walk/redirects.rs",
         "\"/dev/tty\"",
         "a list of what lines write to",
     ),
