@@ -74,7 +74,8 @@ pub enum Mechanism {
     Bubblewrap,
     /// Landlock and the filter alone. Modes, owners and times of files can still be changed, sockets
     /// of other programs be reached, their command lines be seen and their priority be lowered;
-    /// hidden files are not hidden, control files can be removed, and root reads disks.
+    /// hidden files are readable in the working directories and by other names, control files can be
+    /// removed, and root reads disks.
     Reduced,
     /// Not at all.
     None,
@@ -97,7 +98,7 @@ impl Mechanism {
             Self::Namespaces | Self::Bubblewrap => &[],
             Self::Reduced => &[
                 "modes, owners and times of any file of yours can be changed",
-                "files that are to be hidden can be read",
+                "hidden files in the working directories can be read, others by other names they have",
                 "files that control other programs can be removed from the working directories",
                 "sockets of other programs can be reached",
                 "other processes can be seen and slowed down",

@@ -3,7 +3,11 @@
 //! The keeper gives up nothing but being looked into: it needs its rights to give each command spaces of
 //! its own. A guard gives up what its command must not have, the shell that it starts gives up the rest.
 
-use std::{io, os::fd::OwnedFd, path::Path};
+use std::{
+    io,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+};
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
@@ -180,6 +184,7 @@ fn landlock(plan: &Plan, writing: Writing) -> Result<RulesetCreated, Step> {
         writable.extend(OWN.iter().map(Path::new));
     }
     writable.push(&plan.scratch);
+    let readable = readable(plan);
     let mut rules: Vec<_> = writable.into_iter().map(|path| (path, all)).collect();
     let mut connects = false;
     if let Profile::Workspace(workspace) = &plan.profile {
@@ -199,9 +204,8 @@ fn landlock(plan: &Plan, writing: Writing) -> Result<RulesetCreated, Step> {
         if !connects {
             ruleset = ruleset.handle_access(AccessNet::from_all(RIGHTS))?;
         }
-        let mut ruleset = ruleset
-            .create()?
-            .add_rule(PathBeneath::new(PathFd::new("/")?, reads))?;
+        let mut ruleset = ruleset.create()?;
+        rules.extend(readable.iter().map(|path| (path.as_path(), reads)));
         for (path, rights) in rules {
             if let Ok(opened) = PathFd::new(path) {
                 // A file has fewer rights than a directory.
@@ -216,6 +220,26 @@ fn landlock(plan: &Plan, writing: Writing) -> Result<RulesetCreated, Step> {
         Ok::<_, Box<dyn std::error::Error>>(ruleset)
     })()
     .map_err(|error| Step::new("Landlock", &io::Error::other(error.to_string())))
+}
+
+/// What may be read. Where mounts hide what may not, everything.
+fn readable(plan: &Plan) -> Vec<PathBuf> {
+    let (closed, hidden, writable) = match &plan.profile {
+        Profile::ReadOnly(reading) => (&reading.closed, &reading.hidden, &[][..]),
+        Profile::Workspace(workspace) => (
+            &workspace.closed,
+            &workspace.hidden,
+            &workspace.writable[..],
+        ),
+        Profile::Full => return Vec::new(),
+    };
+    if plan.mechanism < Mechanism::Reduced || (closed.directories.is_empty() && hidden.is_empty()) {
+        return vec![PathBuf::from("/")];
+    }
+    let mut open = writable.to_vec();
+    open.extend([plan.scratch.clone(), plan.shell.clone()]);
+    open.extend(plan.snapshot.clone());
+    super::readable::readable(closed, hidden, &open)
 }
 
 /// Puts this process under rules. How much of them does the kernel enforce?

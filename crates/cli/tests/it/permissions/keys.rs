@@ -159,6 +159,7 @@ fn own(path: &Path, user: u32) {
 }
 
 /// Whoever runs the tests, and an ordinary user where those are run by root.
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn users(test: &str) -> Vec<Option<u32>> {
     let mut users = vec![None];
     let is_root = fs::metadata("/proc/self").is_ok_and(|own| {
