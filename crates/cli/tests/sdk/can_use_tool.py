@@ -37,11 +37,12 @@ async def main():
                 ("Bash", "touch allowed", "toolu_a"),
                 ("Bash", "touch denied", "toolu_b"),
                 ("Bash", "touch original", "toolu_c"),
-                ("Bash", "mkdir one", "toolu_d"),
+                ("Bash", "mkdir -p one", "toolu_d"),
             ],
         )
         made = sorted(p.name for p in CWD.iterdir() if not p.name.startswith("."))
-        same(made, ["allowed", "changed", "one", "two"])
+        # The rule that was offered is for exactly this command, which then runs without a question.
+        same(made, ["allowed", "changed", "one"])
         told = results(messages)
         same([r.tool_use_id for r in told], [f"toolu_{c}" for c in "abcde"])
         same([r.is_error for r in told], [False, True, False, False, False])
