@@ -42,8 +42,8 @@ pub struct Setup {
 }
 
 /// How often bubblewrap may fail before it is believed, and how long the first pause is.
-const SILENT: u32 = 5;
-const PAUSE: Duration = Duration::from_millis(5);
+pub(crate) const SILENT: u32 = 5;
+pub(crate) const PAUSE: Duration = Duration::from_millis(5);
 
 /// Where bash is usually found.
 const SHELLS: [&str; 4] = [

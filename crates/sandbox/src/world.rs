@@ -36,6 +36,7 @@ use crate::{
     guard_link::GuardLink,
     network::{Accepting, ByRules, Entry, Options, Proxy},
     protocol::{self, Keeper, News, Order, Plan},
+    sandbox::{PAUSE, SILENT},
     scratch::{self, Scratch},
     tree,
 };
@@ -313,6 +314,7 @@ impl World {
             text: line.text.clone(),
             judged: line.names.is_some(),
         };
+        let mut silent = 0;
         let running = loop {
             let waited = locked(&self.waiting).pop_front();
             let fresh = waited.is_none();
@@ -327,6 +329,12 @@ impl World {
                 // Stopped, it seems. It may yet run the command, so that another must not.
                 Err(_) => break Err(silence()),
             };
+            // It gives up when a socket that it is to hide goes away meanwhile; nothing has run then.
+            if self.mechanism() == Mechanism::Bubblewrap && started.is_err() && silent < SILENT {
+                silent += 1;
+                tokio::time::sleep(PAUSE * silent).await;
+                continue;
+            }
             // Somebody killed the one that waited, which was never told what to run.
             if started.is_ok() || fresh {
                 break started;
