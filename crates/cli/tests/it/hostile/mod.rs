@@ -140,7 +140,7 @@ impl Arena {
         found
     }
 
-    /// Processes of this arena, whoever they belong to.
+    /// Processes of this arena, of every user.
     fn processes(&self) -> Vec<String> {
         let place = self.dir.path().to_string_lossy().into_owned();
         let mut found = Vec::new();
@@ -205,6 +205,7 @@ fn attack(user: Option<u32>) {
     let commands = commands::all();
     assert!(commands.len() >= 200, "{}", commands.len());
     let mut dice = Dice(7);
+    let mut waited_for = 0;
     for (round, commands) in commands.chunks(A_ROUND).enumerate() {
         let end = ENDS[round % ENDS.len()];
         let mut haft = arena.command(&arena.binary);
@@ -213,7 +214,12 @@ fn attack(user: Option<u32>) {
         for (at, command) in commands.iter().enumerate() {
             let background = dice.below(4) == 0;
             // In a script: of a line that names a control file, haft would ask, and not run it.
-            fs::write(arena.project().join("attack.sh"), command).unwrap();
+            fs::write(
+                arena.project().join("attack.sh"),
+                format!("echo >> ran\n{command}"),
+            )
+            .unwrap();
+            waited_for += usize::from(!background);
             let answer = talk.ask(&bash(2 * at, &attacking(background)));
             assert_eq!(answer["id"], 2 * at, "{command}: {answer}");
             // What comes next is answered honestly, whatever was done before it.
@@ -241,6 +247,12 @@ fn attack(user: Option<u32>) {
             let left = arena.processes();
             left.is_empty().then_some(()).ok_or_else(|| left.join("\n"))
         });
+        // They did run: what is never started attacks nothing.
+        let ran = fs::read_to_string(arena.project().join("ran")).unwrap();
+        assert!(
+            ran.lines().count() >= waited_for,
+            "round {round}: {commands:#?}"
+        );
         let after = arena.control();
         let differs = after
             .iter()
@@ -253,14 +265,21 @@ fn attack(user: Option<u32>) {
         let gone = before.keys().find(|path| !after.contains_key(*path));
         assert_eq!(gone, None, "round {round}, {end}: {commands:#?}");
     }
-    // The next one starts as if nothing had been.
-    let ran = crate::binary::run(
-        arena
-            .command(&arena.binary)
-            .args(["call", "Bash", "command=./plain.txt"]),
-        b"",
-    );
-    assert_ne!(ran.code, 0, "{}", ran.stdout);
+    // The next one starts as if nothing had been: without a rule, this is refused.
+    let mut next = arena.command(&arena.binary);
+    next.args(["call", "Bash", "command=touch unasked"]);
+    let ran = crate::binary::run(&mut next, b"");
+    assert!(!arena.project().join("unasked").exists(), "{}", ran.stdout);
+    let mut allowed = arena.command(&arena.binary);
+    allowed.args([
+        "--allowed-tools",
+        "Bash",
+        "call",
+        "Bash",
+        "command=touch unasked",
+    ]);
+    let ran = crate::binary::run(&mut allowed, b"");
+    assert!(arena.project().join("unasked").exists(), "{}", ran.stderr);
 }
 
 #[test]
