@@ -6,9 +6,9 @@ use std::sync::LazyLock;
 
 use haft_contract::PermissionMode;
 use haft_engine::permissions::{
-    Bases, Facts, List, Policy, Rules, Scope, Setting, Source, decide,
+    Bases, Facts, List, Policy, Rules, Scope, PathContext, RuleSource, decide,
 };
-use haft_shell::{Place, Verdict, analyze};
+use haft_shell::{LinePlace, EffectVerdict, analyze};
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
 
@@ -21,7 +21,7 @@ static RULES: LazyLock<[Policy; 2]> = LazyLock::new(|| {
     [false, true].map(|denies| {
         let mut rules = Rules::default();
         let mut add = |list, text| {
-            let added = rules.add(list, text, Source::of(Scope::User), &bases);
+            let added = rules.add(list, text, RuleSource::of(Scope::User), &bases);
             assert!(added.is_ok());
         };
         add(List::Allow, "Bash(make *)");
@@ -40,7 +40,7 @@ static RULES: LazyLock<[Policy; 2]> = LazyLock::new(|| {
 });
 
 fuzz_target!(|line: &str| {
-    let place = Place {
+    let place = LinePlace {
         cwd: "/p".into(),
         home: Some("/h".into()),
     };
@@ -57,10 +57,10 @@ fuzz_target!(|line: &str| {
     let continued = line.len() - line.trim_end_matches('\\').len();
     if continued % 2 == 0 {
         let spoiled = analyze(&format!("{line}\ntouch p"), &place);
-        assert_ne!(spoiled.verdict, Verdict::ReadOnly, "{line:?}");
+        assert_ne!(spoiled.verdict, EffectVerdict::ReadOnly, "{line:?}");
     }
 
-    let setting = Setting {
+    let setting = PathContext {
         cwd: "/p".into(),
         home: Some("/h".into()),
     };

@@ -16,13 +16,14 @@ use std::{
 };
 
 use futures_util::{StreamExt, stream};
-use haft_agent::{Agent, Crew, CrewLimits, ModelSettings};
+use haft_agent::{Agent, ModelSettings, SubagentLimits, SubagentPool};
 use haft_contract::{
-    CallContext, CancellationToken, Launch, Launched, Notices, PermissionMode, Services,
+    BackgroundTasks, CallContext, CancellationToken, LaunchOutcome, LaunchRequest, PermissionMode,
+    Services,
 };
 use haft_engine::{Engine, Registry, SessionContext};
-use haft_extensions::{Agents, Places, Sources, agents::Options};
-use haft_models::{EventStream, Model, Request};
+use haft_extensions::{Agents, ExtensionPlaces, Sources, agents::AgentOptions};
+use haft_models::{EventStream, Model, ModelRequest};
 use haft_testkit::TempProject;
 use tokio::sync::Notify;
 
@@ -40,7 +41,7 @@ struct Silent {
 }
 
 impl Model for Silent {
-    fn stream(&self, _: Request, cancel: CancellationToken) -> EventStream {
+    fn stream(&self, _: ModelRequest, cancel: CancellationToken) -> EventStream {
         *self.asked.lock().unwrap() = Some(Instant::now());
         self.heard.notify_one();
         stream::once(async move {
@@ -53,7 +54,7 @@ impl Model for Silent {
 
 /// A session with all built-in tools, ready to launch.
 struct Session {
-    crew: Crew,
+    crew: SubagentPool,
     model: Arc<Silent>,
     cx: CallContext,
     _agent: Agent,
@@ -63,7 +64,7 @@ impl Session {
     async fn new(project: &TempProject) -> Self {
         let nowhere = project.path("nowhere");
         let work = project.path("work");
-        let places = Places {
+        let places = ExtensionPlaces {
             cwd: work.clone(),
             home: nowhere.clone(),
             user: nowhere.clone(),
@@ -72,17 +73,17 @@ impl Session {
             plugins: Vec::new(),
             sources: Sources::default(),
         };
-        let (kinds, _) = Agents::load(&places, &Options::default());
-        let crew = Crew::builder(kinds.list().iter().cloned())
-            .limits(CrewLimits {
+        let (kinds, _) = Agents::load(&places, &AgentOptions::default());
+        let crew = SubagentPool::builder(kinds.list().iter().cloned())
+            .limits(SubagentLimits {
                 at_once: 1_000,
-                ..CrewLimits::default()
+                ..SubagentLimits::default()
             })
             .services(haft_tools::for_subagent)
             .build();
         let services = Services::none()
             .with(crew.service())
-            .with(Arc::new(Notices::default()));
+            .with(Arc::new(BackgroundTasks::default()));
         let services = haft_tools::with_services(services, &project.path("session"), &work);
         let mut registry = Registry::new();
         for tool in haft_tools::all() {
@@ -112,15 +113,15 @@ impl Session {
 
     /// From the launch to the first request.
     async fn launch(&self) -> Duration {
-        let launch = Launch {
+        let launch = LaunchRequest {
             prompt: "Look around.".to_owned(),
             description: "Looks around".to_owned(),
             background: Some(true),
-            ..Launch::default()
+            ..LaunchRequest::default()
         };
         let started = Instant::now();
         let launched = self.crew.service().0.launch(launch, &self.cx).await;
-        assert!(matches!(launched.unwrap(), Launched::InBackground(_)));
+        assert!(matches!(launched.unwrap(), LaunchOutcome::InBackground(_)));
         self.model.heard.notified().await;
         let asked = self.model.asked.lock().unwrap().take();
         asked.unwrap().duration_since(started)

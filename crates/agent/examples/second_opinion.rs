@@ -5,11 +5,11 @@
 use std::{error::Error, sync::Arc};
 
 use haft::{
-    Access, CallContext, Effects, Haft, Launch, Launched, Profile, Subagents, Tool, ToolError,
-    ToolOutput,
+    Access, CallContext, Effects, Haft, LaunchOutcome, LaunchRequest, Profile, Subagents, Tool,
+    ToolError, ToolOutput,
 };
-use haft_agent::{Agent, AgentEvent, Crew, ModelSettings};
-use haft_extensions::{Agents, Places, agents::Options};
+use haft_agent::{Agent, AgentEvent, ModelSettings, SubagentPool};
+use haft_extensions::{Agents, ExtensionPlaces, agents::AgentOptions};
 use haft_models::Scripted;
 
 /// Asks somebody who has not seen this conversation. This comment is what the model reads.
@@ -38,17 +38,17 @@ impl Tool for SecondOpinion {
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
-        let launch = Launch {
+        let launch = LaunchRequest {
             kind: Some("Explore".to_owned()), // reads, and changes nothing
             prompt: format!("{}\n\nSay what speaks against it, too.", input.question),
             description: "A second opinion".to_owned(),
             background: Some(false),
-            ..Launch::default()
+            ..LaunchRequest::default()
         };
         let subagents = cx.services.get::<Subagents>()?;
         match subagents.0.launch(launch, cx).await? {
-            Launched::Done(report) => Ok(ToolOutput::text(report.text)),
-            Launched::InBackground(receipt) => Ok(ToolOutput::text(receipt.agent)),
+            LaunchOutcome::Done(report) => Ok(ToolOutput::text(report.text)),
+            LaunchOutcome::InBackground(receipt) => Ok(ToolOutput::text(receipt.agent)),
         }
     }
 }
@@ -67,8 +67,11 @@ const SCRIPT: &str = r#"{
 
 async fn run(dir: &str) -> Result<Vec<String>, Box<dyn Error>> {
     let model = Arc::new(Scripted::parse(SCRIPT)?);
-    let (kinds, _) = Agents::load(&Places::of_project(dir.as_ref()), &Options::default());
-    let crew = Crew::builder(kinds.list().iter().cloned())
+    let (kinds, _) = Agents::load(
+        &ExtensionPlaces::of_project(dir.as_ref()),
+        &AgentOptions::default(),
+    );
+    let crew = SubagentPool::builder(kinds.list().iter().cloned())
         .services(haft::tools::for_subagent)
         .build();
     let haft = Haft::builder(dir)

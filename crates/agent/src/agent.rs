@@ -2,19 +2,19 @@
 
 use std::sync::{Arc, Mutex};
 
-use haft_contract::{Attention, ContextPatch, PermissionMode, Remembered, SessionId};
+use haft_contract::{ContextPatch, PendingInput, PermissionMode, SessionId, SessionState};
 use haft_engine::{Scheduler, SessionContext};
 use haft_models::{
-    Conversation, Model, Prefix, Prices, Request, SystemBlock, Thinking, ToolDefinition,
+    Conversation, Model, ModelRequest, Prefix, Prices, SystemBlock, Thinking, ToolDefinition,
 };
 
 use crate::{
-    Control, Crew, Ledger, Session,
-    cost::Purse,
-    prompt::{Environment, Knowledge, SystemPrompt},
-    room::{Room, text_tokens},
-    subagents::{Host, Level},
-    transcript::{Files, Origin, SoFar, Transcript},
+    Control, Session, SubagentPool, UsageLedger,
+    compaction::{Room, text_tokens},
+    cost::SharedUsage,
+    prompt::{Knowledge, PromptEnvironment, SystemPrompt},
+    subagents::{Host, Spawner},
+    transcript::{Files, SessionOrigin, SoFar, Transcript},
 };
 
 /// How a model is asked.
@@ -49,7 +49,7 @@ impl ModelSettings {
 /// When a run ends though the model would go on.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Limits {
+pub struct RunLimits {
     /// After so many rounds of tools.
     pub max_turns: Option<u32>,
     /// After so much money, all runs of this agent together.
@@ -60,7 +60,7 @@ pub struct Limits {
     pub stop_after_repeats: u32,
 }
 
-impl Default for Limits {
+impl Default for RunLimits {
     fn default() -> Self {
         Self {
             max_turns: None,
@@ -76,18 +76,18 @@ pub struct Agent {
     pub(crate) scheduler: Scheduler,
     pub(crate) model: Arc<dyn Model>,
     pub(crate) settings: ModelSettings,
-    pub(crate) limits: Limits,
+    pub(crate) limits: RunLimits,
     pub(crate) prices: Prices,
     pub(crate) control: Control,
     pub(crate) conversation: Conversation,
     pub(crate) transcript: Arc<Transcript>,
     pub(crate) session: SessionId,
-    pub(crate) origin: Origin,
-    pub(crate) purse: Purse,
+    pub(crate) origin: SessionOrigin,
+    pub(crate) purse: SharedUsage,
     /// Launches subagents for its calls.
-    pub(crate) level: Option<Arc<Level>>,
+    pub(crate) level: Option<Arc<Spawner>>,
     /// Those of the session, if this is the main agent.
-    pub(crate) crew: Option<Crew>,
+    pub(crate) crew: Option<SubagentPool>,
     pub(crate) room: Room,
     pub(crate) memory: bool,
     /// What people laid in folders.
@@ -123,7 +123,7 @@ pub struct AgentBuilder {
     scheduler: Scheduler,
     model: Arc<dyn Model>,
     settings: ModelSettings,
-    limits: Limits,
+    limits: RunLimits,
     prices: Prices,
     session: Option<Session>,
     system: Option<SystemPrompt>,
@@ -131,9 +131,9 @@ pub struct AgentBuilder {
     version: String,
     memory: bool,
     knowledge: Option<Knowledge>,
-    purse: Purse,
-    level: Option<Arc<Level>>,
-    crew: Option<Crew>,
+    purse: SharedUsage,
+    level: Option<Arc<Spawner>>,
+    crew: Option<SubagentPool>,
     start: Option<SessionContext>,
 }
 
@@ -148,7 +148,7 @@ impl Agent {
             scheduler,
             model,
             settings,
-            limits: Limits::default(),
+            limits: RunLimits::default(),
             prices: Prices::default(),
             session: None,
             system: None,
@@ -156,7 +156,7 @@ impl Agent {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             memory: true,
             knowledge: None,
-            purse: Purse::default(),
+            purse: SharedUsage::default(),
             level: None,
             crew: None,
             start: None,
@@ -189,7 +189,7 @@ impl Agent {
     }
 
     /// What was spent so far, by its subagents too.
-    pub fn ledger(&self) -> Ledger {
+    pub fn ledger(&self) -> UsageLedger {
         self.purse.ledger()
     }
 
@@ -246,10 +246,10 @@ impl Agent {
     }
 
     /// What is sent now.
-    pub(crate) fn request(&mut self) -> Request {
+    pub(crate) fn request(&mut self) -> ModelRequest {
         let prefix = self.prefix();
         let name = self.settings.name.clone();
-        let mut request = Request::new(name, prefix, self.conversation.history());
+        let mut request = ModelRequest::new(name, prefix, self.conversation.history());
         request.max_tokens = self.settings.max_tokens;
         request.thinking = self.settings.thinking;
         request.effort.clone_from(&self.settings.effort);
@@ -283,7 +283,7 @@ fn prefix(system: &[SystemBlock], tools: &[ToolDefinition]) -> Arc<Prefix> {
 impl AgentBuilder {
     /// Where a run ends though the model would go on.
     #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
+    pub fn limits(mut self, limits: RunLimits) -> Self {
         self.limits = limits;
         self
     }
@@ -337,22 +337,22 @@ impl AgentBuilder {
         self
     }
 
-    /// The subagents that its calls may launch. The engine must have [`Crew::service`] among its services.
+    /// The subagents that its calls may launch. The engine must have [`SubagentPool::service`] among its services.
     #[must_use]
-    pub fn crew(mut self, crew: Crew) -> Self {
+    pub fn crew(mut self, crew: SubagentPool) -> Self {
         self.level = Some(Arc::clone(&crew.main));
         self.crew = Some(crew);
         self
     }
 
     /// What it spends goes into this.
-    pub(crate) fn purse(mut self, purse: Purse) -> Self {
+    pub(crate) fn purse(mut self, purse: SharedUsage) -> Self {
         self.purse = purse;
         self
     }
 
     /// Launches subagents for its calls.
-    pub(crate) fn level(mut self, level: Arc<Level>) -> Self {
+    pub(crate) fn level(mut self, level: Arc<Spawner>) -> Self {
         self.level = Some(level);
         self
     }
@@ -374,7 +374,7 @@ impl AgentBuilder {
             .unwrap_or_else(|| Session::in_memory(self.scheduler.engine().session()));
         let system = self
             .system
-            .unwrap_or_else(|| SystemPrompt::new(Environment::look(&context)));
+            .unwrap_or_else(|| SystemPrompt::new(PromptEnvironment::look(&context)));
         let system = system.blocks();
         let pool = self.scheduler.engine().pool();
         let tools: Vec<_> = pool
@@ -400,15 +400,18 @@ impl AgentBuilder {
                 knowledge: knowledge.of_subagent(knowledge.lists),
             });
         }
-        let resumed = self.crew.as_ref().filter(|_| session.origin != Origin::New);
+        let resumed = self
+            .crew
+            .as_ref()
+            .filter(|_| session.origin != SessionOrigin::New);
         let cut_off = resumed.and_then(|crew| crew.cut_off(engine.folder()));
         let loaded = session.loaded;
         let services = self.scheduler.engine().services();
-        let remembered = services.get::<Remembered>().ok();
+        let remembered = services.get::<SessionState>().ok();
         if let Some(remembered) = &remembered {
             remembered.restore(loaded.kept);
         }
-        if let Ok(attention) = services.get::<Attention>() {
+        if let Ok(attention) = services.get::<PendingInput>() {
             self.control.gets(attention);
         }
         let agent_id = engine.agent().id.clone();

@@ -2,13 +2,16 @@
 
 use futures_util::StreamExt;
 use haft_contract::CancellationToken;
-use haft_models::{Assembler, Model, ModelError, Request, ToolChoice, Usage};
+use haft_models::{Assembler, Model, ModelError, ModelRequest, ToolChoice, Usage};
 
-use crate::room::text_of;
+use crate::compaction::text_of;
 
 /// Asks a model once: the text of its answer, and what it cost, also where it failed. Dropped while it
 /// waits, it asks no more.
-pub async fn ask(model: &dyn Model, mut request: Request) -> (Result<String, ModelError>, Usage) {
+pub async fn ask(
+    model: &dyn Model,
+    mut request: ModelRequest,
+) -> (Result<String, ModelError>, Usage) {
     request.tool_choice = ToolChoice::None;
     let mut assembler = Assembler::new(&*request.model);
     let mut stream = model.stream(request, CancellationToken::new());

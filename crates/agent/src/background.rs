@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use haft_contract::{BackgroundTask, Content, Notice, Notices, TaskKind, TaskStatus};
+use haft_contract::{BackgroundTask, BackgroundTasks, Content, TaskKind, TaskNotice, TaskStatus};
 use serde_json::{Value, json};
 
-use crate::{Added, Agent, hooking::Told, transcript::Kind};
+use crate::{Added, Agent, hooks::RunContext, transcript::Kind};
 
 /// Hooks are told so many characters of what a task is for.
 const MOST_TOLD: usize = 1000;
 
 impl Agent {
     /// What goes on in the background; `None` where nothing ever does.
-    pub fn notices(&self) -> Option<Arc<Notices>> {
+    pub fn notices(&self) -> Option<Arc<BackgroundTasks>> {
         self.scheduler.engine().services().get().ok()
     }
 
     /// Tells the model of the tasks that ended.
-    pub(crate) fn tell_notices(&mut self, to: Told<'_>) {
+    pub(crate) fn tell_notices(&mut self, to: RunContext<'_>) {
         let Some(notices) = self.notices() else {
             return;
         };
@@ -66,7 +66,7 @@ fn hooked(task: BackgroundTask) -> Value {
     told
 }
 
-fn text(notice: &Notice) -> String {
+fn text(notice: &TaskNotice) -> String {
     let mut lines = vec![
         "<task_notification>".to_owned(),
         tagged("task_id", &notice.id),
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn what_the_model_reads() {
-        let command = Notice {
+        let command = TaskNotice {
             id: "bash_1".to_owned(),
             kind: TaskKind::Shell,
             status: TaskStatus::Failed,
@@ -120,7 +120,7 @@ mod tests {
             tool_use_id: Some("toolu_1".into()),
             usage: None,
         };
-        let agent = Notice {
+        let agent = TaskNotice {
             id: "a1b2".to_owned(),
             kind: TaskKind::Agent,
             status: TaskStatus::Completed,

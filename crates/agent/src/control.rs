@@ -6,24 +6,24 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use haft_contract::{Attention, CancellationToken, Content, PermissionMode};
+use haft_contract::{CancellationToken, Content, PendingInput, PermissionMode};
 use haft_models::{Thinking, Usage};
 
 /// A handle on a running agent. Cheap to clone; every clone means the same agent.
 #[derive(Debug, Clone, Default)]
 pub struct Control {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ControlState>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ControlState {
     /// Of the run that is under way.
     run: Option<CancellationToken>,
     /// The next one is interrupted as it begins.
     is_unwanted: bool,
     said: VecDeque<Vec<Content>>,
     /// Calls that only wait end when something is said.
-    attention: Option<Arc<Attention>>,
+    attention: Option<Arc<PendingInput>>,
     changes: Changes,
 }
 
@@ -62,7 +62,7 @@ impl Control {
     }
 
     /// Who is told that something was said.
-    pub(crate) fn gets(&self, attention: Arc<Attention>) {
+    pub(crate) fn gets(&self, attention: Arc<PendingInput>) {
         let mut state = self.state();
         state.attention = Some(attention);
         state.call_for_attention();
@@ -119,12 +119,12 @@ impl Control {
         !self.state().said.is_empty()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ControlState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl ControlState {
     fn call_for_attention(&self) {
         if let Some(attention) = &self.attention {
             attention.set(!self.said.is_empty());

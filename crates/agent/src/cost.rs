@@ -9,7 +9,7 @@ use haft_models::{Prices, Usage};
 
 /// What was spent, by model.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Ledger {
+pub struct UsageLedger {
     models: BTreeMap<String, Spent>,
 }
 
@@ -22,7 +22,7 @@ pub struct Spent {
     pub cost: f64,
 }
 
-impl Ledger {
+impl UsageLedger {
     /// By model.
     pub fn models(&self) -> impl Iterator<Item = (&str, &Spent)> {
         self.models
@@ -45,14 +45,14 @@ impl Ledger {
 /// A ledger that an agent and its subagents write into, so that what one of them spends counts whatever
 /// becomes of it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Purse(Arc<Mutex<Ledger>>);
+pub(crate) struct SharedUsage(Arc<Mutex<UsageLedger>>);
 
-impl Purse {
+impl SharedUsage {
     pub(crate) fn add(&self, model: &str, usage: &Usage, prices: &Prices) {
         self.lock().add(model, usage, prices);
     }
 
-    pub(crate) fn ledger(&self) -> Ledger {
+    pub(crate) fn ledger(&self) -> UsageLedger {
         self.lock().clone()
     }
 
@@ -60,7 +60,7 @@ impl Purse {
         self.lock().total_cost()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Ledger> {
+    fn lock(&self) -> MutexGuard<'_, UsageLedger> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -97,7 +97,7 @@ mod tests {
             output: 500_000,
             ..Usage::default()
         };
-        let mut ledger = Ledger::default();
+        let mut ledger = UsageLedger::default();
         ledger.add("a", &usage, &prices);
         ledger.add("a", &usage, &prices);
         ledger.add("b", &usage, &prices);

@@ -3,8 +3,8 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use haft_contract::{Content, PermissionMode, SessionId};
-use haft_engine::Finished;
-use haft_models::{Block, Event, ModelError, Usage};
+use haft_engine::CallResult;
+use haft_models::{Block, ModelError, ModelEvent, Usage};
 use uuid::Uuid;
 
 use crate::Tag;
@@ -12,11 +12,11 @@ use crate::Tag;
 /// Hears what happens, in order.
 pub trait Sink: Send + Sync {
     /// Something happened. Called from the loop: the model waits until this returns.
-    fn hear(&self, event: &AgentEvent);
+    fn on_event(&self, event: &AgentEvent);
 }
 
 impl<F: Fn(&AgentEvent) + Send + Sync> Sink for F {
-    fn hear(&self, event: &AgentEvent) {
+    fn on_event(&self, event: &AgentEvent) {
         self(event);
     }
 }
@@ -27,16 +27,16 @@ impl<F: Fn(&AgentEvent) + Send + Sync> Sink for F {
 pub enum AgentEvent {
     /// A run begins.
     Began(Began),
-    /// A piece of a reply, as the model said it. [`Event::Discard`] takes back the blocks of this reply.
-    Model(Event),
+    /// A piece of a reply, as the model said it. [`ModelEvent::Discard`] takes back the blocks of this reply.
+    Model(ModelEvent),
     /// A block of a reply is complete.
-    Said(Box<Said>),
+    Said(Box<ReplyBlock>),
     /// A call is answered; in the order of the calls.
     Answered {
         /// Its line in the transcript.
         uuid: Uuid,
         /// How it ended. A call that never reached its tool has a result too.
-        finished: Box<Finished>,
+        finished: Box<CallResult>,
     },
     /// A call is at work; told every few seconds.
     Working {
@@ -86,7 +86,7 @@ pub enum AgentEvent {
     /// Something a person should know.
     Notice {
         /// How much it matters.
-        level: Level,
+        level: NoticeLevel,
         /// What.
         text: String,
     },
@@ -109,7 +109,7 @@ pub struct Began {
 
 /// A complete block of a reply.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Said {
+pub struct ReplyBlock {
     /// Its line in the transcript.
     pub uuid: Uuid,
     /// The message it is part of, as the provider names it.
@@ -169,14 +169,14 @@ impl Trigger {
 
 /// How much a notice matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum NoticeLevel {
     /// Good to know.
     Info,
     /// Something is not as it should be.
     Warning,
 }
 
-impl Level {
+impl NoticeLevel {
     /// Its name in messages.
     pub fn name(self) -> &'static str {
         match self {

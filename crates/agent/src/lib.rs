@@ -3,7 +3,7 @@
 //! An [`Agent`] is given a model and a scheduler; it knows no tool by name. [`Agent::run`] takes what a
 //! person says, asks the model, pushes each tool call to the scheduler the moment its block is complete,
 //! answers the model in the order of the calls, and so on until a reply has no call in it. What happens
-//! is told to a [`Sink`]; how it ended is [`Ended`], which has everything a result message needs.
+//! is told to a [`Sink`]; how it ended is [`RunResult`], which has everything a result message needs.
 //!
 //! ```no_run
 //! # use std::sync::Arc;
@@ -28,14 +28,14 @@
 //! ```
 //!
 //! # Layout
-//! - [`agent`]: setting one up; `run`: the loop; `round`: one reply and the calls in it; `working`:
-//!   which calls are at work; `words`: what is added in the user's name; `hooking`: where hooks have a
-//!   say; `background`: what it hears of tasks in the background; `knowing`: what people laid in folders
+//! - [`agent`]: setting one up; `run`: the loop; `model_turn`: one reply and the calls in it; `running_calls`:
+//!   which calls are at work; `user_message`: what is added in the user's name; `hooks`: where hooks have a
+//!   say; `background`: what it hears of tasks in the background; `instructions`: what people laid in folders
 //! - `ask`: one question to a model, beside any conversation
 //! - [`control`]: interrupting, steering and changing it while it runs
-//! - [`event`], [`ended`]: what is told
-//! - `planning`: plan mode, as the model is told of it
-//! - `room`: making room in the model's window; `repeats`: noticing that it goes in circles
+//! - [`event`], [`run_result`]: what is told
+//! - `plan_mode`: plan mode, as the model is told of it
+//! - `compaction`: making room in the model's window; `repeats`: noticing that it goes in circles
 //! - [`subagents`]: models that work for the calls of this one
 //! - [`cost`]: tokens and money
 //! - [`prompt`]: what the model is told before anybody speaks
@@ -50,31 +50,31 @@ pub mod agent;
 mod ask;
 mod background;
 mod clock;
+mod compaction;
 pub mod control;
 pub mod cost;
-pub mod ended;
 pub mod event;
-mod hooking;
-mod knowing;
-mod planning;
+mod hooks;
+mod instructions;
+mod model_turn;
+mod plan_mode;
 pub mod prompt;
 mod repeats;
-mod room;
-mod round;
 mod run;
+pub mod run_result;
+mod running_calls;
 pub mod subagents;
 pub mod transcript;
-mod words;
-mod working;
+mod user_message;
 
-pub use agent::{Agent, AgentBuilder, Limits, ModelSettings};
+pub use agent::{Agent, AgentBuilder, ModelSettings, RunLimits};
 pub use ask::ask;
 pub use clock::random_id;
 pub use control::Control;
-pub use cost::{Ledger, Spent};
-pub use ended::{Denial, Ended, Reason, Subtype};
-pub use event::{Added, AgentEvent, Began, Level, Said, Sink, Trigger};
-pub use hooking::Instructions;
-pub use subagents::{Crew, CrewBuilder, CrewLimits, Tag};
+pub use cost::{Spent, UsageLedger};
+pub use event::{Added, AgentEvent, Began, NoticeLevel, ReplyBlock, Sink, Trigger};
+pub use hooks::Instructions;
+pub use run_result::{Denial, EndReason, RunResult, Subtype};
+pub use subagents::{SubagentLimits, SubagentPool, SubagentPoolBuilder, Tag};
 pub use transcript::{Session, SessionError, Sessions};
-pub use words::Prompt;
+pub use user_message::Prompt;

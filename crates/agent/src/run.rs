@@ -7,15 +7,16 @@ use haft_engine::pipeline::INTERRUPTED as INTERRUPTED_TOOLS;
 use haft_models::{ConversationError, ErrorKind, ModelError, StopReason, Usage};
 
 use crate::{
-    Added, Agent, AgentEvent, Began, Denial, Ended, Level, Reason, Sink, Subtype, Trigger, clock,
+    Added, Agent, AgentEvent, Began, Denial, EndReason, NoticeLevel, RunResult, Sink, Subtype,
+    Trigger, clock,
+    compaction::text_of,
     cost,
-    hooking::Told,
+    hooks::RunContext,
+    model_turn::{Answer, Done, End, Round},
     prompt::{branch, reminder},
     repeats::Repeats,
-    room::text_of,
-    round::{Answer, Done, End, Round},
     transcript::{Kind, Terms, load::load, result_of},
-    words::Prompt,
+    user_message::Prompt,
 };
 
 /// The marker that session readers look for where a person interrupted the model.
@@ -43,7 +44,7 @@ pub(crate) struct Tally {
 /// Why the loop is left.
 struct Left {
     subtype: Subtype,
-    reason: Reason,
+    reason: EndReason,
     text: String,
     api_error: Option<ModelError>,
     errors: Vec<String>,
@@ -51,7 +52,7 @@ struct Left {
 }
 
 impl Left {
-    fn well(reason: Reason, text: impl Into<String>) -> Self {
+    fn well(reason: EndReason, text: impl Into<String>) -> Self {
         Self {
             subtype: Subtype::Success,
             reason,
@@ -62,7 +63,7 @@ impl Left {
         }
     }
 
-    fn badly(subtype: Subtype, reason: Reason, error: impl Into<String>) -> Self {
+    fn badly(subtype: Subtype, reason: EndReason, error: impl Into<String>) -> Self {
         Self {
             subtype,
             errors: vec![error.into()],
@@ -88,33 +89,33 @@ impl Agent {
     ///
     /// To end it early, use [`Control::interrupt`](crate::Control::interrupt). A future that is dropped
     /// in the middle also stops everything; the next run then begins by reading the transcript.
-    pub async fn run(&mut self, prompt: impl Into<Prompt> + Send, sink: &dyn Sink) -> Ended {
+    pub async fn run(&mut self, prompt: impl Into<Prompt> + Send, sink: &dyn Sink) -> RunResult {
         self.run_from(Some(prompt.into()), sink).await
     }
 
     /// Tells the model what ended in the background since it last heard of it, and lets it work like
     /// [`run`](Self::run). For when nobody else has anything to say.
-    pub async fn run_notices(&mut self, sink: &dyn Sink) -> Ended {
+    pub async fn run_notices(&mut self, sink: &dyn Sink) -> RunResult {
         self.run_from(None, sink).await
     }
 
     /// Tells that something begins which is answered without the model; [`answer`](Self::answer) ends it.
     pub fn announce(&self, sink: &dyn Sink) {
-        sink.hear(&AgentEvent::Began(self.began()));
+        sink.on_event(&AgentEvent::Began(self.began()));
     }
 
     /// Answers in place of the model, where what a person said needs none: `Err` is what was wrong with it.
-    pub fn answer(&self, answer: Result<String, String>) -> Ended {
+    pub fn answer(&self, answer: Result<String, String>) -> RunResult {
         let left = match answer {
-            Ok(text) => Left::well(Reason::Completed, text),
-            Err(what) => Left::badly(Subtype::DuringExecution, Reason::Refused, what),
+            Ok(text) => Left::well(EndReason::Completed, text),
+            Err(what) => Left::badly(Subtype::DuringExecution, EndReason::Refused, what),
         };
         self.ended(left, Tally::default(), Duration::ZERO)
     }
 
-    async fn run_from(&mut self, prompt: Option<Prompt>, sink: &dyn Sink) -> Ended {
+    async fn run_from(&mut self, prompt: Option<Prompt>, sink: &dyn Sink) -> RunResult {
         let running = self.control.begin();
-        let to = Told {
+        let to = RunContext {
             sink,
             cancel: &running.cancel,
         };
@@ -133,8 +134,8 @@ impl Agent {
         self.ended(left, tally, started.elapsed())
     }
 
-    fn ended(&self, left: Left, tally: Tally, duration: Duration) -> Ended {
-        Ended {
+    fn ended(&self, left: Left, tally: Tally, duration: Duration) -> RunResult {
+        RunResult {
             subtype: left.subtype,
             text: left.text,
             stop_reason: tally.stop,
@@ -152,15 +153,15 @@ impl Agent {
         }
     }
 
-    async fn go(&mut self, prompt: Option<Prompt>, to: Told<'_>, tally: &mut Tally) -> Left {
+    async fn go(&mut self, prompt: Option<Prompt>, to: RunContext<'_>, tally: &mut Tally) -> Left {
         self.take_changes();
         self.note_place();
         // What hooks want said first is for whoever began the session before.
         self.start(to).await;
-        to.sink.hear(&AgentEvent::Began(self.began()));
+        to.sink.on_event(&AgentEvent::Began(self.began()));
         if let Some(why) = self.held_up.take() {
-            to.notice(Level::Warning, why.clone());
-            return Left::well(Reason::HookStopped, why);
+            to.notice(NoticeLevel::Warning, why.clone());
+            return Left::well(EndReason::HookStopped, why);
         }
         let mut last = Vec::new();
         if let Some(prompt) = prompt {
@@ -169,8 +170,8 @@ impl Agent {
             let words: Vec<&str> = prompt.content.iter().filter_map(Content::as_text).collect();
             let word = self.hook_prompt(&words.join("\n"), to).await;
             if let Some(why) = word.block.or(word.stop) {
-                to.notice(Level::Warning, why.clone());
-                return Left::well(Reason::HookStopped, why);
+                to.notice(NoticeLevel::Warning, why.clone());
+                return Left::well(EndReason::HookStopped, why);
             }
             self.speaks_again();
             self.open(to).await;
@@ -178,7 +179,7 @@ impl Agent {
             self.add_context(word.context, to);
             last = prompt.content;
         } else if !self.has_notices() && !self.is_woken() {
-            return Left::well(Reason::Completed, "");
+            return Left::well(EndReason::Completed, "");
         }
         let mut course = Course {
             last,
@@ -196,7 +197,12 @@ impl Agent {
     }
 
     /// One request, and what follows from it. `Some`: the loop is over.
-    async fn step(&mut self, course: &mut Course, to: Told<'_>, tally: &mut Tally) -> Option<Left> {
+    async fn step(
+        &mut self,
+        course: &mut Course,
+        to: RunContext<'_>,
+        tally: &mut Tally,
+    ) -> Option<Left> {
         self.take_changes();
         if let Some(left) = self.over_budget() {
             return Some(left);
@@ -232,7 +238,7 @@ impl Agent {
             Ok(taken) => taken,
             Err(error) => {
                 let what = format!("the reply could not be taken into the conversation: {error}");
-                let (subtype, reason) = (Subtype::DuringExecution, Reason::EngineFault);
+                let (subtype, reason) = (Subtype::DuringExecution, EndReason::EngineFault);
                 return Some(Left::badly(subtype, reason, what));
             }
         };
@@ -240,7 +246,7 @@ impl Agent {
             End::Interrupted => return Some(self.interrupted(!answers.is_empty(), to)),
             End::Failed(error) => return self.failed(error, course, to, tally).await,
             End::Fault(what) => {
-                let (subtype, reason) = (Subtype::DuringExecution, Reason::EngineFault);
+                let (subtype, reason) = (Subtype::DuringExecution, EndReason::EngineFault);
                 return Some(Left::badly(subtype, reason, what));
             }
             End::Complete => {}
@@ -260,7 +266,7 @@ impl Agent {
         &mut self,
         done: Done,
         tally: &mut Tally,
-        to: Told<'_>,
+        to: RunContext<'_>,
     ) -> Result<Taken, ConversationError> {
         let Done {
             reply,
@@ -305,7 +311,7 @@ impl Agent {
                 });
             }
             for notice in &metadata.notices {
-                to.notice(Level::Info, notice.clone());
+                to.notice(NoticeLevel::Info, notice.clone());
             }
             self.heard_of_plan(&finished.patches);
             let messages = finished.messages.iter();
@@ -329,7 +335,7 @@ impl Agent {
         &mut self,
         answers: &[Answer],
         course: &mut Course,
-        to: Told<'_>,
+        to: RunContext<'_>,
         tally: &mut Tally,
     ) -> Option<Left> {
         if let [Answer { input, finished }] = answers
@@ -342,22 +348,22 @@ impl Agent {
             });
             return Some(Left {
                 deferred,
-                ..Left::well(Reason::ToolDeferred, "")
+                ..Left::well(EndReason::ToolDeferred, "")
             });
         }
         if let Some(why) = answers
             .iter()
             .find_map(|answer| answer.finished.metadata.stop.clone())
         {
-            to.notice(Level::Info, why);
-            return Some(Left::well(Reason::HookStopped, ""));
+            to.notice(NoticeLevel::Info, why);
+            return Some(Left::well(EndReason::HookStopped, ""));
         }
         let word = self.hook_batch(answers, to).await;
         self.add_context(word.context, to);
         if let Some(why) = word.block.or(word.stop) {
             self.add_context(vec![why.clone()], to);
-            to.notice(Level::Info, why);
-            return Some(Left::well(Reason::HookStopped, ""));
+            to.notice(NoticeLevel::Info, why);
+            return Some(Left::well(EndReason::HookStopped, ""));
         }
         let calls = answers.iter().map(|Answer { input, finished }| {
             (finished.name.as_str(), input, finished.content.as_slice())
@@ -370,7 +376,7 @@ impl Agent {
             );
             return Some(Left::badly(
                 Subtype::DuringExecution,
-                Reason::RepeatedCalls,
+                EndReason::RepeatedCalls,
                 what,
             ));
         }
@@ -390,7 +396,7 @@ impl Agent {
         {
             tally.turns += 1;
             let what = format!("Reached maximum number of turns ({most})");
-            return Some(Left::badly(Subtype::MaxTurns, Reason::MaxTurns, what));
+            return Some(Left::badly(Subtype::MaxTurns, EndReason::MaxTurns, what));
         }
         None
     }
@@ -400,7 +406,7 @@ impl Agent {
         let spent = self.purse.total_cost();
         (spent >= most).then(|| {
             let what = format!("Reached maximum budget (${most}): ${spent:.4} spent");
-            Left::badly(Subtype::MaxBudget, Reason::BudgetExhausted, what)
+            Left::badly(Subtype::MaxBudget, EndReason::BudgetExhausted, what)
         })
     }
 
@@ -410,7 +416,7 @@ impl Agent {
         text: String,
         stop: Option<StopReason>,
         course: &mut Course,
-        to: Told<'_>,
+        to: RunContext<'_>,
         tally: &mut Tally,
     ) -> Option<Left> {
         if stop == Some(StopReason::PauseTurn) && course.pauses < MOST_PAUSES {
@@ -432,11 +438,11 @@ impl Agent {
         let again = course.stop_blocks > 0;
         let word = self.hook_stop(&text, again, to).await;
         if word.stop.is_some() || to.cancel.is_cancelled() {
-            return Some(Left::well(Reason::Completed, text));
+            return Some(Left::well(EndReason::Completed, text));
         }
         let feedback: Vec<String> = word.block.into_iter().chain(word.context).collect();
         if feedback.is_empty() || course.stop_blocks == MOST_STOP_BLOCKS {
-            return Some(Left::well(Reason::Completed, text));
+            return Some(Left::well(EndReason::Completed, text));
         }
         course.stop_blocks += 1;
         self.add_context(feedback, to);
@@ -448,7 +454,7 @@ impl Agent {
         &mut self,
         error: ModelError,
         course: &mut Course,
-        to: Told<'_>,
+        to: RunContext<'_>,
         tally: &mut Tally,
     ) -> Option<Left> {
         let is_too_long = error.kind == ErrorKind::ContextTooLong;
@@ -460,18 +466,18 @@ impl Agent {
             {
                 Ok(true) => return None,
                 Ok(false) => {}
-                Err(error) => to.notice(Level::Warning, error.to_string()),
+                Err(error) => to.notice(NoticeLevel::Warning, error.to_string()),
             }
             if to.cancel.is_cancelled() {
                 return Some(self.interrupted(false, to));
             }
         }
         let reason = if is_too_long {
-            Reason::PromptTooLong
+            EndReason::PromptTooLong
         } else {
-            Reason::ApiError
+            EndReason::ApiError
         };
-        to.sink.hear(&AgentEvent::Failed(error.clone()));
+        to.sink.on_event(&AgentEvent::Failed(error.clone()));
         self.hook_failure(&error, to).await;
         Some(Left {
             api_error: Some(error.clone()),
@@ -480,10 +486,10 @@ impl Agent {
         })
     }
 
-    fn interrupted(&mut self, tools: bool, to: Told<'_>) -> Left {
+    fn interrupted(&mut self, tools: bool, to: RunContext<'_>) -> Left {
         let (reason, marker) = match tools {
-            true => (Reason::AbortedTools, INTERRUPTED_TOOLS),
-            false => (Reason::AbortedStreaming, INTERRUPTED),
+            true => (EndReason::AbortedTools, INTERRUPTED_TOOLS),
+            false => (EndReason::AbortedStreaming, INTERRUPTED),
         };
         self.add_told(
             vec![Content::text(marker)],
@@ -496,7 +502,7 @@ impl Agent {
 
     /// After a run that was dropped in the middle: waits for what it left running, then takes from the
     /// transcript what was done.
-    async fn catch_up(&mut self, to: Told<'_>) {
+    async fn catch_up(&mut self, to: RunContext<'_>) {
         if !self.is_behind {
             return;
         }
@@ -505,7 +511,7 @@ impl Agent {
             Ok(lines) => lines,
             Err(error) => {
                 to.notice(
-                    Level::Warning,
+                    NoticeLevel::Warning,
                     format!("the transcript cannot be read: {error}"),
                 );
                 return;
@@ -517,7 +523,7 @@ impl Agent {
                 self.transcript.answer(result, None);
             }
             self.conversation = loaded.conversation;
-            self.room = crate::room::Room::of(&self.conversation);
+            self.room = crate::compaction::Room::of(&self.conversation);
         }
     }
 
@@ -547,10 +553,10 @@ impl Agent {
     }
 
     /// A transcript that cannot be written ends nothing, but the person must know.
-    fn tell_trouble(&self, to: Told<'_>) {
+    fn tell_trouble(&self, to: RunContext<'_>) {
         if let Some(trouble) = self.transcript.trouble() {
             to.notice(
-                Level::Warning,
+                NoticeLevel::Warning,
                 format!("this session is not written down: {trouble}"),
             );
         }

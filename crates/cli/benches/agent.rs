@@ -398,7 +398,7 @@ fn overlap(dir: &Path) {
         options.base_url = url;
         options.api_key = Some("key".into());
         let model = Anthropic::new(Http::new(HttpOptions::from_env()), options);
-        let mut limits = haft_agent::Limits::default();
+        let mut limits = haft_agent::RunLimits::default();
         limits.stop_after_repeats = u32::MAX;
         let scheduler = haft.into_scheduler();
         let mut agent = Agent::builder(scheduler, Arc::new(model), ModelSettings::new("m"))

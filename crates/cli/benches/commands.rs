@@ -17,7 +17,7 @@ use std::{
 };
 
 use haft::{Haft, PermissionMode, tools::ShellProgram};
-use haft_sandbox::{How, Line, Mechanism, Profile, Sandbox, Setup};
+use haft_sandbox::{ExitKind, Line, Mechanism, Sandbox, SandboxProfile, Setup};
 use serde_json::json;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_haft");
@@ -86,8 +86,8 @@ async fn warm(sandbox: &Sandbox, dir: &Path) -> Duration {
         names: None,
     };
     let start = Instant::now();
-    let mut running = sandbox.start(&Profile::Full, line).await.unwrap();
-    assert_eq!(running.exited().await.how, How::Exited(0));
+    let mut running = sandbox.start(&SandboxProfile::Full, line).await.unwrap();
+    assert_eq!(running.exited().await.how, ExitKind::Exited(0));
     start.elapsed()
 }
 

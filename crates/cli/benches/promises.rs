@@ -66,7 +66,7 @@ const LINES: [&str; 12] = [
 ];
 
 fn classifier() {
-    let place = haft_shell::Place {
+    let place = haft_shell::LinePlace {
         cwd: PathBuf::from("/work"),
         home: Some(PathBuf::from("/home/user")),
     };
@@ -118,7 +118,7 @@ fn classifier() {
 
 fn decision() {
     use haft::engine::permissions::{
-        Bases, Facts, List, Policy, Rules, Scope, Setting, Source, decide,
+        Bases, Facts, List, PathContext, Policy, RuleSource, Rules, Scope, decide,
     };
     let bases = Bases {
         cwd: "/p".into(),
@@ -134,7 +134,7 @@ fn decision() {
             (List::Allow, format!("Bash(npm run task{number} *)")),
         ] {
             rules
-                .add(list, &text, Source::of(Scope::Project), &bases)
+                .add(list, &text, RuleSource::of(Scope::Project), &bases)
                 .unwrap();
         }
     }
@@ -143,7 +143,7 @@ fn decision() {
         rules: rules.into(),
         ..Policy::new(haft::PermissionMode::Default, vec!["/p".into()])
     };
-    let setting = Setting {
+    let setting = PathContext {
         cwd: "/p".into(),
         home: Some("/h".into()),
     };

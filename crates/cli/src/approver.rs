@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use haft::{Answer, Approver, BoxFuture, Question};
+use haft::{ApprovalAnswer, ApprovalRequest, Approver, BoxFuture};
 use tokio::sync::Mutex;
 
 use crate::{
@@ -33,7 +33,7 @@ impl Terminal {
 }
 
 impl Approver for Terminal {
-    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         Box::pin(async move {
             let _turn = self.one_at_a_time.lock().await;
             let patience = self.patience;
@@ -43,14 +43,14 @@ impl Approver for Terminal {
             };
             tokio::task::spawn_blocking(ask)
                 .await
-                .unwrap_or(Answer::Nobody)
+                .unwrap_or(ApprovalAnswer::Nobody)
         })
     }
 }
 
-fn put(question: &Question) -> Answer {
+fn put(question: &ApprovalRequest) -> ApprovalAnswer {
     let card = show::question(&question.card, Style::of_stderr());
-    show::complain_drawn(&format!("{card}{}", why(question)));
+    show::warn_drawn(&format!("{card}{}", why(question)));
     let always = !question.rules.is_empty();
     let choices = if always {
         "[y]es, [a]lways, [n]o"
@@ -63,18 +63,18 @@ fn put(question: &Question) -> Answer {
     };
     loop {
         let Heard::Line(said) = hear(&prompt, None) else {
-            return Answer::Nobody;
+            return ApprovalAnswer::Nobody;
         };
         match meant(said.trim(), always) {
             Ok(answer) => return answer,
             Err("") => {}
-            Err(hint) => show::complain(&format!("  {hint}")),
+            Err(hint) => show::warn(&format!("  {hint}")),
         }
     }
 }
 
 /// Why the person is asked, and what they could agree to.
-fn why(question: &Question) -> String {
+fn why(question: &ApprovalRequest) -> String {
     let reason = show::distinct_line(&question.reason);
     let mut text = format!("  needs your permission: {reason}");
     let rules = show::distinct_line(&question.rules.join(", "));
@@ -87,14 +87,14 @@ fn why(question: &Question) -> String {
 }
 
 /// What an answer means; or why to ask again.
-fn meant(said: &str, always: bool) -> Result<Answer, &'static str> {
+fn meant(said: &str, always: bool) -> Result<ApprovalAnswer, &'static str> {
     match said.to_lowercase().as_str() {
         "" => Err(""),
-        "y" | "yes" => Ok(Answer::Allow),
-        "n" | "no" => Ok(Answer::Deny { reason: None }),
-        "a" | "always" if always => Ok(Answer::Always),
+        "y" | "yes" => Ok(ApprovalAnswer::Allow),
+        "n" | "no" => Ok(ApprovalAnswer::Deny { reason: None }),
+        "a" | "always" if always => Ok(ApprovalAnswer::Always),
         "a" | "always" => Err("no rule lets calls like this one through; it is asked each time"),
-        _ => Ok(Answer::Deny {
+        _ => Ok(ApprovalAnswer::Deny {
             reason: Some(said.to_owned()),
         }),
     }
@@ -106,8 +106,8 @@ mod tests {
 
     use super::*;
 
-    fn question(rules: &[&str]) -> Question {
-        Question {
+    fn question(rules: &[&str]) -> ApprovalRequest {
+        ApprovalRequest {
             call: CallId::new(),
             tool: "mcp__toy__x".to_owned(),
             card: Card::new("mcp__toy__x", String::new()),
@@ -127,19 +127,19 @@ mod tests {
 
     #[test]
     fn an_answer_is_a_word_or_what_to_do_instead() {
-        let no = |reason: Option<&str>| Answer::Deny {
+        let no = |reason: Option<&str>| ApprovalAnswer::Deny {
             reason: reason.map(str::to_owned),
         };
         for always in [true, false] {
-            assert_eq!(meant("y", always), Ok(Answer::Allow));
-            assert_eq!(meant("YES", always), Ok(Answer::Allow));
+            assert_eq!(meant("y", always), Ok(ApprovalAnswer::Allow));
+            assert_eq!(meant("YES", always), Ok(ApprovalAnswer::Allow));
             assert_eq!(meant("n", always), Ok(no(None)));
             assert_eq!(meant("", always), Err(""));
             let instead = meant("Use the README", always);
             assert_eq!(instead, Ok(no(Some("Use the README"))));
         }
-        assert_eq!(meant("a", true), Ok(Answer::Always));
-        assert_eq!(meant("Always", true), Ok(Answer::Always));
+        assert_eq!(meant("a", true), Ok(ApprovalAnswer::Always));
+        assert_eq!(meant("Always", true), Ok(ApprovalAnswer::Always));
         assert!(meant("a", false).is_err_and(|hint| !hint.is_empty()));
     }
 }

@@ -70,7 +70,7 @@ pub(crate) struct Cli {
     version: bool,
 
     #[command(flatten)]
-    session: Session,
+    session: SessionArgs,
 
     #[command(subcommand)]
     command: Option<Command>,
@@ -78,7 +78,7 @@ pub(crate) struct Cli {
 
 /// What a session is set up with.
 #[derive(Debug, Default, Args)]
-pub(crate) struct Session {
+pub(crate) struct SessionArgs {
     /// Work in this directory instead of the current one.
     #[arg(long, value_name = "DIR", global = true)]
     pub(crate) cwd: Option<PathBuf>,
@@ -169,7 +169,7 @@ struct HeadlessCli {
     version: bool,
 
     #[command(flatten)]
-    session: Session,
+    session: SessionArgs,
 
     #[command(flatten)]
     headless: Headless,
@@ -202,7 +202,7 @@ Example:
     ///
     /// On a terminal the result is shown for people, in a pipe as the model would read it. The call
     /// is a session of its own: a file it names counts as read, so that it can be edited.
-    Call(Call),
+    Call(CallFlags),
     /// List the tools, or show one.
     Tools(Tools),
     /// Take back what calls changed in this directory.
@@ -325,7 +325,7 @@ Examples:
   haft call Grep pattern=TODO output_mode=count -- -i=true
   haft call Edit '{\"file_path\": \"a.txt\", \"old_string\": \"x\", \"new_string\": \"y\"}'
   haft call LS ignore:='[\"*.log\"]'    a value that is JSON and not text")]
-pub(crate) struct Call {
+pub(crate) struct CallFlags {
     /// The tool's name, or an alias.
     pub(crate) name: String,
     /// The input: one JSON object, or KEY=VALUE for text and KEY:=VALUE for JSON. Numbers and
@@ -390,13 +390,13 @@ impl From<Provider> for Format {
 }
 
 /// What was asked for.
-pub(crate) struct Asked {
-    pub(crate) session: Session,
+pub(crate) struct RequestedCommand {
+    pub(crate) session: SessionArgs,
     pub(crate) command: Command,
 }
 
 /// Reads the command line. `None`: it was answered already (help, version).
-pub(crate) fn parse() -> anyhow::Result<Option<Asked>> {
+pub(crate) fn parse() -> anyhow::Result<Option<RequestedCommand>> {
     let args: Vec<OsString> = std::env::args_os().collect();
     if which::is_headless(args.get(1..).unwrap_or_default()) {
         return headless(&args);
@@ -409,7 +409,7 @@ pub(crate) fn parse() -> anyhow::Result<Option<Asked>> {
         return Ok(None);
     }
     match cli.command {
-        Some(command) => Ok(Some(Asked {
+        Some(command) => Ok(Some(RequestedCommand {
             session: cli.session,
             command,
         })),
@@ -417,7 +417,7 @@ pub(crate) fn parse() -> anyhow::Result<Option<Asked>> {
     }
 }
 
-fn headless(args: &[OsString]) -> anyhow::Result<Option<Asked>> {
+fn headless(args: &[OsString]) -> anyhow::Result<Option<RequestedCommand>> {
     let parser = HeadlessCli::command().mut_arg("add_dir", |arg| arg.num_args(1..));
     let Some(cli): Option<HeadlessCli> = read(&parser, args)? else {
         return Ok(None);
@@ -437,7 +437,7 @@ fn headless(args: &[OsString]) -> anyhow::Result<Option<Asked>> {
             "no command is called {word:?}; did you mean `haft {meant}`? As a prompt: haft -p {word}"
         );
     }
-    Ok(Some(Asked {
+    Ok(Some(RequestedCommand {
         session: cli.session,
         command: Command::Headless(Box::new(cli.headless)),
     }))
@@ -457,7 +457,7 @@ fn read<T: FromArgMatches>(parser: &clap::Command, args: &[OsString]) -> anyhow:
             let error = parse(parser.clone().styles(Styles::plain()))
                 .err()
                 .unwrap_or(error);
-            show::complain(error.render().ansi().to_string().trim_end());
+            show::warn(error.render().ansi().to_string().trim_end());
             std::process::exit(Exit::Usage as i32);
         }
         Err(help) => {

@@ -33,6 +33,6 @@ pub(crate) fn report(error: &anyhow::Error) -> Exit {
     if error.downcast_ref::<io::Error>().is_some_and(closed) {
         return Exit::Success;
     }
-    show::complain(&format!("haft: {error:#}"));
+    show::warn(&format!("haft: {error:#}"));
     Exit::Usage
 }

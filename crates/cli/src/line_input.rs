@@ -61,7 +61,7 @@ pub(crate) fn hear(prompt: &str, patience: Option<Duration>) -> Heard {
         let heard = read_line(&stdin);
         let is_line = matches!(heard, Heard::Line(_));
         if is_terminal && is_line && wait(&stdin, Some(TOGETHER)) == Waited::Ready {
-            show::complain("  several lines came at once, so none is taken as the answer");
+            show::warn("  several lines came at once, so none is taken as the answer");
             continue;
         }
         return heard;

@@ -2,6 +2,7 @@
 
 mod approver;
 mod args;
+mod compose;
 mod exit;
 mod line_input;
 mod modes;
@@ -10,7 +11,6 @@ mod secrecy;
 mod settings;
 mod show;
 mod signals;
-mod wire;
 
 use std::process::ExitCode;
 
@@ -39,22 +39,22 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<Exit> {
-    wire::log();
+    compose::log();
     let Some(args) = args::parse()? else {
         return Ok(Exit::Success);
     };
     match args.command {
         Command::Headless(headless) => {
-            wire::block_on(modes::headless::run(args.session, *headless))
+            compose::block_on(modes::headless::run(args.session, *headless))
         }
-        Command::Demo(demo) => wire::block_on(modes::demo::run(demo)),
+        Command::Demo(demo) => compose::block_on(modes::demo::run(demo)),
         Command::Sessions(asked) => modes::sessions::run(&args.session, &asked),
-        Command::Exec => wire::block_on(modes::exec::run(args.session)),
-        Command::Call(call) => wire::block_on(modes::call::run(args.session, call)),
-        Command::Tools(tools) => wire::block_on(modes::tools::run(args.session, tools)),
+        Command::Exec => compose::block_on(modes::exec::run(args.session)),
+        Command::Call(call) => compose::block_on(modes::call::run(args.session, call)),
+        Command::Tools(tools) => compose::block_on(modes::tools::run(args.session, tools)),
         Command::Undo(undo) => modes::undo::run(&args.session, &undo),
         Command::Permissions(asked) => modes::permissions::run(&args.session, asked),
-        Command::Doctor { json } => wire::block_on(modes::doctor::run(args.session, json)),
+        Command::Doctor { json } => compose::block_on(modes::doctor::run(args.session, json)),
         Command::Completions { shell } => modes::completions::run(shell),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write, time::Duration};
 
-use haft::{Answer, Question};
+use haft::{ApprovalAnswer, ApprovalRequest};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -16,7 +16,7 @@ const TOOL: &str = "AskUserQuestion";
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Asked {
+struct QuestionPrompt {
     question: String,
     #[serde(default)]
     header: String,
@@ -35,7 +35,7 @@ struct Choice {
 
 /// What the person meant.
 #[derive(Debug, PartialEq, Eq)]
-enum Meant {
+enum PersonReply {
     Answer(String),
     /// They want to say it in their own words.
     Other,
@@ -45,35 +45,36 @@ enum Meant {
 }
 
 /// Is it a question of the model's, and not one for permission?
-pub(crate) fn is_one(question: &Question) -> bool {
+pub(crate) fn is_one(question: &ApprovalRequest) -> bool {
     question.tool == TOOL && question.asked.is_some()
 }
 
 /// Puts it, part by part.
-pub(crate) fn put(question: &Question, patience: Option<Duration>) -> Answer {
+pub(crate) fn put(question: &ApprovalRequest, patience: Option<Duration>) -> ApprovalAnswer {
     let input = question.asked.as_ref().map(|asked| &asked.input);
-    let asked = input.and_then(|input| Vec::<Asked>::deserialize(&input["questions"]).ok());
+    let asked =
+        input.and_then(|input| Vec::<QuestionPrompt>::deserialize(&input["questions"]).ok());
     let style = Style::of_stderr();
     let mut answers = Map::new();
     for asked in asked.unwrap_or_default() {
-        show::complain_drawn(&drawn(&asked, style));
+        show::warn_drawn(&drawn(&asked, style));
         match answer(&asked, patience) {
             Ok(Some(said)) => {
                 answers.insert(asked.question, json!(said));
             }
             Ok(None) => {}
             Err(Heard::TooLate) => {
-                show::complain("\n  no answer: the model goes on without one");
+                show::warn("\n  no answer: the model goes on without one");
                 return unanswered(question, patience.unwrap_or_default());
             }
-            Err(_) => return Answer::Nobody,
+            Err(_) => return ApprovalAnswer::Nobody,
         }
     }
     with(question, [("answers", json!(answers))])
 }
 
 /// The answer to one question; `None` if they give none.
-fn answer(asked: &Asked, patience: Option<Duration>) -> Result<Option<String>, Heard> {
+fn answer(asked: &QuestionPrompt, patience: Option<Duration>) -> Result<Option<String>, Heard> {
     let ask = |prompt: &str| match hear(prompt, patience) {
         Heard::Line(line) => Ok(line),
         ended => Err(ended),
@@ -84,10 +85,10 @@ fn answer(asked: &Asked, patience: Option<Duration>) -> Result<Option<String>, H
             false => "A number, or your own words",
         };
         match meant(ask(&format!("  {what} (- for no answer): "))?.trim(), asked) {
-            Meant::Answer(answer) => return Ok(Some(answer)),
-            Meant::Nothing => return Ok(None),
-            Meant::Again(hint) => show::complain(&format!("  {hint}")),
-            Meant::Other => {
+            PersonReply::Answer(answer) => return Ok(Some(answer)),
+            PersonReply::Nothing => return Ok(None),
+            PersonReply::Again(hint) => show::warn(&format!("  {hint}")),
+            PersonReply::Other => {
                 let words = ask("  In your own words: ")?.trim().to_owned();
                 if !words.is_empty() {
                     return Ok(Some(words));
@@ -98,23 +99,23 @@ fn answer(asked: &Asked, patience: Option<Duration>) -> Result<Option<String>, H
 }
 
 /// What is said in place of an answer that did not come in time.
-pub(crate) fn unanswered(question: &Question, patience: Duration) -> Answer {
+pub(crate) fn unanswered(question: &ApprovalRequest, patience: Duration) -> ApprovalAnswer {
     let waited = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
     let answers = ("answers", json!({}));
     with(question, [answers, ("afkTimeoutMs", json!(waited))])
 }
 
 /// The question with what was answered.
-fn with<const N: usize>(question: &Question, parts: [(&str, Value); N]) -> Answer {
+fn with<const N: usize>(question: &ApprovalRequest, parts: [(&str, Value); N]) -> ApprovalAnswer {
     let asked = question.asked.as_ref();
     let mut input = asked.map(|asked| asked.input.clone()).unwrap_or_default();
     if let Some(input) = input.as_object_mut() {
         input.extend(parts.map(|(name, value)| (name.to_owned(), value)));
     }
-    Answer::Changed { input }
+    ApprovalAnswer::Changed { input }
 }
 
-fn drawn(asked: &Asked, style: Style) -> String {
+fn drawn(asked: &QuestionPrompt, style: Style) -> String {
     let one_line = |text: &str| show::clean(text).replace('\n', " ");
     let mut text = format!("\n{} ", style.bold("?"));
     if !asked.header.is_empty() {
@@ -143,7 +144,7 @@ fn drawn(asked: &Asked, style: Style) -> String {
     text
 }
 
-fn meant(said: &str, asked: &Asked) -> Meant {
+fn meant(said: &str, asked: &QuestionPrompt) -> PersonReply {
     let most = asked.options.len();
     let numbers: Option<Vec<usize>> = said
         .split([',', ' '])
@@ -151,22 +152,22 @@ fn meant(said: &str, asked: &Asked) -> Meant {
         .map(|word| word.parse().ok())
         .collect();
     match numbers.as_deref() {
-        _ if said == "-" => Meant::Nothing,
-        None => Meant::Answer(said.to_owned()),
-        Some([]) => Meant::Again(format!("type a number from 1 to {}", most + 1)),
-        Some([only]) if *only == most + 1 => Meant::Other,
+        _ if said == "-" => PersonReply::Nothing,
+        None => PersonReply::Answer(said.to_owned()),
+        Some([]) => PersonReply::Again(format!("type a number from 1 to {}", most + 1)),
+        Some([only]) if *only == most + 1 => PersonReply::Other,
         Some(numbers) if numbers.iter().any(|number| !(1..=most).contains(number)) => {
-            Meant::Again(format!("type a number from 1 to {}", most + 1))
+            PersonReply::Again(format!("type a number from 1 to {}", most + 1))
         }
         Some([_, _, ..]) if !asked.multi_select => {
-            Meant::Again("only one can be chosen".to_owned())
+            PersonReply::Again("only one can be chosen".to_owned())
         }
         Some(numbers) => {
             // In the order they are shown, each once.
             let chosen = (1..).zip(&asked.options);
             let chosen = chosen.filter(|(number, _)| numbers.contains(number));
             let labels: Vec<&str> = chosen.map(|(_, choice)| choice.label.as_str()).collect();
-            Meant::Answer(labels.join(", "))
+            PersonReply::Answer(labels.join(", "))
         }
     }
 }
@@ -175,7 +176,7 @@ fn meant(said: &str, asked: &Asked) -> Meant {
 mod tests {
     use super::*;
 
-    fn asked(multi_select: bool) -> Asked {
+    fn asked(multi_select: bool) -> QuestionPrompt {
         let value = json!({
             "question": "Which \u{1b}[31mway?",
             "header": "Way",
@@ -185,7 +186,7 @@ mod tests {
             ],
             "multiSelect": multi_select,
         });
-        Asked::deserialize(&value).unwrap()
+        QuestionPrompt::deserialize(&value).unwrap()
     }
 
     #[test]
@@ -195,14 +196,14 @@ mod tests {
 
     #[test]
     fn an_answer_is_a_number_or_words() {
-        let answer = |text: &str| Meant::Answer(text.to_owned());
+        let answer = |text: &str| PersonReply::Answer(text.to_owned());
         for (said, one, several) in [
             ("1", answer("Left"), answer("Left")),
             (" 2 ", answer("Right"), answer("Right")),
             ("up", answer("up"), answer("up")),
             ("1 or 2", answer("1 or 2"), answer("1 or 2")),
-            ("3", Meant::Other, Meant::Other),
-            ("-", Meant::Nothing, Meant::Nothing),
+            ("3", PersonReply::Other, PersonReply::Other),
+            ("-", PersonReply::Nothing, PersonReply::Nothing),
         ] {
             assert_eq!(meant(said.trim(), &asked(false)), one, "{said}");
             assert_eq!(meant(said.trim(), &asked(true)), several, "{said}");
@@ -216,7 +217,7 @@ mod tests {
             ("1,3", true),
         ] {
             let heard = meant(said, &asked(multi));
-            assert!(matches!(heard, Meant::Again(_)), "{said}: {heard:?}");
+            assert!(matches!(heard, PersonReply::Again(_)), "{said}: {heard:?}");
         }
     }
 }

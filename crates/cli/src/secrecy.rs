@@ -13,13 +13,13 @@ use crate::show;
 /// The first thing that happens, while there is one thread.
 pub(crate) fn begin() {
     if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
-        show::complain(&format!(
+        show::warn(&format!(
             "haft: other programs of yours can look into this one, keys included: {error}"
         ));
     }
     match haft_sandbox::take_variables(secrets::is_secret) {
         Ok(taken) => secrets::keep(taken),
-        Err(error) => show::complain(&format!(
+        Err(error) => show::warn(&format!(
             "haft: keys stay in its environment, where other programs may find them: {error}"
         )),
     }

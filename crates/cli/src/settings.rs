@@ -12,13 +12,15 @@ use haft::{
     PermissionMode,
     engine::{
         hooks::{Hooks, HttpLimits},
-        permissions::{Bases, KeepRules, Rules, Sandbox, Scope},
-        settings::{AutoMemory, Flags, LocalRules, Places, Problem, Settings, Trust, files},
+        permissions::{Bases, RuleStore, Rules, SandboxSettings, Scope},
+        settings::{
+            AutoMemory, Flags, LocalRules, Problem, Settings, SettingsPlaces, Trust, files,
+        },
     },
 };
 
 use crate::{
-    args::{Mode, Session},
+    args::{Mode, SessionArgs},
     show,
 };
 
@@ -31,7 +33,7 @@ pub(crate) struct Permitted {
     pub(crate) mode: PermissionMode,
     pub(crate) hooks: Hooks,
     pub(crate) http_hooks: HttpLimits,
-    pub(crate) sandbox: Sandbox,
+    pub(crate) sandbox: SandboxSettings,
     /// Where plans are written.
     pub(crate) plans: PathBuf,
     /// How long an answer to a question of the model's is waited for.
@@ -41,7 +43,7 @@ pub(crate) struct Permitted {
 }
 
 /// The directory to work in.
-pub(crate) fn cwd(session: &Session) -> anyhow::Result<PathBuf> {
+pub(crate) fn cwd(session: &SessionArgs) -> anyhow::Result<PathBuf> {
     match &session.cwd {
         Some(cwd) => std::path::absolute(cwd).context("the directory cannot be found"),
         None => env::current_dir().context("the current directory cannot be found"),
@@ -49,7 +51,7 @@ pub(crate) fn cwd(session: &Session) -> anyhow::Result<PathBuf> {
 }
 
 /// Loads what counts.
-pub(crate) fn load(session: &Session, cwd: &Path) -> anyhow::Result<Permitted> {
+pub(crate) fn load(session: &SessionArgs, cwd: &Path) -> anyhow::Result<Permitted> {
     let flags = Flags {
         settings: session.settings.as_deref().map(given).transpose()?,
         sources: session
@@ -58,7 +60,7 @@ pub(crate) fn load(session: &Session, cwd: &Path) -> anyhow::Result<Permitted> {
             .map(sources)
             .transpose()?,
     };
-    let places = Places::of_process(cwd);
+    let places = SettingsPlaces::of_process(cwd);
     if let Some(given) = &flags.settings {
         // Whoever names a file means it: a session without its rules would be another one.
         files::of_flag(&places, given).map_err(|problem| anyhow::anyhow!("{problem}"))?;
@@ -86,7 +88,7 @@ pub(crate) fn load(session: &Session, cwd: &Path) -> anyhow::Result<Permitted> {
     let env = settings.env();
     let hooks = hooks.with_env(env.clone());
     let sandbox = settings.sandbox();
-    let sandbox = Sandbox {
+    let sandbox = SandboxSettings {
         // It takes some milliseconds to find out, and only this asks for it.
         available: sandbox.enabled == Some(true) && can_confine(),
         env: Arc::new(env),
@@ -185,10 +187,10 @@ pub(crate) fn strongest() -> haft_sandbox::Mechanism {
 /// Tells a person what was wrong with the settings, and what was left out.
 pub(crate) fn report(settings: &Settings) {
     for problem in &settings.problems {
-        show::complain(&format!("haft: {}", show::clean(&problem.to_string())));
+        show::warn(&format!("haft: {}", show::clean(&problem.to_string())));
     }
     if let Some(untrusted) = settings.untrusted() {
-        show::complain(&format!("haft: {untrusted}"));
+        show::warn(&format!("haft: {untrusted}"));
     }
 }
 
@@ -225,12 +227,12 @@ fn is_root() -> bool {
 /// Writes rules that a person agreed to into the local settings file.
 pub(crate) struct Keeper(pub(crate) LocalRules);
 
-impl KeepRules for Keeper {
+impl RuleStore for Keeper {
     fn keep(&self, rules: &[String]) {
         let file = show::clean(&self.0.file().display().to_string());
         match self.0.add(rules) {
-            Ok(()) => show::complain(&format!("  kept in {file}")),
-            Err(problem) => show::complain(&format!(
+            Ok(()) => show::warn(&format!("  kept in {file}")),
+            Err(problem) => show::warn(&format!(
                 "haft: {file}: the rule could not be written ({problem}); it counts for this session"
             )),
         }

@@ -60,7 +60,7 @@ pub enum Permission {
 
 /// What a person is asked.
 #[derive(Debug, Clone)]
-pub struct Question {
+pub struct ApprovalRequest {
     /// Which call.
     pub call: CallId,
     /// Which tool.
@@ -80,7 +80,7 @@ pub struct Question {
 
 /// What they answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum ApprovalAnswer {
     /// Go on, this once.
     Allow,
     /// Go on, and keep the rules that were offered.
@@ -112,7 +112,7 @@ pub enum Answer {
 /// questions of their own. Waiting for the answer holds no slot of the scheduler.
 pub trait Approver: Send + Sync {
     /// Puts the question and waits for the answer.
-    fn ask(&self, question: Question) -> BoxFuture<'_, Answer>;
+    fn ask(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer>;
 
     /// Is there somebody to ask? Where not, what only makes sense with a person is refused beforehand.
     fn is_there(&self) -> bool {
@@ -125,8 +125,8 @@ pub trait Approver: Send + Sync {
 pub struct NobodyToAsk;
 
 impl Approver for NobodyToAsk {
-    fn ask(&self, _: Question) -> BoxFuture<'_, Answer> {
-        Box::pin(async { Answer::Nobody })
+    fn ask(&self, _: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
+        Box::pin(async { ApprovalAnswer::Nobody })
     }
 
     fn is_there(&self) -> bool {

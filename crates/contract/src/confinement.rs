@@ -37,7 +37,7 @@ pub struct Confinement {
     /// Files that a command may not make either.
     pub control: ControlFiles,
     /// Whom it may talk to.
-    pub network: Reachable,
+    pub network: NetworkAccess,
     /// Variables that the settings give it; an empty value takes away an inherited one.
     pub env: Arc<BTreeMap<String, String>>,
     /// Variables that it must not inherit, whatever else passes.
@@ -57,7 +57,7 @@ impl Confinement {
     pub fn none() -> Self {
         Self {
             profile: Confined::Full,
-            network: Reachable::Anybody,
+            network: NetworkAccess::Anybody,
             ..Self::default()
         }
     }
@@ -112,7 +112,7 @@ impl Confined {
 
 /// Whom a command may talk to.
 #[derive(Debug, Clone, Default)]
-pub enum Reachable {
+pub enum NetworkAccess {
     /// Nobody.
     #[default]
     Nobody,
@@ -126,11 +126,11 @@ pub enum Reachable {
 #[derive(Clone)]
 pub struct Hosts(Arc<JudgeHost>);
 
-type JudgeHost = dyn Fn(&str, u16) -> Passage + Send + Sync;
+type JudgeHost = dyn Fn(&str, u16) -> HostVerdict + Send + Sync;
 
 /// What the rules say of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Passage {
+pub enum HostVerdict {
     /// It may be talked to.
     Allowed,
     /// It may not.
@@ -141,12 +141,12 @@ pub enum Passage {
 
 impl Hosts {
     /// Judged like this; asked with a host as it was requested, without brackets, and a port.
-    pub fn by(judge: impl Fn(&str, u16) -> Passage + Send + Sync + 'static) -> Self {
+    pub fn by(judge: impl Fn(&str, u16) -> HostVerdict + Send + Sync + 'static) -> Self {
         Self(Arc::new(judge))
     }
 
     /// What the rules say of this one.
-    pub fn judge(&self, host: &str, port: u16) -> Passage {
+    pub fn judge(&self, host: &str, port: u16) -> HostVerdict {
         (self.0)(host, port)
     }
 }
@@ -165,7 +165,7 @@ mod tests {
     fn without_a_word_a_command_may_change_nothing_and_reach_nobody() {
         let strictest = Confinement::default();
         assert_eq!(strictest.profile, Confined::ReadOnly);
-        assert!(matches!(strictest.network, Reachable::Nobody));
+        assert!(matches!(strictest.network, NetworkAccess::Nobody));
         assert!(strictest.writable.is_empty());
         assert!(!strictest.may_be_lifted);
     }

@@ -9,7 +9,8 @@ use std::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Aside, CallId, Confinement, PermissionMode, Progress, Services, SessionId, Updates, progress,
+    CallId, Confinement, NestedCalls, PermissionMode, Progress, Services, SessionId, Updates,
+    progress,
 };
 
 /// Everything a call knows of where it runs. A snapshot: it does not change while the call runs.
@@ -34,7 +35,7 @@ pub struct CallContext {
     /// What it may reach.
     pub services: Services,
     /// How it makes calls itself.
-    pub aside: Aside,
+    pub nested: NestedCalls,
 }
 
 /// What was permitted when the call was admitted.
@@ -211,7 +212,7 @@ impl CallContext {
             },
             model: None,
             services: Services::none(),
-            aside: Aside::default(),
+            nested: NestedCalls::default(),
         };
         (context, updates)
     }

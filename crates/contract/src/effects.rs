@@ -24,7 +24,7 @@ pub struct Effects {
     /// name run one after the other, in the order of the calls.
     pub queue: Option<&'static str>,
     /// What a second run of the same call would do, when nobody knows whether the first one ran.
-    pub repeat: Repeat,
+    pub repeat: Idempotency,
 }
 
 /// How far reading or writing goes.
@@ -40,7 +40,7 @@ pub enum Reach {
 
 /// Whether a call may be run again when its outcome was lost (a crash, a broken connection).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Repeat {
+pub enum Idempotency {
     /// Run it again: nothing changes.
     Harmless,
     /// Look first: what it would do can be compared with what is there.
@@ -58,7 +58,7 @@ impl Effects {
         patches: false,
         in_order: false,
         queue: None,
-        repeat: Repeat::Harmless,
+        repeat: Idempotency::Harmless,
     };
 
     /// Reads, no telling what; changes nothing.
@@ -75,7 +75,7 @@ impl Effects {
         patches: true,
         in_order: false,
         queue: None,
-        repeat: Repeat::Never,
+        repeat: Idempotency::Never,
     };
 
     /// Touches nothing but this part of the session.
@@ -100,14 +100,14 @@ impl Effects {
         Self {
             reads: Reach::Paths(paths.clone()),
             writes: Reach::Paths(paths),
-            repeat: Repeat::Checkable,
+            repeat: Idempotency::Checkable,
             ..Self::NONE
         }
     }
 
     /// It may be dropped in the middle: it changes nothing, and could be run again.
     pub fn may_be_dropped(&self) -> bool {
-        self.is_read_only() && self.repeat == Repeat::Harmless
+        self.is_read_only() && self.repeat == Idempotency::Harmless
     }
 
     /// Changes nothing: neither files nor anything nobody can name.

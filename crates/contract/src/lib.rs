@@ -12,12 +12,12 @@
 //! - [`erase`](mod@erase): from the first to the second
 //! - [`effects`]: what a call touches; the scheduler and the permission check both read it
 //! - [`context`]: what a running call is given; [`services`] is what it may reach
-//! - [`remembered`]: what a session keeps beside its conversation; [`attention`]: a person wants to be
-//!   heard; [`catalogue`]: tools that are there and not loaded; [`configure`]: settings
+//! - [`session_state`]: what a session keeps beside its conversation; [`pending_input`]: a person wants to be
+//!   heard; [`deferred_tools`]: tools that are there and not loaded; [`settings_access`]: settings
 //! - [`confinement`]: how a command that a call starts is to be confined
 //! - [`hooks`]: events that a tool fires; [`http`]: requests without a client of one's own
-//! - [`notices`]: what goes on in the background, and what the model hears of it
-//! - [`aside`](mod@aside): calls beside the model's own
+//! - [`background_tasks`]: what goes on in the background, and what the model hears of it
+//! - [`nested_calls`]: calls beside the model's own
 //! - [`output`], [`error`]: how a call ends
 //! - [`subagents`]: handing work to another model
 //! - [`secrets`]: keys that were taken out of our own environment
@@ -27,13 +27,11 @@
 #![warn(missing_docs)]
 
 pub mod approval;
-pub mod aside;
-pub mod attention;
-pub mod catalogue;
-pub mod configure;
+pub mod background_tasks;
 pub mod confinement;
 pub mod context;
 mod control_files;
+pub mod deferred_tools;
 pub mod dyn_tool;
 pub mod effects;
 pub mod erase;
@@ -41,45 +39,50 @@ pub mod error;
 pub mod hooks;
 pub mod http;
 pub mod ids;
-pub mod notices;
+pub mod nested_calls;
 pub mod output;
+pub mod pending_input;
 pub mod progress;
-pub mod remembered;
 pub mod schema;
 pub mod secrets;
 pub mod services;
+pub mod session_state;
+pub mod settings_access;
 pub mod subagents;
 pub mod tool;
 pub mod view;
 
-pub use approval::{Answer, Approver, Check, Permission, PermissionMode, Question};
-pub use aside::{Aside, Ran, RunAside};
-pub use attention::Attention;
-pub use catalogue::Catalogue;
-pub use configure::{Changed, Configure, Weight};
+pub use approval::{ApprovalAnswer, ApprovalRequest, Approver, Check, Permission, PermissionMode};
+pub use background_tasks::{
+    BackgroundTask, BackgroundTasks, TaskEvent, TaskKind, TaskNotice, TaskStatus, TaskUsage,
+};
 pub use confinement::{
-    Confined, Confinement, ConfinementStrength, Hosts, OnWeakSandbox, Passage, ProbeConfinement,
-    Reachable,
+    Confined, Confinement, ConfinementStrength, HostVerdict, Hosts, NetworkAccess, OnWeakSandbox,
+    ProbeConfinement,
 };
 pub use context::{CallContext, Hidden, JudgedPath, JudgedPaths, MustLead, PermissionSnapshot};
 pub use control_files::{ControlAction, ControlFiles, ControlNames, ControlRules, ControlUse};
+pub use deferred_tools::DeferredTools;
 pub use dyn_tool::{BoundCall, BoxFuture, DynTool, ToolSpec};
-pub use effects::{Effects, Reach, Repeat};
+pub use effects::{Effects, Idempotency, Reach};
 pub use erase::erase;
 pub use error::ToolError;
 pub use hooks::{HookEvent, HookFire, HookVerdict};
 pub use http::{HttpAnswer, HttpClient, HttpPost};
 pub use ids::{CallId, SessionId};
-pub use notices::{BackgroundTask, Notice, Notices, TaskEvent, TaskKind, TaskStatus, TaskUsage};
-pub use output::{Content, ContextPatch, Message, Role, RuleList, ToolOutput, ToolUse};
+pub use nested_calls::{NestedCalls, NestedResult, RunNested};
+pub use output::{Content, ContextPatch, InjectedMessage, Role, RuleList, ToolOutput, ToolUse};
+pub use pending_input::PendingInput;
 pub use progress::{Progress, Update, Updates};
-pub use remembered::{Memo, Remembered};
 pub use services::Services;
+pub use session_state::{SessionState, StateSlot};
+pub use settings_access::{SettingChange, SettingRisk, SettingsAccess};
 pub use subagents::{
-    Kind, Launch, Launched, Letter, Looked, Receipt, Report, Sent, Spawn, Subagents, Tokens,
+    AgentKind, AgentMessage, AgentReport, AgentStatus, BackgroundHandle, LaunchOutcome,
+    LaunchRequest, MessageDelivery, SpawnAgents, Subagents, TokenCount,
 };
 pub use tool::{Access, Profile, Rate, Tool, ToolInput};
-pub use view::{Card, Hunk, Piece};
+pub use view::{Card, CardPiece, DiffHunk};
 
 // A tool's input type derives these; re-exported so that an author needs no version of their own.
 pub use schemars;

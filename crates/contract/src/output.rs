@@ -26,7 +26,7 @@ pub struct ToolOutput {
     /// The same for programs: hooks, stream readers, embedders. Never sent to the model.
     pub structured: Option<Value>,
     /// Messages put into the conversation after the result.
-    pub messages: Vec<Message>,
+    pub messages: Vec<InjectedMessage>,
     /// What changes in the session. Only from calls whose effects say [`patches`](crate::Effects::patches).
     pub patches: Vec<ContextPatch>,
     /// It was done, and did not succeed: a command that exits with 1 has output, and may have
@@ -77,19 +77,19 @@ pub enum Content {
     /// A picture.
     Image {
         /// Its bytes.
-        source: Source,
+        source: MediaSource,
     },
     /// A document, such as a PDF.
     Document {
         /// Its bytes.
-        source: Source,
+        source: MediaSource,
     },
 }
 
 /// The bytes of a block that is not text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
-pub enum Source {
+pub enum MediaSource {
     /// Inline.
     Base64 {
         /// Such as `image/png`.
@@ -116,7 +116,7 @@ impl Content {
 
 /// A message that a tool adds to the conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Message {
+pub struct InjectedMessage {
     /// In whose name.
     pub role: Role,
     /// What it says.

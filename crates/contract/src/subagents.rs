@@ -8,30 +8,30 @@ use serde::Serialize;
 use crate::{BoxFuture, CallContext, TaskStatus, ToolError};
 
 /// Runs subagents for the calls of one session, or of one subagent.
-pub trait Spawn: Send + Sync {
+pub trait SpawnAgents: Send + Sync {
     /// The kinds there are.
-    fn kinds(&self) -> Vec<Kind>;
+    fn kinds(&self) -> Vec<AgentKind>;
 
     /// Can it be launched as things are? The error is for the model.
-    fn check(&self, launch: &Launch) -> Result<(), ToolError>;
+    fn check(&self, launch: &LaunchRequest) -> Result<(), ToolError>;
 
     /// Launches a subagent, and waits for it unless it is to run in the background.
     fn launch<'a>(
         &'a self,
-        launch: Launch,
+        launch: LaunchRequest,
         cx: &'a CallContext,
-    ) -> BoxFuture<'a, Result<Launched, ToolError>>;
+    ) -> BoxFuture<'a, Result<LaunchOutcome, ToolError>>;
 
     /// Says something to a subagent that was launched before: one that runs hears it between two
     /// requests, one that is done takes its work up again in the background.
     fn send<'a>(
         &'a self,
-        letter: Letter,
+        letter: AgentMessage,
         cx: &'a CallContext,
-    ) -> BoxFuture<'a, Result<Sent, ToolError>>;
+    ) -> BoxFuture<'a, Result<MessageDelivery, ToolError>>;
 
     /// How far the subagent of this id or name is; `None`: there is no such one.
-    fn look(&self, name: &str) -> Option<Looked>;
+    fn look(&self, name: &str) -> Option<AgentStatus>;
 
     /// Waits until it is done.
     fn wait<'a>(&'a self, name: &'a str) -> BoxFuture<'a, ()>;
@@ -42,7 +42,7 @@ pub trait Spawn: Send + Sync {
 
 /// The service by which calls reach subagents.
 #[derive(Clone)]
-pub struct Subagents(pub Arc<dyn Spawn>);
+pub struct Subagents(pub Arc<dyn SpawnAgents>);
 
 impl fmt::Debug for Subagents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -52,7 +52,7 @@ impl fmt::Debug for Subagents {
 
 /// A kind of subagent, as a model is told of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kind {
+pub struct AgentKind {
     /// What it is asked for by.
     pub name: String,
     /// When to hand work to it.
@@ -63,7 +63,7 @@ pub struct Kind {
 
 /// A subagent that is to be launched.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Launch {
+pub struct LaunchRequest {
     /// Its kind; `None`: the one for everything.
     pub kind: Option<String>,
     /// What it is to do.
@@ -82,16 +82,16 @@ pub struct Launch {
 
 /// What came of a launch.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Launched {
+pub enum LaunchOutcome {
     /// It is done.
-    Done(Box<Report>),
+    Done(Box<AgentReport>),
     /// It works in the background.
-    InBackground(Receipt),
+    InBackground(BackgroundHandle),
 }
 
 /// What a subagent that is done leaves.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Report {
+pub struct AgentReport {
     /// Its id.
     pub agent: String,
     /// Its kind.
@@ -111,12 +111,12 @@ pub struct Report {
     /// How long it took.
     pub duration: Duration,
     /// Of its last request.
-    pub tokens: Tokens,
+    pub tokens: TokenCount,
 }
 
 /// Tokens of one request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Tokens {
+pub struct TokenCount {
     /// Read anew.
     #[serde(rename = "input_tokens")]
     pub input: u64,
@@ -131,7 +131,7 @@ pub struct Tokens {
     pub cache_read: u64,
 }
 
-impl Tokens {
+impl TokenCount {
     /// All of them.
     pub fn total(&self) -> u64 {
         self.input + self.output + self.cache_write + self.cache_read
@@ -140,7 +140,7 @@ impl Tokens {
 
 /// What is known of a subagent in the background when it is launched.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Receipt {
+pub struct BackgroundHandle {
     /// Its id.
     pub agent: String,
     /// What it is to do, in a few words.
@@ -153,7 +153,7 @@ pub struct Receipt {
 
 /// Something said to a subagent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Letter {
+pub struct AgentMessage {
     /// Its id or name.
     pub to: String,
     /// What.
@@ -162,21 +162,21 @@ pub struct Letter {
     pub summary: String,
 }
 
-/// What became of a [`Letter`].
+/// What became of an [`AgentMessage`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Sent {
+pub enum MessageDelivery {
     /// It runs, and hears it before its next request.
     Delivered {
         /// Its id.
         agent: String,
     },
     /// It was done, and works again.
-    Resumed(Receipt),
+    Resumed(BackgroundHandle),
 }
 
 /// How far a subagent is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Looked {
+pub struct AgentStatus {
     /// Its id.
     pub id: String,
     /// How far it is.

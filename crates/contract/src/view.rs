@@ -14,12 +14,12 @@ pub struct Card {
     /// One line of outcome, such as `12 lines`.
     pub summary: String,
     /// The rest.
-    pub body: Vec<Piece>,
+    pub body: Vec<CardPiece>,
 }
 
 /// A part of a card's body.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Piece {
+pub enum CardPiece {
     /// Plain text, any number of lines.
     Text(String),
     /// The same, less important.
@@ -27,13 +27,13 @@ pub enum Piece {
     /// Something went wrong.
     Alarm(String),
     /// What changed in a file.
-    Diff(Vec<Hunk>),
+    Diff(Vec<DiffHunk>),
 }
 
 /// A run of changed lines with the lines around it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Hunk {
+pub struct DiffHunk {
     /// First line in the old file, from 1.
     pub old_start: u64,
     /// How many lines of the old file.
@@ -65,7 +65,7 @@ impl Card {
 
     /// The same with one more part.
     #[must_use]
-    pub fn with(mut self, piece: Piece) -> Self {
+    pub fn with(mut self, piece: CardPiece) -> Self {
         self.body.push(piece);
         self
     }
@@ -82,10 +82,10 @@ impl fmt::Display for Card {
         writeln!(f, "{}", heading.join(" · "))?;
         for piece in &self.body {
             match piece {
-                Piece::Text(text) | Piece::Muted(text) | Piece::Alarm(text) => {
+                CardPiece::Text(text) | CardPiece::Muted(text) | CardPiece::Alarm(text) => {
                     writeln!(f, "{text}")?
                 }
-                Piece::Diff(hunks) => {
+                CardPiece::Diff(hunks) => {
                     for line in hunks.iter().flat_map(|hunk| &hunk.lines) {
                         writeln!(f, "{line}")?;
                     }
@@ -100,7 +100,7 @@ impl fmt::Display for Card {
 pub mod plain {
     use serde_json::Value;
 
-    use super::{Card, Piece};
+    use super::{Card, CardPiece};
     use crate::{Content, ToolError, ToolOutput, ToolSpec};
 
     /// The call: its first argument is the subject.
@@ -116,18 +116,20 @@ pub mod plain {
     /// The call with what the model was given.
     pub fn result(call: Card, output: &ToolOutput) -> Card {
         let texts = output.content.iter().filter_map(Content::as_text);
-        texts.fold(call, |card, text| card.with(Piece::Text(text.to_owned())))
+        texts.fold(call, |card, text| {
+            card.with(CardPiece::Text(text.to_owned()))
+        })
     }
 
     /// The call with what went wrong.
     pub fn error(call: Card, error: &ToolError) -> Card {
         call.with_summary("failed")
-            .with(Piece::Alarm(error.to_string()))
+            .with(CardPiece::Alarm(error.to_string()))
     }
 
     /// The call with why it was not permitted.
     pub fn rejected(call: Card, reason: &str) -> Card {
         call.with_summary("not permitted")
-            .with(Piece::Alarm(reason.to_owned()))
+            .with(CardPiece::Alarm(reason.to_owned()))
     }
 }

@@ -13,9 +13,9 @@ use serde_json::{Map, Value};
 
 use crate::{
     DefinitionError, Filters, Pool, Registry, ResultStore, Scheduler, SessionContext,
-    hooks::{Common, Event, Handler, Heard, Hooks, Identity, Occasion, together},
+    hooks::{Common, Handler, Heard, HookMoment, Hooks, Identity, Occasion, together},
     layers::{self, Layer, LayerSettings},
-    permissions::{KeepRules, Setting},
+    permissions::{PathContext, RuleStore},
     results::Budget,
     settings::Watch,
 };
@@ -37,7 +37,7 @@ pub struct Engine {
     pub(crate) progress: Option<Progress>,
     pub(crate) model: Option<Arc<str>>,
     pub(crate) concurrency: usize,
-    pub(crate) keeper: Option<Arc<dyn KeepRules>>,
+    pub(crate) keeper: Option<Arc<dyn RuleStore>>,
     pub(crate) watch: Option<Watch>,
     pub(crate) hooks: Hooks,
     /// Calls can be put off: whoever runs the session ends it there.
@@ -94,7 +94,7 @@ impl Engine {
     /// permission mode is told where the event tells it.
     pub async fn fire(
         &self,
-        event: Event,
+        event: HookMoment,
         matched: &str,
         fields: Map<String, Value>,
         context: &SessionContext,
@@ -102,7 +102,7 @@ impl Engine {
         if self.hooks.is_silent(event) {
             return Vec::new();
         }
-        let setting = Setting {
+        let setting = PathContext {
             cwd: context.cwd.to_path_buf(),
             home: context.home.clone(),
         };
@@ -147,7 +147,7 @@ impl Engine {
 
     /// The same session for a subagent: the same rules' enforcement, hooks, layers and kept results, with
     /// the tools, services and identity it is given.
-    pub fn for_subagent(&self, part: Part) -> Arc<Self> {
+    pub fn for_subagent(&self, part: EnginePart) -> Arc<Self> {
         let hooks = self.hooks.clone().with_handlers(part.handlers);
         let common = Common {
             agent: part.agent.clone(),
@@ -182,7 +182,7 @@ impl Engine {
 
 /// What a subagent has of its own.
 #[derive(Debug)]
-pub struct Part {
+pub struct EnginePart {
     /// Its tools: [`Pool::narrowed`].
     pub pool: Pool,
     /// What its calls may reach.
@@ -208,7 +208,7 @@ pub struct EngineBuilder {
     progress: Option<Progress>,
     model: Option<Arc<str>>,
     concurrency: usize,
-    keeper: Option<Arc<dyn KeepRules>>,
+    keeper: Option<Arc<dyn RuleStore>>,
     watch: Option<Watch>,
     hooks: Hooks,
     defers: bool,
@@ -287,7 +287,7 @@ impl EngineBuilder {
 
     /// Where rules are kept that a person agreed to, beyond the session.
     #[must_use]
-    pub fn keeper(mut self, keeper: Arc<dyn KeepRules>) -> Self {
+    pub fn keeper(mut self, keeper: Arc<dyn RuleStore>) -> Self {
         self.keeper = Some(keeper);
         self
     }
@@ -358,7 +358,7 @@ impl EngineBuilder {
 /// Events that tools bring about.
 fn by_tools(hooks: Hooks, common: Common) -> HookFire {
     HookFire::by(move |fired: HookEvent, cx: &CallContext| {
-        let event = Event::named(&fired.name).filter(|event| !hooks.is_silent(*event));
+        let event = HookMoment::named(&fired.name).filter(|event| !hooks.is_silent(*event));
         let Some(event) = event else {
             return Box::pin(async { HookVerdict::default() }) as BoxFuture<'static, _>;
         };
@@ -367,7 +367,7 @@ fn by_tools(hooks: Hooks, common: Common) -> HookFire {
             permission_mode: event.tells_mode().then(|| cx.permissions.mode.name()),
             ..common.clone()
         };
-        let setting = Setting {
+        let setting = PathContext {
             cwd: cx.cwd.to_path_buf(),
             home: None,
         };

@@ -30,9 +30,9 @@ pub mod scheduler;
 pub mod session;
 pub mod settings;
 
-pub use engine::{Engine, EngineBuilder, Part};
-pub use pipeline::{Denied, Finished, Metadata, Repair};
+pub use engine::{Engine, EngineBuilder, EnginePart};
+pub use pipeline::{ArgumentRepair, CallResult, Denied, Metadata};
 pub use pool::{DefinitionError, Filters, Format, Pool, Registry};
 pub use results::ResultStore;
-pub use scheduler::{ContextView, Scheduler, Turn, Witness};
+pub use scheduler::{CallBatch, CallObserver, ContextView, Scheduler};
 pub use session::SessionContext;

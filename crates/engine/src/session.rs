@@ -11,7 +11,9 @@ use haft_contract::{
 };
 
 use crate::{
-    permissions::{Bases, Rules, Sandbox, Scope, Source, is_protected, rules::Rule, stores},
+    permissions::{
+        Bases, RuleSource, Rules, SandboxSettings, Scope, is_protected, rules::Rule, stores,
+    },
     resolve,
 };
 
@@ -35,7 +37,7 @@ pub struct SessionContext {
     /// The home directory, where there is one.
     pub home: Option<PathBuf>,
     /// How commands are confined.
-    pub sandbox: Arc<Sandbox>,
+    pub sandbox: Arc<SandboxSettings>,
 }
 
 impl SessionContext {
@@ -64,7 +66,7 @@ impl SessionContext {
 
     /// The same with commands confined like this.
     #[must_use]
-    pub fn with_sandbox(mut self, sandbox: Sandbox) -> Self {
+    pub fn with_sandbox(mut self, sandbox: SandboxSettings) -> Self {
         self.sandbox = Arc::new(sandbox);
         self
     }
@@ -181,7 +183,7 @@ impl SessionContext {
     fn add_rule(&mut self, list: RuleList, rule: &str, scope: Scope) {
         let bases = self.bases();
         let rules = Arc::make_mut(&mut self.rules);
-        if let Err(problem) = rules.add(list, rule, Source::of(scope), &bases) {
+        if let Err(problem) = rules.add(list, rule, RuleSource::of(scope), &bases) {
             tracing::warn!(%problem, "rule left out");
         }
     }

@@ -1,7 +1,7 @@
 //! The head of a Markdown file: YAML between two lines `---`.
 //!
 //! Read as its writers mean it: `yes` is true where a boolean is expected, a list may be one string, and
-//! a plain sentence with a colon in it is a sentence. What is no YAML even so is a [`Fault`], and the body
+//! a plain sentence with a colon in it is a sentence. What is no YAML even so is a [`FrontMatterError`], and the body
 //! is still there.
 
 use serde_json::{Map, Value};
@@ -12,18 +12,18 @@ const LONGEST: usize = 64 * 1024;
 
 /// A file, taken apart.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Parsed<'a> {
+pub struct FrontMatter<'a> {
     /// What the head says; empty if there is none.
     pub head: Head,
     /// What comes after it.
     pub body: &'a str,
     /// What is wrong with the head; then it says nothing.
-    pub fault: Option<Fault>,
+    pub fault: Option<FrontMatterError>,
 }
 
 /// What is wrong with a head.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct FrontMatterError {
     /// On which line of the file, from 1.
     pub line: Option<u64>,
     /// What it is.
@@ -41,23 +41,23 @@ impl From<Map<String, Value>> for Head {
 }
 
 /// Takes a file apart.
-pub fn parse(text: &str) -> Parsed<'_> {
+pub fn parse(text: &str) -> FrontMatter<'_> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let nothing = |body, fault| Parsed {
+    let nothing = |body, fault| FrontMatter {
         head: Head::default(),
         body,
         fault,
     };
     let Some((head, body)) = split(text) else {
         let opens = text.lines().next().is_some_and(is_mark);
-        let fault = opens.then(|| Fault {
+        let fault = opens.then(|| FrontMatterError {
             line: Some(1),
             what: "the line `---` that ends the front matter is missing".to_owned(),
         });
         return nothing(text, fault);
     };
     if head.len() > LONGEST {
-        let fault = Fault {
+        let fault = FrontMatterError {
             line: Some(1),
             what: format!("the front matter is longer than {} KiB", LONGEST >> 10),
         };
@@ -65,14 +65,14 @@ pub fn parse(text: &str) -> Parsed<'_> {
     }
     let read = yaml(head).or_else(|fault| yaml(&quoted(head)).map_err(|_| fault));
     match read {
-        Ok(Value::Object(map)) => Parsed {
+        Ok(Value::Object(map)) => FrontMatter {
             head: Head(map),
             body,
             fault: None,
         },
         Ok(Value::Null) => nothing(body, None),
         Ok(_) => {
-            let fault = Fault {
+            let fault = FrontMatterError {
                 line: Some(2),
                 what: "the front matter is no list of `key: value`".to_owned(),
             };
@@ -102,7 +102,7 @@ fn is_mark(line: &str) -> bool {
     line.trim_end() == "---"
 }
 
-fn yaml(head: &str) -> Result<Value, Fault> {
+fn yaml(head: &str) -> Result<Value, FrontMatterError> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_depth: 32,
@@ -131,7 +131,7 @@ fn yaml(head: &str) -> Result<Value, Fault> {
         let told = error.without_snippet().to_string();
         let told = told.lines().next().unwrap_or_default();
         let what = told.split(" at line ").next().unwrap_or(told);
-        Fault {
+        FrontMatterError {
             line,
             what: format!("the front matter is no YAML: {what}"),
         }

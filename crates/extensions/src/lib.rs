@@ -4,7 +4,7 @@
 //! is wrong with a file is a [`Warning`] that names it. Files are read bounded, and only regular ones.
 //!
 //! # Layout
-//! - [`Places`]: where to look; [`plugins`]: folders that came from elsewhere
+//! - [`ExtensionPlaces`]: where to look; [`plugins`]: folders that came from elsewhere
 //! - [`front_matter`], [`markdown`]: how such files are written
 //! - [`agents`]: kinds of subagents
 //! - [`skills`]: skills and commands; [`slash`](fn@slash): prompts that call them
@@ -25,7 +25,7 @@ pub mod styles;
 mod warning;
 
 pub use agents::{AgentDefinition, Agents};
-pub use places::{Origin, Places, Plugin, Sources};
+pub use places::{ExtensionOrigin, ExtensionPlaces, ExtensionPlugin, Sources};
 pub use skills::{Skill, Skills};
 pub use slash::{Slash, slash};
 pub use warning::Warning;

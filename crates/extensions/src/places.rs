@@ -6,7 +6,7 @@ use crate::reading::real;
 
 /// Who gives something: the closer to the top, the stronger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Origin {
+pub enum ExtensionOrigin {
     /// The machine's administrator.
     Managed,
     /// A flag, or the program that drives us.
@@ -44,7 +44,7 @@ impl Default for Sources {
 
 /// A folder of skills, commands and agents that came from elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plugin {
+pub struct ExtensionPlugin {
     /// What its things are named after.
     pub name: String,
     /// Its folder.
@@ -53,7 +53,7 @@ pub struct Plugin {
 
 /// Where to look.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Places {
+pub struct ExtensionPlaces {
     /// The directory the session works in; absolute.
     pub cwd: PathBuf,
     /// The home directory.
@@ -65,12 +65,12 @@ pub struct Places {
     /// Additional working directories.
     pub directories: Vec<PathBuf>,
     /// Plugins.
-    pub plugins: Vec<Plugin>,
+    pub plugins: Vec<ExtensionPlugin>,
     /// Which of them count.
     pub sources: Sources,
 }
 
-impl Places {
+impl ExtensionPlaces {
     /// Only what the project at a directory says.
     pub fn of_project(cwd: &Path) -> Self {
         // Nothing can lie in it.
@@ -139,11 +139,11 @@ pub(crate) mod tests {
     use super::*;
 
     /// A home, a managed folder and a repository, empty.
-    pub(crate) fn places(root: &Path) -> Places {
+    pub(crate) fn places(root: &Path) -> ExtensionPlaces {
         let cwd = root.join("project");
         fs::create_dir_all(cwd.join(".git")).unwrap();
         fs::create_dir_all(root.join("home/.claude")).unwrap();
-        Places {
+        ExtensionPlaces {
             cwd,
             home: root.join("home"),
             user: root.join("home/.claude"),

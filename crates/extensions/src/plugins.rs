@@ -4,13 +4,13 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::{Plugin, Warning, reading};
+use crate::{ExtensionPlugin, Warning, reading};
 
 /// A manifest longer than this is none.
 const LONGEST: usize = 256 * 1024;
 
 /// The plugin in a folder. It is named by its manifest, else after the folder.
-pub fn read(root: &Path) -> Result<Plugin, Warning> {
+pub fn read(root: &Path) -> Result<ExtensionPlugin, Warning> {
     if !root.is_dir() {
         return Err(Warning::of(root, "it is no folder: the plugin is left out"));
     }
@@ -35,7 +35,7 @@ pub fn read(root: &Path) -> Result<Plugin, Warning> {
         !name.is_empty() && name.chars().all(good)
     };
     match name.filter(is_name) {
-        Some(name) => Ok(Plugin {
+        Some(name) => Ok(ExtensionPlugin {
             name,
             root: root.to_path_buf(),
         }),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    Origin, Places, Warning, front_matter,
+    ExtensionOrigin, ExtensionPlaces, Warning, front_matter,
     reading::{self, LONGEST},
 };
 
@@ -22,20 +22,20 @@ pub struct OutputStyle {
     /// What is added to the system prompt.
     pub text: String,
     /// Who gives it.
-    pub origin: Origin,
+    pub origin: ExtensionOrigin,
     /// Where it is written.
     pub file: PathBuf,
 }
 
 /// The output styles there are, in order of their names; the nearest of one name counts.
-pub fn load(places: &Places) -> (Vec<OutputStyle>, Vec<Warning>) {
+pub fn load(places: &ExtensionPlaces) -> (Vec<OutputStyle>, Vec<Warning>) {
     let mut styles: Vec<OutputStyle> = Vec::new();
     let mut warnings = Vec::new();
-    let mut folders = vec![(places.managed.join(".claude"), Origin::Managed)];
+    let mut folders = vec![(places.managed.join(".claude"), ExtensionOrigin::Managed)];
     let project = places.project_folders().into_iter();
-    folders.extend(project.map(|folder| (folder, Origin::Project)));
+    folders.extend(project.map(|folder| (folder, ExtensionOrigin::Project)));
     if places.sources.user {
-        folders.push((places.user.clone(), Origin::User));
+        folders.push((places.user.clone(), ExtensionOrigin::User));
     }
     for (folder, origin) in folders {
         let folder = folder.join("output-styles");
@@ -52,7 +52,7 @@ pub fn load(places: &Places) -> (Vec<OutputStyle>, Vec<Warning>) {
     (styles, warnings)
 }
 
-fn read(file: &Path, origin: Origin, warnings: &mut Vec<Warning>) -> Option<OutputStyle> {
+fn read(file: &Path, origin: ExtensionOrigin, warnings: &mut Vec<Warning>) -> Option<OutputStyle> {
     let text = match reading::read(file, LONGEST) {
         Ok(text) => text?,
         Err(error) => {

@@ -7,13 +7,13 @@ use std::{
 };
 
 use haft_contract::{
-    Approver, Catalogue, DynTool, PermissionMode, Progress, Services, SessionId, Tool, erase,
+    Approver, DeferredTools, DynTool, PermissionMode, Progress, Services, SessionId, Tool, erase,
 };
 use haft_engine::{
     DefinitionError, Engine, Filters, Registry, SessionContext,
     hooks::Hooks,
     layers::{Layer, LayerSettings},
-    permissions::{KeepRules, Rules, Sandbox},
+    permissions::{RuleStore, Rules, SandboxSettings},
     settings::Watch,
 };
 
@@ -62,11 +62,11 @@ pub struct HaftBuilder {
     model: Option<String>,
     rules: Rules,
     home: Option<PathBuf>,
-    keeper: Option<Arc<dyn KeepRules>>,
+    keeper: Option<Arc<dyn RuleStore>>,
     watch: Option<Watch>,
     hooks: Hooks,
     defers: bool,
-    sandbox: Sandbox,
+    sandbox: SandboxSettings,
     plans: Option<PathBuf>,
 }
 
@@ -94,7 +94,7 @@ impl HaftBuilder {
             watch: None,
             hooks: Hooks::default(),
             defers: false,
-            sandbox: Sandbox::default(),
+            sandbox: SandboxSettings::default(),
             plans: None,
         }
     }
@@ -124,7 +124,7 @@ impl HaftBuilder {
     }
 
     /// Where rules are kept that a person agreed to, beyond the session.
-    pub fn keeper(mut self, keeper: Arc<dyn KeepRules>) -> Self {
+    pub fn keeper(mut self, keeper: Arc<dyn RuleStore>) -> Self {
         self.keeper = Some(keeper);
         self
     }
@@ -149,7 +149,7 @@ impl HaftBuilder {
 
     /// How commands are confined. Default: files as the verdict on a command says, the network not at
     /// all, and no command is let through because of it.
-    pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
+    pub fn sandbox(mut self, sandbox: SandboxSettings) -> Self {
         self.sandbox = sandbox;
         self
     }
@@ -319,7 +319,7 @@ impl HaftBuilder {
             builder = builder.watch(watch);
         }
         let (engine, unknown_tools) = builder.build().await;
-        if let Ok(catalogue) = engine.services().get::<Catalogue>() {
+        if let Ok(catalogue) = engine.services().get::<DeferredTools>() {
             catalogue.fill(engine.pool().deferred());
         }
         Ok(Haft {

@@ -28,15 +28,15 @@ mod builder;
 mod folder;
 pub mod messages;
 
-use haft_engine::Turn;
+use haft_engine::CallBatch;
 use serde_json::Value;
 
 pub use builder::{BuildError, HaftBuilder};
 pub use folder::{memory_folder, project_folder, session_folder};
 pub use haft_contract::{self as contract, *};
 pub use haft_engine::{
-    self as engine, DefinitionError, Denied, Engine, Filters, Finished, Format, Metadata, Pool,
-    Repair, Scheduler, SessionContext, pool::Selection,
+    self as engine, ArgumentRepair, CallResult, DefinitionError, Denied, Engine, Filters, Format,
+    Metadata, Pool, Scheduler, SessionContext, pool::Selection,
 };
 pub use haft_tools as tools;
 pub use messages::{MessageError, Messages};
@@ -96,12 +96,12 @@ impl Haft {
     }
 
     /// Begins a turn: push calls as they come, take results in the same order.
-    pub async fn turn(&mut self) -> Turn<'_> {
+    pub async fn turn(&mut self) -> CallBatch<'_> {
         self.scheduler.turn().await
     }
 
     /// Runs calls, side by side where that is harmless; the results come in their order.
-    pub async fn run(&mut self, calls: impl IntoIterator<Item = ToolUse>) -> Vec<Finished> {
+    pub async fn run(&mut self, calls: impl IntoIterator<Item = ToolUse>) -> Vec<CallResult> {
         let mut turn = self.turn().await;
         for call in calls {
             turn.push(call);
@@ -114,7 +114,7 @@ impl Haft {
     }
 
     /// Runs one call.
-    pub async fn call(&mut self, name: &str, input: Value) -> Finished {
+    pub async fn call(&mut self, name: &str, input: Value) -> CallResult {
         let call = ToolUse {
             id: String::new(),
             name: name.to_owned(),

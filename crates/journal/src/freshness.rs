@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use crate::edit::{self, Change, LineRange, Plan, Tier};
-use crate::ledger::Seen;
+use crate::edit::{self, Change, EditPlan, LineRange, Tier};
+use crate::ledger::LedgerSight;
 use crate::open::Snapshot;
 use crate::patch::{self, Difference};
 use crate::stamp::ContentHash;
@@ -26,8 +26,8 @@ pub(crate) enum Freshness {
     },
 }
 
-pub(crate) fn judge(seen: Option<Seen>, now: &Snapshot) -> Freshness {
-    let Some(Seen { sight, content }) = seen else {
+pub(crate) fn judge(seen: Option<LedgerSight>, now: &Snapshot) -> Freshness {
+    let Some(LedgerSight { sight, content }) = seen else {
         return Freshness::Unseen;
     };
     let unchanged = match sight.hash {
@@ -49,7 +49,12 @@ pub(crate) fn judge(seen: Option<Seen>, now: &Snapshot) -> Freshness {
 /// May a change planned on the present content go on although the content is
 /// not the seen one? Only if it matches exactly, also in the seen content, in as
 /// many places, and nothing changed near any of them.
-pub(crate) fn merges_cleanly(seen: &[u8], now: &[u8], change: &Change<'_>, plan: &Plan) -> bool {
+pub(crate) fn merges_cleanly(
+    seen: &[u8],
+    now: &[u8],
+    change: &Change<'_>,
+    plan: &EditPlan,
+) -> bool {
     let Ok(earlier) = edit::find(seen, change) else {
         return false;
     };

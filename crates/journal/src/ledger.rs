@@ -47,39 +47,39 @@ pub struct Sight {
 
 /// A sight together with the bytes, if they are still kept.
 #[derive(Debug, Clone)]
-pub(crate) struct Seen {
+pub(crate) struct LedgerSight {
     pub(crate) sight: Sight,
     pub(crate) content: Option<Arc<Vec<u8>>>,
 }
 
 #[derive(Debug, Default)]
-pub struct Ledger {
-    state: Mutex<State>,
+pub struct ReadLedger {
+    state: Mutex<LedgerState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    entries: HashMap<PathBuf, Entry>,
+struct LedgerState {
+    entries: HashMap<PathBuf, LedgerEntry>,
     kept_bytes: usize,
     clock: u64,
 }
 
 #[derive(Debug)]
-struct Entry {
-    seen: Seen,
+struct LedgerEntry {
+    seen: LedgerSight,
     /// Which parts of this very content were told, and how the last time.
-    told: HashMap<String, Told>,
+    told: HashMap<String, LedgerNews>,
     recorded: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum LedgerNews {
     InFull,
     /// By pointing to an earlier answer.
     ByPointing,
 }
 
-impl Ledger {
+impl ReadLedger {
     /// Notes a sight of the file at `real`; `content` is kept if it is small enough.
     pub fn record(&self, real: &Path, mut sight: Sight, content: Option<Vec<u8>>) {
         let content = content
@@ -97,8 +97,8 @@ impl Ledger {
         }
         state.clock += 1;
         state.kept_bytes += content.as_ref().map_or(0, |bytes| bytes.len());
-        let entry = Entry {
-            seen: Seen { sight, content },
+        let entry = LedgerEntry {
+            seen: LedgerSight { sight, content },
             told,
             recorded: state.clock,
         };
@@ -128,11 +128,11 @@ impl Ledger {
             return false;
         }
         let told = match entry.told.get(part) {
-            Some(Told::InFull) => Told::ByPointing,
-            Some(Told::ByPointing) | None => Told::InFull,
+            Some(LedgerNews::InFull) => LedgerNews::ByPointing,
+            Some(LedgerNews::ByPointing) | None => LedgerNews::InFull,
         };
         entry.told.insert(part.to_owned(), told);
-        told == Told::ByPointing
+        told == LedgerNews::ByPointing
     }
 
     /// All known files, sorted.
@@ -142,7 +142,7 @@ impl Ledger {
         paths
     }
 
-    pub(crate) fn seen(&self, real: &Path) -> Option<Seen> {
+    pub(crate) fn seen(&self, real: &Path) -> Option<LedgerSight> {
         self.lock()
             .entries
             .get(real)
@@ -171,14 +171,14 @@ impl Ledger {
         paths
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, LedgerState> {
         // Every update is complete before the lock is released, so a panic elsewhere is harmless.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    fn remove(&mut self, real: &Path) -> Option<Entry> {
+impl LedgerState {
+    fn remove(&mut self, real: &Path) -> Option<LedgerEntry> {
         let entry = self.entries.remove(real)?;
         self.kept_bytes -= entry.seen.content.as_ref().map_or(0, |bytes| bytes.len());
         Some(entry)
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_partial_look_does_not_undo_a_whole_one_of_the_same_content() {
-        let ledger = Ledger::default();
+        let ledger = ReadLedger::default();
         let path = Path::new("/a");
         ledger.record(path, sight(b"x", false), None);
         ledger.record(path, sight(b"x", true), None);
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_pointed_to_once_and_only_while_the_content_is_the_same() {
-        let ledger = Ledger::default();
+        let ledger = ReadLedger::default();
         let path = Path::new("/a");
         let ask = |part: &str| ledger.may_point_to(path, part);
         assert!(!ask("lines 1–2"), "never seen");
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn the_oldest_contents_are_dropped_when_the_budget_is_used_up() {
-        let ledger = Ledger::default();
+        let ledger = ReadLedger::default();
         let content = vec![b'x'; KEPT_EACH];
         for number in 0..40 {
             let path = PathBuf::from(format!("/{number}"));
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn contents_above_the_limit_are_not_kept() {
-        let ledger = Ledger::default();
+        let ledger = ReadLedger::default();
         let content = vec![b'x'; KEPT_EACH + 1];
         ledger.record(Path::new("/a"), sight(&content, false), Some(content));
         assert!(ledger.seen(Path::new("/a")).unwrap().content.is_none());

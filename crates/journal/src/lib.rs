@@ -9,7 +9,7 @@
 //! - [`Journal`]: one per session; `read`, `write`, `edit` and their checks.
 //! - `ledger`: what this session has seen of each file; `freshness` judges by it.
 //! - `open`, `special`, `lock`, `commit`: the file system, never blocking, never half done.
-//! - [`FileTarget`], [`Ticket`], [`History`]: which file a call may open, where it may write, and how
+//! - [`FileTarget`], [`WriteGrant`], [`UndoHistory`]: which file a call may open, where it may write, and how
 //!   that is undone.
 //! - [`Sweep`], [`Before`]: what a command changes, found by two looks, and taken back like the rest.
 //! - `text`, `encoding`, `lines`, `page`: bytes shown as numbered lines.
@@ -36,35 +36,35 @@ pub mod notebook;
 mod open;
 mod page;
 mod patch;
+mod snapshot;
 mod special;
 mod spelling;
 mod stamp;
-mod sweep;
 mod target;
 mod text;
-mod ticket;
 mod undo;
+mod write_grant;
 
 pub use encoding::CodePage;
 pub use error::JournalError;
 pub use journal::{
-    Applied, AppliedFile, Edited, Extent, FileChange, Journal, NOTEBOOK_LIMIT, NotebookEdited,
-    Outcome, Raw, Written,
+    Applied, AppliedFile, Edited, Extent, FileChange, Journal, NOTEBOOK_LIMIT, NotebookEdited, Raw,
+    WriteOutcome, WriteReport,
 };
-pub use ledger::{Ledger, SeenBy, Shown, Sight};
+pub use ledger::{ReadLedger, SeenBy, Shown, Sight};
 pub use lines::BreakStyle;
 pub use magic::guess_type;
 pub use nearby::nearby;
 pub use open::{Resolved, resolve};
-pub use page::{Page, PageLine, PageRequest, estimate_tokens};
-pub use patch::{Hunk, Patch};
+pub use page::{PageLine, PageRequest, TextPage, estimate_tokens};
+pub use patch::{Patch, PatchHunk};
+pub use snapshot::{Before, CommandChanges, Sweep, SweepLimits};
 pub use spelling::{looks_like, respelt};
 pub use stamp::{ContentHash, Stamp};
-pub use sweep::{Before, Changed, Sweep, SweepLimits};
 pub use target::FileTarget;
 pub use text::{Encoding, TextFacts, readable_text};
-pub use ticket::Ticket;
 pub use undo::{
-    ChangeKind, FileSummary, History, Limits, Mode, Recovered, UndoError, Undone, UndoneFile,
-    UnitState, UnitSummary, Verdict, Which, settle_crashed,
+    ChangeKind, FileSummary, Mode, Recovered, RecoveryVerdict, UndoError, UndoHistory, UndoLimits,
+    Undone, UndoneFile, UnitState, UnitSummary, Which, settle_crashed,
 };
+pub use write_grant::WriteGrant;

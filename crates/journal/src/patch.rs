@@ -20,7 +20,7 @@ const NO_FINAL_BREAK: &str = "\\ No newline at end of file";
 
 /// Neighbouring changes with three lines of context.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hunk {
+pub struct PatchHunk {
     /// 1-based; for a side without lines, where they would be.
     pub old_start: u64,
     pub old_lines: u64,
@@ -32,7 +32,7 @@ pub struct Hunk {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Patch {
-    pub hunks: Vec<Hunk>,
+    pub hunks: Vec<PatchHunk>,
     pub added: u64,
     pub removed: u64,
 }
@@ -69,7 +69,7 @@ impl Patch {
     pub fn render(&self, max_chars: usize) -> String {
         let mut text = String::new();
         let mut left = max_chars;
-        let headers = self.hunks.iter().map(Hunk::header);
+        let headers = self.hunks.iter().map(PatchHunk::header);
         for (header, hunk) in headers.zip(&self.hunks) {
             for line in std::iter::once(&header).chain(&hunk.lines) {
                 let length = line.chars().count() + 1;
@@ -110,7 +110,7 @@ impl Patch {
             position = difference.old.end;
         }
         push_lines(&mut lines, ' ', &old[position..old_end], false);
-        self.hunks.push(Hunk {
+        self.hunks.push(PatchHunk {
             old_start: old_start as u64 + 1,
             old_lines: (old_end - old_start) as u64,
             new_start: new_start as u64 + 1,
@@ -120,7 +120,7 @@ impl Patch {
     }
 }
 
-impl Hunk {
+impl PatchHunk {
     fn header(&self) -> String {
         // By convention a side without lines is named by the line before it.
         let start = |start: u64, lines: u64| if lines == 0 { start - 1 } else { start };

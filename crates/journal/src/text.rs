@@ -103,7 +103,7 @@ pub(crate) fn is_binary(head: &[u8]) -> bool {
 
 /// What the whole content of a file turns out to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ContentKind {
     Binary,
     Text {
         encoding: Encoding,
@@ -111,7 +111,7 @@ pub(crate) enum Kind {
     },
 }
 
-pub(crate) fn detect(content: &[u8]) -> Kind {
+pub(crate) fn detect(content: &[u8]) -> ContentKind {
     if let Some((encoding, mark_length)) = byte_order_mark(content) {
         let body = &content[mark_length..];
         // A UTF-8 mark is a claim that can be checked, and edits rely on it.
@@ -119,13 +119,13 @@ pub(crate) fn detect(content: &[u8]) -> Kind {
             Encoding::Utf8 if std::str::from_utf8(body).is_err() => Encoding::BrokenUtf8,
             encoding => encoding,
         };
-        return Kind::Text {
+        return ContentKind::Text {
             encoding,
             mark_length,
         };
     }
     if is_binary(content) {
-        return Kind::Binary;
+        return ContentKind::Binary;
     }
     let encoding = if std::str::from_utf8(content).is_ok() {
         Encoding::Utf8
@@ -139,7 +139,7 @@ pub(crate) fn detect(content: &[u8]) -> Kind {
             },
         }
     };
-    Kind::Text {
+    ContentKind::Text {
         encoding,
         mark_length: 0,
     }
@@ -149,7 +149,7 @@ pub(crate) fn detect(content: &[u8]) -> Kind {
 /// marks; both are read in the encoding of the first (if it is empty, of the second).
 pub(crate) fn readable<'a>(old: &'a [u8], new: &'a [u8]) -> (Cow<'a, [u8]>, Cow<'a, [u8]>) {
     match detect(if old.is_empty() { new } else { old }) {
-        Kind::Text { encoding, .. } if !is_shown_raw(encoding) => {
+        ContentKind::Text { encoding, .. } if !is_shown_raw(encoding) => {
             let read = |content: &'a [u8]| {
                 let mark_length = byte_order_mark(content)
                     .filter(|(found, _)| *found == encoding)
@@ -189,11 +189,11 @@ mod tests {
 
     #[test]
     fn encodings_are_detected_in_the_order_of_the_contract() {
-        let text = |encoding, mark_length| Kind::Text {
+        let text = |encoding, mark_length| ContentKind::Text {
             encoding,
             mark_length,
         };
-        let cases: [(&[u8], Kind); 11] = [
+        let cases: [(&[u8], ContentKind); 11] = [
             (b"plain", text(Encoding::Utf8, 0)),
             ("gr\u{fc}n".as_bytes(), text(Encoding::Utf8, 0)),
             (b"\xef\xbb\xbfx", text(Encoding::Utf8, 3)),
@@ -202,8 +202,8 @@ mod tests {
             (b"\xfe\xff\0a", text(Encoding::Utf16Be, 2)),
             (b"\xff\xfe\0\0a\0\0\0", text(Encoding::Utf32Le, 4)),
             (b"\0\0\xfe\xff\0\0\0a", text(Encoding::Utf32Be, 4)),
-            (b"a\0b", Kind::Binary),
-            (b"%PDF-1.7\n", Kind::Binary),
+            (b"a\0b", ContentKind::Binary),
+            (b"%PDF-1.7\n", ContentKind::Binary),
             (
                 b"caf\xe9",
                 text(

@@ -10,7 +10,8 @@ use haft_contract::ToolUse;
 use serde_json::{Map, Value};
 
 use crate::{
-    Block, BlockStart, Event, Message, StopReason, ToolResult, Usage, conversation::empty_input,
+    Block, BlockStart, Message, ModelEvent, StopReason, ToolResult, Usage,
+    conversation::empty_input,
 };
 
 /// An input longer than this is not kept: no tool takes it, and no provider takes it back.
@@ -156,37 +157,37 @@ impl Assembler {
     }
 
     /// Takes an event. Gives the call that is known to be complete by it, if there is one.
-    pub fn push(&mut self, event: &Event) -> Option<ToolCall> {
+    pub fn push(&mut self, event: &ModelEvent) -> Option<ToolCall> {
         match event {
-            Event::Start { id, model } => {
+            ModelEvent::Start { id, model } => {
                 self.id.clone_from(id);
                 self.model.clone_from(model);
             }
-            Event::BlockStart { index, block } => {
+            ModelEvent::BlockStart { index, block } => {
                 self.start(*index, block);
                 return self.release(None);
             }
-            Event::Text { index, text } => {
+            ModelEvent::Text { index, text } => {
                 if let Some(Part::Text(so_far)) = self.open(*index) {
                     so_far.push_str(text);
                 }
             }
-            Event::Thinking { index, text } => {
+            ModelEvent::Thinking { index, text } => {
                 if let Some(Part::Thinking { thinking, .. }) = self.open(*index) {
                     thinking.push_str(text);
                 }
             }
-            Event::Signature { index, signature } => {
+            ModelEvent::Signature { index, signature } => {
                 if let Some(Part::Thinking { signature: own, .. }) = self.open(*index) {
                     own.push_str(signature);
                 }
             }
-            Event::ThinkingDetail { index, detail } => {
+            ModelEvent::ThinkingDetail { index, detail } => {
                 if let Some(Part::Thinking { details, .. }) = self.open(*index) {
                     details.push(detail.clone());
                 }
             }
-            Event::Input { index, json: more } => match self.open(*index) {
+            ModelEvent::Input { index, json: more } => match self.open(*index) {
                 Some(Part::Tool { json, length, .. }) => {
                     *length += more.len();
                     if *length <= LONGEST_INPUT {
@@ -196,16 +197,16 @@ impl Assembler {
                 Some(Part::Other { json, .. }) => json.push_str(more),
                 _ => {}
             },
-            Event::BlockStop { index } => return self.complete(*index),
-            Event::Usage { usage } => self.usage = *usage,
-            Event::Stop { reason } => {
+            ModelEvent::BlockStop { index } => return self.complete(*index),
+            ModelEvent::Usage { usage } => self.usage = *usage,
+            ModelEvent::Stop { reason } => {
                 self.stop = Some(reason.clone());
                 return self.release(Some(reason));
             }
-            Event::CutOff { .. } => self.stop = Some(StopReason::CutOff),
-            Event::Discard => *self = Self::new(std::mem::take(&mut self.asked)),
-            Event::Fallback { to, .. } => self.asked.clone_from(to),
-            Event::Retry { .. } | Event::ImagesDropped { .. } => {}
+            ModelEvent::CutOff { .. } => self.stop = Some(StopReason::CutOff),
+            ModelEvent::Discard => *self = Self::new(std::mem::take(&mut self.asked)),
+            ModelEvent::Fallback { to, .. } => self.asked.clone_from(to),
+            ModelEvent::Retry { .. } | ModelEvent::ImagesDropped { .. } => {}
         }
         None
     }

@@ -13,7 +13,7 @@ use crate::ModelError;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Event {
+pub enum ModelEvent {
     /// The reply begins.
     Start {
         /// The provider's id of the message.
@@ -168,7 +168,7 @@ pub enum StopReason {
     Refusal,
     /// The conversation filled the model's window.
     ContextWindow,
-    /// The connection was lost after a complete tool call; see [`Event::CutOff`].
+    /// The connection was lost after a complete tool call; see [`ModelEvent::CutOff`].
     CutOff,
     /// A reason this version does not know.
     #[serde(untagged)]

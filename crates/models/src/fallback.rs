@@ -13,7 +13,7 @@ use futures_util::StreamExt;
 use haft_contract::CancellationToken;
 
 use crate::{
-    ErrorKind, Event, EventStream, Model, ModelError, Request,
+    ErrorKind, EventStream, Model, ModelError, ModelEvent, ModelRequest,
     generate::{Out, generate},
     handed_out::HandedOut,
 };
@@ -51,7 +51,7 @@ impl Fallback {
 
     async fn run(
         self,
-        mut request: Request,
+        mut request: ModelRequest,
         cancel: CancellationToken,
         out: Out,
     ) -> Result<(), ModelError> {
@@ -83,7 +83,7 @@ impl Fallback {
                 return Err(error);
             }
             if handed_out.anything {
-                out.send(Event::Discard).await;
+                out.send(ModelEvent::Discard).await;
             }
             let from = match current.checked_sub(1) {
                 None => first.clone(),
@@ -92,13 +92,13 @@ impl Fallback {
             let to = self.others[current].1.clone();
             current += 1;
             self.failed.fetch_max(current, Ordering::Relaxed);
-            out.send(Event::Fallback { from, to, error }).await;
+            out.send(ModelEvent::Fallback { from, to, error }).await;
         }
     }
 }
 
 impl Model for Fallback {
-    fn stream(&self, request: Request, cancel: CancellationToken) -> EventStream {
+    fn stream(&self, request: ModelRequest, cancel: CancellationToken) -> EventStream {
         let fallback = self.clone();
         generate(move |out| fallback.run(request, cancel, out))
     }

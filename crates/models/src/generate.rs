@@ -13,17 +13,17 @@ use std::{
 use futures_util::{Stream, StreamExt};
 use haft_contract::BoxFuture;
 
-use crate::{Event, EventStream, ModelError};
+use crate::{EventStream, ModelError, ModelEvent};
 
 /// Where the block puts its items.
 #[derive(Clone)]
 pub(crate) struct Out {
-    slot: Arc<Mutex<Option<Event>>>,
+    slot: Arc<Mutex<Option<ModelEvent>>>,
 }
 
 impl Out {
     /// Returns when the reader has taken the event.
-    pub(crate) async fn send(&self, event: Event) {
+    pub(crate) async fn send(&self, event: ModelEvent) {
         *self.slot() = Some(event);
         // No waker is kept: the reader that takes the event polls the block again for the next one.
         poll_fn(|_| match *self.slot() {
@@ -33,7 +33,7 @@ impl Out {
         .await;
     }
 
-    fn slot(&self) -> MutexGuard<'_, Option<Event>> {
+    fn slot(&self) -> MutexGuard<'_, Option<ModelEvent>> {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -59,7 +59,7 @@ struct Generated {
 }
 
 impl Stream for Generated {
-    type Item = Result<Event, ModelError>;
+    type Item = Result<ModelEvent, ModelError>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let Some(future) = &mut self.future else {

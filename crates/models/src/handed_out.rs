@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use crate::{BlockStart, Event};
+use crate::{BlockStart, ModelEvent};
 
 /// What the reader of a stream has seen.
 #[derive(Debug, Default)]
@@ -18,9 +18,9 @@ pub(crate) struct HandedOut {
 }
 
 impl HandedOut {
-    pub(crate) fn note(&mut self, event: &Event) {
+    pub(crate) fn note(&mut self, event: &ModelEvent) {
         match event {
-            Event::BlockStart { index, block } => {
+            ModelEvent::BlockStart { index, block } => {
                 self.anything = true;
                 if matches!(block, BlockStart::ToolUse { .. }) {
                     self.open_calls.insert(*index);
@@ -28,9 +28,11 @@ impl HandedOut {
                     self.open_calls.remove(index);
                 }
             }
-            Event::BlockStop { index } => self.call |= self.open_calls.remove(index),
-            Event::Discard => *self = Self::default(),
-            Event::Retry { .. } | Event::Fallback { .. } | Event::ImagesDropped { .. } => {}
+            ModelEvent::BlockStop { index } => self.call |= self.open_calls.remove(index),
+            ModelEvent::Discard => *self = Self::default(),
+            ModelEvent::Retry { .. }
+            | ModelEvent::Fallback { .. }
+            | ModelEvent::ImagesDropped { .. } => {}
             _ => self.anything = true,
         }
     }

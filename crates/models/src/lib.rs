@@ -38,16 +38,16 @@ pub mod sse;
 pub use anthropic::Anthropic;
 pub use assemble::{Assembler, BadInput, Reply, ToolCall};
 pub use conversation::{
-    Block, Conversation, ConversationError, History, Message, Repair, ToolResult,
+    Block, Conversation, ConversationError, History, HistoryRepair, Message, ToolResult,
 };
 pub use error::{ErrorKind, ModelError};
-pub use event::{BlockStart, Event, StopReason, Usage};
+pub use event::{BlockStart, ModelEvent, StopReason, Usage};
 pub use fallback::Fallback;
 pub use http::{Http, HttpOptions};
 pub use model::{EventStream, Model};
 pub use openai::OpenAi;
 pub use price::{Price, Prices};
 pub use record::{Recorder, Replay};
-pub use request::{Prefix, Request, SystemBlock, Thinking, ToolChoice, ToolDefinition};
+pub use request::{ModelRequest, Prefix, SystemBlock, Thinking, ToolChoice, ToolDefinition};
 pub use retry::{Clock, Retry, RetryPolicy};
 pub use scripted::Scripted;

@@ -11,7 +11,7 @@ use crate::{History, fragments::Fragments};
 /// One request. Cheap to clone: its large parts are shared.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Request {
+pub struct ModelRequest {
     /// The model, as its provider names it.
     pub model: String,
     /// Tools and system prompt: what stays the same from turn to turn.
@@ -95,7 +95,7 @@ pub enum ToolChoice {
     Tool(String),
 }
 
-impl Request {
+impl ModelRequest {
     /// A request with everything else left at its default.
     pub fn new(model: impl Into<String>, prefix: Arc<Prefix>, history: History) -> Self {
         Self {

@@ -1,8 +1,8 @@
 //! Asking again.
 //!
 //! The rule: as long as no complete tool call was handed out, a failed reply is void
-//! ([`Event::Discard`]) and asked for again. After that the call may be running, and a second reply would
-//! call it a second time, so nothing is asked again: [`Event::CutOff`] says that the complete blocks
+//! ([`ModelEvent::Discard`]) and asked for again. After that the call may be running, and a second reply would
+//! call it a second time, so nothing is asked again: [`ModelEvent::CutOff`] says that the complete blocks
 //! stand, and the next request goes on from there. A lost connection never runs a tool twice.
 //!
 //! Images that a provider refuses are left out and the request is sent without them, once a reply.
@@ -20,7 +20,7 @@ use futures_util::StreamExt;
 use haft_contract::{BoxFuture, CancellationToken};
 
 use crate::{
-    ErrorKind, Event, EventStream, Model, ModelError, Request,
+    ErrorKind, EventStream, Model, ModelError, ModelEvent, ModelRequest,
     generate::{Out, generate},
     handed_out::HandedOut,
     http::until_cancelled,
@@ -168,7 +168,7 @@ impl Retry {
 
     async fn run(
         self,
-        mut request: Request,
+        mut request: ModelRequest,
         cancel: CancellationToken,
         out: Out,
     ) -> Result<(), ModelError> {
@@ -192,7 +192,7 @@ impl Retry {
             // Frees the connection before the wait.
             drop(events);
             if handed_out.call && error.kind != ErrorKind::Cancelled {
-                out.send(Event::CutOff { error }).await;
+                out.send(ModelEvent::CutOff { error }).await;
                 return Ok(());
             }
             let refused = match has_dropped {
@@ -212,19 +212,20 @@ impl Retry {
                 delay
             };
             if handed_out.anything {
-                out.send(Event::Discard).await;
+                out.send(ModelEvent::Discard).await;
             }
             if dropped {
                 has_dropped = true;
                 let note = format!("[image left out: {}]", error.message);
                 request.history.drop_images(&refused, &note);
                 let messages = refused;
-                out.send(Event::ImagesDropped { messages, error }).await;
+                out.send(ModelEvent::ImagesDropped { messages, error })
+                    .await;
                 continue;
             }
             retries += 1;
             let delay = delay.unwrap_or_default();
-            out.send(Event::Retry {
+            out.send(ModelEvent::Retry {
                 attempt: retries,
                 max_retries: self.most(&error),
                 delay,
@@ -237,7 +238,7 @@ impl Retry {
 }
 
 /// The messages whose images the provider does not take.
-fn refused_images(request: &Request, error: &ModelError) -> Vec<usize> {
+fn refused_images(request: &ModelRequest, error: &ModelError) -> Vec<usize> {
     let message = error.message.to_lowercase();
     let says = |word| message.contains(word);
     match error.kind {
@@ -250,7 +251,7 @@ fn refused_images(request: &Request, error: &ModelError) -> Vec<usize> {
 }
 
 impl Model for Retry {
-    fn stream(&self, request: Request, cancel: CancellationToken) -> EventStream {
+    fn stream(&self, request: ModelRequest, cancel: CancellationToken) -> EventStream {
         let retry = self.clone();
         generate(move |out| retry.run(request, cancel, out))
     }

@@ -47,37 +47,37 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    Block, BlockStart, Event, EventStream, Model, ModelError, Request, StopReason, Usage,
+    Block, BlockStart, EventStream, Model, ModelError, ModelEvent, ModelRequest, StopReason, Usage,
     generate::{Out, generate},
 };
 
 /// What is said, turn by turn.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Script {
+pub struct ModelScript {
     /// One for each request.
-    pub turns: Vec<Turn>,
+    pub turns: Vec<ScriptedReply>,
     /// Those of other conversations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub conversations: Vec<Aside>,
+    pub conversations: Vec<ScriptedConversation>,
 }
 
 /// What is said in conversations that begin in a certain way.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Aside {
+pub struct ScriptedConversation {
     /// Stands in their first message.
     pub when: String,
     /// One for each reply.
-    pub turns: Vec<Turn>,
+    pub turns: Vec<ScriptedReply>,
 }
 
 /// One reply.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Turn {
+pub struct ScriptedReply {
     /// What is said.
-    pub content: Vec<Said>,
+    pub content: Vec<ScriptedPart>,
     /// How it fails, after the content.
     pub error: Option<ModelError>,
     /// Why it stops; found out from the content if left out.
@@ -94,7 +94,7 @@ pub struct Turn {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
-pub enum Said {
+pub enum ScriptedPart {
     /// Text.
     Text {
         /// The text.
@@ -127,19 +127,19 @@ pub enum Said {
 /// A model that says what a script says.
 #[derive(Debug, Clone)]
 pub struct Scripted {
-    script: Arc<Script>,
-    state: Arc<Mutex<State>>,
+    script: Arc<ModelScript>,
+    state: Arc<Mutex<ScriptState>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ScriptState {
     next: usize,
-    requests: Vec<Request>,
+    requests: Vec<ModelRequest>,
 }
 
 impl Scripted {
     /// From the first turn on.
-    pub fn new(script: Script) -> Self {
+    pub fn new(script: ModelScript) -> Self {
         Self {
             script: Arc::new(script),
             state: Arc::default(),
@@ -164,13 +164,13 @@ impl Scripted {
     }
 
     /// What was asked so far.
-    pub fn requests(&self) -> Vec<Request> {
+    pub fn requests(&self) -> Vec<ModelRequest> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.requests.clone()
     }
 
     /// The turn that answers a request, and what its message is called.
-    fn take(&self, request: Request) -> Result<(&Turn, String), ModelError> {
+    fn take(&self, request: ModelRequest) -> Result<(&ScriptedReply, String), ModelError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let aside = self.aside(&request);
         let said = request.history.messages();
@@ -197,7 +197,7 @@ impl Scripted {
         Ok((turn, name))
     }
 
-    fn aside(&self, request: &Request) -> Option<&Aside> {
+    fn aside(&self, request: &ModelRequest) -> Option<&ScriptedConversation> {
         let first = request.history.messages().next()?;
         let says = |text: &str| {
             first.content.iter().any(|block| match block {
@@ -211,7 +211,7 @@ impl Scripted {
 
     async fn run(
         self,
-        request: Request,
+        request: ModelRequest,
         cancel: CancellationToken,
         out: Out,
     ) -> Result<(), ModelError> {
@@ -220,7 +220,7 @@ impl Scripted {
         if turn.error.is_none() || !turn.content.is_empty() {
             let id = Some(format!("msg_{name}"));
             let model = Some(model);
-            out.send(Event::Start { id, model }).await;
+            out.send(ModelEvent::Start { id, model }).await;
         }
         for event in turn.events(&name) {
             if cancel.is_cancelled() {
@@ -239,15 +239,15 @@ impl Scripted {
     }
 }
 
-impl Turn {
-    fn events(&self, name: &str) -> Vec<Event> {
+impl ScriptedReply {
+    fn events(&self, name: &str) -> Vec<ModelEvent> {
         let mut events = Vec::new();
         let mut has_calls = false;
         for (index, said) in self.content.iter().enumerate() {
             let block = match said {
-                Said::Text { .. } => BlockStart::Text,
-                Said::Thinking { .. } => BlockStart::Thinking,
-                Said::ToolUse { id, name: tool, .. } => {
+                ScriptedPart::Text { .. } => BlockStart::Text,
+                ScriptedPart::Thinking { .. } => BlockStart::Thinking,
+                ScriptedPart::ToolUse { id, name: tool, .. } => {
                     has_calls = true;
                     BlockStart::ToolUse {
                         id: id
@@ -258,33 +258,36 @@ impl Turn {
                     }
                 }
             };
-            events.push(Event::BlockStart { index, block });
+            events.push(ModelEvent::BlockStart { index, block });
             match said {
-                Said::Text { text } => {
-                    events.extend(self.cut(text).map(|text| Event::Text { index, text }));
+                ScriptedPart::Text { text } => {
+                    events.extend(self.cut(text).map(|text| ModelEvent::Text { index, text }));
                 }
-                Said::Thinking {
+                ScriptedPart::Thinking {
                     thinking,
                     signature,
                 } => {
                     events.extend(
                         self.cut(thinking)
-                            .map(|text| Event::Thinking { index, text }),
+                            .map(|text| ModelEvent::Thinking { index, text }),
                     );
                     if !signature.is_empty() {
                         let signature = signature.clone();
-                        events.push(Event::Signature { index, signature });
+                        events.push(ModelEvent::Signature { index, signature });
                     }
                 }
-                Said::ToolUse {
+                ScriptedPart::ToolUse {
                     input, input_text, ..
                 } => {
                     let written = || Value::Object(input.clone()).to_string();
                     let json = input_text.clone().unwrap_or_else(written);
-                    events.extend(self.cut(&json).map(|json| Event::Input { index, json }));
+                    events.extend(
+                        self.cut(&json)
+                            .map(|json| ModelEvent::Input { index, json }),
+                    );
                 }
             }
-            events.push(Event::BlockStop { index });
+            events.push(ModelEvent::BlockStop { index });
         }
         if self.error.is_none() && !self.hangs {
             let natural = if has_calls {
@@ -293,8 +296,8 @@ impl Turn {
                 StopReason::EndTurn
             };
             let reason = self.stop_reason.clone().unwrap_or(natural);
-            events.push(Event::Usage { usage: self.usage });
-            events.push(Event::Stop { reason });
+            events.push(ModelEvent::Usage { usage: self.usage });
+            events.push(ModelEvent::Stop { reason });
         }
         events
     }
@@ -311,7 +314,7 @@ impl Turn {
 }
 
 impl Model for Scripted {
-    fn stream(&self, request: Request, cancel: CancellationToken) -> EventStream {
+    fn stream(&self, request: ModelRequest, cancel: CancellationToken) -> EventStream {
         let scripted = self.clone();
         generate(move |out| scripted.run(request, cancel, out))
     }
@@ -326,13 +329,13 @@ mod tests {
     use crate::{Conversation, Message, Prefix};
 
     async fn said(model: &Scripted, conversation: &Conversation) -> Result<String, ModelError> {
-        let request = Request::new("m", Arc::new(Prefix::default()), conversation.history());
-        let events: Vec<Event> = model
+        let request = ModelRequest::new("m", Arc::new(Prefix::default()), conversation.history());
+        let events: Vec<ModelEvent> = model
             .stream(request, CancellationToken::new())
             .try_collect()
             .await?;
         let texts = events.into_iter().filter_map(|event| match event {
-            Event::Text { text, .. } => Some(text),
+            ModelEvent::Text { text, .. } => Some(text),
             _ => None,
         });
         Ok(texts.collect())

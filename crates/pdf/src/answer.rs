@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use memchr::memmem;
 use serde::{Deserialize, Serialize};
 
-use crate::{Document, Failure, Heading, Page, Pages, Request};
+use crate::{Failure, Heading, Pages, PdfPage, PdfReading, PdfRequest};
 
 /// The line before the answer. Whatever stands before it is not ours.
 const GREETING: &[u8] = b"%haft-pdf 2\n";
@@ -38,32 +38,32 @@ pub enum Refusal {
 
 /// What a child said.
 #[derive(Debug)]
-pub enum Said {
+pub enum PdfAnswer {
     /// Nothing: it is no reader, or it did not get that far.
     Nothing,
     /// It said what no reader says to such a request.
     Nonsense,
     /// An answer.
-    Answer(Result<Document, Refusal>),
+    Answer(Result<PdfReading, Refusal>),
 }
 
 /// The child's part.
-pub fn give(answer: &Result<Document, Refusal>, mut output: impl Write) -> io::Result<()> {
+pub fn give(answer: &Result<PdfReading, Refusal>, mut output: impl Write) -> io::Result<()> {
     output.write_all(GREETING)?;
     serde_json::to_writer(&mut output, answer)?;
     output.flush()
 }
 
 /// The parent's part: what the output of a child means, as far as it is an answer to `request`.
-pub fn understand(output: &[u8], request: &Request) -> Said {
+pub fn understand(output: &[u8], request: &PdfRequest) -> PdfAnswer {
     let Some(start) = memmem::find(output, GREETING) else {
-        return Said::Nothing;
+        return PdfAnswer::Nothing;
     };
     let answer = serde_json::from_slice(&output[start + GREETING.len()..]);
     match answer {
-        Ok(Ok(document)) if answers(&document, request) => Said::Answer(Ok(document)),
-        Ok(Err(refusal)) if is_fair(&refusal) => Said::Answer(Err(refusal)),
-        _ => Said::Nonsense,
+        Ok(Ok(document)) if answers(&document, request) => PdfAnswer::Answer(Ok(document)),
+        Ok(Err(refusal)) if is_fair(&refusal) => PdfAnswer::Answer(Err(refusal)),
+        _ => PdfAnswer::Nonsense,
     }
 }
 
@@ -74,9 +74,9 @@ fn is_fair(refusal: &Refusal) -> bool {
     }
 }
 
-fn answers(document: &Document, request: &Request) -> bool {
+fn answers(document: &PdfReading, request: &PdfRequest) -> bool {
     let asked = request.pages.as_ref().map(Pages::numbers);
-    let is_asked_for = |page: &Page| match asked {
+    let is_asked_for = |page: &PdfPage| match asked {
         Some(pages) => pages.contains(&page.number),
         None => page.number <= request.whole_up_to,
     };
@@ -119,16 +119,16 @@ fn is_clean(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn document() -> Document {
-        Document {
+    fn document() -> PdfReading {
+        PdfReading {
             page_count: 3,
             pages: vec![page(1), page(3)],
-            ..Document::default()
+            ..PdfReading::default()
         }
     }
 
-    fn page(number: u32) -> Page {
-        Page {
+    fn page(number: u32) -> PdfPage {
+        PdfPage {
             number,
             text: "text".to_owned(),
             is_cut: false,
@@ -136,15 +136,15 @@ mod tests {
         }
     }
 
-    fn request(pages: Option<&str>) -> Request {
-        Request {
+    fn request(pages: Option<&str>) -> PdfRequest {
+        PdfRequest {
             pages: pages.map(|pages| Pages::parse(pages, 20).unwrap()),
             whole_up_to: 10,
             max_page_bytes: 10,
         }
     }
 
-    fn said(answer: &Result<Document, Refusal>, request: &Request) -> Said {
+    fn said(answer: &Result<PdfReading, Refusal>, request: &PdfRequest) -> PdfAnswer {
         let mut output = b"running 1 test\n".to_vec();
         give(answer, &mut output).unwrap();
         understand(&output, request)
@@ -154,7 +154,7 @@ mod tests {
     fn an_answer_arrives_as_it_was_given() {
         for answer in [Ok(document()), Err(Refusal::Damaged("why".to_owned()))] {
             match said(&answer, &request(Some("1,3,9"))) {
-                Said::Answer(understood) => assert_eq!(understood, answer),
+                PdfAnswer::Answer(understood) => assert_eq!(understood, answer),
                 said => panic!("{said:?}"),
             }
         }
@@ -167,7 +167,7 @@ mod tests {
             level: 0,
             page: None,
         };
-        type Lie = fn(&mut Document, Heading);
+        type Lie = fn(&mut PdfReading, Heading);
         let lies: [(&str, Lie); 11] = [
             ("order", |document, _| document.pages.reverse()),
             ("twice", |document, _| document.pages.push(page(3))),
@@ -199,21 +199,24 @@ mod tests {
             let mut document = document();
             lie(&mut document, heading.clone());
             let said = said(&Ok(document), &request(Some("1,3")));
-            assert!(matches!(said, Said::Nonsense), "{name}: {said:?}");
+            assert!(matches!(said, PdfAnswer::Nonsense), "{name}: {said:?}");
         }
         let mut long = document();
         (long.page_count, long.pages[1].number) = (20, 11);
-        assert!(matches!(said(&Ok(long), &request(None)), Said::Nonsense));
+        assert!(matches!(
+            said(&Ok(long), &request(None)),
+            PdfAnswer::Nonsense
+        ));
     }
 
     #[test]
     fn noise_is_nothing_and_half_an_answer_is_nonsense() {
         let request = request(None);
-        assert!(matches!(understand(b"", &request), Said::Nothing));
-        assert!(matches!(understand(b"hello", &request), Said::Nothing));
+        assert!(matches!(understand(b"", &request), PdfAnswer::Nothing));
+        assert!(matches!(understand(b"hello", &request), PdfAnswer::Nothing));
         let nested = [GREETING, &b"[".repeat(1 << 20)].concat();
         for output in [GREETING, b"%haft-pdf 2\n{\"Ok\":{\"page_count\":1", &nested] {
-            assert!(matches!(understand(output, &request), Said::Nonsense));
+            assert!(matches!(understand(output, &request), PdfAnswer::Nonsense));
         }
     }
 }

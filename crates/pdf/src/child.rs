@@ -26,8 +26,8 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Document, Request,
-    answer::{self, Refusal, Said},
+    PdfReading, PdfRequest,
+    answer::{self, PdfAnswer, Refusal},
     read,
 };
 
@@ -41,7 +41,7 @@ const STACK: usize = 64 << 20;
 
 /// What a child may use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct PdfLimits {
     /// Wall-clock time.
     pub time: Duration,
     pub cpu_seconds: u64,
@@ -51,7 +51,7 @@ pub struct Limits {
     pub output: usize,
 }
 
-impl Default for Limits {
+impl Default for PdfLimits {
     fn default() -> Self {
         Self {
             time: Duration::from_secs(30),
@@ -88,14 +88,14 @@ pub enum AskError {
 
 #[derive(Serialize, Deserialize)]
 struct Task {
-    limits: Limits,
+    limits: PdfLimits,
     size: u64,
     work: Work,
 }
 
 #[derive(Serialize, Deserialize)]
 enum Work {
-    Read(Request),
+    Read(PdfRequest),
     /// Become this program.
     Become {
         program: PathBuf,
@@ -108,19 +108,19 @@ enum Work {
 pub fn ask(
     program: &Path,
     pdf: &[u8],
-    request: &Request,
-    limits: &Limits,
+    request: &PdfRequest,
+    limits: &PdfLimits,
     is_cancelled: &dyn Fn() -> bool,
-) -> Result<Document, AskError> {
+) -> Result<PdfReading, AskError> {
     let work = Work::Read(request.clone());
     let (status, output) = run(program, pdf, work, limits, is_cancelled)?;
     match answer::understand(&output, request) {
-        Said::Answer(answer) => answer.map_err(AskError::Refused),
-        Said::Nothing if status.success() => Err(AskError::NotAReader(program.to_path_buf())),
-        Said::Nonsense if status.success() => {
+        PdfAnswer::Answer(answer) => answer.map_err(AskError::Refused),
+        PdfAnswer::Nothing if status.success() => Err(AskError::NotAReader(program.to_path_buf())),
+        PdfAnswer::Nonsense if status.success() => {
             Err(AskError::Crashed("its answer makes no sense".to_owned()))
         }
-        Said::Nothing | Said::Nonsense => Err(AskError::Crashed(end_of(status))),
+        PdfAnswer::Nothing | PdfAnswer::Nonsense => Err(AskError::Crashed(end_of(status))),
     }
 }
 
@@ -132,7 +132,7 @@ pub fn draw(
     pdf: &[u8],
     page: u32,
     pixels: u32,
-    limits: &Limits,
+    limits: &PdfLimits,
     is_cancelled: &dyn Fn() -> bool,
 ) -> Result<Vec<u8>, AskError> {
     let (page, pixels) = (page.to_string(), pixels.to_string());
@@ -153,7 +153,7 @@ fn run(
     program: &Path,
     pdf: &[u8],
     work: Work,
-    limits: &Limits,
+    limits: &PdfLimits,
     is_cancelled: &dyn Fn() -> bool,
 ) -> Result<(ExitStatus, Vec<u8>), AskError> {
     let task = Task {

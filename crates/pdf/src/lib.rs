@@ -27,7 +27,7 @@ pub use read::read;
 
 /// What to read of a PDF.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Request {
+pub struct PdfRequest {
     /// These pages. `None`: all, if there are not more than `whole_up_to`.
     pub pages: Option<Pages>,
     /// Of a document with more pages only the outline is given.
@@ -38,13 +38,13 @@ pub struct Request {
 
 /// What was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Document {
+pub struct PdfReading {
     /// As many as the document says it has.
     pub page_count: u32,
     /// In the order of the document; not complete if it is very long. Only where no page was read.
     pub outline: Vec<Heading>,
     /// The pages that were asked for, as far as they exist.
-    pub pages: Vec<Page>,
+    pub pages: Vec<PdfPage>,
     /// Evidence that part of the file is lost, worded to follow "it is damaged:".
     pub damage: Option<String>,
 }
@@ -62,7 +62,7 @@ pub struct Heading {
 
 /// One page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Page {
+pub struct PdfPage {
     /// From 1.
     pub number: u32,
     /// Empty if the page has no text layer, as in a scan, or if there was a failure.

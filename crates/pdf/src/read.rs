@@ -12,13 +12,13 @@ use pdf_oxide::{
 };
 
 use crate::{
-    Document, Failure, Heading, Page, Request,
+    Failure, Heading, PdfPage, PdfReading, PdfRequest,
     answer::{HEADINGS, LEVELS, REASON_CHARS, Refusal, TITLE_CHARS},
     damage,
 };
 
 /// Reads what was asked for, or says why not.
-pub fn read(bytes: Vec<u8>, request: &Request) -> Result<Document, Refusal> {
+pub fn read(bytes: Vec<u8>, request: &PdfRequest) -> Result<PdfReading, Refusal> {
     let damaged_end = damage::of_end(&bytes);
     let refuse = |error: Error, what: &str| match (&damaged_end, error) {
         (_, Error::EncryptedPdf) => Refusal::Encrypted,
@@ -59,7 +59,7 @@ pub fn read(bytes: Vec<u8>, request: &Request) -> Result<Document, Refusal> {
     let pages = numbers
         .map(|number| read_page(&document, number, request.max_page_bytes))
         .collect();
-    Ok(Document {
+    Ok(PdfReading {
         page_count,
         outline,
         pages,
@@ -67,7 +67,7 @@ pub fn read(bytes: Vec<u8>, request: &Request) -> Result<Document, Refusal> {
     })
 }
 
-fn read_page(document: &PdfDocument, number: u32, max_bytes: usize) -> Page {
+fn read_page(document: &PdfDocument, number: u32, max_bytes: usize) -> PdfPage {
     let index = number as usize - 1;
     // One bad page is no reason not to show the others.
     let (text, is_partial) =
@@ -90,7 +90,7 @@ fn read_page(document: &PdfDocument, number: u32, max_bytes: usize) -> Page {
         failure = Some(Failure::Damaged(why));
     }
     let kept = &text[..text.floor_char_boundary(max_bytes)];
-    Page {
+    PdfPage {
         number,
         is_cut: kept.len() < text.len(),
         text: kept.to_owned(),

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use crate::{Mechanism, Profile, Reading, protocol::Plan, scratch, world};
+use crate::{Mechanism, Reading, SandboxProfile, instance, protocol::Plan, scratch};
 
 /// The best way of confining commands that works here and leaves no hole: found out by setting a
 /// sandbox up and taking it down again, which takes some milliseconds. `program` is as in
@@ -48,7 +48,7 @@ fn first(program: &Path, among: &Path, ways: &[(Mechanism, bool)]) -> Option<Mec
     scratch::make(&folder).ok()?;
     let found = ways.iter().find(|(mechanism, own_processes)| {
         let plan = Plan {
-            profile: Profile::ReadOnly(Reading::default()),
+            profile: SandboxProfile::ReadOnly(Reading::default()),
             mechanism: *mechanism,
             own_processes: *own_processes,
             mediates: true,
@@ -58,7 +58,7 @@ fn first(program: &Path, among: &Path, ways: &[(Mechanism, bool)]) -> Option<Mec
             snapshot: None,
             sockets: Vec::new(),
         };
-        world::stands(program, &plan)
+        instance::stands(program, &plan)
     });
     scratch::remove(&folder);
     found.map(|(mechanism, _)| *mechanism)

@@ -17,7 +17,7 @@
 //! any of them ends.
 //!
 //! # Layout
-//! - [`Sandbox`], [`Running`]: what is started and what runs; [`Profile`]: what it may touch
+//! - [`Sandbox`], [`Running`]: what is started and what runs; [`SandboxProfile`]: what it may touch
 //! - [`network`]: the proxy through which a command talks to those it may
 //! - [`probe`]: finds out by trying what holds here
 //! - [`child`]: the waiter, the keeper and the guard
@@ -28,6 +28,7 @@ pub mod child;
 mod error;
 mod fork;
 mod guard_link;
+mod instance;
 mod names;
 pub mod network;
 mod notify;
@@ -39,16 +40,15 @@ mod sandbox;
 mod scratch;
 mod sockets;
 mod tree;
-mod world;
 
 pub use available::{available, is_doubtful, strongest};
 pub use error::SandboxError;
 pub use fork::take_variables;
 pub use names::{GuardedNames, NameAction, NameJudge, NameUse};
-pub use probe::{Finding, Report, probe};
-pub use profile::{ClosedDirectories, Network, Profile, Reading, Workspace};
-pub use running::{Ended, How, Output, Running};
-pub use sandbox::{Environment, Line, Mechanism, Sandbox, Setup, system_shell};
+pub use probe::{ProbeFinding, ProbeReport, probe};
+pub use profile::{ClosedDirectories, Network, Reading, SandboxProfile, Workspace};
+pub use running::{CommandEnd, CommandOutput, ExitKind, Running};
+pub use sandbox::{Line, Mechanism, ProfileEnvironment, Sandbox, Setup, system_shell};
 pub use tree::Process;
 
 /// Where the proxy is for commands with [`Network::Proxy`]: on this port of their loopback interface.

@@ -23,7 +23,7 @@ pub(crate) struct Call {
 
 /// What a call is answered with.
 #[derive(Debug)]
-pub(crate) enum Answer {
+pub(crate) enum NotifyReply {
     /// The kernel carries it out as it was made. Its arguments may have changed since they were looked
     /// at, so that this permits nothing that was not permitted before.
     Continue,
@@ -125,11 +125,15 @@ pub(crate) fn waits(listener: BorrowedFd<'_>, call: &Call) -> bool {
 
 /// Answers a call.
 #[expect(unsafe_code, reason = "ioctl has no safe form")]
-pub(crate) fn answer(listener: BorrowedFd<'_>, call: &Call, answer: &Answer) -> io::Result<()> {
+pub(crate) fn answer(
+    listener: BorrowedFd<'_>,
+    call: &Call,
+    answer: &NotifyReply,
+) -> io::Result<()> {
     let (error, flags) = match answer {
-        Answer::Continue => (0, 1), // SECCOMP_USER_NOTIF_FLAG_CONTINUE
-        Answer::Done => (0, 0),
-        Answer::Failed(errno) => (-errno.raw_os_error(), 0),
+        NotifyReply::Continue => (0, 1), // SECCOMP_USER_NOTIF_FLAG_CONTINUE
+        NotifyReply::Done => (0, 0),
+        NotifyReply::Failed(errno) => (-errno.raw_os_error(), 0),
     };
     let mut response = libc::seccomp_notif_resp {
         id: call.id,

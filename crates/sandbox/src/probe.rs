@@ -13,13 +13,13 @@ use std::{
 use tokio::io::AsyncReadExt;
 
 use crate::{
-    ClosedDirectories, GuardedNames, Line, Mechanism, Network, Profile, Reading, Sandbox,
-    SandboxError, Workspace,
+    ClosedDirectories, GuardedNames, Line, Mechanism, Network, Reading, Sandbox, SandboxError,
+    SandboxProfile, Workspace,
 };
 
 /// What was found about one promise.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct ProbeFinding {
     /// In which profile.
     pub profile: &'static str,
     /// What is promised.
@@ -30,26 +30,26 @@ pub struct Finding {
 
 /// What was found about a machine.
 #[derive(Debug, Clone)]
-pub struct Report {
+pub struct ProbeReport {
     /// How commands are confined.
     pub mechanism: Mechanism,
     /// Better ways that do not work here, and why.
     pub failures: Vec<(Mechanism, String)>,
     /// Promise by promise.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<ProbeFinding>,
 }
 
 /// Tries every promise of the profiles `readonly` and `workspace`, with real files, sockets and
 /// processes, in a folder of its own below `among`.
-pub async fn probe(sandbox: &Sandbox, among: &Path) -> Result<Report, SandboxError> {
+pub async fn probe(sandbox: &Sandbox, among: &Path) -> Result<ProbeReport, SandboxError> {
     let ground = Ground::new(among, sandbox.shell()).map_err(SandboxError::Scratch)?;
     let mut findings = Vec::new();
     let mut mechanism = Mechanism::Namespaces;
-    let readonly = Profile::ReadOnly(Reading {
+    let readonly = SandboxProfile::ReadOnly(Reading {
         hidden: vec![ground.secret()],
         closed: ClosedDirectories::default(),
     });
-    let workspace = Profile::Workspace(Workspace {
+    let workspace = SandboxProfile::Workspace(Workspace {
         writable: vec![ground.inside()],
         protected: vec![ground.control()],
         hidden: vec![ground.secret()],
@@ -66,7 +66,7 @@ pub async fn probe(sandbox: &Sandbox, among: &Path) -> Result<Report, SandboxErr
         findings.extend(ground.look(&profile, &said));
         ground.restore().map_err(SandboxError::Scratch)?;
     }
-    Ok(Report {
+    Ok(ProbeReport {
         mechanism,
         failures: sandbox.failures().await,
         findings,
@@ -143,7 +143,7 @@ impl Ground {
     async fn attempt(
         &self,
         sandbox: &Sandbox,
-        profile: &Profile,
+        profile: &SandboxProfile,
     ) -> Result<(Mechanism, String), SandboxError> {
         let failed = |error: io::Error| SandboxError::Shell(error);
         let tcp = self.listener.local_addr().map_err(failed)?.port();
@@ -173,11 +173,11 @@ impl Ground {
         Ok((running.mechanism(), said))
     }
 
-    fn look(&self, profile: &Profile, said: &str) -> Vec<Finding> {
+    fn look(&self, profile: &SandboxProfile, said: &str) -> Vec<ProbeFinding> {
         let old = |path: &Path| fs::read_to_string(path).is_ok_and(|text| text == OLD);
         let mode = fs::metadata(self.outside()).map(|found| found.permissions().mode() & 0o777);
         let made = self.inside().join("made");
-        let may_write = matches!(profile, Profile::Workspace(_));
+        let may_write = matches!(profile, SandboxProfile::Workspace(_));
         let wrote = fs::remove_file(&made).is_ok();
         let mut findings = vec![
             ("files outside cannot be written", old(&self.outside())),
@@ -211,7 +211,7 @@ impl Ground {
         });
         findings
             .into_iter()
-            .map(|(promise, held)| Finding {
+            .map(|(promise, held)| ProbeFinding {
                 profile: profile.name(),
                 promise,
                 held,

@@ -8,7 +8,7 @@ use crate::GuardedNames;
 
 /// How much of the machine a command gets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Profile {
+pub enum SandboxProfile {
     /// Every file as it is, none to be changed; no network, no sockets; temporary files of its own
     /// that go away with it.
     ReadOnly(Reading),
@@ -68,7 +68,7 @@ pub enum Network {
     None,
 }
 
-impl Profile {
+impl SandboxProfile {
     /// Its name, as people and models read it.
     pub fn name(&self) -> &'static str {
         match self {

@@ -21,7 +21,7 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{Mechanism, NameUse, Profile};
+use crate::{Mechanism, NameUse, SandboxProfile};
 
 /// The longest packet: what is longer (a large environment) goes through a file.
 const PACKET: usize = 4096;
@@ -33,7 +33,7 @@ const FILES: usize = 4;
 /// What a sandbox is to be.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Plan {
-    pub(crate) profile: Profile,
+    pub(crate) profile: SandboxProfile,
     pub(crate) mechanism: Mechanism,
     /// With a process space of its own.
     pub(crate) own_processes: bool,
@@ -55,7 +55,7 @@ impl Plan {
     /// Does the guard of a command open files for it?
     pub(crate) fn is_mediated(&self) -> bool {
         self.mediates
-            && matches!(&self.profile, Profile::Workspace(workspace) if workspace.guarded.is_some())
+            && matches!(&self.profile, SandboxProfile::Workspace(workspace) if workspace.guarded.is_some())
     }
 }
 

@@ -20,9 +20,9 @@ use tokio::{
 use crate::{
     Mechanism, NameJudge, Process,
     guard_link::GuardLink,
+    instance::{SandboxInstance, Standing, WaitingShell},
     protocol::{News, Order},
     tree,
-    world::{Shell, Standing, World},
 };
 
 /// How long after its grace a guard may take to end its command. It takes milliseconds; one that does
@@ -32,16 +32,16 @@ const OVERDUE: Duration = Duration::from_secs(5);
 /// A command that runs. When this is dropped, all of it ends.
 pub struct Running {
     /// What it writes.
-    pub output: Output,
+    pub output: CommandOutput,
     guard: GuardLink,
     standing: Standing,
     /// Decides about guarded names.
     names: Option<NameJudge>,
-    ended: Option<Ended>,
+    ended: Option<CommandEnd>,
     gone: bool,
     /// When all of it should be gone.
     due: Option<Due>,
-    world: Arc<World>,
+    world: Arc<SandboxInstance>,
 }
 
 /// When a command should be gone, and who is ended if it is not: a command can stop its own guard.
@@ -59,13 +59,13 @@ enum Culprit {
 }
 
 /// What a command writes to standard output and standard error: one pipe, in order.
-pub struct Output(Option<pipe::Receiver>);
+pub struct CommandOutput(Option<pipe::Receiver>);
 
 /// How a command ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
+pub struct CommandEnd {
     /// With a code, by a signal.
-    pub how: How,
+    pub how: ExitKind,
     /// The directory it was in at last, links followed; `None` if it did not get to the end.
     pub cwd: Option<PathBuf>,
     /// How many processes it left behind.
@@ -76,7 +76,7 @@ pub struct Ended {
 
 /// With what a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
+pub enum ExitKind {
     /// It exited with this code.
     Exited(i32),
     /// This signal ended it.
@@ -88,8 +88,8 @@ pub enum How {
 impl Running {
     /// Hands a command to a shell that waits, or will.
     pub(crate) async fn start(
-        world: Arc<World>,
-        mut shell: Shell,
+        world: Arc<SandboxInstance>,
+        mut shell: WaitingShell,
         order: &Order,
         names: Option<NameJudge>,
     ) -> io::Result<Self> {
@@ -100,7 +100,7 @@ impl Running {
         ordered?;
         shell.guard.told().await?;
         Ok(Self {
-            output: Output(Some(shell.output)),
+            output: CommandOutput(Some(shell.output)),
             guard: shell.guard,
             standing,
             names,
@@ -124,14 +124,14 @@ impl Running {
 
     /// Waits until the command's own process ended; what it started may still run, and hold the pipe.
     /// Nothing is lost when the wait is given up.
-    pub async fn exited(&mut self) -> Ended {
+    pub async fn exited(&mut self) -> CommandEnd {
         loop {
             if let Some(ended) = &self.ended {
                 return ended.clone();
             }
             if self.gone {
-                return Ended {
-                    how: How::Lost,
+                return CommandEnd {
+                    how: ExitKind::Lost,
                     cwd: None,
                     left: 0,
                     uncovered: None,
@@ -197,12 +197,12 @@ impl Running {
                 uncovered,
             }) => {
                 let how = match (code, signal) {
-                    (Some(code), _) => How::Exited(code),
-                    (None, Some(signal)) => How::Killed(signal),
-                    (None, None) => How::Lost,
+                    (Some(code), _) => ExitKind::Exited(code),
+                    (None, Some(signal)) => ExitKind::Killed(signal),
+                    (None, None) => ExitKind::Lost,
                 };
                 let path = |bytes| PathBuf::from(OsString::from(bytes));
-                self.ended = Some(Ended {
+                self.ended = Some(CommandEnd {
                     how,
                     cwd: cwd.map(path),
                     left,
@@ -236,7 +236,7 @@ impl Running {
     }
 }
 
-impl Output {
+impl CommandOutput {
     /// The same for somebody else to read, beside whoever waits for the command; nothing comes from
     /// here any more.
     #[must_use]
@@ -258,7 +258,7 @@ impl Output {
     }
 }
 
-impl AsyncRead for Output {
+impl AsyncRead for CommandOutput {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -12,12 +12,12 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
 use crate::{
-    NameJudge, Profile, Running, SandboxError,
-    network::{Entry, Gate},
+    NameJudge, Running, SandboxError, SandboxProfile,
+    instance::SandboxInstance,
+    network::{Gate, GateLogEntry},
     protocol::Plan,
     scratch::{self, Scratch},
     sockets,
-    world::World,
 };
 
 /// What a session's commands need.
@@ -29,7 +29,7 @@ pub struct Setup {
     /// The shell: bash, absolute.
     pub shell: PathBuf,
     /// The whole environment of commands in a profile. In a sandbox, `TMPDIR` is added.
-    pub environment: Environment,
+    pub environment: ProfileEnvironment,
     /// Where temporary files go: a folder of the session's own, made when needed, removed at the end.
     pub scratch: PathBuf,
     /// A file that every shell reads before its command: the user's functions and aliases.
@@ -62,7 +62,8 @@ pub fn system_shell() -> Option<PathBuf> {
 }
 
 /// The whole environment of commands in a profile.
-pub type Environment = Arc<dyn Fn(&Profile) -> Vec<(OsString, OsString)> + Send + Sync>;
+pub type ProfileEnvironment =
+    Arc<dyn Fn(&SandboxProfile) -> Vec<(OsString, OsString)> + Send + Sync>;
 
 /// How commands are confined here, from the best way down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -166,7 +167,7 @@ struct Inner {
 
 #[derive(Default)]
 struct Worlds {
-    standing: Vec<Arc<World>>,
+    standing: Vec<Arc<SandboxInstance>>,
     /// What better ways failed with, in the order they were tried.
     failures: Vec<(Mechanism, String)>,
     /// The best way that has not failed.
@@ -189,7 +190,11 @@ impl Sandbox {
 
     /// Starts a command in the profile's sandbox, in the best way that works here;
     /// [`Running::mechanism`] says which.
-    pub async fn start(&self, profile: &Profile, line: Line) -> Result<Running, SandboxError> {
+    pub async fn start(
+        &self,
+        profile: &SandboxProfile,
+        line: Line,
+    ) -> Result<Running, SandboxError> {
         // A sandbox whose processes were killed from outside is replaced once.
         for _ in 0..2 {
             let world = self.world(profile).await?;
@@ -211,7 +216,7 @@ impl Sandbox {
     }
 
     /// Gets a sandbox ready, so that the first command need not wait for it. How is it confined?
-    pub async fn prepare(&self, profile: &Profile) -> Result<Mechanism, SandboxError> {
+    pub async fn prepare(&self, profile: &SandboxProfile) -> Result<Mechanism, SandboxError> {
         Ok(self.world(profile).await?.mechanism())
     }
 
@@ -221,7 +226,7 @@ impl Sandbox {
     }
 
     /// What the proxy decided lately, oldest first.
-    pub async fn network_log(&self) -> Vec<Entry> {
+    pub async fn network_log(&self) -> Vec<GateLogEntry> {
         let worlds = self.0.worlds.lock().await;
         let logs = worlds.standing.iter().map(|world| world.network_log());
         logs.flatten().collect()
@@ -241,18 +246,18 @@ impl Sandbox {
         &self.0.setup.shell
     }
 
-    async fn world(&self, profile: &Profile) -> Result<Arc<World>, SandboxError> {
+    async fn world(&self, profile: &SandboxProfile) -> Result<Arc<SandboxInstance>, SandboxError> {
         let mut worlds = self.0.worlds.lock().await;
         let sockets = match profile {
             // It can make no socket at all.
-            Profile::ReadOnly(_) | Profile::Full => Vec::new(),
-            Profile::Workspace(workspace) => {
+            SandboxProfile::ReadOnly(_) | SandboxProfile::Full => Vec::new(),
+            SandboxProfile::Workspace(workspace) => {
                 let mut open = workspace.writable.clone();
                 open.push(self.0.setup.scratch.clone());
                 sockets::listening(&open)
             }
         };
-        let fits = |world: &Arc<World>| world.fits(profile, &sockets);
+        let fits = |world: &Arc<SandboxInstance>| world.fits(profile, &sockets);
         if let Some(world) = worlds.standing.iter().find(|world| fits(world)) {
             return Ok(Arc::clone(world));
         }
@@ -265,7 +270,7 @@ impl Sandbox {
         Ok(world)
     }
 
-    async fn forget(&self, gone: &Arc<World>) {
+    async fn forget(&self, gone: &Arc<SandboxInstance>) {
         let mut worlds = self.0.worlds.lock().await;
         worlds.standing.retain(|world| !Arc::ptr_eq(world, gone));
     }
@@ -276,9 +281,9 @@ impl Inner {
     async fn raise(
         &self,
         worlds: &mut Worlds,
-        profile: &Profile,
+        profile: &SandboxProfile,
         sockets: Vec<PathBuf>,
-    ) -> Result<World, SandboxError> {
+    ) -> Result<SandboxInstance, SandboxError> {
         let mut mechanism = worlds.best.unwrap_or(self.setup.best);
         let mut silent = 0;
         loop {
@@ -286,13 +291,13 @@ impl Inner {
             plan.own_processes = !worlds.shared_processes && mechanism < Mechanism::Reduced;
             plan.mediates = !worlds.unmediated;
             let scratch = Arc::clone(&self.scratch);
-            let failed = match World::raise(&self.setup, plan, scratch).await {
+            let failed = match SandboxInstance::raise(&self.setup, plan, scratch).await {
                 Ok(world) => return Ok(world),
                 Err(failed @ SandboxError::Unavailable { .. }) => failed,
                 // It says nothing about what can be had here: no reason to confine less.
                 Err(failed) => return Err(failed),
             };
-            if *profile == Profile::Full || mechanism == Mechanism::None {
+            if *profile == SandboxProfile::Full || mechanism == Mechanism::None {
                 return Err(failed);
             }
             // It gives up when a socket that it is to hide goes away meanwhile. That is no reason to
@@ -328,8 +333,8 @@ impl Inner {
         }
     }
 
-    fn plan(&self, profile: &Profile, mechanism: Mechanism, sockets: Vec<PathBuf>) -> Plan {
-        let full = *profile == Profile::Full;
+    fn plan(&self, profile: &SandboxProfile, mechanism: Mechanism, sockets: Vec<PathBuf>) -> Plan {
+        let full = *profile == SandboxProfile::Full;
         let mut env: Vec<_> = (self.setup.environment)(profile)
             .into_iter()
             .filter(|(name, _)| full || name != "TMPDIR")

@@ -22,7 +22,7 @@ pub struct Process {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct ProcessEntry {
     parent: u32,
     name: String,
     zombie: bool,
@@ -153,7 +153,7 @@ fn signal(pid: u32, started: u64, signal: Signal) {
     }
 }
 
-fn descendants(all: &BTreeMap<u32, Entry>, root: u32) -> Vec<u32> {
+fn descendants(all: &BTreeMap<u32, ProcessEntry>, root: u32) -> Vec<u32> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for (&pid, entry) in all {
         children.entry(entry.parent).or_default().push(pid);
@@ -169,7 +169,7 @@ fn descendants(all: &BTreeMap<u32, Entry>, root: u32) -> Vec<u32> {
     found
 }
 
-fn all() -> BTreeMap<u32, Entry> {
+fn all() -> BTreeMap<u32, ProcessEntry> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return BTreeMap::new();
     };
@@ -180,20 +180,20 @@ fn all() -> BTreeMap<u32, Entry> {
         .collect()
 }
 
-fn entry(pid: u32) -> Option<Entry> {
+fn entry(pid: u32) -> Option<ProcessEntry> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     parse(&String::from_utf8_lossy(&stat))
 }
 
 /// `PID (NAME) STATE PARENT … STARTED …`; the name may hold anything, parentheses too.
-fn parse(stat: &str) -> Option<Entry> {
+fn parse(stat: &str) -> Option<ProcessEntry> {
     let (head, rest) = stat.rsplit_once(')')?;
     let (_, name) = head.split_once('(')?;
     let mut fields = rest.split_ascii_whitespace();
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
     let started = fields.nth(17)?.parse().ok()?;
-    Some(Entry {
+    Some(ProcessEntry {
         parent,
         name: name.to_owned(),
         zombie: matches!(state, "Z" | "X"),

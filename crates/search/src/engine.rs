@@ -13,11 +13,11 @@ const MAX_THREADS: usize = 12;
 
 /// Answers `Grep` and `Glob`. Cheap to create: nothing is read before the first call.
 #[derive(Debug)]
-pub struct Engine {
+pub struct SearchEngine {
     threads: usize,
 }
 
-impl Engine {
+impl SearchEngine {
     pub fn new() -> Self {
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
         Self {
@@ -46,7 +46,7 @@ impl Engine {
     }
 }
 
-impl Default for Engine {
+impl Default for SearchEngine {
     fn default() -> Self {
         Self::new()
     }

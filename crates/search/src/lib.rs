@@ -3,12 +3,12 @@
 //! The promise is exactness: `Grep` finds what `rg --hidden` finds (version control directories
 //! left out), in an order that is the same on every run, and whatever was not searched is named in
 //! the report. This version answers every call by one parallel walk that searches as it goes; a
-//! cached tree and an index come in behind the same [`Engine`].
+//! cached tree and an index come in behind the same [`SearchEngine`].
 //!
 //! Everything is synchronous: the caller picks the thread and passes a [`Stop`], which is honoured
 //! within milliseconds and leaves a partial result marked as such.
 //!
-//! - [`engine`](Engine): the handle a session keeps.
+//! - [`engine`](SearchEngine): the handle a session keeps.
 //! - `grep`: query, regex, one file's search, and what is kept of it.
 //! - `glob`: pattern, and the list of files it names.
 //! - `root` and `walk`: where a search begins, and which files exist for it by ripgrep's rules.
@@ -27,7 +27,7 @@ mod skip;
 mod stop;
 mod walk;
 
-pub use engine::Engine;
+pub use engine::SearchEngine;
 pub use error::SearchError;
 pub use glob::{GlobQuery, GlobReport, split_pattern};
 pub use grep::{
@@ -37,5 +37,5 @@ pub use grep::{
 pub use handle::EntryKind;
 pub use leave_out::LeaveOut;
 pub use skip::{Skip, SkipReason, Skipped};
-pub use stop::{Completion, Stop, StopReason};
+pub use stop::{Completion, SearchStop, Stop};
 pub use walk::{DirectoryList, ListedEntry, list_directory};

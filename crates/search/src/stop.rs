@@ -37,13 +37,13 @@ impl Stop {
         self
     }
 
-    fn reason(&self) -> Option<StopReason> {
+    fn reason(&self) -> Option<SearchStop> {
         if self.cancelled.as_ref().is_some_and(|cancelled| cancelled()) {
-            return Some(StopReason::Cancelled);
+            return Some(SearchStop::Cancelled);
         }
         self.deadline
             .filter(|deadline| Instant::now() >= *deadline)
-            .map(|_| StopReason::Timeout)
+            .map(|_| SearchStop::Timeout)
     }
 }
 
@@ -59,12 +59,12 @@ impl fmt::Debug for Stop {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completion {
     Complete,
-    Stopped(StopReason),
+    Stopped(SearchStop),
 }
 
 /// Why a search ended before it had seen everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StopReason {
+pub enum SearchStop {
     Timeout,
     Cancelled,
     /// The asked number of rows was reached; the rows are final, only what follows them is unknown.
@@ -75,7 +75,7 @@ pub enum StopReason {
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
     stop: Stop,
-    met: Arc<OnceLock<StopReason>>,
+    met: Arc<OnceLock<SearchStop>>,
 }
 
 impl Watch {
@@ -133,7 +133,7 @@ mod tests {
         assert!(watch.clone().must_stop(), "a clone shares what was met");
         assert_eq!(
             watch.completion(),
-            Completion::Stopped(StopReason::Cancelled)
+            Completion::Stopped(SearchStop::Cancelled)
         );
     }
 
@@ -141,7 +141,7 @@ mod tests {
     fn a_passed_deadline_is_a_timeout() {
         let watch = Watch::new(&Stop::after(Duration::ZERO));
         assert!(watch.must_stop());
-        assert_eq!(watch.completion(), Completion::Stopped(StopReason::Timeout));
+        assert_eq!(watch.completion(), Completion::Stopped(SearchStop::Timeout));
     }
 
     #[test]

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use crate::{
     arg::Arg,
     ast::Span,
-    effect::{Effect, Finding, Verdict},
+    effect::{CommandFinding, Effect, EffectVerdict},
 };
 
 /// Where a line would run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct LinePlace {
     /// The directory it starts in; absolute.
     pub cwd: PathBuf,
     /// What `~` and `$HOME` are.
@@ -21,21 +21,21 @@ pub struct Place {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Analysis {
     /// Is it harmless as a whole? It is, if every part is.
-    pub verdict: Verdict,
+    pub verdict: EffectVerdict,
     /// Why, in plain words.
     pub reason: String,
     /// What in the line says so.
     pub span: Span,
     /// Every command in it, in the order they are written, what a command starts behind it. Also the
     /// rest: redirections of compound commands, assignments, conditions.
-    pub parts: Vec<Part>,
+    pub parts: Vec<LinePart>,
     /// Why it could not be read, if so; then there are no parts.
     pub unreadable: Option<String>,
 }
 
 /// One command in a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct LinePart {
     /// Where it is written. What a quoted text starts is where that text is.
     pub span: Span,
     /// As written: blanks between words made one, redirections and comments left out, quotes kept.
@@ -53,7 +53,7 @@ pub struct Part {
     /// Which part starts it: the index of its wrapper.
     pub outer: Option<usize>,
     /// What it does.
-    pub finding: Finding,
+    pub finding: CommandFinding,
 }
 
 /// A variable, set.
@@ -66,7 +66,7 @@ pub struct Assigned {
     pub plain: bool,
 }
 
-impl Part {
+impl LinePart {
     /// The name it is called by, if that is certain.
     pub fn called(&self) -> Option<&str> {
         self.argv.first().and_then(Arg::text)

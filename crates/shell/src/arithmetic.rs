@@ -2,7 +2,7 @@
 //!
 //! Bash evaluates the *text* of every variable in one, which may hold a command substitution.
 
-use crate::ast::{Arithmetic, ParameterOperation, Part, PartKind};
+use crate::ast::{Arithmetic, ParameterOperation, PartKind, WordPart};
 
 /// Is it made of integers and operators alone?
 pub(crate) fn is_plain(expression: &Arithmetic) -> bool {
@@ -27,7 +27,7 @@ pub(crate) fn is_plain(expression: &Arithmetic) -> bool {
 }
 
 /// `$#`, `$?`, `$$`, `$!`, `${#x}` are numbers whatever happens.
-fn is_a_number(part: &Part) -> bool {
+fn is_a_number(part: &WordPart) -> bool {
     match &part.kind {
         PartKind::Parameter(parameter) => match parameter.operation {
             ParameterOperation::Plain => ["#", "?", "$"].contains(&parameter.name.as_str()),

@@ -59,20 +59,20 @@ pub struct Command {
     /// With its redirections.
     pub span: Span,
     /// What it is.
-    pub kind: Kind,
+    pub kind: CommandKind,
     /// In the order they are written.
     pub redirects: Vec<Redirect>,
 }
 
 /// The kinds of command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub enum CommandKind {
     /// Assignments and words; at least one of them, or only redirections.
     Simple {
         /// Before the first word.
         assignments: Vec<Assignment>,
         /// The name and the arguments.
-        words: Vec<Word>,
+        words: Vec<ShellWord>,
     },
     /// `{ …; }`
     Group(Script),
@@ -97,7 +97,7 @@ pub enum Kind {
         /// The loop variable.
         name: String,
         /// `None`: the positional parameters.
-        words: Option<Vec<Word>>,
+        words: Option<Vec<ShellWord>>,
         /// The body.
         body: Script,
         /// It is a `select`, which reads from standard input.
@@ -113,7 +113,7 @@ pub enum Kind {
     /// `case word in pattern) … ;; esac`
     Case {
         /// What is compared.
-        word: Word,
+        word: ShellWord,
         /// The arms.
         arms: Vec<Arm>,
     },
@@ -139,7 +139,7 @@ pub enum Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arm {
     /// Any of these.
-    pub patterns: Vec<Word>,
+    pub patterns: Vec<ShellWord>,
     /// What then runs.
     pub body: Script,
 }
@@ -150,7 +150,7 @@ pub enum TestItem {
     /// `-f`, `==`, `=~`, `-eq`, `&&`, `(`, `!`, …, as written and unquoted.
     Operator(String, Span),
     /// An operand.
-    Word(Word),
+    Word(ShellWord),
 }
 
 /// `name=value` before a command, or in the arguments of `export` and its like.
@@ -161,7 +161,7 @@ pub struct Assignment {
     /// The variable.
     pub name: String,
     /// `name[…]=`: the subscript, which bash evaluates.
-    pub subscript: Option<Word>,
+    pub subscript: Option<ShellWord>,
     /// `+=`
     pub append: bool,
     /// What is assigned.
@@ -172,9 +172,9 @@ pub struct Assignment {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AssignedValue {
     /// A plain value; without parts for an empty one.
-    Word(Word),
+    Word(ShellWord),
     /// `( … )`: the elements; `[i]=v` is an element whose text is that.
-    Array(Vec<Word>),
+    Array(Vec<ShellWord>),
 }
 
 /// A redirection.
@@ -188,9 +188,9 @@ pub struct Redirect {
     pub operator: RedirectOperator,
     /// The word behind the operator: a file, a descriptor, the text of a here-string, the tag of a
     /// here-document (decoded).
-    pub target: Word,
+    pub target: ShellWord,
     /// The body of a here-document: its expansions are parts; one literal part if the tag is quoted.
-    pub body: Option<Word>,
+    pub body: Option<ShellWord>,
 }
 
 /// The redirection operators.
@@ -222,16 +222,16 @@ pub enum RedirectOperator {
 
 /// A word: parts side by side.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Word {
+pub struct ShellWord {
     /// With its quotes.
     pub span: Span,
     /// Empty for an empty unquoted word, which only an assignment can have.
-    pub parts: Vec<Part>,
+    pub parts: Vec<WordPart>,
 }
 
 /// A part of a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct WordPart {
     /// With its quotes.
     pub span: Span,
     /// Inside quotes, or escaped: not split, no glob, no brace, no tilde.
@@ -264,7 +264,7 @@ pub enum PartKind {
     /// `$(( … ))`, `$[ … ]`.
     Arithmetic(Arithmetic),
     /// `( … )` behind `name=` in the arguments of `declare` and its like: the elements.
-    Array(Vec<Word>),
+    Array(Vec<ShellWord>),
 }
 
 /// A parameter expansion.
@@ -285,9 +285,9 @@ pub enum ParameterOperation {
     Length,
     /// `${x-w}`, `${x:-w}`, `${x+w}`, `${x:+w}`, `${x?w}`, `${x:?w}`, `${x#w}`, `${x%%w}`, `${x^^w}`,
     /// `${x/w/w}`: pure; the words in it.
-    Pure(Vec<Word>),
+    Pure(Vec<ShellWord>),
     /// `${x=w}`, `${x:=w}`: assigns.
-    Assign(Word),
+    Assign(ShellWord),
     /// `${x:a:b}`: offset and length, which bash evaluates as arithmetic.
     Slice(Vec<Arithmetic>),
     /// `${x[…]}` with the operation that follows it; the subscript is evaluated unless it is `@`
@@ -307,5 +307,5 @@ pub struct Arithmetic {
     /// As written, continued lines joined.
     pub text: String,
     /// Its expansions, which run as anywhere else.
-    pub parts: Vec<Part>,
+    pub parts: Vec<WordPart>,
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::{
     arg::{Arg, Value},
-    ast::{ParameterOperation, Part, PartKind, Span, Word},
+    ast::{ParameterOperation, PartKind, ShellWord, Span, WordPart},
 };
 
 /// More texts than this out of one brace expansion are not looked at one by one.
@@ -20,7 +20,7 @@ pub(crate) struct Known<'a> {
 }
 
 /// The arguments that a word becomes: one, or several by a brace expansion.
-pub(crate) fn args(word: &Word, known: Known<'_>) -> Vec<Arg> {
+pub(crate) fn args(word: &ShellWord, known: Known<'_>) -> Vec<Arg> {
     let mut texts = vec![String::new()];
     let mut braced = false;
     let mut certainty = Certainty::Certain;
@@ -28,18 +28,18 @@ pub(crate) fn args(word: &Word, known: Known<'_>) -> Vec<Arg> {
         let piece = piece(part, known);
         // What is certain before the first doubt is the prefix; what follows it cannot be told.
         match piece {
-            Piece::Text(text) => {
+            DecodedPiece::Text(text) => {
                 if certainty.keeps_text() {
                     texts.iter_mut().for_each(|whole| whole.push_str(&text));
                 }
             }
-            Piece::Glob(text) => {
+            DecodedPiece::Glob(text) => {
                 if certainty.keeps_text() {
                     texts.iter_mut().for_each(|whole| whole.push_str(&text));
                 }
                 certainty = certainty.and(Certainty::Glob);
             }
-            Piece::Several(options) if options.len() * texts.len() <= MOST_BRACED => {
+            DecodedPiece::Several(options) if options.len() * texts.len() <= MOST_BRACED => {
                 braced = true;
                 if certainty.keeps_text() {
                     let joined = texts.iter().flat_map(|whole| {
@@ -48,8 +48,8 @@ pub(crate) fn args(word: &Word, known: Known<'_>) -> Vec<Arg> {
                     texts = joined.collect();
                 }
             }
-            Piece::Several(_) => certainty = certainty.and(Certainty::Many),
-            Piece::Unknown { one } => {
+            DecodedPiece::Several(_) => certainty = certainty.and(Certainty::Many),
+            DecodedPiece::Unknown { one } => {
                 let doubt = if one { Certainty::One } else { Certainty::Many };
                 certainty = certainty.and(doubt);
             }
@@ -73,12 +73,12 @@ pub(crate) fn args(word: &Word, known: Known<'_>) -> Vec<Arg> {
 }
 
 /// The text of a word that stays one word whatever is in it (an assigned value, a `case` subject).
-pub(crate) fn text(word: &Word, known: Known<'_>) -> Option<String> {
+pub(crate) fn text(word: &ShellWord, known: Known<'_>) -> Option<String> {
     let mut whole = String::new();
     for part in &word.parts {
         match piece(part, known) {
-            Piece::Text(text) | Piece::Glob(text) => whole.push_str(&text),
-            Piece::Several(_) | Piece::Unknown { .. } => return None,
+            DecodedPiece::Text(text) | DecodedPiece::Glob(text) => whole.push_str(&text),
+            DecodedPiece::Several(_) | DecodedPiece::Unknown { .. } => return None,
         }
     }
     Some(whole)
@@ -103,23 +103,23 @@ impl Certainty {
     }
 }
 
-enum Piece {
+enum DecodedPiece {
     Text(String),
     Glob(String),
     Several(Vec<String>),
     Unknown { one: bool },
 }
 
-fn piece(part: &Part, known: Known<'_>) -> Piece {
+fn piece(part: &WordPart, known: Known<'_>) -> DecodedPiece {
     match &part.kind {
-        PartKind::Text(text) => Piece::Text(text.clone()),
-        PartKind::Glob(text) => Piece::Glob(text.clone()),
-        PartKind::Brace(Some(options)) => Piece::Several(options.clone()),
-        PartKind::Brace(None) => Piece::Unknown { one: false },
+        PartKind::Text(text) => DecodedPiece::Text(text.clone()),
+        PartKind::Glob(text) => DecodedPiece::Glob(text.clone()),
+        PartKind::Brace(Some(options)) => DecodedPiece::Several(options.clone()),
+        PartKind::Brace(None) => DecodedPiece::Unknown { one: false },
         PartKind::Tilde(text) => match (text.as_str(), known.home) {
-            ("~", Some(home)) => Piece::Text(home.to_owned()),
+            ("~", Some(home)) => DecodedPiece::Text(home.to_owned()),
             ("~+", Some(_)) => variable(known.pwd, true),
-            _ => Piece::Unknown { one: true },
+            _ => DecodedPiece::Unknown { one: true },
         },
         PartKind::Parameter(parameter) => {
             let plain = parameter.operation == ParameterOperation::Plain;
@@ -127,28 +127,28 @@ fn piece(part: &Part, known: Known<'_>) -> Piece {
                 "HOME" if plain => variable(known.home, part.quoted),
                 "PWD" if plain => variable(known.pwd, part.quoted),
                 // Always a number.
-                "?" | "#" | "$" if plain => Piece::Unknown { one: true },
+                "?" | "#" | "$" if plain => DecodedPiece::Unknown { one: true },
                 // Lists stay lists inside quotes.
-                "@" => Piece::Unknown { one: false },
-                _ => Piece::Unknown {
+                "@" => DecodedPiece::Unknown { one: false },
+                _ => DecodedPiece::Unknown {
                     one: part.quoted
                         && !matches!(parameter.operation, ParameterOperation::Subscript(..)),
                 },
             }
         }
         // What a process substitution gives is the name of a pipe.
-        PartKind::Process(_) => Piece::Text(crate::walk::PIPE.to_owned()),
-        PartKind::Array(_) => Piece::Unknown { one: true },
-        PartKind::Arithmetic(_) => Piece::Unknown { one: true },
-        PartKind::Command(_) => Piece::Unknown { one: part.quoted },
+        PartKind::Process(_) => DecodedPiece::Text(crate::walk::PIPE.to_owned()),
+        PartKind::Array(_) => DecodedPiece::Unknown { one: true },
+        PartKind::Arithmetic(_) => DecodedPiece::Unknown { one: true },
+        PartKind::Command(_) => DecodedPiece::Unknown { one: part.quoted },
     }
 }
 
-fn variable(value: Option<&str>, quoted: bool) -> Piece {
+fn variable(value: Option<&str>, quoted: bool) -> DecodedPiece {
     let splits = |text: &str| text.contains([' ', '\t', '\n', '*', '?', '[', '\\']);
     match value {
-        Some(text) if quoted || !splits(text) => Piece::Text(text.to_owned()),
-        _ => Piece::Unknown { one: quoted },
+        Some(text) if quoted || !splits(text) => DecodedPiece::Text(text.to_owned()),
+        _ => DecodedPiece::Unknown { one: quoted },
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{arg::Arg, ast::Span};
 
 /// Is it harmless?
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Verdict {
+pub enum EffectVerdict {
     /// It changes no file, process, setting or remote state, starts no program that the line's data
     /// or the workspace chooses, and contacts no host that the line chooses.
     ReadOnly,
@@ -16,7 +16,7 @@ pub enum Verdict {
     Mutating,
 }
 
-impl Verdict {
+impl EffectVerdict {
     /// The word for it.
     pub fn name(self) -> &'static str {
         match self {
@@ -59,12 +59,12 @@ pub struct Write {
     /// The path as the command gets it, relative to the command's directory.
     pub path: Arg,
     /// What kind of write it is.
-    pub how: How,
+    pub how: WriteKind,
 }
 
 /// Kinds of write, by who has to answer for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
+pub enum WriteKind {
     /// The command's plain work on its operands: `mkdir d`, `cp a b`.
     Work,
     /// The same, by removing: `rm f`, `rmdir d`.
@@ -103,9 +103,9 @@ pub enum Start {
 
 /// What one command does by itself; what it starts is looked at on its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct CommandFinding {
     /// Is it harmless?
-    pub verdict: Verdict,
+    pub verdict: EffectVerdict,
     /// Why, in words that fit behind "because".
     pub reason: Cow<'static, str>,
     /// What in the line says so; `None` for the command as a whole.
@@ -118,23 +118,23 @@ pub struct Finding {
     pub cover: Cover,
 }
 
-impl Finding {
+impl CommandFinding {
     /// Harmless.
     pub fn read_only(reason: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(Verdict::ReadOnly, reason)
+        Self::new(EffectVerdict::ReadOnly, reason)
     }
 
     /// Not known to be harmless.
     pub fn unknown(reason: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(Verdict::Unknown, reason)
+        Self::new(EffectVerdict::Unknown, reason)
     }
 
     /// It changes something.
     pub fn mutating(reason: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(Verdict::Mutating, reason)
+        Self::new(EffectVerdict::Mutating, reason)
     }
 
-    fn new(verdict: Verdict, reason: impl Into<Cow<'static, str>>) -> Self {
+    fn new(verdict: EffectVerdict, reason: impl Into<Cow<'static, str>>) -> Self {
         Self {
             verdict,
             reason: reason.into(),

@@ -6,7 +6,7 @@
 
 /// One setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Setting {
+pub struct GitSetting {
     /// The section, in small letters.
     pub section: String,
     /// The subsection, as written.
@@ -19,7 +19,7 @@ pub struct Setting {
     pub line: usize,
 }
 
-impl Setting {
+impl GitSetting {
     /// `section.subsection.key`.
     pub fn name(&self) -> String {
         match &self.subsection {
@@ -43,7 +43,7 @@ impl Setting {
 
 /// A line that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct GitConfigFault {
     /// Which, from 1.
     pub line: usize,
     /// What is wrong with it.
@@ -155,7 +155,7 @@ pub fn executable_keys(text: &str) -> Vec<Risk> {
     settings.iter().filter_map(risk).collect()
 }
 
-fn risk(setting: &Setting) -> Option<Risk> {
+fn risk(setting: &GitSetting) -> Option<Risk> {
     let (.., why) = RISKS.iter().find(|(section, sub, key, when, _)| {
         setting.section == *section
             && match sub {
@@ -182,7 +182,7 @@ fn risk(setting: &Setting) -> Option<Risk> {
 }
 
 /// The files that a configuration takes in.
-pub fn includes(settings: &[Setting]) -> Vec<Include> {
+pub fn includes(settings: &[GitSetting]) -> Vec<Include> {
     let includes = settings.iter().filter(|setting| {
         setting.key == "path"
             && match setting.section.as_str() {
@@ -213,7 +213,7 @@ pub fn working_tree(text: &str) -> Option<String> {
 }
 
 /// Does `config.worktree`, beside this file, count too?
-pub fn has_worktree_config(settings: &[Setting]) -> bool {
+pub fn has_worktree_config(settings: &[GitSetting]) -> bool {
     settings.iter().any(|setting| {
         setting.section == "extensions"
             && setting.key == "worktreeconfig"
@@ -225,9 +225,9 @@ pub fn has_worktree_config(settings: &[Setting]) -> bool {
 ///
 /// # Errors
 /// The first line that git would not read either.
-pub fn parse(text: &str) -> Result<Vec<Setting>, Fault> {
+pub fn parse(text: &str) -> Result<Vec<GitSetting>, GitConfigFault> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut reader = Reader {
+    let mut reader = ConfigReader {
         rest: text,
         line: 1,
     };
@@ -244,7 +244,7 @@ pub fn parse(text: &str) -> Result<Vec<Setting>, Fault> {
                 let Some((section, subsection)) = place.clone() else {
                     return Err(reader.fault("a key stands before the first section"));
                 };
-                settings.push(Setting {
+                settings.push(GitSetting {
                     section,
                     subsection,
                     key,
@@ -258,12 +258,12 @@ pub fn parse(text: &str) -> Result<Vec<Setting>, Fault> {
     Ok(settings)
 }
 
-struct Reader<'a> {
+struct ConfigReader<'a> {
     rest: &'a str,
     line: usize,
 }
 
-impl Reader<'_> {
+impl ConfigReader<'_> {
     /// The next character; a carriage return before a line feed is left out.
     fn next(&mut self) -> Option<char> {
         if self.rest.starts_with("\r\n") {
@@ -293,15 +293,15 @@ impl Reader<'_> {
         }
     }
 
-    fn fault(&self, what: &'static str) -> Fault {
-        Fault {
+    fn fault(&self, what: &'static str) -> GitConfigFault {
+        GitConfigFault {
             line: self.line,
             what,
         }
     }
 
     /// What follows `[`: `name]`, `name.sub]` or `name "sub"]`.
-    fn section(&mut self) -> Result<(String, Option<String>), Fault> {
+    fn section(&mut self) -> Result<(String, Option<String>), GitConfigFault> {
         let mut name = String::new();
         loop {
             match self.next() {
@@ -319,7 +319,10 @@ impl Reader<'_> {
         })
     }
 
-    fn quoted_subsection(&mut self, name: String) -> Result<(String, Option<String>), Fault> {
+    fn quoted_subsection(
+        &mut self,
+        name: String,
+    ) -> Result<(String, Option<String>), GitConfigFault> {
         while matches!(self.peek(), Some(' ' | '\t')) {
             self.next();
         }
@@ -344,7 +347,7 @@ impl Reader<'_> {
         Ok((name, Some(subsection)))
     }
 
-    fn setting(&mut self, first: char) -> Result<(String, Option<String>), Fault> {
+    fn setting(&mut self, first: char) -> Result<(String, Option<String>), GitConfigFault> {
         let mut key = String::from(first.to_ascii_lowercase());
         while let Some(letter) = self.peek()
             && (letter.is_ascii_alphanumeric() || letter == '-')
@@ -370,7 +373,7 @@ impl Reader<'_> {
     }
 
     /// Up to the end of the line: quotes, escapes, continued lines; blanks at the ends do not count.
-    fn value(&mut self) -> Result<String, Fault> {
+    fn value(&mut self) -> Result<String, GitConfigFault> {
         let mut value = String::new();
         let (mut quoted, mut comment) = (false, false);
         // Where the blanks begin that count only if something follows.

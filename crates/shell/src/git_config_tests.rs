@@ -4,7 +4,7 @@ use super::*;
 
 fn listed(text: &str) -> Vec<String> {
     let settings = parse(text).unwrap();
-    let line = |setting: &Setting| match &setting.value {
+    let line = |setting: &GitSetting| match &setting.value {
         Some(value) => format!("{} {}={value}", setting.line, setting.name()),
         None => format!("{} {}", setting.line, setting.name()),
     };
@@ -215,7 +215,7 @@ fn random_files_are_read_as_git_reads_them() {
             .success()
             .then(|| String::from_utf8(output.stdout).unwrap());
         let ours = parse(&text).ok().map(|settings| {
-            let entry = |setting: &Setting| match &setting.value {
+            let entry = |setting: &GitSetting| match &setting.value {
                 Some(value) => format!("{}\n{value}\0", setting.name()),
                 None => format!("{}\0", setting.name()),
             };

@@ -24,8 +24,8 @@ pub mod git_config;
 pub mod syntax;
 mod walk;
 
-pub use analysis::{Analysis, Assigned, Part, Place};
+pub use analysis::{Analysis, Assigned, LinePart, LinePlace};
 pub use arg::{Arg, Value};
 pub use ast::Span;
-pub use effect::{Cover, Effect, Finding, How, Start, Verdict};
+pub use effect::{CommandFinding, Cover, Effect, EffectVerdict, Start, WriteKind};
 pub use walk::{analyze, is_safe_variable, is_stream, keeps_nothing};

@@ -8,8 +8,8 @@
 //! - [`all`]: the one list; adding a tool is one file and one line in it
 //! - `agent`: `Agent`, `SendMessage`, over [`haft_contract::Subagents`]
 //! - `fs`: `Read`, `Write`, `Edit`, `NotebookEdit`, `LS`, `Undo`, over [`haft_journal::Journal`]
-//! - `search`: `Glob`, `Grep`, over [`haft_search::Engine`]
-//! - `plan`: the task list and plan mode, over [`haft_contract::Remembered`]; `memory`: notes that outlive
+//! - `search`: `Glob`, `Grep`, over [`haft_search::SearchEngine`]
+//! - `plan`: the task list and plan mode, over [`haft_contract::SessionState`]; `memory`: notes that outlive
 //!   a session, over [`MemoryFolder`]; `session`: what touches nothing but the session and the person
 //! - `shell`: `Bash`, `TaskOutput`, `TaskStop`, over [`Shell`]
 //! - `skill`: `Skill`, over [`SkillBook`]
@@ -48,7 +48,8 @@ mod words;
 use std::{path::Path, sync::Arc};
 
 use haft_contract::{
-    Attention, Catalogue, Configure, DynTool, Notices, Remembered, Services, Subagents, erase,
+    BackgroundTasks, DeferredTools, DynTool, PendingInput, Services, SessionState, SettingsAccess,
+    Subagents, erase,
 };
 
 #[cfg(feature = "fs")]
@@ -140,7 +141,7 @@ pub fn usable(services: &Services) -> Vec<Arc<dyn DynTool>> {
     let has_memory = services.get::<MemoryFolder>().is_ok();
     #[cfg(not(feature = "memory"))]
     let has_memory = false;
-    let has_settings = services.get::<Arc<dyn Configure>>().is_ok();
+    let has_settings = services.get::<Arc<dyn SettingsAccess>>().is_ok();
     #[cfg(feature = "skill")]
     let book = services.get::<SkillBook>();
     #[cfg(feature = "skill")]
@@ -204,8 +205,8 @@ fn name_deferred(tools: &mut Vec<Arc<dyn DynTool>>) {
 pub fn for_subagent(services: &Services) -> Services {
     let services = services
         .clone()
-        .with(Arc::new(Remembered::default()))
-        .with(Arc::new(Attention::default()));
+        .with(Arc::new(SessionState::default()))
+        .with(Arc::new(PendingInput::default()));
     #[cfg(feature = "skill")]
     let services = match services.get::<SkillBook>() {
         Ok(book) => services.with(Arc::new(SkillBook {
@@ -227,17 +228,17 @@ pub fn for_subagent(services: &Services) -> Services {
 /// `session_folder` is where the undo journal goes, at the first change, and outputs that are too long;
 /// `cwd` is where files whose path is wrong are looked for by name.
 pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> Services {
-    let services = or_new(services, Remembered::default);
-    let services = or_new(services, Attention::default);
-    let services = or_new(services, Catalogue::default);
+    let services = or_new(services, SessionState::default);
+    let services = or_new(services, PendingInput::default);
+    let services = or_new(services, DeferredTools::default);
     #[cfg(feature = "fs")]
     let services = or_new(services, || {
         haft_journal::Journal::new(Some(cwd.to_path_buf())).with_undo(session_folder.join("undo"))
     });
     let _ = (session_folder, cwd); // a build without files needs neither
     #[cfg(feature = "search")]
-    let services = or_new(services, haft_search::Engine::new);
-    let services = or_new(services, Notices::default);
+    let services = or_new(services, haft_search::SearchEngine::new);
+    let services = or_new(services, BackgroundTasks::default);
     #[cfg(feature = "shell")]
     let services = {
         let program = services.get::<ShellProgram>().ok();

@@ -11,7 +11,7 @@ use crate::clock;
 
 /// Where a session runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Environment {
+pub struct PromptEnvironment {
     /// The working directory.
     pub cwd: PathBuf,
     /// The additional ones.
@@ -26,7 +26,7 @@ pub struct Environment {
     pub date: String,
 }
 
-impl Environment {
+impl PromptEnvironment {
     /// As it is now.
     pub fn look(context: &SessionContext) -> Self {
         let cwd = context.cwd.to_path_buf();
@@ -42,7 +42,7 @@ impl Environment {
     }
 }
 
-impl fmt::Display for Environment {
+impl fmt::Display for PromptEnvironment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "<environment>")?;
         writeln!(f, "Working directory: {}", self.cwd.display())?;

@@ -4,9 +4,9 @@ use std::{path::Path, sync::Arc};
 
 use haft_contract::SessionId;
 use haft_extensions::{
-    Places, Skills,
-    memory::{Memory, Options},
-    skills::{Given, Part, render},
+    ExtensionPlaces, Skills,
+    memory::{Memory, MemoryOptions},
+    skills::{SkillCall, SkillPart, render},
 };
 
 /// What people laid in folders for the model to know.
@@ -56,7 +56,7 @@ impl Knowledge {
         };
         let session = session.to_string();
         let project = skills.places().project();
-        let given = Given {
+        let given = SkillCall {
             arguments: "",
             session: &session,
             effort: None,
@@ -73,8 +73,8 @@ impl Knowledge {
             let parts = render(&skill, &body, given).into_iter();
             let text: String = parts
                 .map(|part| match part {
-                    Part::Text(text) => text,
-                    Part::Command { line, .. } => format!("[not run: {line}]"),
+                    SkillPart::Text(text) => text,
+                    SkillPart::Command { line, .. } => format!("[not run: {line}]"),
                 })
                 .collect();
             texts.push(format!("You know the skill {name}:\n\n{text}"));
@@ -84,7 +84,7 @@ impl Knowledge {
 
     /// The memory files of a project, and nobody else's.
     pub(crate) fn of_project(cwd: &Path) -> Self {
-        let places = Places::of_project(cwd);
-        Self::new(Memory::new(places, Options::default()))
+        let places = ExtensionPlaces::of_project(cwd);
+        Self::new(Memory::new(places, MemoryOptions::default()))
     }
 }

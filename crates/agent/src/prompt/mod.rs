@@ -1,6 +1,6 @@
 //! What the model is told before anybody speaks.
 //!
-//! Two parts: one that is the same for everybody, one about this session ([`Environment`]). Both are made
+//! Two parts: one that is the same for everybody, one about this session ([`PromptEnvironment`]). Both are made
 //! once, so every request begins with the same bytes and the provider's cache holds. What the project
 //! wants the model to know ([`Knowledge`]) goes into the first message, because it differs by project and
 //! may be long.
@@ -10,7 +10,7 @@ mod memory;
 
 use haft_models::SystemBlock;
 
-pub use environment::{Environment, branch};
+pub use environment::{PromptEnvironment, branch};
 pub use memory::Knowledge;
 
 /// What everybody's model is told.
@@ -24,12 +24,12 @@ pub struct SystemPrompt {
     /// After everything else.
     pub append: Option<String>,
     /// Where the session runs; `None` leaves it out.
-    pub environment: Option<Environment>,
+    pub environment: Option<PromptEnvironment>,
 }
 
 impl SystemPrompt {
     /// Our own words, and where the session runs.
-    pub fn new(environment: Environment) -> Self {
+    pub fn new(environment: PromptEnvironment) -> Self {
         Self {
             base: None,
             append: None,
@@ -61,8 +61,8 @@ pub(crate) fn reminder(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn environment() -> Environment {
-        Environment {
+    fn environment() -> PromptEnvironment {
+        PromptEnvironment {
             cwd: "/home/user/project".into(),
             directories: vec!["/home/user/other".into()],
             branch: Some("main".to_owned()),

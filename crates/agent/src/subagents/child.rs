@@ -3,30 +3,30 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use haft_contract::{
-    Answer, Approver, BoxFuture, Catalogue, Notices, Question, Subagents, ToolError,
-    approval::NobodyToAsk,
+    ApprovalAnswer, ApprovalRequest, Approver, BackgroundTasks, BoxFuture, DeferredTools,
+    Subagents, ToolError, approval::NobodyToAsk,
 };
 use haft_engine::{
-    Part, SessionContext,
-    hooks::{Event, Handler, Identity},
+    EnginePart, SessionContext,
+    hooks::{Handler, HookMoment, Identity},
 };
-use haft_extensions::{AgentDefinition, Origin};
+use haft_extensions::{AgentDefinition, ExtensionOrigin};
 
 use super::{
-    level::{Level, Plan},
-    member::Member,
+    handle::Member,
     mode,
+    spawner::{Plan, Spawner},
 };
 use crate::{
-    Agent, Limits, Session,
-    prompt::{Environment, SystemPrompt},
+    Agent, RunLimits, Session,
+    prompt::{PromptEnvironment, SystemPrompt},
 };
 
 /// What every subagent is told.
 const NOTE: &str = "You work for another agent, which handed you one task. It sees nothing of your work but \
 your last message: put all that it needs into it, with full paths where files are meant.";
 
-impl Level {
+impl Spawner {
     /// Makes the agent.
     pub(super) fn child(
         &self,
@@ -51,15 +51,15 @@ impl Level {
         };
         let services = (self.shared.fork)(parents)
             // What ends in the background is told to the main agent.
-            .with(Arc::new(Notices::default()))
-            .with(Arc::new(Catalogue::of(plan.pool.deferred())))
+            .with(Arc::new(BackgroundTasks::default()))
+            .with(Arc::new(DeferredTools::of(plan.pool.deferred())))
             .with(Arc::new(Subagents(Arc::clone(&level) as _)))
             .with_approver(approver);
         let calls_skills = plan.pool.find("Skill").is_some();
         let known = host
             .knowledge
             .preloaded(&kind.skills, plan.engine.session());
-        let engine = plan.engine.for_subagent(Part {
+        let engine = plan.engine.for_subagent(EnginePart {
             pool: plan.pool,
             services,
             model: plan.settings.name.as_str().into(),
@@ -88,9 +88,9 @@ impl Level {
                 .collect::<Vec<_>>()
                 .join("\n\n"),
             ),
-            environment: Some(Environment::look(&context)),
+            environment: Some(PromptEnvironment::look(&context)),
         };
-        let limits = Limits {
+        let limits = RunLimits {
             max_turns: kind.max_turns,
             ..host.limits.clone()
         };
@@ -116,8 +116,8 @@ impl Level {
 /// A hook of a kind that waits for the end means that of the subagent.
 fn of_a_subagent(handler: Handler) -> Handler {
     match handler.event {
-        Event::STOP => Handler {
-            event: Event::SUBAGENT_STOP,
+        HookMoment::STOP => Handler {
+            event: HookMoment::SUBAGENT_STOP,
             ..handler
         },
         _ => handler,
@@ -126,7 +126,7 @@ fn of_a_subagent(handler: Handler) -> Handler {
 
 /// The kinds we bring that only look need not know how the project wants to be changed.
 fn is_brief(kind: &AgentDefinition) -> bool {
-    kind.origin == Origin::BuiltIn && !kind.disallowed_tools.is_empty()
+    kind.origin == ExtensionOrigin::BuiltIn && !kind.disallowed_tools.is_empty()
 }
 
 /// Asks the same person, and says for whom.
@@ -140,7 +140,7 @@ impl Approver for AsksFor {
         self.approver.is_there()
     }
 
-    fn ask(&self, mut question: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, mut question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         // A subagent of a subagent asks through both: the one that acts is meant.
         question.agent.get_or_insert_with(|| self.agent.clone());
         self.approver.ask(question)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_engine::{Part, Scheduler, hooks::Identity};
+use haft_engine::{EnginePart, Scheduler, hooks::Identity};
 use haft_extensions::AgentDefinition;
 
 use super::{mode, tools};
@@ -14,7 +14,7 @@ pub fn as_main_agent(scheduler: &Scheduler, kind: &AgentDefinition) -> Result<Sc
     let mut context = scheduler.context();
     context.mode = mode::both(context.mode, kind.permission_mode.as_deref()).mode;
     let model = engine.model().map_or_else(|| Arc::from(""), Arc::clone);
-    let engine = engine.for_subagent(Part {
+    let engine = engine.for_subagent(EnginePart {
         pool: tools::of_main(engine.pool(), kind)?,
         services: engine.services().clone(),
         model,
@@ -44,14 +44,14 @@ pub fn launchable(kind: &AgentDefinition) -> Option<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use haft_extensions::{Agents, Places, Sources, agents::Options};
+    use haft_extensions::{Agents, ExtensionPlaces, Sources, agents::AgentOptions};
 
     use super::*;
 
     #[test]
     fn kinds_in_brackets_limit_what_is_launched() {
         let nowhere = std::path::PathBuf::from("/nonexistent");
-        let places = Places {
+        let places = ExtensionPlaces {
             cwd: nowhere.clone(),
             home: nowhere.clone(),
             user: nowhere.clone(),
@@ -60,7 +60,7 @@ mod tests {
             plugins: Vec::new(),
             sources: Sources::default(),
         };
-        let (agents, _) = Agents::load(&places, &Options::default());
+        let (agents, _) = Agents::load(&places, &AgentOptions::default());
         let mut kind = agents.get("general-purpose").unwrap().clone();
         let cases = [
             (None, None),

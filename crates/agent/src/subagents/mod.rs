@@ -1,29 +1,29 @@
 //! Subagents: models that work for the calls of another, each in a fresh conversation.
 //!
-//! A [`Crew`] is all that the subagents of one session share; it is the service that the tools ask. A
+//! A [`SubagentPool`] is all that the subagents of one session share; it is the service that the tools ask. A
 //! subagent is an [`Agent`](crate::Agent) like any other, over a part of its launcher's engine: some of the
 //! same tools, the same rules, hooks, gate, undo journal and purse, a ledger of files of its own, and a
 //! permission mode that may only be stricter. Its transcript is `subagents/agent-ID.jsonl` in the session's
 //! folder, from which it can be taken up again.
 //!
-//! - `crew`: what they share, and who they are; `level`: launching them, at one depth
+//! - `subagent_pool`: what they share, and who they are; `spawner`: launching them, at one depth
 //! - `child`: making one; `tools`, `mode`: what it may do
-//! - `work`: one at work, from its first words to its report; `relay`: what is heard of it
+//! - `task`: one at work, from its first words to its report; `event_forwarder`: what is heard of it
 //! - `main_agent`: a session that is of a kind itself
 //! - `record`: what its transcript tells of it
 
 mod child;
-mod crew;
-mod level;
+mod event_forwarder;
+mod handle;
 mod main_agent;
-mod member;
 mod mode;
 mod record;
-mod relay;
+mod spawner;
+mod subagent_pool;
+mod task;
 mod tools;
-mod work;
 
-pub use crew::{Crew, CrewBuilder, CrewLimits, Own};
-pub(crate) use level::{Host, Level};
+pub use event_forwarder::Tag;
 pub use main_agent::{as_main_agent, launchable};
-pub use relay::Tag;
+pub(crate) use spawner::{Host, Spawner};
+pub use subagent_pool::{Own, SubagentLimits, SubagentPool, SubagentPoolBuilder};

@@ -8,7 +8,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::relay::Tag;
+use super::event_forwarder::Tag;
 use crate::transcript::{Transcript, look};
 
 /// The type of the line with which it begins.

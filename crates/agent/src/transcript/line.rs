@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use haft_contract::{CallId, Content, Repeat, SessionId, remembered::Kept};
+use haft_contract::{CallId, Content, Idempotency, SessionId, session_state::StateEntry};
 use haft_models::{Block, StopReason, Usage};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::Files;
-use crate::{Said, Trigger, clock};
+use crate::{ReplyBlock, Trigger, clock};
 
 /// The type of the line that is written before a tool runs.
 pub(super) const STARTED: &str = "haft-started";
@@ -78,7 +78,7 @@ impl Facts {
         call: CallId,
         tool_use_id: &str,
         name: &str,
-        repeat: Repeat,
+        repeat: Idempotency,
         files: &Files,
     ) -> Value {
         json!({
@@ -96,7 +96,7 @@ impl Facts {
 
 impl Facts {
     /// A value that the session keeps. No message either.
-    pub(super) fn kept(&self, name: &str, kept: &Kept) -> Value {
+    pub(super) fn kept(&self, name: &str, kept: &StateEntry) -> Value {
         json!({
             "type": KEPT,
             "sessionId": self.session,
@@ -107,11 +107,11 @@ impl Facts {
     }
 }
 
-pub(super) fn repeat_name(repeat: Repeat) -> &'static str {
+pub(super) fn repeat_name(repeat: Idempotency) -> &'static str {
     match repeat {
-        Repeat::Harmless => "harmless",
-        Repeat::Checkable => "checkable",
-        Repeat::Never => "never",
+        Idempotency::Harmless => "harmless",
+        Idempotency::Checkable => "checkable",
+        Idempotency::Never => "never",
     }
 }
 
@@ -140,7 +140,7 @@ pub(super) fn user(content: &[Content], kind: Kind) -> Map<String, Value> {
 
 /// What else a line with a block of a reply tells.
 pub(super) fn assistant(
-    said: &Said,
+    said: &ReplyBlock,
     asked: &str,
     stop: Option<&StopReason>,
     usage: &Usage,

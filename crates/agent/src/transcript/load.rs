@@ -9,7 +9,7 @@ use std::{
     path::PathBuf,
 };
 
-use haft_contract::{Role, remembered::Kept};
+use haft_contract::{Role, session_state::StateEntry};
 use haft_models::{Block, Conversation, Message, ToolResult};
 use serde::Deserialize;
 use serde_json::Value;
@@ -34,7 +34,7 @@ pub struct Loaded {
     /// Which files were read and changed.
     pub files: Files,
     /// What the session keeps beside its conversation, by name.
-    pub kept: BTreeMap<String, Kept>,
+    pub kept: BTreeMap<String, StateEntry>,
     /// Where the session was last.
     pub cwd: Option<PathBuf>,
     /// What it came to be permitted.
@@ -59,7 +59,7 @@ struct Line {
     repeat: Option<String>,
     block_index: Option<usize>,
     name: String,
-    kept: Kept,
+    kept: StateEntry,
     files: Files,
     terms: Option<Terms>,
 }

@@ -6,21 +6,21 @@
 //! never begun, was begun, or is over; [`load`] makes a conversation of that and says what it repaired.
 
 mod files;
-mod heard;
 mod line;
 pub mod load;
+mod session_grants;
 mod sessions;
 pub mod store;
-mod terms;
+mod tee_store;
 mod writer;
 
 pub use files::Files;
 pub(crate) use line::Kind;
 pub use load::Loaded;
-pub use sessions::{Listed, Origin, Session, SessionError, Sessions};
+pub use session_grants::Terms;
+pub use sessions::{Listed, Session, SessionError, SessionOrigin, Sessions};
 pub(crate) use store::look;
 pub use store::{FileStore, MemoryStore, Store, StoreError};
-pub use terms::Terms;
 pub(crate) use writer::SoFar;
 pub use writer::Transcript;
 pub(crate) use writer::result_of;

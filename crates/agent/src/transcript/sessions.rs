@@ -12,7 +12,7 @@ use haft_contract::SessionId;
 use serde_json::Value;
 
 use super::{
-    FileStore, Loaded, MemoryStore, Store, StoreError, heard::Heard, load::load, store::look,
+    FileStore, Loaded, MemoryStore, Store, StoreError, load::load, store::look, tee_store::TeeStore,
 };
 
 /// Why a session cannot be had.
@@ -54,12 +54,12 @@ pub struct Session {
     pub(crate) id: SessionId,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) loaded: Loaded,
-    pub(crate) origin: Origin,
+    pub(crate) origin: SessionOrigin,
 }
 
 /// Where a session comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum SessionOrigin {
     /// It is new.
     New,
     /// It is taken up again.
@@ -68,7 +68,7 @@ pub enum Origin {
     Forked,
 }
 
-impl Origin {
+impl SessionOrigin {
     /// Its name for hooks.
     pub fn name(self) -> &'static str {
         match self {
@@ -91,7 +91,7 @@ impl Session {
             id,
             store,
             loaded: Loaded::default(),
-            origin: Origin::New,
+            origin: SessionOrigin::New,
         }
     }
 
@@ -106,7 +106,7 @@ impl Session {
             id,
             store,
             loaded,
-            origin: Origin::Resumed,
+            origin: SessionOrigin::Resumed,
         })
     }
 
@@ -126,12 +126,12 @@ impl Session {
         mut self,
         hear: impl Fn(&str) + Send + Sync + 'static,
     ) -> Result<Self, SessionError> {
-        if self.origin == Origin::Forked {
+        if self.origin == SessionOrigin::Forked {
             for line in self.store.read(0)? {
                 hear(&line);
             }
         }
-        self.store = Arc::new(Heard {
+        self.store = Arc::new(TeeStore {
             store: self.store,
             hear: Box::new(hear),
         });
@@ -239,7 +239,7 @@ impl Sessions {
         }
         let session = Session::resume(to, Arc::new(store), until)?;
         Ok(Session {
-            origin: Origin::Forked,
+            origin: SessionOrigin::Forked,
             ..session
         })
     }

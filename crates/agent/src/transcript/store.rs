@@ -66,11 +66,11 @@ pub enum StoreError {
 #[derive(Debug)]
 pub struct FileStore {
     path: PathBuf,
-    state: Mutex<State>,
+    state: Mutex<StoreState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct StoreState {
     /// Locked for as long as it is open.
     file: Option<File>,
     lines: u64,
@@ -103,9 +103,9 @@ impl FileStore {
         lock(&file, &path)?;
         let store = Self {
             path,
-            state: Mutex::new(State {
+            state: Mutex::new(StoreState {
                 file: Some(file),
-                ..State::default()
+                ..StoreState::default()
             }),
         };
         {
@@ -118,7 +118,7 @@ impl FileStore {
         Ok(store)
     }
 
-    fn bytes(&self, state: &mut State) -> Result<Vec<u8>, StoreError> {
+    fn bytes(&self, state: &mut StoreState) -> Result<Vec<u8>, StoreError> {
         let mut bytes = Vec::new();
         if let Some(file) = &mut state.file {
             file.seek(SeekFrom::Start(0))
@@ -157,7 +157,7 @@ impl FileStore {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, StoreState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,8 +6,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use haft_contract::{Content, Remembered, SessionId};
-use haft_engine::{Finished, Witness, pipeline::Admitted};
+use haft_contract::{Content, SessionId, SessionState};
+use haft_engine::{CallObserver, CallResult, pipeline::Admitted};
 use haft_models::{StopReason, ToolResult, Usage};
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -16,19 +16,19 @@ use super::{
     Files, Kind, Store, Terms,
     line::{self, Facts},
 };
-use crate::{Said, Trigger, clock};
+use crate::{ReplyBlock, Trigger, clock};
 
 /// Writes the lines of one session. Calls of a reply end in any order, so their tasks write too.
 #[derive(Debug)]
 pub struct Transcript {
     store: Arc<dyn Store>,
     /// What the session keeps beside its conversation.
-    remembered: Option<Arc<Remembered>>,
-    state: Mutex<State>,
+    remembered: Option<Arc<SessionState>>,
+    state: Mutex<WriterState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct WriterState {
     facts: Facts,
     next: u64,
     /// The last message in the chain.
@@ -62,7 +62,7 @@ impl Transcript {
         version: String,
         agent: Option<String>,
         so_far: SoFar,
-        remembered: Option<Arc<Remembered>>,
+        remembered: Option<Arc<SessionState>>,
     ) -> Self {
         let facts = Facts {
             session,
@@ -74,7 +74,7 @@ impl Transcript {
         Self {
             store,
             remembered,
-            state: Mutex::new(State {
+            state: Mutex::new(WriterState {
                 facts,
                 next: so_far.lines,
                 last: so_far.last,
@@ -127,7 +127,13 @@ impl Transcript {
     }
 
     /// A block of a reply.
-    pub(crate) fn said(&self, said: &Said, asked: &str, stop: Option<&StopReason>, usage: &Usage) {
+    pub(crate) fn said(
+        &self,
+        said: &ReplyBlock,
+        asked: &str,
+        stop: Option<&StopReason>,
+        usage: &Usage,
+    ) {
         self.message(
             "assistant",
             said.uuid,
@@ -198,12 +204,12 @@ impl Transcript {
         self.state().message(&*self.store, kind, uuid, more);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, WriterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl WriterState {
     fn message(&mut self, store: &dyn Store, kind: &str, uuid: Uuid, more: Map<String, Value>) {
         let line = self.facts.message(kind, uuid, self.last, more);
         self.last = Some(uuid);
@@ -221,7 +227,7 @@ impl State {
     }
 }
 
-impl Witness for Transcript {
+impl CallObserver for Transcript {
     fn started(&self, call: &Admitted) {
         let call = call.call();
         let (own, id) = call.ids();
@@ -236,7 +242,7 @@ impl Witness for Transcript {
         state.write(&*self.store, &line);
     }
 
-    fn ended(&self, finished: &Finished) {
+    fn ended(&self, finished: &CallResult) {
         let uuid = clock::random_id();
         let result = result_of(finished);
         let more = line::answer(&result, finished.structured.as_ref());
@@ -252,7 +258,7 @@ impl Witness for Transcript {
 }
 
 /// What the conversation takes of a finished call.
-pub(crate) fn result_of(finished: &Finished) -> ToolResult {
+pub(crate) fn result_of(finished: &CallResult) -> ToolResult {
     ToolResult {
         tool_use_id: finished.id.clone(),
         content: finished.content.clone(),

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use haft_agent::{Agent, ModelSettings, Reason};
-use haft_contract::{Notice, Notices, PermissionMode, Services, TaskKind, TaskStatus};
+use haft_agent::{Agent, EndReason, ModelSettings};
+use haft_contract::{BackgroundTasks, PermissionMode, Services, TaskKind, TaskNotice, TaskStatus};
 use haft_models::{Scripted, StopReason};
 use serde_json::json;
 
 use crate::rig::{Rig, Steered, Step, assert_valid, call, scripted, shown, stop, text_reply};
 
-fn notice(id: &str) -> Notice {
-    Notice {
+fn notice(id: &str) -> TaskNotice {
+    TaskNotice {
         id: id.to_owned(),
         kind: TaskKind::Shell,
         status: TaskStatus::Completed,
@@ -26,7 +26,7 @@ fn notice(id: &str) -> Notice {
 async fn agent(
     rig: &Rig,
     model: impl haft_models::Model + 'static,
-    notices: &Arc<Notices>,
+    notices: &Arc<BackgroundTasks>,
 ) -> Agent {
     let services = Services::none().with(Arc::clone(notices));
     let scheduler = rig.scheduler(PermissionMode::BypassPermissions, |builder| {
@@ -44,7 +44,7 @@ fn told(agent: &Agent) -> Vec<String> {
 #[tokio::test]
 async fn a_task_that_ends_during_a_run_is_told_before_the_next_request() {
     let rig = Rig::new();
-    let notices = Arc::new(Notices::default());
+    let notices = Arc::new(BackgroundTasks::default());
     let mut first = call(0, "a", &json!({"key": "a", "until": "told"}));
     first.push(stop(StopReason::ToolUse));
     let model = Steered::new(&rig.stage, [first, text_reply(0, "done")]);
@@ -72,7 +72,7 @@ async fn a_task_that_ends_during_a_run_is_told_before_the_next_request() {
 #[tokio::test]
 async fn a_task_that_ends_while_the_model_says_its_last_words_is_told_in_the_same_run() {
     let rig = Rig::new();
-    let notices = Arc::new(Notices::default());
+    let notices = Arc::new(BackgroundTasks::default());
     let mut first = vec![Step::Until("told")];
     first.extend(text_reply(0, "waiting"));
     let model = Steered::new(&rig.stage, [first, text_reply(0, "heard")]);
@@ -90,7 +90,7 @@ async fn a_task_that_ends_while_the_model_says_its_last_words_is_told_in_the_sam
 #[tokio::test]
 async fn between_runs_it_is_told_in_a_run_of_its_own() {
     let rig = Rig::new();
-    let notices = Arc::new(Notices::default());
+    let notices = Arc::new(BackgroundTasks::default());
     let says = |text: &str| json!({"content": [{"type": "text", "text": text}]});
     let model: Scripted = scripted(&json!({"turns": [says("started"), says("heard")]}));
     let mut agent = agent(&rig, model, &notices).await;
@@ -100,7 +100,7 @@ async fn between_runs_it_is_told_in_a_run_of_its_own() {
     let ended = agent.run_notices(&rig.ear).await;
     assert_eq!(
         (ended.reason, ended.text.as_str()),
-        (Reason::Completed, "heard")
+        (EndReason::Completed, "heard")
     );
     assert!(notices.take().is_empty());
     assert_eq!(

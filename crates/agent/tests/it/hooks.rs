@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use haft_agent::{Agent, Instructions, ModelSettings, Reason, Session, Subtype, transcript::Store};
+use haft_agent::{
+    Agent, EndReason, Instructions, ModelSettings, Session, Subtype, transcript::Store,
+};
 use haft_contract::{PermissionMode, SessionId};
 use haft_engine::{
     hooks::{Hooks, read},
@@ -80,7 +82,7 @@ async fn v14_a_prompt_is_held_up() {
     assert_eq!((ended.subtype, ended.num_turns), (Subtype::Success, 0));
     assert_eq!(
         (ended.text.as_str(), ended.reason),
-        ("not today", Reason::HookStopped)
+        ("not today", EndReason::HookStopped)
     );
     assert!(model.requests().is_empty());
     assert_eq!(agent.conversation().messages().len(), 0);
@@ -123,7 +125,7 @@ async fn after_a_round_of_tools_they_may_end_it() {
     let command = "cat > seen.txt; echo enough >&2; exit 2";
     let mut agent = agent(&rig, &model, "PostToolBatch", command).await;
     let ended = agent.run("go", &rig.ear).await;
-    assert_eq!(ended.reason, Reason::HookStopped);
+    assert_eq!(ended.reason, EndReason::HookStopped);
     assert_eq!(model.requests().len(), 1);
     assert_valid(agent.conversation());
     let seen: Value = serde_json::from_str(&rig.project.read("work/seen.txt")).unwrap();
@@ -184,7 +186,7 @@ async fn they_are_told_when_the_model_cannot_answer() {
     let rig = Rig::new();
     let model = scripted(&json!({"turns": [{"error": {"kind": "overloaded", "message": "busy"}}]}));
     let mut agent = agent(&rig, &model, "StopFailure", "cat > failure.txt").await;
-    assert_eq!(agent.run("go", &rig.ear).await.reason, Reason::ApiError);
+    assert_eq!(agent.run("go", &rig.ear).await.reason, EndReason::ApiError);
     let seen: Value = serde_json::from_str(&rig.project.read("work/failure.txt")).unwrap();
     assert_eq!(seen["error"], "overloaded");
 }
@@ -196,7 +198,7 @@ async fn v18_a_hook_ends_the_run_after_a_call() {
     let command = r#"echo '{"continue":false,"stopReason":"s"}'"#;
     let mut agent = agent(&rig, &model, "PostToolUse", command).await;
     let ended = agent.run("go", &rig.ear).await;
-    assert_eq!(ended.reason, Reason::HookStopped);
+    assert_eq!(ended.reason, EndReason::HookStopped);
     assert_eq!(model.requests().len(), 1);
     assert_valid(agent.conversation());
     assert!(rig.ear.lines().contains(&"info: s".to_owned()));
@@ -217,7 +219,7 @@ async fn v24_whoever_refuses_a_call_may_end_the_run() {
     let mut agent = agent_with(&rig, &model, "PermissionRequest", hook).await;
     agent.control().set_permission_mode(PermissionMode::Default);
     let ended = agent.run("go", &rig.ear).await;
-    assert_eq!(ended.reason, Reason::HookStopped);
+    assert_eq!(ended.reason, EndReason::HookStopped);
     assert_eq!(ended.permission_denials.len(), 1);
     assert_eq!(model.requests().len(), 1);
     assert!(rig.stage.runs().is_empty());
@@ -256,7 +258,7 @@ async fn a_session_that_hooks_do_not_let_begin_asks_nothing() {
     let ended = agent.run("go", &rig.ear).await;
     assert_eq!(
         (ended.text.as_str(), ended.reason),
-        ("closed today", Reason::HookStopped)
+        ("closed today", EndReason::HookStopped)
     );
     assert!(model.requests().is_empty());
 }
@@ -266,7 +268,7 @@ async fn an_objection_at_the_beginning_is_for_the_person() {
     let rig = Rig::new();
     let model = scripted(&json!({"turns": [says("yes")]}));
     let mut agent = agent(&rig, &model, "SessionStart", "echo late >&2; exit 2").await;
-    assert_eq!(agent.run("go", &rig.ear).await.reason, Reason::Completed);
+    assert_eq!(agent.run("go", &rig.ear).await.reason, EndReason::Completed);
     assert!(rig.ear.lines().contains(&"info: late".to_owned()));
     let asked = shown(model.requests()[0].history.messages()).join("\n");
     assert!(!asked.contains("late"), "{asked}");
@@ -333,7 +335,7 @@ async fn a_call_that_is_put_off_ends_the_run() {
     let settings = ModelSettings::new("m");
     let mut agent = Agent::builder(scheduler.await, Arc::new(model.clone()), settings).build();
     let ended = agent.run("go", &rig.ear).await;
-    assert_eq!(ended.reason, Reason::ToolDeferred);
+    assert_eq!(ended.reason, EndReason::ToolDeferred);
     let deferred = ended.deferred.unwrap();
     assert_eq!(
         (deferred.tool_name.as_str(), deferred.tool_use_id.as_str()),

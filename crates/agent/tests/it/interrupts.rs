@@ -1,6 +1,6 @@
 //! Stopping at any instant.
 
-use haft_agent::{Reason, Subtype};
+use haft_agent::{EndReason, Subtype};
 use haft_models::StopReason;
 use serde_json::json;
 
@@ -17,7 +17,7 @@ async fn while_the_model_talks() {
     rig.stage.at(8, Due::Interrupt(agent.control()));
     let ended = agent.run("go", &rig.ear).await;
     assert_eq!(ended.subtype, Subtype::DuringExecution);
-    assert_eq!(ended.reason, Reason::AbortedStreaming);
+    assert_eq!(ended.reason, EndReason::AbortedStreaming);
     assert!(ended.is_error());
     assert_valid(agent.conversation());
     let ended = agent.run("still there?", &rig.ear).await;
@@ -59,7 +59,7 @@ async fn while_a_tool_runs_and_another_waits() {
         }
         control.interrupt();
     });
-    assert_eq!(ended.reason, Reason::AbortedTools);
+    assert_eq!(ended.reason, EndReason::AbortedTools);
     assert_valid(agent.conversation());
     assert_eq!(
         shown(agent.conversation().messages())[4..],

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use haft_agent::{Reason, Subtype, prompt::Knowledge};
+use haft_agent::{EndReason, Subtype, prompt::Knowledge};
 use haft_contract::{ContextPatch, RuleList};
 use haft_extensions::{
-    Places, Skills,
-    memory::{Memory, Options},
-    skills::Settings,
+    ExtensionPlaces, Skills,
+    memory::{Memory, MemoryOptions},
+    skills::SkillSettings,
 };
 use serde_json::{Value, json};
 
@@ -22,10 +22,10 @@ fn peeks(path: &str) -> Value {
 }
 
 fn knowledge(rig: &Rig) -> (Knowledge, Arc<Skills>) {
-    let places = Places::of_project(&rig.project.path("work"));
-    let (skills, _) = Skills::load(places.clone(), Settings::default());
+    let places = ExtensionPlaces::of_project(&rig.project.path("work"));
+    let (skills, _) = Skills::load(places.clone(), SkillSettings::default());
     let skills = Arc::new(skills);
-    let knowledge = Knowledge::new(Memory::new(places, Options::default()));
+    let knowledge = Knowledge::new(Memory::new(places, MemoryOptions::default()));
     (knowledge.with_skills(Arc::clone(&skills)), skills)
 }
 
@@ -117,7 +117,7 @@ async fn answers_without_the_model_and_a_conversation_that_is_forgotten() {
     let ended = agent.answer(Err("No command is called /x.".to_owned()));
     assert_eq!(
         (ended.subtype, ended.reason),
-        (Subtype::DuringExecution, Reason::Refused)
+        (Subtype::DuringExecution, EndReason::Refused)
     );
     assert_eq!(ended.errors, ["No command is called /x."]);
     assert!(ended.is_error() && ended.num_turns == 0);

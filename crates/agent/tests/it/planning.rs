@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use haft_agent::{Agent, ModelSettings, Session, transcript::Store};
 use haft_contract::{
-    Attention, CallContext, ContextPatch, Effects, Memo, PermissionMode, Remembered, Services,
-    SessionId, Tool, ToolError, ToolOutput,
+    CallContext, ContextPatch, Effects, PendingInput, PermissionMode, Services, SessionId,
+    SessionState, StateSlot, Tool, ToolError, ToolOutput,
 };
 use haft_engine::{Engine, Registry, SessionContext};
 use haft_models::Scripted;
@@ -19,7 +19,7 @@ use crate::rig::{Rig, scripted, shown};
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Count(u32);
 
-impl Memo for Count {
+impl StateSlot for Count {
     const KEY: &'static str = "count";
 
     fn told(&self) -> Option<String> {
@@ -45,7 +45,7 @@ impl Tool for Counter {
     async fn call(&self, _: &Nothing, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let count = cx
             .services
-            .get::<Remembered>()?
+            .get::<SessionState>()?
             .change(|count: &mut Count| {
                 count.0 += 1;
                 Ok::<_, ToolError>(count.0)
@@ -96,7 +96,7 @@ async fn agent(rig: &Rig, session: Session, model: &Scripted, services: Services
 }
 
 fn remembering() -> Services {
-    Services::none().with(Arc::new(Remembered::default()))
+    Services::none().with(Arc::new(SessionState::default()))
 }
 
 fn turn(name: &str, tokens: u64) -> Value {
@@ -136,7 +136,7 @@ async fn what_a_session_keeps_outlives_a_summary_and_a_resume() {
     let session = Session::resume(id, store(&rig), None).unwrap();
     assert_eq!(session.repairs(), Vec::<String>::new());
     let services = remembering();
-    let remembered = services.get::<Remembered>().unwrap();
+    let remembered = services.get::<SessionState>().unwrap();
     let model = scripted(&json!({"turns": [turn("Counter", 10), says("three")]}));
     let mut second = agent(&rig, session, &model, services).await;
     assert_eq!(remembered.read::<Count>(), Count(2));
@@ -204,10 +204,10 @@ async fn what_is_said_while_tools_run_calls_for_attention() {
     let rig = Rig::new();
     let model = scripted(&json!({"turns": [says("hello")]}));
     let session = Session::new(SessionId::new(), store(&rig));
-    let attention = Arc::new(Attention::default());
+    let attention = Arc::new(PendingInput::default());
     let services = remembering().with(Arc::clone(&attention));
     let mut agent = agent(&rig, session, &model, services).await;
-    let wanted = async |attention: &Attention| {
+    let wanted = async |attention: &PendingInput| {
         tokio::select! {
             biased;
             () = attention.wanted() => true,

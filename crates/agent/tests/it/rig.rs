@@ -21,8 +21,8 @@ use haft_contract::{
 };
 use haft_engine::{Engine, EngineBuilder, Registry, Scheduler, SessionContext};
 use haft_models::{
-    Block, BlockStart, Conversation, Event, EventStream, Model, ModelError, Request, Scripted,
-    StopReason,
+    Block, BlockStart, Conversation, EventStream, Model, ModelError, ModelEvent, ModelRequest,
+    Scripted, StopReason,
 };
 use haft_testkit::{TempProject, toys};
 use schemars::JsonSchema;
@@ -156,7 +156,7 @@ impl Tool for Work {
 /// One step of a [`Steered`] model.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
-    Say(Event),
+    Say(ModelEvent),
     Pause,
     Until(&'static str),
     Fail(ModelError),
@@ -179,7 +179,7 @@ impl Steered {
 }
 
 impl Model for Steered {
-    fn stream(&self, _: Request, _: CancellationToken) -> EventStream {
+    fn stream(&self, _: ModelRequest, _: CancellationToken) -> EventStream {
         let reply = self.replies.lock().unwrap().pop_front();
         let mut steps = VecDeque::from(reply.unwrap_or_else(|| text_reply(0, "over")));
         let stage = Arc::clone(&self.stage);
@@ -210,13 +210,13 @@ impl Model for Steered {
 pub(crate) fn text_reply(index: usize, text: &str) -> Vec<Step> {
     let text = text.to_owned();
     [
-        Event::BlockStart {
+        ModelEvent::BlockStart {
             index,
             block: BlockStart::Text,
         },
-        Event::Text { index, text },
-        Event::BlockStop { index },
-        Event::Stop {
+        ModelEvent::Text { index, text },
+        ModelEvent::BlockStop { index },
+        ModelEvent::Stop {
             reason: StopReason::EndTurn,
         },
     ]
@@ -227,7 +227,7 @@ pub(crate) fn text_reply(index: usize, text: &str) -> Vec<Step> {
 /// The events of one call.
 pub(crate) fn call(index: usize, id: &str, input: &Value) -> Vec<Step> {
     [
-        Event::BlockStart {
+        ModelEvent::BlockStart {
             index,
             block: BlockStart::ToolUse {
                 id: id.to_owned(),
@@ -235,18 +235,18 @@ pub(crate) fn call(index: usize, id: &str, input: &Value) -> Vec<Step> {
                 extra: Map::new(),
             },
         },
-        Event::Input {
+        ModelEvent::Input {
             index,
             json: input.to_string(),
         },
-        Event::BlockStop { index },
+        ModelEvent::BlockStop { index },
     ]
     .map(Step::Say)
     .into()
 }
 
 pub(crate) fn stop(reason: StopReason) -> Step {
-    Step::Say(Event::Stop { reason })
+    Step::Say(ModelEvent::Stop { reason })
 }
 
 /// Keeps what it hears.
@@ -257,7 +257,7 @@ pub(crate) struct Ear {
 }
 
 impl Sink for Ear {
-    fn hear(&self, event: &AgentEvent) {
+    fn on_event(&self, event: &AgentEvent) {
         self.stage.step();
         self.heard.lock().unwrap().push(event.clone());
     }
@@ -274,8 +274,8 @@ impl Ear {
 fn line(event: &AgentEvent) -> Option<String> {
     Some(match event {
         AgentEvent::Began(began) => format!("began {} {}", began.model, began.mode.name()),
-        AgentEvent::Model(Event::Discard) => "discard".to_owned(),
-        AgentEvent::Model(Event::Retry { attempt, .. }) => format!("retry {attempt}"),
+        AgentEvent::Model(ModelEvent::Discard) => "discard".to_owned(),
+        AgentEvent::Model(ModelEvent::Retry { attempt, .. }) => format!("retry {attempt}"),
         AgentEvent::Model(_) => return None,
         AgentEvent::Said(said) => match &said.block {
             Block::Text { text } => format!("said {text}"),

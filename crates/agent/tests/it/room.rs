@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haft_agent::{
-    Agent, ModelSettings, Reason, Session,
+    Agent, EndReason, ModelSettings, Session,
     transcript::{Store, load::load},
 };
 use haft_contract::{PermissionMode, SessionId};
@@ -106,7 +106,7 @@ async fn a_conversation_the_provider_will_not_take_is_summed_up_and_sent_again()
     let model = scripted(&json!({"turns": [too_long, says("in short", 0), too_long]}));
     let mut agent = self::agent(&rig, &model, 1_000_000).await;
     let ended = agent.run("go", &rig.ear).await;
-    assert_eq!(ended.reason, Reason::PromptTooLong);
+    assert_eq!(ended.reason, EndReason::PromptTooLong);
     assert!(ended.is_error());
 }
 

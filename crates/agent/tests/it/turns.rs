@@ -1,6 +1,6 @@
 //! What ends a run, and what the model and the sink are told.
 
-use haft_agent::{Agent, AgentEvent, Limits, ModelSettings, Reason, Subtype};
+use haft_agent::{Agent, AgentEvent, EndReason, ModelSettings, RunLimits, Subtype};
 use haft_contract::{Content, PermissionMode};
 use haft_models::{Price, Prices, Retry, RetryPolicy, StopReason};
 use serde_json::{Value, json};
@@ -8,8 +8,8 @@ use std::{sync::Arc, time::Duration};
 
 use crate::rig::{Rig, Steered, Step, assert_valid, call, scripted, shown, stop, text_reply};
 
-fn limits(change: impl FnOnce(&mut Limits)) -> Limits {
-    let mut limits = Limits::default();
+fn limits(change: impl FnOnce(&mut RunLimits)) -> RunLimits {
+    let mut limits = RunLimits::default();
     change(&mut limits);
     limits
 }
@@ -31,7 +31,7 @@ async fn a_text_ends_it() {
     let ended = agent.run("go", &rig.ear).await;
     assert_eq!(
         (ended.subtype, ended.reason),
-        (Subtype::Success, Reason::Completed)
+        (Subtype::Success, EndReason::Completed)
     );
     assert_eq!((ended.text.as_str(), ended.num_turns), ("done", 4));
     assert_eq!(ended.stop_reason, Some(StopReason::EndTurn));
@@ -59,7 +59,7 @@ async fn after_the_tools_of_the_last_round_no_more_is_asked() {
     let ended = agent.run("go", &rig.ear).await;
     assert_eq!(
         (ended.subtype, ended.reason),
-        (Subtype::MaxTurns, Reason::MaxTurns)
+        (Subtype::MaxTurns, EndReason::MaxTurns)
     );
     assert_eq!(ended.errors, ["Reached maximum number of turns (1)"]);
     assert_eq!(
@@ -156,7 +156,7 @@ async fn the_model_cannot_answer() {
     let ended = agent.run("go", &rig.ear).await;
     assert_eq!(
         (ended.subtype, ended.reason),
-        (Subtype::Success, Reason::ApiError)
+        (Subtype::Success, EndReason::ApiError)
     );
     assert!(
         ended.is_error() && ended.text.starts_with("API Error: "),
@@ -252,7 +252,7 @@ async fn going_in_circles_is_told_and_then_ended() {
     let ended = agent.run("go", &rig.ear).await;
     assert_eq!(
         (ended.subtype, ended.reason),
-        (Subtype::DuringExecution, Reason::RepeatedCalls)
+        (Subtype::DuringExecution, EndReason::RepeatedCalls)
     );
     assert_eq!(model.requests().len(), 7);
     assert_valid(agent.conversation());

@@ -6,15 +6,15 @@ use serde_json::{Map, Value, json};
 
 use super::exec::answer;
 use crate::{
-    args::{Call, Session},
+    args::{CallFlags, SessionArgs},
+    compose,
     exit::Exit,
     show::{self, Style},
-    wire,
 };
 
-pub(crate) async fn run(session: Session, call: Call) -> anyhow::Result<Exit> {
+pub(crate) async fn run(session: SessionArgs, call: CallFlags) -> anyhow::Result<Exit> {
     let input = input(&call.input)?;
-    let mut haft = wire::session(&session).await?;
+    let mut haft = compose::session(&session).await?;
     let cancel = haft.cancel_token();
     tokio::spawn(async move {
         if tokio::signal::ctrl_c().await.is_ok() {

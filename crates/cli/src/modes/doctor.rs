@@ -12,7 +12,7 @@ use std::{
 };
 
 use haft::engine::{
-    permissions::Sandbox,
+    permissions::SandboxSettings,
     settings::{Settings, TrustFile, trust},
 };
 use haft_sandbox::{Mechanism, Setup};
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use crate::{
     VERSION,
-    args::Session,
+    args::SessionArgs,
     exit::Exit,
     settings,
     show::{self, Style},
@@ -29,7 +29,7 @@ use crate::{
 /// Programs that commands and tools make use of.
 const PROGRAMS: [&str; 5] = ["bash", "git", "rg", "pdftoppm", "bwrap"];
 
-pub(crate) async fn run(session: Session, as_json: bool) -> anyhow::Result<Exit> {
+pub(crate) async fn run(session: SessionArgs, as_json: bool) -> anyhow::Result<Exit> {
     let cwd = settings::cwd(&session)?;
     let permitted = settings::load(&session, &cwd)?;
     let findings = Findings {
@@ -65,12 +65,12 @@ struct Section {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Row {
     name: String,
-    state: State,
+    state: CheckState,
     text: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum CheckState {
     /// As it should be.
     Good,
     /// Worth a look.
@@ -79,7 +79,7 @@ enum State {
     Bad,
 }
 
-impl State {
+impl CheckState {
     fn name(self) -> &'static str {
         match self {
             Self::Good => "ok",
@@ -90,7 +90,7 @@ impl State {
 }
 
 impl Row {
-    fn new(name: impl Into<String>, state: State, text: impl Into<String>) -> Self {
+    fn new(name: impl Into<String>, state: CheckState, text: impl Into<String>) -> Self {
         Self {
             name: name.into(),
             state,
@@ -103,10 +103,10 @@ fn version() -> Section {
     Section {
         name: "version",
         rows: vec![
-            Row::new("haft", State::Good, VERSION),
+            Row::new("haft", CheckState::Good, VERSION),
             Row::new(
                 "system",
-                State::Good,
+                CheckState::Good,
                 format!("{} {}", env::consts::OS, env::consts::ARCH),
             ),
         ],
@@ -121,13 +121,13 @@ fn files(settings: &Settings) -> Section {
             Some(file) => file.display().to_string(),
             None => "given as JSON".to_owned(),
         };
-        rows.push(Row::new(layer.scope.name(), State::Good, place));
+        rows.push(Row::new(layer.scope.name(), CheckState::Good, place));
     }
     for problem in &settings.problems {
-        rows.push(Row::new("problem", State::Note, problem.to_string()));
+        rows.push(Row::new("problem", CheckState::Note, problem.to_string()));
     }
     if rows.is_empty() {
-        rows.push(Row::new("files", State::Good, "none"));
+        rows.push(Row::new("files", CheckState::Good, "none"));
     }
     Section {
         name: "settings",
@@ -141,25 +141,28 @@ fn trusted(settings: &Settings) -> Section {
     let things = settings.running_things();
     let changes = TrustFile::read(places).changes(places, &things);
     let (state, text) = match (&changes, settings.trust.allows) {
-        (Some(changes), _) if changes.is_empty() => (State::Good, "trusted".to_owned()),
+        (Some(changes), _) if changes.is_empty() => (CheckState::Good, "trusted".to_owned()),
         (Some(changes), _) => (
-            State::Note,
+            CheckState::Note,
             format!("trusted, but since then {}", changes.join(", ")),
         ),
-        (None, true) => (State::Good, "trusted, but for what runs code".to_owned()),
-        (None, false) => (State::Good, "not trusted".to_owned()),
+        (None, true) => (
+            CheckState::Good,
+            "trusted, but for what runs code".to_owned(),
+        ),
+        (None, false) => (CheckState::Good, "not trusted".to_owned()),
     };
     let mut rows = vec![
         Row::new(
             "directory",
-            State::Good,
+            CheckState::Good,
             trust::directory(places).display().to_string(),
         ),
         Row::new("state", state, text),
     ];
     if !settings.left_out.is_empty() {
         let left_out = settings.left_out.join(", ");
-        rows.push(Row::new("left out", State::Note, left_out));
+        rows.push(Row::new("left out", CheckState::Note, left_out));
     }
     Section {
         name: "trust",
@@ -169,8 +172,8 @@ fn trusted(settings: &Settings) -> Section {
 
 fn programs(path: &Path) -> Section {
     let rows = PROGRAMS.iter().map(|name| match find(name, path) {
-        Some(found) => Row::new(*name, State::Good, found.display().to_string()),
-        None => Row::new(*name, State::Note, "not found"),
+        Some(found) => Row::new(*name, CheckState::Good, found.display().to_string()),
+        None => Row::new(*name, CheckState::Note, "not found"),
     });
     Section {
         name: "programs",
@@ -192,11 +195,11 @@ fn find(name: &str, path: &Path) -> Option<PathBuf> {
 }
 
 /// What the settings ask for that cannot be had.
-fn wanted(sandbox: &Sandbox) -> Vec<Row> {
+fn wanted(sandbox: &SandboxSettings) -> Vec<Row> {
     let state = if sandbox.required {
-        State::Bad
+        CheckState::Bad
     } else {
-        State::Note
+        CheckState::Note
     };
     let missing = sandbox.missing().into_iter();
     missing
@@ -209,7 +212,7 @@ async fn guarantees() -> Vec<Row> {
     let (Some(shell), Ok(program)) = (haft_sandbox::system_shell(), env::current_exe()) else {
         return vec![Row::new(
             "commands",
-            State::Bad,
+            CheckState::Bad,
             "there is no bash to run them",
         )];
     };
@@ -227,10 +230,14 @@ async fn guarantees() -> Vec<Row> {
     sandbox.close().await;
     let report = match report {
         Ok(report) => report,
-        Err(error) => return vec![Row::new("commands", State::Bad, error.to_string())],
+        Err(error) => return vec![Row::new("commands", CheckState::Bad, error.to_string())],
     };
     let whole = report.mechanism < Mechanism::Reduced;
-    let state = if whole { State::Good } else { State::Note };
+    let state = if whole {
+        CheckState::Good
+    } else {
+        CheckState::Note
+    };
     let mut rows = vec![Row::new(
         "commands are confined by",
         state,
@@ -238,13 +245,16 @@ async fn guarantees() -> Vec<Row> {
     )];
     for (mechanism, why) in &report.failures {
         let name = format!("not by {}", mechanism.name());
-        rows.push(Row::new(name, State::Note, why.clone()));
+        rows.push(Row::new(name, CheckState::Note, why.clone()));
     }
     rows.extend(report.findings.iter().map(|finding| {
         let (state, text) = if finding.held {
-            (State::Good, finding.promise.to_owned())
+            (CheckState::Good, finding.promise.to_owned())
         } else {
-            (State::Note, format!("does not hold: {}", finding.promise))
+            (
+                CheckState::Note,
+                format!("does not hold: {}", finding.promise),
+            )
         };
         Row::new(finding.profile, state, text)
     }));
@@ -261,7 +271,7 @@ impl Findings {
 
     fn is_good(&self) -> bool {
         let mut rows = self.sections().flat_map(|section| &section.rows);
-        !rows.any(|row| row.state == State::Bad)
+        !rows.any(|row| row.state == CheckState::Bad)
     }
 
     fn exit(&self) -> Exit {
@@ -286,9 +296,9 @@ impl Findings {
             {
                 let name = format!("{name:width$}");
                 let mark = match state {
-                    State::Good => ' ',
-                    State::Note => '-',
-                    State::Bad => '!',
+                    CheckState::Good => ' ',
+                    CheckState::Note => '-',
+                    CheckState::Bad => '!',
                 };
                 text += &format!("{mark} {}  {}\n", style.dim(&name), show::clean(said));
             }
@@ -318,11 +328,11 @@ mod tests {
 
     #[test]
     fn what_was_asked_for_and_cannot_be_had_is_bad_only_if_it_must_be_had() {
-        let sandbox = |enabled, required, available| Sandbox {
+        let sandbox = |enabled, required, available| SandboxSettings {
             enabled,
             required,
             available,
-            ..Sandbox::default()
+            ..SandboxSettings::default()
         };
         let cases = [
             (sandbox(None, true, false), None),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::headless::conversation;
 use crate::{
-    args::{Session, Sessions},
+    args::{SessionArgs, Sessions},
     exit::Exit,
     settings,
     show::{self, moment},
@@ -15,7 +15,7 @@ use crate::{
 /// How many characters of the first words are listed.
 const ABOUT: usize = 60;
 
-pub(crate) fn run(session: &Session, asked: &Sessions) -> anyhow::Result<Exit> {
+pub(crate) fn run(session: &SessionArgs, asked: &Sessions) -> anyhow::Result<Exit> {
     let cwd = settings::cwd(session)?;
     let sessions = conversation::of(&cwd);
     match asked {

@@ -4,14 +4,14 @@ use haft::{Access, Format, Pool, engine::pool::PoolTool, engine::pool::definitio
 use serde_json::Value;
 
 use crate::{
-    args::{Session, Tools},
+    args::{SessionArgs, Tools},
+    compose,
     exit::Exit,
     show::{self, Style},
-    wire,
 };
 
-pub(crate) async fn run(session: Session, tools: Tools) -> anyhow::Result<Exit> {
-    let haft = wire::session(&session).await?;
+pub(crate) async fn run(session: SessionArgs, tools: Tools) -> anyhow::Result<Exit> {
+    let haft = compose::session(&session).await?;
     let format = tools
         .format
         .map(Format::from)

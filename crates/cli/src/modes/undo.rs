@@ -7,11 +7,13 @@ use std::{
 };
 
 use anyhow::Context;
-use haft::{CallId, Card, Hunk, Piece, SessionId, session_folder};
-use haft_journal::{ChangeKind, History, Mode, Ticket, Undone, UnitState, UnitSummary, Which};
+use haft::{CallId, Card, CardPiece, DiffHunk, SessionId, session_folder};
+use haft_journal::{
+    ChangeKind, Mode, UndoHistory, Undone, UnitState, UnitSummary, Which, WriteGrant,
+};
 
 use crate::{
-    args::{Session, Undo},
+    args::{SessionArgs, Undo},
     exit::Exit,
     show::{self, Style, moment},
 };
@@ -23,7 +25,7 @@ const TOLD: usize = 50;
 /// How many characters of a command line are shown in the list.
 const ABOUT: usize = 60;
 
-pub(crate) fn run(session: &Session, undo: &Undo) -> anyhow::Result<Exit> {
+pub(crate) fn run(session: &SessionArgs, undo: &Undo) -> anyhow::Result<Exit> {
     let cwd = match &session.cwd {
         Some(cwd) => std::path::absolute(cwd)?,
         None => env::current_dir().context("the current directory cannot be found")?,
@@ -37,7 +39,7 @@ pub(crate) fn run(session: &Session, undo: &Undo) -> anyhow::Result<Exit> {
     } else {
         Mode::Apply
     };
-    let ticket = Ticket::unconfined(CallId::new().to_string(), "haft undo");
+    let ticket = WriteGrant::unconfined(CallId::new().to_string(), "haft undo");
     let mut nothing = true;
     for (history, which) in chosen(&histories, undo)? {
         let undone = history.undo(&ticket, &which, mode)?;
@@ -52,7 +54,7 @@ pub(crate) fn run(session: &Session, undo: &Undo) -> anyhow::Result<Exit> {
 }
 
 /// The undo journals of every session of a directory.
-fn histories(cwd: &Path) -> anyhow::Result<Vec<History>> {
+fn histories(cwd: &Path) -> anyhow::Result<Vec<UndoHistory>> {
     let any_session = session_folder(cwd, SessionId::new());
     let project = any_session
         .parent()
@@ -66,11 +68,14 @@ fn histories(cwd: &Path) -> anyhow::Result<Vec<History>> {
         Err(error) => return Err(error).context(format!("{} cannot be read", project.display())),
     };
     folders.retain(|folder| folder.is_dir());
-    Ok(folders.into_iter().map(History::open).collect())
+    Ok(folders.into_iter().map(UndoHistory::open).collect())
 }
 
 /// Which changes of which sessions, the newest first.
-fn chosen<'a>(histories: &'a [History], undo: &Undo) -> anyhow::Result<Vec<(&'a History, Which)>> {
+fn chosen<'a>(
+    histories: &'a [UndoHistory],
+    undo: &Undo,
+) -> anyhow::Result<Vec<(&'a UndoHistory, Which)>> {
     let mut changes = Vec::new();
     for history in histories {
         changes.extend(history.list(MOST)?.into_iter().map(|unit| (history, unit)));
@@ -90,7 +95,7 @@ fn chosen<'a>(histories: &'a [History], undo: &Undo) -> anyhow::Result<Vec<(&'a 
             let since = moment::parse(since, SystemTime::now()).with_context(|| {
                 format!("--since {since}: expected a span such as 10m, 2h, 1d, or a time such as 2026-01-31T12:00 (UTC)")
             })?;
-            let mut since_then: Vec<(&History, Which)> = Vec::new();
+            let mut since_then: Vec<(&UndoHistory, Which)> = Vec::new();
             for (history, unit) in &changes {
                 let known = since_then
                     .iter()
@@ -117,7 +122,7 @@ fn stands(unit: &UnitSummary) -> bool {
     unit.state == UnitState::Made
 }
 
-fn list(histories: &[History], cwd: &Path) -> anyhow::Result<Exit> {
+fn list(histories: &[UndoHistory], cwd: &Path) -> anyhow::Result<Exit> {
     let mut units = Vec::new();
     for history in histories {
         units.extend(history.list(MOST)?);
@@ -186,7 +191,7 @@ fn tell(undone: &Undone, cwd: &Path) -> anyhow::Result<()> {
             (false, ChangeKind::Changed) => "would be restored",
             (false, ChangeKind::Removed) => "would be removed",
         };
-        let hunks = file.patch.hunks.iter().map(|hunk| Hunk {
+        let hunks = file.patch.hunks.iter().map(|hunk| DiffHunk {
             old_start: hunk.old_start,
             old_lines: hunk.old_lines,
             new_start: hunk.new_start,
@@ -195,7 +200,7 @@ fn tell(undone: &Undone, cwd: &Path) -> anyhow::Result<()> {
         });
         let card = Card::new("Undo", file.given.display().to_string())
             .with_summary(did)
-            .with(Piece::Diff(hunks.collect()));
+            .with(CardPiece::Diff(hunks.collect()));
         show::drawn(show::card(&card, false, cwd, style).trim_end())?;
     }
     let more = |count: usize| match count.saturating_sub(TOLD) {
@@ -210,7 +215,7 @@ fn tell(undone: &Undone, cwd: &Path) -> anyhow::Result<()> {
     more(undone.left.len())?;
     if let Some(conflict) = &undone.conflict {
         let card = Card::new("Undo", "").with_summary("would be refused");
-        let card = card.with(Piece::Text(conflict.clone()));
+        let card = card.with(CardPiece::Text(conflict.clone()));
         show::drawn(show::card(&card, true, cwd, style).trim_end())?;
     }
     if let Some(unit) = &undone.unit {

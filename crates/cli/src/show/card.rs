@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use haft::{Card, Hunk, Piece};
+use haft::{Card, CardPiece, DiffHunk};
 
 use super::{Style, clean, distinct, distinct_line};
 
@@ -21,17 +21,17 @@ pub(crate) fn card(card: &Card, is_error: bool, cwd: &Path, style: Style) -> Str
     let mut text = heading.drawn(&mark, style);
     for piece in &card.body {
         match piece {
-            Piece::Text(plain) => indented(&mut text, &clean(plain), |line| line.to_owned()),
+            CardPiece::Text(plain) => indented(&mut text, &clean(plain), |line| line.to_owned()),
             // Our own words may be wrapped; lines of files and results are left as they are.
-            Piece::Muted(plain) => {
+            CardPiece::Muted(plain) => {
                 let words = own_words(&clean(&from_here(plain, cwd)), style);
                 indented(&mut text, &words, |line| style.dim(line));
             }
-            Piece::Alarm(plain) => {
+            CardPiece::Alarm(plain) => {
                 let words = own_words(&clean(&from_here(plain, cwd)), style);
                 indented(&mut text, &words, |line| style.red(line));
             }
-            Piece::Diff(hunks) => diff(&mut text, hunks, style),
+            CardPiece::Diff(hunks) => diff(&mut text, hunks, style),
         }
     }
     text
@@ -50,19 +50,19 @@ pub(crate) fn question(card: &Card, style: Style) -> String {
     for piece in &card.body {
         match piece {
             // A plan is prose, with the dashes and quotes of prose.
-            Piece::Text(plain) if card.title == "Plan" => {
+            CardPiece::Text(plain) if card.title == "Plan" => {
                 indented(&mut text, &clean(plain), |line| line.to_owned());
             }
-            Piece::Text(plain) => indented(&mut text, &distinct(plain), |line| line.to_owned()),
-            Piece::Muted(plain) => {
+            CardPiece::Text(plain) => indented(&mut text, &distinct(plain), |line| line.to_owned()),
+            CardPiece::Muted(plain) => {
                 let words = own_words(&distinct(plain), style);
                 indented(&mut text, &words, |line| style.dim(line));
             }
-            Piece::Alarm(plain) => {
+            CardPiece::Alarm(plain) => {
                 let words = own_words(&distinct(plain), style);
                 indented(&mut text, &words, |line| style.red(line));
             }
-            Piece::Diff(hunks) => diff(&mut text, hunks, style),
+            CardPiece::Diff(hunks) => diff(&mut text, hunks, style),
         }
     }
     text
@@ -131,7 +131,7 @@ fn indented(text: &mut String, piece: &str, paint: impl Fn(&str) -> String) {
 }
 
 /// Changed lines with their numbers: of the old file for what goes, of the new one for the rest.
-fn diff(text: &mut String, hunks: &[Hunk], style: Style) {
+fn diff(text: &mut String, hunks: &[DiffHunk], style: Style) {
     let last = hunks
         .iter()
         .map(|hunk| (hunk.old_start + hunk.old_lines).max(hunk.new_start + hunk.new_lines))
@@ -192,15 +192,15 @@ mod tests {
             "cd /q && rm -rf /p/x \u{2010}v caf\u{65}\u{301}\nrm y",
         )
         .with_summary("\u{202e}harmless")
-        .with(Piece::Text("echo \u{200b}\nrm p\u{430}th".into()))
-        .with(Piece::Alarm("without the sandbox".into()));
+        .with(CardPiece::Text("echo \u{200b}\nrm p\u{430}th".into()))
+        .with(CardPiece::Alarm("without the sandbox".into()));
         insta::assert_snapshot!(question(&asked, Style::fixed(false, 80)));
     }
 
     #[test]
     fn a_card_with_everything() {
         let hunks = vec![
-            Hunk {
+            DiffHunk {
                 old_start: 9,
                 old_lines: 3,
                 new_start: 9,
@@ -214,7 +214,7 @@ mod tests {
                 .map(str::to_owned)
                 .into(),
             },
-            Hunk {
+            DiffHunk {
                 old_start: 40,
                 old_lines: 0,
                 new_start: 41,
@@ -225,9 +225,9 @@ mod tests {
         let here = Path::new("/home/me/project");
         let drawn = Card::new("Edit", "/home/me/project/src/lib.rs")
             .with_summary("1 place (+2 −1)")
-            .with(Piece::Diff(hunks))
-            .with(Piece::Muted("a note".into()))
-            .with(Piece::Alarm(
+            .with(CardPiece::Diff(hunks))
+            .with(CardPiece::Muted("a note".into()))
+            .with(CardPiece::Alarm(
                 "two lines,\n  one of which is longer than forty columns".into(),
             ));
         let plain = card(&drawn, false, here, Style::fixed(false, 40));

@@ -13,8 +13,8 @@ pub(crate) use card::{card, question};
 pub(crate) use clean::clean;
 pub(crate) use names::{distinct, distinct_line};
 pub(crate) use screen::{
-    LogLines, ManyLines, complain, complain_drawn, drawn, drawn_part, json, line, part, print,
-    prompt, stderr_is_terminal, stdout_is_terminal,
+    LogLines, ManyLines, drawn, drawn_part, json, line, part, print, prompt, stderr_is_terminal,
+    stdout_is_terminal, warn, warn_drawn,
 };
 pub(crate) use style::Style;
 pub(crate) use table::table;

@@ -15,7 +15,7 @@ use super::{
 
 /// What a text is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum TextKind {
     /// Words, ours and others'.
     Text,
     /// Words with the colours of a `Style` around them. Others' words in it are clean already.
@@ -23,7 +23,7 @@ enum Kind {
     Json,
 }
 
-impl Kind {
+impl TextKind {
     fn cleaned(self, text: &str, style: Style) -> String {
         match self {
             Self::Drawing if style.has_colours() => clean_drawing(text),
@@ -55,27 +55,27 @@ impl Style {
 
 /// A line on stdout, at once.
 pub(crate) fn line(text: &str) -> io::Result<()> {
-    out(&format!("{text}\n"), Kind::Text)
+    out(&format!("{text}\n"), TextKind::Text)
 }
 
 /// A part of a line on stdout, at once.
 pub(crate) fn part(text: &str) -> io::Result<()> {
-    out(text, Kind::Text)
+    out(text, TextKind::Text)
 }
 
 /// A line on stdout that is drawn with a style; others' words in it are clean already.
 pub(crate) fn drawn(text: &str) -> io::Result<()> {
-    out(&format!("{text}\n"), Kind::Drawing)
+    out(&format!("{text}\n"), TextKind::Drawing)
 }
 
 /// A part of such a line.
 pub(crate) fn drawn_part(text: &str) -> io::Result<()> {
-    out(text, Kind::Drawing)
+    out(text, TextKind::Drawing)
 }
 
 /// JSON on stdout, and a line end. On a terminal too it is JSON that says the same.
 pub(crate) fn json(text: &str) -> io::Result<()> {
-    out(&format!("{text}\n"), Kind::Json)
+    out(&format!("{text}\n"), TextKind::Json)
 }
 
 /// One of two texts on stdout: with colours for a terminal that has them.
@@ -87,7 +87,7 @@ pub(crate) fn print(coloured: &str, plain: &str) -> io::Result<()> {
     drawn(text.trim_end())
 }
 
-fn out(text: &str, kind: Kind) -> io::Result<()> {
+fn out(text: &str, kind: TextKind) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     // In one piece: a reader that waits for the line is woken once.
     if stdout.is_terminal() {
@@ -99,21 +99,21 @@ fn out(text: &str, kind: Kind) -> io::Result<()> {
 }
 
 /// A line on stderr. Where even that fails there is no one left to tell.
-pub(crate) fn complain(text: &str) {
-    err(&format!("{text}\n"), Kind::Text);
+pub(crate) fn warn(text: &str) {
+    err(&format!("{text}\n"), TextKind::Text);
 }
 
 /// A line on stderr that is drawn with a style; others' words in it are clean already.
-pub(crate) fn complain_drawn(text: &str) {
-    err(&format!("{text}\n"), Kind::Drawing);
+pub(crate) fn warn_drawn(text: &str) {
+    err(&format!("{text}\n"), TextKind::Drawing);
 }
 
 /// A question on stderr, with the cursor left behind it.
 pub(crate) fn prompt(text: &str) {
-    err(text, Kind::Text);
+    err(text, TextKind::Text);
 }
 
-fn err(text: &str, kind: Kind) {
+fn err(text: &str, kind: TextKind) {
     let cleaned = kind.cleaned(text, Style::of_stderr());
     let mut stderr = io::stderr().lock();
     let _ = stderr
@@ -141,7 +141,7 @@ impl ManyLines {
     }
 
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        out(&std::mem::take(&mut self.waiting), Kind::Text)
+        out(&std::mem::take(&mut self.waiting), TextKind::Text)
     }
 }
 
@@ -159,7 +159,7 @@ impl<'a> MakeWriter<'a> for LogLines {
 
 impl Write for LogLines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        err(&String::from_utf8_lossy(bytes), Kind::Text);
+        err(&String::from_utf8_lossy(bytes), TextKind::Text);
         Ok(bytes.len())
     }
 

@@ -5,8 +5,8 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use haft_agent::{AgentEvent, Level, Sink};
-use haft_models::Event;
+use haft_agent::{AgentEvent, NoticeLevel, Sink};
+use haft_models::ModelEvent;
 
 use super::{Style, card, clean, drawn, line, part};
 
@@ -17,12 +17,12 @@ const LONGEST_CARD: usize = 10;
 pub(crate) struct Watch {
     style: Style,
     cwd: PathBuf,
-    said: Mutex<Option<Line>>,
+    said: Mutex<Option<ReplyLine>>,
 }
 
 /// The line in which something is being said.
 #[derive(Debug, Default)]
-struct Line {
+struct ReplyLine {
     column: usize,
     /// Not shown yet.
     blanks: usize,
@@ -41,7 +41,7 @@ impl Watch {
     /// More of what the model says, broken at blanks. A blank waits for the word behind it.
     fn say(&self, text: &str) -> std::io::Result<()> {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        let Line { column, blanks } = said.get_or_insert_default();
+        let ReplyLine { column, blanks } = said.get_or_insert_default();
         let mut shown = String::new();
         for word in clean(text).split_inclusive([' ', '\n']) {
             let letters = word.trim_end_matches([' ', '\n']);
@@ -76,15 +76,15 @@ impl Watch {
             .take();
         match said {
             None => Ok(()),
-            Some(Line { column: 0, .. }) => line(""),
+            Some(ReplyLine { column: 0, .. }) => line(""),
             Some(_) => line("\n"),
         }
     }
 
     fn show(&self, event: &AgentEvent) -> std::io::Result<()> {
         match event {
-            AgentEvent::Model(Event::Text { text, .. }) => self.say(text),
-            AgentEvent::Model(Event::BlockStop { .. }) => self.end(),
+            AgentEvent::Model(ModelEvent::Text { text, .. }) => self.say(text),
+            AgentEvent::Model(ModelEvent::BlockStop { .. }) => self.end(),
             AgentEvent::Answered { finished, .. } => {
                 let card = card(&finished.card, finished.is_error, &self.cwd, self.style);
                 drawn(&shortened(&card, self.style))
@@ -98,7 +98,7 @@ impl Watch {
                 }
                 _ => Ok(()),
             },
-            AgentEvent::Notice { level, text } if *level >= Level::Warning => {
+            AgentEvent::Notice { level, text } if *level >= NoticeLevel::Warning => {
                 drawn(&self.style.dim(&self.style.wrap(&clean(text))))
             }
             _ => Ok(()),
@@ -107,7 +107,7 @@ impl Watch {
 }
 
 impl Sink for Watch {
-    fn hear(&self, event: &AgentEvent) {
+    fn on_event(&self, event: &AgentEvent) {
         // Where nobody reads any more, whoever writes next to them hears of it.
         let _ = self.show(event);
     }

@@ -1,6 +1,6 @@
 use std::{fs, path::PathBuf};
 
-use haft_journal::{Journal, Sweep, Ticket};
+use haft_journal::{Journal, Sweep, WriteGrant};
 use serde_json::json;
 use tempfile::{TempDir, tempdir};
 
@@ -99,7 +99,7 @@ fn what_a_command_did_is_taken_back() {
     fs::remove_dir_all(at("new")).unwrap();
     fs::write(at("list.txt"), "other\n").unwrap();
     fs::write(at("made"), "by a command\n").unwrap();
-    let ticket = Ticket::unconfined("01900000-0000-7000-8000-000000000001", "Bash");
+    let ticket = WriteGrant::unconfined("01900000-0000-7000-8000-000000000001", "Bash");
     journal.after_command(before, &ticket, "rm -r new && …", &|_| false);
     let listed = undo(&dir, &["--list"]).stdout;
     assert!(listed.contains("4 files: rm -r new && …"), "{listed}");

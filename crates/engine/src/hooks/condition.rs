@@ -3,10 +3,10 @@
 
 use serde_json::Value;
 
-use super::Event;
+use super::HookMoment;
 use crate::permissions::{
-    Bases, Facts, List, Rules, Scope, Setting, Source,
-    rules::{Content, Rule},
+    Bases, Facts, List, PathContext, RuleSource, Rules, Scope,
+    rules::{Rule, RuleContent},
 };
 
 /// Which calls a handler is for.
@@ -17,7 +17,7 @@ pub struct Condition {
 }
 
 impl Condition {
-    pub(super) fn new(event: Event, text: &str, bases: &Bases) -> Result<Self, String> {
+    pub(super) fn new(event: HookMoment, text: &str, bases: &Bases) -> Result<Self, String> {
         if !event.is_about_a_call() {
             return Ok(Self { rule: None });
         }
@@ -28,7 +28,7 @@ impl Condition {
         } else {
             List::Allow
         };
-        let added = rules.add(list, text, Source::of(Scope::Session), bases);
+        let added = rules.add(list, text, RuleSource::of(Scope::Session), bases);
         added.map_err(|problem| format!("if {:?}: {}", problem.rule, problem.problem))?;
         Ok(Self {
             rule: rules.iter().next().cloned(),
@@ -36,7 +36,7 @@ impl Condition {
     }
 
     /// Does it hold for this call?
-    pub(super) fn holds(&self, tool: &str, input: &Value, setting: &Setting) -> bool {
+    pub(super) fn holds(&self, tool: &str, input: &Value, setting: &PathContext) -> bool {
         let Some(rule) = &self.rule else {
             return false;
         };
@@ -44,7 +44,7 @@ impl Condition {
         if facts.is_hit_by(rule) {
             return true;
         }
-        let (Some(shell), Content::Command { text, .. }) = (&facts.shell, &rule.content) else {
+        let (Some(shell), RuleContent::Command { text, .. }) = (&facts.shell, &rule.content) else {
             return false;
         };
         if shell.analysis.unreadable.is_some() {

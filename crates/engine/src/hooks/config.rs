@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 use haft_contract::BoxFuture;
 use serde_json::Value;
 
-use super::{Event, Matcher, condition::Condition};
+use super::{HookMoment, Matcher, condition::Condition};
 use crate::{
     permissions::{Bases, Scope},
     settings::Problem,
@@ -18,7 +18,7 @@ const USUAL: Duration = Duration::from_secs(600);
 #[derive(Debug, Clone)]
 pub struct Handler {
     /// When.
-    pub event: Event,
+    pub event: HookMoment,
     /// For what.
     pub matcher: Matcher,
     /// Only for calls that this rule speaks of.
@@ -26,7 +26,7 @@ pub struct Handler {
     /// Whose it is.
     pub scope: Scope,
     /// Where it is written.
-    pub origin: Origin,
+    pub origin: HookOrigin,
     /// What runs.
     pub action: Action,
     /// How long it may take.
@@ -49,21 +49,21 @@ pub struct Handler {
 
 /// Where a handler is written.
 #[derive(Debug, Clone, Default)]
-pub enum Origin {
+pub enum HookOrigin {
     /// In a settings file: the same in another one is the same handler.
     #[default]
     Settings,
     /// In the head of a skill or of a kind of subagent, by its name.
     Skill(String),
     /// In a plugin.
-    Plugin(Arc<Plugin>),
+    Plugin(Arc<HookPlugin>),
     /// Nowhere: the program at the other end brought it.
     Host,
 }
 
 /// What the handlers of a plugin are told of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Plugin {
+pub struct HookPlugin {
     /// Its name.
     pub name: String,
     /// Where its files are.
@@ -138,13 +138,13 @@ impl Eq for Callback {}
 
 impl Handler {
     /// One that does this, with everything else left at its default.
-    pub fn new(event: Event, matcher: Matcher, action: Action) -> Self {
+    pub fn new(event: HookMoment, matcher: Matcher, action: Action) -> Self {
         Self {
             event,
             matcher,
             condition: None,
             scope: Scope::Session,
-            origin: Origin::Host,
+            origin: HookOrigin::Host,
             action,
             timeout: USUAL,
             says_timeout: false,
@@ -159,8 +159,8 @@ impl Handler {
 
     /// The same as part of a plugin.
     #[must_use]
-    pub fn of_plugin(mut self, plugin: &Arc<Plugin>) -> Self {
-        self.origin = Origin::Plugin(Arc::clone(plugin));
+    pub fn of_plugin(mut self, plugin: &Arc<HookPlugin>) -> Self {
+        self.origin = HookOrigin::Plugin(Arc::clone(plugin));
         if let Action::Shell(text) = &self.action
             && text.contains("${user_config.")
         {
@@ -175,7 +175,7 @@ impl Handler {
     /// The same as part of a skill or of a kind of subagent; only there `once` counts.
     #[must_use]
     pub fn of_skill(mut self, name: &str) -> Self {
-        self.origin = Origin::Skill(name.to_owned());
+        self.origin = HookOrigin::Skill(name.to_owned());
         self.once = self.written["once"] == true;
         self
     }
@@ -188,8 +188,8 @@ impl Handler {
     /// Whose it is, in a word.
     pub fn owner(&self) -> &'static str {
         match (&self.origin, self.scope) {
-            (Origin::Plugin(_), _) => "Plugin",
-            (Origin::Skill(_), _) => "Skill",
+            (HookOrigin::Plugin(_), _) => "Plugin",
+            (HookOrigin::Skill(_), _) => "Skill",
             (_, Scope::Project) => "Project",
             (_, Scope::Local) => "Local",
             (_, Scope::Managed) => "Managed",
@@ -200,9 +200,9 @@ impl Handler {
     /// Two of the same key are one handler.
     pub(super) fn key(&self) -> String {
         match &self.origin {
-            Origin::Settings | Origin::Host => self.written.to_string(),
-            Origin::Skill(name) => format!("skill {name} {}", self.written),
-            Origin::Plugin(plugin) => format!("plugin {} {}", plugin.name, self.written),
+            HookOrigin::Settings | HookOrigin::Host => self.written.to_string(),
+            HookOrigin::Skill(name) => format!("skill {name} {}", self.written),
+            HookOrigin::Plugin(plugin) => format!("plugin {} {}", plugin.name, self.written),
         }
     }
 }
@@ -231,7 +231,7 @@ pub fn read(
         return (handlers, problems);
     };
     for (name, groups) in events {
-        let Some(event) = Event::named(name) else {
+        let Some(event) = HookMoment::named(name) else {
             complain(format!("hooks.{name}: no such event; it is left out"));
             continue;
         };
@@ -263,7 +263,7 @@ pub fn read(
 }
 
 fn handler(
-    event: Event,
+    event: HookMoment,
     matcher: &Matcher,
     scope: Scope,
     entry: &Value,
@@ -287,7 +287,7 @@ fn handler(
     Ok(Handler {
         condition,
         scope,
-        origin: Origin::Settings,
+        origin: HookOrigin::Settings,
         timeout: said.unwrap_or_else(|| usual(kind, event)),
         says_timeout: said.is_some(),
         guards: text("onFailure") == Some("block"),
@@ -300,7 +300,7 @@ fn handler(
 }
 
 /// How long a handler may take where it does not say.
-fn usual(kind: &str, event: Event) -> Duration {
+fn usual(kind: &str, event: HookMoment) -> Duration {
     match (kind, event.name()) {
         (_, "UserPromptSubmit") | ("prompt", _) => Duration::from_secs(30),
         (_, "MessageDisplay") => Duration::from_secs(10),

@@ -2,7 +2,7 @@
 
 /// A moment at which hooks run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Event(&'static str);
+pub struct HookMoment(&'static str);
 
 /// What becomes of a handler's objection: exit code 2, or `decision: "block"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +67,7 @@ const EVENTS: [(&str, Objection, Kinds); 33] = [
     ("WorktreeRemove", Ignored, NoModel),
 ];
 
-impl Event {
+impl HookMoment {
     /// A settings file has changed.
     pub const CONFIG_CHANGE: Self = Self("ConfigChange");
     /// Relative paths start elsewhere from now on.
@@ -251,32 +251,32 @@ mod tests {
     fn every_name_in_a_list_is_an_event() {
         assert!(EVENTS.is_sorted_by_key(|(name, ..)| *name));
         for event in [
-            Event::CONFIG_CHANGE,
-            Event::CWD_CHANGED,
-            Event::DIRECTORY_ADDED,
-            Event::FILE_CHANGED,
-            Event::INSTRUCTIONS_LOADED,
-            Event::NOTIFICATION,
-            Event::PERMISSION_REQUEST,
-            Event::POST_COMPACT,
-            Event::POST_TOOL_BATCH,
-            Event::POST_TOOL_USE,
-            Event::POST_TOOL_USE_FAILURE,
-            Event::PRE_COMPACT,
-            Event::PRE_TOOL_USE,
-            Event::SESSION_END,
-            Event::SESSION_START,
-            Event::SETUP,
-            Event::STOP,
-            Event::STOP_FAILURE,
-            Event::SUBAGENT_START,
-            Event::SUBAGENT_STOP,
-            Event::TASK_COMPLETED,
-            Event::TASK_CREATED,
-            Event::USER_PROMPT_EXPANSION,
-            Event::USER_PROMPT_SUBMIT,
+            HookMoment::CONFIG_CHANGE,
+            HookMoment::CWD_CHANGED,
+            HookMoment::DIRECTORY_ADDED,
+            HookMoment::FILE_CHANGED,
+            HookMoment::INSTRUCTIONS_LOADED,
+            HookMoment::NOTIFICATION,
+            HookMoment::PERMISSION_REQUEST,
+            HookMoment::POST_COMPACT,
+            HookMoment::POST_TOOL_BATCH,
+            HookMoment::POST_TOOL_USE,
+            HookMoment::POST_TOOL_USE_FAILURE,
+            HookMoment::PRE_COMPACT,
+            HookMoment::PRE_TOOL_USE,
+            HookMoment::SESSION_END,
+            HookMoment::SESSION_START,
+            HookMoment::SETUP,
+            HookMoment::STOP,
+            HookMoment::STOP_FAILURE,
+            HookMoment::SUBAGENT_START,
+            HookMoment::SUBAGENT_STOP,
+            HookMoment::TASK_COMPLETED,
+            HookMoment::TASK_CREATED,
+            HookMoment::USER_PROMPT_EXPANSION,
+            HookMoment::USER_PROMPT_SUBMIT,
         ] {
-            assert_eq!(Event::named(event.name()), Some(event));
+            assert_eq!(HookMoment::named(event.name()), Some(event));
         }
     }
 
@@ -292,7 +292,7 @@ mod tests {
             ("SubagentStart", "prompt", false),
         ];
         for (event, kind, expected) in cases {
-            let event = Event::named(event).unwrap();
+            let event = HookMoment::named(event).unwrap();
             assert_eq!(event.takes(kind), expected, "{} {kind}", event.name());
         }
     }

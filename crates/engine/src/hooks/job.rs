@@ -17,9 +17,9 @@ use tokio::time::timeout;
 use super::{
     ask::AskModel,
     config::{Action, Callback, Handler},
-    news::{HearHooks, HookOutcome, HookStage, Teller},
-    output::{Ended, Said},
-    post::{self, HttpLimits},
+    hook_events::{HearHooks, HookOutcome, HookStage, Teller},
+    http::{self, HttpLimits},
+    output::{HookExit, HookOutput},
     run::{self, RunError, Surroundings},
 };
 use crate::ResultStore;
@@ -96,7 +96,7 @@ impl Means {
     }
 
     /// Cuts what is too long for anybody to read in one go.
-    fn shorten(&self, said: &mut Said) {
+    fn shorten(&self, said: &mut HookOutput) {
         for text in said.texts() {
             if let Some(results) = &self.results {
                 let mut content = vec![Content::text(text.as_str())];
@@ -134,15 +134,15 @@ pub(super) struct Job {
 
 /// What came of it.
 pub(super) struct Done {
-    pub(super) said: Said,
+    pub(super) said: HookOutput,
     /// Of a program: how it ended.
-    pub(super) ended: Option<Ended>,
+    pub(super) ended: Option<HookExit>,
 }
 
 /// What a handler that answered gave back.
 enum Answer {
-    Ended(Ended),
-    Model { text: String, said: Box<Said> },
+    Ended(HookExit),
+    Model { text: String, said: Box<HookOutput> },
 }
 
 impl Job {
@@ -157,7 +157,7 @@ impl Job {
         let answer = self.answer(&teller).await;
         let (mut said, stage) = match &answer {
             Ok(Answer::Ended(ended)) => {
-                let said = Said::read(handler.event, ended);
+                let said = HookOutput::read(handler.event, ended);
                 let is_program = matches!(handler.action, Action::Shell(_) | Action::Program(..));
                 let well = ended.code == Some(0) && said.failure.is_none();
                 let stage = HookStage::Ended {
@@ -179,7 +179,7 @@ impl Job {
                     code: None,
                     outcome: HookOutcome::Success,
                 };
-                (Said::clone(said), stage)
+                (HookOutput::clone(said), stage)
             }
             Err(error) => {
                 let stage = HookStage::Ended {
@@ -191,7 +191,7 @@ impl Job {
                         _ => HookOutcome::Error,
                     },
                 };
-                (Said::failed(error.to_string()), stage)
+                (HookOutput::failed(error.to_string()), stage)
             }
         };
         teller.end(stage);
@@ -223,7 +223,7 @@ impl Job {
             Action::Http(post) => {
                 let client = means.http.as_deref();
                 let client = client.ok_or_else(|| unavailable("nothing here can send HTTP"))?;
-                let sent = post::post(post, &self.input, client, &means.limits, &means.env);
+                let sent = http::post(post, &self.input, client, &means.limits, &means.env);
                 let sent = timeout(self.limit, sent).await;
                 Ok(Answer::Ended(sent.map_err(in_time(self.limit))??))
             }
@@ -235,7 +235,7 @@ impl Job {
                 let text = answer
                     .map_err(in_time(self.limit))?
                     .map_err(RunError::Unavailable)?;
-                let said = Said::of_model(self.handler.event, &text, asked);
+                let said = HookOutput::of_model(self.handler.event, &text, asked);
                 let said = Box::new(said.map_err(RunError::Unavailable)?);
                 Ok(Answer::Model { text, said })
             }
@@ -256,13 +256,13 @@ impl Job {
 }
 
 /// Asks a program that is connected already.
-async fn ask(callback: &Callback, input: &str, limit: Duration) -> Result<Ended, RunError> {
+async fn ask(callback: &Callback, input: &str, limit: Duration) -> Result<HookExit, RunError> {
     let input = serde_json::from_str(input)
         .map_err(|error| RunError::Unavailable(format!("the event cannot be told: {error}")))?;
     match timeout(limit, (callback.0)(input)).await {
         Err(_) => Err(RunError::TimedOut(limit)),
         Ok(Err(why)) => Err(RunError::Unavailable(why)),
-        Ok(Ok(answer)) => Ok(Ended {
+        Ok(Ok(answer)) => Ok(HookExit {
             code: Some(0),
             stdout: answer.to_string(),
             stderr: String::new(),

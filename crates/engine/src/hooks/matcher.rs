@@ -2,7 +2,7 @@
 
 use fancy_regex::Regex;
 
-use super::Event;
+use super::HookMoment;
 
 /// What a handler is for.
 #[derive(Debug, Clone)]
@@ -19,7 +19,7 @@ pub enum Matcher {
 
 impl Matcher {
     /// Reads one; the error is for the person who wrote it, and such a handler never runs.
-    pub fn new(event: Event, text: &str) -> (Self, Option<String>) {
+    pub fn new(event: HookMoment, text: &str) -> (Self, Option<String>) {
         if text.is_empty() || text == "*" || !event.has_matcher() {
             return (Self::All, None);
         }
@@ -81,9 +81,9 @@ mod tests {
             ("[", "[", false),
         ];
         for (pattern, value, expected) in cases {
-            let (matcher, _) = Matcher::new(Event::PRE_TOOL_USE, pattern);
+            let (matcher, _) = Matcher::new(HookMoment::PRE_TOOL_USE, pattern);
             assert_eq!(matcher.fits(&[value]), expected, "{pattern} {value}");
         }
-        assert!(Matcher::new(Event::PRE_TOOL_USE, "[").1.is_some());
+        assert!(Matcher::new(HookMoment::PRE_TOOL_USE, "[").1.is_some());
     }
 }

@@ -6,19 +6,19 @@
 //!
 //! # Layout
 //! - `event`, `matcher`, `condition`: when a handler runs; `config`: how it is written
-//! - `job`: one run of one; `run` is a program, `post` a server, `ask` a model
-//! - `output`: what it said; `beside`: what is said later; `news`: what is told of it meanwhile
+//! - `job`: one run of one; `run` is a program, `http` a server, `ask` a model
+//! - `output`: what it said; `async_hooks`: what is said later; `hook_events`: what is told of it meanwhile
 
 mod ask;
-mod beside;
+mod async_hooks;
 mod condition;
 mod config;
 mod event;
+mod hook_events;
+mod http;
 mod job;
 mod matcher;
-mod news;
 pub mod output;
-mod post;
 mod run;
 
 use std::{
@@ -33,19 +33,19 @@ use haft_contract::{HookVerdict, HttpClient, SessionId};
 use serde_json::{Map, Value, json};
 
 pub use ask::{AskModel, ModelQuestion};
-use beside::Beside;
-pub use beside::Late;
-pub use config::{Action, Asked, Callback, Handler, Origin, Plugin, Post, read};
-pub use event::{Event, Objection};
+use async_hooks::Beside;
+pub use async_hooks::Late;
+pub use config::{Action, Asked, Callback, Handler, HookOrigin, HookPlugin, Post, read};
+pub use event::{HookMoment, Objection};
+pub use hook_events::{HearHooks, HookNews, HookOutcome, HookStage};
+pub use http::HttpLimits;
 use job::{Job, Means};
 pub use matcher::Matcher;
-pub use news::{HearHooks, HookNews, HookOutcome, HookStage};
-pub use output::{Said, Word};
-pub use post::HttpLimits;
+pub use output::{HookDecision, HookOutput};
 
 use crate::{
     ResultStore,
-    permissions::{Setting, rules::canonical},
+    permissions::{PathContext, rules::canonical},
 };
 
 /// All handlers of SessionEnd together may take so long, unless one of them says more…
@@ -64,12 +64,12 @@ pub struct Hooks {
 /// What changes while a session runs.
 #[derive(Debug, Default)]
 struct Live {
-    state: Mutex<State>,
+    state: Mutex<HookState>,
     beside: Beside,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct HookState {
     /// Handlers that came while it ran.
     added: Vec<Arc<Handler>>,
     /// Handlers that run once, and did.
@@ -90,7 +90,7 @@ pub struct Situation {
 #[derive(Debug)]
 pub struct Occasion<'a> {
     /// Which event.
-    pub event: Event,
+    pub event: HookMoment,
     /// What matchers look at: the tool's name and its aliases, or another value.
     pub names: &'a [&'a str],
     /// What handlers are told, beside what every event tells.
@@ -98,7 +98,7 @@ pub struct Occasion<'a> {
     /// The call it is about, for `if`.
     pub call: Option<(&'a str, &'a Value)>,
     /// Where the session is.
-    pub setting: &'a Setting,
+    pub setting: &'a PathContext,
 }
 
 /// What every event tells.
@@ -131,7 +131,7 @@ pub struct Heard {
     /// Whose it is, in a word.
     pub owner: &'static str,
     /// What it said.
-    pub said: Said,
+    pub said: HookOutput,
 }
 
 impl Hooks {
@@ -210,7 +210,7 @@ impl Hooks {
     }
 
     /// There is none for this event, so that nothing need be gathered for it.
-    pub fn is_silent(&self, event: Event) -> bool {
+    pub fn is_silent(&self, event: HookMoment) -> bool {
         let is_for = |handler: &Arc<Handler>| handler.event == event;
         !self.handlers.iter().any(is_for) && !self.state().added.iter().any(is_for)
     }
@@ -309,7 +309,7 @@ impl Hooks {
 
     /// How long a handler may take. Those of the session's end share what there is.
     fn limit(&self, handler: &Handler) -> Duration {
-        if handler.event != Event::SESSION_END {
+        if handler.event != HookMoment::SESSION_END {
             return handler.timeout;
         }
         let by_variable = self
@@ -322,16 +322,16 @@ impl Hooks {
 
     fn raised_end(&self) -> Duration {
         let raises = |handler: &&Arc<Handler>| {
-            handler.event == Event::SESSION_END
+            handler.event == HookMoment::SESSION_END
                 && handler.says_timeout
-                && matches!(handler.origin, Origin::Settings)
+                && matches!(handler.origin, HookOrigin::Settings)
         };
         let said = self.handlers.iter().filter(raises);
         let most = said.map(|handler| handler.timeout).max();
         most.map_or(END, |most| most.clamp(END, LONGEST_END))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, HookState> {
         self.live
             .state
             .lock()

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::{Asked, Event, event::Objection};
+use super::{Asked, HookMoment, event::Objection};
 
 /// How a handler's process ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
+pub struct HookExit {
     /// Its exit code; none if a signal ended it.
     pub code: Option<i32>,
     /// What it wrote.
@@ -17,11 +17,11 @@ pub struct Ended {
 
 /// What a handler said, read.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Said {
+pub struct HookOutput {
     /// It holds the event up: why.
     pub block: Option<String>,
     /// `permissionDecision`, for PreToolUse; `behavior`, for PermissionRequest.
-    pub decision: Option<Word>,
+    pub decision: Option<HookDecision>,
     /// Why.
     pub reason: Option<String>,
     /// The call's input, in place of the one given.
@@ -46,7 +46,7 @@ pub struct Said {
 
 /// A decision of a handler, the stricter the greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Word {
+pub enum HookDecision {
     /// It may run.
     Allow,
     /// A person should decide.
@@ -57,7 +57,7 @@ pub enum Word {
     Deny,
 }
 
-impl Said {
+impl HookOutput {
     /// A handler that failed.
     pub fn failed(why: impl Into<String>) -> Self {
         Self {
@@ -67,7 +67,7 @@ impl Said {
     }
 
     /// Reads what a process said.
-    pub fn read(event: Event, ended: &Ended) -> Self {
+    pub fn read(event: HookMoment, ended: &HookExit) -> Self {
         let stdout = ended.stdout.trim();
         let json = stdout
             .starts_with('{')
@@ -88,7 +88,7 @@ impl Said {
             (Some(2), read) => {
                 let mut said = read.and_then(Result::ok).unwrap_or_default();
                 let stated = match said.decision {
-                    Some(Word::Deny) => said.reason.clone(),
+                    Some(HookDecision::Deny) => said.reason.clone(),
                     _ => said.block.clone(),
                 };
                 let stderr = || ended.stderr.trim().to_owned();
@@ -112,7 +112,7 @@ impl Said {
     }
 
     /// Reads what a model said that was asked for its word.
-    pub(super) fn of_model(event: Event, answer: &str, asked: &Asked) -> Result<Self, String> {
+    pub(super) fn of_model(event: HookMoment, answer: &str, asked: &Asked) -> Result<Self, String> {
         let unclear = || {
             format!(
                 "the model did not answer with {{\"ok\": …}}: {}",
@@ -141,7 +141,7 @@ impl Said {
                 said.message = Some(why);
             }
             "PreToolUse" => {
-                said.decision = Some(Word::Deny);
+                said.decision = Some(HookDecision::Deny);
                 said.stop = ends.then(|| why.clone());
                 said.reason = Some(why);
             }
@@ -154,7 +154,7 @@ impl Said {
 
     /// Leaves out what has no effect at this event, and gives an objection that comes too late to
     /// whoever should read it.
-    pub(super) fn at(mut self, event: Event) -> Self {
+    pub(super) fn at(mut self, event: HookMoment) -> Self {
         if !event.can_stop() {
             self.stop = None;
         }
@@ -187,7 +187,7 @@ impl Said {
         .flatten()
     }
 
-    fn of_json(event: Event, value: &Value) -> Result<Self, String> {
+    fn of_json(event: HookMoment, value: &Value) -> Result<Self, String> {
         // Its word comes later, and has no effect then.
         if value.get("async") == Some(&Value::Bool(true)) {
             return Ok(Self::default());
@@ -211,8 +211,12 @@ impl Said {
         }
         match text(value, "decision")?.as_deref() {
             None => {}
-            Some("block") if event == Event::PRE_TOOL_USE => said.decision = Some(Word::Deny),
-            Some("approve") if event == Event::PRE_TOOL_USE => said.decision = Some(Word::Allow),
+            Some("block") if event == HookMoment::PRE_TOOL_USE => {
+                said.decision = Some(HookDecision::Deny)
+            }
+            Some("approve") if event == HookMoment::PRE_TOOL_USE => {
+                said.decision = Some(HookDecision::Allow)
+            }
             Some("block") => said.block = Some(said.reason.clone().unwrap_or_default()),
             Some("approve") => {}
             Some(other) => return Err(format!("decision {other:?} is not known")),
@@ -231,13 +235,13 @@ impl Said {
         }
         said.context = text(specific, "additionalContext")?;
         said.title = text(specific, "sessionTitle")?;
-        if event == Event::PRE_TOOL_USE {
+        if event == HookMoment::PRE_TOOL_USE {
             said.of_pre_tool_use(specific)?;
-        } else if event == Event::PERMISSION_REQUEST {
+        } else if event == HookMoment::PERMISSION_REQUEST {
             said.of_permission_request(specific)?;
-        } else if event == Event::SESSION_START {
+        } else if event == HookMoment::SESSION_START {
             said.first_words = text(specific, "initialUserMessage")?;
-        } else if event == Event::POST_TOOL_USE {
+        } else if event == HookMoment::POST_TOOL_USE {
             let output = specific
                 .get("updatedToolOutput")
                 .or_else(|| specific.get("updatedMCPToolOutput"));
@@ -251,10 +255,10 @@ impl Said {
         self.decision = match decision {
             None | Some(Value::Null) => self.decision,
             Some(Value::String(word)) => Some(match word.as_str() {
-                "allow" => Word::Allow,
-                "ask" => Word::Ask,
-                "defer" => Word::Defer,
-                "deny" => Word::Deny,
+                "allow" => HookDecision::Allow,
+                "ask" => HookDecision::Ask,
+                "defer" => HookDecision::Defer,
+                "deny" => HookDecision::Deny,
                 other => return Err(format!("permissionDecision {other:?} is not known")),
             }),
             Some(_) => return Err("permissionDecision is no text".to_owned()),
@@ -279,8 +283,8 @@ impl Said {
         };
         let behavior = decision.get("behavior").and_then(Value::as_str);
         self.decision = Some(match behavior {
-            Some("allow") => Word::Allow,
-            Some("deny") => Word::Deny,
+            Some("allow") => HookDecision::Allow,
+            Some("deny") => HookDecision::Deny,
             _ => return Err("decision.behavior is neither allow nor deny".to_owned()),
         });
         let message = decision.get("message").and_then(Value::as_str);
@@ -339,11 +343,11 @@ mod tests {
             ("PermissionDenied", false, (false, false, false)),
         ];
         for (name, goes_on, expected) in cases {
-            let event = Event::named(name).unwrap();
-            let said = Said::of_model(event, no, &asked(goes_on))
+            let event = HookMoment::named(name).unwrap();
+            let said = HookOutput::of_model(event, no, &asked(goes_on))
                 .unwrap()
                 .at(event);
-            let denied = said.decision == Some(Word::Deny);
+            let denied = said.decision == Some(HookDecision::Deny);
             let found = (said.block.is_some(), denied, said.stop.is_some());
             assert_eq!(found, expected, "{name} {goes_on}");
         }
@@ -351,29 +355,30 @@ mod tests {
 
     #[test]
     fn a_models_yes_and_its_impossible_hold_nothing_up() {
-        let stop = Event::STOP;
-        let yes = Said::of_model(stop, "```json\n{\"ok\": true}\n```", &asked(false)).unwrap();
-        assert_eq!(yes, Said::default());
+        let stop = HookMoment::STOP;
+        let yes =
+            HookOutput::of_model(stop, "```json\n{\"ok\": true}\n```", &asked(false)).unwrap();
+        assert_eq!(yes, HookOutput::default());
         let never = r#"{"ok": false, "reason": "no such file", "impossible": true}"#;
-        let said = Said::of_model(stop, never, &asked(false)).unwrap();
+        let said = HookOutput::of_model(stop, never, &asked(false)).unwrap();
         assert_eq!(said.block, None);
         assert_eq!(said.message.as_deref(), Some("no such file"));
         for unclear in ["yes", "{}", r#"{"ok": "true"}"#, "} {"] {
             assert!(
-                Said::of_model(stop, unclear, &asked(false)).is_err(),
+                HookOutput::of_model(stop, unclear, &asked(false)).is_err(),
                 "{unclear}"
             );
         }
     }
 
-    fn said(event: &str, code: i32, stdout: &str, stderr: &str) -> Said {
-        let event = Event::named(event).unwrap();
-        let ended = Ended {
+    fn said(event: &str, code: i32, stdout: &str, stderr: &str) -> HookOutput {
+        let event = HookMoment::named(event).unwrap();
+        let ended = HookExit {
             code: Some(code),
             stdout: stdout.to_owned(),
             stderr: stderr.to_owned(),
         };
-        Said::read(event, &ended).at(event)
+        HookOutput::read(event, &ended).at(event)
     }
 
     #[test]
@@ -381,7 +386,7 @@ mod tests {
         for event in super::super::event::names() {
             let said = said(event, 2, "", "why");
             let found = (said.block.as_deref(), said.message.as_deref());
-            let expected = match Event::named(event).unwrap().objection() {
+            let expected = match HookMoment::named(event).unwrap().objection() {
                 Objection::Blocks | Objection::ForModel => (Some("why"), None),
                 Objection::ForPerson => (None, Some("why")),
                 Objection::Ignored => (None, None),
@@ -415,6 +420,6 @@ mod tests {
     #[test]
     fn an_answer_that_comes_later_decides_nothing() {
         let later = r#"{"async": true, "decision": "block", "reason": "r"}"#;
-        assert_eq!(said("PreToolUse", 0, later, ""), Said::default());
+        assert_eq!(said("PreToolUse", 0, later, ""), HookOutput::default());
     }
 }

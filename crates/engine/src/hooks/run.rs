@@ -18,9 +18,9 @@ use tokio::{
 };
 
 use super::{
-    config::{Action, Handler, Origin},
-    news::{HookStage, Teller},
-    output::Ended,
+    config::{Action, Handler, HookOrigin},
+    hook_events::{HookStage, Teller},
+    output::HookExit,
 };
 
 /// How long a handler has between being told to end and being ended.
@@ -79,7 +79,7 @@ pub(super) async fn run(
     limit: Duration,
     surroundings: Surroundings<'_>,
     teller: &Teller,
-) -> Result<Ended, RunError> {
+) -> Result<HookExit, RunError> {
     let mut command = command(handler, surroundings)?;
     // It inherits our environment as it was when we were started.
     command.envs(secrets::taken().filter(|(name, _)| !is_telemetry(name)));
@@ -105,7 +105,7 @@ pub(super) async fn run(
     if let Some(effort) = surroundings.effort {
         command.env("CLAUDE_EFFORT", effort);
     }
-    if let Origin::Plugin(plugin) = &handler.origin {
+    if let HookOrigin::Plugin(plugin) = &handler.origin {
         command
             .env("CLAUDE_PLUGIN_ROOT", &plugin.root)
             .env("CLAUDE_PLUGIN_DATA", &plugin.data);
@@ -177,7 +177,7 @@ fn command(handler: &Handler, surroundings: Surroundings<'_>) -> Result<Command,
 fn filled(text: &str, handler: &Handler, surroundings: Surroundings<'_>) -> String {
     let project = surroundings.project.to_string_lossy();
     let mut text = text.replace("${CLAUDE_PROJECT_DIR}", &project);
-    if let Origin::Plugin(plugin) = &handler.origin {
+    if let HookOrigin::Plugin(plugin) = &handler.origin {
         text = text
             .replace("${CLAUDE_PLUGIN_ROOT}", &plugin.root.to_string_lossy())
             .replace("${CLAUDE_PLUGIN_DATA}", &plugin.data.to_string_lossy());
@@ -212,7 +212,7 @@ fn lock(bytes: &Mutex<Vec<u8>>) -> MutexGuard<'_, Vec<u8>> {
 
 /// Tells the process its input and hears it out. It has ended when the process has: what it left
 /// running may hold the pipes, and gets only a moment more.
-async fn talk(child: &mut Child, input: &str, teller: &Teller) -> std::io::Result<Ended> {
+async fn talk(child: &mut Child, input: &str, teller: &Teller) -> std::io::Result<HookExit> {
     let stdin = child.stdin.take();
     let write = async move {
         if let Some(mut stdin) = stdin {
@@ -254,7 +254,7 @@ async fn talk(child: &mut Child, input: &str, teller: &Teller) -> std::io::Resul
         status
     };
     let (stdout, stderr) = printed.texts();
-    Ok(Ended {
+    Ok(HookExit {
         code: status.code(),
         stdout,
         stderr,

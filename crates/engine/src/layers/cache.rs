@@ -12,7 +12,7 @@ use std::{
 use haft_contract::{BoxFuture, CallContext, ToolOutput};
 use tokio::time::Instant;
 
-use super::{CallResult, Layer, LayerSettings, Next};
+use super::{Layer, LayerResult, LayerSettings, Next};
 use crate::pipeline::Admitted;
 
 /// Answers kept at most.
@@ -27,13 +27,13 @@ pub struct Cache {
 
 #[derive(Debug, Default)]
 struct Entries {
-    answers: HashMap<Key, (Instant, ToolOutput)>,
+    answers: HashMap<CacheKey, (Instant, ToolOutput)>,
     /// Counts changes, so that an answer from before one is not kept after it.
     changes: u64,
 }
 
 /// Tool, input, and where it was asked from.
-type Key = (String, String, Arc<Path>);
+type CacheKey = (String, String, Arc<Path>);
 
 impl Cache {
     /// With these settings.
@@ -61,7 +61,7 @@ impl Layer for Cache {
         call: &'a Admitted,
         cx: &'a CallContext,
         next: Next<'a>,
-    ) -> BoxFuture<'a, CallResult> {
+    ) -> BoxFuture<'a, LayerResult> {
         let call = call.call();
         if !call.effects().is_read_only() {
             return Box::pin(async move {

@@ -16,7 +16,7 @@ use haft_contract::{BoxFuture, CallContext, Rate, ToolError, ToolOutput, ToolSpe
 use crate::pipeline::Admitted;
 
 /// What a call comes to.
-pub type CallResult = Result<ToolOutput, ToolError>;
+pub type LayerResult = Result<ToolOutput, ToolError>;
 
 /// Something around the execution of every call.
 pub trait Layer: Send + Sync {
@@ -26,7 +26,7 @@ pub trait Layer: Send + Sync {
         call: &'a Admitted,
         cx: &'a CallContext,
         next: Next<'a>,
-    ) -> BoxFuture<'a, CallResult>;
+    ) -> BoxFuture<'a, LayerResult>;
 }
 
 /// The rest of the way to the tool.
@@ -42,7 +42,7 @@ impl<'a> Next<'a> {
     }
 
     /// Goes on, with this context.
-    pub fn run(self, cx: &'a CallContext) -> BoxFuture<'a, CallResult> {
+    pub fn run(self, cx: &'a CallContext) -> BoxFuture<'a, LayerResult> {
         match self.rest.split_first() {
             Some((layer, rest)) => layer.call(self.call, cx, Next { rest, ..self }),
             None => self.call.call().run(cx),

@@ -9,7 +9,7 @@ use std::{
 use haft_contract::{BoxFuture, CallContext, Rate, ToolError};
 use tokio::time::{Instant, sleep_until};
 
-use super::{CallResult, Layer, LayerSettings, Next};
+use super::{Layer, LayerResult, LayerSettings, Next};
 use crate::pipeline::Admitted;
 
 /// Spaces calls out: as many at once as the rate allows, then one each time its share has passed.
@@ -52,7 +52,7 @@ impl Layer for RateLimit {
         call: &'a Admitted,
         cx: &'a CallContext,
         next: Next<'a>,
-    ) -> BoxFuture<'a, CallResult> {
+    ) -> BoxFuture<'a, LayerResult> {
         let spec = call.call().spec();
         let Some(rate) = self.settings.tool(spec).rate else {
             return next.run(cx);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use haft_contract::{BoxFuture, CallContext, ToolError};
 use tokio::time;
 
-use super::{CallResult, Layer, LayerSettings, Next};
+use super::{Layer, LayerResult, LayerSettings, Next};
 use crate::pipeline::{Admitted, execute};
 
 /// Ends calls that take longer than they may.
@@ -27,7 +27,7 @@ impl Layer for Timeout {
         call: &'a Admitted,
         cx: &'a CallContext,
         next: Next<'a>,
-    ) -> BoxFuture<'a, CallResult> {
+    ) -> BoxFuture<'a, LayerResult> {
         let Some(limit) = self.settings.tool(call.call().spec()).timeout else {
             return next.run(cx);
         };

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use haft_contract::{BoxFuture, CallContext, Content};
 
-use super::{CallResult, Layer, Next};
+use super::{Layer, LayerResult, Next};
 use crate::pipeline::Admitted;
 
 /// Writes down what ran, how long it took and how it ended. Never what it was about: inputs and
@@ -18,7 +18,7 @@ impl Layer for Trace {
         call: &'a Admitted,
         cx: &'a CallContext,
         next: Next<'a>,
-    ) -> BoxFuture<'a, CallResult> {
+    ) -> BoxFuture<'a, LayerResult> {
         if !tracing::enabled!(tracing::Level::DEBUG) {
             return next.run(cx);
         }

@@ -10,16 +10,16 @@ use std::{
 };
 
 use haft_contract::{Permission, PermissionMode};
-use haft_shell::How;
+use haft_shell::WriteKind;
 
 use super::{
     Because, Behavior, Decision, Facts, Policy, Touched,
-    cover::{self, Covered},
+    allow::{self, Covered},
     credentials, matching,
     protected::{is_protected, sensitive},
-    rules::{Content, List, Target},
+    rules::{List, RuleContent, Target},
     sandbox,
-    shell_facts::{Access, PathUse, ShellFacts, Where},
+    shell_facts::{PathAccess, PathUse, ShellFacts, Where},
 };
 use crate::resolve;
 
@@ -121,7 +121,7 @@ fn let_through(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
         return Ok(Because::Hook);
     }
     let harmless = match &facts.shell {
-        Some(shell) => cover::is_harmless(policy, shell) && !policy.sandbox.unconfined,
+        Some(shell) => allow::is_harmless(policy, shell) && !policy.sandbox.unconfined,
         None => facts.is_read_only(),
     };
     if policy.mode == Mode::BypassPermissions {
@@ -148,12 +148,12 @@ fn let_through(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
         if sandbox::is_enough(policy, facts) {
             return Ok(Because::Sandboxed);
         }
-        return cover::line(policy, facts, shell).map_err(|uncovered| Because::Command {
+        return allow::line(policy, facts, shell).map_err(|uncovered| Because::Command {
             part: uncovered.part,
             why: uncovered.why,
         });
     }
-    if let Some(because) = cover::call(policy, facts) {
+    if let Some(because) = allow::call(policy, facts) {
         return Ok(because);
     }
     if policy.mode == Mode::AcceptEdits && !facts.opaque {
@@ -165,7 +165,7 @@ fn let_through(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
     if facts.opinion == Permission::Allow {
         return Ok(needs_none());
     }
-    match cover::not_fetched(policy, facts) {
+    match allow::not_fetched(policy, facts) {
         Some(Target { odd: Some(odd), .. }) => Err(Because::Address((*odd).to_owned())),
         Some(target) => Err(Because::Address(format!("it contacts {}", target.host))),
         None => Err(Because::Changes(
@@ -215,7 +215,7 @@ fn is_private_v4(v4: Ipv4Addr) -> bool {
 /// A removal that no rule lets through.
 fn critical(policy: &Policy, shell: &ShellFacts) -> Option<String> {
     shell.parts().find_map(|(_, _, paths)| {
-        let removed = matching::written(paths).filter(|(_, how)| *how == How::Removal);
+        let removed = matching::written(paths).filter(|(_, how)| *how == WriteKind::Removal);
         removed
             .map(|(path, _)| path)
             .find(|path| is_critical(policy, path))
@@ -283,7 +283,7 @@ fn touched(facts: &Facts) -> impl Iterator<Item = (&Touched, bool)> {
             Where::Known(places) | Where::Below(Some(places)) => places.as_slice(),
             Where::Below(None) => &[],
         };
-        let written = matches!(path.access, Access::Write(_));
+        let written = matches!(path.access, PathAccess::Write(_));
         places.iter().map(move |touched| (touched, written))
     });
     written.chain(read).chain(shell)
@@ -342,7 +342,7 @@ fn named_stores(policy: &Policy, is_store: &dyn Fn(&Path) -> bool) -> Vec<PathBu
     let rules = rules.filter(|rule| rule.source.scope.is_users());
     let mut named = Vec::new();
     for rule in rules.filter(|rule| rule.tool.is("Read") || rule.tool.is("Edit")) {
-        if let Content::Path(pattern) = &rule.content {
+        if let RuleContent::Path(pattern) = &rule.content {
             let paths = pattern.wholes().into_iter().flatten();
             let paths = paths.filter(|path| pattern.names(path) && is_store(path));
             named.extend(paths.map(|path| resolve::real(&path)));
@@ -356,7 +356,7 @@ fn is_named(policy: &Policy, touched: &Touched, written: bool) -> bool {
     policy.rules.of(List::Allow).any(|rule| {
         let fits = rule.tool.is("Edit") || (!written && rule.tool.is("Read"));
         match &rule.content {
-            Content::Path(pattern) => {
+            RuleContent::Path(pattern) => {
                 fits && rule.source.scope.is_users()
                     && touched.both().into_iter().all(|path| pattern.names(path))
             }
@@ -385,19 +385,19 @@ fn outside(policy: &Policy, facts: &Facts) -> Option<Because> {
     for (_, part, paths) in shell {
         for path in paths {
             let (places, written) = match (&path.place, path.access) {
-                (Where::Known(places) | Where::Below(Some(places)), Access::Write(_)) => {
+                (Where::Known(places) | Where::Below(Some(places)), PathAccess::Write(_)) => {
                     (places, true)
                 }
-                (Where::Known(places) | Where::Below(Some(places)), Access::Read { .. }) => {
+                (Where::Known(places) | Where::Below(Some(places)), PathAccess::Read { .. }) => {
                     (places, false)
                 }
                 // Where a `cd` leads must be known; what a reader reads need not.
-                (Where::Below(None), Access::Read { .. })
+                (Where::Below(None), PathAccess::Read { .. })
                     if matches!(part.base_name(), Some("cd" | "pushd")) =>
                 {
                     return Some(Because::Outside(PathBuf::from(&path.text)));
                 }
-                (Where::Below(None), Access::Write(How::Redirect)) => {
+                (Where::Below(None), PathAccess::Write(WriteKind::Redirect)) => {
                     return Some(Because::Command {
                         part: path.text.clone(),
                         why: "where it writes is not written in the line".to_owned(),
@@ -425,7 +425,7 @@ fn reaches_outside(policy: &Policy, touched: &Touched, written: bool) -> bool {
     policy.rules.of(List::Allow).any(|rule| {
         let fits = rule.tool.is("Edit") || (!written && rule.tool.is("Read"));
         match &rule.content {
-            Content::Path(pattern) => {
+            RuleContent::Path(pattern) => {
                 fits && rule.source.scope.is_users()
                     && pattern.is_absolute()
                     && touched.both().into_iter().all(|path| pattern.covers(path))
@@ -440,7 +440,7 @@ pub fn uncovered(policy: &Policy, facts: &Facts) -> Vec<(usize, Covered)> {
     facts
         .shell
         .as_ref()
-        .map(|shell| cover::parts(policy, facts, shell))
+        .map(|shell| allow::parts(policy, facts, shell))
         .unwrap_or_default()
 }
 
@@ -459,7 +459,7 @@ mod tests {
     #[test]
     fn the_whole_table() {
         use PermissionMode as Mode;
-        let setting = super::super::Setting {
+        let setting = super::super::PathContext {
             cwd: "/p".into(),
             home: None,
         };

@@ -36,7 +36,7 @@ impl Touched {
 
 /// Where a call is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Setting {
+pub struct PathContext {
     /// The directory relative paths start from; absolute.
     pub cwd: PathBuf,
     /// The home directory, where there is one.
@@ -147,7 +147,7 @@ impl Facts {
     }
 
     /// The same from a tool's name and an input, for any tool of the convention, built in or not.
-    pub fn named(tool: &str, input: &Value, setting: &Setting) -> Self {
+    pub fn named(tool: &str, input: &Value, setting: &PathContext) -> Self {
         let mut facts = Self::bare(canonical(tool), input.clone());
         facts.special();
         facts.read_command(setting);
@@ -198,7 +198,7 @@ impl Facts {
     }
 
     /// Reads the command line of a call that has one.
-    pub fn read_command(&mut self, setting: &Setting) {
+    pub fn read_command(&mut self, setting: &PathContext) {
         if self.has_command() {
             let line = self.input.get("command").and_then(Value::as_str);
             self.shell = Some(ShellFacts::of(line.unwrap_or_default(), setting));
@@ -279,7 +279,7 @@ fn path_parameters(bound: &dyn BoundCall) -> Vec<PathBuf> {
 }
 
 /// A path as a call writes it, made absolute.
-fn absolute(given: &str, setting: &Setting) -> PathBuf {
+fn absolute(given: &str, setting: &PathContext) -> PathBuf {
     match (given.strip_prefix("~/"), &setting.home) {
         (Some(rest), Some(home)) => home.join(rest),
         _ if given == "~" => setting.home.clone().unwrap_or_else(|| setting.cwd.clone()),

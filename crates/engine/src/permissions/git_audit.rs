@@ -11,7 +11,7 @@ use std::{
     sync::{LazyLock, Mutex, PoisonError},
 };
 
-use haft_shell::{Part, Verdict, git_config};
+use haft_shell::{EffectVerdict, LinePart, git_config};
 
 use crate::settings::git_index;
 
@@ -25,10 +25,10 @@ const DEEPEST: usize = 8;
 const LARGEST_INDEX: u64 = 1 << 29;
 
 /// Why git is not harmless for these parts of a line, if so. Reads git's own files, starts nothing.
-pub(super) fn problem(parts: &[Part]) -> Option<String> {
+pub(super) fn problem(parts: &[LinePart]) -> Option<String> {
     let mut looked: Vec<PathBuf> = Vec::new();
     for part in parts {
-        if part.base_name() != Some("git") || part.finding.verdict != Verdict::ReadOnly {
+        if part.base_name() != Some("git") || part.finding.verdict != EffectVerdict::ReadOnly {
             continue;
         }
         let Some(directories) = directories(part) else {
@@ -48,14 +48,14 @@ pub(super) fn problem(parts: &[Part]) -> Option<String> {
 }
 
 /// Where git would run: the current directory, changed by each `-C`.
-pub(super) fn directories(part: &Part) -> Option<Vec<PathBuf>> {
+pub(super) fn directories(part: &LinePart) -> Option<Vec<PathBuf>> {
     let to = moved(part)?;
     let places = part.cwd.as_ref()?.iter();
     Some(places.map(|place| place.join(&to)).collect())
 }
 
 /// Where `-C` leads, from the current directory; `None` if that is not certain.
-pub(super) fn moved(part: &Part) -> Option<PathBuf> {
+pub(super) fn moved(part: &LinePart) -> Option<PathBuf> {
     let mut to = PathBuf::new();
     let mut words = part.argv.iter().skip(1);
     while let Some(word) = words.next().and_then(|word| word.text()) {
@@ -241,10 +241,10 @@ pub(super) fn in_file(file: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::permissions::{Facts, Policy, Setting, decide};
+    use crate::permissions::{Facts, PathContext, Policy, decide};
 
     fn behavior(root: &Path, line: &str) -> &'static str {
-        let setting = Setting {
+        let setting = PathContext {
             cwd: root.to_path_buf(),
             home: None,
         };

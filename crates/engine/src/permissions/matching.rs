@@ -3,14 +3,14 @@
 
 use std::{borrow::Cow, path::Path};
 
-use haft_shell::{Arg, Effect, How, Part, commands::is_known};
+use haft_shell::{Arg, Effect, LinePart, WriteKind, commands::is_known};
 use serde_json::Value;
 
 use super::{
     Facts, Touched,
     removals::Removed,
-    rules::{Content, Domain, PathPattern, Rule, Target, Wildcard},
-    shell_facts::{Access, PathUse, ShellFacts, Where},
+    rules::{Domain, PathPattern, Rule, RuleContent, Target, Wildcard},
+    shell_facts::{PathAccess, PathUse, ShellFacts, Where},
 };
 
 /// What a rule hit.
@@ -41,22 +41,22 @@ impl Hit {
 /// What of the call a deny or ask rule speaks of, if anything.
 pub(super) fn hit(rule: &Rule, facts: &Facts) -> Option<Hit> {
     match &rule.content {
-        Content::All => rule.tool.is(&facts.tool).then(Hit::call),
-        Content::Command { pattern, .. } => {
+        RuleContent::All => rule.tool.is(&facts.tool).then(Hit::call),
+        RuleContent::Command { pattern, .. } => {
             // Monitor runs commands by the rules of Bash.
             let speaks =
                 rule.tool.is(&facts.tool) || (facts.tool == "Monitor" && rule.tool.is("Bash"));
             let shell = facts.shell.as_ref().filter(|_| speaks)?;
             command_hit(pattern, shell)
         }
-        Content::Path(pattern) => path_hit(rule, pattern, facts),
-        Content::Domain(domain) => domain_hit(domain, facts),
-        Content::Text(pattern) => {
+        RuleContent::Path(pattern) => path_hit(rule, pattern, facts),
+        RuleContent::Domain(domain) => domain_hit(domain, facts),
+        RuleContent::Text(pattern) => {
             let subject = facts.subject.as_deref()?;
             let fits = rule.tool.is(&facts.tool) && pattern.matches(subject);
             fits.then(|| Hit::on(subject))
         }
-        Content::Parameter { name, value } => {
+        RuleContent::Parameter { name, value } => {
             if !rule.tool.is(&facts.tool) {
                 return None;
             }
@@ -96,7 +96,7 @@ fn command_hit(pattern: &Wildcard, shell: &ShellFacts) -> Option<Hit> {
 }
 
 /// Every way a part may be written that means the same.
-pub(super) fn spellings(part: &Part) -> Vec<String> {
+pub(super) fn spellings(part: &LinePart) -> Vec<String> {
     let mut all = vec![part.text.clone()];
     let mut add = |text: String| {
         if !all.contains(&text) {
@@ -185,8 +185,8 @@ fn path_hit(rule: &Rule, pattern: &PathPattern, facts: &Facts) -> Option<Hit> {
         for path in paths.iter().chain(stored) {
             let concerns = match path.access {
                 // What may not be read may not be overwritten either.
-                Access::Write(_) => true,
-                Access::Read { .. } => reading,
+                PathAccess::Write(_) => true,
+                PathAccess::Read { .. } => reading,
             };
             let Where::Known(places) = &path.place else {
                 continue;
@@ -194,7 +194,7 @@ fn path_hit(rule: &Rule, pattern: &PathPattern, facts: &Facts) -> Option<Hit> {
             // Whoever lists or walks a directory reads what is below it.
             let below = matches!(
                 path.access,
-                Access::Read { walks: true, .. } | Access::Read { content: false, .. }
+                PathAccess::Read { walks: true, .. } | PathAccess::Read { content: false, .. }
             );
             let found = places
                 .iter()
@@ -267,7 +267,7 @@ pub(super) fn undecidable(
         return Some((None, why));
     }
     let commands = rules(policy).filter_map(|rule| match &rule.content {
-        Content::Command { pattern, .. } => Some(pattern),
+        RuleContent::Command { pattern, .. } => Some(pattern),
         _ => None,
     });
     let commands: Vec<&Wildcard> = commands.collect();
@@ -306,8 +306,8 @@ pub(super) fn undecidable(
                 text => text,
             };
             let what = match unsure.access {
-                Access::Read { .. } => "read",
-                Access::Write(_) => "changed",
+                PathAccess::Read { .. } => "read",
+                PathAccess::Write(_) => "changed",
             };
             let why = format!("{shown} may stand for a file that may not be {what}");
             Some((Some(at), why))
@@ -327,7 +327,7 @@ pub(super) fn taken_along(policy: &super::Policy, shell: &ShellFacts) -> Option<
 fn denied_paths(policy: &super::Policy, speaks: fn(&Rule) -> bool) -> Vec<&PathPattern> {
     let rules = rules(policy).filter(|rule| speaks(rule));
     let patterns = rules.filter_map(|rule| match &rule.content {
-        Content::Path(pattern) => Some(&**pattern),
+        RuleContent::Path(pattern) => Some(&**pattern),
         _ => None,
     });
     patterns.collect()
@@ -344,7 +344,7 @@ const MAY_START: &[&str] = &[
 ];
 
 /// A denied command in the words of a program that may start it: one that is not known, or known to.
-fn hands_on(denied: &[&Wildcard], part: &Part) -> Option<String> {
+fn hands_on(denied: &[&Wildcard], part: &LinePart) -> Option<String> {
     let name = part.base_name()?;
     if denied.is_empty() || (is_known(name) && !MAY_START.contains(&name)) {
         return None;
@@ -357,12 +357,12 @@ fn hands_on(denied: &[&Wildcard], part: &Part) -> Option<String> {
 
 fn may_reach(unread: &[&PathPattern], unwritten: &[&PathPattern], path: &PathUse) -> bool {
     let (denied, walks) = match path.access {
-        Access::Read {
+        PathAccess::Read {
             content: true,
             walks,
         } => (unread, walks),
-        Access::Read { content: false, .. } => return false,
-        Access::Write(_) => (unwritten, false),
+        PathAccess::Read { content: false, .. } => return false,
+        PathAccess::Write(_) => (unwritten, false),
     };
     if denied.is_empty() {
         return false;
@@ -383,9 +383,9 @@ fn may_reach(unread: &[&PathPattern], unwritten: &[&PathPattern], path: &PathUse
 }
 
 /// Writes that change a file in place, create it or remove it: the paths.
-pub(super) fn written(paths: &[PathUse]) -> impl Iterator<Item = (&PathUse, How)> {
+pub(super) fn written(paths: &[PathUse]) -> impl Iterator<Item = (&PathUse, WriteKind)> {
     paths.iter().filter_map(|path| match path.access {
-        Access::Write(how) => Some((path, how)),
-        Access::Read { .. } => None,
+        PathAccess::Write(how) => Some((path, how)),
+        PathAccess::Read { .. } => None,
     })
 }

@@ -5,10 +5,10 @@
 //! can be explained and tabled. Whatever cannot be proved harmless asks. [`sandbox`] says how a
 //! command that may run is confined.
 
-pub mod because;
-mod cover;
+mod allow;
 mod credentials;
 pub mod decide;
+pub mod decision;
 pub mod facts;
 mod git_audit;
 mod globs;
@@ -22,12 +22,12 @@ pub mod sandbox;
 pub mod shell_facts;
 pub mod suggest;
 
-pub use because::{Because, Behavior, Decision};
-pub use cover::Covered;
+pub use allow::Covered;
 pub use decide::{decide, uncovered};
-pub use facts::{Facts, HookWord, Setting, Touched};
+pub use decision::{Because, Behavior, Decision};
+pub use facts::{Facts, HookWord, PathContext, Touched};
 pub use policy::Policy;
 pub use protected::{is_protected, is_systems_own, stores};
-pub use rules::{Bases, List, Rules, Scope, Source};
-pub use sandbox::{Sandbox, confine, profile};
-pub use suggest::{KeepRules, suggest};
+pub use rules::{Bases, List, RuleSource, Rules, Scope};
+pub use sandbox::{SandboxSettings, confine, profile};
+pub use suggest::{RuleStore, suggest};

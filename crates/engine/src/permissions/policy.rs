@@ -8,8 +8,8 @@ use std::{
 use haft_contract::PermissionMode;
 
 use super::{
-    Sandbox, Touched,
-    rules::{Content, List, Rules},
+    SandboxSettings, Touched,
+    rules::{List, RuleContent, Rules},
 };
 use crate::{SessionContext, resolve};
 
@@ -30,7 +30,7 @@ pub struct Policy {
     /// The rules in force.
     pub rules: Arc<Rules>,
     /// How commands are confined.
-    pub sandbox: Arc<Sandbox>,
+    pub sandbox: Arc<SandboxSettings>,
 }
 
 impl Policy {
@@ -91,9 +91,12 @@ impl Policy {
 
     /// A deny rule for commands or paths is in force, so that what cannot be read must not pass.
     pub(super) fn has_denials(&self) -> bool {
-        self.rules
-            .of(List::Deny)
-            .any(|rule| matches!(rule.content, Content::Command { .. } | Content::Path(_)))
+        self.rules.of(List::Deny).any(|rule| {
+            matches!(
+                rule.content,
+                RuleContent::Command { .. } | RuleContent::Path(_)
+            )
+        })
     }
 }
 

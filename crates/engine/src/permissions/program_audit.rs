@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use haft_shell::{Part, Verdict};
+use haft_shell::{EffectVerdict, LinePart};
 
 use crate::resolve;
 
@@ -128,14 +128,14 @@ pub(super) struct Programs {
 
 impl Programs {
     /// Looks for the programs of the parts that are harmless by their words.
-    pub(super) fn of(parts: &[Part], path: Option<&OsStr>, home: Option<&Path>) -> Self {
+    pub(super) fn of(parts: &[LinePart], path: Option<&OsStr>, home: Option<&Path>) -> Self {
         let mut programs = Self::default();
         let entries: Vec<PathBuf> = path
             .map(|path| std::env::split_paths(path).collect())
             .unwrap_or_default();
         for (at, part) in parts.iter().enumerate() {
             let Some(name) = part.called() else { continue };
-            if part.finding.verdict != Verdict::ReadOnly {
+            if part.finding.verdict != EffectVerdict::ReadOnly {
                 continue;
             }
             let own = part.outer.is_none() && BUILT_IN.contains(&name);

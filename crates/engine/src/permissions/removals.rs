@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use haft_shell::How;
+use haft_shell::WriteKind;
 
 use super::{
     matching::written,
@@ -30,7 +30,7 @@ impl Removed {
     pub(super) fn of(paths: &[Vec<PathUse>]) -> Vec<Self> {
         let mut all = Vec::new();
         for paths in paths {
-            let removed = written(paths).filter(|(_, how)| *how == How::Removal);
+            let removed = written(paths).filter(|(_, how)| *how == WriteKind::Removal);
             for (path, _) in removed {
                 let (Where::Known(places) | Where::Below(Some(places))) = &path.place else {
                     continue;

@@ -6,13 +6,13 @@ use std::{
 };
 
 use haft_shell::{
-    Analysis, Arg, Effect, How, Part, Place, Value, Verdict, analyze,
+    Analysis, Arg, Effect, EffectVerdict, LinePart, LinePlace, Value, WriteKind, analyze,
     commands::{is_known, variables::has_known_charset},
     is_stream, keeps_nothing,
 };
 
 use super::{
-    facts::{Setting, Touched},
+    facts::{PathContext, Touched},
     git_audit, globs,
     matching::spellings,
     program_audit::Programs,
@@ -52,7 +52,7 @@ pub struct ShellFacts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathUse {
     /// What is done to it.
-    pub access: Access,
+    pub access: PathAccess,
     /// Where it leads.
     pub place: Where,
     /// As written in the line.
@@ -63,7 +63,7 @@ pub struct PathUse {
 
 /// What is done to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub enum PathAccess {
     /// Read: its content (or only names), itself (or all below it).
     Read {
         /// The content, not only names and dates.
@@ -72,7 +72,7 @@ pub enum Access {
         walks: bool,
     },
     /// Written, and how.
-    Write(How),
+    Write(WriteKind),
 }
 
 /// Where a path leads.
@@ -87,17 +87,17 @@ pub enum Where {
 impl ShellFacts {
     /// Reads a line and resolves its paths. Follows links, looks at git's configuration, for programs
     /// and for what pins them, reads nothing else.
-    pub fn of(line: &str, setting: &Setting) -> Self {
+    pub fn of(line: &str, setting: &PathContext) -> Self {
         Self::in_environment(line, setting, &|name| std::env::var_os(name))
     }
 
     /// The same where commands get these variables.
     pub fn in_environment(
         line: &str,
-        setting: &Setting,
+        setting: &PathContext,
         variable: &dyn Fn(&str) -> Option<OsString>,
     ) -> Self {
-        let place = Place {
+        let place = LinePlace {
             cwd: setting.cwd.clone(),
             home: setting.home.clone(),
         };
@@ -125,11 +125,11 @@ impl ShellFacts {
 
     /// It changes nothing.
     pub fn is_read_only(&self) -> bool {
-        self.analysis.verdict == Verdict::ReadOnly && self.line.len() <= LONGEST
+        self.analysis.verdict == EffectVerdict::ReadOnly && self.line.len() <= LONGEST
     }
 
     /// Every part with the paths it touches.
-    pub fn parts(&self) -> impl Iterator<Item = (usize, &Part, &[PathUse])> {
+    pub fn parts(&self) -> impl Iterator<Item = (usize, &LinePart, &[PathUse])> {
         let parts = self.analysis.parts.iter().zip(&self.paths).enumerate();
         parts.map(|(at, (part, paths))| (at, part, paths.as_slice()))
     }
@@ -140,28 +140,28 @@ impl ShellFacts {
         inner
             .filter(|(_, part)| part.outer == Some(at))
             .all(|(inner, part)| {
-                part.finding.verdict == Verdict::ReadOnly && self.starts_only_harmless(inner)
+                part.finding.verdict == EffectVerdict::ReadOnly && self.starts_only_harmless(inner)
             })
     }
 }
 
-fn paths_of(part: &Part, line: &str) -> Vec<PathUse> {
+fn paths_of(part: &LinePart, line: &str) -> Vec<PathUse> {
     let mut paths = Vec::new();
     for effect in &part.finding.effects {
         let (arg, access) = match effect {
             Effect::Read(read) => (
                 &read.path,
-                Access::Read {
+                PathAccess::Read {
                     content: read.content,
                     walks: read.walks,
                 },
             ),
-            Effect::Write(write) => (&write.path, Access::Write(write.how)),
+            Effect::Write(write) => (&write.path, PathAccess::Write(write.how)),
             Effect::Net(_) | Effect::Env(_) | Effect::Opaque(_) => continue,
         };
         let free = match access {
-            Access::Read { .. } => is_stream,
-            Access::Write(_) => keeps_nothing,
+            PathAccess::Read { .. } => is_stream,
+            PathAccess::Write(_) => keeps_nothing,
         };
         if arg.text().is_some_and(free) {
             continue;
@@ -169,10 +169,10 @@ fn paths_of(part: &Part, line: &str) -> Vec<PathUse> {
         let text = line.get(arg.span.start..arg.span.end).unwrap_or_default();
         let found = match access {
             // What a pattern means is for the shell to say, and it can be asked to mean another.
-            Access::Read { .. } if !line.contains("glob") && !line.contains("GLOB") => {
+            PathAccess::Read { .. } if !line.contains("glob") && !line.contains("GLOB") => {
                 on_disk(arg, part.cwd.as_deref())
             }
-            Access::Read { .. } | Access::Write(_) => None,
+            PathAccess::Read { .. } | PathAccess::Write(_) => None,
         };
         paths.push(PathUse {
             access,
@@ -207,7 +207,7 @@ fn charset(line: &str, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<St
 const MOST_NAMED: usize = 64;
 
 /// What a program of which nothing is known may do with its words is to open them.
-fn named(part: &Part) -> Vec<Touched> {
+fn named(part: &LinePart) -> Vec<Touched> {
     let unknown = part
         .base_name()
         .is_some_and(|name| !is_known(name) || name == "openssl");
@@ -228,7 +228,7 @@ fn named(part: &Part) -> Vec<Touched> {
 
 /// What git reads from the top of its repository, wherever below it starts: objects by
 /// `revision:path`, and everything where no path limits it.
-fn stored(part: &Part, line: &str) -> Vec<PathUse> {
+fn stored(part: &LinePart, line: &str) -> Vec<PathUse> {
     if part.base_name() != Some("git") {
         return Vec::new();
     }
@@ -256,7 +256,7 @@ fn stored(part: &Part, line: &str) -> Vec<PathUse> {
     }
     paths_of(&again, line)
         .into_iter()
-        .filter(|path| matches!(path.access, Access::Read { content: true, .. }))
+        .filter(|path| matches!(path.access, PathAccess::Read { content: true, .. }))
         .collect()
 }
 

@@ -5,11 +5,11 @@
 use std::{path::Path, sync::Arc};
 
 use haft_contract::{ContextPatch, PermissionMode, RuleList};
-use haft_shell::{Cover, Part, is_safe_variable};
+use haft_shell::{Cover, LinePart, is_safe_variable};
 use serde_json::{Value, json};
 
 use super::{
-    Bases, Behavior, Covered, Facts, List, Policy, Scope, Source, decide,
+    Bases, Behavior, Covered, Facts, List, Policy, RuleSource, Scope, decide,
     protected::is_systems_own, shell_facts::ShellFacts, uncovered,
 };
 
@@ -132,7 +132,7 @@ fn would_allow(
     let mut tried = policy.clone();
     let rules = Arc::make_mut(&mut tried.rules);
     let added = texts.iter().all(|text| {
-        let source = Source::of(scope);
+        let source = RuleSource::of(scope);
         rules.add(List::Allow, text, source, bases).is_ok()
     });
     added && decide(&tried, facts).behavior == Behavior::Allow
@@ -141,7 +141,7 @@ fn would_allow(
 /// What may be offered for a command line, the better first: a rule for each command that needs one;
 /// or one for the line as a whole, where a part alone would mean something else.
 fn commands(policy: &Policy, facts: &Facts, shell: &ShellFacts) -> Vec<Vec<String>> {
-    let parts: Vec<&Part> = uncovered(policy, facts)
+    let parts: Vec<&LinePart> = uncovered(policy, facts)
         .into_iter()
         .filter(|(_, covered)| matches!(covered, Covered::Nothing(_)))
         .map(|(at, _)| &shell.analysis.parts[at])
@@ -170,7 +170,7 @@ fn commands(policy: &Policy, facts: &Facts, shell: &ShellFacts) -> Vec<Vec<Strin
 }
 
 /// Does the same text mean the same command the next time?
-fn may_be_kept(part: &Part) -> bool {
+fn may_be_kept(part: &LinePart) -> bool {
     let Some(name) = part.base_name() else {
         // A redirection, which only a rule for the whole line can speak of.
         return part.argv.is_empty() && part.assignments.is_empty();
@@ -299,7 +299,7 @@ pub fn patches(update: &Value) -> Vec<ContextPatch> {
 }
 
 /// Keeps allow rules that a person agreed to, beyond the session.
-pub trait KeepRules: Send + Sync {
+pub trait RuleStore: Send + Sync {
     /// Keeps them. What goes wrong is the keeper's to report: the session has them already.
     fn keep(&self, rules: &[String]);
 }

@@ -11,19 +11,19 @@ use std::{
 };
 
 use haft_contract::{
-    Answer, CallContext, Check, Confined, Confinement, ConfinementStrength, ContextPatch,
-    JudgedPaths, Permission, PermissionMode, Question, RuleList, ToolUse,
+    ApprovalAnswer, ApprovalRequest, CallContext, Check, Confined, Confinement,
+    ConfinementStrength, ContextPatch, JudgedPaths, Permission, PermissionMode, RuleList, ToolUse,
 };
 use serde_json::Value;
 
 use super::{
-    Author, Denied, Prepared, Settled, confinement,
-    hooking::{self, Notes, Requested},
+    Author, Denied, EarlyResult, Prepared, confinement,
+    hooks::{self, Notes, Requested},
 };
 use crate::{
     Engine, SessionContext,
     permissions::{
-        Because, Behavior, Decision, Facts, HookWord, Policy, Setting, decide, is_systems_own,
+        Because, Behavior, Decision, Facts, HookWord, PathContext, Policy, decide, is_systems_own,
         suggest,
     },
     scheduler::Slot,
@@ -38,7 +38,7 @@ const DEFERRED: &str = "A hook has put this call off: it has not run. Make it ag
 pub struct Admitted {
     prepared: Prepared,
     terms: Terms,
-    kept: Kept,
+    kept: JudgedState,
 }
 
 /// What a call may touch.
@@ -64,7 +64,7 @@ impl Admitted {
     }
 
     /// What is to be kept of the judging; once.
-    pub(crate) fn take_kept(&mut self) -> Kept {
+    pub(crate) fn take_kept(&mut self) -> JudgedState {
         std::mem::take(&mut self.kept)
     }
 
@@ -81,18 +81,18 @@ pub(crate) async fn admit(
     context: &SessionContext,
     engine: &Engine,
     slot: &mut Slot,
-) -> Result<Admitted, Settled> {
+) -> Result<Admitted, EarlyResult> {
     let mut judge = Judge {
         cx,
         context,
         engine,
         policy: Policy::of(context, engine.results.real_folder()),
-        setting: Setting {
+        setting: PathContext {
             cwd: cx.cwd.to_path_buf(),
             home: context.home.clone(),
         },
         slot,
-        kept: Kept::default(),
+        kept: JudgedState::default(),
         rewritten: false,
         consented: false,
         hooks_ask: None,
@@ -104,7 +104,7 @@ pub(crate) async fn admit(
             terms,
             kept: judge.kept,
         }),
-        Err(settled) => Err(Settled {
+        Err(settled) => Err(EarlyResult {
             notes: Box::new(judge.kept.notes),
             ..settled
         }),
@@ -113,7 +113,7 @@ pub(crate) async fn admit(
 
 /// What is to be kept of the judging, beyond the call.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct JudgedState {
     /// Rules that a person wants from now on.
     pub(crate) rules: Vec<String>,
     /// Changes of the session that a hook wants.
@@ -127,9 +127,9 @@ struct Judge<'a> {
     context: &'a SessionContext,
     engine: &'a Engine,
     policy: Policy,
-    setting: Setting,
+    setting: PathContext,
     slot: &'a mut Slot,
-    kept: Kept,
+    kept: JudgedState,
     /// A hook has written the input anew: what still asks is put to a person, not to it again.
     rewritten: bool,
     /// The input is a person's own: what they wrote needs no second word of theirs.
@@ -141,7 +141,7 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    async fn judge(&mut self, mut prepared: Prepared) -> Result<(Prepared, Terms), Settled> {
+    async fn judge(&mut self, mut prepared: Prepared) -> Result<(Prepared, Terms), EarlyResult> {
         let mut word = HookWord::Silent;
         let mut heard = false;
         if let Some(input) = prepared.bound.complete(self.cx).await {
@@ -163,7 +163,7 @@ impl Judge<'_> {
                 facts.read_command(&self.setting);
                 None
             } else {
-                let hooks = hooking::before(self.engine, &prepared, self.context, &self.setting);
+                let hooks = hooks::before(self.engine, &prepared, self.context, &self.setting);
                 let reading = read_command(facts, self.setting.clone());
                 let (before, read) = tokio::join!(hooks, reading);
                 facts = read;
@@ -201,7 +201,7 @@ impl Judge<'_> {
                 return Err(rejected(&prepared, Denied::Hook, why));
             }
             if self.deferred {
-                return Err(Settled {
+                return Err(EarlyResult {
                     deferred: true,
                     ..stopped(&prepared, DEFERRED.to_owned())
                 });
@@ -282,14 +282,14 @@ impl Judge<'_> {
     }
 
     /// The same call with another input than the model's.
-    fn again(&self, prepared: &Prepared, input: Value) -> Result<Prepared, Settled> {
-        let call = hooking::again(prepared, input);
+    fn again(&self, prepared: &Prepared, input: Value) -> Result<Prepared, EarlyResult> {
+        let call = hooks::again(prepared, input);
         let author = Author::Answer;
         super::prepare(&self.engine.pool, call, author, prepared.call, &self.cx.cwd)
     }
 
     /// Does it make sense?
-    async fn check(&self, prepared: &Prepared, facts: &Facts) -> Result<Check, Settled> {
+    async fn check(&self, prepared: &Prepared, facts: &Facts) -> Result<Check, EarlyResult> {
         // It looks at the files the facts are about, not at what has taken their place since.
         let mut cx = self.cx.clone();
         cx.permissions.judged = facts.judged();
@@ -301,7 +301,7 @@ impl Judge<'_> {
         };
         checked.map_err(|error| {
             let card = prepared.bound.render_error(&error);
-            Settled::misuse(
+            EarlyResult::misuse(
                 prepared.name(),
                 &error.to_string(),
                 card,
@@ -317,7 +317,7 @@ impl Judge<'_> {
         prepared: &Prepared,
         facts: &Facts,
         because: &Because,
-    ) -> Result<Option<Value>, Settled> {
+    ) -> Result<Option<Value>, EarlyResult> {
         if self.consented {
             return Ok(None);
         }
@@ -326,7 +326,7 @@ impl Judge<'_> {
             Requested::Silent
         } else {
             let (setting, notes) = (&self.setting, &mut self.kept.notes);
-            hooking::request(self.engine, prepared, &rules, self.context, setting, notes).await
+            hooks::request(self.engine, prepared, &rules, self.context, setting, notes).await
         };
         match requested {
             Requested::Silent => {}
@@ -360,7 +360,7 @@ impl Judge<'_> {
             Some(command) => format!("{why}: {command}"),
             None => why,
         };
-        let question = Question {
+        let question = ApprovalRequest {
             call: self.cx.call,
             tool: prepared.name().to_owned(),
             card: prepared.card(),
@@ -384,20 +384,20 @@ impl Judge<'_> {
                     answer = cx.services.approver().ask(question) => Some(answer),
                     () = cx.cancel.cancelled() => None,
                     // Only where the answer does not come at once: then a person was asked.
-                    never = hooking::asked(engine, &asked, setting) => match never {},
+                    never = hooks::asked(engine, &asked, setting) => match never {},
                 }
             })
             .await;
         let name = prepared.name();
         let mut denied = Denied::Person;
         let message = match answer {
-            Some(Answer::Allow) => return Ok(None),
-            Some(Answer::Changed { input }) => {
+            Some(ApprovalAnswer::Allow) => return Ok(None),
+            Some(ApprovalAnswer::Changed { input }) => {
                 self.rewritten = true;
                 self.consented = true;
                 return Ok(Some(input));
             }
-            Some(Answer::Updated {
+            Some(ApprovalAnswer::Updated {
                 input,
                 patches,
                 keep,
@@ -408,16 +408,16 @@ impl Judge<'_> {
                 self.consented |= input.is_some();
                 return Ok(input);
             }
-            Some(Answer::Always) => {
+            Some(ApprovalAnswer::Always) => {
                 self.kept.rules.extend(rules);
                 return Ok(None);
             }
-            Some(Answer::Deny { reason: None }) => format!(
+            Some(ApprovalAnswer::Deny { reason: None }) => format!(
                 "The user did not permit this call to {name}. Do not try it again; ask what they \
                  want instead.{}",
                 self.still_planning()
             ),
-            Some(Answer::Deny {
+            Some(ApprovalAnswer::Deny {
                 reason: Some(reason),
             }) => {
                 let planning = self.still_planning();
@@ -425,7 +425,7 @@ impl Judge<'_> {
                     "The user did not permit this call to {name}. They said: {reason}{planning}"
                 )
             }
-            Some(Answer::Nobody) => {
+            Some(ApprovalAnswer::Nobody) => {
                 denied = unasked(because.kind(), because);
                 format!(
                     "Permission to use {name} was not granted: this session cannot prompt. The call \
@@ -439,7 +439,7 @@ impl Judge<'_> {
     }
 
     /// Refused without a question.
-    fn refused(&self, prepared: &Prepared, facts: &Facts, because: &Because) -> Settled {
+    fn refused(&self, prepared: &Prepared, facts: &Facts, because: &Because) -> EarlyResult {
         let by_itself = match because {
             Because::Rule { list, .. } => *list == RuleList::Deny,
             Because::Tool(_) => matches!(facts.opinion, Permission::Deny(_)),
@@ -512,7 +512,7 @@ impl Judge<'_> {
 }
 
 /// Reads the command line of a call, if it has one, on a thread that may take its time.
-async fn read_command(mut facts: Facts, setting: Setting) -> Facts {
+async fn read_command(mut facts: Facts, setting: PathContext) -> Facts {
     if !facts.has_command() {
         return facts;
     }
@@ -565,19 +565,19 @@ pub(super) fn by_rule(tool: &str, rule: &str, on: &str) -> String {
     )
 }
 
-fn rejected(prepared: &Prepared, denied: Denied, message: String) -> Settled {
-    Settled {
+fn rejected(prepared: &Prepared, denied: Denied, message: String) -> EarlyResult {
+    EarlyResult {
         denied: Some(Box::new(denied)),
         ..stopped(prepared, message)
     }
 }
 
-fn interrupted(prepared: &Prepared) -> Settled {
+fn interrupted(prepared: &Prepared) -> EarlyResult {
     stopped(prepared, super::INTERRUPTED.to_owned())
 }
 
-fn stopped(prepared: &Prepared, message: String) -> Settled {
-    Settled {
+fn stopped(prepared: &Prepared, message: String) -> EarlyResult {
+    EarlyResult {
         name: prepared.name().to_owned(),
         card: Box::new(prepared.bound.render_rejected(&message)),
         denied: None,

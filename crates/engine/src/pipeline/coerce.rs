@@ -7,13 +7,13 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::Repair;
+use super::ArgumentRepair;
 
 /// How deep objects and lists are looked into.
 const DEPTH: usize = 32;
 
 /// Repairs `input` in place; the answer says what was done.
-pub(super) fn coerce(schema: &Value, input: &mut Value) -> Vec<Repair> {
+pub(super) fn coerce(schema: &Value, input: &mut Value) -> Vec<ArgumentRepair> {
     let mut repairs = Vec::new();
     if input.is_null() {
         // Some models send no arguments at all for a tool that needs none.
@@ -24,8 +24,8 @@ pub(super) fn coerce(schema: &Value, input: &mut Value) -> Vec<Repair> {
     repairs
 }
 
-fn note(parameter: &str, note: String) -> Repair {
-    Repair {
+fn note(parameter: &str, note: String) -> ArgumentRepair {
+    ArgumentRepair {
         parameter: parameter.to_owned(),
         note,
     }
@@ -35,7 +35,7 @@ fn walk(
     schema: &Value,
     value: &mut Value,
     path: &mut String,
-    repairs: &mut Vec<Repair>,
+    repairs: &mut Vec<ArgumentRepair>,
     depth: usize,
 ) {
     if depth == 0 {
@@ -83,7 +83,7 @@ fn drop_nulls(
     schema: &Value,
     object: &mut Map<String, Value>,
     path: &str,
-    repairs: &mut Vec<Repair>,
+    repairs: &mut Vec<ArgumentRepair>,
 ) {
     let required = schema.get("required").and_then(Value::as_array);
     let properties = schema.get("properties").and_then(Value::as_object);

@@ -14,7 +14,7 @@ pub(crate) const WIND_DOWN: Duration = Duration::from_secs(5);
 
 /// A call that ran.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct ExecutedCall {
     pub(super) call: Prepared,
     pub(super) result: Result<ToolOutput, ToolError>,
 }
@@ -25,7 +25,7 @@ pub(crate) async fn execute(
     admitted: Admitted,
     cx: &CallContext,
     layers: &[Arc<dyn Layer>],
-) -> Outcome {
+) -> ExecutedCall {
     // The tool is told what it was permitted, so that it can hold itself to it.
     let mut told = cx.clone();
     let terms = admitted.terms();
@@ -47,7 +47,7 @@ pub(crate) async fn execute(
             }
         }
     };
-    Outcome {
+    ExecutedCall {
         call: admitted.into_call(),
         result,
     }

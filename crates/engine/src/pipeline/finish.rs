@@ -4,13 +4,17 @@ use std::time::Duration;
 
 use haft_contract::{Content, ToolError, ToolOutput};
 
-use super::{Finished, INTERRUPTED, Metadata, Outcome, Prepared};
+use super::{CallResult, ExecutedCall, INTERRUPTED, Metadata, Prepared};
 use crate::results::ResultStore;
 
 /// Makes a result of an outcome. A text over the tool's cap is kept on disk, and the model is told
 /// where.
-pub(crate) fn finish(outcome: Outcome, results: &ResultStore, duration: Duration) -> Finished {
-    let Outcome {
+pub(crate) fn finish(
+    outcome: ExecutedCall,
+    results: &ResultStore,
+    duration: Duration,
+) -> CallResult {
+    let ExecutedCall {
         call:
             Prepared {
                 call,
@@ -52,7 +56,7 @@ pub(crate) fn finish(outcome: Outcome, results: &ResultStore, duration: Duration
         metadata.dropped_patches = output.patches;
         Vec::new()
     };
-    Finished {
+    CallResult {
         call,
         id,
         name,

@@ -9,19 +9,19 @@ mod coerce;
 mod confinement;
 pub mod execute;
 pub mod finish;
-pub(crate) mod hooking;
+pub(crate) mod hooks;
 mod paths;
 pub mod prepare;
 mod validate;
 
 use std::{path::PathBuf, time::Duration};
 
-use haft_contract::{CallId, Card, Content, ContextPatch, Message, Piece, view::plain};
+use haft_contract::{CallId, Card, CardPiece, Content, ContextPatch, InjectedMessage, view::plain};
 use serde::Serialize;
 use serde_json::Value;
 
 pub use admit::Admitted;
-pub use execute::Outcome;
+pub use execute::ExecutedCall;
 pub use prepare::Prepared;
 pub(crate) use {
     admit::admit,
@@ -35,7 +35,7 @@ pub const INTERRUPTED: &str = "[Request interrupted by user for tool use]";
 
 /// A call that is over: what the model reads, what programs read, what a person sees.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Finished {
+pub struct CallResult {
     /// Our id of the call.
     pub call: CallId,
     /// The provider's id.
@@ -49,7 +49,7 @@ pub struct Finished {
     /// What programs read.
     pub structured: Option<Value>,
     /// Messages for the conversation, after the result.
-    pub messages: Vec<Message>,
+    pub messages: Vec<InjectedMessage>,
     /// Changes of the session, applied by the scheduler.
     pub patches: Vec<ContextPatch>,
     /// What else is worth knowing.
@@ -58,9 +58,9 @@ pub struct Finished {
     pub card: Card,
 }
 
-impl Finished {
+impl CallResult {
     /// Adds what hooks want said.
-    pub(crate) fn with_notes(mut self, notes: hooking::Notes) -> Self {
+    pub(crate) fn with_notes(mut self, notes: hooks::Notes) -> Self {
         for context in notes.context {
             let text = format!("<system-reminder>\n{context}\n</system-reminder>");
             self.content.push(Content::text(text));
@@ -84,7 +84,7 @@ impl Finished {
 pub struct Metadata {
     /// How the arguments were repaired before they fitted the schema.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub repairs: Vec<Repair>,
+    pub repairs: Vec<ArgumentRepair>,
     /// Where the whole result is kept, if it was too long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored: Option<PathBuf>,
@@ -126,7 +126,7 @@ pub enum Denied {
 
 /// One repair of the arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Repair {
+pub struct ArgumentRepair {
     /// Which parameter; empty for the arguments as a whole.
     pub parameter: String,
     /// What was done.
@@ -135,23 +135,28 @@ pub struct Repair {
 
 /// A call that ends before it ran.
 #[derive(Debug)]
-pub(crate) struct Settled {
+pub(crate) struct EarlyResult {
     pub(crate) name: String,
     pub(crate) message: String,
     // Boxed, so that the happy path does not carry the size of the unhappy one.
     pub(crate) card: Box<Card>,
-    pub(crate) repairs: Vec<Repair>,
+    pub(crate) repairs: Vec<ArgumentRepair>,
     /// It was not permitted, as against: it made no sense.
     pub(crate) denied: Option<Box<Denied>>,
     /// A hook has put it off.
     pub(crate) deferred: bool,
     /// What hooks want said.
-    pub(crate) notes: Box<hooking::Notes>,
+    pub(crate) notes: Box<hooks::Notes>,
 }
 
-impl Settled {
+impl EarlyResult {
     /// A problem with the call itself, in the wrapper that models know.
-    pub(crate) fn misuse(name: &str, problem: &str, card: Card, repairs: Vec<Repair>) -> Self {
+    pub(crate) fn misuse(
+        name: &str,
+        problem: &str,
+        card: Card,
+        repairs: Vec<ArgumentRepair>,
+    ) -> Self {
         let message = format!("<tool_use_error>{problem}</tool_use_error>");
         Self {
             name: name.to_owned(),
@@ -166,7 +171,7 @@ impl Settled {
 
     /// A defect of the tool.
     pub(crate) fn broken(name: &str, message: &str) -> Self {
-        let card = Card::new(name, String::new()).with(Piece::Alarm(message.to_owned()));
+        let card = Card::new(name, String::new()).with(CardPiece::Alarm(message.to_owned()));
         Self {
             name: name.to_owned(),
             message: message.to_owned(),
@@ -178,9 +183,9 @@ impl Settled {
         }
     }
 
-    pub(crate) fn finish(self, call: CallId, id: String) -> Finished {
+    pub(crate) fn finish(self, call: CallId, id: String) -> CallResult {
         let notes = *self.notes;
-        let finished = Finished {
+        let finished = CallResult {
             call,
             id,
             name: self.name,
@@ -203,13 +208,13 @@ impl Settled {
 
 /// A result for a call that no step could answer: it was interrupted before it began, or its tool
 /// panicked.
-pub(crate) fn without_outcome(call: CallId, id: &str, name: &str, message: &str) -> Finished {
-    Settled::broken(name, message).finish(call, id.to_owned())
+pub(crate) fn without_outcome(call: CallId, id: &str, name: &str, message: &str) -> CallResult {
+    EarlyResult::broken(name, message).finish(call, id.to_owned())
 }
 
 /// The card of a call whose input never fitted.
 fn misuse_card(spec: &haft_contract::ToolSpec, input: &Value, problem: &str) -> Card {
     plain::call(spec, input)
         .with_summary("invalid call")
-        .with(Piece::Alarm(problem.to_owned()))
+        .with(CardPiece::Alarm(problem.to_owned()))
 }

@@ -5,12 +5,14 @@
 use std::{path::Path, sync::Arc};
 
 use haft_contract::{
-    BoundCall, BoxFuture, CallContext, CallId, Card, Effects, Piece, ToolError, ToolOutput,
+    BoundCall, BoxFuture, CallContext, CallId, Card, CardPiece, Effects, ToolError, ToolOutput,
     ToolSpec, ToolUse,
 };
 use serde_json::Value;
 
-use super::{Denied, Repair, Settled, admit::by_rule, coerce, misuse_card, paths, validate};
+use super::{
+    ArgumentRepair, Denied, EarlyResult, admit::by_rule, coerce, misuse_card, paths, validate,
+};
 use crate::pool::{Forbidden, Pool, PoolTool};
 
 /// A call that fits its tool, and that nobody has permitted yet.
@@ -20,7 +22,7 @@ pub struct Prepared {
     pub(super) id: String,
     pub(super) tool: Arc<PoolTool>,
     pub(super) bound: Box<dyn BoundCall>,
-    pub(super) repairs: Vec<Repair>,
+    pub(super) repairs: Vec<ArgumentRepair>,
 }
 
 impl Prepared {
@@ -79,7 +81,7 @@ pub(crate) fn prepare(
     author: Author,
     call: CallId,
     cwd: &Path,
-) -> Result<Prepared, Settled> {
+) -> Result<Prepared, EarlyResult> {
     let ToolUse {
         id,
         name,
@@ -130,12 +132,12 @@ fn take(names: &[&str], input: &mut Value) -> Vec<(String, Value)> {
 }
 
 /// A tool that is there, and that a rule keeps out.
-fn banned(forbidden: &Forbidden) -> Settled {
+fn banned(forbidden: &Forbidden) -> EarlyResult {
     let message = by_rule(&forbidden.name, &forbidden.rule, "");
     let card = Card::new(forbidden.name.clone(), String::new());
-    Settled {
+    EarlyResult {
         name: forbidden.name.clone(),
-        card: Box::new(card.with(Piece::Alarm(message.clone()))),
+        card: Box::new(card.with(CardPiece::Alarm(message.clone()))),
         message,
         repairs: Vec::new(),
         denied: Some(Box::new(Denied::Unasked {
@@ -147,7 +149,7 @@ fn banned(forbidden: &Forbidden) -> Settled {
     }
 }
 
-fn unknown(pool: &Pool, name: &str) -> Settled {
+fn unknown(pool: &Pool, name: &str) -> EarlyResult {
     let near = pool.near(name);
     let hint = if near.is_empty() {
         let all: Vec<_> = pool.iter().map(|tool| tool.spec().name.as_str()).collect();
@@ -160,11 +162,16 @@ fn unknown(pool: &Pool, name: &str) -> Settled {
     };
     let shown: String = name.chars().take(100).collect();
     let problem = format!("Unknown tool: {shown}. {hint}");
-    let card = Card::new(shown, String::new()).with(Piece::Alarm(problem.clone()));
-    Settled::misuse(name, &problem, card, Vec::new())
+    let card = Card::new(shown, String::new()).with(CardPiece::Alarm(problem.clone()));
+    EarlyResult::misuse(name, &problem, card, Vec::new())
 }
 
-fn invalid(tool: &PoolTool, input: &Value, problems: &[String], repairs: Vec<Repair>) -> Settled {
+fn invalid(
+    tool: &PoolTool,
+    input: &Value,
+    problems: &[String],
+    repairs: Vec<ArgumentRepair>,
+) -> EarlyResult {
     let spec = tool.spec();
     let count = match problems.len() {
         1 => "1 problem".to_owned(),
@@ -179,5 +186,5 @@ fn invalid(tool: &PoolTool, input: &Value, problems: &[String], repairs: Vec<Rep
         spec.name
     );
     let card = misuse_card(spec, input, &problems.join("\n"));
-    Settled::misuse(&spec.name, &text, card, repairs)
+    EarlyResult::misuse(&spec.name, &text, card, repairs)
 }

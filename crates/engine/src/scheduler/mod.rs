@@ -8,27 +8,27 @@
 //! of the calls; a call behind one that may patch waits for it, and is prepared anew if the context
 //! changed, so it never acts on a stale directory or mode.
 
-mod aside;
 pub mod claims;
+mod nested;
+mod observer;
 mod slots;
 mod turn;
-mod witness;
 
 use std::{
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-use haft_contract::{Aside, CancellationToken, ContextPatch};
+use haft_contract::{CancellationToken, ContextPatch, NestedCalls};
 use serde_json::Map;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
+pub use observer::CallObserver;
 pub(crate) use slots::Slot;
-pub use turn::Turn;
-pub use witness::Witness;
+pub use turn::CallBatch;
 
-use crate::{Engine, SessionContext, hooks::Event, settings::watch::POLICY};
+use crate::{Engine, SessionContext, hooks::HookMoment, settings::watch::POLICY};
 
 /// Runs the calls of one session.
 pub struct Scheduler {
@@ -99,8 +99,8 @@ impl Scheduler {
     }
 
     /// Calls beside the model's own.
-    pub fn aside(&self) -> Aside {
-        aside::of(&self.shared)
+    pub fn aside(&self) -> NestedCalls {
+        nested::of(&self.shared)
     }
 
     /// Fires to end the whole session: every turn and every call in it.
@@ -110,12 +110,12 @@ impl Scheduler {
 
     /// Begins a turn: the calls of one reply. Waits for calls of an abandoned turn to wind down, so
     /// that no two turns ever touch the same files.
-    pub async fn turn(&mut self) -> Turn<'_> {
+    pub async fn turn(&mut self) -> CallBatch<'_> {
         self.shared.tasks.close();
         self.shared.tasks.wait().await;
         self.shared.tasks.reopen();
         self.tighten().await;
-        Turn::new(self)
+        CallBatch::new(self)
     }
 }
 
@@ -139,7 +139,7 @@ impl Scheduler {
 
     async fn is_objected_to(&self, source: &str, file: &Path) -> bool {
         let engine = &self.shared.engine;
-        if engine.hooks.is_silent(Event::CONFIG_CHANGE) {
+        if engine.hooks.is_silent(HookMoment::CONFIG_CHANGE) {
             return false;
         }
         let mut fields = Map::new();
@@ -147,7 +147,7 @@ impl Scheduler {
         fields.insert("file_path".to_owned(), file.to_string_lossy().into());
         let context = self.context();
         let heard = engine
-            .fire(Event::CONFIG_CHANGE, source, fields, &context)
+            .fire(HookMoment::CONFIG_CHANGE, source, fields, &context)
             .await;
         heard.iter().any(|one| one.said.block.is_some())
     }

@@ -15,15 +15,15 @@ use haft_contract::{
 };
 use tokio::sync::Notify;
 
-use super::{Scheduler, Shared, Witness, aside, claims::Claims, slots::Slot};
+use super::{CallObserver, Scheduler, Shared, claims::Claims, nested, slots::Slot};
 use crate::pipeline::{
-    Author, Finished, INTERRUPTED, Prepared, Settled, admit, execute, finish, hooking, prepare,
+    Author, CallResult, EarlyResult, INTERRUPTED, Prepared, admit, execute, finish, hooks, prepare,
     without_outcome,
 };
 
 /// The calls of one reply, from the first push to the last result. Dropping it interrupts what
 /// still runs.
-pub struct Turn<'a> {
+pub struct CallBatch<'a> {
     inner: Arc<Inner>,
     delivered: usize,
     // One turn at a time: the borrow keeps a second one from being begun.
@@ -33,13 +33,13 @@ pub struct Turn<'a> {
 struct Inner {
     shared: Arc<Shared>,
     cancel: CancellationToken,
-    state: Mutex<State>,
+    state: Mutex<TurnState>,
     settled: Notify,
-    witness: OnceLock<Arc<dyn Witness>>,
+    witness: OnceLock<Arc<dyn CallObserver>>,
 }
 
 #[derive(Default)]
-struct State {
+struct TurnState {
     calls: Vec<Call>,
     /// Every call before this one is over, and its patches are applied.
     applied: usize,
@@ -70,9 +70,9 @@ struct Call {
 }
 
 enum Stage {
-    Waiting(Result<Prepared, Settled>),
+    Waiting(Result<Prepared, EarlyResult>),
     Running,
-    Over(Box<Finished>),
+    Over(Box<CallResult>),
     Delivered,
 }
 
@@ -86,7 +86,7 @@ impl Call {
     }
 }
 
-impl<'a> Turn<'a> {
+impl<'a> CallBatch<'a> {
     pub(super) fn new(scheduler: &'a mut Scheduler) -> Self {
         let shared = Arc::clone(&scheduler.shared);
         let cancel = shared.cancel.child_token();
@@ -105,7 +105,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Who hears of the turn's calls as they start and end; set it before the first is pushed, once.
-    pub fn witnessed_by(&mut self, witness: Arc<dyn Witness>) {
+    pub fn witnessed_by(&mut self, witness: Arc<dyn CallObserver>) {
         let _ = self.inner.witness.set(witness);
     }
 
@@ -116,7 +116,7 @@ impl<'a> Turn<'a> {
     }
 
     /// The next result, in the order of the calls; `None` once every call pushed so far is answered.
-    pub async fn next(&mut self) -> Option<Finished> {
+    pub async fn next(&mut self) -> Option<CallResult> {
         loop {
             {
                 let mut state = self.inner.state();
@@ -142,7 +142,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for CallBatch<'_> {
     fn drop(&mut self) {
         self.inner.state().abandoned = true;
         self.inner.cancel.cancel();
@@ -150,7 +150,7 @@ impl Drop for Turn<'_> {
 }
 
 impl Inner {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TurnState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -179,7 +179,7 @@ impl Inner {
         self.start(&mut state, index);
     }
 
-    fn prepare(&self, id: CallId, tool_use: ToolUse) -> (Result<Prepared, Settled>, u64) {
+    fn prepare(&self, id: CallId, tool_use: ToolUse) -> (Result<Prepared, EarlyResult>, u64) {
         let (cwd, version) = {
             let context = self.shared.context();
             (Arc::clone(&context.context.cwd), context.version)
@@ -187,12 +187,12 @@ impl Inner {
         let name = tool_use.name.clone();
         let prepare = || prepare(&self.shared.engine.pool, tool_use, Author::Model, id, &cwd);
         let prepared = caught(prepare)
-            .unwrap_or_else(|panic| Err(Settled::broken(&name, &panicked(&name, &panic))));
+            .unwrap_or_else(|panic| Err(EarlyResult::broken(&name, &panicked(&name, &panic))));
         (prepared, version)
     }
 
     /// Starts a call if nothing is in its way, and whatever that sets free.
-    fn start(self: &Arc<Self>, state: &mut State, index: usize) {
+    fn start(self: &Arc<Self>, state: &mut TurnState, index: usize) {
         let mut ready = VecDeque::from([index]);
         while let Some(index) = ready.pop_front() {
             if let Some(finished) = self.start_one(state, index) {
@@ -202,7 +202,7 @@ impl Inner {
     }
 
     /// Starts one call, or makes it wait. `Some`: it is over without having run.
-    fn start_one(self: &Arc<Self>, state: &mut State, index: usize) -> Option<Finished> {
+    fn start_one(self: &Arc<Self>, state: &mut TurnState, index: usize) -> Option<CallResult> {
         if self.cancel.is_cancelled() {
             return Some(state.calls[index].without_outcome(INTERRUPTED));
         }
@@ -242,7 +242,7 @@ impl Inner {
     }
 
     /// Looks at a waiting call anew, where the context or the files may have changed under it.
-    fn refresh(&self, state: &mut State, index: usize) {
+    fn refresh(&self, state: &mut TurnState, index: usize) {
         let fences = state.fences;
         let call = &mut state.calls[index];
         let version = self.shared.context().version;
@@ -282,7 +282,7 @@ impl Inner {
         });
     }
 
-    async fn run(&self, prepared: Prepared, cx: &CallContext) -> Finished {
+    async fn run(&self, prepared: Prepared, cx: &CallContext) -> CallResult {
         let engine = &self.shared.engine;
         let started = Instant::now();
         let mut slot = Slot::take(&self.shared.slots).await;
@@ -297,9 +297,9 @@ impl Inner {
                 }
                 let mut outcome = execute(admitted, cx, &engine.layers).await;
                 let duration = started.elapsed();
-                let notes = hooking::after(engine, &mut outcome, cx, &context, duration).await;
+                let notes = hooks::after(engine, &mut outcome, cx, &context, duration).await;
                 let finished = finish(outcome, &engine.results, duration);
-                let moved = hooking::moved(engine, &finished.patches, &context).await;
+                let moved = hooks::moved(engine, &finished.patches, &context).await;
                 finished
                     .with_notes(kept.notes)
                     .with_notes(notes)
@@ -356,16 +356,16 @@ impl Inner {
             permissions: context.context.permissions(),
             model: self.shared.model().clone(),
             services: engine.services.clone(),
-            aside: aside::of(&self.shared),
+            nested: nested::of(&self.shared),
         }
     }
 
     /// Writes a result down, applies what is due in call order, and says who is free to start.
     fn settle(
         &self,
-        state: &mut State,
+        state: &mut TurnState,
         index: usize,
-        finished: Finished,
+        finished: CallResult,
         ready: &mut VecDeque<usize>,
     ) {
         let call = &mut state.calls[index];
@@ -408,7 +408,7 @@ fn release(calls: &mut [Call], index: usize, ready: &mut VecDeque<usize>) {
 }
 
 impl Call {
-    fn without_outcome(&self, message: &str) -> Finished {
+    fn without_outcome(&self, message: &str) -> CallResult {
         let (id, name) = &self.tool_use;
         without_outcome(self.id, id, name, message)
     }
@@ -416,7 +416,7 @@ impl Call {
 
 /// What a call touches, as far as it got: one that is settled already touches nothing, and a tool
 /// that cannot even say runs alone.
-fn effects_of(prepared: &Result<Prepared, Settled>) -> Effects {
+fn effects_of(prepared: &Result<Prepared, EarlyResult>) -> Effects {
     match prepared {
         Ok(prepared) => caught(|| prepared.effects()).unwrap_or(Effects::EXCLUSIVE),
         Err(_) => Effects::NONE,

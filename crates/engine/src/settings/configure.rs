@@ -8,12 +8,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use haft_contract::{Changed, Configure, Weight};
+use haft_contract::{SettingChange, SettingRisk, SettingsAccess};
 use serde_json::Value;
 
 use super::{
-    Document, Flags, Layer, Places, Problem, Settings, Trust, document, files::local_root, keep,
-    written,
+    Flags, Problem, Settings, SettingsDocument, SettingsFile, SettingsPlaces, Trust, document,
+    files::local_root, keep, written,
 };
 use crate::{
     hooks, nearby,
@@ -118,15 +118,15 @@ impl Kind {
 #[derive(Debug, Clone)]
 pub struct SettingsFiles {
     /// Where they are.
-    pub places: Places,
+    pub places: SettingsPlaces,
     /// What the command line says of them.
     pub flags: Flags,
 }
 
-impl Configure for SettingsFiles {
-    fn weigh(&self, setting: &str) -> Weight {
+impl SettingsAccess for SettingsFiles {
+    fn weigh(&self, setting: &str) -> SettingRisk {
         if LIGHT.iter().any(|(name, _)| *name == setting) {
-            return Weight::Light;
+            return SettingRisk::Light;
         }
         let first = setting.split('.').next().unwrap_or_default();
         let parts = setting.split('.');
@@ -134,13 +134,13 @@ impl Configure for SettingsFiles {
             && parts.clone().all(|part| !part.is_empty())
             && parts.count() <= 4
         {
-            return Weight::Heavy(format!(
+            return SettingRisk::Heavy(format!(
                 "the setting {setting} decides what is permitted or what runs, or may hold secrets"
             ));
         }
         let known = LIGHT.iter().map(|(name, _)| *name).chain(HEAVY);
         let near = nearby::names(setting, known, 3);
-        Weight::Unknown(match near.is_empty() {
+        SettingRisk::Unknown(match near.is_empty() {
             true => format!("There is no setting {setting} that can be had here."),
             false => format!(
                 "There is no setting {setting} that can be had here. Did you mean {}?",
@@ -158,7 +158,7 @@ impl Configure for SettingsFiles {
             .unwrap_or_default())
     }
 
-    fn write(&self, setting: &str, value: &Value) -> Result<Changed, String> {
+    fn write(&self, setting: &str, value: &Value) -> Result<SettingChange, String> {
         let kind = LIGHT.iter().find(|(name, _)| *name == setting);
         if let Some((_, kind)) = kind
             && !kind.takes(value)
@@ -182,7 +182,7 @@ impl Configure for SettingsFiles {
                 keep::replace(&file, &new).map_err(|error| error.to_string())?;
             }
         }
-        Ok(Changed {
+        Ok(SettingChange {
             before,
             after: value.clone(),
             file: file.display().to_string(),
@@ -228,7 +228,7 @@ impl SettingsFiles {
         let things = settings.running_things();
         settings.trust = Trust::of(&self.places, &self.flags, &things);
         let local = self.file("").1;
-        let is_local = |layer: &&Layer| layer.file.as_deref() == Some(local.as_path());
+        let is_local = |layer: &&SettingsFile| layer.file.as_deref() == Some(local.as_path());
         let Some(layer) = settings.layers.iter().find(is_local) else {
             return Ok(()); // a new file is ours
         };
@@ -241,8 +241,8 @@ impl SettingsFiles {
             return Ok(());
         }
         let before = settings.loosening_of(layer);
-        let after = settings.loosening_of(&Layer {
-            document: Document::parse(new).map_err(|broken| broken.to_string())?,
+        let after = settings.loosening_of(&SettingsFile {
+            document: SettingsDocument::parse(new).map_err(|broken| broken.to_string())?,
             ..layer.clone()
         });
         match after.iter().find(|thing| !before.contains(thing)) {
@@ -257,8 +257,8 @@ impl SettingsFiles {
 
     /// Everything a start would complain of, if this text alone stood in the file.
     fn problems(&self, scope: Scope, file: &Path, text: &str) -> Result<Vec<Problem>, String> {
-        let document = Document::parse(text).map_err(|broken| broken.to_string())?;
-        let layer = Layer {
+        let document = SettingsDocument::parse(text).map_err(|broken| broken.to_string())?;
+        let layer = SettingsFile {
             scope,
             file: Some(file.into()),
             document,

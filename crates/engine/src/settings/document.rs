@@ -58,7 +58,7 @@ impl std::fmt::Display for Broken {
 
 /// A file, parsed, with the lines of its values.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Document {
+pub struct SettingsDocument {
     /// What it says; always an object.
     pub value: Value,
     /// Values that take the place of an earlier one of the same name, by their JSON pointers.
@@ -66,7 +66,7 @@ pub struct Document {
     lines: HashMap<String, usize>,
 }
 
-impl Document {
+impl SettingsDocument {
     /// Parses a text.
     pub fn parse(text: &str) -> Result<Self, Broken> {
         let text = text.strip_prefix(BOM).unwrap_or(text);
@@ -129,7 +129,7 @@ fn options() -> ParseOptions {
 struct Reader {
     /// Where lines end.
     ends: Vec<usize>,
-    document: Document,
+    document: SettingsDocument,
 }
 
 impl Reader {
@@ -288,16 +288,16 @@ mod tests {
 
     #[test]
     fn comments_are_fine_and_lines_are_known() {
-        let document = Document::parse(FILE).unwrap();
+        let document = SettingsDocument::parse(FILE).unwrap();
         assert_eq!(
             document.value["permissions"]["allow"][0],
             "Bash(npm test *)"
         );
         assert_eq!(document.line("/permissions/allow/0"), Some(5));
-        let broken = Document::parse("{\n  \"a\": }").unwrap_err();
+        let broken = SettingsDocument::parse("{\n  \"a\": }").unwrap_err();
         assert_eq!(broken.line, Some(2), "{broken}");
-        assert!(Document::parse("[1]").is_err());
-        assert!(Document::parse("{'a': 1}").is_err());
+        assert!(SettingsDocument::parse("[1]").is_err());
+        assert!(SettingsDocument::parse("{'a': 1}").is_err());
     }
 
     #[test]

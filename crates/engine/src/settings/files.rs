@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    document::{self, Broken, Document, Problem},
+    document::{self, Broken, Problem, SettingsDocument},
     git_index,
     written::{self, WrittenFile},
 };
@@ -20,7 +20,7 @@ pub(super) const LOCAL: &str = ".claude/settings.local.json";
 
 /// Where to look.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Places {
+pub struct SettingsPlaces {
     /// The directory the session starts in; absolute.
     pub cwd: PathBuf,
     /// The home directory.
@@ -31,7 +31,7 @@ pub struct Places {
     pub managed: PathBuf,
 }
 
-impl Places {
+impl SettingsPlaces {
     /// As the environment has it.
     pub fn of_process(cwd: &Path) -> Self {
         // A home that is no absolute path would be one of the workspace.
@@ -62,13 +62,13 @@ pub struct Flags {
 
 /// One file.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Layer {
+pub struct SettingsFile {
     /// Whose it is.
     pub scope: Scope,
     /// Where it is; none for JSON on the command line.
     pub file: Option<Arc<Path>>,
     /// What it says.
-    pub document: Document,
+    pub document: SettingsDocument,
     /// Where its patterns of the form `/p` start.
     pub slash: PathBuf,
     /// It comes with the workspace, or from an unknown hand: what loosens waits for trust too.
@@ -81,14 +81,14 @@ pub struct Layer {
 #[derive(Debug, Default)]
 pub(super) struct Found {
     /// The files, the highest rank first.
-    pub(super) layers: Vec<Layer>,
+    pub(super) layers: Vec<SettingsFile>,
     pub(super) problems: Vec<Problem>,
     /// A file is there and could not be read.
     pub(super) broken: bool,
 }
 
 /// Reads every file that counts.
-pub(super) fn load(places: &Places, flags: &Flags) -> Found {
+pub(super) fn load(places: &SettingsPlaces, flags: &Flags) -> Found {
     let mut read = Vec::new();
     // Of two files of one rank the later one wins.
     for path in managed(places).iter().rev() {
@@ -141,16 +141,17 @@ pub(super) fn load(places: &Places, flags: &Flags) -> Found {
 }
 
 /// What `--settings` names: a file, or JSON itself.
-pub fn of_flag(places: &Places, given: &str) -> Result<Layer, Problem> {
+pub fn of_flag(places: &SettingsPlaces, given: &str) -> Result<SettingsFile, Problem> {
     let problem = |what: String| Problem {
         place: "--settings".to_owned(),
         what,
     };
     if given.trim_start().starts_with('{') {
-        return Ok(Layer {
+        return Ok(SettingsFile {
             scope: Scope::CommandLine,
             file: None,
-            document: Document::parse(given).map_err(|broken| problem(broken.to_string()))?,
+            document: SettingsDocument::parse(given)
+                .map_err(|broken| problem(broken.to_string()))?,
             slash: places.cwd.clone(),
             from_workspace: false,
             agreed: BTreeSet::new(),
@@ -166,10 +167,10 @@ pub fn of_flag(places: &Places, given: &str) -> Result<Layer, Problem> {
 
 /// The local settings of a directory. They may loosen by themselves only if we wrote them.
 fn read_local(
-    places: &Places,
+    places: &SettingsPlaces,
     directory: &Path,
     record: &mut Option<WrittenFile>,
-) -> Option<Result<Layer, Problem>> {
+) -> Option<Result<SettingsFile, Problem>> {
     let path = directory.join(LOCAL);
     let text = document::read(&path).transpose()?;
     // Judged by the very text that is parsed below: another one that is put there counts for nothing.
@@ -194,7 +195,7 @@ fn read_local(
 }
 
 /// `None`: there is no such file.
-fn read_layer(scope: Scope, path: &Path, slash: &Path) -> Option<Result<Layer, Problem>> {
+fn read_layer(scope: Scope, path: &Path, slash: &Path) -> Option<Result<SettingsFile, Problem>> {
     let text = document::read(path).transpose()?;
     Some(layer_of(scope, path, slash, text))
 }
@@ -204,13 +205,13 @@ fn layer_of(
     path: &Path,
     slash: &Path,
     text: Result<String, String>,
-) -> Result<Layer, Problem> {
+) -> Result<SettingsFile, Problem> {
     let document = match text {
-        Ok(text) => Document::parse(&text),
+        Ok(text) => SettingsDocument::parse(&text),
         Err(what) => Err(Broken { line: None, what }),
     };
     match document {
-        Ok(document) => Ok(Layer {
+        Ok(document) => Ok(SettingsFile {
             scope,
             file: Some(Arc::from(path)),
             document,
@@ -232,7 +233,7 @@ fn place(file: &Path, line: Option<usize>) -> String {
     }
 }
 
-impl Layer {
+impl SettingsFile {
     /// It lies in the workspace, whoever wrote it: what runs code waits for trust.
     pub(super) fn is_in_workspace(&self) -> bool {
         matches!(self.scope, Scope::Local | Scope::Project)
@@ -262,7 +263,7 @@ impl Layer {
 }
 
 /// The administrator's files, the base file first.
-pub(super) fn managed(places: &Places) -> Vec<PathBuf> {
+pub(super) fn managed(places: &SettingsPlaces) -> Vec<PathBuf> {
     let mut files = vec![places.managed.join("managed-settings.json")];
     files.extend(drop_ins(&places.managed.join("managed-settings.d")));
     files
@@ -290,7 +291,7 @@ fn drop_ins(directory: &Path) -> Vec<PathBuf> {
 
 /// Where the local settings of this directory are kept: at the root of its repository, if that is
 /// the user's own.
-pub fn local_root(places: &Places) -> PathBuf {
+pub fn local_root(places: &SettingsPlaces) -> PathBuf {
     let Some(root) = repository_root(&places.cwd) else {
         return places.cwd.clone();
     };

@@ -9,7 +9,7 @@ use std::{
 use haft_contract::CallId;
 
 use super::{
-    Places, document,
+    SettingsPlaces, document,
     files::{LOCAL, local_root},
     written,
 };
@@ -18,7 +18,7 @@ use super::{
 #[derive(Debug, Clone)]
 pub struct LocalRules {
     /// Where settings are.
-    pub places: Places,
+    pub places: SettingsPlaces,
 }
 
 impl LocalRules {

@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use serde_json::Value;
 
-use super::{Layer, Settings};
+use super::{Settings, SettingsFile};
 use crate::{permissions::is_protected, resolve};
 
 /// What the files say of notes that outlive a session.
@@ -71,7 +71,7 @@ impl Settings {
     fn first<T>(
         &mut self,
         key: &str,
-        read: impl Fn(&Self, &Layer, &str) -> Result<T, &'static str>,
+        read: impl Fn(&Self, &SettingsFile, &str) -> Result<T, &'static str>,
     ) -> Option<T> {
         let pointer = format!("/{key}");
         let mut problems = Vec::new();

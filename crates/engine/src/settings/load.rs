@@ -9,13 +9,13 @@ use haft_contract::PermissionMode;
 use serde_json::{Map, Value};
 
 use super::{
-    Flags, Layer, Places, Problem, Trust, env,
+    Flags, Problem, SettingsFile, SettingsPlaces, Trust, env,
     files::{self, LOCAL, local_root},
     sandbox, trust,
 };
 use crate::{
     hooks::HttpLimits,
-    permissions::{Bases, List, Rules, Scope, Source, rules::split_list, sandbox::join},
+    permissions::{Bases, List, RuleSource, Rules, Scope, rules::split_list, sandbox::join},
     resolve,
 };
 
@@ -23,9 +23,9 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Where they were looked for.
-    pub places: Places,
+    pub places: SettingsPlaces,
     /// The files, the highest rank first.
-    pub layers: Vec<Layer>,
+    pub layers: Vec<SettingsFile>,
     /// What was wrong with them.
     pub problems: Vec<Problem>,
     /// A file is there that could not be read, so that not everything is known.
@@ -33,7 +33,7 @@ pub struct Settings {
     /// What was left out because the workspace is not trusted, in words.
     pub left_out: Vec<String>,
     /// Allow rules among that, with where they stand.
-    pub waiting_rules: Vec<(String, Source)>,
+    pub waiting_rules: Vec<(String, RuleSource)>,
     /// What of the workspace counts.
     pub trust: Trust,
 }
@@ -50,7 +50,7 @@ const RUNNING: [&str; 6] = [
 
 impl Settings {
     /// Loads every file that counts.
-    pub fn load(places: Places, flags: &Flags, trust: Trust) -> Self {
+    pub fn load(places: SettingsPlaces, flags: &Flags, trust: Trust) -> Self {
         let found = files::load(&places, flags);
         Self {
             places,
@@ -73,7 +73,7 @@ impl Settings {
         };
         for (list, texts) in [(List::Allow, allowed), (List::Deny, denied)] {
             for text in texts.iter().flat_map(|texts| split_list(texts)) {
-                let added = rules.add(list, &text, Source::of(Scope::CommandLine), &flags);
+                let added = rules.add(list, &text, RuleSource::of(Scope::CommandLine), &flags);
                 if let Ok(Some(problem)) | Err(problem) = added {
                     self.problems.push(Problem {
                         place: "command line".to_owned(),
@@ -107,7 +107,7 @@ impl Settings {
                             .push(layer.problem(&here, "a rule is a text; it is left out"));
                         continue;
                     };
-                    let source = Source {
+                    let source = RuleSource {
                         scope: layer.scope,
                         file: layer.file.clone(),
                         line: layer.document.line(&here),
@@ -265,7 +265,7 @@ impl Settings {
     pub fn hooks(&mut self) -> Vec<(Scope, Option<PathBuf>, Value)> {
         let managed_only = self.flag_of(Scope::Managed, "allowManagedHooksOnly");
         let managed_too = self.flag_of(Scope::Managed, "disableAllHooks");
-        let waits = |layer: &Layer| !self.may_run(layer);
+        let waits = |layer: &SettingsFile| !self.may_run(layer);
         // The user's hooks may be guards: what is not trusted does not send them away.
         let (later, now): (Vec<_>, Vec<_>) = self
             .layers
@@ -326,7 +326,7 @@ impl Settings {
 
     /// May what a file says run code? To name a scope on the command line is enough for what the project
     /// brings, which can be known; what is in a local file of unknown origin cannot.
-    fn may_run(&self, layer: &Layer) -> bool {
+    fn may_run(&self, layer: &SettingsFile) -> bool {
         let planted = layer.scope == Scope::Local && layer.from_workspace;
         !layer.is_in_workspace() || (self.trust.runs && (!planted || self.trust.allows))
     }
@@ -359,7 +359,7 @@ impl Settings {
     }
 
     /// The same of one file.
-    pub(super) fn loosening_of(&self, layer: &Layer) -> Vec<String> {
+    pub(super) fn loosening_of(&self, layer: &SettingsFile) -> Vec<String> {
         let mut things = Vec::new();
         let permissions = &layer.document.value["permissions"];
         if layer.from_workspace {
@@ -387,7 +387,7 @@ impl Settings {
 
     /// What of a file that waits for trust would steer the session past what the user says: which
     /// model answers to a name, which may be used, and what skills may run.
-    fn steering(&self, layer: &Layer) -> Option<Vec<&'static str>> {
+    fn steering(&self, layer: &SettingsFile) -> Option<Vec<&'static str>> {
         if !layer.from_workspace || self.trust.allows {
             return None;
         }
@@ -398,7 +398,8 @@ impl Settings {
             steering.push("modelOverrides");
         }
         // By itself such a list narrows; beside one of the user's it would widen that.
-        let lists_models = |layer: &Layer| layer.document.value.get("availableModels").is_some();
+        let lists_models =
+            |layer: &SettingsFile| layer.document.value.get("availableModels").is_some();
         if lists_models(layer) && others.clone().any(lists_models) {
             steering.push("availableModels");
         }

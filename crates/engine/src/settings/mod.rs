@@ -19,8 +19,8 @@ pub mod watch;
 mod written;
 
 pub use configure::SettingsFiles;
-pub use document::{Document, Problem};
-pub use files::{Flags, Layer, Places};
+pub use document::{Problem, SettingsDocument};
+pub use files::{Flags, SettingsFile, SettingsPlaces};
 pub use keep::LocalRules;
 pub use keys::AutoMemory;
 pub use load::Settings;

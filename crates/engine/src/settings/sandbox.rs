@@ -7,11 +7,11 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::{Layer, Problem, Settings};
+use super::{Problem, Settings, SettingsFile};
 use crate::permissions::{
-    Bases, Sandbox, Scope, is_protected,
+    Bases, SandboxSettings, Scope, is_protected,
     rules::{List, PathPattern},
-    sandbox::{Excluded, HostPattern, join},
+    sandbox::{Excluded, SettingsHost, join},
 };
 
 /// Which files may say something.
@@ -103,7 +103,7 @@ const KEYS: [(&str, &[&str]); 4] = [
 
 impl Settings {
     /// How commands are to be confined. Whether the machine can do it is for others to say.
-    pub fn sandbox(&mut self) -> Sandbox {
+    pub fn sandbox(&mut self) -> SandboxSettings {
         let mut reading = Reading {
             settings: self,
             problems: Vec::new(),
@@ -121,7 +121,7 @@ impl Settings {
 }
 
 /// What of a file of the workspace would loosen, for a person to look at.
-pub(super) fn loosening(layer: &Layer) -> Vec<String> {
+pub(super) fn loosening(layer: &SettingsFile) -> Vec<String> {
     let mut things = Vec::new();
     for key in ALLOWING {
         let entries = value(layer, key).and_then(Value::as_array);
@@ -149,7 +149,7 @@ fn pointer(key: &str) -> String {
     pointer
 }
 
-fn value<'a>(layer: &'a Layer, key: &str) -> Option<&'a Value> {
+fn value<'a>(layer: &'a SettingsFile, key: &str) -> Option<&'a Value> {
     layer.document.value.pointer(&pointer(key))
 }
 
@@ -161,13 +161,13 @@ struct Reading<'a> {
 
 /// An entry of a list, with the file it stands in and its place there.
 struct Entry<'a> {
-    layer: &'a Layer,
+    layer: &'a SettingsFile,
     pointer: String,
     value: &'a Value,
 }
 
 impl<'a> Reading<'a> {
-    fn sandbox(&mut self) -> Sandbox {
+    fn sandbox(&mut self) -> SandboxSettings {
         let enabled = self.flag("enabled", Who::Anybody);
         let auto = self.flag("autoAllowBashIfSandboxed", Who::Anybody);
         let managed_reads = self.flag("filesystem.allowManagedReadPathsOnly", Who::Managed);
@@ -178,7 +178,7 @@ impl<'a> Reading<'a> {
         };
         let deny_read = self.patterns("filesystem.denyRead");
         let credentials = self.credentials();
-        let mut sandbox = Sandbox {
+        let mut sandbox = SandboxSettings {
             enabled,
             trusted: self.settings.trust.runs,
             required: self.flag("failIfUnavailable", Who::Anybody) == Some(true),
@@ -195,7 +195,7 @@ impl<'a> Reading<'a> {
             strict_hosts: self.flag("network.strictAllowlist", Who::User) == Some(true),
             managed_hosts_only: managed_hosts == Some(true),
             withheld: self.withheld(),
-            ..Sandbox::default()
+            ..SandboxSettings::default()
         };
         join(&mut sandbox.deny_read, credentials);
         join(&mut sandbox.deny_write, self.own_folder());
@@ -226,7 +226,7 @@ impl<'a> Reading<'a> {
                     continue;
                 };
                 let Some(object) = value.as_object() else {
-                    self.complain(layer, &pointer, "an object is expected; it is left out");
+                    self.warn(layer, &pointer, "an object is expected; it is left out");
                     continue;
                 };
                 for name in object.keys().filter(|name| !known.contains(&name.as_str())) {
@@ -241,12 +241,12 @@ impl<'a> Reading<'a> {
     }
 
     /// It comes with a workspace that is not trusted.
-    fn waits(&self, layer: &Layer) -> bool {
+    fn waits(&self, layer: &SettingsFile) -> bool {
         layer.from_workspace && !self.settings.trust.allows
     }
 
     /// Tells what is wrong with a value, by its name: a line may hold several.
-    fn complain(&mut self, layer: &Layer, place: &str, what: &str) {
+    fn warn(&mut self, layer: &SettingsFile, place: &str, what: &str) {
         let name = place.trim_start_matches('/').replace('/', ".");
         let what = format!("{name}: {what}");
         self.problems.push(layer.problem(place, &what));
@@ -257,7 +257,7 @@ impl<'a> Reading<'a> {
     }
 
     /// May this file say it? Tells why not.
-    fn may_say(&mut self, layer: &Layer, key: &str, who: Who) -> bool {
+    fn may_say(&mut self, layer: &SettingsFile, key: &str, who: Who) -> bool {
         let may = who.includes(layer.scope);
         if !may {
             let whose = match who {
@@ -265,7 +265,7 @@ impl<'a> Reading<'a> {
                 Who::Anybody | Who::User => "the user's own settings",
             };
             let what = format!("it only counts in {whose}; it is left out");
-            self.complain(layer, &pointer(key), &what);
+            self.warn(layer, &pointer(key), &what);
         }
         may
     }
@@ -285,7 +285,7 @@ impl<'a> Reading<'a> {
             }
             let Some(flag) = value.as_bool() else {
                 let what = "true or false is expected; it is left out";
-                self.complain(layer, &pointer(key), what);
+                self.warn(layer, &pointer(key), what);
                 continue;
             };
             if self.waits(layer) && loose.is_some_and(|(_, loose)| *loose == flag) {
@@ -323,7 +323,7 @@ impl<'a> Reading<'a> {
                 continue;
             };
             let Some(entries) = value.as_array() else {
-                self.complain(layer, &pointer, "a list is expected; it is left out");
+                self.warn(layer, &pointer, "a list is expected; it is left out");
                 continue;
             };
             if only.is_some_and(|only| only != layer.scope) || entries.is_empty() {
@@ -355,7 +355,7 @@ impl<'a> Reading<'a> {
                 Ok(one) => join(&mut found, [one]),
                 Err(what) => {
                     let what = format!("{what}; it is left out");
-                    self.complain(entry.layer, &entry.pointer, &what);
+                    self.warn(entry.layer, &entry.pointer, &what);
                 }
             }
         }
@@ -373,8 +373,8 @@ impl<'a> Reading<'a> {
         })
     }
 
-    fn hosts(&mut self, key: &str, only: Option<Scope>) -> Vec<HostPattern> {
-        self.read(key, only, |_, entry| HostPattern::new(text(entry.value)?))
+    fn hosts(&mut self, key: &str, only: Option<Scope>) -> Vec<SettingsHost> {
+        self.read(key, only, |_, entry| SettingsHost::new(text(entry.value)?))
     }
 
     fn paths(&mut self, key: &str, only: Option<Scope>) -> Vec<PathBuf> {
@@ -440,7 +440,7 @@ fn stripped(path: &str) -> &str {
 }
 
 /// `/x` is absolute here, and `x` starts where the file says.
-fn pattern(settings: &Settings, layer: &Layer, path: &str) -> Result<PathPattern, String> {
+fn pattern(settings: &Settings, layer: &SettingsFile, path: &str) -> Result<PathPattern, String> {
     let bases = Bases {
         cwd: settings.places.cwd.clone(),
         home: settings.places.home.clone(),

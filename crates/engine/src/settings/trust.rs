@@ -13,7 +13,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Flags, Places, files::repository_root, keep};
+use super::{Flags, SettingsPlaces, files::repository_root, keep};
 use crate::{permissions::Scope, resolve};
 
 /// What of a workspace counts.
@@ -35,12 +35,12 @@ pub struct TrustFile {
 
 impl TrustFile {
     /// Where it is.
-    pub fn path(places: &Places) -> PathBuf {
+    pub fn path(places: &SettingsPlaces) -> PathBuf {
         places.user.join("haft/trust.json")
     }
 
     /// Reads it; a missing or damaged one trusts nothing.
-    pub fn read(places: &Places) -> Self {
+    pub fn read(places: &SettingsPlaces) -> Self {
         fs::read_to_string(Self::path(places))
             .ok()
             .and_then(|text| serde_json::from_str(&text).ok())
@@ -48,7 +48,7 @@ impl TrustFile {
     }
 
     /// Trusts this directory with these things, beside those it was trusted with before.
-    pub fn add(places: &Places, things: &BTreeMap<String, Value>) -> io::Result<PathBuf> {
+    pub fn add(places: &SettingsPlaces, things: &BTreeMap<String, Value>) -> io::Result<PathBuf> {
         let mut file = Self::read(places);
         let directory = directory(places);
         let key = name(&directory);
@@ -64,7 +64,7 @@ impl TrustFile {
     /// What differs from what was trusted; `None` if the directory never was.
     pub fn changes(
         &self,
-        places: &Places,
+        places: &SettingsPlaces,
         things: &BTreeMap<String, Value>,
     ) -> Option<Vec<String>> {
         let key = name(&directory(places));
@@ -84,7 +84,7 @@ impl TrustFile {
 
 impl Trust {
     /// What counts, by what is stored and what the flags name.
-    pub fn of(places: &Places, flags: &Flags, things: &BTreeMap<String, Value>) -> Self {
+    pub fn of(places: &SettingsPlaces, flags: &Flags, things: &BTreeMap<String, Value>) -> Self {
         let stored = TrustFile::read(places).changes(places, things);
         let unchanged = stored.as_ref().is_some_and(Vec::is_empty);
         let named = flags.sources.as_ref().is_some_and(|sources| {
@@ -98,7 +98,7 @@ impl Trust {
 }
 
 /// The directory that is trusted: the root of the repository, or this one outside of any.
-pub fn directory(places: &Places) -> PathBuf {
+pub fn directory(places: &SettingsPlaces) -> PathBuf {
     let cwd = resolve::real(&places.cwd);
     repository_root(&cwd)
         .filter(|root| *root != resolve::real(&places.home))
@@ -118,7 +118,7 @@ pub(super) fn name(path: &Path) -> String {
 }
 
 /// The boolean of the common convention, kept in the home directory or in what stands in for it.
-fn is_accepted(places: &Places) -> bool {
+fn is_accepted(places: &SettingsPlaces) -> bool {
     let root = directory(places);
     let Some(key) = root.to_str() else {
         return false;

@@ -17,7 +17,7 @@ use haft_contract::PermissionMode;
 use serde_json::Value;
 
 use super::{
-    Flags, Places, Settings, Trust,
+    Flags, Settings, SettingsPlaces, Trust,
     files::{self, LOCAL},
 };
 use crate::{
@@ -28,7 +28,7 @@ use crate::{
 /// Looks whether settings files have changed.
 #[derive(Debug)]
 pub struct Watch {
-    places: Places,
+    places: SettingsPlaces,
     flags: Flags,
     seen: Mutex<Vec<Stamp>>,
 }
@@ -54,7 +54,7 @@ impl Clone for Watch {
 
 impl Watch {
     /// Watches from now on.
-    pub fn new(places: Places, flags: Flags) -> Self {
+    pub fn new(places: SettingsPlaces, flags: Flags) -> Self {
         let watch = Self {
             places,
             flags,

@@ -22,7 +22,7 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Document, Places, document, files::LOCAL, keep, trust};
+use super::{SettingsDocument, SettingsPlaces, document, files::LOCAL, keep, trust};
 use crate::resolve;
 
 /// How often it is tried to change it when another session does, and how long between.
@@ -61,12 +61,12 @@ pub struct WrittenFile {
 
 impl WrittenFile {
     /// Where it is: among the user's own settings, where no confined command can write.
-    pub fn path(places: &Places) -> PathBuf {
+    pub fn path(places: &SettingsPlaces) -> PathBuf {
         places.user.join("haft/written.json")
     }
 
     /// Reads it; without it, or where it is damaged, we wrote nothing.
-    pub(super) fn read(places: &Places) -> Self {
+    pub(super) fn read(places: &SettingsPlaces) -> Self {
         fs::read_to_string(Self::path(places))
             .ok()
             .and_then(|text| serde_json::from_str(&text).ok())
@@ -80,7 +80,7 @@ impl WrittenFile {
         known.cloned().unwrap_or_default()
     }
 
-    fn write(&self, places: &Places) -> io::Result<()> {
+    fn write(&self, places: &SettingsPlaces) -> io::Result<()> {
         let text = serde_json::to_string_pretty(self).map_err(io::Error::other)?;
         keep::replace(&Self::path(places), &text)
     }
@@ -89,7 +89,7 @@ impl WrittenFile {
 /// Changes a directory's local settings, and remembers what of them is ours. `change` makes the new text
 /// of the old one; `agreed` are the allow rules in it that a person agreed to just now.
 pub(super) fn change_local(
-    places: &Places,
+    places: &SettingsPlaces,
     directory: &Path,
     agreed: &[String],
     change: impl FnOnce(&str) -> Result<String, String>,
@@ -136,7 +136,7 @@ pub(super) fn is_linked(directory: &Path) -> bool {
 }
 
 /// Whatever can read the file can hold it too, so that it is not waited for without end.
-fn lock(places: &Places) -> io::Result<File> {
+fn lock(places: &SettingsPlaces) -> io::Result<File> {
     let path = WrittenFile::path(places).with_extension("lock");
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
@@ -161,12 +161,12 @@ fn lock(places: &Places) -> io::Result<File> {
 
 /// Does this text say nothing, so that nothing in what is added to it is of another origin?
 fn is_blank(text: &str) -> bool {
-    Document::parse(text)
+    SettingsDocument::parse(text)
         .is_ok_and(|document| document.value.as_object().is_some_and(|map| map.is_empty()))
 }
 
 fn allow_rules(text: &str) -> BTreeSet<String> {
-    let document = Document::parse(text).unwrap_or_default();
+    let document = SettingsDocument::parse(text).unwrap_or_default();
     let list = document.value.pointer("/permissions/allow");
     let entries = list.and_then(Value::as_array).into_iter().flatten();
     let texts = entries.filter_map(Value::as_str);

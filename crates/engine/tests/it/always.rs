@@ -3,14 +3,14 @@
 use std::sync::{Arc, Mutex};
 
 use haft_contract::{
-    Answer, Approver, BoxFuture, CallContext, PermissionMode, Profile, Question, Services, Tool,
-    ToolError, ToolOutput,
+    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, PermissionMode, Profile,
+    Services, Tool, ToolError, ToolOutput,
 };
 use haft_engine::{
     Engine, Registry, Scheduler, SessionContext,
     hooks::{Hooks, read},
-    permissions::{KeepRules, List, Rules, Scope, Source},
-    settings::{LocalRules, Places},
+    permissions::{List, RuleSource, RuleStore, Rules, Scope},
+    settings::{LocalRules, SettingsPlaces},
 };
 use haft_testkit::{TempProject, toys};
 use schemars::JsonSchema;
@@ -45,9 +45,9 @@ impl Tool for Remote {
 struct Always(Mutex<Vec<Vec<String>>>);
 
 impl Approver for Always {
-    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         self.0.lock().unwrap().push(question.rules);
-        Box::pin(async { Answer::Always })
+        Box::pin(async { ApprovalAnswer::Always })
     }
 }
 
@@ -57,7 +57,7 @@ struct Keeper {
     kept: Mutex<Vec<Vec<String>>>,
 }
 
-impl KeepRules for Keeper {
+impl RuleStore for Keeper {
     fn keep(&self, rules: &[String]) {
         self.local.add(rules).unwrap();
         self.kept.lock().unwrap().push(rules.to_vec());
@@ -85,7 +85,7 @@ impl Rig {
         let asked = Arc::new(Always::default());
         let keeper = Arc::new(Keeper {
             local: LocalRules {
-                places: Places {
+                places: SettingsPlaces {
                     cwd: work.clone(),
                     home: project.path("home"),
                     user: project.path("home/.claude"),
@@ -103,7 +103,7 @@ impl Rig {
         assert_eq!(problems, []);
         let (engine, _) = Engine::builder(registry, project.path("session"))
             .services(Services::none().with_approver(Arc::clone(&asked) as Arc<dyn Approver>))
-            .keeper(Arc::clone(&keeper) as Arc<dyn KeepRules>)
+            .keeper(Arc::clone(&keeper) as Arc<dyn RuleStore>)
             .hooks(Hooks::new(handlers, &work))
             .build()
             .await;
@@ -179,7 +179,7 @@ async fn an_edit_offers_no_rule_and_always_means_this_once() {
 async fn what_an_ask_rule_holds_up_is_offered_no_rule() {
     let ask = |context: &SessionContext| {
         let mut rules = Rules::default();
-        let source = Source::of(Scope::Project);
+        let source = RuleSource::of(Scope::Project);
         rules
             .add(List::Ask, "mcp__toy", source, &context.bases())
             .unwrap();

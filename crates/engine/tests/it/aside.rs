@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use haft_contract::{
-    Answer, Approver, BoxFuture, CallContext, CancellationToken, ContextPatch, PermissionMode,
-    Question, Ran, RuleList, Tool, ToolError, ToolOutput,
+    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, CancellationToken,
+    ContextPatch, NestedResult, PermissionMode, RuleList, Tool, ToolError, ToolOutput,
 };
 use haft_engine::permissions::Scope;
 use serde_json::json;
@@ -19,7 +19,7 @@ struct ThroughInput {
     allowed: Vec<String>,
 }
 
-struct Through(Arc<Mutex<Option<Ran>>>);
+struct Through(Arc<Mutex<Option<NestedResult>>>);
 
 impl Tool for Through {
     type Input = ThroughInput;
@@ -27,7 +27,7 @@ impl Tool for Through {
 
     async fn call(&self, input: &ThroughInput, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let call = tool_use("Append", json!({"path": "a.txt", "line": "more"}));
-        let ran = cx.aside.run(call, &input.allowed, &cx.cancel).await?;
+        let ran = cx.nested.run(call, &input.allowed, &cx.cancel).await?;
         *self.0.lock().unwrap() = Some(ran);
         Ok(ToolOutput::text("done"))
     }
@@ -37,9 +37,9 @@ impl Tool for Through {
 struct Agrees(Arc<Mutex<Vec<String>>>);
 
 impl Approver for Agrees {
-    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         self.0.lock().unwrap().push(question.tool);
-        Box::pin(async { Answer::Allow })
+        Box::pin(async { ApprovalAnswer::Allow })
     }
 }
 

@@ -4,8 +4,8 @@ use std::{path::Path, process::Command};
 
 use haft_engine::{
     SessionContext,
-    permissions::{Decision, Facts, Policy, Rules, Setting, decide},
-    settings::{Flags, Places, Settings, Trust, TrustFile},
+    permissions::{Decision, Facts, PathContext, Policy, Rules, decide},
+    settings::{Flags, Settings, SettingsPlaces, Trust, TrustFile},
 };
 use haft_testkit::TempProject;
 use serde_json::Value;
@@ -17,7 +17,7 @@ pub(crate) const LOCAL: &str = "p/.claude/settings.local.json";
 
 pub(crate) struct Machine {
     pub(crate) files: TempProject,
-    pub(crate) places: Places,
+    pub(crate) places: SettingsPlaces,
 }
 
 impl Machine {
@@ -28,7 +28,7 @@ impl Machine {
             std::fs::create_dir_all(files.path(folder)).unwrap();
         }
         Self {
-            places: Places {
+            places: SettingsPlaces {
                 cwd: files.path("p"),
                 home: files.path("home"),
                 user: files.path("home/.claude"),
@@ -93,7 +93,7 @@ impl Machine {
     }
 
     pub(crate) fn facts(&self, tool: &str, input: &Value) -> Facts {
-        let setting = Setting {
+        let setting = PathContext {
             cwd: self.places.cwd.clone(),
             home: Some(self.places.home.clone()),
         };

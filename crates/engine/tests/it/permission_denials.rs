@@ -7,7 +7,9 @@ use std::{
 };
 
 use haft_contract::PermissionMode;
-use haft_engine::permissions::{Bases, Facts, List, Policy, Rules, Scope, Setting, Source, decide};
+use haft_engine::permissions::{
+    Bases, Facts, List, PathContext, Policy, RuleSource, Rules, Scope, decide,
+};
 use serde_json::json;
 
 struct Denied {
@@ -25,7 +27,7 @@ impl Denied {
         };
         let mut rules = Rules::default();
         for text in deny {
-            let added = rules.add(List::Deny, text, Source::of(Scope::User), &bases);
+            let added = rules.add(List::Deny, text, RuleSource::of(Scope::User), &bases);
             assert!(matches!(added, Ok(None)), "{text}: {added:?}");
         }
         Self {
@@ -42,7 +44,7 @@ impl Denied {
 
     /// What is decided where nothing else asks.
     fn behavior(&self, line: &str) -> &'static str {
-        let setting = Setting {
+        let setting = PathContext {
             cwd: self.cwd.clone(),
             home: None,
         };

@@ -14,7 +14,7 @@ use std::{
     thread,
 };
 
-use haft_engine::permissions::{Facts, Policy, Setting, decide, shell_facts::ShellFacts};
+use haft_engine::permissions::{Facts, PathContext, Policy, decide, shell_facts::ShellFacts};
 use serde_json::json;
 
 /// Seconds a line may take; none needs them, a pager or a loop would.
@@ -158,7 +158,7 @@ impl Project {
     }
 
     fn behavior(&self, line: &str) -> &'static str {
-        let setting = Setting {
+        let setting = PathContext {
             cwd: self.root.clone(),
             home: Some(self.home.clone()),
         };
@@ -372,7 +372,7 @@ fn what_the_project_chooses_is_asked_about() {
 #[test]
 fn trust_covers_pins_and_no_more() {
     let project = Project::new();
-    let setting = Setting {
+    let setting = PathContext {
         cwd: project.root.clone(),
         home: Some(project.home.clone()),
     };
@@ -395,7 +395,7 @@ fn trust_covers_pins_and_no_more() {
 #[test]
 fn a_line_in_another_character_set_is_asked_about() {
     let project = Project::new();
-    let setting = Setting {
+    let setting = PathContext {
         cwd: project.root.clone(),
         home: None,
     };

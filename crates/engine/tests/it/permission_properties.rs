@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use haft_contract::{Confined, PermissionMode};
 use haft_engine::permissions::{
-    Bases, Because, Behavior, Facts, HookWord, List, Policy, Rules, Sandbox, Scope, Setting,
-    Source, decide, profile, sandbox::Excluded,
+    Bases, Because, Behavior, Facts, HookWord, List, PathContext, Policy, RuleSource, Rules,
+    SandboxSettings, Scope, decide, profile, sandbox::Excluded,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -133,8 +133,8 @@ fn rules() -> impl Strategy<Value = Written> {
     )
 }
 
-fn setting() -> Setting {
-    Setting {
+fn setting() -> PathContext {
+    PathContext {
         cwd: "/p".into(),
         home: Some("/h".into()),
     }
@@ -150,7 +150,7 @@ fn policy(mode: PermissionMode, written: &Written) -> Policy {
             slash: "/p".into(),
         };
         // Some rules stand in the wrong list, and are left out: that is fine.
-        let _ = rules.add(*list, text, Source::of(scope), &bases);
+        let _ = rules.add(*list, text, RuleSource::of(scope), &bases);
     }
     Policy {
         home: Some("/h".into()),
@@ -170,20 +170,20 @@ fn hook() -> impl Strategy<Value = HookWord> {
     prop::sample::select(vec![HookWord::Silent, HookWord::Allow, HookWord::Ask])
 }
 
-fn sandbox() -> impl Strategy<Value = Sandbox> {
+fn sandbox() -> impl Strategy<Value = SandboxSettings> {
     let enabled = prop::option::of(any::<bool>());
     let excluded = prop::sample::select(vec!["make", "rm *", "git *", "ls"]);
     let flags = prop::array::uniform4(any::<bool>());
     (enabled, prop::option::of(excluded), flags).prop_map(|(enabled, excluded, flags)| {
         let [available, lets_through, may_be_lifted, files_open] = flags;
-        Sandbox {
+        SandboxSettings {
             enabled,
             available,
             lets_through,
             may_be_lifted,
             files_open,
             excluded: excluded.map(Excluded::new).into_iter().collect(),
-            ..Sandbox::default()
+            ..SandboxSettings::default()
         }
     })
 }

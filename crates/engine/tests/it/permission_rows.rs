@@ -6,7 +6,9 @@ use std::sync::Arc;
 use haft_contract::PermissionMode;
 use haft_engine::{
     Engine, Filters, Registry, SessionContext,
-    permissions::{Bases, Behavior, List, Policy, Rules, Sandbox, Scope, Source, decide},
+    permissions::{
+        Bases, Behavior, List, Policy, RuleSource, Rules, SandboxSettings, Scope, decide,
+    },
 };
 use haft_testkit::toys;
 use serde_json::{Value, json};
@@ -42,7 +44,7 @@ fn policy(machine: &Machine, mode: PermissionMode, rules: &[(List, &str)]) -> Po
     };
     let mut all = Rules::default();
     for (list, text) in rules {
-        all.add(*list, text, Source::of(Scope::Project), &bases)
+        all.add(*list, text, RuleSource::of(Scope::Project), &bases)
             .unwrap();
     }
     Policy {
@@ -200,11 +202,11 @@ fn rows_102_and_103_a_sandbox_answers_the_question_put_to_all_commands_only() {
     let machine = Machine::new([]);
     let verdict = |rules: &[(List, &str)], mode, command: &str| {
         let policy = Policy {
-            sandbox: Arc::new(Sandbox {
+            sandbox: Arc::new(SandboxSettings {
                 enabled: Some(true),
                 available: true,
                 lets_through: true,
-                ..Sandbox::default()
+                ..SandboxSettings::default()
             }),
             ..policy(&machine, mode, rules)
         };

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use haft_engine::permissions::{
-    Bases, Facts, HookWord, List, Policy, Rules, Scope, Setting, Source, decide,
+    Bases, Facts, HookWord, List, PathContext, Policy, RuleSource, Rules, Scope, decide,
 };
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ fn every_vector_is_decided_as_it_says() {
         let mut warned = false;
         for list in [List::Deny, List::Ask, List::Allow] {
             for text in vector[list.name()].as_array().unwrap() {
-                let added = rules.add(list, text.as_str().unwrap(), Source::of(scope), &bases);
+                let added = rules.add(list, text.as_str().unwrap(), RuleSource::of(scope), &bases);
                 warned |= !matches!(added, Ok(None));
             }
         }
@@ -52,7 +52,7 @@ fn every_vector_is_decided_as_it_says() {
             rules: rules.into(),
             ..Policy::new(mode(vector["mode"].as_str().unwrap()), roots)
         };
-        let setting = Setting {
+        let setting = PathContext {
             cwd: "/p".into(),
             home: Some("/h".into()),
         };

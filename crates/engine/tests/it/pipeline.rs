@@ -1,6 +1,8 @@
 use std::sync::Mutex;
 
-use haft_contract::{Answer, Approver, BoxFuture, Content, PermissionMode, Question};
+use haft_contract::{
+    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, Content, PermissionMode,
+};
 use haft_engine::pipeline::INTERRUPTED;
 use serde_json::json;
 
@@ -80,18 +82,23 @@ async fn a_long_result_goes_to_disk_and_an_empty_one_says_so() {
 /// Answers as told and remembers what was asked.
 #[derive(Default)]
 struct Scripted {
-    answers: Mutex<Vec<Answer>>,
+    answers: Mutex<Vec<ApprovalAnswer>>,
     asked: std::sync::Arc<Mutex<Vec<String>>>,
 }
 
 impl Approver for Scripted {
-    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         let line = format!(
             "{} {}: {}",
             question.tool, question.card.subject, question.reason
         );
         self.asked.lock().unwrap().push(line);
-        let answer = self.answers.lock().unwrap().pop().unwrap_or(Answer::Allow);
+        let answer = self
+            .answers
+            .lock()
+            .unwrap()
+            .pop()
+            .unwrap_or(ApprovalAnswer::Allow);
         Box::pin(async move { answer })
     }
 }
@@ -161,11 +168,11 @@ async fn dont_ask_refuses_what_would_ask() {
 async fn a_person_is_asked_once_and_their_word_counts() {
     let asked = std::sync::Arc::new(Mutex::new(Vec::new()));
     let answers = vec![
-        Answer::Deny {
+        ApprovalAnswer::Deny {
             reason: Some("use b.txt".into()),
         },
-        Answer::Deny { reason: None },
-        Answer::Allow,
+        ApprovalAnswer::Deny { reason: None },
+        ApprovalAnswer::Allow,
     ];
     let approver = Scripted {
         answers: Mutex::new(answers),

@@ -3,13 +3,15 @@
 use std::{collections::BTreeSet, fs, os::unix::fs::symlink, sync::Arc};
 
 use haft_contract::{
-    Answer, Approver, BoxFuture, CallContext, Configure, ContextPatch, Effects, PermissionMode,
-    Profile, Question, Tool, ToolError, ToolOutput, Weight,
+    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, ContextPatch, Effects,
+    PermissionMode, Profile, SettingRisk, SettingsAccess, Tool, ToolError, ToolOutput,
 };
 use haft_engine::{
-    Engine, Finished, SessionContext,
+    CallResult, Engine, SessionContext,
     hooks::{Hooks, read},
-    permissions::{Bases, Behavior, Facts, List, Policy, Rules, Scope, Setting, Source, decide},
+    permissions::{
+        Bases, Behavior, Facts, List, PathContext, Policy, RuleSource, Rules, Scope, decide,
+    },
     settings::{Flags, SettingsFiles},
 };
 use haft_testkit::TempProject;
@@ -23,7 +25,7 @@ use crate::{
 };
 
 fn verdict(policy: &Policy, cwd: &TempProject, tool: &str, input: &Value) -> Behavior {
-    let setting = Setting {
+    let setting = PathContext {
         cwd: cwd.path("p"),
         home: Some(cwd.path("h")),
     };
@@ -76,7 +78,7 @@ fn the_plan_is_the_one_file_that_may_be_written_in_plan_mode() {
     let denied = rules.add(
         List::Deny,
         "Edit(**/*.md)",
-        Source::of(Scope::User),
+        RuleSource::of(Scope::User),
         &context.bases(),
     );
     assert!(denied.is_ok());
@@ -171,17 +173,21 @@ impl Tool for Ask {
 }
 
 /// Answers what it is told to.
-struct Says(Answer);
+struct Says(ApprovalAnswer);
 
 impl Approver for Says {
-    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         // Whoever is asked sees the call completed.
         assert_eq!(question.asked.unwrap().input["question"], "why?");
         Box::pin(async { self.0.clone() })
     }
 }
 
-async fn ask(mode: PermissionMode, answer: Answer, hook: Option<(&str, Value)>) -> Finished {
+async fn ask(
+    mode: PermissionMode,
+    answer: ApprovalAnswer,
+    hook: Option<(&str, Value)>,
+) -> CallResult {
     let project = TempProject::new([("work/a", "")]);
     let work = project.path("work");
     let bases = Bases {
@@ -213,16 +219,16 @@ async fn ask(mode: PermissionMode, answer: Answer, hook: Option<(&str, Value)>) 
 #[tokio::test]
 async fn only_an_answer_sets_what_is_reserved_for_it() {
     use PermissionMode::{BypassPermissions, Default, DontAsk};
-    let answered = || Answer::Changed {
+    let answered = || ApprovalAnswer::Changed {
         input: json!({"question": "why?", "answers": "because"}),
     };
     for mode in [Default, BypassPermissions] {
         let finished = ask(mode, answered(), None).await;
         assert_eq!(finished.text(), "why? \"because\"", "{mode:?}");
         // Somebody who only lets it pass has answered nothing.
-        let finished = ask(mode, Answer::Allow, None).await;
+        let finished = ask(mode, ApprovalAnswer::Allow, None).await;
         assert_eq!(finished.text(), "why? null", "{mode:?}");
-        let finished = ask(mode, Answer::Nobody, None).await;
+        let finished = ask(mode, ApprovalAnswer::Nobody, None).await;
         assert!(
             finished.is_error && finished.metadata.denied.is_some(),
             "{mode:?}"
@@ -252,18 +258,18 @@ async fn a_hook_answers_only_with_an_answer() {
         Some(("PermissionRequest", said))
     };
     for hook in [pre(true), request(true)] {
-        let finished = ask(PermissionMode::Default, Answer::Nobody, hook).await;
+        let finished = ask(PermissionMode::Default, ApprovalAnswer::Nobody, hook).await;
         assert_eq!(finished.text(), "why? \"so\"");
     }
     for hook in [pre(false), request(false)] {
-        let finished = ask(PermissionMode::Default, Answer::Nobody, hook).await;
+        let finished = ask(PermissionMode::Default, ApprovalAnswer::Nobody, hook).await;
         assert!(finished.metadata.denied.is_some(), "{}", finished.text());
     }
 }
 
 #[tokio::test]
 async fn what_is_said_against_a_plan_reaches_the_model() {
-    let no = Answer::Deny {
+    let no = ApprovalAnswer::Deny {
         reason: Some("use fewer steps".to_owned()),
     };
     let finished = ask(PermissionMode::Plan, no, None).await;
@@ -379,7 +385,7 @@ fn what_is_no_matter_of_taste_is_heavy() {
     let machine = Machine::new([]);
     let files = files(&machine);
     for name in ["model", "theme", "attribution.commit"] {
-        assert_eq!(files.weigh(name), Weight::Light, "{name}");
+        assert_eq!(files.weigh(name), SettingRisk::Light, "{name}");
     }
     for name in [
         "permissions",
@@ -391,7 +397,7 @@ fn what_is_no_matter_of_taste_is_heavy() {
         "statusLine",
         "enabledPlugins",
     ] {
-        assert!(matches!(files.weigh(name), Weight::Heavy(_)), "{name}");
+        assert!(matches!(files.weigh(name), SettingRisk::Heavy(_)), "{name}");
     }
     let unknown: BTreeSet<String> = [
         "modle",
@@ -401,7 +407,7 @@ fn what_is_no_matter_of_taste_is_heavy() {
         "model.x",
     ]
     .map(|name| match files.weigh(name) {
-        Weight::Unknown(why) => why,
+        SettingRisk::Unknown(why) => why,
         other => panic!("{name}: {other:?}"),
     })
     .into();

@@ -5,7 +5,7 @@ use haft_contract::{
 };
 use haft_engine::{
     Engine, Registry, SessionContext,
-    permissions::{List, Rules, Scope, Source},
+    permissions::{List, RuleSource, Rules, Scope},
 };
 use haft_testkit::{TempProject, toys};
 use schemars::JsonSchema;
@@ -105,7 +105,7 @@ async fn told(mode: PermissionMode) -> String {
         (List::Ask, "Bash(git push *)"),
         (List::Ask, "Echo"),
     ] {
-        let source = Source::of(Scope::Project);
+        let source = RuleSource::of(Scope::Project);
         rules.add(list, text, source, &context.bases()).unwrap();
     }
     let mut scheduler = engine.scheduler(context.with_rules(rules));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haft_contract::{PermissionMode, Services, Tool, ToolUse};
-use haft_engine::{Engine, EngineBuilder, Finished, Registry, Scheduler, SessionContext};
+use haft_engine::{CallResult, Engine, EngineBuilder, Registry, Scheduler, SessionContext};
 use haft_testkit::{TempProject, toys};
 use serde_json::Value;
 
@@ -37,7 +37,7 @@ impl Rig {
         }
     }
 
-    pub(crate) async fn call(&mut self, name: &str, input: Value) -> Finished {
+    pub(crate) async fn call(&mut self, name: &str, input: Value) -> CallResult {
         let mut turn = self.scheduler.turn().await;
         turn.push(tool_use(name, input));
         turn.next().await.unwrap()
@@ -49,7 +49,7 @@ impl Rig {
         self.plain(&finished)
     }
 
-    pub(crate) fn plain(&self, finished: &Finished) -> String {
+    pub(crate) fn plain(&self, finished: &CallResult) -> String {
         let text = finished
             .text()
             .replace(&self.project.root().display().to_string(), "PROJECT");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use haft_contract::PermissionMode;
 use haft_engine::{
     Engine, Registry, Scheduler,
-    permissions::Sandbox,
+    permissions::SandboxSettings,
     settings::{Flags, Watch},
 };
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ fn shown(machine: &Machine, paths: &[std::path::PathBuf]) -> Vec<String> {
 #[test]
 fn without_a_word_files_are_confined_and_nothing_is_let_through() {
     let sandbox = machine(&[]).load().sandbox();
-    assert_eq!(sandbox, Sandbox::default());
+    assert_eq!(sandbox, SandboxSettings::default());
     assert_eq!(sandbox.enabled, None);
     assert!(!sandbox.lets_through && !sandbox.available && sandbox.may_be_lifted);
 }
@@ -220,7 +220,7 @@ impl Session {
         }
     }
 
-    async fn after(&mut self, file: &str, text: &str) -> Arc<Sandbox> {
+    async fn after(&mut self, file: &str, text: &str) -> Arc<SandboxSettings> {
         self.machine.files.write(file, text);
         drop(self.scheduler.turn().await);
         self.scheduler.context().sandbox

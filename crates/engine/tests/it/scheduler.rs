@@ -4,11 +4,11 @@ use std::{
 };
 
 use haft_contract::{
-    Answer, Approver, BoxFuture, CallContext, Effects, Permission, PermissionMode, Question, Tool,
-    ToolError, ToolOutput,
+    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, Effects, Permission,
+    PermissionMode, Tool, ToolError, ToolOutput,
 };
 use haft_engine::{
-    Engine, Finished, SessionContext, Witness,
+    CallObserver, CallResult, Engine, SessionContext,
     pipeline::{Admitted, INTERRUPTED},
 };
 use serde_json::{Value, json};
@@ -176,10 +176,10 @@ async fn no_more_run_at_once_than_allowed() {
 struct AfterSomethingElse(Arc<Notify>);
 
 impl Approver for AfterSomethingElse {
-    fn ask(&self, _: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, _: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         Box::pin(async {
             self.0.notified().await;
-            Answer::Allow
+            ApprovalAnswer::Allow
         })
     }
 }
@@ -333,13 +333,13 @@ async fn cancelling_the_session_ends_its_turns() {
 #[derive(Default)]
 struct Notes(Mutex<Vec<String>>);
 
-impl Witness for Notes {
+impl CallObserver for Notes {
     fn started(&self, call: &Admitted) {
         let (_, id) = call.call().ids();
         self.0.lock().unwrap().push(format!("started {id}"));
     }
 
-    fn ended(&self, finished: &Finished) {
+    fn ended(&self, finished: &CallResult) {
         let denied = if finished.metadata.denied.is_some() {
             " denied"
         } else {

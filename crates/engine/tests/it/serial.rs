@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use haft_contract::{PermissionMode, ToolUse};
-use haft_engine::{Finished, SessionContext};
+use haft_engine::{CallResult, SessionContext};
 use haft_testkit::TempProject;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -60,7 +60,7 @@ async fn rig() -> Rig {
     rig
 }
 
-fn seen(project: &TempProject, context: &SessionContext, results: &[Finished]) -> Seen {
+fn seen(project: &TempProject, context: &SessionContext, results: &[CallResult]) -> Seen {
     let root = project.root().display().to_string();
     let cwd = context
         .cwd

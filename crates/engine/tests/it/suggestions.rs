@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use haft_contract::PermissionMode;
 use haft_engine::permissions::{
-    Bases, Behavior, Facts, List, Policy, Rules, Scope, Setting, Source, decide, suggest,
+    Bases, Behavior, Facts, List, PathContext, Policy, RuleSource, Rules, Scope, decide, suggest,
     suggest::path_rule,
 };
 use proptest::prelude::*;
@@ -21,7 +21,7 @@ fn bases() -> Bases {
 fn policy(allow: &[String]) -> Policy {
     let mut rules = Rules::default();
     for rule in allow {
-        let source = Source::of(Scope::Local);
+        let source = RuleSource::of(Scope::Local);
         rules.add(List::Allow, rule, source, &bases()).unwrap();
     }
     Policy {
@@ -32,7 +32,7 @@ fn policy(allow: &[String]) -> Policy {
 }
 
 fn facts(tool: &str, input: &Value) -> Facts {
-    let setting = Setting {
+    let setting = PathContext {
         cwd: "/p".into(),
         home: Some("/h".into()),
     };

@@ -5,7 +5,7 @@ use std::{
     os::unix::fs::{PermissionsExt, symlink},
 };
 
-use haft_contract::{Configure, PermissionMode};
+use haft_contract::{PermissionMode, SettingsAccess};
 use haft_engine::{
     permissions::Scope,
     settings::{Flags, LocalRules, SettingsFiles, Trust, WrittenFile},
@@ -338,7 +338,7 @@ fn two_sessions_that_save_at_once_are_both_remembered() {
             let cwd = machine.files.path(&format!("q{worker}"));
             scope.spawn(move || {
                 fs::create_dir(&cwd).unwrap();
-                let places = haft_engine::settings::Places { cwd, ..places };
+                let places = haft_engine::settings::SettingsPlaces { cwd, ..places };
                 LocalRules { places }
                     .add(&["Bash(make)".to_owned()])
                     .unwrap();

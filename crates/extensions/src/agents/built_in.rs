@@ -1,6 +1,6 @@
 //! The kinds of subagents we bring.
 
-use crate::{AgentDefinition, Origin};
+use crate::{AgentDefinition, ExtensionOrigin};
 
 /// Those that only look; one variable leaves both out.
 pub(super) const EXPLORE_AND_PLAN: [&str; 2] = ["Explore", "Plan"];
@@ -45,6 +45,6 @@ pub(super) fn all() -> [AgentDefinition; 3] {
 fn agent(name: &str, description: &str, prompt: &str, without: &[&str]) -> AgentDefinition {
     AgentDefinition {
         disallowed_tools: without.iter().map(|tool| (*tool).to_owned()).collect(),
-        ..AgentDefinition::new(name, description, prompt.trim(), Origin::BuiltIn)
+        ..AgentDefinition::new(name, description, prompt.trim(), ExtensionOrigin::BuiltIn)
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
-use crate::{Origin, Places, front_matter::Head};
+use crate::{ExtensionOrigin, ExtensionPlaces, front_matter::Head};
 
 /// A kind of subagent.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,7 +44,7 @@ pub struct AgentDefinition {
     /// Its first message, where the call gives none.
     pub initial_prompt: Option<String>,
     /// Who gives it.
-    pub origin: Origin,
+    pub origin: ExtensionOrigin,
     /// Where it is written.
     pub file: Option<PathBuf>,
 }
@@ -55,7 +55,7 @@ impl AgentDefinition {
         name: impl Into<String>,
         description: impl Into<String>,
         prompt: impl Into<String>,
-        origin: Origin,
+        origin: ExtensionOrigin,
     ) -> Self {
         Self {
             name: name.into(),
@@ -85,7 +85,7 @@ impl AgentDefinition {
         name: String,
         head: &Head,
         prompt: String,
-        origin: Origin,
+        origin: ExtensionOrigin,
         file: Option<PathBuf>,
     ) -> Result<Self, String> {
         check_name(&name)?;
@@ -95,7 +95,7 @@ impl AgentDefinition {
             ));
         };
         // What a plugin brings may not widen what it is allowed, nor start anything.
-        let own = origin != Origin::Plugin;
+        let own = origin != ExtensionOrigin::Plugin;
         Ok(Self {
             description,
             prompt,
@@ -124,7 +124,7 @@ impl AgentDefinition {
     }
 
     /// Where it remembers, if it does.
-    pub fn memory_folder(&self, places: &Places) -> Option<PathBuf> {
+    pub fn memory_folder(&self, places: &ExtensionPlaces) -> Option<PathBuf> {
         let base = match self.memory.as_deref()? {
             "user" => places.user.join("agent-memory"),
             "project" => places.project().join(".claude/agent-memory"),

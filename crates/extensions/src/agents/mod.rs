@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use crate::{
-    Origin, Places, Warning,
+    ExtensionOrigin, ExtensionPlaces, Warning,
     front_matter::{self, Head},
     reading::{self, LONGEST},
 };
@@ -17,7 +17,7 @@ pub use definition::AgentDefinition;
 
 /// What is said of agents elsewhere than in folders.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Options {
+pub struct AgentOptions {
     /// Definitions in JSON by name (`--agents`, or from the program that drives us).
     pub given: Map<String, Value>,
     /// Leaves out the kinds we bring.
@@ -26,7 +26,7 @@ pub struct Options {
     pub without_explore_and_plan: bool,
 }
 
-impl Options {
+impl AgentOptions {
     /// What the variables of the environment say.
     pub fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
         let is_set = |name: &str| {
@@ -49,29 +49,29 @@ pub struct Agents {
 
 impl Agents {
     /// Finds them; of several with one name the strongest counts.
-    pub fn load(places: &Places, options: &Options) -> (Self, Vec<Warning>) {
-        let mut reader = Reader {
+    pub fn load(places: &ExtensionPlaces, options: &AgentOptions) -> (Self, Vec<Warning>) {
+        let mut reader = AgentReader {
             found: Vec::new(),
             warnings: Vec::new(),
         };
         // From strong to weak: what is there already stays.
         reader.folder(
             &places.managed.join(".claude/agents"),
-            Origin::Managed,
+            ExtensionOrigin::Managed,
             None,
         );
         for (name, value) in &options.given {
             reader.given(name, value);
         }
         for folder in places.project_folders() {
-            reader.folder(&folder.join("agents"), Origin::Project, None);
+            reader.folder(&folder.join("agents"), ExtensionOrigin::Project, None);
         }
         if places.sources.user {
-            reader.folder(&places.user.join("agents"), Origin::User, None);
+            reader.folder(&places.user.join("agents"), ExtensionOrigin::User, None);
         }
         for plugin in &places.plugins {
             let folder = plugin.root.join("agents");
-            reader.folder(&folder, Origin::Plugin, Some(&plugin.name));
+            reader.folder(&folder, ExtensionOrigin::Plugin, Some(&plugin.name));
         }
         for agent in built_in::all() {
             let is_left_out = options.without_built_ins
@@ -99,19 +99,19 @@ impl Agents {
     }
 }
 
-struct Reader {
+struct AgentReader {
     found: Vec<AgentDefinition>,
     warnings: Vec<Warning>,
 }
 
-impl Reader {
+impl AgentReader {
     fn add(&mut self, agent: AgentDefinition) {
         if !self.found.iter().any(|known| known.name == agent.name) {
             self.found.push(agent);
         }
     }
 
-    fn folder(&mut self, folder: &Path, origin: Origin, plugin: Option<&str>) {
+    fn folder(&mut self, folder: &Path, origin: ExtensionOrigin, plugin: Option<&str>) {
         for file in reading::markdown_below(folder, &mut self.warnings) {
             let prefix = plugin.map(|plugin| {
                 let below = file.strip_prefix(folder).ok().and_then(Path::parent);
@@ -126,7 +126,7 @@ impl Reader {
         }
     }
 
-    fn file(&mut self, file: &Path, origin: Origin, prefix: &str) {
+    fn file(&mut self, file: &Path, origin: ExtensionOrigin, prefix: &str) {
         let text = match reading::read(file, LONGEST) {
             Ok(Some(text)) => text,
             Ok(None) => return,
@@ -162,9 +162,13 @@ impl Reader {
             Value::Object(map) => {
                 let head = Head::from(map.clone());
                 match head.text("prompt") {
-                    Some(prompt) => {
-                        AgentDefinition::read(name.to_owned(), &head, prompt, Origin::Given, None)
-                    }
+                    Some(prompt) => AgentDefinition::read(
+                        name.to_owned(),
+                        &head,
+                        prompt,
+                        ExtensionOrigin::Given,
+                        None,
+                    ),
                     None => Err(format!(
                         "the agent {name:?} has no `prompt`: it is left out"
                     )),

@@ -3,7 +3,7 @@ use std::fs;
 use serde_json::json;
 
 use super::*;
-use crate::places::{Plugin, tests::places};
+use crate::places::{ExtensionPlugin, tests::places};
 
 fn write(file: &Path, text: &str) {
     fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -23,7 +23,7 @@ fn the_strongest_of_one_name_counts_and_the_nearest_of_a_project() {
     fs::create_dir_all(&places.cwd).unwrap();
     let other = folder.path().join("other");
     places.directories.push(other.clone());
-    places.plugins.push(Plugin {
+    places.plugins.push(ExtensionPlugin {
         name: "kit".to_owned(),
         root: folder.path().join("kit"),
     });
@@ -40,19 +40,19 @@ fn the_strongest_of_one_name_counts_and_the_nearest_of_a_project() {
             write(&path.join(format!("{name}.md")), &agent(name, from));
         }
     }
-    let options = Options {
+    let options = AgentOptions {
         given: match json!({"b": {"description": "given", "prompt": "p"}}) {
             Value::Object(map) => map,
             _ => panic!(),
         },
-        ..Options::default()
+        ..AgentOptions::default()
     };
     let (agents, warnings) = Agents::load(&places, &options);
     assert_eq!(warnings, []);
-    let found: Vec<(&str, &str, Origin)> = agents
+    let found: Vec<(&str, &str, ExtensionOrigin)> = agents
         .list()
         .iter()
-        .filter(|agent| agent.origin != Origin::BuiltIn)
+        .filter(|agent| agent.origin != ExtensionOrigin::BuiltIn)
         .map(|agent| {
             (
                 agent.name.as_str(),
@@ -64,23 +64,23 @@ fn the_strongest_of_one_name_counts_and_the_nearest_of_a_project() {
     assert_eq!(
         found,
         [
-            ("a", "managed", Origin::Managed),
-            ("b", "given", Origin::Given),
-            ("c", "far", Origin::Project),
-            ("d", "added", Origin::Project),
-            ("e", "user", Origin::User),
-            ("kit:sub:a", "plugin", Origin::Plugin),
-            ("kit:sub:b", "plugin", Origin::Plugin),
-            ("kit:sub:c", "plugin", Origin::Plugin),
-            ("kit:sub:d", "plugin", Origin::Plugin),
-            ("kit:sub:e", "plugin", Origin::Plugin),
-            ("kit:sub:f", "plugin", Origin::Plugin),
+            ("a", "managed", ExtensionOrigin::Managed),
+            ("b", "given", ExtensionOrigin::Given),
+            ("c", "far", ExtensionOrigin::Project),
+            ("d", "added", ExtensionOrigin::Project),
+            ("e", "user", ExtensionOrigin::User),
+            ("kit:sub:a", "plugin", ExtensionOrigin::Plugin),
+            ("kit:sub:b", "plugin", ExtensionOrigin::Plugin),
+            ("kit:sub:c", "plugin", ExtensionOrigin::Plugin),
+            ("kit:sub:d", "plugin", ExtensionOrigin::Plugin),
+            ("kit:sub:e", "plugin", ExtensionOrigin::Plugin),
+            ("kit:sub:f", "plugin", ExtensionOrigin::Plugin),
         ]
     );
     assert_eq!(agents.get("a").unwrap().prompt, "prompt of managed");
     places.sources.project = false;
     places.sources.user = false;
-    let (agents, _) = Agents::load(&places, &Options::default());
+    let (agents, _) = Agents::load(&places, &AgentOptions::default());
     assert!(agents.get("c").is_none() && agents.get("e").is_none());
     assert!(agents.get("a").is_some());
 }
@@ -100,7 +100,7 @@ fn vector_09_what_is_no_agent_is_left_out_and_the_rest_works() {
     );
     write(&path("README.md"), "# About\n");
     write(&path("good.md"), &agent("good", "x"));
-    let (agents, warnings) = Agents::load(&places, &Options::default());
+    let (agents, warnings) = Agents::load(&places, &AgentOptions::default());
     let names: Vec<&str> = agents
         .list()
         .iter()
@@ -145,11 +145,11 @@ You review.
     write(&places.cwd.join(".claude/agents/r.md"), text);
     let kit = folder.path().join("kit");
     write(&kit.join("agents/r.md"), text);
-    places.plugins.push(Plugin {
+    places.plugins.push(ExtensionPlugin {
         name: "kit".to_owned(),
         root: kit,
     });
-    let (agents, warnings) = Agents::load(&places, &Options::default());
+    let (agents, warnings) = Agents::load(&places, &AgentOptions::default());
     assert_eq!(warnings, []);
     let agent = agents.get("reviewer").unwrap();
     assert_eq!(
@@ -181,9 +181,9 @@ fn tools_absent_all_or_none() {
     let Value::Object(given) = given else {
         panic!()
     };
-    let options = Options {
+    let options = AgentOptions {
         given,
-        ..Options::default()
+        ..AgentOptions::default()
     };
     let (agents, warnings) = Agents::load(&places, &options);
     assert_eq!(agents.get("absent").unwrap().tools, None);
@@ -205,7 +205,7 @@ fn tools_absent_all_or_none() {
 fn the_kinds_we_bring_can_be_left_out_or_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let places = places(folder.path());
-    let names = |options: &Options| -> Vec<String> {
+    let names = |options: &AgentOptions| -> Vec<String> {
         let (agents, _) = Agents::load(&places, options);
         agents
             .list()
@@ -214,13 +214,13 @@ fn the_kinds_we_bring_can_be_left_out_or_replaced() {
             .collect()
     };
     let variable = |set: &'static str| move |name: &str| (name == set).then(|| "1".to_owned());
-    let options = Options::of_environment(variable("CLAUDE_AGENT_SDK_DISABLE_BUILTIN_AGENTS"));
+    let options = AgentOptions::of_environment(variable("CLAUDE_AGENT_SDK_DISABLE_BUILTIN_AGENTS"));
     assert!(names(&options).is_empty());
-    let options = Options::of_environment(variable("CLAUDE_CODE_DISABLE_EXPLORE_PLAN_AGENTS"));
+    let options = AgentOptions::of_environment(variable("CLAUDE_CODE_DISABLE_EXPLORE_PLAN_AGENTS"));
     assert_eq!(names(&options), ["general-purpose"]);
     write(&places.user.join("agents/x.md"), &agent("Explore", "mine"));
-    let (agents, _) = Agents::load(&places, &Options::default());
-    assert_eq!(agents.get("Explore").unwrap().origin, Origin::User);
+    let (agents, _) = Agents::load(&places, &AgentOptions::default());
+    assert_eq!(agents.get("Explore").unwrap().origin, ExtensionOrigin::User);
     assert!(
         agents
             .get("Plan")

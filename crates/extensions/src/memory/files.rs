@@ -7,9 +7,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{AgentsMd, MemoryFile, Options, Owner, Reason, Rule, State, excluded};
+use super::{
+    AgentsMd, MemoryFile, MemoryOptions, MemoryReason, MemoryState, Owner, Rule, excluded,
+};
 use crate::{
-    Places, Warning, front_matter,
+    ExtensionPlaces, Warning, front_matter,
     markdown::{mentions, without_comments},
     patterns::Patterns,
     reading::{self, LONGEST, real},
@@ -31,10 +33,10 @@ const MOST_FILES: usize = 1000;
 const KEPT_LINES: usize = 200;
 const KEPT_BYTES: usize = 25 * 1024;
 
-pub(super) struct Reader<'a> {
-    places: &'a Places,
-    options: &'a Options,
-    state: &'a mut State,
+pub(super) struct MemoryReader<'a> {
+    places: &'a ExtensionPlaces,
+    options: &'a MemoryOptions,
+    state: &'a mut MemoryState,
     excluded: Patterns,
     /// The project's root, links followed.
     root: PathBuf,
@@ -42,8 +44,12 @@ pub(super) struct Reader<'a> {
     warnings: Vec<Warning>,
 }
 
-impl<'a> Reader<'a> {
-    pub(super) fn new(places: &'a Places, options: &'a Options, state: &'a mut State) -> Self {
+impl<'a> MemoryReader<'a> {
+    pub(super) fn new(
+        places: &'a ExtensionPlaces,
+        options: &'a MemoryOptions,
+        state: &'a mut MemoryState,
+    ) -> Self {
         let root = places.project();
         Self {
             root: real(&root).unwrap_or(root),
@@ -67,25 +73,25 @@ impl<'a> Reader<'a> {
             self.put(
                 None,
                 Owner::Managed,
-                Reason::Start,
+                MemoryReason::Start,
                 text.clone(),
                 Vec::new(),
             );
         }
         let managed = self.places.managed.join("CLAUDE.md");
-        self.file(&managed, Owner::Managed, &Reason::Start);
+        self.file(&managed, Owner::Managed, &MemoryReason::Start);
         if sources.user {
             let user = self.places.user.clone();
-            self.file(&user.join("CLAUDE.md"), Owner::User, &Reason::Start);
-            self.rules(&user.join("rules"), Owner::User, &Reason::Start);
+            self.file(&user.join("CLAUDE.md"), Owner::User, &MemoryReason::Start);
+            self.rules(&user.join("rules"), Owner::User, &MemoryReason::Start);
         }
         let above: Vec<&Path> = self.places.cwd.ancestors().collect();
         for directory in above.into_iter().rev() {
-            self.directory(directory, &Reason::Start);
+            self.directory(directory, &MemoryReason::Start);
         }
         if self.options.directories_too {
             for directory in self.places.directories.clone() {
-                self.directory(&directory, &Reason::Start);
+                self.directory(&directory, &MemoryReason::Start);
             }
         }
         if let Some(kept) = self.options.kept.clone() {
@@ -94,7 +100,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The files of one directory.
-    pub(super) fn directory(&mut self, directory: &Path, reason: &Reason) {
+    pub(super) fn directory(&mut self, directory: &Path, reason: &MemoryReason) {
         let sources = self.places.sources;
         if sources.project && self.is_ours(directory) {
             let claude = directory.join("CLAUDE.md");
@@ -133,7 +139,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Rules: those without patterns at once, the others when a file comes that they are for.
-    fn rules(&mut self, folder: &Path, owner: Owner, reason: &Reason) {
+    fn rules(&mut self, folder: &Path, owner: Owner, reason: &MemoryReason) {
         for path in reading::markdown_below(folder, &mut self.warnings) {
             let Some(text) = self.permitted(&path, owner, folder) else {
                 continue;
@@ -170,7 +176,7 @@ impl<'a> Reader<'a> {
         self.state.waiting = waiting;
         for rule in awake {
             let at = self.files.len();
-            let reason = Reason::Pattern(file.to_path_buf());
+            let reason = MemoryReason::Pattern(file.to_path_buf());
             let home = rule.path.parent().unwrap_or(&rule.path);
             self.with_imports(&rule.path, rule.owner, reason, &rule.text, &[home]);
             if let Some(told) = self.files.get_mut(at) {
@@ -196,14 +202,14 @@ impl<'a> Reader<'a> {
         self.put(
             path,
             Owner::Kept,
-            Reason::Start,
+            MemoryReason::Start,
             head.join("\n"),
             Vec::new(),
         );
     }
 
     /// One file and what it imports.
-    fn file(&mut self, path: &Path, owner: Owner, reason: &Reason) {
+    fn file(&mut self, path: &Path, owner: Owner, reason: &MemoryReason) {
         let home = path.parent().unwrap_or(path);
         if let Some(text) = self.permitted(path, owner, home) {
             self.with_imports(path, owner, reason.clone(), &text, &[home]);
@@ -215,7 +221,7 @@ impl<'a> Reader<'a> {
         &mut self,
         path: &Path,
         owner: Owner,
-        reason: Reason,
+        reason: MemoryReason,
         text: &str,
         chain: &[&Path],
     ) {
@@ -251,7 +257,7 @@ impl<'a> Reader<'a> {
                 continue;
             }
             if let Some(text) = self.text(&target, &real) {
-                let reason = Reason::Import(path.to_path_buf());
+                let reason = MemoryReason::Import(path.to_path_buf());
                 self.with_imports(&target, owner, reason, &text, &further);
             }
         }
@@ -331,7 +337,7 @@ impl<'a> Reader<'a> {
         &mut self,
         path: Option<PathBuf>,
         owner: Owner,
-        reason: Reason,
+        reason: MemoryReason,
         text: String,
         patterns: Vec<String>,
     ) -> bool {

@@ -21,8 +21,8 @@ use std::{
 
 use serde_json::Value;
 
-use self::{files::Reader, rules::Rule};
-use crate::{Places, Warning, patterns::Patterns};
+use self::{files::MemoryReader, rules::Rule};
+use crate::{ExtensionPlaces, Warning, patterns::Patterns};
 
 pub use tell::tell;
 
@@ -56,7 +56,7 @@ impl Owner {
 
 /// Why a memory file was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reason {
+pub enum MemoryReason {
     /// The session began, or was summed up.
     Start,
     /// A file below its directory was read.
@@ -75,7 +75,7 @@ pub struct MemoryFile {
     /// Whose it is.
     pub owner: Owner,
     /// Why it was read.
-    pub reason: Reason,
+    pub reason: MemoryReason,
     /// What it says, comments left out.
     pub text: String,
     /// The patterns of a rule.
@@ -96,7 +96,7 @@ pub enum AgentsMd {
 
 /// What is said of memory files elsewhere.
 #[derive(Clone, Default)]
-pub struct Options {
+pub struct MemoryOptions {
     /// Absolute paths that fit one of these are left out, except the administrator's.
     pub excludes: Vec<String>,
     /// How `AGENTS.md` is treated.
@@ -116,7 +116,7 @@ pub struct Options {
 /// Says of an absolute path whether it may not be read.
 pub type IsDenied = dyn Fn(&Path) -> bool + Send + Sync;
 
-impl fmt::Debug for Options {
+impl fmt::Debug for MemoryOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")
             .field("excludes", &self.excludes)
@@ -125,7 +125,7 @@ impl fmt::Debug for Options {
     }
 }
 
-impl Options {
+impl MemoryOptions {
     /// As merged settings and variables say.
     pub fn of(settings: &Value, variable: impl Fn(&str) -> Option<String>) -> Self {
         let excludes = settings["claudeMdExcludes"].as_array();
@@ -147,13 +147,13 @@ impl Options {
 /// The memory files of a session. More are found as files are read.
 #[derive(Debug)]
 pub struct Memory {
-    places: Places,
-    options: Options,
-    state: Mutex<State>,
+    places: ExtensionPlaces,
+    options: MemoryOptions,
+    state: Mutex<MemoryState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct MemoryState {
     /// Files that were read, links followed.
     seen: HashSet<PathBuf>,
     /// Texts that were told: a copy says nothing new.
@@ -171,7 +171,7 @@ struct State {
 
 impl Memory {
     /// Nothing is read yet.
-    pub fn new(places: Places, options: Options) -> Self {
+    pub fn new(places: ExtensionPlaces, options: MemoryOptions) -> Self {
         Self {
             places,
             options,
@@ -188,8 +188,8 @@ impl Memory {
     /// all others come again with the next file they are for.
     pub fn start(&self) -> (Vec<MemoryFile>, Vec<Warning>) {
         let mut state = self.state();
-        *state = State::default();
-        let mut reader = Reader::new(&self.places, &self.options, &mut state);
+        *state = MemoryState::default();
+        let mut reader = MemoryReader::new(&self.places, &self.options, &mut state);
         reader.start();
         reader.finish()
     }
@@ -214,21 +214,21 @@ impl Memory {
                 }
             }
         }
-        let mut reader = Reader::new(&self.places, &self.options, &mut state);
+        let mut reader = MemoryReader::new(&self.places, &self.options, &mut state);
         for directory in directories {
-            reader.directory(&directory, &Reason::Nested(file.to_path_buf()));
+            reader.directory(&directory, &MemoryReason::Nested(file.to_path_buf()));
         }
         reader.awaken(file);
         reader.finish()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, MemoryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Absolute paths that are left out.
-fn excluded(options: &Options) -> Patterns {
+fn excluded(options: &MemoryOptions) -> Patterns {
     Patterns::new(&options.excludes, Path::new("/"))
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{MemoryFile, Owner, Reason};
+use super::{MemoryFile, MemoryReason, Owner};
 
 /// What files say, each with its path, for a reminder; `None` if they say nothing.
 pub fn tell(files: &[MemoryFile]) -> Option<String> {
@@ -20,7 +20,7 @@ pub fn tell(files: &[MemoryFile]) -> Option<String> {
             None => "From the settings".to_owned(),
         };
         let _ = write!(text, "\n\n{from} ({whose}");
-        if let Reason::Import(by) = &file.reason {
+        if let MemoryReason::Import(by) = &file.reason {
             let _ = write!(text, "; imported by {}", by.display());
         }
         let _ = write!(text, "):\n\n{}", file.text.trim());

@@ -15,8 +15,8 @@ fn texts(files: &[MemoryFile]) -> Vec<&str> {
     files.iter().map(|file| file.text.trim()).collect()
 }
 
-fn start(places: &Places) -> Vec<MemoryFile> {
-    let (files, warnings) = Memory::new(places.clone(), Options::default()).start();
+fn start(places: &ExtensionPlaces) -> Vec<MemoryFile> {
+    let (files, warnings) = Memory::new(places.clone(), MemoryOptions::default()).start();
     assert_eq!(warnings, []);
     files
 }
@@ -32,7 +32,7 @@ fn vector_11_imports_outside_of_code_are_followed() {
     assert_eq!(texts(&files), ["see @a.md and `@b.md`", "the a"]);
     assert_eq!(
         files[1].reason,
-        Reason::Import(places.cwd.join("CLAUDE.md"))
+        MemoryReason::Import(places.cwd.join("CLAUDE.md"))
     );
 }
 
@@ -75,14 +75,14 @@ fn vector_14_a_rule_for_certain_files_waits_for_one() {
         "---\npaths: [\"src/**/*.ts\"]\n---\nUse types.",
     );
     write(&rules.join("deep/all.md"), "For all.");
-    let memory = Memory::new(places.clone(), Options::default());
+    let memory = Memory::new(places.clone(), MemoryOptions::default());
     assert_eq!(texts(&memory.start().0), ["For all."]);
     assert!(memory.touched(&places.cwd.join("src/a.rs")).0.is_empty());
     let file = places.cwd.join("src/a/b.ts");
     let (files, warnings) = memory.touched(&file);
     assert_eq!(warnings, []);
     assert_eq!(texts(&files), ["Use types."]);
-    assert_eq!(files[0].reason, Reason::Pattern(file.clone()));
+    assert_eq!(files[0].reason, MemoryReason::Pattern(file.clone()));
     assert_eq!(files[0].patterns, ["src/**/*.ts"]);
     assert!(memory.touched(&file).0.is_empty());
     // After the conversation was summed up it comes again.
@@ -112,13 +112,13 @@ fn everything_in_its_order_and_by_its_source() {
     write(&places.cwd.join("CLAUDE.md"), "sub");
     write(&other.join("CLAUDE.md"), "other");
     write(&kept, &"kept\n".repeat(300));
-    let mut options = Options {
+    let mut options = MemoryOptions {
         managed_text: Some("settings".to_owned()),
         kept: Some(kept),
         directories_too: true,
-        ..Options::default()
+        ..MemoryOptions::default()
     };
-    let told = |places: &Places, options: &Options| -> Vec<String> {
+    let told = |places: &ExtensionPlaces, options: &MemoryOptions| -> Vec<String> {
         let (files, warnings) = Memory::new(places.clone(), options.clone()).start();
         assert_eq!(warnings, []);
         let lines = files.iter().map(|file| file.text.lines().next().unwrap());
@@ -157,7 +157,7 @@ fn everything_in_its_order_and_by_its_source() {
         "claudeMdExcludes": ["**/CLAUDE.md", format!("{}/**", root.display())],
         "compat": {"agentsMd": "never"},
     });
-    let options = Options::of(&settings, |_| None);
+    let options = MemoryOptions::of(&settings, |_| None);
     places.sources.project = true;
     assert_eq!(told(&places, &options), ["managed"]);
 }
@@ -167,9 +167,9 @@ fn the_head_of_what_was_kept() {
     let folder = tempfile::tempdir().unwrap();
     let places = places(folder.path());
     let kept = folder.path().join("MEMORY.md");
-    let options = Options {
+    let options = MemoryOptions {
         kept: Some(kept.clone()),
-        ..Options::default()
+        ..MemoryOptions::default()
     };
     for text in ["line\n".repeat(201), "x".repeat(26 * 1024)] {
         write(&kept, &text);
@@ -195,7 +195,7 @@ fn files_below_come_when_something_there_is_read() {
         "---\npaths: \"*.rs\"\n---\nc's rule",
     );
     write(&places.cwd.join("a/c/CLAUDE.local.md"), "c's local");
-    let memory = Memory::new(places.clone(), Options::default());
+    let memory = Memory::new(places.clone(), MemoryOptions::default());
     assert_eq!(texts(&memory.start().0), ["top"]);
     assert!(memory.touched(&places.cwd.join("x.rs")).0.is_empty());
     assert!(memory.touched(Path::new("/elsewhere/x.rs")).0.is_empty());
@@ -224,7 +224,7 @@ fn what_leads_out_of_the_project_is_left_out_and_said() {
     symlink(&secret, places.cwd.join("link.md")).unwrap();
     symlink(&secret, places.cwd.join("AGENTS.md")).unwrap();
     write(&places.user.join("CLAUDE.md"), "user @~/notes.md");
-    let memory = Memory::new(places.clone(), Options::default());
+    let memory = Memory::new(places.clone(), MemoryOptions::default());
     let (files, warnings) = memory.start();
     let told = texts(&files);
     assert_eq!(told[..2], ["user @~/notes.md", "notes"]);
@@ -235,9 +235,9 @@ fn what_leads_out_of_the_project_is_left_out_and_said() {
         "CLAUDE.md: the import @../secret.md leads out of the project and is left out: nobody has agreed \
          to it"
     ));
-    let options = Options {
+    let options = MemoryOptions {
         outside_imports: true,
-        ..Options::default()
+        ..MemoryOptions::default()
     };
     let (files, warnings) = Memory::new(places, options).start();
     assert!(texts(&files).contains(&"secret"));
@@ -251,9 +251,9 @@ fn what_may_not_be_read_is_not_imported_either() {
     write(&places.cwd.join("CLAUDE.md"), "@.env @ok.md");
     write(&places.cwd.join(".env"), "KEY=1");
     write(&places.cwd.join("ok.md"), "ok");
-    let options = Options {
+    let options = MemoryOptions {
         denied: Some(Arc::new(|path: &Path| path.ends_with(".env"))),
-        ..Options::default()
+        ..MemoryOptions::default()
     };
     let (files, _) = Memory::new(places, options).start();
     assert_eq!(texts(&files), ["@.env @ok.md", "ok"]);
@@ -275,7 +275,7 @@ fn comments_copies_pipes_and_giants() {
         rustix::fs::Mode::RWXU,
     )
     .unwrap();
-    let (files, warnings) = Memory::new(places.clone(), Options::default()).start();
+    let (files, warnings) = Memory::new(places.clone(), MemoryOptions::default()).start();
     assert_eq!(texts(&files)[..2], ["same", "keep"]);
     assert!(
         files[2]
@@ -299,7 +299,7 @@ fn comments_copies_pipes_and_giants() {
             &format!("{at}{}", "y".repeat(255 * 1024)),
         );
     }
-    let (files, warnings) = Memory::new(places.clone(), Options::default()).start();
+    let (files, warnings) = Memory::new(places.clone(), MemoryOptions::default()).start();
     assert!(files.iter().map(|file| file.text.len()).sum::<usize>() <= 1024 * 1024);
     assert!(
         warnings
@@ -319,15 +319,19 @@ fn what_the_model_reads() {
     };
     assert_eq!(tell(&[]), None);
     let text = tell(&[
-        file("/home/u/.claude/CLAUDE.md", Owner::User, Reason::Start),
-        file("/p/CLAUDE.md", Owner::Project, Reason::Start),
+        file(
+            "/home/u/.claude/CLAUDE.md",
+            Owner::User,
+            MemoryReason::Start,
+        ),
+        file("/p/CLAUDE.md", Owner::Project, MemoryReason::Start),
         file(
             "/p/a.md",
             Owner::Project,
-            Reason::Import("/p/CLAUDE.md".into()),
+            MemoryReason::Import("/p/CLAUDE.md".into()),
         ),
-        file("/p/CLAUDE.local.md", Owner::Local, Reason::Start),
-        file("/m/MEMORY.md", Owner::Kept, Reason::Start),
+        file("/p/CLAUDE.local.md", Owner::Local, MemoryReason::Start),
+        file("/m/MEMORY.md", Owner::Kept, MemoryReason::Start),
     ]);
     insta::assert_snapshot!(text.unwrap());
 }
@@ -350,7 +354,7 @@ proptest! {
             write(&places.cwd.join(name), &format!("{at}: {}", text.join(" ")));
         }
         let begun = Instant::now();
-        let (files, warnings) = Memory::new(places, Options::default()).start();
+        let (files, warnings) = Memory::new(places, MemoryOptions::default()).start();
         prop_assert!(warnings.is_empty());
         let paths: HashSet<_> = files.iter().map(|file| file.path.clone()).collect();
         prop_assert_eq!(paths.len(), files.len());

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::render;
 use crate::{
-    Origin, Warning,
+    ExtensionOrigin, Warning,
     front_matter::{self, Head},
     reading::{self, LONGEST},
 };
@@ -26,7 +26,7 @@ pub(super) struct Found {
     pub(super) file: PathBuf,
     /// Its folder, if it is a skill; a command has none.
     pub(super) folder: Option<PathBuf>,
-    pub(super) origin: Origin,
+    pub(super) origin: ExtensionOrigin,
     /// The plugin's name and folder.
     pub(super) plugin: Option<(String, PathBuf)>,
 }
@@ -73,7 +73,7 @@ pub struct Skill {
     /// Its text runs commands.
     pub runs_commands: bool,
     /// Who gives it.
-    pub origin: Origin,
+    pub origin: ExtensionOrigin,
     /// Where it is written.
     pub file: PathBuf,
     /// Its folder; `None` for a command.

@@ -18,15 +18,15 @@ use self::{
     ledger::Ledger,
 };
 use crate::{
-    Origin, Places, Warning,
+    ExtensionOrigin, ExtensionPlaces, Warning,
     patterns::Patterns,
     reading::{self, real},
 };
 
 pub use arguments::words;
 pub use definition::Skill;
-pub use render::{Given, Part, render};
-pub use settings::{Override, Settings};
+pub use render::{SkillCall, SkillPart, render};
+pub use settings::{Override, SkillSettings};
 
 /// Of one folder no more skills than this are looked at.
 const MOST: usize = 1000;
@@ -37,13 +37,13 @@ const RESERVED: &str = "synced";
 /// The skills and commands of a session. More are found as files are read.
 #[derive(Debug)]
 pub struct Skills {
-    places: Places,
-    settings: Settings,
-    state: Mutex<State>,
+    places: ExtensionPlaces,
+    settings: SkillSettings,
+    state: Mutex<SkillsState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct SkillsState {
     /// From strong to weak; of one name there is one.
     found: Vec<Arc<Skill>>,
     /// Folders that were read, links followed.
@@ -58,7 +58,7 @@ struct State {
 
 impl Skills {
     /// Finds them.
-    pub fn load(places: Places, settings: Settings) -> (Self, Vec<Warning>) {
+    pub fn load(places: ExtensionPlaces, settings: SkillSettings) -> (Self, Vec<Warning>) {
         let mut warnings = Vec::new();
         let state = find(&places, &settings, &mut warnings);
         let skills = Self {
@@ -186,18 +186,22 @@ impl Skills {
     fn enter(
         &self,
         directory: &Path,
-        state: &mut State,
+        state: &mut SkillsState,
         warnings: &mut Vec<Warning>,
     ) -> Vec<Arc<Skill>> {
         let mut finder = Finder {
             settings: &self.settings,
-            state: State {
+            state: SkillsState {
                 seen: std::mem::take(&mut state.seen),
-                ..State::default()
+                ..SkillsState::default()
             },
             warnings,
         };
-        finder.skills(&directory.join(".claude/skills"), Origin::Project, None);
+        finder.skills(
+            &directory.join(".claude/skills"),
+            ExtensionOrigin::Project,
+            None,
+        );
         state.seen = finder.state.seen;
         let mut new = Vec::new();
         for skill in finder.state.found {
@@ -222,7 +226,7 @@ impl Skills {
         let folders = folders
             .iter()
             // What a project links to is not the project's to open.
-            .filter(|skill| skill.origin != Origin::Project)
+            .filter(|skill| skill.origin != ExtensionOrigin::Project)
             .filter_map(|skill| real(skill.folder.as_deref()?));
         let folders: BTreeSet<PathBuf> = folders.collect();
         folders.into_iter().collect()
@@ -250,46 +254,50 @@ impl Skills {
     }
 
     /// What the settings say.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &SkillSettings {
         &self.settings
     }
 
     /// Where they were looked for.
-    pub fn places(&self) -> &Places {
+    pub fn places(&self) -> &ExtensionPlaces {
         &self.places
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SkillsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Where the patterns of a skill start: at the directory that holds its `.claude`, if that is the
 /// project's.
-fn base(skill: &Skill, places: &Places) -> PathBuf {
+fn base(skill: &Skill, places: &ExtensionPlaces) -> PathBuf {
     let above = skill
         .folder
         .as_deref()
         .and_then(|path| path.ancestors().nth(3));
     match above {
-        Some(above) if skill.origin == Origin::Project => above.to_path_buf(),
+        Some(above) if skill.origin == ExtensionOrigin::Project => above.to_path_buf(),
         _ => places.cwd.clone(),
     }
 }
 
-fn find(places: &Places, settings: &Settings, warnings: &mut Vec<Warning>) -> State {
+fn find(
+    places: &ExtensionPlaces,
+    settings: &SkillSettings,
+    warnings: &mut Vec<Warning>,
+) -> SkillsState {
     let mut finder = Finder {
         settings,
-        state: State::default(),
+        state: SkillsState::default(),
         warnings,
     };
     // From strong to weak; skills before commands, so that a skill of the same name wins.
-    let mut folders = vec![(places.managed.join(".claude"), Origin::Managed)];
+    let mut folders = vec![(places.managed.join(".claude"), ExtensionOrigin::Managed)];
     if places.sources.user {
-        folders.push((places.user.clone(), Origin::User));
+        folders.push((places.user.clone(), ExtensionOrigin::User));
     }
     let project = places.project_folders().into_iter();
-    folders.extend(project.map(|folder| (folder, Origin::Project)));
+    folders.extend(project.map(|folder| (folder, ExtensionOrigin::Project)));
     for (folder, origin) in &folders {
         finder.skills(&folder.join("skills"), *origin, None);
     }
@@ -298,20 +306,33 @@ fn find(places: &Places, settings: &Settings, warnings: &mut Vec<Warning>) -> St
     }
     for plugin in &places.plugins {
         let named = (plugin.name.clone(), plugin.root.clone());
-        finder.skills(&plugin.root.join("skills"), Origin::Plugin, Some(&named));
-        finder.commands(&plugin.root.join("commands"), Origin::Plugin, Some(&named));
+        finder.skills(
+            &plugin.root.join("skills"),
+            ExtensionOrigin::Plugin,
+            Some(&named),
+        );
+        finder.commands(
+            &plugin.root.join("commands"),
+            ExtensionOrigin::Plugin,
+            Some(&named),
+        );
     }
     finder.state
 }
 
 struct Finder<'a> {
-    settings: &'a Settings,
-    state: State,
+    settings: &'a SkillSettings,
+    state: SkillsState,
     warnings: &'a mut Vec<Warning>,
 }
 
 impl Finder<'_> {
-    fn skills(&mut self, folder: &Path, origin: Origin, plugin: Option<&(String, PathBuf)>) {
+    fn skills(
+        &mut self,
+        folder: &Path,
+        origin: ExtensionOrigin,
+        plugin: Option<&(String, PathBuf)>,
+    ) {
         let entries = reading::entries(folder, MOST);
         if entries.len() > MOST {
             let what = format!("it holds more than {MOST} skills: the rest is left out");
@@ -342,7 +363,12 @@ impl Finder<'_> {
         }
     }
 
-    fn commands(&mut self, folder: &Path, origin: Origin, plugin: Option<&(String, PathBuf)>) {
+    fn commands(
+        &mut self,
+        folder: &Path,
+        origin: ExtensionOrigin,
+        plugin: Option<&(String, PathBuf)>,
+    ) {
         for file in reading::markdown_below(folder, self.warnings) {
             let Some(name) = command_name(folder, &file) else {
                 continue;

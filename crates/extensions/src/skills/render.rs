@@ -9,7 +9,7 @@ use super::{Skill, arguments::words};
 
 /// What a call of a skill knows.
 #[derive(Debug, Clone, Copy)]
-pub struct Given<'a> {
+pub struct SkillCall<'a> {
     /// What was said after the name.
     pub arguments: &'a str,
     /// The session.
@@ -24,7 +24,7 @@ pub struct Given<'a> {
 
 /// A piece of what is said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Part {
+pub enum SkillPart {
     /// Text.
     Text(String),
     /// What this command prints.
@@ -37,7 +37,7 @@ pub enum Part {
 }
 
 /// What is said when a skill is called, in order.
-pub fn render(skill: &Skill, body: &str, given: Given<'_>) -> Vec<Part> {
+pub fn render(skill: &Skill, body: &str, given: SkillCall<'_>) -> Vec<SkillPart> {
     let filling = Filling {
         words: words(given.arguments),
         names: &skill.arguments,
@@ -48,12 +48,12 @@ pub fn render(skill: &Skill, body: &str, given: Given<'_>) -> Vec<Part> {
     let mut parts = Vec::new();
     for piece in pieces(body) {
         parts.push(match piece {
-            Piece::Text(text) => Part::Text(filling.fill(text, &mut used)),
-            Piece::Inline(line) => Part::Command {
+            Piece::Text(text) => SkillPart::Text(filling.fill(text, &mut used)),
+            Piece::Inline(line) => SkillPart::Command {
                 line: filling.fill(line, &mut used),
                 is_block: false,
             },
-            Piece::Block(line) => Part::Command {
+            Piece::Block(line) => SkillPart::Command {
                 line: filling.fill(line, &mut used),
                 is_block: true,
             },
@@ -63,16 +63,16 @@ pub fn render(skill: &Skill, body: &str, given: Given<'_>) -> Vec<Part> {
     if !used && !arguments.is_empty() {
         let last = format!("\nARGUMENTS: {arguments}");
         match parts.last_mut() {
-            Some(Part::Text(text)) => {
+            Some(SkillPart::Text(text)) => {
                 text.truncate(text.trim_end().len());
                 *text += &last;
             }
-            _ => parts.push(Part::Text(last)),
+            _ => parts.push(SkillPart::Text(last)),
         }
     }
     if let Some(folder) = &skill.folder {
         let head = format!("Skill directory: {}\n\n", folder.display());
-        parts.insert(0, Part::Text(head));
+        parts.insert(0, SkillPart::Text(head));
     }
     parts
 }
@@ -157,7 +157,7 @@ fn inline(line: &str, mut from: usize) -> Option<(usize, usize)> {
     }
 }
 
-fn variables(skill: &Skill, given: Given<'_>) -> Vec<(&'static str, String)> {
+fn variables(skill: &Skill, given: SkillCall<'_>) -> Vec<(&'static str, String)> {
     let mut all = vec![
         ("${CLAUDE_SESSION_ID}", given.session.to_owned()),
         (
@@ -181,7 +181,7 @@ struct Filling<'a> {
     words: Vec<String>,
     names: &'a [String],
     variables: Vec<(&'static str, String)>,
-    given: Given<'a>,
+    given: SkillCall<'a>,
 }
 
 impl Filling<'_> {

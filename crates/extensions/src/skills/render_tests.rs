@@ -3,7 +3,7 @@ use std::fs;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Origin, skills::definition::Found};
+use crate::{ExtensionOrigin, skills::definition::Found};
 
 fn skill(head: &str) -> Skill {
     let folder = tempfile::tempdir().unwrap();
@@ -13,14 +13,14 @@ fn skill(head: &str) -> Skill {
         name: "f".to_owned(),
         file,
         folder: None,
-        origin: Origin::User,
+        origin: ExtensionOrigin::User,
         plugin: None,
     };
     Skill::read(found, &mut Vec::new()).unwrap().unwrap().0
 }
 
-fn given(arguments: &str) -> Given<'_> {
-    Given {
+fn given(arguments: &str) -> SkillCall<'_> {
+    SkillCall {
         arguments,
         session: "s-1",
         effort: Some("high"),
@@ -29,7 +29,7 @@ fn given(arguments: &str) -> Given<'_> {
     }
 }
 
-fn parts(body: &str, arguments: &str) -> Vec<Part> {
+fn parts(body: &str, arguments: &str) -> Vec<SkillPart> {
     render(
         &skill("arguments: [issue, issue-number]"),
         body,
@@ -39,7 +39,7 @@ fn parts(body: &str, arguments: &str) -> Vec<Part> {
 
 fn text(body: &str, arguments: &str) -> String {
     match parts(body, arguments).as_slice() {
-        [Part::Text(text)] => text.clone(),
+        [SkillPart::Text(text)] => text.clone(),
         [] => String::new(),
         other => panic!("{other:?}"),
     }
@@ -89,11 +89,11 @@ fn placeholders_of_every_kind() {
 
 #[test]
 fn commands_are_found_where_they_may_stand() {
-    let command = |line: &str, is_block| Part::Command {
+    let command = |line: &str, is_block| SkillPart::Command {
         line: line.to_owned(),
         is_block,
     };
-    let words = |text: &str| Part::Text(text.to_owned());
+    let words = |text: &str| SkillPart::Text(text.to_owned());
     for (body, expected) in [
         (
             "!`git status`\n- diff: !`git diff $0` end",
@@ -134,9 +134,9 @@ proptest! {
     fn nothing_is_lost_where_nothing_is_asked_for(body in "[a-z \n`!#%\u{e4}-]{0,60}") {
         prop_assume!(!body.contains("```!"));
         let whole: String = parts(&body, "").into_iter().map(|part| match part {
-            Part::Text(text) => text,
-            Part::Command { line, is_block: false } => format!("!`{line}`"),
-            Part::Command { .. } => unreachable!("no block opens and closes here"),
+            SkillPart::Text(text) => text,
+            SkillPart::Command { line, is_block: false } => format!("!`{line}`"),
+            SkillPart::Command { .. } => unreachable!("no block opens and closes here"),
         }).collect();
         prop_assert_eq!(whole, body);
     }

@@ -27,7 +27,7 @@ pub enum Override {
 
 /// What settings and the environment say of skills.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Settings {
+pub struct SkillSettings {
     /// By name.
     pub overrides: BTreeMap<String, Override>,
     /// The part of the model's window that the list of skills may take.
@@ -40,7 +40,7 @@ pub struct Settings {
     pub without_commands: bool,
 }
 
-impl Default for Settings {
+impl Default for SkillSettings {
     fn default() -> Self {
         Self {
             overrides: BTreeMap::new(),
@@ -52,7 +52,7 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl SkillSettings {
     /// As merged settings and variables say; what is no sensible value is left at its default.
     pub fn of(settings: &Value, variable: impl Fn(&str) -> Option<String>) -> Self {
         let default = Self::default();

@@ -3,15 +3,15 @@ use std::{fs, os::unix::fs::symlink};
 use serde_json::json;
 
 use super::*;
-use crate::places::{Plugin, tests::places};
+use crate::places::{ExtensionPlugin, tests::places};
 
 fn write(file: &Path, text: &str) {
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::write(file, text).unwrap();
 }
 
-fn load(places: &Places) -> Skills {
-    let (skills, warnings) = Skills::load(places.clone(), Settings::default());
+fn load(places: &ExtensionPlaces) -> Skills {
+    let (skills, warnings) = Skills::load(places.clone(), SkillSettings::default());
     assert_eq!(warnings, []);
     skills
 }
@@ -32,7 +32,7 @@ fn vector_05_a_skill_without_a_head_has_its_folders_name_and_its_first_paragraph
     write(&file, "# Foo\n\nDoes the foo.\nWell.\n\nMore.\n");
     let skill = load(&places).get("foo").unwrap();
     assert_eq!(skill.description, "Does the foo. Well.");
-    assert_eq!(skill.origin, Origin::Project);
+    assert_eq!(skill.origin, ExtensionOrigin::Project);
     assert!(skill.model_invocable && skill.user_invocable && skill.is_plain());
 }
 
@@ -116,7 +116,7 @@ fn a_bad_head_is_one_warning_and_the_rest_works() {
     let file = places.cwd.join(".claude/skills/bad/SKILL.md");
     write(&file, "---\ndescription: [x\n---\nThe text.\n");
     write(&places.cwd.join(".claude/skills/good/SKILL.md"), "Good.");
-    let (skills, warnings) = Skills::load(places, Settings::default());
+    let (skills, warnings) = Skills::load(places, SkillSettings::default());
     let told: Vec<String> = warnings.iter().map(ToString::to_string).collect();
     let [told] = told.as_slice() else {
         panic!("{told:?}")
@@ -150,7 +150,7 @@ fn commands_are_found_by_both_names_and_a_skill_beats_them() {
         "---\nname: y\n---\n${CLAUDE_PLUGIN_ROOT}",
     );
     write(&kit.join("commands/sub/z.md"), "z");
-    places.plugins.push(Plugin {
+    places.plugins.push(ExtensionPlugin {
         name: "kit".to_owned(),
         root: kit,
     });
@@ -248,7 +248,7 @@ fn settings_hide_and_shorten() {
         "skillListingMaxDescChars": 30,
         "disableSkillShellExecution": true,
     });
-    let settings = Settings::of(&settings, |_| None);
+    let settings = SkillSettings::of(&settings, |_| None);
     assert!(settings.without_commands);
     let (skills, _) = Skills::load(places.clone(), settings);
     assert_eq!(
@@ -259,7 +259,7 @@ fn settings_hide_and_shorten() {
     assert!(skills.get("a").is_none());
 
     let variable = |_: &str| Some("200".to_owned());
-    let (skills, _) = Skills::load(places, Settings::of(&json!({}), variable));
+    let (skills, _) = Skills::load(places, SkillSettings::of(&json!({}), variable));
     let listing = skills.listing(0).unwrap();
     assert!(listing.chars().count() <= 200);
     insta::assert_snapshot!(listing);

@@ -1,7 +1,7 @@
 //! Anthropic's shape: blocks in, one user message out.
 
 use haft_contract::{Content, ToolUse};
-use haft_engine::Finished;
+use haft_engine::CallResult;
 use serde_json::{Value, json};
 
 use super::{MessageError, text_of};
@@ -32,7 +32,7 @@ pub(super) fn calls(message: &Value) -> Result<Vec<ToolUse>, MessageError> {
         .collect()
 }
 
-pub(super) fn answer(results: &[Finished]) -> Value {
+pub(super) fn answer(results: &[CallResult]) -> Value {
     let mut content: Vec<Value> = results.iter().map(tool_result).collect();
     // Text may follow the results in the same message, never stand between them.
     let messages = results.iter().flat_map(|finished| &finished.messages);
@@ -44,7 +44,7 @@ pub(super) fn answer(results: &[Finished]) -> Value {
     json!({"role": "user", "content": content})
 }
 
-fn tool_result(finished: &Finished) -> Value {
+fn tool_result(finished: &CallResult) -> Value {
     let mut result = json!({
         "type": "tool_result",
         "tool_use_id": finished.id,

@@ -4,7 +4,7 @@ mod anthropic;
 mod openai;
 
 use haft_contract::ToolUse;
-use haft_engine::Finished;
+use haft_engine::CallResult;
 use serde_json::Value;
 
 /// The tool calls of one assistant message, and whose shape it has.
@@ -49,7 +49,7 @@ impl Messages {
 
     /// The answer: Anthropic's is one user message, OpenAI's a list of `tool` messages. The results
     /// must be those of the calls, in their order.
-    pub fn answer(&self, results: &[Finished]) -> Value {
+    pub fn answer(&self, results: &[CallResult]) -> Value {
         match self.provider {
             Provider::Anthropic => anthropic::answer(results),
             Provider::OpenAi => openai::answer(results),

@@ -1,7 +1,7 @@
 //! OpenAI's shape: `tool_calls` in, a list of `tool` messages out.
 
-use haft_contract::{Content, ToolUse, output::Source};
-use haft_engine::Finished;
+use haft_contract::{Content, ToolUse, output::MediaSource};
+use haft_engine::CallResult;
 use serde_json::{Value, json};
 
 use super::{MessageError, text_of};
@@ -37,7 +37,7 @@ pub(super) fn calls(calls: &Value) -> Result<Vec<ToolUse>, MessageError> {
         .collect()
 }
 
-pub(super) fn answer(results: &[Finished]) -> Value {
+pub(super) fn answer(results: &[CallResult]) -> Value {
     let mut messages: Vec<Value> = results
         .iter()
         .map(|finished| {
@@ -79,13 +79,13 @@ fn part(block: &Content) -> Value {
     match block {
         Content::Text { text } => json!({"type": "text", "text": text}),
         Content::Image {
-            source: Source::Base64 { media_type, data },
+            source: MediaSource::Base64 { media_type, data },
         } => json!({
             "type": "image_url",
             "image_url": {"url": format!("data:{media_type};base64,{data}")},
         }),
         Content::Document {
-            source: Source::Base64 { media_type, data },
+            source: MediaSource::Base64 { media_type, data },
         } => json!({
             "type": "file",
             "file": {"file_data": format!("data:{media_type};base64,{data}")},

@@ -7,8 +7,8 @@ use std::{
 };
 
 use haft::{
-    Answer, Approver, BoundCall, BoxFuture, CallContext, Content, DynTool, Effects, Haft,
-    Permission, PermissionMode, Profile, Question, ToolError, ToolOutput, ToolSpec, ToolUse,
+    ApprovalAnswer, ApprovalRequest, Approver, BoundCall, BoxFuture, CallContext, Content, DynTool,
+    Effects, Haft, Permission, PermissionMode, Profile, ToolError, ToolOutput, ToolSpec, ToolUse,
     tools::MemoryFolder,
 };
 use haft_testkit::TempProject;
@@ -94,12 +94,17 @@ impl haft::Tool for Bash {
 
 /// Says what it is told to say, in turn; then there is nobody.
 #[derive(Default)]
-struct Person(Mutex<Vec<Answer>>, Mutex<Vec<String>>);
+struct Person(Mutex<Vec<ApprovalAnswer>>, Mutex<Vec<String>>);
 
 impl Approver for Person {
-    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         self.1.lock().unwrap().push(question.card.to_string());
-        let answer = self.0.lock().unwrap().pop().unwrap_or(Answer::Nobody);
+        let answer = self
+            .0
+            .lock()
+            .unwrap()
+            .pop()
+            .unwrap_or(ApprovalAnswer::Nobody);
         Box::pin(async { answer })
     }
 }
@@ -110,7 +115,7 @@ struct Rig {
     person: Arc<Person>,
 }
 
-async fn rig(mode: PermissionMode, answers: impl Into<Vec<Answer>>) -> Rig {
+async fn rig(mode: PermissionMode, answers: impl Into<Vec<ApprovalAnswer>>) -> Rig {
     let project = TempProject::new([
         ("work/a.txt", "alpha\n"),
         (
@@ -234,10 +239,10 @@ async fn a_call_behind_the_one_that_begins_plan_mode_is_held_to_it() {
 
 #[tokio::test]
 async fn from_a_question_to_an_approved_plan() {
-    let no = Answer::Deny {
+    let no = ApprovalAnswer::Deny {
         reason: Some("fewer steps".to_owned()),
     };
-    let mut rig = rig(PermissionMode::AcceptEdits, [no, Answer::Allow]).await;
+    let mut rig = rig(PermissionMode::AcceptEdits, [no, ApprovalAnswer::Allow]).await;
     let entered = rig.haft.call("EnterPlanMode", json!({})).await;
     assert!(!entered.is_error, "{}", entered.text());
     let plan = rig.haft.context().plan_file.unwrap();
@@ -294,7 +299,7 @@ async fn a_plan_is_approved_in_every_mode_by_somebody_or_not_at_all() {
 
 #[tokio::test]
 async fn an_edited_plan_goes_back_to_the_model() {
-    let changed = Answer::Changed {
+    let changed = ApprovalAnswer::Changed {
         input: json!({"plan": "1. Only look"}),
     };
     let mut rig = rig(PermissionMode::Plan, [changed]).await;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use haft::{Finished, Haft, PermissionMode};
+use haft::{CallResult, Haft, PermissionMode};
 use haft_testkit::TempProject;
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ async fn session() -> (TempProject, Haft) {
 }
 
 /// What the model reads, without what differs from run to run.
-fn plain(finished: &Finished) -> String {
+fn plain(finished: &CallResult) -> String {
     let mut text = finished.text();
     for key in ["planId", "undoId"] {
         if let Some(id) = finished
@@ -45,7 +45,7 @@ fn plain(finished: &Finished) -> String {
     format!("{}{text}", if finished.is_error { "ERROR " } else { "" })
 }
 
-fn plan_id(finished: &Finished) -> Value {
+fn plan_id(finished: &CallResult) -> Value {
     finished.structured.as_ref().unwrap()["planId"].clone()
 }
 

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, fs, os::unix::fs::symlink, path::PathBuf};
 
-use haft::{Finished, Haft, PermissionMode, ToolUse};
+use haft::{CallResult, Haft, PermissionMode, ToolUse};
 use haft_testkit::TempProject;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -53,7 +53,7 @@ async fn session() -> (TempProject, Haft) {
     (project, haft)
 }
 
-fn seen(project: &TempProject, results: &[Finished]) -> Seen {
+fn seen(project: &TempProject, results: &[CallResult]) -> Seen {
     let root = project.root().display().to_string();
     let answers = results.iter().map(|finished| {
         let mut text = finished.text().replace(&root, "ROOT");

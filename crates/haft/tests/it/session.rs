@@ -4,7 +4,7 @@ use haft::{
     BuildError, Confined, Effects, Format, Haft, PermissionMode,
     engine::{
         layers::{LayerSettings, ToolSettings},
-        permissions::Sandbox,
+        permissions::SandboxSettings,
     },
 };
 use haft_testkit::{Bash, TempProject, toys};
@@ -41,11 +41,11 @@ async fn a_name_that_is_taken_is_an_error_that_names_the_tool() {
 
 #[tokio::test]
 async fn rather_no_session_than_one_that_cannot_confine_where_that_must_be() {
-    let wanted = |required, available| Sandbox {
+    let wanted = |required, available| SandboxSettings {
         enabled: Some(true),
         required,
         available,
-        ..Sandbox::default()
+        ..SandboxSettings::default()
     };
     for (sandbox, refused) in [
         (wanted(true, false), true),
@@ -68,11 +68,11 @@ async fn rather_no_session_than_one_that_cannot_confine_where_that_must_be() {
 async fn a_command_is_told_how_it_is_confined() {
     let project = TempProject::new([("work/a", "")]);
     let bash = Bash::with(Effects::EXCLUSIVE);
-    let sandbox = Sandbox {
+    let sandbox = SandboxSettings {
         enabled: Some(true),
         available: true,
         lets_through: true,
-        ..Sandbox::default()
+        ..SandboxSettings::default()
     };
     let mut haft = Haft::builder(project.path("work"))
         .without_built_ins()

@@ -16,10 +16,11 @@ use std::{
 };
 
 use haft::{
-    Answer, Approver, BoxFuture, CallContext, Finished, Haft, PermissionMode, Question,
+    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, CallResult, Haft,
+    PermissionMode,
     engine::{
-        layers::{CallResult, Layer, Next},
-        permissions::{Bases, List, Rules, Scope, Source},
+        layers::{Layer, LayerResult, Next},
+        permissions::{Bases, List, RuleSource, Rules, Scope},
         pipeline::Admitted,
     },
 };
@@ -49,7 +50,7 @@ impl Layer for Between {
         _: &'a Admitted,
         cx: &'a CallContext,
         next: Next<'a>,
-    ) -> BoxFuture<'a, CallResult> {
+    ) -> BoxFuture<'a, LayerResult> {
         if let Some(mut action) = self.0.lock().unwrap().take() {
             action();
         }
@@ -88,7 +89,7 @@ impl Desk {
         };
         let mut rules = Rules::default();
         for rule in ["Read(./denied/**)", "Edit(./denied/**)"] {
-            let source = Source::of(Scope::Project);
+            let source = RuleSource::of(Scope::Project);
             rules.add(List::Deny, rule, source, &bases).unwrap();
         }
         let between = Arc::new(Between::default());
@@ -110,7 +111,7 @@ impl Desk {
     }
 
     /// Calls a tool, and swaps something for a link when it has been permitted.
-    async fn swapped(&mut self, tool: &str, input: Value, name: &str, to: &str) -> Finished {
+    async fn swapped(&mut self, tool: &str, input: Value, name: &str, to: &str) -> CallResult {
         let (path, target) = (self.work.join(name), self.project.path(to));
         let aside = self.work.join("aside");
         let (link, kept) = (path.clone(), aside.clone());
@@ -136,11 +137,11 @@ impl Desk {
     }
 }
 
-fn all_of(finished: &Finished) -> String {
+fn all_of(finished: &CallResult) -> String {
     format!("{}\n{:?}", finished.text(), finished.structured)
 }
 
-fn holds_back(finished: &Finished, what: &str) {
+fn holds_back(finished: &CallResult, what: &str) {
     let all = all_of(finished);
     assert!(!all.contains(SECRET), "{what}: {all}");
     assert!(!all.contains(SECRET_NAME), "{what}: {all}");
@@ -335,11 +336,11 @@ async fn links_inside_the_working_directory_still_lead_where_they_lead() {
 struct Agrees(Mutex<Option<Action>>);
 
 impl Approver for Agrees {
-    fn ask(&self, _: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, _: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         if let Some(mut action) = self.0.lock().unwrap().take() {
             action();
         }
-        Box::pin(async { Answer::Allow })
+        Box::pin(async { ApprovalAnswer::Allow })
     }
 }
 

@@ -19,7 +19,7 @@ use crate::stamp::{ContentHash, Stamp};
 
 /// May something be there that is to be replaced?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum CommitPlace {
     Free,
     Taken,
 }
@@ -52,7 +52,7 @@ impl Directory {
         &self,
         temporary: &OsStr,
         new: &NewFile<'_>,
-        place: Place,
+        place: CommitPlace,
     ) -> io::Result<bool> {
         let mut temporary = Temporary::create(self, temporary, 0o600)?;
         if copy(new.from, &mut temporary.file)? != new.hash {
@@ -66,8 +66,8 @@ impl Directory {
             temporary.file.sync_all()?;
         }
         match place {
-            Place::Free => temporary.rename_to_new()?,
-            Place::Taken => temporary.rename_over()?,
+            CommitPlace::Free => temporary.rename_to_new()?,
+            CommitPlace::Taken => temporary.rename_over()?,
         }
         Ok(true)
     }
@@ -78,7 +78,7 @@ impl Directory {
         temporary: &OsStr,
         target: &Path,
         mtime: Times,
-        place: Place,
+        place: CommitPlace,
     ) -> io::Result<()> {
         symlinkat(target, &self.handle, temporary)?;
         if mtime.is_some() {
@@ -94,18 +94,18 @@ impl Directory {
         &self,
         temporary: &OsStr,
         twin: &Self,
-        place: Place,
+        place: CommitPlace,
     ) -> io::Result<()> {
         let none = AtFlags::empty();
         linkat(&twin.handle, &twin.name, &self.handle, temporary, none)?;
         self.settle(temporary, place)
     }
 
-    fn settle(&self, temporary: &OsStr, place: Place) -> io::Result<()> {
+    fn settle(&self, temporary: &OsStr, place: CommitPlace) -> io::Result<()> {
         let (handle, target) = (&self.handle, self.name.as_os_str());
         let settled = match place {
-            Place::Taken => renameat(handle, temporary, handle, target),
-            Place::Free => {
+            CommitPlace::Taken => renameat(handle, temporary, handle, target),
+            CommitPlace::Free => {
                 match renameat_with(handle, temporary, handle, target, RenameFlags::NOREPLACE) {
                     Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
                         linkat(handle, temporary, handle, target, AtFlags::empty())
@@ -120,10 +120,10 @@ impl Directory {
     }
 
     /// Moves what is here to there.
-    pub(crate) fn move_to(&self, there: &Self, place: Place) -> io::Result<()> {
+    pub(crate) fn move_to(&self, there: &Self, place: CommitPlace) -> io::Result<()> {
         let flags = match place {
-            Place::Free => RenameFlags::NOREPLACE,
-            Place::Taken => RenameFlags::empty(),
+            CommitPlace::Free => RenameFlags::NOREPLACE,
+            CommitPlace::Taken => RenameFlags::empty(),
         };
         Ok(renameat_with(
             &self.handle,

@@ -24,7 +24,7 @@ use crate::stamp::Stamp;
 pub(crate) use attributes::Attributes;
 use directory::Temporary;
 pub(crate) use directory::{Directory, missing_parents, remove_made, temporary_name};
-pub(crate) use entry::{NewFile, Place, Times};
+pub(crate) use entry::{CommitPlace, NewFile, Times};
 
 /// Called once before a file is overwritten in place; an error stops the commit.
 pub(crate) type BeforeInPlace<'a> = &'a mut dyn FnMut() -> Result<(), JournalError>;

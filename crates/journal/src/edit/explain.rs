@@ -39,7 +39,7 @@ pub fn explain_missing(file: &[u8], old: &str, new: &str) -> String {
     if file.text().len() <= COMPARED_SIZE && !old_text.trim().is_empty() {
         let file_lines = lines_of(&file.text()[file.mark_length()..], file.style);
         let old_lines = lines_of(old_text.as_bytes(), BreakStyle::Mixed);
-        let comparison = Comparison::new(&file_lines, &old_lines);
+        let comparison = LineComparison::new(&file_lines, &old_lines);
         hints.extend(
             comparison
                 .closest()
@@ -93,14 +93,14 @@ fn already_there(file: &File<'_>, new: &str) -> Option<String> {
 const UNKNOWN: u32 = u32::MAX;
 
 /// The lines of both texts, with equal trimmed lines under equal numbers.
-struct Comparison<'a> {
+struct LineComparison<'a> {
     file: &'a [&'a [u8]],
     old: &'a [&'a [u8]],
     file_ids: Vec<u32>,
     old_ids: Vec<u32>,
 }
 
-impl<'a> Comparison<'a> {
+impl<'a> LineComparison<'a> {
     fn new(file: &'a [&'a [u8]], old: &'a [&'a [u8]]) -> Self {
         let mut known: HashMap<&[u8], u32> = HashMap::new();
         let mut lengths = HashSet::new();

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{BOM, EditError, Plan, Splice, Tier, places};
+use super::{BOM, EditError, EditPlan, Splice, Tier, places};
 use crate::encoding::{self, View};
 use crate::lines::{BreakCounts, BreakStyle, break_byte, find_break};
 use crate::text::Encoding;
@@ -74,7 +74,7 @@ impl<'a> File<'a> {
     }
 
     /// An empty `old_string` fills an empty file and touches no other.
-    pub(super) fn fill(&self, new: &str) -> Result<Plan, EditError> {
+    pub(super) fn fill(&self, new: &str) -> Result<EditPlan, EditError> {
         let end = self.mark_length();
         if self.text().len() > end {
             return Err(EditError::OldEmpty);
@@ -88,7 +88,7 @@ impl<'a> File<'a> {
     }
 
     /// From text to bytes: what is kept keeps its bytes, what is typed is encoded.
-    pub(super) fn finish(&self, drafts: Vec<Draft>, tier: Tier) -> Result<Plan, EditError> {
+    pub(super) fn finish(&self, drafts: Vec<Draft>, tier: Tier) -> Result<EditPlan, EditError> {
         let in_text: Vec<Splice> = drafts
             .iter()
             .map(|draft| Splice {
@@ -116,7 +116,7 @@ impl<'a> File<'a> {
         {
             return Err(EditError::NoEffect);
         }
-        Ok(Plan {
+        Ok(EditPlan {
             splices,
             tier,
             places,

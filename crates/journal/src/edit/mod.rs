@@ -37,7 +37,7 @@ pub use error::EditError;
 pub use explain::explain_missing;
 use file::{Draft, File, Piece};
 use fold::Folded;
-pub use places::{LineRange, Place};
+pub use places::{LineRange, SplicePlace};
 use typed::Typed;
 
 const BOM: char = '\u{feff}';
@@ -103,15 +103,15 @@ pub struct Splice {
 
 /// A change that is certain: ascending splices that do not overlap.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
+pub struct EditPlan {
     pub splices: Vec<Splice>,
     pub tier: Tier,
     /// One for each splice.
-    pub places: Vec<Place>,
+    pub places: Vec<SplicePlace>,
 }
 
 /// Finds the places of a change and what is written there; explains a miss.
-pub fn plan(file: &[u8], change: &Change<'_>) -> Result<Plan, EditError> {
+pub fn plan(file: &[u8], change: &Change<'_>) -> Result<EditPlan, EditError> {
     match find(file, change) {
         Err(EditError::NotFound { .. }) => Err(EditError::NotFound {
             help: explain_missing(file, change.old, change.new),
@@ -121,7 +121,7 @@ pub fn plan(file: &[u8], change: &Change<'_>) -> Result<Plan, EditError> {
 }
 
 /// [`plan`] without the costly explanation of a miss.
-pub(crate) fn find(file: &[u8], change: &Change<'_>) -> Result<Plan, EditError> {
+pub(crate) fn find(file: &[u8], change: &Change<'_>) -> Result<EditPlan, EditError> {
     if change.old == change.new {
         return Err(EditError::Identical);
     }
@@ -182,7 +182,7 @@ pub(crate) fn find(file: &[u8], change: &Change<'_>) -> Result<Plan, EditError> 
 }
 
 /// Makes the planned change. `file` must be the bytes the plan was made for.
-pub fn apply(file: &[u8], plan: &Plan) -> Vec<u8> {
+pub fn apply(file: &[u8], plan: &EditPlan) -> Vec<u8> {
     let added: usize = plan.splices.iter().map(|splice| splice.text.len()).sum();
     let mut result = Vec::with_capacity(file.len() + added);
     let mut done = 0;

@@ -20,12 +20,12 @@ pub struct LineRange {
 
 /// Where one splice is: in the file as it was, and as it will be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct SplicePlace {
     pub before: LineRange,
     pub after: LineRange,
 }
 
-pub(super) fn of(file: &File<'_>, splices: &[Splice]) -> Vec<Place> {
+pub(super) fn of(file: &File<'_>, splices: &[Splice]) -> Vec<SplicePlace> {
     let (mut line, mut shift, mut counted) = (1_u64, 0_i64, 0);
     splices
         .iter()
@@ -44,7 +44,7 @@ pub(super) fn of(file: &File<'_>, splices: &[Splice]) -> Vec<Place> {
             shift += memchr_iter(new_break, &splice.text).count() as i64 - removed_breaks as i64;
             line += removed_breaks as u64;
             counted = splice.range.end;
-            Place { before, after }
+            SplicePlace { before, after }
         })
         .collect()
 }

@@ -302,11 +302,11 @@ fn places_are_line_numbers_before_and_after() {
     let plan = plan(b"a\nb\nx\nb\n", &change).unwrap();
     let range = |first, last| LineRange { first, last };
     let expected = [
-        Place {
+        SplicePlace {
             before: range(2, 2),
             after: range(2, 4),
         },
-        Place {
+        SplicePlace {
             before: range(4, 4),
             after: range(6, 8),
         },

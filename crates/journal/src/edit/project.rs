@@ -65,13 +65,13 @@ pub(super) fn project(
                 let joined = old_lines[old_index].line_break.is_some()
                     && new_lines[index].line_break.is_none();
                 if joined {
-                    Pair::of(file, &file_lines[old_index], old_texts[old_index], typed)
+                    LinePair::of(file, &file_lines[old_index], old_texts[old_index], typed)
                         .same_blanks()
                         .map_err(|doubt| doubt.on(line_number(old_index)))?;
                 }
                 pieces.push(Piece::Kept(file_lines[old_index].clone()));
             } else {
-                let pair = Pair::of(file, &file_lines[old_index], old_texts[old_index], typed);
+                let pair = LinePair::of(file, &file_lines[old_index], old_texts[old_index], typed);
                 let projected = pair.project(even, &mut pieces);
                 projected.map_err(|doubt| doubt.on(line_number(old_index)))?;
             }
@@ -167,14 +167,14 @@ impl Doubt {
 }
 
 /// A changed line: in the file, as the model took it to be, and as it shall be.
-struct Pair {
+struct LinePair {
     start: usize,
     file: Vec<char>,
     old: Vec<char>,
     new: Vec<char>,
 }
 
-impl Pair {
+impl LinePair {
     fn of(file: &File<'_>, range: &Range<usize>, old: &[u8], new: &[u8]) -> Self {
         spend(range.len() + old.len() + new.len());
         // All three are UTF-8: two were typed, and the file's equals one of them when folded.

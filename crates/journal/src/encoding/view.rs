@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::{CodePage, units};
-use crate::text::{Encoding, Kind, detect};
+use crate::text::{ContentKind, Encoding, detect};
 
 /// Every so many bytes of text the place in the file is noted.
 const INTERVAL: usize = 512;
@@ -31,8 +31,8 @@ impl<'a> View<'a> {
     /// `None` for a binary file.
     pub(crate) fn of(source: &'a [u8]) -> Option<Self> {
         match detect(source) {
-            Kind::Binary => None,
-            Kind::Text {
+            ContentKind::Binary => None,
+            ContentKind::Text {
                 encoding,
                 mark_length,
             } => Some(Self::with(source, encoding, mark_length)),

@@ -9,8 +9,8 @@ use crate::lock::FileLock;
 use crate::patch::Patch;
 use crate::stamp::ContentHash;
 use crate::target::FileTarget;
-use crate::ticket::Ticket;
-use crate::undo::{History, Mode, Step, UndoError, Undone, Which, look, perform};
+use crate::undo::{Mode, Step, UndoError, UndoHistory, Undone, Which, look, perform};
+use crate::write_grant::WriteGrant;
 
 /// One file of a prepared change.
 #[derive(Debug, Clone)]
@@ -47,7 +47,7 @@ impl Journal {
     /// written; if writing fails in the middle, what was written is put back.
     pub fn apply_all(
         &self,
-        ticket: &Ticket,
+        ticket: &WriteGrant,
         changes: Vec<FileChange>,
     ) -> Result<Applied, JournalError> {
         let mut reals = Vec::new();
@@ -119,8 +119,13 @@ impl Journal {
         })
     }
 
-    /// Takes back a change of this session; see [`History::undo`].
-    pub fn undo(&self, ticket: &Ticket, which: &Which, mode: Mode) -> Result<Undone, JournalError> {
+    /// Takes back a change of this session; see [`UndoHistory::undo`].
+    pub fn undo(
+        &self,
+        ticket: &WriteGrant,
+        which: &Which,
+        mode: Mode,
+    ) -> Result<Undone, JournalError> {
         let mut undone = self.required_history()?.undo(ticket, which, mode)?;
         for (file, result) in undone.files.iter().zip(undone.results.drain(..)) {
             match result {
@@ -135,7 +140,7 @@ impl Journal {
     }
 
     /// The undo journal, or the error that there is none.
-    pub fn required_history(&self) -> Result<&History, JournalError> {
+    pub fn required_history(&self) -> Result<&UndoHistory, JournalError> {
         self.history()
             .ok_or(JournalError::Undo(UndoError::NoJournal))
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{DIFF_CHARS, Journal, LOAD_LIMIT};
 use crate::commit;
-use crate::edit::{self, Change, EditError, Place, Plan, Tier};
+use crate::edit::{self, Change, EditError, EditPlan, SplicePlace, Tier};
 use crate::error::JournalError;
 use crate::freshness::{self, Freshness};
 use crate::lock::FileLock;
@@ -14,8 +14,8 @@ use crate::patch::Patch;
 use crate::stamp::ContentHash;
 use crate::target::FileTarget;
 use crate::text;
-use crate::ticket::Ticket;
 use crate::undo::look;
+use crate::write_grant::WriteGrant;
 
 /// How many other files a miss names.
 const OTHER_FILES: usize = 3;
@@ -27,7 +27,7 @@ pub struct Edited {
     pub real: PathBuf,
     pub created: bool,
     pub tier: Tier,
-    pub places: Vec<Place>,
+    pub places: Vec<SplicePlace>,
     pub patch: Patch,
     /// The content before; empty for a created file.
     pub old: Vec<u8>,
@@ -42,7 +42,7 @@ pub struct Edited {
 struct Prepared {
     /// `None`: the file is to be created.
     before: Option<Snapshot>,
-    plan: Plan,
+    plan: EditPlan,
     after: Vec<u8>,
     outside: Option<Patch>,
     /// The session still has not seen all of the file.
@@ -74,7 +74,7 @@ impl Journal {
     /// Makes the change, if its place is certain and the file is what the session knows.
     pub fn edit(
         &self,
-        ticket: &Ticket,
+        ticket: &WriteGrant,
         target: impl Into<FileTarget>,
         change: &Change<'_>,
     ) -> Result<Edited, JournalError> {

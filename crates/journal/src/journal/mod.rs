@@ -14,22 +14,22 @@ pub use applying::{Applied, AppliedFile, FileChange};
 pub use bytes::{Extent, Raw};
 pub use editing::Edited;
 pub use notebooks::{NOTEBOOK_LIMIT, NotebookEdited};
-pub use writing::{Outcome, Written};
+pub use writing::{WriteOutcome, WriteReport};
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use crate::error::JournalError;
-use crate::ledger::{Ledger, SeenBy, Sight};
+use crate::ledger::{ReadLedger, SeenBy, Sight};
 use crate::nearby::nearby;
 use crate::open::Snapshot;
-use crate::page::{self, HASH_LIMIT, Page, PageRequest};
+use crate::page::{self, HASH_LIMIT, PageRequest, TextPage};
 use crate::patch::Patch;
+use crate::snapshot::{SweepLimits, preimages::Shelf};
 use crate::stamp::{ContentHash, Stamp};
-use crate::sweep::{SweepLimits, shelf::Shelf};
 use crate::target::FileTarget;
-use crate::ticket::Ticket;
-use crate::undo::{History, Limits, Recovered, Step, perform};
+use crate::undo::{Recovered, Step, UndoHistory, UndoLimits, perform};
+use crate::write_grant::WriteGrant;
 
 /// Larger files are not loaded to be written or edited.
 const LOAD_LIMIT: u64 = 512 << 20;
@@ -39,9 +39,9 @@ const DIFF_CHARS: usize = 4_000;
 /// What one session knows of the file system, and its only way to change it.
 #[derive(Debug, Default)]
 pub struct Journal {
-    ledger: Ledger,
+    ledger: ReadLedger,
     root: Option<PathBuf>,
-    history: Option<Arc<History>>,
+    history: Option<Arc<UndoHistory>>,
     recovered: Vec<Recovered>,
     /// What commands could destroy.
     pub(crate) shelf: Arc<Mutex<Shelf>>,
@@ -61,7 +61,7 @@ impl Journal {
     /// interrupted there are settled first; if that is not possible now, it is at the next start.
     #[must_use]
     pub fn with_undo(mut self, folder: impl Into<PathBuf>) -> Self {
-        let history = History::open(folder);
+        let history = UndoHistory::open(folder);
         self.recovered = history.recover().unwrap_or_default();
         self.history = Some(Arc::new(history));
         self
@@ -69,8 +69,9 @@ impl Journal {
 
     /// The same with other limits for the undo journal.
     #[must_use]
-    pub fn with_undo_limits(mut self, limits: Limits) -> Self {
-        let again = |history: Arc<History>| History::open(history.folder()).with_limits(limits);
+    pub fn with_undo_limits(mut self, limits: UndoLimits) -> Self {
+        let again =
+            |history: Arc<UndoHistory>| UndoHistory::open(history.folder()).with_limits(limits);
         self.history = self.history.map(|history| Arc::new(again(history)));
         self
     }
@@ -87,7 +88,7 @@ impl Journal {
     #[must_use]
     pub fn beside(&self) -> Self {
         Self {
-            ledger: Ledger::default(),
+            ledger: ReadLedger::default(),
             root: self.root.clone(),
             history: self.history.clone(),
             recovered: Vec::new(),
@@ -97,7 +98,7 @@ impl Journal {
     }
 
     /// The undo journal, if there is one.
-    pub fn history(&self) -> Option<&History> {
+    pub fn history(&self) -> Option<&UndoHistory> {
         self.history.as_deref()
     }
 
@@ -106,7 +107,7 @@ impl Journal {
         &self.recovered
     }
 
-    pub fn ledger(&self) -> &Ledger {
+    pub fn ledger(&self) -> &ReadLedger {
         &self.ledger
     }
 
@@ -115,7 +116,7 @@ impl Journal {
         &self,
         target: impl Into<FileTarget>,
         request: &PageRequest,
-    ) -> Result<Page, JournalError> {
+    ) -> Result<TextPage, JournalError> {
         let target = target.into();
         let resolved = target.resolve()?;
         if !resolved.exists {
@@ -139,7 +140,7 @@ impl Journal {
     /// intent, commit, outcome. Whatever changes a single file comes through here.
     pub(crate) fn put(
         &self,
-        ticket: &Ticket,
+        ticket: &WriteGrant,
         given: &Path,
         real: &Path,
         before: Option<Snapshot>,

@@ -12,8 +12,8 @@ use crate::open::Snapshot;
 use crate::patch::Patch;
 use crate::stamp::ContentHash;
 use crate::target::FileTarget;
-use crate::ticket::Ticket;
 use crate::undo::look;
+use crate::write_grant::WriteGrant;
 
 /// Larger notebooks are neither shown nor changed.
 pub const NOTEBOOK_LIMIT: u64 = 100 << 20;
@@ -49,7 +49,7 @@ impl Journal {
     /// Changes one cell, if the notebook is what the session knows.
     pub fn edit_notebook(
         &self,
-        ticket: &Ticket,
+        ticket: &WriteGrant,
         target: impl Into<FileTarget>,
         change: &CellChange,
     ) -> Result<NotebookEdited, JournalError> {

@@ -16,21 +16,21 @@ use crate::patch::Patch;
 use crate::stamp::ContentHash;
 use crate::target::FileTarget;
 use crate::text::{self, Encoding};
-use crate::ticket::Ticket;
 use crate::undo::look;
+use crate::write_grant::WriteGrant;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum WriteOutcome {
     Created,
     Overwritten,
 }
 
 /// What a write did.
 #[derive(Debug)]
-pub struct Written {
+pub struct WriteReport {
     /// The file that was written, after all links.
     pub real: PathBuf,
-    pub outcome: Outcome,
+    pub outcome: WriteOutcome,
     pub bytes: u64,
     pub lines: u64,
     /// The content before; `None` for a created file.
@@ -64,10 +64,10 @@ impl Journal {
     /// Creates the file, or replaces all of it if it is what this session last saw.
     pub fn write(
         &self,
-        ticket: &Ticket,
+        ticket: &WriteGrant,
         target: impl Into<FileTarget>,
         content: &str,
-    ) -> Result<Written, JournalError> {
+    ) -> Result<WriteReport, JournalError> {
         let target = target.into();
         let (path, real) = (target.path(), ticket.resolve(&target)?);
         let _lock = FileLock::hold(&real)?;
@@ -78,8 +78,8 @@ impl Journal {
                 ..Patch::default()
             };
             let put = self.put(ticket, path, &real, None, content, &patch)?;
-            return Ok(Written {
-                outcome: Outcome::Created,
+            return Ok(WriteReport {
+                outcome: WriteOutcome::Created,
                 bytes: put.after.len() as u64,
                 lines: patch.added,
                 old: None,
@@ -94,7 +94,7 @@ impl Journal {
             });
         };
         self.judge_write(path, &real, &before)?;
-        let Kept {
+        let KeptPreimage {
             content: new,
             crlf,
             bom,
@@ -110,8 +110,8 @@ impl Journal {
             let old = put.before.map(|before| before.bytes).unwrap_or_default();
             (old, put.after, put.stamp, put.unit)
         };
-        Ok(Written {
-            outcome: Outcome::Overwritten,
+        Ok(WriteReport {
+            outcome: WriteOutcome::Overwritten,
             bytes,
             lines: count_lines(content.as_bytes()),
             patch,
@@ -157,7 +157,7 @@ impl Journal {
     }
 }
 
-struct Kept {
+struct KeptPreimage {
     content: Vec<u8>,
     crlf: bool,
     bom: bool,
@@ -165,13 +165,13 @@ struct Kept {
 }
 
 /// The new content in the form of the old: its encoding, its byte order mark, its CRLF.
-fn keep_form(path: &Path, before: &[u8], content: &str) -> Result<Kept, JournalError> {
+fn keep_form(path: &Path, before: &[u8], content: &str) -> Result<KeptPreimage, JournalError> {
     let (encoding, mark_length) = match text::detect(before) {
-        text::Kind::Text {
+        text::ContentKind::Text {
             encoding,
             mark_length,
         } => (encoding, mark_length),
-        text::Kind::Binary => (Encoding::Utf8, 0), // our own earlier write
+        text::ContentKind::Binary => (Encoding::Utf8, 0), // our own earlier write
     };
     let view = View::with(before, encoding, mark_length);
     let body = &view.text[view.mark_length..];
@@ -200,7 +200,7 @@ fn keep_form(path: &Path, before: &[u8], content: &str) -> Result<Kept, JournalE
             },
         }
     })?;
-    Ok(Kept {
+    Ok(KeptPreimage {
         content: [&before[..mark_length], &encoded].concat(),
         crlf,
         bom,

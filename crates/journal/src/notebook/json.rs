@@ -13,7 +13,7 @@ const MAX_DEPTH: usize = 256;
 
 /// What is wrong with a JSON text, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct JsonFault {
     /// From 1.
     pub line: usize,
     /// In characters, from 1.
@@ -21,7 +21,7 @@ pub struct Fault {
     pub what: &'static str,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for JsonFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.line, self.column, self.what)
     }
@@ -43,7 +43,7 @@ pub(super) struct Member<'a> {
 }
 
 /// Checks the whole text. Spans are offsets into `text`.
-pub(super) fn parse(text: &str) -> Result<Node<'_>, Fault> {
+pub(super) fn parse(text: &str) -> Result<Node<'_>, JsonFault> {
     let mut checker = Checker {
         bytes: text.as_bytes(),
         at: 0,
@@ -55,10 +55,10 @@ pub(super) fn parse(text: &str) -> Result<Node<'_>, Fault> {
 }
 
 /// Names a place in a text that need not even be UTF-8.
-pub(super) fn fault(bytes: &[u8], at: usize, what: &'static str) -> Fault {
+pub(super) fn fault(bytes: &[u8], at: usize, what: &'static str) -> JsonFault {
     let before = &bytes[..at.min(bytes.len())];
     let line_start = memchr::memrchr(b'\n', before).map_or(0, |last| last + 1);
-    Fault {
+    JsonFault {
         line: memchr::memchr_iter(b'\n', before).count() + 1,
         column: String::from_utf8_lossy(&before[line_start..])
             .chars()

@@ -17,15 +17,15 @@ mod layout;
 mod view;
 
 pub use change::{CellChange, CellType, Spliced, splice};
-pub use json::Fault;
-pub use view::{Cell, Notebook, Output};
+pub use json::JsonFault;
+pub use view::{Cell, CellOutput, Notebook};
 
 /// Why a notebook was not read or not changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotebookError {
     #[error("not valid JSON at {}:{} (line:column): {}", .fault.line, .fault.column, .fault.what)]
-    Json { fault: Fault },
+    Json { fault: JsonFault },
     #[error("not a notebook: {why}")]
     NotNotebook { why: &'static str },
     #[error(

@@ -25,7 +25,7 @@ pub struct Cell<'a> {
 
 /// One thing a cell put out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Output {
+pub enum CellOutput {
     /// Printed, computed or raised.
     Text { text: String },
     /// A picture, in base 64 as it stands in the notebook, without line breaks.
@@ -137,13 +137,13 @@ impl<'a> Cell<'a> {
     }
 
     /// What it put out, in order.
-    pub fn outputs(&self) -> Vec<Output> {
+    pub fn outputs(&self) -> Vec<CellOutput> {
         let outputs = self.node.get("outputs").map(|outputs| outputs.elements());
         outputs.iter().flatten().flat_map(shown).collect()
     }
 }
 
-fn shown(output: &Node<'_>) -> Vec<Output> {
+fn shown(output: &Node<'_>) -> Vec<CellOutput> {
     let text = |key: &str| output.get(key).and_then(|node| node.joined());
     match text("output_type").as_deref() {
         Some("stream") => said(text("text").unwrap_or_default()),
@@ -170,11 +170,11 @@ fn shown(output: &Node<'_>) -> Vec<Output> {
 }
 
 /// One result in several forms: the picture, else the best text.
-fn bundle(data: &Node<'_>) -> Vec<Output> {
+fn bundle(data: &Node<'_>) -> Vec<CellOutput> {
     let picture = PICTURES.iter().find_map(|kind| {
         let mut encoded = data.get(kind)?.joined()?;
         encoded.retain(|character| !character.is_ascii_whitespace());
-        Some(Output::Image {
+        Some(CellOutput::Image {
             media_type: (*kind).to_owned(),
             data: encoded,
         })
@@ -201,11 +201,11 @@ fn bundle(data: &Node<'_>) -> Vec<Output> {
     })
 }
 
-fn said(text: String) -> Vec<Output> {
+fn said(text: String) -> Vec<CellOutput> {
     let text = without_ansi(&text);
     match text.trim().is_empty() {
         true => Vec::new(),
-        false => vec![Output::Text { text }],
+        false => vec![CellOutput::Text { text }],
     }
 }
 
@@ -267,13 +267,13 @@ mod tests {
             expected.map(|(name, kind, source)| (name.into(), kind.into(), source.into()))
         );
         assert_eq!(notebook.language().as_deref(), Some("julia"));
-        let text = |text: &str| Output::Text { text: text.into() };
+        let text = |text: &str| CellOutput::Text { text: text.into() };
         assert_eq!(
             notebook.cells().next().unwrap().outputs(),
             [
                 text("one\ntwo"),
                 text("line\nE: bad"),
-                Output::Image {
+                CellOutput::Image {
                     media_type: "image/png".into(),
                     data: "iVBORw==".into()
                 },

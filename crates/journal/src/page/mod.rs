@@ -70,7 +70,7 @@ pub struct PageLine {
 }
 
 #[derive(Debug, Clone)]
-pub struct Page {
+pub struct TextPage {
     /// The file it is of, after all links.
     pub real: PathBuf,
     pub lines: Vec<PageLine>,

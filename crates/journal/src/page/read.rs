@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek};
 use std::path::Path;
 
 use super::collect::{Collected, Collector};
-use super::{Page, PageRequest};
+use super::{PageRequest, TextPage};
 use crate::encoding::View;
 use crate::error::JournalError;
 use crate::ledger::{KEPT_EACH, SeenBy, Shown, Sight};
@@ -36,7 +36,7 @@ struct Reading {
 pub(crate) fn read_page(
     real: &Path,
     request: &PageRequest,
-) -> Result<(Page, Option<Vec<u8>>), JournalError> {
+) -> Result<(TextPage, Option<Vec<u8>>), JournalError> {
     let opened = open_regular(real)?;
     let failed = |error| JournalError::io("read", real, error);
     if opened.stamp.size <= KEPT_EACH as u64 {
@@ -227,7 +227,7 @@ fn finish(
     request: &PageRequest,
     stamp: Stamp,
     reading: Reading,
-) -> Result<Page, JournalError> {
+) -> Result<TextPage, JournalError> {
     let Reading {
         collected,
         facts,
@@ -274,7 +274,7 @@ fn finish(
         partial: !request.is_explicit() && (collected.more || unended || !uncut),
         by: SeenBy::Read,
     };
-    Ok(Page {
+    Ok(TextPage {
         real: path(),
         empty: !has_text,
         total_lines,

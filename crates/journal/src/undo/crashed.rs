@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use super::{History, Recovered};
+use super::{Recovered, UndoHistory};
 
 /// Its time says up to when all journals are settled.
 const SETTLED: &str = ".undo-settled";
@@ -24,7 +24,7 @@ pub fn settle_crashed(project: &Path) -> Vec<Recovered> {
     let settled = written(&mark);
     let (mut recovered, mut any, mut all) = (Vec::new(), false, true);
     for session in fs::read_dir(project).into_iter().flatten().flatten() {
-        let history = History::open(session.path().join("undo"));
+        let history = UndoHistory::open(session.path().join("undo"));
         let Some(written) = written(&history.store().log_path()) else {
             continue;
         };

@@ -4,21 +4,21 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use super::History;
+use super::UndoHistory;
 use super::perform::now;
-use super::record::{FileRecord, Record, State, Swept};
+use super::record::{FileRecord, Record, RecordState, Swept};
 use super::units::Units;
 use crate::error::JournalError;
 
 /// How much is kept per session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct UndoLimits {
     pub bytes: u64,
     pub age: Duration,
     pub units: usize,
 }
 
-impl Default for Limits {
+impl Default for UndoLimits {
     fn default() -> Self {
         Self {
             bytes: 512 << 20,
@@ -68,13 +68,13 @@ impl Tally {
         }
     }
 
-    fn exceeds(&self, limits: &Limits) -> bool {
+    fn exceeds(&self, limits: &UndoLimits) -> bool {
         let too_old = self.oldest.is_some_and(|oldest| is_too_old(oldest, limits));
         self.bytes > limits.bytes || self.ids.len() > limits.units || too_old
     }
 }
 
-fn is_too_old(time: u64, limits: &Limits) -> bool {
+fn is_too_old(time: u64, limits: &UndoLimits) -> bool {
     now().saturating_sub(time) > u64::try_from(limits.age.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -86,14 +86,14 @@ fn contents(file: &FileRecord) -> impl Iterator<Item = (&str, u64)> {
     before.into_iter().chain(after)
 }
 
-fn content(state: &State) -> Option<(&str, u64)> {
+fn content(state: &RecordState) -> Option<(&str, u64)> {
     match state {
-        State::Regular { hash, size, .. } => Some((hash.as_str(), *size)),
+        RecordState::Regular { hash, size, .. } => Some((hash.as_str(), *size)),
         _ => None,
     }
 }
 
-impl History {
+impl UndoHistory {
     /// Called after each mutation; costs nothing unless a limit is passed. A failure shows, if it
     /// matters, at the next mutation.
     pub(super) fn keep_within_limits(&self) {
@@ -133,7 +133,7 @@ impl History {
 }
 
 /// The ids of the oldest units, so many that nine tenths of each limit are kept. The newest stays.
-fn first_to_go(units: &Units, limits: &Limits) -> Vec<String> {
+fn first_to_go(units: &Units, limits: &UndoLimits) -> Vec<String> {
     let (mut bytes, mut kept) = (0, 0);
     let mut seen = HashSet::new();
     let mut go = Vec::new();

@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::History;
+use super::UndoHistory;
 use super::looked::Looked;
 use super::perform::look;
-use super::record::{Ending, State, Swept};
+use super::record::{Ending, RecordState, Swept};
 use super::units::Unit;
 use crate::error::JournalError;
 use crate::stamp::ContentHash;
@@ -74,7 +74,7 @@ impl ChangeKind {
     }
 }
 
-impl History {
+impl UndoHistory {
     /// The latest `limit` units, newest first. Reads the files to tell what can be undone.
     pub fn list(&self, limit: usize) -> Result<Vec<UnitSummary>, JournalError> {
         let units = self.units()?;
@@ -205,7 +205,10 @@ fn files_in(unit: &Unit) -> impl Iterator<Item = FileSummary> {
     let swept = unit.swept().filter(named).map(|one| FileSummary {
         given: one.path.clone(),
         real: one.path.clone(),
-        change: ChangeKind::of(one.before != State::Absent, one.after != State::Absent),
+        change: ChangeKind::of(
+            one.before != RecordState::Absent,
+            one.after != RecordState::Absent,
+        ),
         added: 0,
         removed: 0,
     });

@@ -8,17 +8,17 @@ use std::time::Duration;
 
 use rustix::fs::OFlags;
 
-use super::record::{Seal, State, extended, nanoseconds};
+use super::record::{RecordState, Seal, extended, nanoseconds};
 use crate::commit::Attributes;
 use crate::open::{is_behind_link, open_real};
+use crate::snapshot::{Area, EntryKind, Tree, TreeEntry};
 use crate::stamp::{ContentHash, Stamp};
-use crate::sweep::{Area, Entry, Kind, Tree};
 
 /// A path, looked at now. Contents are read when first asked for.
 #[derive(Debug)]
 pub(super) struct Looked {
     path: PathBuf,
-    pub(super) entry: Option<Entry>,
+    pub(super) entry: Option<TreeEntry>,
     content: OnceCell<Option<Content>>,
 }
 
@@ -34,7 +34,7 @@ impl Looked {
         // What would be seen through a link that took a directory's place is another's.
         let entry = match is_behind_link(path) {
             true => None,
-            false => Entry::at(path)?,
+            false => TreeEntry::at(path)?,
         };
         Ok(Self {
             path: path.to_path_buf(),
@@ -43,8 +43,8 @@ impl Looked {
         })
     }
 
-    pub(super) fn kind(&self) -> Option<Kind> {
-        self.entry.as_ref().map(Entry::kind)
+    pub(super) fn kind(&self) -> Option<EntryKind> {
+        self.entry.as_ref().map(TreeEntry::kind)
     }
 
     /// `None`: it is no file, or changes while it is read, or cannot be read.
@@ -55,51 +55,51 @@ impl Looked {
     }
 
     /// Is that what the record means? Modes and times are judged elsewhere.
-    pub(super) fn is(&self, state: &State) -> bool {
+    pub(super) fn is(&self, state: &RecordState) -> bool {
         let Some(entry) = &self.entry else {
-            return *state == State::Absent;
+            return *state == RecordState::Absent;
         };
         match state {
-            State::Absent => false,
-            State::Regular { hash, size, .. } => {
-                entry.kind() == Kind::File
+            RecordState::Absent => false,
+            RecordState::Regular { hash, size, .. } => {
+                entry.kind() == EntryKind::File
                     && entry.stamp.size == *size
                     && self.content().is_some_and(|content| content.hash == *hash)
             }
-            State::Link { target, .. } => entry.target.as_ref() == Some(target),
-            State::Directory { .. } => entry.kind() == Kind::Directory,
-            State::Opaque { seal, .. } | State::Moved { seal, .. } => {
+            RecordState::Link { target, .. } => entry.target.as_ref() == Some(target),
+            RecordState::Directory { .. } => entry.kind() == EntryKind::Directory,
+            RecordState::Opaque { seal, .. } | RecordState::Moved { seal, .. } => {
                 Seal::of(&entry.stamp) == *seal
             }
-            State::Grown { digest, entries } => {
-                entry.kind() == Kind::Directory
+            RecordState::Grown { digest, entries } => {
+                entry.kind() == EntryKind::Directory
                     && digest_below(&self.path, *entries).is_some_and(|found| found == *digest)
             }
         }
     }
 
     /// The same without reading contents: size and time must do.
-    pub(super) fn seems(&self, state: &State) -> bool {
+    pub(super) fn seems(&self, state: &RecordState) -> bool {
         match (state, &self.entry) {
-            (State::Regular { size, mtime, .. }, Some(entry)) => {
-                entry.kind() == Kind::File
+            (RecordState::Regular { size, mtime, .. }, Some(entry)) => {
+                entry.kind() == EntryKind::File
                     && entry.stamp.size == *size
                     && (nanoseconds(entry.stamp.mtime_ns) == *mtime || self.is(state))
             }
-            (State::Grown { .. }, Some(entry)) => entry.kind() == Kind::Directory,
+            (RecordState::Grown { .. }, Some(entry)) => entry.kind() == EntryKind::Directory,
             _ => self.is(state),
         }
     }
 
     /// It, as a record says it; as much is read as for what the record said it is.
-    pub(super) fn state(&self, is: &State) -> State {
+    pub(super) fn state(&self, is: &RecordState) -> RecordState {
         match (is, &self.entry) {
-            (_, None) => State::Absent,
-            (State::Grown { .. } | State::Moved { .. }, _) => is.clone(),
-            (State::Regular { twin, .. }, Some(entry)) => match self.content() {
+            (_, None) => RecordState::Absent,
+            (RecordState::Grown { .. } | RecordState::Moved { .. }, _) => is.clone(),
+            (RecordState::Regular { twin, .. }, Some(entry)) => match self.content() {
                 Some(content) => {
                     let is_twin = |path: &&PathBuf| {
-                        let found = Entry::at(path).ok().flatten();
+                        let found = TreeEntry::at(path).ok().flatten();
                         found.is_some_and(|found| found.stamp.same_object(&entry.stamp))
                     };
                     let twin = twin.as_ref().filter(is_twin).cloned();
@@ -113,8 +113,8 @@ impl Looked {
 }
 
 /// A file as a record says it.
-pub(crate) fn regular(stamp: &Stamp, content: &Content, twin: Option<PathBuf>) -> State {
-    State::Regular {
+pub(crate) fn regular(stamp: &Stamp, content: &Content, twin: Option<PathBuf>) -> RecordState {
+    RecordState::Regular {
         hash: content.hash.clone(),
         size: stamp.size,
         mode: stamp.mode & 0o7777,
@@ -127,22 +127,22 @@ pub(crate) fn regular(stamp: &Stamp, content: &Content, twin: Option<PathBuf>) -
 }
 
 /// Anything else, or a file that is not read.
-pub(crate) fn unread(entry: &Entry) -> State {
+pub(crate) fn unread(entry: &TreeEntry) -> RecordState {
     let stamp = &entry.stamp;
     match (entry.kind(), &entry.target) {
-        (Kind::Link, Some(target)) => State::Link {
+        (EntryKind::Link, Some(target)) => RecordState::Link {
             target: target.clone(),
             mtime: nanoseconds(stamp.mtime_ns),
         },
-        (Kind::Directory, _) => State::Directory {
+        (EntryKind::Directory, _) => RecordState::Directory {
             mode: stamp.mode & 0o7777,
             uid: stamp.uid,
             gid: stamp.gid,
             mtime: nanoseconds(stamp.mtime_ns),
         },
-        (kind, _) => State::Opaque {
+        (kind, _) => RecordState::Opaque {
             kind: match kind {
-                Kind::Special(kind) => kind.to_owned(),
+                EntryKind::Special(kind) => kind.to_owned(),
                 _ => "a file".to_owned(),
             },
             seal: Seal::of(stamp),
@@ -153,7 +153,7 @@ pub(crate) fn unread(entry: &Entry) -> State {
 /// Reads a file that must be the one seen.
 pub(crate) fn read_content(path: &Path, seen: &Stamp) -> io::Result<Content> {
     let changed = || io::Error::other("it was changed meanwhile");
-    if Kind::of(seen) != Kind::File {
+    if EntryKind::of(seen) != EntryKind::File {
         return Err(changed());
     }
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -211,7 +211,7 @@ pub(crate) fn digest(tree: &Tree, directory: &Path) -> String {
         };
         for entry in &listing.entries {
             let stamp = &entry.stamp;
-            let is_directory = entry.kind() == Kind::Directory;
+            let is_directory = entry.kind() == EntryKind::Directory;
             hasher.update(&(entry.name.len() as u64).to_le_bytes());
             hasher.update(entry.name.as_bytes());
             hasher.update(&stamp.mode.to_le_bytes());

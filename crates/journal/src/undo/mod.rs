@@ -34,25 +34,25 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use crashed::settle_crashed;
 pub use error::UndoError;
-pub use limits::Limits;
+pub use limits::UndoLimits;
 pub use list::{ChangeKind, FileSummary, UnitState, UnitSummary};
 pub(crate) use perform::{Step, look, now, perform};
-pub use recover::{Recovered, Verdict};
+pub use recover::{Recovered, RecoveryVerdict};
 pub use take_back::{Mode, Undone, UndoneFile, Which};
 
 use crate::error::JournalError;
 use limits::Tally;
 pub(crate) use looked::{Content, digest, read_content, regular, unread};
 use record::{FileRecord, Record};
-pub(crate) use record::{Left, Seal, State, Swept};
+pub(crate) use record::{Left, RecordState, Seal, Swept};
 use store::Store;
 use units::Units;
 
 /// The undo journal of one session, in a folder of its own. Opening it creates nothing.
 #[derive(Debug)]
-pub struct History {
+pub struct UndoHistory {
     store: Store,
-    limits: Limits,
+    limits: UndoLimits,
     /// Filled at the first mutation.
     tally: Mutex<Option<Tally>>,
     /// Outcomes that could not be written. They come before the next intent: what a unit did is
@@ -60,19 +60,19 @@ pub struct History {
     unsaid: Mutex<Vec<Record>>,
 }
 
-impl History {
+impl UndoHistory {
     /// The journal in this folder (`SESSION/undo`), which need not exist.
     pub fn open(folder: impl Into<PathBuf>) -> Self {
         Self {
             store: Store::new(folder.into()),
-            limits: Limits::default(),
+            limits: UndoLimits::default(),
             tally: Mutex::new(None),
             unsaid: Mutex::default(),
         }
     }
 
     #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
+    pub fn with_limits(mut self, limits: UndoLimits) -> Self {
         self.limits = limits;
         self
     }
@@ -87,7 +87,10 @@ impl History {
     }
 
     /// What units since a time, in milliseconds after the epoch, made of paths.
-    pub(crate) fn changed_since(&self, time: u64) -> Result<HashMap<PathBuf, State>, JournalError> {
+    pub(crate) fn changed_since(
+        &self,
+        time: u64,
+    ) -> Result<HashMap<PathBuf, RecordState>, JournalError> {
         let units = self.units()?;
         let later = units.all.iter().filter(|unit| unit.intent.time > time);
         let paths = later.flat_map(|unit| unit.all_paths());

@@ -11,14 +11,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::Access;
 
-use super::History;
-use super::record::{After, Ending, FileRecord, Intent, Record, State, extended, nanoseconds};
+use super::UndoHistory;
+use super::record::{
+    After, Ending, FileRecord, Intent, Record, RecordState, extended, nanoseconds,
+};
 use super::store::{Keep, Log, Store};
 use crate::commit::{self, Attributes, Directory};
 use crate::error::JournalError;
 use crate::open::Snapshot;
 use crate::stamp::{ContentHash, Stamp};
-use crate::ticket::Ticket;
+use crate::write_grant::WriteGrant;
 
 /// Contents above this are not kept just to be shown beside a conflict.
 const SHOWN: usize = 1 << 20;
@@ -58,8 +60,8 @@ pub(crate) fn look(real: &Path, limit: u64) -> Result<Option<Snapshot>, JournalE
 
 /// Makes all steps or none.
 pub(crate) fn perform(
-    history: Option<&History>,
-    ticket: &Ticket,
+    history: Option<&UndoHistory>,
+    ticket: &WriteGrant,
     steps: &[Step],
     undoes: Vec<String>,
 ) -> Result<Performed, JournalError> {
@@ -166,7 +168,7 @@ fn put_back(steps: &[Step], stamps: &[Option<Stamp>], besides: &[Beside]) -> Vec
 
 /// A unit whose intent is on the disk.
 pub(super) struct OpenUnit<'h> {
-    history: &'h History,
+    history: &'h UndoHistory,
     log: Log,
     id: String,
     pub(super) besides: Vec<Beside>,
@@ -175,8 +177,8 @@ pub(super) struct OpenUnit<'h> {
 
 impl<'h> OpenUnit<'h> {
     pub(super) fn begin(
-        history: &'h History,
-        ticket: &Ticket,
+        history: &'h UndoHistory,
+        ticket: &WriteGrant,
         steps: &[Step],
         undoes: Vec<String>,
     ) -> Result<Self, JournalError> {
@@ -249,7 +251,7 @@ impl<'h> OpenUnit<'h> {
     }
 }
 
-pub(super) fn say_unsaid(history: &History, log: &Log) -> Result<(), JournalError> {
+pub(super) fn say_unsaid(history: &UndoHistory, log: &Log) -> Result<(), JournalError> {
     let mut unsaid = history.unsaid();
     while let Some(outcome) = unsaid.first() {
         log.append(outcome, Keep::Durably)
@@ -300,14 +302,14 @@ impl Step {
 
 fn record(store: &Store, step: &Step, beside: Beside) -> Result<FileRecord, JournalError> {
     let before = match &step.before {
-        None => State::Absent,
+        None => RecordState::Absent,
         Some(before) => {
             let failed = |error| commit::open_failed("read", &step.real, error);
             let target = Directory::of(&step.real)
                 .and_then(|directory| directory.open_target(Access::READ_OK))
                 .map_err(failed)?;
             let attributes = Attributes::of(&target, &before.stamp).map_err(failed)?;
-            State::Regular {
+            RecordState::Regular {
                 hash: store.put(&before.bytes, Keep::Durably)?,
                 size: before.bytes.len() as u64,
                 mode: attributes.mode,

@@ -84,7 +84,7 @@ pub(super) fn patch_of(old: &[u8], new: &[u8]) -> Patch {
     if text::is_binary(old) || text::is_binary(new) {
         let line = format!("Binary content: {} bytes, then {}.", old.len(), new.len());
         return Patch {
-            hunks: vec![crate::patch::Hunk {
+            hunks: vec![crate::patch::PatchHunk {
                 old_start: 1,
                 old_lines: 1,
                 new_start: 1,

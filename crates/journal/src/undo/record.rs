@@ -71,8 +71,8 @@ fn is_false(flag: &bool) -> bool {
 pub(crate) struct Swept {
     #[serde(with = "path")]
     pub(crate) path: PathBuf,
-    pub(crate) before: State,
-    pub(crate) after: State,
+    pub(crate) before: RecordState,
+    pub(crate) after: RecordState,
 }
 
 /// A path that cannot be restored, and why.
@@ -91,7 +91,7 @@ pub(super) struct FileRecord {
     /// After all links: what is written.
     #[serde(with = "path")]
     pub(super) real: PathBuf,
-    pub(super) before: State,
+    pub(super) before: RecordState,
     /// `None`: the file is removed.
     pub(super) after: Option<After>,
     /// The temporary file beside it.
@@ -110,7 +110,7 @@ pub(super) struct FileRecord {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
-pub(crate) enum State {
+pub(crate) enum RecordState {
     Absent,
     Regular {
         hash: String,
@@ -206,7 +206,7 @@ pub(super) enum Ending {
     Unclear,
 }
 
-impl State {
+impl RecordState {
     pub(crate) fn hash(&self) -> Option<&str> {
         match self {
             Self::Regular { hash, .. } => Some(hash),
@@ -282,12 +282,12 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
 /// A path is a string, or its bytes in hexadecimal where it is no UTF-8.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Written {
+enum WrittenPath {
     Text(String),
     Bytes { hex: String },
 }
 
-impl Written {
+impl WrittenPath {
     fn of(path: &Path) -> Self {
         match path.to_str() {
             Some(text) => Self::Text(text.to_owned()),
@@ -309,47 +309,47 @@ impl Written {
 }
 
 mod path {
-    use super::{Deserialize, Deserializer, Path, PathBuf, Serialize, Serializer, Written};
+    use super::{Deserialize, Deserializer, Path, PathBuf, Serialize, Serializer, WrittenPath};
 
     pub(super) fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
-        Written::of(path).serialize(to)
+        WrittenPath::of(path).serialize(to)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
-        Written::deserialize(from)?.read()
+        WrittenPath::deserialize(from)?.read()
     }
 }
 
 mod some_path {
-    use super::{Deserialize, Deserializer, PathBuf, Serialize, Serializer, Written};
+    use super::{Deserialize, Deserializer, PathBuf, Serialize, Serializer, WrittenPath};
 
     pub(super) fn serialize<S: Serializer>(
         path: &Option<PathBuf>,
         to: S,
     ) -> Result<S::Ok, S::Error> {
-        path.as_deref().map(Written::of).serialize(to)
+        path.as_deref().map(WrittenPath::of).serialize(to)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         from: D,
     ) -> Result<Option<PathBuf>, D::Error> {
-        let written: Option<Written> = Deserialize::deserialize(from)?;
-        written.map(Written::read).transpose()
+        let written: Option<WrittenPath> = Deserialize::deserialize(from)?;
+        written.map(WrittenPath::read).transpose()
     }
 }
 
 mod paths {
-    use super::{Deserialize, Deserializer, PathBuf, Serializer, Written};
+    use super::{Deserialize, Deserializer, PathBuf, Serializer, WrittenPath};
 
     pub(super) fn serialize<S: Serializer>(paths: &[PathBuf], to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq(paths.iter().map(|path| Written::of(path)))
+        to.collect_seq(paths.iter().map(|path| WrittenPath::of(path)))
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         from: D,
     ) -> Result<Vec<PathBuf>, D::Error> {
-        let written: Vec<Written> = Deserialize::deserialize(from)?;
-        written.into_iter().map(Written::read).collect()
+        let written: Vec<WrittenPath> = Deserialize::deserialize(from)?;
+        written.into_iter().map(WrittenPath::read).collect()
     }
 }
 
@@ -390,7 +390,7 @@ mod tests {
                 files: vec![FileRecord {
                     given: path.clone(),
                     real: path.clone(),
-                    before: State::Regular {
+                    before: RecordState::Regular {
                         hash: "h".into(),
                         size: 3,
                         mode: 0o640,
@@ -414,11 +414,11 @@ mod tests {
                 part_of: None,
                 swept: vec![Swept {
                     path: path.clone(),
-                    before: State::Link {
+                    before: RecordState::Link {
                         target: path.clone(),
                         mtime: -1,
                     },
-                    after: State::Absent,
+                    after: RecordState::Absent,
                 }],
                 left: Vec::new(),
                 observed: true,

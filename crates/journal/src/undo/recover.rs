@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::History;
+use super::UndoHistory;
 use super::perform::look;
 use super::record::{Ending, FileRecord, Record};
 use super::store::Keep;
@@ -24,12 +24,12 @@ pub struct Recovered {
     pub unit: String,
     pub tool: String,
     pub files: Vec<PathBuf>,
-    pub verdict: Verdict,
+    pub verdict: RecoveryVerdict,
 }
 
 /// What became of an interrupted unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RecoveryVerdict {
     /// All files are as intended; it can be undone like any other.
     Completed,
     /// All files are as they were before: nothing had happened yet.
@@ -42,7 +42,7 @@ pub enum Verdict {
 
 /// What a file of an interrupted unit is now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum FileState {
     Before,
     After,
     /// Part old, part new.
@@ -50,7 +50,7 @@ pub(super) enum Found {
     Other,
 }
 
-impl History {
+impl UndoHistory {
     /// Settles every unit that was interrupted, and tidies the folder. Harmless while others work on
     /// the same folder: it waits for them, and what is still running has its outcome then.
     pub fn recover(&self) -> Result<Vec<Recovered>, JournalError> {
@@ -98,10 +98,10 @@ impl History {
                 continue; // files that cannot be restored now may be later
             };
             let (ending, note) = match verdict {
-                Verdict::Completed => (Ending::Made, "completed before a crash"),
-                Verdict::NeverHappened => (Ending::NotMade, "interrupted before it began"),
-                Verdict::TakenBack => (Ending::NotMade, "interrupted and taken back"),
-                Verdict::Unclear => (
+                RecoveryVerdict::Completed => (Ending::Made, "completed before a crash"),
+                RecoveryVerdict::NeverHappened => (Ending::NotMade, "interrupted before it began"),
+                RecoveryVerdict::TakenBack => (Ending::NotMade, "interrupted and taken back"),
+                RecoveryVerdict::Unclear => (
                     Ending::Unclear,
                     "interrupted, and a file was changed by someone else since",
                 ),
@@ -123,7 +123,7 @@ impl History {
         Ok(settled)
     }
 
-    fn settle(&self, unit: &Unit) -> Result<Verdict, JournalError> {
+    fn settle(&self, unit: &Unit) -> Result<RecoveryVerdict, JournalError> {
         if unit.intent.files.is_empty() {
             return self.settle_swept(unit);
         }
@@ -134,27 +134,27 @@ impl History {
         for file in &unit.intent.files {
             states.push(match look(&file.real, u64::MAX) {
                 Ok(now) => (self.compare(file, now.as_ref())?, now),
-                Err(error) if is_something_else(&error) => (Found::Other, None),
+                Err(error) if is_something_else(&error) => (FileState::Other, None),
                 Err(error) => return Err(error),
             });
         }
-        let found: Vec<Found> = states.iter().map(|(found, _)| *found).collect();
+        let found: Vec<FileState> = states.iter().map(|(found, _)| *found).collect();
         let verdict = decide(&found);
         // Last, because several files may have been in one directory.
         let mut unneeded = Vec::new();
         for (file, (found, now)) in unit.intent.files.iter().zip(states) {
             let back = match found {
-                Found::Torn => true,
-                Found::After => verdict == Verdict::TakenBack,
-                Found::Before | Found::Other => false,
+                FileState::Torn => true,
+                FileState::After => verdict == RecoveryVerdict::TakenBack,
+                FileState::Before | FileState::Other => false,
             };
             if back {
                 self.take_back_file(file, found, now)?;
-            } else if found == Found::After && file.after.is_none() {
+            } else if found == FileState::After && file.after.is_none() {
                 // The file went; its directories may have been next.
                 unneeded.extend(&file.unmade);
             }
-            if file.before.hash().is_none() && (back || found == Found::Before) {
+            if file.before.hash().is_none() && (back || found == FileState::Before) {
                 unneeded.extend(&file.made);
             }
         }
@@ -162,16 +162,20 @@ impl History {
         Ok(verdict)
     }
 
-    fn compare(&self, file: &FileRecord, now: Option<&Snapshot>) -> Result<Found, JournalError> {
+    fn compare(
+        &self,
+        file: &FileRecord,
+        now: Option<&Snapshot>,
+    ) -> Result<FileState, JournalError> {
         let hash = now.map(|now| ContentHash::of(&now.bytes).to_string());
         if hash.as_deref() == file.after_hash() {
-            return Ok(Found::After);
+            return Ok(FileState::After);
         }
         if hash.as_deref() == file.before.hash() {
-            return Ok(Found::Before);
+            return Ok(FileState::Before);
         }
         let (Some(now), true) = (now, file.in_place) else {
-            return Ok(Found::Other);
+            return Ok(FileState::Other);
         };
         let kept = |hash: Option<&str>| match hash {
             Some(hash) => self.store().get(hash),
@@ -179,8 +183,10 @@ impl History {
         };
         Ok(
             match (kept(file.before.hash())?, kept(file.after_hash())?) {
-                (Some(before), Some(after)) if is_torn(&now.bytes, &before, &after) => Found::Torn,
-                _ => Found::Other,
+                (Some(before), Some(after)) if is_torn(&now.bytes, &before, &after) => {
+                    FileState::Torn
+                }
+                _ => FileState::Other,
             },
         )
     }
@@ -188,7 +194,7 @@ impl History {
     fn take_back_file(
         &self,
         file: &FileRecord,
-        found: Found,
+        found: FileState,
         now: Option<Snapshot>,
     ) -> Result<(), JournalError> {
         let real = file.real.as_path();
@@ -202,7 +208,7 @@ impl History {
         let name = file.temporary.as_ref();
         match (now, before) {
             (Some(mut now), Some(before)) => {
-                if found == Found::Torn {
+                if found == FileState::Torn {
                     now.stamp.links = now.stamp.links.max(2); // in place, as it was begun
                     let mode = file.before.attributes().map_or(0, |before| before.mode);
                     now.stamp.mode |= mode & 0o6000; // which writing clears
@@ -250,16 +256,16 @@ fn reals_of(unit: &Unit) -> Vec<PathBuf> {
     files.chain(swept).cloned().collect()
 }
 
-pub(super) fn decide(found: &[Found]) -> Verdict {
+pub(super) fn decide(found: &[FileState]) -> RecoveryVerdict {
     let all = |wanted| found.iter().all(|&one| one == wanted);
-    if all(Found::Before) {
-        Verdict::NeverHappened
-    } else if all(Found::After) {
-        Verdict::Completed
-    } else if found.contains(&Found::Other) {
-        Verdict::Unclear
+    if all(FileState::Before) {
+        RecoveryVerdict::NeverHappened
+    } else if all(FileState::After) {
+        RecoveryVerdict::Completed
+    } else if found.contains(&FileState::Other) {
+        RecoveryVerdict::Unclear
     } else {
-        Verdict::TakenBack
+        RecoveryVerdict::TakenBack
     }
 }
 
@@ -281,19 +287,19 @@ mod tests {
 
     #[test]
     fn what_was_found_decides() {
-        use Found::{After, Before, Other, Torn};
-        let cases: [(&[Found], Verdict); 11] = [
-            (&[Before], Verdict::NeverHappened),
-            (&[After], Verdict::Completed),
-            (&[Torn], Verdict::TakenBack),
-            (&[Other], Verdict::Unclear),
-            (&[Before, Before], Verdict::NeverHappened),
-            (&[After, After], Verdict::Completed),
-            (&[After, Before], Verdict::TakenBack),
-            (&[After, Torn], Verdict::TakenBack),
-            (&[Torn, Before], Verdict::TakenBack),
-            (&[After, Other], Verdict::Unclear),
-            (&[], Verdict::NeverHappened),
+        use FileState::{After, Before, Other, Torn};
+        let cases: [(&[FileState], RecoveryVerdict); 11] = [
+            (&[Before], RecoveryVerdict::NeverHappened),
+            (&[After], RecoveryVerdict::Completed),
+            (&[Torn], RecoveryVerdict::TakenBack),
+            (&[Other], RecoveryVerdict::Unclear),
+            (&[Before, Before], RecoveryVerdict::NeverHappened),
+            (&[After, After], RecoveryVerdict::Completed),
+            (&[After, Before], RecoveryVerdict::TakenBack),
+            (&[After, Torn], RecoveryVerdict::TakenBack),
+            (&[Torn, Before], RecoveryVerdict::TakenBack),
+            (&[After, Other], RecoveryVerdict::Unclear),
+            (&[], RecoveryVerdict::NeverHappened),
         ];
         for (found, verdict) in cases {
             assert_eq!(decide(found), verdict, "{found:?}");

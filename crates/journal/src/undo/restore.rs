@@ -9,10 +9,10 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::record::State;
+use super::record::RecordState;
 use super::store::Store;
 use super::swept::is_same_content_and_extended;
-use crate::commit::{Directory, NewFile, Place, Times, open_failed};
+use crate::commit::{CommitPlace, Directory, NewFile, Times, open_failed};
 use crate::error::JournalError;
 use crate::stamp::Stamp;
 
@@ -28,8 +28,8 @@ pub(super) struct Task {
     pub(super) path: PathBuf,
     /// As it was looked at.
     pub(super) seen: Option<Stamp>,
-    pub(super) now: State,
-    pub(super) to: State,
+    pub(super) now: RecordState,
+    pub(super) to: RecordState,
     /// The time it gets; without one, that of its restoration.
     pub(super) mtime: Times,
 }
@@ -75,18 +75,23 @@ impl Restoration<'_> {
             .partition(|task| has_twin(&task.to));
         for task in others.into_iter().chain(twins) {
             let place = match is_there(&task.now) && !is_in_the_way(&task.path) {
-                true => Place::Taken,
-                false => Place::Free,
+                true => CommitPlace::Taken,
+                false => CommitPlace::Free,
             };
             self.put(task, place, sync)?;
         }
         let mut left = Vec::new();
         let goes = |task: &&&Task| {
-            let has_moved = matches!(task.now, State::Moved { .. });
-            let goes = is_there(&task.now) && task.to == State::Absent;
+            let has_moved = matches!(task.now, RecordState::Moved { .. });
+            let goes = is_there(&task.now) && task.to == RecordState::Absent;
             goes && !has_moved && !is_in_the_way(&task.path)
         };
-        let lost = |task: &&&Task| matches!(task.now, State::Opaque { .. } | State::Grown { .. });
+        let lost = |task: &&&Task| {
+            matches!(
+                task.now,
+                RecordState::Opaque { .. } | RecordState::Grown { .. }
+            )
+        };
         let going = by_depth.iter().rev().filter(goes);
         let (last, first): (Vec<_>, Vec<_>) = going.partition(lost);
         let is_plain = |task: &&&Task| !task.now.is_directory() || lost(task);
@@ -139,11 +144,11 @@ impl Restoration<'_> {
     /// is open until the end.
     fn open_up(&self, task: &Task) -> Result<(), JournalError> {
         let io = |error| failed(task, error);
-        let (State::Directory { .. }, Some(seen)) = (&task.now, &task.seen) else {
+        let (RecordState::Directory { .. }, Some(seen)) = (&task.now, &task.seen) else {
             return Ok(());
         };
         let mode = match &task.to {
-            State::Directory { mode, uid, gid, .. } => {
+            RecordState::Directory { mode, uid, gid, .. } => {
                 if (seen.uid, seen.gid) != (*uid, *gid) {
                     self.at(task)?.give_owner(*uid, *gid).map_err(io)?;
                 }
@@ -191,12 +196,12 @@ impl Restoration<'_> {
         let at = self.at(task)?;
         self.require_seen(task, &at)?;
         let removed = match &task.now {
-            State::Grown { .. } => at.remove_all(self.temporary()).map(|()| true),
-            State::Directory { .. } => at.remove_empty(),
+            RecordState::Grown { .. } => at.remove_all(self.temporary()).map(|()| true),
+            RecordState::Directory { .. } => at.remove_empty(),
             _ => at.remove_entry().map(|()| true),
         };
         match removed {
-            Ok(false) if task.to != State::Absent => Err(JournalError::Drifted {
+            Ok(false) if task.to != RecordState::Absent => Err(JournalError::Drifted {
                 path: task.path.clone(),
             }),
             result => result.map_err(|error| failed(task, error)),
@@ -207,45 +212,47 @@ impl Restoration<'_> {
         let io = |error| failed(task, error);
         let at = self.at(task)?;
         at.put_directory().map_err(io)?;
-        if let State::Directory { mode, uid, gid, .. } = &task.to {
+        if let RecordState::Directory { mode, uid, gid, .. } = &task.to {
             at.give_owner(*uid, *gid).map_err(io)?;
             at.give_mode(mode | OPEN).map_err(io)?;
         }
         Ok(())
     }
 
-    fn put(&self, task: &Task, mut place: Place, sync: bool) -> Result<(), JournalError> {
-        if let State::Moved { to, .. } = &task.now
-            && !matches!(task.to, State::Moved { .. })
+    fn put(&self, task: &Task, mut place: CommitPlace, sync: bool) -> Result<(), JournalError> {
+        if let RecordState::Moved { to, .. } = &task.now
+            && !matches!(task.to, RecordState::Moved { .. })
         {
             let at = self.at(task)?;
             self.require_seen(task, &at)?;
-            let moved = Directory::of(to).and_then(|to| at.move_to(&to, Place::Free));
+            let moved = Directory::of(to).and_then(|to| at.move_to(&to, CommitPlace::Free));
             moved.map_err(|error| failed(task, error))?;
-            place = Place::Free;
+            place = CommitPlace::Free;
         }
         if !is_there(&task.to) || task.to.is_directory() {
             return Ok(());
         }
         let at = self.at(task)?;
         let result = match &task.to {
-            State::Absent | State::Directory { .. } | State::Grown { .. } => return Ok(()),
-            State::Moved { to, .. } => {
+            RecordState::Absent | RecordState::Directory { .. } | RecordState::Grown { .. } => {
+                return Ok(());
+            }
+            RecordState::Moved { to, .. } => {
                 self.require_seen(task, &at)?;
                 Directory::of(to).and_then(|from| from.move_to(&at, place))
             }
-            State::Link { target, .. } => {
-                if place == Place::Taken {
+            RecordState::Link { target, .. } => {
+                if place == CommitPlace::Taken {
                     self.require_seen(task, &at)?;
                 }
                 at.put_link(self.temporary(), target, task.mtime, place)
             }
-            State::Opaque { seal, .. } => {
+            RecordState::Opaque { seal, .. } => {
                 self.require_seen(task, &at)?;
                 at.give_mode(seal.mode)
             }
-            State::Regular { .. } => {
-                if place == Place::Taken {
+            RecordState::Regular { .. } => {
+                if place == CommitPlace::Taken {
                     self.require_seen(task, &at)?;
                 }
                 return self.put_regular(task, &at, place, sync);
@@ -258,7 +265,7 @@ impl Restoration<'_> {
         &self,
         task: &Task,
         at: &Directory,
-        place: Place,
+        place: CommitPlace,
         sync: bool,
     ) -> Result<(), JournalError> {
         let io = |error| failed(task, error);
@@ -266,7 +273,7 @@ impl Restoration<'_> {
             return Ok(());
         };
         let twin = match &task.to {
-            State::Regular { twin, .. } => twin.as_deref(),
+            RecordState::Regular { twin, .. } => twin.as_deref(),
             _ => None,
         };
         if is_same_content_and_extended(&task.now, &task.to) && !is_parted(at, twin) {
@@ -305,7 +312,7 @@ impl Restoration<'_> {
 
     /// What forbids changes in a directory, and its time; gives why that could not be set.
     fn finish_directory(&self, task: &Task) -> Result<Option<String>, JournalError> {
-        let State::Directory { mode, .. } = &task.to else {
+        let RecordState::Directory { mode, .. } = &task.to else {
             return Ok(None);
         };
         if mode & OPEN != OPEN {
@@ -322,17 +329,17 @@ impl Restoration<'_> {
     }
 }
 
-fn is_there(state: &State) -> bool {
-    *state != State::Absent
+fn is_there(state: &RecordState) -> bool {
+    *state != RecordState::Absent
 }
 
 /// Nothing else takes its place; that it goes is for the end.
-fn can_stay_directory(to: &State) -> bool {
-    to.is_directory() || *to == State::Absent
+fn can_stay_directory(to: &RecordState) -> bool {
+    to.is_directory() || *to == RecordState::Absent
 }
 
-fn has_twin(state: &State) -> bool {
-    matches!(state, State::Regular { twin: Some(_), .. })
+fn has_twin(state: &RecordState) -> bool {
+    matches!(state, RecordState::Regular { twin: Some(_), .. })
 }
 
 /// Is its other name, which was restored before it, the name of another file now?

@@ -21,8 +21,8 @@ use super::record::Record;
 use crate::commit::{missing_parents, same_content};
 use crate::error::JournalError;
 use crate::open::open_real;
+use crate::snapshot::clone;
 use crate::stamp::ContentHash;
-use crate::sweep::clone;
 
 const LOG: &str = "log.jsonl";
 /// The log that is about to take its place.
@@ -37,11 +37,11 @@ const PAUSE: Duration = Duration::from_millis(2);
 #[derive(Debug)]
 pub(super) struct Store {
     folder: PathBuf,
-    state: Mutex<State>,
+    state: Mutex<UndoStoreState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct UndoStoreState {
     /// Hashes of blobs that this process knows to be on the disk.
     durable: HashSet<String>,
     unfinished: u64,
@@ -339,7 +339,7 @@ impl Store {
         self.lock().durable.clear();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, UndoStoreState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

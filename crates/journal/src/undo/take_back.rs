@@ -20,16 +20,16 @@ use rustix::fs::Access;
 use super::error::UndoError;
 use super::perform::{Step, look, millis, perform};
 use super::preview::{Conflict, patch_of};
-use super::record::{Ending, State};
+use super::record::{Ending, RecordState};
 use super::units::{Unit, Units};
-use super::{ChangeKind, History};
+use super::{ChangeKind, UndoHistory};
 use crate::commit::{Attributes, Directory, open_failed};
 use crate::error::JournalError;
 use crate::lock::FileLock;
 use crate::open::Snapshot;
 use crate::patch::Patch;
 use crate::stamp::{ContentHash, Stamp};
-use crate::ticket::Ticket;
+use crate::write_grant::WriteGrant;
 
 /// What is to be undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,17 +77,22 @@ pub struct UndoneFile {
 }
 
 /// What a file must be now, and is to become.
-struct Wanted<'u> {
+struct WantedFile<'u> {
     unit: &'u Unit,
     given: &'u Path,
     expected: Option<&'u str>,
-    before: &'u State,
+    before: &'u RecordState,
     made: &'u [PathBuf],
 }
 
-impl History {
+impl UndoHistory {
     /// Takes back what `which` names, on behalf of the ticket's call.
-    pub fn undo(&self, ticket: &Ticket, which: &Which, mode: Mode) -> Result<Undone, JournalError> {
+    pub fn undo(
+        &self,
+        ticket: &WriteGrant,
+        which: &Which,
+        mode: Mode,
+    ) -> Result<Undone, JournalError> {
         let mut units = self.units()?;
         if units.all.iter().any(|unit| unit.ending.is_none()) {
             self.recover()?;
@@ -158,7 +163,7 @@ impl History {
     fn step(
         &self,
         real: &Path,
-        wanted: &Wanted<'_>,
+        wanted: &WantedFile<'_>,
         now: Option<Snapshot>,
     ) -> Result<Step, JournalError> {
         let after = match wanted.before.hash() {
@@ -197,7 +202,7 @@ impl History {
         })
     }
 
-    fn conflict(&self, real: &Path, wanted: &Wanted<'_>, now: Option<Snapshot>) -> Conflict {
+    fn conflict(&self, real: &Path, wanted: &WantedFile<'_>, now: Option<Snapshot>) -> Conflict {
         let kept = |hash: Option<&str>| hash.map(|hash| self.store().get(hash).ok().flatten());
         Conflict {
             unit: wanted.unit.id().to_owned(),
@@ -237,14 +242,14 @@ pub(super) fn choose<'u>(units: &'u Units, which: &Which) -> Result<Vec<&'u Unit
 
 /// What several units, newest first, amount to for each file. They must fit together: what one left
 /// is what the next found.
-fn compose<'u>(units: &[&'u Unit]) -> Result<BTreeMap<&'u Path, Wanted<'u>>, UndoError> {
+fn compose<'u>(units: &[&'u Unit]) -> Result<BTreeMap<&'u Path, WantedFile<'u>>, UndoError> {
     let names = one_name_each(units);
-    let mut all: BTreeMap<&Path, Wanted<'u>> = BTreeMap::new();
+    let mut all: BTreeMap<&Path, WantedFile<'u>> = BTreeMap::new();
     for &unit in units {
         for file in &unit.intent.files {
             let real = names[file.real.as_path()];
             let Some(later) = all.get_mut(real) else {
-                let wanted = Wanted {
+                let wanted = WantedFile {
                     unit,
                     given: &file.given,
                     expected: file.after_hash(),

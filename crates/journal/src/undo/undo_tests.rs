@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use super::perform::{OpenUnit, Step, look};
 use super::store::{Keep, Store};
-use super::{History, Verdict};
-use crate::ticket::Ticket;
+use super::{RecoveryVerdict, UndoHistory};
+use crate::write_grant::WriteGrant;
 
 struct Scene {
     _dir: tempfile::TempDir,
     root: PathBuf,
-    history: History,
+    history: UndoHistory,
 }
 
 impl Scene {
@@ -19,7 +19,7 @@ impl Scene {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         fs::create_dir(root.join("work")).unwrap();
-        let history = History::open(root.join("undo"));
+        let history = UndoHistory::open(root.join("undo"));
         Self {
             _dir: dir,
             root,
@@ -61,15 +61,15 @@ impl Scene {
             removed: 0,
         };
         let steps: Vec<Step> = changes.iter().map(step).collect();
-        let ticket = Ticket::unconfined("call", "Test");
+        let ticket = WriteGrant::unconfined("call", "Test");
         let unit = OpenUnit::begin(&self.history, &ticket, &steps, Vec::new()).unwrap();
         let names = unit.besides.iter().map(|beside| beside.temporary.clone());
         names.collect()
     }
 
-    fn recover(&self) -> Verdict {
+    fn recover(&self) -> RecoveryVerdict {
         // As the next start would: nothing remembered.
-        let settled = History::open(self.root.join("undo")).recover().unwrap();
+        let settled = UndoHistory::open(self.root.join("undo")).recover().unwrap();
         assert_eq!(settled.len(), 1);
         assert_eq!(self.history.recover().unwrap(), []);
         settled[0].verdict
@@ -80,10 +80,10 @@ impl Scene {
 fn one_file_by_rename() {
     let cases = [
         // (found after the crash, verdict, content then)
-        ("old", Verdict::NeverHappened, "old"),
-        ("new", Verdict::Completed, "new"),
-        ("neither", Verdict::Unclear, "neither"),
-        ("nld", Verdict::Unclear, "nld"), // a mixture, but a rename makes none
+        ("old", RecoveryVerdict::NeverHappened, "old"),
+        ("new", RecoveryVerdict::Completed, "new"),
+        ("neither", RecoveryVerdict::Unclear, "neither"),
+        ("nld", RecoveryVerdict::Unclear, "nld"), // a mixture, but a rename makes none
     ];
     for (found, verdict, then) in cases {
         let scene = Scene::new();
@@ -101,12 +101,12 @@ fn one_file_by_rename() {
 #[test]
 fn one_file_in_place() {
     let cases = [
-        ("old old", Verdict::NeverHappened, "old old"),
-        ("new", Verdict::Completed, "new"),
-        ("newdold", Verdict::Unclear, "newdold"),
-        ("nld old", Verdict::TakenBack, "old old"),
-        ("new old", Verdict::TakenBack, "old old"),
-        ("mine", Verdict::Unclear, "mine"),
+        ("old old", RecoveryVerdict::NeverHappened, "old old"),
+        ("new", RecoveryVerdict::Completed, "new"),
+        ("newdold", RecoveryVerdict::Unclear, "newdold"),
+        ("nld old", RecoveryVerdict::TakenBack, "old old"),
+        ("new old", RecoveryVerdict::TakenBack, "old old"),
+        ("mine", RecoveryVerdict::Unclear, "mine"),
     ];
     for (found, verdict, then) in cases {
         let scene = Scene::new();
@@ -126,14 +126,14 @@ fn a_file_to_be_made() {
     let temporaries = scene.begin(&[("a/b/file", Some("new"))]);
     fs::create_dir_all(scene.path("a/b")).unwrap();
     scene.put(&format!("a/b/{}", temporaries[0]), "ne");
-    assert_eq!(scene.recover(), Verdict::NeverHappened);
+    assert_eq!(scene.recover(), RecoveryVerdict::NeverHappened);
     assert!(scene.names().is_empty(), "its directories are gone, too");
 
     let scene = Scene::new();
     scene.begin(&[("a/file", Some("new"))]);
     fs::create_dir(scene.path("a")).unwrap();
     scene.put("a/file", "new");
-    assert_eq!(scene.recover(), Verdict::Completed);
+    assert_eq!(scene.recover(), RecoveryVerdict::Completed);
     assert_eq!(scene.get("a/file").as_deref(), Some("new"));
 }
 
@@ -143,7 +143,7 @@ fn a_file_to_be_removed() {
     scene.put("file", "old");
     scene.begin(&[("file", None)]);
     fs::remove_file(scene.path("file")).unwrap();
-    assert_eq!(scene.recover(), Verdict::Completed);
+    assert_eq!(scene.recover(), RecoveryVerdict::Completed);
     assert_eq!(scene.get("file"), None);
 }
 
@@ -162,7 +162,7 @@ fn several_files_stand_or_fall_together() {
     scene.put("a", "new");
     fs::remove_file(scene.path("gone")).unwrap();
     scene.put("made", "new");
-    assert_eq!(scene.recover(), Verdict::TakenBack);
+    assert_eq!(scene.recover(), RecoveryVerdict::TakenBack);
     let now = ["a", "b", "gone"].map(|name| scene.get(name));
     assert_eq!(
         now,
@@ -184,7 +184,7 @@ fn what_is_not_ours_any_more_is_left_alone() {
     fs::remove_file(scene.path("file")).unwrap();
     fs::create_dir(scene.path("file")).unwrap();
     scene.put("other", "new");
-    assert_eq!(scene.recover(), Verdict::Unclear);
+    assert_eq!(scene.recover(), RecoveryVerdict::Unclear);
     assert_eq!(scene.get("other").as_deref(), Some("new"));
     let listed = scene.history.list(1).unwrap();
     assert!(listed[0].undoable.is_err());
@@ -204,11 +204,15 @@ fn a_unit_that_still_runs_is_waited_for() {
         added: 0,
         removed: 0,
     };
-    let ticket = Ticket::unconfined("call", "Test");
+    let ticket = WriteGrant::unconfined("call", "Test");
     let steps = std::slice::from_ref(&step);
     let unit = OpenUnit::begin(&scene.history, &ticket, steps, Vec::new()).unwrap();
     std::thread::scope(|scope| {
-        let other = scope.spawn(|| History::open(scene.root.join("undo")).recover().unwrap());
+        let other = scope.spawn(|| {
+            UndoHistory::open(scene.root.join("undo"))
+                .recover()
+                .unwrap()
+        });
         std::thread::sleep(std::time::Duration::from_millis(50));
         assert!(!other.is_finished());
         fs::write(Path::new(&step.real), "new").unwrap();
@@ -243,7 +247,7 @@ fn a_start_tidies_the_folder_unless_someone_is_at_work() {
     let scene = Scene::new();
     scene.put("file", "old");
     scene.begin(&[("file", Some("new"))]);
-    assert_eq!(scene.recover(), Verdict::NeverHappened);
+    assert_eq!(scene.recover(), RecoveryVerdict::NeverHappened);
     let undo = scene.root.join("undo");
     let needed = fs::read_dir(undo.join("blobs")).unwrap().count();
     let litter = ["blobs/unfinished-1-1", "blobs/0000", "log.jsonl.new"];
@@ -252,10 +256,10 @@ fn a_start_tidies_the_folder_unless_someone_is_at_work() {
         fs::write(undo.join(name), "x").unwrap();
     }
     let log = scene.history.store().open().unwrap();
-    History::open(&undo).recover().unwrap();
+    UndoHistory::open(&undo).recover().unwrap();
     assert_eq!(left(), [true; 3]);
     drop(log);
-    History::open(&undo).recover().unwrap();
+    UndoHistory::open(&undo).recover().unwrap();
     assert_eq!(left(), [false; 3]);
     assert_eq!(fs::read_dir(undo.join("blobs")).unwrap().count(), needed);
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::error::UndoError;
-use super::record::{Ending, Intent, Record, State, Swept};
+use super::record::{Ending, Intent, Record, RecordState, Swept};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Unit {
@@ -53,14 +53,14 @@ impl Unit {
     /// All paths it changed, each with whether modes and times are known, too.
     pub(super) fn all_paths(&self) -> Vec<(Swept, bool)> {
         let mut all: Vec<(Swept, bool)> = self.swept().map(|one| (one.clone(), true)).collect();
-        let directory = || State::Directory {
+        let directory = || RecordState::Directory {
             mode: 0o755,
             uid: 0,
             gid: 0,
             mtime: 0,
         };
         for file in &self.intent.files {
-            let mut add = |path: &Path, before: State, after: State| {
+            let mut add = |path: &Path, before: RecordState, after: RecordState| {
                 let path = path.to_path_buf();
                 let one = Swept {
                     path,
@@ -72,8 +72,8 @@ impl Unit {
                 }
             };
             let after = match &file.after {
-                None => State::Absent,
-                Some(after) => State::Regular {
+                None => RecordState::Absent,
+                Some(after) => RecordState::Regular {
                     hash: after.hash.clone(),
                     size: after.size,
                     mode: 0,
@@ -86,10 +86,10 @@ impl Unit {
             };
             add(&file.real, file.before.clone(), after);
             for made in &file.made {
-                add(made, State::Absent, directory());
+                add(made, RecordState::Absent, directory());
             }
             for unmade in &file.unmade {
-                add(unmade, directory(), State::Absent);
+                add(unmade, directory(), RecordState::Absent);
             }
         }
         all

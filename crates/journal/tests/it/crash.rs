@@ -12,7 +12,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::UNIX_EPOCH;
 
 use haft_journal::edit::Change;
-use haft_journal::{ContentHash, FileChange, Journal, Mode, PageRequest, Ticket, UnitState, Which};
+use haft_journal::{
+    ContentHash, FileChange, Journal, Mode, PageRequest, UnitState, Which, WriteGrant,
+};
 
 use crate::strace;
 
@@ -64,8 +66,8 @@ fn file(folder: &Path, number: usize) -> PathBuf {
     folder.join("work").join(format!("file-{number}"))
 }
 
-fn ticket(folder: &Path, call: &str) -> Ticket {
-    Ticket::new(call, "Crash", [folder.join("work")])
+fn ticket(folder: &Path, call: &str) -> WriteGrant {
+    WriteGrant::new(call, "Crash", [folder.join("work")])
 }
 
 fn journal(folder: &Path) -> Journal {
@@ -275,7 +277,7 @@ fn marks_its_lines() {
         // Refused is fine, lost is not: look again and retry.
         for _ in 0..1_000 {
             journal.read(&path, &PageRequest::default()).unwrap();
-            let ticket = Ticket::unconfined(format!("{name}-{line}"), "Edit");
+            let ticket = WriteGrant::unconfined(format!("{name}-{line}"), "Edit");
             match journal.edit(&ticket, &path, &change) {
                 Ok(_) => {
                     writeln!(out, "\ndone {line}").unwrap();

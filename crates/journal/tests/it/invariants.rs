@@ -1,7 +1,7 @@
 //! What holds for every edit of every file: shared by the property tests, the
 //! seeds and the fuzz target (`fuzz/fuzz_targets/edit.rs` includes this file).
 
-use haft_journal::edit::{Change, EditError, Plan, Tier, apply, explain_missing, plan};
+use haft_journal::edit::{Change, EditError, EditPlan, Tier, apply, explain_missing, plan};
 
 /// One question to Edit, owned.
 #[derive(Debug, Clone)]
@@ -76,7 +76,7 @@ pub(crate) fn check(case: &Case) {
     }
 }
 
-fn check_plan(case: &Case, plan: &Plan) {
+fn check_plan(case: &Case, plan: &EditPlan) {
     let file = &case.file;
     let result = apply(file, plan);
     assert_ne!(&result, file, "an edit that changes nothing");
@@ -103,7 +103,7 @@ fn check_plan(case: &Case, plan: &Plan) {
 }
 
 /// Each tier by its definition, the slow way. LF only: breaks have tests of their own.
-fn check_text(case: &Case, plan: &Plan, text: &str, new: &str) {
+fn check_text(case: &Case, plan: &EditPlan, text: &str, new: &str) {
     if text.contains('\r')
         || case.old.contains('\r')
         || text.starts_with('\u{feff}')

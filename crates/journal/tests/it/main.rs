@@ -43,7 +43,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use haft_journal::edit::Change;
-use haft_journal::{Edited, Journal, JournalError, Page, PageRequest, Ticket, Written};
+use haft_journal::{Edited, Journal, JournalError, PageRequest, TextPage, WriteGrant, WriteReport};
 use tempfile::TempDir;
 
 /// A journal with a directory of its own.
@@ -87,11 +87,11 @@ impl Desk {
         fs::read(self.path(name)).unwrap()
     }
 
-    fn read(&self, name: &str) -> Result<Page, JournalError> {
+    fn read(&self, name: &str) -> Result<TextPage, JournalError> {
         self.journal.read(&self.path(name), &PageRequest::default())
     }
 
-    fn write(&self, name: &str, content: &str) -> Result<Written, JournalError> {
+    fn write(&self, name: &str, content: &str) -> Result<WriteReport, JournalError> {
         self.journal.write(&ticket(), &self.path(name), content)
     }
 
@@ -114,10 +114,10 @@ impl Desk {
 }
 
 /// May write anywhere; each has a call of its own.
-fn ticket() -> Ticket {
+fn ticket() -> WriteGrant {
     static CALLS: AtomicU64 = AtomicU64::new(1);
     let call = CALLS.fetch_add(1, Ordering::Relaxed);
-    Ticket::unconfined(format!("call-{call:06}"), "Test")
+    WriteGrant::unconfined(format!("call-{call:06}"), "Test")
 }
 
 fn names_in(directory: &Path) -> Vec<String> {

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::{Desk, assert_says};
 
-fn texts(page: &haft_journal::Page) -> Vec<&str> {
+fn texts(page: &haft_journal::TextPage) -> Vec<&str> {
     page.lines.iter().map(|line| line.text.as_str()).collect()
 }
 

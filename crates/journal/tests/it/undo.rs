@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use haft_journal::{
-    Applied, ChangeKind, ContentHash, FileChange, History, Journal, JournalError, Limits, Mode,
-    Ticket, Undone, UnitState, Which,
+    Applied, ChangeKind, ContentHash, FileChange, Journal, JournalError, Mode, UndoHistory,
+    UndoLimits, Undone, UnitState, Which, WriteGrant,
 };
 use proptest::prelude::*;
 use rustix::fs::{CWD, RenameFlags, XattrFlags, getxattr, renameat_with, setxattr};
@@ -363,7 +363,7 @@ fn a_torn_last_line_and_another_process_do_no_harm() {
     fs::write(&log, text).unwrap();
     desk.edit("file", "b", "c").unwrap();
     // What `haft undo` does: another journal on the same folder, no session.
-    let history = History::open(desk.session.path().join("undo"));
+    let history = UndoHistory::open(desk.session.path().join("undo"));
     assert_eq!(history.list(9).unwrap().len(), 2);
     history.undo(&ticket(), &Which::Last, Mode::Apply).unwrap();
     desk.undo_unit(&edited.unit).unwrap();
@@ -373,9 +373,9 @@ fn a_torn_last_line_and_another_process_do_no_harm() {
 #[test]
 fn what_is_dropped_for_room_says_so() {
     let desk = Desk::new();
-    let limits = Limits {
+    let limits = UndoLimits {
         units: 10,
-        ..Limits::default()
+        ..UndoLimits::default()
     };
     let folder = desk.session.path().join("undo");
     let journal = Journal::new(None)
@@ -400,9 +400,9 @@ fn what_is_dropped_for_room_says_so() {
 #[test]
 fn contents_that_no_unit_needs_are_removed() {
     let desk = Desk::new();
-    let limits = Limits {
+    let limits = UndoLimits {
         bytes: 40_000,
-        ..Limits::default()
+        ..UndoLimits::default()
     };
     let folder = desk.session.path().join("undo");
     let journal = Journal::new(None)
@@ -435,7 +435,7 @@ fn a_write_stays_inside_whatever_links_say() {
     symlink(&secret, desk.path("in/to-file")).unwrap();
     symlink(outside.path(), desk.path("in/to-dir")).unwrap();
     symlink("../../beside", desk.path("in/sub/dangling")).unwrap();
-    let inside = |call: &str| Ticket::new(call, "Write", [desk.path("in")]);
+    let inside = |call: &str| WriteGrant::new(call, "Write", [desk.path("in")]);
     let cases = [
         "in/to-file",
         "in/to-dir/secret",
@@ -473,13 +473,13 @@ fn a_write_stays_inside_whatever_links_say() {
         &["outside"],
     );
     // An undo is held to its own ticket.
-    let undo = |ticket: &Ticket| desk.journal.undo(ticket, &Which::Last, Mode::Apply);
+    let undo = |ticket: &WriteGrant| desk.journal.undo(ticket, &Which::Last, Mode::Apply);
     assert_says(undo(&inside("e")), &["outside the directories"]);
     undo(&granted).unwrap();
     assert_eq!(fs::read(&secret).unwrap(), b"secret\n");
     // A link to the working directory is the working directory.
     symlink("in", desk.path("alias")).unwrap();
-    let aliased = Ticket::new("f", "Write", [desk.path("alias")]);
+    let aliased = WriteGrant::new("f", "Write", [desk.path("alias")]);
     desk.journal
         .write(&aliased, &desk.path("in/new"), "y\n")
         .unwrap();
@@ -500,7 +500,7 @@ fn a_directory_swapped_for_a_link_meanwhile_misdirects_nothing() {
                 renameat_with(CWD, &link, CWD, &dir, RenameFlags::EXCHANGE).unwrap();
             }
         });
-        let inside = Ticket::new("c", "Write", [desk.path("")]);
+        let inside = WriteGrant::new("c", "Write", [desk.path("")]);
         let journal = Journal::new(None);
         let mut written = 0;
         for number in 0..500 {

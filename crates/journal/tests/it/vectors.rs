@@ -4,7 +4,7 @@
 use std::fs::{self, File, FileTimes};
 use std::time::{Duration, SystemTime};
 
-use haft_journal::{Outcome, PageRequest};
+use haft_journal::{PageRequest, WriteOutcome};
 
 use crate::{Desk, assert_says};
 
@@ -120,7 +120,7 @@ fn own_writes_count_as_seen() {
     let written = desk.write("file", "a\nb\n").unwrap();
     assert_eq!(
         (written.outcome, written.bytes, written.lines),
-        (Outcome::Created, 4, 2)
+        (WriteOutcome::Created, 4, 2)
     );
     desk.edit("file", "a", "c").unwrap();
     desk.edit("file", "c", "d").unwrap();

@@ -8,12 +8,12 @@
 use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
-use haft_contract::{Content, Role, output::Source};
+use haft_contract::{Content, Role, output::MediaSource};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    Block, Message, Request, Thinking, ToolChoice, ToolResult,
+    Block, Message, ModelRequest, Thinking, ToolChoice, ToolResult,
     conversation::Entry,
     fragments::{Dialect, Fragment},
 };
@@ -29,15 +29,15 @@ const NO_OUTPUT: &str = "(no output)";
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Wire<'a> {
+enum WireBlock<'a> {
     Text {
         text: &'a str,
     },
     Image {
-        source: &'a Source,
+        source: &'a MediaSource,
     },
     Document {
-        source: &'a Source,
+        source: &'a MediaSource,
     },
     Thinking {
         thinking: &'a str,
@@ -69,7 +69,7 @@ enum WireContent<'a> {
 }
 
 /// The body of a request for a reply.
-pub(super) fn body(request: &Request, an_hour: bool) -> Bytes {
+pub(super) fn body(request: &ModelRequest, an_hour: bool) -> Bytes {
     let mut parameters =
         json!({"model": request.model, "max_tokens": request.max_tokens, "stream": true});
     settings(request, &mut parameters);
@@ -77,13 +77,13 @@ pub(super) fn body(request: &Request, an_hour: bool) -> Bytes {
 }
 
 /// The body of the question how long the same request is.
-pub(super) fn counting(request: &Request) -> Bytes {
+pub(super) fn counting(request: &ModelRequest) -> Bytes {
     let mut parameters = json!({"model": request.model});
     settings(request, &mut parameters);
     with_parts(request, &parameters, false)
 }
 
-fn with_parts(request: &Request, parameters: &Value, an_hour: bool) -> Bytes {
+fn with_parts(request: &ModelRequest, parameters: &Value, an_hour: bool) -> Bytes {
     let mark = if an_hour { AN_HOUR } else { FIVE_MINUTES };
     let mut out = Vec::with_capacity(4096);
     // The object stays open for the large parts.
@@ -96,7 +96,7 @@ fn with_parts(request: &Request, parameters: &Value, an_hour: bool) -> Bytes {
     out.into()
 }
 
-fn settings(request: &Request, body: &mut Value) {
+fn settings(request: &ModelRequest, body: &mut Value) {
     let thinking = thinking(request);
     if let Some(thinking) = &thinking {
         body["thinking"] = thinking.clone();
@@ -120,7 +120,7 @@ fn settings(request: &Request, body: &mut Value) {
 }
 
 /// A forced tool and thinking exclude each other; the tool is what the caller needs.
-fn thinking(request: &Request) -> Option<Value> {
+fn thinking(request: &ModelRequest) -> Option<Value> {
     if matches!(request.tool_choice, ToolChoice::Any | ToolChoice::Tool(_)) {
         return None;
     }
@@ -135,7 +135,7 @@ fn thinking(request: &Request) -> Option<Value> {
     }
 }
 
-fn tool_choice(request: &Request) -> Option<Value> {
+fn tool_choice(request: &ModelRequest) -> Option<Value> {
     let mut choice = match &request.tool_choice {
         ToolChoice::Auto if request.parallel_calls => return None,
         ToolChoice::Auto => json!({"type": "auto"}),
@@ -149,7 +149,7 @@ fn tool_choice(request: &Request) -> Option<Value> {
     Some(choice)
 }
 
-fn write_tools(request: &Request, mark: &str, out: &mut Vec<u8>) {
+fn write_tools(request: &ModelRequest, mark: &str, out: &mut Vec<u8>) {
     let prefix = &request.prefix;
     if prefix.tools().is_empty() {
         return;
@@ -169,7 +169,7 @@ fn write_tools(request: &Request, mark: &str, out: &mut Vec<u8>) {
 }
 
 /// The mark inside is a part of the fragment: it depends on nothing but the prefix and the time to keep.
-fn write_system(request: &Request, mark: &str, out: &mut Vec<u8>) {
+fn write_system(request: &ModelRequest, mark: &str, out: &mut Vec<u8>) {
     let prefix = &request.prefix;
     let system = prefix.system();
     if system.is_empty() {
@@ -183,7 +183,7 @@ fn write_system(request: &Request, mark: &str, out: &mut Vec<u8>) {
             if index > 0 {
                 bytes.push(b',');
             }
-            write(&mut bytes, &Wire::Text { text: &block.text });
+            write(&mut bytes, &WireBlock::Text { text: &block.text });
             if index + 1 == stable && index + 1 < system.len() {
                 bytes.pop();
                 bytes.extend_from_slice(mark.as_bytes());
@@ -200,7 +200,7 @@ fn write_system(request: &Request, mark: &str, out: &mut Vec<u8>) {
     fragment.write(out, Some(mark));
 }
 
-fn write_messages(request: &Request, mark: &str, out: &mut Vec<u8>) {
+fn write_messages(request: &ModelRequest, mark: &str, out: &mut Vec<u8>) {
     let entries = request.history.entries();
     let last = entries.len().saturating_sub(1);
     let before = entries[..last]
@@ -231,12 +231,12 @@ fn write_messages(request: &Request, mark: &str, out: &mut Vec<u8>) {
 }
 
 /// Signatures are bound to the model, so its thinking goes to no other.
-fn keeps_thinking(entry: &Entry, request: &Request) -> bool {
+fn keeps_thinking(entry: &Entry, request: &ModelRequest) -> bool {
     let by = entry.message.model.as_deref();
     by.is_none_or(|by| by == request.model)
 }
 
-fn fragment(entry: &Entry, request: &Request) -> Fragment {
+fn fragment(entry: &Entry, request: &ModelRequest) -> Fragment {
     let keeps = keeps_thinking(entry, request);
     let dialect = if keeps {
         WITH_THINKING
@@ -284,7 +284,7 @@ fn message(message: &Message, keeps_thinking: bool) -> Fragment {
     }
     if first {
         // Nothing but thinking, and a message must say something.
-        write(&mut bytes, &Wire::Text { text: "(thinking)" });
+        write(&mut bytes, &WireBlock::Text { text: "(thinking)" });
         mark_at = Some(bytes.len() - 1);
     }
     bytes.extend_from_slice(b"]}");
@@ -294,11 +294,11 @@ fn message(message: &Message, keeps_thinking: bool) -> Fragment {
     }
 }
 
-fn wire(block: &Block, keeps_thinking: bool) -> Option<Wire<'_>> {
+fn wire(block: &Block, keeps_thinking: bool) -> Option<WireBlock<'_>> {
     Some(match block {
-        Block::Text { text } => Wire::Text { text },
-        Block::Image { source } => Wire::Image { source },
-        Block::Document { source } => Wire::Document { source },
+        Block::Text { text } => WireBlock::Text { text },
+        Block::Image { source } => WireBlock::Image { source },
+        Block::Document { source } => WireBlock::Document { source },
         Block::Thinking {
             thinking,
             signature,
@@ -308,26 +308,26 @@ fn wire(block: &Block, keeps_thinking: bool) -> Option<Wire<'_>> {
             if !keeps_thinking || signature.is_empty() {
                 return None;
             }
-            Wire::Thinking {
+            WireBlock::Thinking {
                 thinking,
                 signature,
             }
         }
-        Block::RedactedThinking { data } if keeps_thinking => Wire::RedactedThinking { data },
+        Block::RedactedThinking { data } if keeps_thinking => WireBlock::RedactedThinking { data },
         Block::RedactedThinking { .. } => return None,
         Block::ToolUse {
             id, name, input, ..
-        } => Wire::ToolUse {
+        } => WireBlock::ToolUse {
             id: allowed_id(id),
             name,
             input,
         },
-        Block::ToolResult(result) => Wire::ToolResult {
+        Block::ToolResult(result) => WireBlock::ToolResult {
             tool_use_id: allowed_id(&result.tool_use_id),
             content: content(result),
             is_error: result.is_error,
         },
-        Block::Other(value) => Wire::Other(value),
+        Block::Other(value) => WireBlock::Other(value),
     })
 }
 

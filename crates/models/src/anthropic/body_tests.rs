@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use haft_contract::output::Source;
+use haft_contract::output::MediaSource;
 use proptest::prelude::*;
 
 use super::*;
@@ -46,13 +46,13 @@ fn conversation() -> Conversation {
     );
     let mut shown = ToolResult::text("t1", "see");
     shown.content.push(Content::Image {
-        source: Source::Base64 {
+        source: MediaSource::Base64 {
             media_type: "image/png".to_owned(),
             data: "AAAA".to_owned(),
         },
     });
     shown.content.push(Content::Document {
-        source: Source::Base64 {
+        source: MediaSource::Base64 {
             media_type: "application/pdf".to_owned(),
             data: "BBBB".to_owned(),
         },
@@ -62,11 +62,11 @@ fn conversation() -> Conversation {
     conversation
 }
 
-fn request() -> Request {
-    Request::new("m", prefix(), conversation().history())
+fn request() -> ModelRequest {
+    ModelRequest::new("m", prefix(), conversation().history())
 }
 
-fn sent(request: &Request) -> Value {
+fn sent(request: &ModelRequest) -> Value {
     serde_json::from_slice(&body(request, false)).unwrap()
 }
 
@@ -83,7 +83,7 @@ fn a_whole_request() {
 #[test]
 fn parameters_of_a_request() {
     let mut variants = Vec::new();
-    let mut add = |change: &dyn Fn(&mut Request)| {
+    let mut add = |change: &dyn Fn(&mut ModelRequest)| {
         let mut request = request();
         change(&mut request);
         let mut parameters = json!({"max_tokens": request.max_tokens});
@@ -124,9 +124,9 @@ fn thinking_goes_to_no_other_model() {
 fn a_history_is_serialized_once_and_the_prefix_is_the_same_bytes_each_time() {
     let prefix = prefix();
     let mut conversation = conversation();
-    let first = Request::new("m", prefix.clone(), conversation.history());
+    let first = ModelRequest::new("m", prefix.clone(), conversation.history());
     let before = body(&first, false);
-    let written = |request: &Request| -> Vec<*const u8> {
+    let written = |request: &ModelRequest| -> Vec<*const u8> {
         let entries = request.history.entries().iter();
         entries
             .map(|entry| fragment(entry, request).bytes.as_ptr())
@@ -137,7 +137,7 @@ fn a_history_is_serialized_once_and_the_prefix_is_the_same_bytes_each_time() {
     conversation
         .assistant(reply, vec![ToolResult::text("t3", "ok")])
         .unwrap();
-    let second = Request::new("m", prefix, conversation.history());
+    let second = ModelRequest::new("m", prefix, conversation.history());
     let after = body(&second, false);
     assert_eq!(written(&second)[..pointers.len()], pointers);
     // The same up to the messages, which only move their marks.
@@ -158,7 +158,7 @@ fn a_history_is_serialized_once_and_the_prefix_is_the_same_bytes_each_time() {
 fn the_mark_of_one_request_is_where_the_last_mark_of_the_request_before_was() {
     let mut conversation = conversation();
     let marked = |conversation: &Conversation| -> Vec<usize> {
-        let body = sent(&Request::new("m", prefix(), conversation.history()));
+        let body = sent(&ModelRequest::new("m", prefix(), conversation.history()));
         let messages = body["messages"].as_array().unwrap().iter().enumerate();
         let marked = messages.filter(|(_, message)| message.to_string().contains("cache_control"));
         marked.map(|(index, _)| index).collect()
@@ -176,7 +176,7 @@ fn a_last_message_of_the_model_does_not_end_in_white_space() {
     let mut conversation = conversation();
     let paused = Message::assistant(vec![Block::text("and so \n")], "m");
     conversation.assistant(paused, vec![]).unwrap();
-    let body = sent(&Request::new("m", prefix(), conversation.history()));
+    let body = sent(&ModelRequest::new("m", prefix(), conversation.history()));
     assert_eq!(body["messages"][3]["content"][0]["text"], "and so");
 }
 
@@ -193,7 +193,7 @@ fn a_message_does_not_end_in_thinking() {
     conversation
         .assistant(Message::assistant(vec![thought()], "m"), vec![])
         .unwrap();
-    let body = sent(&Request::new("m", prefix(), conversation.history()));
+    let body = sent(&ModelRequest::new("m", prefix(), conversation.history()));
     let types = |index: usize| -> Vec<String> {
         let blocks = body["messages"][index]["content"]
             .as_array()
@@ -238,7 +238,7 @@ proptest! {
             let only = Block::RedactedThinking { data: "x".to_owned() };
             conversation.assistant(Message::assistant(vec![only], "m"), vec![]).unwrap();
         }
-        let request = Request::new("m", Arc::new(Prefix::new(system, tools)), conversation.history());
+        let request = ModelRequest::new("m", Arc::new(Prefix::new(system, tools)), conversation.history());
         let bytes = body(&request, false);
         let value: Value = serde_json::from_slice(&bytes).unwrap();
         prop_assert!(marks(&bytes) <= 4);

@@ -1,7 +1,7 @@
 //! Anthropic's Messages API.
 
-mod asides;
 mod body;
+mod endpoints;
 mod stream;
 
 use haft_contract::{CancellationToken, secrets};
@@ -11,12 +11,12 @@ use reqwest::{
 };
 
 use crate::{
-    ErrorKind, EventStream, Http, Model, ModelError, Request,
+    ErrorKind, EventStream, Http, Model, ModelError, ModelRequest,
     generate::{Out, generate},
     http,
 };
 
-pub use asides::ModelInfo;
+pub use endpoints::ModelInfo;
 
 /// Where the API is, unless told otherwise.
 pub const BASE_URL: &str = "https://api.anthropic.com";
@@ -121,7 +121,7 @@ impl Anthropic {
 
     async fn send(
         &self,
-        request: &Request,
+        request: &ModelRequest,
         cancel: &CancellationToken,
     ) -> Result<Response, ModelError> {
         let url = http::join(self.base_url(), "v1", "messages")?;
@@ -136,7 +136,7 @@ impl Anthropic {
 
     async fn run(
         self,
-        request: Request,
+        request: ModelRequest,
         cancel: CancellationToken,
         out: Out,
     ) -> Result<(), ModelError> {
@@ -148,7 +148,7 @@ impl Anthropic {
 }
 
 impl Model for Anthropic {
-    fn stream(&self, request: Request, cancel: CancellationToken) -> EventStream {
+    fn stream(&self, request: ModelRequest, cancel: CancellationToken) -> EventStream {
         let model = self.clone();
         generate(move |out| model.run(request, cancel, out))
     }

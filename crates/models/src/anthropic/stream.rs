@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::{
-    BlockStart, ErrorKind, Event, ModelError, StopReason, Usage,
+    BlockStart, ErrorKind, ModelError, ModelEvent, StopReason, Usage,
     generate::Out,
     http::{
         answer::{described, from_body, quoted},
@@ -16,7 +16,7 @@ use crate::{
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Wire {
+enum StreamMessage {
     MessageStart {
         message: Start,
     },
@@ -85,7 +85,7 @@ struct CacheCreation {
 
 /// What a stream said so far.
 #[derive(Default)]
-struct Decoder {
+struct MessageDecoder {
     usage: Usage,
     /// It gave a reason to stop, after which only its end can come.
     has_stopped: bool,
@@ -101,7 +101,7 @@ where
     E: std::error::Error + Send,
 {
     let mut events = Events::new(body);
-    let mut decoder = Decoder::default();
+    let mut decoder = MessageDecoder::default();
     while !decoder.is_over {
         let read = match events.next().await {
             Ok(Some(read)) => read,
@@ -154,48 +154,48 @@ fn known(name: &str) -> bool {
     name.starts_with("message_") || name.starts_with("content_block_")
 }
 
-impl Decoder {
-    fn decode(&mut self, wire: Value) -> Result<Vec<Event>, ModelError> {
+impl MessageDecoder {
+    fn decode(&mut self, wire: Value) -> Result<Vec<ModelEvent>, ModelError> {
         if wire["type"] == "error" {
             return Err(from_body(None, &wire.to_string()));
         }
-        let wire: Wire = serde_json::from_value(wire).map_err(|error| {
+        let wire: StreamMessage = serde_json::from_value(wire).map_err(|error| {
             ModelError::protocol(format!("an event is not as it should be: {error}"))
         })?;
         Ok(match wire {
-            Wire::MessageStart { message } => {
+            StreamMessage::MessageStart { message } => {
                 self.count(message.usage);
                 let (id, model) = (message.id, message.model);
-                let start = Event::Start { id, model };
-                vec![start, Event::Usage { usage: self.usage }]
+                let start = ModelEvent::Start { id, model };
+                vec![start, ModelEvent::Usage { usage: self.usage }]
             }
-            Wire::ContentBlockStart {
+            StreamMessage::ContentBlockStart {
                 index,
                 content_block,
             } => started(index, content_block)?,
-            Wire::ContentBlockDelta { index, delta } => match delta {
-                Delta::Text { text } => vec![Event::Text { index, text }],
-                Delta::Input { partial_json: json } => vec![Event::Input { index, json }],
-                Delta::Thinking { thinking: text } => vec![Event::Thinking { index, text }],
-                Delta::Signature { signature } => vec![Event::Signature { index, signature }],
+            StreamMessage::ContentBlockDelta { index, delta } => match delta {
+                Delta::Text { text } => vec![ModelEvent::Text { index, text }],
+                Delta::Input { partial_json: json } => vec![ModelEvent::Input { index, json }],
+                Delta::Thinking { thinking: text } => vec![ModelEvent::Thinking { index, text }],
+                Delta::Signature { signature } => vec![ModelEvent::Signature { index, signature }],
                 Delta::Unknown => Vec::new(),
             },
-            Wire::ContentBlockStop { index } => vec![Event::BlockStop { index }],
-            Wire::MessageDelta { delta, usage } => {
+            StreamMessage::ContentBlockStop { index } => vec![ModelEvent::BlockStop { index }],
+            StreamMessage::MessageDelta { delta, usage } => {
                 self.count(usage);
-                let mut events = vec![Event::Usage { usage: self.usage }];
+                let mut events = vec![ModelEvent::Usage { usage: self.usage }];
                 if let Some(reason) = delta.stop_reason {
                     self.has_stopped = true;
                     let reason = stop_reason(reason);
-                    events.push(Event::Stop { reason });
+                    events.push(ModelEvent::Stop { reason });
                 }
                 events
             }
-            Wire::MessageStop => {
+            StreamMessage::MessageStop => {
                 self.is_over = true;
                 Vec::new()
             }
-            Wire::Unknown => Vec::new(),
+            StreamMessage::Unknown => Vec::new(),
         })
     }
 
@@ -215,24 +215,24 @@ impl Decoder {
 }
 
 /// The beginning of a block, with what it already holds.
-fn started(index: usize, block: Value) -> Result<Vec<Event>, ModelError> {
+fn started(index: usize, block: Value) -> Result<Vec<ModelEvent>, ModelError> {
     let text = |key: &str| block[key].as_str().unwrap_or_default().to_owned();
-    let start = |block| Event::BlockStart { index, block };
+    let start = |block| ModelEvent::BlockStart { index, block };
     Ok(match block["type"].as_str() {
         Some("text") => vec![
             start(BlockStart::Text),
-            Event::Text {
+            ModelEvent::Text {
                 index,
                 text: text("text"),
             },
         ],
         Some("thinking") => vec![
             start(BlockStart::Thinking),
-            Event::Thinking {
+            ModelEvent::Thinking {
                 index,
                 text: text("thinking"),
             },
-            Event::Signature {
+            ModelEvent::Signature {
                 index,
                 signature: text("signature"),
             },
@@ -252,7 +252,7 @@ fn started(index: usize, block: Value) -> Result<Vec<Event>, ModelError> {
                 && !input.is_empty()
             {
                 let json = block["input"].to_string();
-                events.push(Event::Input { index, json });
+                events.push(ModelEvent::Input { index, json });
             }
             events
         }
@@ -260,8 +260,8 @@ fn started(index: usize, block: Value) -> Result<Vec<Event>, ModelError> {
     }
     .into_iter()
     .filter(|event| {
-        !matches!(event, Event::Text { text, .. } | Event::Thinking { text, .. } if text.is_empty())
-            && !matches!(event, Event::Signature { signature, .. } if signature.is_empty())
+        !matches!(event, ModelEvent::Text { text, .. } | ModelEvent::Thinking { text, .. } if text.is_empty())
+            && !matches!(event, ModelEvent::Signature { signature, .. } if signature.is_empty())
     })
     .collect())
 }

@@ -1,6 +1,6 @@
 //! Blocks and messages, in the shape that session logs and Anthropic's API share.
 
-use haft_contract::{Content, Role, output::Source};
+use haft_contract::{Content, Role, output::MediaSource};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
@@ -30,12 +30,12 @@ pub enum Block {
     /// A picture.
     Image {
         /// Its bytes.
-        source: Source,
+        source: MediaSource,
     },
     /// A document.
     Document {
         /// Its bytes.
-        source: Source,
+        source: MediaSource,
     },
     /// What the model thought.
     Thinking {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_contract::{Content, output::Source};
+use haft_contract::{Content, output::MediaSource};
 
 use super::{Block, Conversation, Entry, History, Message};
 
@@ -25,7 +25,7 @@ impl History {
     /// The messages with images that a refusal most likely means: the one it names
     /// (`messages.3.content…`), else those with an image over the limit, else the last with any.
     pub(crate) fn refused_images(&self, refusal: &str) -> Vec<usize> {
-        let with = |check: &dyn Fn(&Source) -> bool| -> Vec<usize> {
+        let with = |check: &dyn Fn(&MediaSource) -> bool| -> Vec<usize> {
             let messages = self.messages().enumerate();
             let found = messages.filter(|(_, message)| images(message).any(check));
             found.map(|(index, _)| index).collect()
@@ -34,7 +34,7 @@ impl History {
         if let Some(index) = named(refusal).filter(|index| all.contains(index)) {
             return vec![index];
         }
-        let large = with(&|Source::Base64 { data, .. }| data.len() > LARGEST);
+        let large = with(&|MediaSource::Base64 { data, .. }| data.len() > LARGEST);
         if large.is_empty() {
             all.last().copied().into_iter().collect()
         } else {
@@ -57,7 +57,7 @@ fn named(refusal: &str) -> Option<usize> {
     digits.parse().ok()
 }
 
-fn images(message: &Message) -> impl Iterator<Item = &Source> {
+fn images(message: &Message) -> impl Iterator<Item = &MediaSource> {
     message.content.iter().flat_map(|block| {
         let inside = match block {
             Block::ToolResult(result) => result.content.as_slice(),

@@ -23,7 +23,7 @@ use haft_contract::{Content, Role};
 use serde_json::Value;
 
 pub use block::{Block, Message, ToolResult};
-pub use repair::Repair;
+pub use repair::HistoryRepair;
 
 use crate::fragments::Fragments;
 

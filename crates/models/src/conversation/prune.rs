@@ -38,7 +38,7 @@ fn size(content: &[Content]) -> usize {
     let sizes = content.iter().map(|content| match content {
         Content::Text { text } => text.len(),
         Content::Image { source } | Content::Document { source } => {
-            let haft_contract::output::Source::Base64 { data, .. } = source;
+            let haft_contract::output::MediaSource::Base64 { data, .. } = source;
             data.len()
         }
     });

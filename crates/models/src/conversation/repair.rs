@@ -9,7 +9,7 @@ use super::{Block, Conversation, Message, ToolResult, empty_input};
 /// Something that was not as it must be, and what was done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Repair {
+pub enum HistoryRepair {
     /// The model spoke first: a placeholder stands for what the user must have said.
     BeginningMissing,
     /// The call was never answered: it has a result that says so.
@@ -46,7 +46,7 @@ pub enum Repair {
     },
 }
 
-impl fmt::Display for Repair {
+impl fmt::Display for HistoryRepair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BeginningMissing => {
@@ -95,7 +95,7 @@ const OURS: [&str; 7] = [
 
 impl Conversation {
     /// A conversation of these messages, repaired where needed; the list says where.
-    pub fn load(messages: impl IntoIterator<Item = Message>) -> (Self, Vec<Repair>) {
+    pub fn load(messages: impl IntoIterator<Item = Message>) -> (Self, Vec<HistoryRepair>) {
         let mut repairs = Vec::new();
         let mut conversation = Self::new();
         let mut messages = merged(messages).into_iter().peekable();
@@ -111,7 +111,7 @@ impl Conversation {
                 continue;
             }
             if conversation.entries.is_empty() {
-                repairs.push(Repair::BeginningMissing);
+                repairs.push(HistoryRepair::BeginningMissing);
                 conversation.user([Content::text(
                     "(The beginning of this conversation is missing.)",
                 )]);
@@ -128,7 +128,7 @@ impl Conversation {
             for (id, name) in message.calls().filter(|(id, _)| !answered.contains(*id)) {
                 results.push(ToolResult::error(id, INTERRUPTED));
                 let (id, name) = (id.to_owned(), name.to_owned());
-                repairs.push(Repair::Unanswered { id, name });
+                repairs.push(HistoryRepair::Unanswered { id, name });
             }
             if let Err(error) = conversation.assistant(message, results) {
                 // Everything it refuses was taken out above.
@@ -156,23 +156,23 @@ fn merged(messages: impl IntoIterator<Item = Message>) -> Vec<Message> {
 }
 
 /// A message of the model's with nothing in it that cannot be there.
-fn spoken(mut message: Message, repairs: &mut Vec<Repair>) -> Message {
+fn spoken(mut message: Message, repairs: &mut Vec<HistoryRepair>) -> Message {
     let mut seen = HashSet::new();
     message.content.retain_mut(|block| match block {
         Block::ToolUse { id, input, .. } => {
             if !input.is_object() {
                 *input = empty_input();
-                repairs.push(Repair::Input { id: id.clone() });
+                repairs.push(HistoryRepair::Input { id: id.clone() });
             }
             let first = seen.insert(id.clone());
             if !first {
-                repairs.push(Repair::Twice { id: id.clone() });
+                repairs.push(HistoryRepair::Twice { id: id.clone() });
             }
             first
         }
         Block::Image { .. } | Block::Document { .. } | Block::ToolResult(_) => {
             let role = Role::Assistant;
-            repairs.push(Repair::Misplaced { role });
+            repairs.push(HistoryRepair::Misplaced { role });
             false
         }
         Block::Other(value) => {
@@ -180,7 +180,7 @@ fn spoken(mut message: Message, repairs: &mut Vec<Repair>) -> Message {
             let is_theirs = kind != "?" && !OURS.contains(&kind);
             if !is_theirs {
                 let kind = kind.to_owned();
-                repairs.push(Repair::Unreadable { kind });
+                repairs.push(HistoryRepair::Unreadable { kind });
             }
             is_theirs
         }
@@ -194,7 +194,7 @@ fn said(
     message: Message,
     calls: &HashSet<String>,
     results: &mut Vec<ToolResult>,
-    repairs: &mut Vec<Repair>,
+    repairs: &mut Vec<HistoryRepair>,
 ) -> Vec<Content> {
     let mut seen = HashSet::new();
     let mut content = Vec::new();
@@ -206,14 +206,14 @@ fn said(
             Block::ToolResult(result) => {
                 let id = result.tool_use_id.clone();
                 if !calls.contains(&id) {
-                    repairs.push(Repair::Unasked { id });
+                    repairs.push(HistoryRepair::Unasked { id });
                 } else if !seen.insert(id.clone()) {
-                    repairs.push(Repair::Twice { id });
+                    repairs.push(HistoryRepair::Twice { id });
                 } else {
                     results.push(result);
                 }
             }
-            _ => repairs.push(Repair::Misplaced { role: Role::User }),
+            _ => repairs.push(HistoryRepair::Misplaced { role: Role::User }),
         }
     }
     content

@@ -189,7 +189,7 @@ fn loading_repairs_and_says_what_it_repaired() {
             json!([{"type": "tool_use", "name": "Read"}, {"type": "web_search_tool_result"}, 7]),
         ),
     ]);
-    let repairs: Vec<String> = repairs.iter().map(Repair::to_string).collect();
+    let repairs: Vec<String> = repairs.iter().map(HistoryRepair::to_string).collect();
     insta::assert_snapshot!(format!(
         "{}\n\n{}",
         outline(&conversation).join("\n"),

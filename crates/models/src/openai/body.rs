@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use haft_contract::{Content, Role, output::Source};
+use haft_contract::{Content, Role, output::MediaSource};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -11,7 +11,7 @@ use super::{
     schema,
 };
 use crate::{
-    Block, Request, ToolChoice, ToolDefinition, ToolResult,
+    Block, ModelRequest, ToolChoice, ToolDefinition, ToolResult,
     conversation::Entry,
     fragments::{Dialect, Fragment},
 };
@@ -27,7 +27,7 @@ pub(super) struct Accepted {
 }
 
 /// The whole body.
-pub(super) fn body(request: &Request, quirks: &Quirks, accepted: Accepted) -> Bytes {
+pub(super) fn body(request: &ModelRequest, quirks: &Quirks, accepted: Accepted) -> Bytes {
     let mut out = parameters(request, accepted).to_string().into_bytes();
     // The object stays open for the large parts.
     out.pop();
@@ -63,7 +63,7 @@ pub(super) fn body(request: &Request, quirks: &Quirks, accepted: Accepted) -> By
     out.into()
 }
 
-fn parameters(request: &Request, accepted: Accepted) -> Value {
+fn parameters(request: &ModelRequest, accepted: Accepted) -> Value {
     let mut body = json!({"model": request.model, "stream": true});
     if accepted.stream_options {
         body["stream_options"] = json!({"include_usage": true});
@@ -102,7 +102,7 @@ fn parameters(request: &Request, accepted: Accepted) -> Value {
     body
 }
 
-fn write_tools(request: &Request, quirks: &Quirks, out: &mut Vec<u8>) {
+fn write_tools(request: &ModelRequest, quirks: &Quirks, out: &mut Vec<u8>) {
     let prefix = &request.prefix;
     // Some servers refuse an empty list.
     if prefix.tools().is_empty() {
@@ -126,7 +126,7 @@ fn definition(tool: &ToolDefinition, quirks: &Quirks) -> Value {
     })
 }
 
-fn system(request: &Request, quirks: &Quirks) -> Fragment {
+fn system(request: &ModelRequest, quirks: &Quirks) -> Fragment {
     let prefix = &request.prefix;
     prefix.system_fragments.get(quirks.system_dialect(), || {
         let role = match quirks.developer_role {
@@ -290,16 +290,16 @@ fn part(content: &Content) -> Option<Value> {
     }
 }
 
-fn image(source: &Source) -> Value {
+fn image(source: &MediaSource) -> Value {
     json!({"type": "image_url", "image_url": {"url": data_url(source)}})
 }
 
-fn document(source: &Source) -> Value {
+fn document(source: &MediaSource) -> Value {
     let file = json!({"filename": "document.pdf", "file_data": data_url(source)});
     json!({"type": "file", "file": file})
 }
 
-fn data_url(Source::Base64 { media_type, data }: &Source) -> String {
+fn data_url(MediaSource::Base64 { media_type, data }: &MediaSource) -> String {
     format!("data:{media_type};base64,{data}")
 }
 

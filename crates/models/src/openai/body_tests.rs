@@ -10,14 +10,14 @@ const ACCEPTED: Accepted = Accepted {
 
 fn image() -> Content {
     Content::Image {
-        source: Source::Base64 {
+        source: MediaSource::Base64 {
             media_type: "image/png".to_owned(),
             data: "AAAA".to_owned(),
         },
     }
 }
 
-fn request() -> Request {
+fn request() -> ModelRequest {
     let schema = json!({"type": "object", "additionalProperties": false});
     let tool = ToolDefinition {
         name: "Read".to_owned(),
@@ -55,14 +55,14 @@ fn request() -> Request {
         .assistant(Message::assistant(vec![Block::text("well.")], "m"), vec![])
         .unwrap();
     conversation.user([Content::text("ok")]);
-    Request::new(
+    ModelRequest::new(
         "m",
         Arc::new(Prefix::new(system, vec![tool])),
         conversation.history(),
     )
 }
 
-fn sent(request: &Request, quirks: &Quirks) -> Value {
+fn sent(request: &ModelRequest, quirks: &Quirks) -> Value {
     serde_json::from_slice(&body(request, quirks, ACCEPTED)).unwrap()
 }
 
@@ -91,7 +91,7 @@ fn the_same_for_a_server_with_every_quirk() {
 #[test]
 fn reasoning_goes_back_only_where_it_is_wanted_and_to_whom_it_is_of() {
     let mut request = request();
-    let echoed = |request: &Request, echo_reasoning| {
+    let echoed = |request: &ModelRequest, echo_reasoning| {
         let quirks = Quirks {
             echo_reasoning,
             ..Quirks::default()
@@ -110,7 +110,7 @@ fn reasoning_goes_back_only_where_it_is_wanted_and_to_whom_it_is_of() {
 #[test]
 fn parameters_of_a_request() {
     let mut variants = Vec::new();
-    let mut add = |accepted: Accepted, change: &dyn Fn(&mut Request)| {
+    let mut add = |accepted: Accepted, change: &dyn Fn(&mut ModelRequest)| {
         let mut request = request();
         change(&mut request);
         variants.push(parameters(&request, accepted).to_string());

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-use super::mend;
+use super::repair_json;
 
 /// More than this is not kept; the one who parses it refuses it for its length.
 const LONGEST: usize = 17 * 1024 * 1024;
@@ -41,14 +41,14 @@ pub(super) struct Finished {
 }
 
 /// What a piece says, with nothing and `null` and `""` being the same.
-struct Piece<'a> {
+struct CallPiece<'a> {
     index: Option<u64>,
     id: &'a str,
     name: &'a str,
     arguments: Option<&'a Value>,
 }
 
-impl<'a> Piece<'a> {
+impl<'a> CallPiece<'a> {
     fn read(entry: &'a Value) -> Self {
         let function = &entry["function"];
         Self {
@@ -75,7 +75,7 @@ impl Calls {
     pub(super) fn push(&mut self, entries: &[Value]) {
         let mut opened = Vec::new();
         for (position, entry) in entries.iter().enumerate() {
-            let piece = Piece::read(entry);
+            let piece = CallPiece::read(entry);
             let several = entries.len() > 1;
             let call = match self.belongs_to(&piece, several.then_some(position)) {
                 Some(call) => call,
@@ -97,7 +97,7 @@ impl Calls {
     }
 
     /// The call that a piece continues; `None` for a new one.
-    fn belongs_to(&self, piece: &Piece<'_>, position: Option<usize>) -> Option<usize> {
+    fn belongs_to(&self, piece: &CallPiece<'_>, position: Option<usize>) -> Option<usize> {
         let last = self.calls.len().checked_sub(1);
         if let Some(index) = piece.index {
             let known = *self.by_index.get(&index)?;
@@ -114,7 +114,7 @@ impl Calls {
     }
 
     /// Does the piece begin another call under an index that is taken?
-    fn is_another(&self, piece: &Piece<'_>, call: &Call) -> bool {
+    fn is_another(&self, piece: &CallPiece<'_>, call: &Call) -> bool {
         if call.name.is_empty() {
             return false;
         }
@@ -161,7 +161,7 @@ impl Calls {
         });
         named
             .map(|call| Finished {
-                arguments: mend::mend(&call.arguments, cut_off),
+                arguments: repair_json::mend(&call.arguments, cut_off),
                 id: match call.id.is_empty() {
                     true => made_up_id(),
                     false => call.id,
@@ -174,7 +174,7 @@ impl Calls {
 }
 
 impl Call {
-    fn take(&mut self, piece: &Piece<'_>, entry: &Value) {
+    fn take(&mut self, piece: &CallPiece<'_>, entry: &Value) {
         if self.id.is_empty() {
             piece.id.clone_into(&mut self.id);
         }

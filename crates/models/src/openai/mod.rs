@@ -2,11 +2,11 @@
 
 mod body;
 mod calls;
-mod mend;
-mod printed;
 mod quirks;
+mod repair_json;
 mod schema;
 mod stream;
+mod text_tool_calls;
 mod think;
 
 use std::sync::{
@@ -21,7 +21,7 @@ use reqwest::{
 };
 
 use crate::{
-    ErrorKind, Event, EventStream, Http, Model, ModelError, Request,
+    ErrorKind, EventStream, Http, Model, ModelError, ModelEvent, ModelRequest,
     generate::{Out, generate},
     http,
 };
@@ -174,7 +174,7 @@ impl OpenAi {
     /// The answer, and the length of what was asked.
     async fn send(
         &self,
-        request: &Request,
+        request: &ModelRequest,
         quirks: &Quirks,
         cancel: &CancellationToken,
     ) -> Result<(Response, usize), ModelError> {
@@ -197,7 +197,7 @@ impl OpenAi {
 
     async fn run(
         self,
-        request: Request,
+        request: ModelRequest,
         cancel: CancellationToken,
         out: Out,
     ) -> Result<(), ModelError> {
@@ -220,7 +220,7 @@ impl OpenAi {
             };
             match ended {
                 Ended::Whole => break,
-                Ended::Empty if attempt == 1 => out.send(Event::Discard).await,
+                Ended::Empty if attempt == 1 => out.send(ModelEvent::Discard).await,
                 Ended::Empty => {
                     let message = "the reply holds nothing but a tool call without a name";
                     return Err(ModelError::protocol(message));
@@ -232,7 +232,7 @@ impl OpenAi {
 }
 
 impl Model for OpenAi {
-    fn stream(&self, request: Request, cancel: CancellationToken) -> EventStream {
+    fn stream(&self, request: ModelRequest, cancel: CancellationToken) -> EventStream {
         let model = self.clone();
         generate(move |out| model.run(request, cancel, out))
     }

@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use super::{
     calls::{Calls, Finished},
-    printed,
     quirks::Quirks,
-    think::{Piece, Splitter},
+    text_tool_calls,
+    think::{Splitter, ThinkPiece},
 };
 use crate::{
-    BlockStart, ErrorKind, Event, ModelError, StopReason, Usage,
+    BlockStart, ErrorKind, ModelError, ModelEvent, StopReason, Usage,
     generate::Out,
     http::{
         answer::{described, from_body, quoted},
@@ -32,7 +32,7 @@ pub(super) enum Ended {
 }
 
 /// What a stream said so far.
-pub(super) struct Decoder {
+pub(super) struct ChunkDecoder {
     splitter: Option<Splitter>,
     /// Text that is looked through for calls when all of it is there.
     held: Option<String>,
@@ -47,7 +47,7 @@ pub(super) struct Decoder {
     usage: Option<Usage>,
     /// Characters of the reply, for an estimate.
     said: usize,
-    events: Vec<Event>,
+    events: Vec<ModelEvent>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +68,7 @@ where
     E: std::error::Error + Send,
 {
     let mut events = Events::new(body);
-    let mut decoder = Decoder::new(quirks);
+    let mut decoder = ChunkDecoder::new(quirks);
     let mut is_over = false;
     while !is_over {
         let read = match events.next().await {
@@ -135,12 +135,12 @@ where
     } else if answer["error"].is_null() {
         return Err(unreadable());
     }
-    let mut decoder = Decoder::new(quirks);
+    let mut decoder = ChunkDecoder::new(quirks);
     decoder.chunk(&answer)?;
     finish(decoder, asked, out).await
 }
 
-async fn finish(decoder: Decoder, asked: usize, out: &Out) -> Result<Ended, ModelError> {
+async fn finish(decoder: ChunkDecoder, asked: usize, out: &Out) -> Result<Ended, ModelError> {
     let (events, ended) = decoder.finish(asked);
     for event in events {
         out.send(event).await;
@@ -148,7 +148,7 @@ async fn finish(decoder: Decoder, asked: usize, out: &Out) -> Result<Ended, Mode
     Ok(ended)
 }
 
-impl Decoder {
+impl ChunkDecoder {
     pub(super) fn new(quirks: &Quirks) -> Self {
         Self {
             splitter: quirks.think_tags.then(Splitter::default),
@@ -178,7 +178,7 @@ impl Decoder {
                 text.map(str::to_owned)
             };
             let (id, model) = (text("id"), text("model"));
-            self.events.push(Event::Start { id, model });
+            self.events.push(ModelEvent::Start { id, model });
         }
         if let Some(usage) = usage(&chunk["usage"]) {
             self.usage = Some(usage);
@@ -230,7 +230,8 @@ impl Decoder {
                 self.say(Kind::Thinking, text);
             }
             let detail = detail.clone();
-            self.events.push(Event::ThinkingDetail { index, detail });
+            self.events
+                .push(ModelEvent::ThinkingDetail { index, detail });
         }
     }
 
@@ -243,10 +244,10 @@ impl Decoder {
         }
     }
 
-    fn piece(&mut self, piece: &Piece) {
+    fn piece(&mut self, piece: &ThinkPiece) {
         match piece {
-            Piece::Thinking(text) => self.say(Kind::Thinking, text),
-            Piece::Text(text) => self.text(text),
+            ThinkPiece::Thinking(text) => self.say(Kind::Thinking, text),
+            ThinkPiece::Text(text) => self.text(text),
         }
     }
 
@@ -265,8 +266,8 @@ impl Decoder {
         let index = self.block(kind);
         let text = text.to_owned();
         self.events.push(match kind {
-            Kind::Text => Event::Text { index, text },
-            Kind::Thinking => Event::Thinking { index, text },
+            Kind::Text => ModelEvent::Text { index, text },
+            Kind::Thinking => ModelEvent::Thinking { index, text },
         });
     }
 
@@ -285,18 +286,18 @@ impl Decoder {
             Kind::Text => BlockStart::Text,
             Kind::Thinking => BlockStart::Thinking,
         };
-        self.events.push(Event::BlockStart { index, block });
+        self.events.push(ModelEvent::BlockStart { index, block });
         index
     }
 
     fn close(&mut self) {
         if let Some((index, _)) = self.open.take() {
-            self.events.push(Event::BlockStop { index });
+            self.events.push(ModelEvent::BlockStop { index });
         }
     }
 
     fn look_for_calls(&mut self, text: &str) {
-        let (said, calls) = printed::find(text);
+        let (said, calls) = text_tool_calls::find(text);
         self.say(Kind::Text, &said);
         for call in calls {
             let function = json!({"name": call.name, "arguments": call.arguments});
@@ -312,13 +313,13 @@ impl Decoder {
         let (id, name, extra) = (call.id, call.name, call.extra);
         let block = BlockStart::ToolUse { id, name, extra };
         let json = call.arguments;
-        self.events.push(Event::BlockStart { index, block });
-        self.events.push(Event::Input { index, json });
-        self.events.push(Event::BlockStop { index });
+        self.events.push(ModelEvent::BlockStart { index, block });
+        self.events.push(ModelEvent::Input { index, json });
+        self.events.push(ModelEvent::BlockStop { index });
     }
 
     /// The stream is over.
-    pub(super) fn finish(mut self, asked: usize) -> (Vec<Event>, Ended) {
+    pub(super) fn finish(mut self, asked: usize) -> (Vec<ModelEvent>, Ended) {
         for piece in self
             .splitter
             .take()
@@ -340,7 +341,7 @@ impl Decoder {
         }
         calls.into_iter().for_each(|call| self.hand_out(call));
         let usage = self.usage.unwrap_or_else(|| estimate(asked, self.said));
-        self.events.push(Event::Usage { usage });
+        self.events.push(ModelEvent::Usage { usage });
         let reason = match self.finish.as_deref() {
             Some("length") => StopReason::MaxTokens,
             Some("content_filter") => StopReason::Refusal,
@@ -348,7 +349,7 @@ impl Decoder {
             _ if self.refused => StopReason::Refusal,
             _ => StopReason::EndTurn,
         };
-        self.events.push(Event::Stop { reason });
+        self.events.push(ModelEvent::Stop { reason });
         (self.events, Ended::Whole)
     }
 }

@@ -6,13 +6,13 @@ const CLOSE: &str = "</think>";
 /// Splits a streamed text that may begin with `<think>…</think>`.
 #[derive(Debug, Default)]
 pub(super) struct Splitter {
-    state: State,
+    state: ThinkState,
     /// What cannot be told yet: it may be the beginning of a tag.
     pending: String,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
-enum State {
+enum ThinkState {
     #[default]
     Beginning,
     Thinking,
@@ -23,66 +23,66 @@ enum State {
 
 /// A piece of either.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum ThinkPiece {
     Thinking(String),
     Text(String),
 }
 
 impl Splitter {
-    pub(super) fn push(&mut self, text: &str) -> Vec<Piece> {
+    pub(super) fn push(&mut self, text: &str) -> Vec<ThinkPiece> {
         let mut pieces = Vec::new();
         self.pending.push_str(text);
-        if self.state == State::Beginning {
+        if self.state == ThinkState::Beginning {
             let said = self.pending.trim_start();
             if let Some(rest) = said.strip_prefix(OPEN) {
                 self.pending = rest.to_owned();
-                self.state = State::Thinking;
+                self.state = ThinkState::Thinking;
             } else if OPEN.starts_with(said) {
                 return pieces;
             } else {
-                self.state = State::Text;
+                self.state = ThinkState::Text;
             }
         }
-        if self.state == State::Thinking {
+        if self.state == ThinkState::Thinking {
             if let Some((thought, rest)) = self.pending.split_once(CLOSE) {
-                add(&mut pieces, Piece::Thinking(thought.to_owned()));
+                add(&mut pieces, ThinkPiece::Thinking(thought.to_owned()));
                 self.pending = rest.to_owned();
-                self.state = State::Gap;
+                self.state = ThinkState::Gap;
             } else {
                 let kept = tail_that_may_be(CLOSE, &self.pending);
                 let rest = self.pending.split_off(self.pending.len() - kept);
                 let thought = std::mem::replace(&mut self.pending, rest);
-                add(&mut pieces, Piece::Thinking(thought));
+                add(&mut pieces, ThinkPiece::Thinking(thought));
             }
         }
-        if self.state == State::Gap {
+        if self.state == ThinkState::Gap {
             self.pending = self.pending.trim_start().to_owned();
             if !self.pending.is_empty() {
-                self.state = State::Text;
+                self.state = ThinkState::Text;
             }
         }
-        if self.state == State::Text {
+        if self.state == ThinkState::Text {
             let text = std::mem::take(&mut self.pending);
-            add(&mut pieces, Piece::Text(text));
+            add(&mut pieces, ThinkPiece::Text(text));
         }
         pieces
     }
 
     /// The text is over.
-    pub(super) fn finish(&mut self) -> Vec<Piece> {
+    pub(super) fn finish(&mut self) -> Vec<ThinkPiece> {
         let rest = std::mem::take(&mut self.pending);
         let mut pieces = Vec::new();
         let piece = match self.state {
-            State::Thinking => Piece::Thinking(rest),
-            State::Beginning | State::Gap | State::Text => Piece::Text(rest),
+            ThinkState::Thinking => ThinkPiece::Thinking(rest),
+            ThinkState::Beginning | ThinkState::Gap | ThinkState::Text => ThinkPiece::Text(rest),
         };
         add(&mut pieces, piece);
         pieces
     }
 }
 
-fn add(pieces: &mut Vec<Piece>, piece: Piece) {
-    let (Piece::Thinking(text) | Piece::Text(text)) = &piece;
+fn add(pieces: &mut Vec<ThinkPiece>, piece: ThinkPiece) {
+    let (ThinkPiece::Thinking(text) | ThinkPiece::Text(text)) = &piece;
     if !text.is_empty() {
         pieces.push(piece);
     }
@@ -103,7 +103,7 @@ mod tests {
 
     fn split(chunks: &[&str]) -> (String, String) {
         let mut splitter = Splitter::default();
-        let mut pieces: Vec<Piece> = chunks
+        let mut pieces: Vec<ThinkPiece> = chunks
             .iter()
             .flat_map(|chunk| splitter.push(chunk))
             .collect();
@@ -111,8 +111,8 @@ mod tests {
         let (mut thinking, mut text) = (String::new(), String::new());
         for piece in pieces {
             match piece {
-                Piece::Thinking(piece) => thinking += &piece,
-                Piece::Text(piece) => text += &piece,
+                ThinkPiece::Thinking(piece) => thinking += &piece,
+                ThinkPiece::Text(piece) => text += &piece,
             }
         }
         (thinking, text)

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 pub use recorder::Recorder;
 pub use replay::{Divergence, Replay};
 
-use crate::{Event, ModelError, Request};
+use crate::{ModelError, ModelEvent, ModelRequest};
 
 /// The version of the format; a recording begins with it.
 const VERSION: u32 = 1;
@@ -34,7 +34,7 @@ enum Line {
     Event {
         request: usize,
         #[serde(flatten)]
-        event: Event,
+        event: ModelEvent,
     },
     Error {
         request: usize,
@@ -47,7 +47,7 @@ enum Line {
 }
 
 /// A request in parts that can be compared one by one.
-fn parts(request: &Request) -> Vec<(String, Value)> {
+fn parts(request: &ModelRequest) -> Vec<(String, Value)> {
     let settings = json!({
         "model": request.model,
         "max_tokens": request.max_tokens,

@@ -14,7 +14,7 @@ use haft_contract::CancellationToken;
 
 use super::{Line, VERSION, parts};
 use crate::{
-    ErrorKind, EventStream, Model, ModelError, Request,
+    ErrorKind, EventStream, Model, ModelError, ModelRequest,
     generate::{Out, generate},
 };
 
@@ -22,17 +22,17 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Recorder {
     model: Arc<dyn Model>,
-    tape: Arc<Mutex<Tape>>,
+    tape: Arc<Mutex<RecordingTape>>,
 }
 
-struct Tape {
+struct RecordingTape {
     out: Box<dyn Write + Send>,
     requests: usize,
     /// Parts that are on the tape, by their text.
     known: HashMap<String, usize>,
 }
 
-impl fmt::Debug for Tape {
+impl fmt::Debug for RecordingTape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tape")
             .field("requests", &self.requests)
@@ -58,7 +58,7 @@ impl Recorder {
 
     /// Keeps a model's traffic wherever this leads.
     pub fn new(model: Arc<dyn Model>, out: Box<dyn Write + Send>) -> Result<Self, ModelError> {
-        let mut tape = Tape {
+        let mut tape = RecordingTape {
             out,
             requests: 0,
             known: HashMap::new(),
@@ -70,14 +70,17 @@ impl Recorder {
         })
     }
 
-    fn keep<T>(&self, act: impl FnOnce(&mut Tape) -> io::Result<T>) -> Result<T, ModelError> {
+    fn keep<T>(
+        &self,
+        act: impl FnOnce(&mut RecordingTape) -> io::Result<T>,
+    ) -> Result<T, ModelError> {
         let mut tape = self.tape.lock().unwrap_or_else(PoisonError::into_inner);
         act(&mut tape).map_err(not_kept)
     }
 
     async fn run(
         self,
-        request: Request,
+        request: ModelRequest,
         cancel: CancellationToken,
         out: Out,
     ) -> Result<(), ModelError> {
@@ -115,8 +118,8 @@ fn not_kept(error: io::Error) -> ModelError {
     ModelError::local(format!("the recording cannot be written: {error}"))
 }
 
-impl Tape {
-    fn request(&mut self, request: &Request) -> io::Result<usize> {
+impl RecordingTape {
+    fn request(&mut self, request: &ModelRequest) -> io::Result<usize> {
         let mut numbers = Vec::new();
         for (_, part) in parts(request) {
             let text = part.to_string();
@@ -145,7 +148,7 @@ impl Tape {
 }
 
 impl Model for Recorder {
-    fn stream(&self, request: Request, cancel: CancellationToken) -> EventStream {
+    fn stream(&self, request: ModelRequest, cancel: CancellationToken) -> EventStream {
         let recorder = self.clone();
         generate(move |out| recorder.run(request, cancel, out))
     }

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{Line, VERSION, parts};
 use crate::{
-    Event, EventStream, Model, ModelError, Request,
+    EventStream, Model, ModelError, ModelEvent, ModelRequest,
     generate::{Out, generate},
 };
 
@@ -23,12 +23,12 @@ const SHOWN: usize = 60;
 /// A model that says again what it said when it was recorded, and notes where it is asked otherwise.
 #[derive(Debug, Clone)]
 pub struct Replay {
-    tape: Arc<Mutex<Tape>>,
+    tape: Arc<Mutex<ReplayTape>>,
     is_strict: bool,
 }
 
 #[derive(Debug, Default)]
-struct Tape {
+struct ReplayTape {
     parts: Vec<Value>,
     requests: Vec<Recorded>,
     divergences: Vec<Divergence>,
@@ -37,7 +37,7 @@ struct Tape {
 #[derive(Debug, Default)]
 struct Recorded {
     parts: Vec<usize>,
-    events: Vec<Event>,
+    events: Vec<ModelEvent>,
     error: Option<ModelError>,
     /// The recording goes to the end of the reply.
     is_whole: bool,
@@ -89,7 +89,7 @@ impl Replay {
 
     /// From lines.
     pub fn read(lines: impl BufRead) -> Result<Self, ModelError> {
-        let mut tape = Tape::default();
+        let mut tape = ReplayTape::default();
         for (index, line) in lines.lines().enumerate() {
             let bad = |why: String| ModelError::local(format!("line {}: {why}", index + 1));
             let line = line.map_err(|error| bad(error.to_string()))?;
@@ -121,13 +121,13 @@ impl Replay {
         unused.count()
     }
 
-    fn tape(&self) -> MutexGuard<'_, Tape> {
+    fn tape(&self) -> MutexGuard<'_, ReplayTape> {
         self.tape.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn run(
         self,
-        request: Request,
+        request: ModelRequest,
         cancel: CancellationToken,
         out: Out,
     ) -> Result<(), ModelError> {
@@ -144,9 +144,9 @@ impl Replay {
 }
 
 /// The events of a recorded reply and how it ended.
-type Told = (Vec<Event>, Result<(), ModelError>);
+type ReplayedReply = (Vec<ModelEvent>, Result<(), ModelError>);
 
-impl Tape {
+impl ReplayTape {
     fn take(&mut self, line: Line) -> Result<(), String> {
         match line {
             Line::Version(VERSION) => {}
@@ -179,7 +179,11 @@ impl Tape {
 
     /// The same request if there is one, because requests of subagents come in any order; else the
     /// next one, and a note of the difference.
-    fn find(&mut self, request: &Request, is_strict: bool) -> Result<Told, ModelError> {
+    fn find(
+        &mut self,
+        request: &ModelRequest,
+        is_strict: bool,
+    ) -> Result<ReplayedReply, ModelError> {
         let now = parts(request);
         let unused = |recorded: &&Recorded| !recorded.is_used;
         let difference = |recorded: &Recorded| first_difference(&self.parts, &recorded.parts, &now);
@@ -261,7 +265,7 @@ fn around(a: &str, b: &str) -> (String, String) {
 }
 
 impl Model for Replay {
-    fn stream(&self, request: Request, cancel: CancellationToken) -> EventStream {
+    fn stream(&self, request: ModelRequest, cancel: CancellationToken) -> EventStream {
         let replay = self.clone();
         generate(move |out| replay.run(request, cancel, out))
     }

@@ -1,7 +1,7 @@
 use haft_contract::{CancellationToken, Content};
 use haft_models::{
-    Anthropic, Block, Conversation, ErrorKind, Event, Message, Model, Prefix, Request, StopReason,
-    SystemBlock, ToolResult, Usage, anthropic::AnthropicOptions,
+    Anthropic, Block, Conversation, ErrorKind, Message, Model, ModelEvent, ModelRequest, Prefix,
+    StopReason, SystemBlock, ToolResult, Usage, anthropic::AnthropicOptions,
 };
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
@@ -310,7 +310,7 @@ async fn vector_8_a_history_without_a_result_is_repaired_before_it_is_sent() {
         Conversation::load(serde_json::from_value::<Vec<Message>>(log).unwrap());
     assert_eq!(repairs.len(), 1);
     let server = Server::start([Answer::events(start() + &say(0, "ok") + &stop("end_turn"))]).await;
-    let request = Request::new("m", Arc::new(Prefix::default()), conversation.history());
+    let request = ModelRequest::new("m", Arc::new(Prefix::default()), conversation.history());
     ask(&anthropic(&server.url), request).await;
     let result = &server.seen()[0].body["messages"][2]["content"][0];
     assert_eq!(
@@ -502,7 +502,7 @@ async fn cancelling_ends_a_reply_and_closes_the_connection() {
     let mut events = model.stream(request(), cancel.clone());
     let mut last = None;
     while let Some(event) = events.next().await {
-        if matches!(event, Ok(Event::BlockStop { .. })) {
+        if matches!(event, Ok(ModelEvent::BlockStop { .. })) {
             cancel.cancel();
         }
         last = Some(event);
@@ -520,7 +520,7 @@ async fn a_second_turn_repeats_the_first_byte_for_byte_but_for_its_marks() {
     conversation.user([Content::text("hello")]);
     let heard = ask(
         &model,
-        Request::new("m", prefix.clone(), conversation.history()),
+        ModelRequest::new("m", prefix.clone(), conversation.history()),
     )
     .await;
     assert_eq!(
@@ -532,7 +532,11 @@ async fn a_second_turn_repeats_the_first_byte_for_byte_but_for_its_marks() {
     conversation
         .assistant(heard.reply.message, vec![ToolResult::text("a", "ok")])
         .unwrap();
-    ask(&model, Request::new("m", prefix, conversation.history())).await;
+    ask(
+        &model,
+        ModelRequest::new("m", prefix, conversation.history()),
+    )
+    .await;
     let bodies: Vec<Value> = server.seen().into_iter().map(|seen| seen.body).collect();
     assert_eq!(bodies[0]["system"], bodies[1]["system"]);
     assert_eq!(
@@ -557,7 +561,10 @@ async fn a_reply_that_nobody_reads_any_more_closes_its_connection() {
     let server = Server::start([silent, Answer::events(whole)]).await;
     let model = anthropic(&server.url);
     let mut events = model.stream(request(), CancellationToken::new());
-    assert!(matches!(events.next().await, Some(Ok(Event::Start { .. }))));
+    assert!(matches!(
+        events.next().await,
+        Some(Ok(ModelEvent::Start { .. }))
+    ));
     drop(events);
     assert_eq!(ask(&model, request()).await.text(), "ok");
 }

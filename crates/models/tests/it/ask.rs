@@ -8,8 +8,8 @@ use std::{
 use futures_util::StreamExt;
 use haft_contract::{BoxFuture, CancellationToken, Content};
 use haft_models::{
-    Anthropic, Assembler, Clock, Conversation, Event, Http, HttpOptions, Model, ModelError, OpenAi,
-    Prefix, Reply, Request, Retry, RetryPolicy, ToolCall,
+    Anthropic, Assembler, Clock, Conversation, Http, HttpOptions, Model, ModelError, ModelEvent,
+    ModelRequest, OpenAi, Prefix, Reply, Retry, RetryPolicy, ToolCall,
     anthropic::AnthropicOptions,
     openai::{OpenAiOptions, Quirks},
 };
@@ -17,7 +17,7 @@ use haft_models::{
 /// What came of one request.
 #[derive(Debug)]
 pub(crate) struct Heard {
-    pub(crate) events: Vec<Event>,
+    pub(crate) events: Vec<ModelEvent>,
     /// Calls in the order in which they were handed out.
     pub(crate) handed_out: Vec<ToolCall>,
     pub(crate) reply: Reply,
@@ -27,9 +27,9 @@ pub(crate) struct Heard {
 impl Heard {
     /// Events about the reply, not of it, as short words.
     pub(crate) fn notes(&self) -> Vec<String> {
-        let note = |event: &Event| match event {
-            Event::Discard => Some("discard".to_owned()),
-            Event::Retry {
+        let note = |event: &ModelEvent| match event {
+            ModelEvent::Discard => Some("discard".to_owned()),
+            ModelEvent::Retry {
                 attempt,
                 delay,
                 error,
@@ -38,9 +38,11 @@ impl Heard {
                 "retry {attempt} after {delay:?}: {}",
                 error.message
             )),
-            Event::Fallback { from, to, .. } => Some(format!("fallback {from} to {to}")),
-            Event::ImagesDropped { messages, .. } => Some(format!("images dropped {messages:?}")),
-            Event::CutOff { error } => Some(format!("cut off: {}", error.message)),
+            ModelEvent::Fallback { from, to, .. } => Some(format!("fallback {from} to {to}")),
+            ModelEvent::ImagesDropped { messages, .. } => {
+                Some(format!("images dropped {messages:?}"))
+            }
+            ModelEvent::CutOff { error } => Some(format!("cut off: {}", error.message)),
             _ => None,
         };
         self.events.iter().filter_map(note).collect()
@@ -69,13 +71,13 @@ impl Heard {
     }
 }
 
-pub(crate) fn request() -> Request {
+pub(crate) fn request() -> ModelRequest {
     let mut conversation = Conversation::new();
     conversation.user([Content::text("hello")]);
-    Request::new("m", Arc::new(Prefix::default()), conversation.history())
+    ModelRequest::new("m", Arc::new(Prefix::default()), conversation.history())
 }
 
-pub(crate) async fn ask(model: &dyn Model, request: Request) -> Heard {
+pub(crate) async fn ask(model: &dyn Model, request: ModelRequest) -> Heard {
     let mut assembler = Assembler::new(request.model.clone());
     let mut stream = model.stream(request, CancellationToken::new());
     let (mut events, mut handed_out, mut error) = (Vec::new(), Vec::new(), None);

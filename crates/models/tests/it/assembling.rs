@@ -1,4 +1,4 @@
-use haft_models::{Assembler, Block, BlockStart, Event, StopReason};
+use haft_models::{Assembler, Block, BlockStart, ModelEvent, StopReason};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -38,7 +38,7 @@ fn plan() -> impl Strategy<Value = Plan> {
         })
 }
 
-fn events(index: usize, plan: &Plan) -> Vec<Event> {
+fn events(index: usize, plan: &Plan) -> Vec<ModelEvent> {
     let block = match plan.is_call {
         true => BlockStart::ToolUse {
             id: format!("id{index}"),
@@ -48,18 +48,18 @@ fn events(index: usize, plan: &Plan) -> Vec<Event> {
         false => BlockStart::Text,
     };
     let piece = |text: &String| match plan.is_call {
-        true => Event::Input {
+        true => ModelEvent::Input {
             index,
             json: text.clone(),
         },
-        false => Event::Text {
+        false => ModelEvent::Text {
             index,
             text: text.clone(),
         },
     };
-    let mut events = vec![Event::BlockStart { index, block }];
+    let mut events = vec![ModelEvent::BlockStart { index, block }];
     events.extend(plan.pieces.iter().map(piece));
-    events.push(Event::BlockStop { index });
+    events.push(ModelEvent::BlockStop { index });
     events
 }
 
@@ -69,7 +69,7 @@ proptest! {
         plans in prop::collection::vec(plan(), 1..5),
         picks in prop::collection::vec(any::<prop::sample::Index>(), 0..80),
     ) {
-        let mut queues: Vec<Vec<Event>> = plans.iter().enumerate()
+        let mut queues: Vec<Vec<ModelEvent>> = plans.iter().enumerate()
             .map(|(index, plan)| events(index, plan).into_iter().rev().collect()).collect();
         let mut assembler = Assembler::new("m");
         // Blocks begin in order, as every provider promises; the rest comes anyhow.
@@ -87,7 +87,7 @@ proptest! {
                 handed_out.extend(assembler.push(&event));
             }
         }
-        handed_out.extend(assembler.push(&Event::Stop { reason: StopReason::EndTurn }));
+        handed_out.extend(assembler.push(&ModelEvent::Stop { reason: StopReason::EndTurn }));
         let reply = assembler.finish();
         prop_assert!(!reply.incomplete);
         prop_assert_eq!(reply.message.content.len(), plans.len());
@@ -120,16 +120,16 @@ proptest! {
                 _ => BlockStart::ToolUse { id: "same".to_owned(), name: "R".to_owned(), extra: Map::new() },
             };
             let event = match kind {
-                0 => Event::BlockStart { index, block },
-                1 => Event::Text { index, text },
-                2 => Event::Input { index, json: text },
-                3 => Event::Thinking { index, text },
-                4 => Event::BlockStop { index },
-                _ => Event::Signature { index, signature: text },
+                0 => ModelEvent::BlockStart { index, block },
+                1 => ModelEvent::Text { index, text },
+                2 => ModelEvent::Input { index, json: text },
+                3 => ModelEvent::Thinking { index, text },
+                4 => ModelEvent::BlockStop { index },
+                _ => ModelEvent::Signature { index, signature: text },
             };
             calls += usize::from(assembler.push(&event).is_some());
         }
-        calls += usize::from(assembler.push(&Event::Stop { reason: StopReason::EndTurn }).is_some());
+        calls += usize::from(assembler.push(&ModelEvent::Stop { reason: StopReason::EndTurn }).is_some());
         let reply = assembler.finish();
         prop_assert_eq!(calls, reply.calls.len());
         let mut ids: Vec<&str> = reply.calls.iter().map(|call| call.id.as_str()).collect();

@@ -2,9 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use haft_contract::{Content, output::Source};
+use haft_contract::{Content, output::MediaSource};
 use haft_models::{
-    Anthropic, Conversation, ErrorKind, Http, HttpOptions, Model, ModelError, Prefix, Request,
+    Anthropic, Conversation, ErrorKind, Http, HttpOptions, Model, ModelError, ModelRequest, Prefix,
     ToolResult, anthropic::AnthropicOptions,
 };
 use serde_json::json;
@@ -287,7 +287,7 @@ async fn a_tool_input_of_30_megabytes_is_answered_and_not_run() {
 
 fn image(size: usize) -> Content {
     Content::Image {
-        source: Source::Base64 {
+        source: MediaSource::Base64 {
             media_type: "image/png".to_owned(),
             data: "A".repeat(size),
         },
@@ -345,7 +345,7 @@ async fn an_image_that_is_refused_is_left_out() {
         let server =
             Server::start([Answer::error(status, kind, message), Answer::events(good)]).await;
         let (model, clock) = retrying(anthropic(&server.url));
-        let request = Request::new("m", Arc::new(Prefix::default()), conversation.history());
+        let request = ModelRequest::new("m", Arc::new(Prefix::default()), conversation.history());
         let heard = ask(&model, request).await;
         assert_eq!(heard.error, None, "{what}");
         assert_eq!(
@@ -369,7 +369,7 @@ async fn an_image_that_is_refused_is_left_out() {
         assert!(second.to_string().contains("[image left out: "), "{what}");
         // And for good.
         conversation.drop_images(&expected, "[image left out]");
-        let request = Request::new("m", Arc::new(Prefix::default()), conversation.history());
+        let request = ModelRequest::new("m", Arc::new(Prefix::default()), conversation.history());
         ask(&model, request).await;
         assert_eq!(with_images(&server.seen()[2].body), left, "{what}");
     }
@@ -384,7 +384,7 @@ async fn images_are_left_out_once_and_then_the_error_is_told() {
     )])
     .await;
     let (model, _) = retrying(anthropic(&server.url));
-    let request = Request::new("m", Arc::new(Prefix::default()), pictures(8).history());
+    let request = ModelRequest::new("m", Arc::new(Prefix::default()), pictures(8).history());
     let heard = ask(&model, request).await;
     assert_eq!(
         (heard.kind(), server.seen().len()),

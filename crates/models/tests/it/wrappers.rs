@@ -3,7 +3,7 @@ use std::{sync::Arc, time::Duration};
 use futures_util::StreamExt;
 use haft_contract::{BoxFuture, CancellationToken, Content};
 use haft_models::{
-    Clock, Conversation, ErrorKind, Fallback, Model, Prefix, Recorder, Replay, Request, Retry,
+    Clock, Conversation, ErrorKind, Fallback, Model, ModelRequest, Prefix, Recorder, Replay, Retry,
     RetryPolicy, Scripted, SystemBlock, ToolResult,
 };
 
@@ -27,7 +27,7 @@ async fn session(model: &dyn Model, result: &str) -> Vec<Heard> {
     conversation.user([Content::text("look")]);
     let first = ask(
         model,
-        Request::new("m", prefix.clone(), conversation.history()),
+        ModelRequest::new("m", prefix.clone(), conversation.history()),
     )
     .await;
     let calls = first.reply.calls.iter().cloned();
@@ -38,7 +38,11 @@ async fn session(model: &dyn Model, result: &str) -> Vec<Heard> {
     conversation
         .assistant(first.reply.message.clone(), results.collect())
         .unwrap();
-    let second = ask(model, Request::new("m", prefix, conversation.history())).await;
+    let second = ask(
+        model,
+        ModelRequest::new("m", prefix, conversation.history()),
+    )
+    .await;
     vec![first, second]
 }
 
@@ -226,7 +230,7 @@ async fn requests_of_a_recording_may_come_in_another_order() {
     let asked = |text: &str| {
         let mut conversation = Conversation::new();
         conversation.user([Content::text(text)]);
-        Request::new("m", Arc::new(Prefix::default()), conversation.history())
+        ModelRequest::new("m", Arc::new(Prefix::default()), conversation.history())
     };
     let says = |text: &str| format!(r#"{{"content": [{{"type": "text", "text": "{text}"}}]}}"#);
     let script = format!(r#"{{"turns": [{}, {}]}}"#, says("one"), says("two"));

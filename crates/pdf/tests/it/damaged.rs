@@ -1,6 +1,6 @@
 //! Files of which part is lost are said to be damaged, and what is lost is named; a scan is not.
 
-use haft_pdf::{Document, Failure, answer::Refusal, child::AskError};
+use haft_pdf::{Failure, PdfReading, answer::Refusal, child::AskError};
 
 use crate::{
     ask,
@@ -13,7 +13,7 @@ fn verdict(file: &[u8]) -> String {
         Err(AskError::Refused(refusal)) => format!("refused: {refusal}"),
         Err(error) => panic!("{error}"),
         Ok(document) => {
-            let Document {
+            let PdfReading {
                 page_count,
                 pages,
                 damage,

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use haft_pdf::child::{self, AskError, Limits};
+use haft_pdf::child::{self, AskError, PdfLimits};
 
 use crate::written::{pdf, scan};
 
@@ -21,9 +21,9 @@ fn a_page_is_drawn_by_another_program_under_the_same_limits() {
     fs::write(&drawer, script).unwrap();
     fs::set_permissions(&drawer, fs::Permissions::from_mode(0o755)).unwrap();
     let program = env::current_exe().unwrap();
-    let limits = Limits {
+    let limits = PdfLimits {
         cpu_seconds: 7,
-        ..Limits::default()
+        ..PdfLimits::default()
     };
     let png = child::draw(&program, &drawer, &pdf(&["x"]), 3, 100, &limits, &|| false);
     let written = fs::read(dir.join("pdftoppm.out")).unwrap_or_default();
@@ -49,7 +49,7 @@ const NO_PDFTOPPM: &str = "skipped: there is no pdftoppm (poppler-utils) on the 
 
 fn draw(drawer: &Path, pdf: &[u8], page: u32) -> Result<Vec<u8>, AskError> {
     let program = env::current_exe().unwrap();
-    let limits = Limits::default();
+    let limits = PdfLimits::default();
     child::draw(&program, drawer, pdf, page, 300, &limits, &|| false)
 }
 

@@ -3,8 +3,8 @@
 //! remembering (`fuzz/seeds/pdf_entry`).
 
 use haft_pdf::{
-    Document, Pages, Request,
-    answer::{Refusal, Said, give, understand},
+    Pages, PdfReading, PdfRequest,
+    answer::{PdfAnswer, Refusal, give, understand},
 };
 
 const AT_MOST: usize = 20;
@@ -13,12 +13,12 @@ const AT_MOST: usize = 20;
 /// as it may: it is a child's end.
 pub(crate) fn check(
     bytes: &[u8],
-    read: impl Fn(&[u8], &Request) -> Option<Result<Document, Refusal>>,
+    read: impl Fn(&[u8], &PdfRequest) -> Option<Result<PdfReading, Refusal>>,
 ) {
     let pages = std::str::from_utf8(bytes).ok().and_then(list_of_pages);
     let some = Pages::parse("1-3,7", AT_MOST).ok();
     for pages in [None, some, pages] {
-        let request = Request {
+        let request = PdfRequest {
             pages,
             whole_up_to: 10,
             max_page_bytes: 1_000,
@@ -26,7 +26,7 @@ pub(crate) fn check(
         said(bytes, &request);
         said(&[b"%haft-pdf 2\n", bytes].concat(), &request);
     }
-    let request = Request {
+    let request = PdfRequest {
         pages: None,
         whole_up_to: 10,
         max_page_bytes: 1_000,
@@ -36,7 +36,7 @@ pub(crate) fn check(
         let mut output = Vec::new();
         give(&answer, &mut output).unwrap();
         match understand(&output, &request) {
-            Said::Answer(understood) => assert_eq!(understood, answer),
+            PdfAnswer::Answer(understood) => assert_eq!(understood, answer),
             said => panic!("{said:?} of {answer:?}"),
         }
     }
@@ -53,8 +53,8 @@ fn list_of_pages(text: &str) -> Option<Pages> {
 }
 
 /// Nothing is believed that could hurt whoever shows it.
-fn said(output: &[u8], request: &Request) {
-    let Said::Answer(Ok(document)) = understand(output, request) else {
+fn said(output: &[u8], request: &PdfRequest) {
+    let PdfAnswer::Answer(Ok(document)) = understand(output, request) else {
         return;
     };
     let most = request

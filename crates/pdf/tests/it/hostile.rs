@@ -8,17 +8,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use haft_pdf::child::{self, AskError, Limits};
+use haft_pdf::child::{self, AskError, PdfLimits};
 
 use crate::{
     ask_within, request,
     written::{file_of, pdf_with},
 };
 
-fn short() -> Limits {
-    Limits {
+fn short() -> PdfLimits {
+    PdfLimits {
         time: Duration::from_secs(20),
-        ..Limits::default()
+        ..PdfLimits::default()
     }
 }
 
@@ -94,10 +94,10 @@ impl Drop for Script {
 
 #[test]
 fn a_child_that_hangs_floods_or_dies_is_an_error() {
-    let limits = Limits {
+    let limits = PdfLimits {
         time: Duration::from_millis(500),
         output: 10_000,
-        ..Limits::default()
+        ..PdfLimits::default()
     };
     let file = vec![b'x'; 1 << 20];
     let ask = |script: &Script| {
@@ -142,9 +142,9 @@ fn a_child_that_hangs_floods_or_dies_is_an_error() {
 #[test]
 fn computing_beyond_the_limit_ends_the_child_only() {
     let script = Script::new("computes", "while :; do :; done");
-    let limits = Limits {
+    let limits = PdfLimits {
         cpu_seconds: 1,
-        ..Limits::default()
+        ..PdfLimits::default()
     };
     let program = env::current_exe().unwrap();
     let error = child::draw(&program, &script.0, b"x", 1, 1, &limits, &|| false).unwrap_err();
@@ -172,7 +172,7 @@ fn lists_that_contain_themselves_are_not_followed() {
 #[test]
 fn a_child_can_be_cancelled() {
     let script = Script::new("waits", "sleep 60");
-    let limits = Limits::default();
+    let limits = PdfLimits::default();
     let began = Instant::now();
     let cancelled = || began.elapsed() > Duration::from_millis(100);
     let error = child::ask(&script.0, b"x", &request(None), &limits, &cancelled).unwrap_err();
@@ -186,9 +186,9 @@ fn memory_beyond_the_limit_ends_the_child_only() {
         "eats",
         "head -c 300000000 /dev/zero | tail -c 200000000 > /dev/null || exit 9",
     );
-    let limits = Limits {
+    let limits = PdfLimits {
         memory: 64 << 20,
-        ..Limits::default()
+        ..PdfLimits::default()
     };
     let program = env::current_exe().unwrap();
     let error = child::draw(&program, &script.0, b"x", 1, 1, &limits, &|| false).unwrap_err();

@@ -22,8 +22,8 @@ mod written;
 use std::{env, fs, path::Path};
 
 use haft_pdf::{
-    Document, Pages, Request,
-    child::{self, ARGUMENT, AskError, Limits},
+    Pages, PdfReading, PdfRequest,
+    child::{self, ARGUMENT, AskError, PdfLimits},
 };
 
 /// Not a test: what the binary does when it is called as a child. The name is also the filter that
@@ -38,19 +38,19 @@ fn __pdf() {
     }
 }
 
-fn request(pages: Option<&str>) -> Request {
-    Request {
+fn request(pages: Option<&str>) -> PdfRequest {
+    PdfRequest {
         pages: pages.map(|pages| Pages::parse(pages, 20).unwrap()),
         whole_up_to: 10,
         max_page_bytes: 10_000,
     }
 }
 
-fn ask(pdf: &[u8], pages: Option<&str>) -> Result<Document, AskError> {
-    ask_within(pdf, pages, &Limits::default())
+fn ask(pdf: &[u8], pages: Option<&str>) -> Result<PdfReading, AskError> {
+    ask_within(pdf, pages, &PdfLimits::default())
 }
 
-fn ask_within(pdf: &[u8], pages: Option<&str>, limits: &Limits) -> Result<Document, AskError> {
+fn ask_within(pdf: &[u8], pages: Option<&str>, limits: &PdfLimits) -> Result<PdfReading, AskError> {
     let program = env::current_exe().unwrap();
     child::ask(&program, pdf, &request(pages), limits, &|| false)
 }
@@ -63,7 +63,7 @@ fn the_seeds_of_the_fuzzer_break_no_promise() {
         let bytes = fs::read(seed.unwrap().path()).unwrap();
         entry::check(&bytes, |bytes, request| {
             let program = env::current_exe().unwrap();
-            let limits = Limits::default();
+            let limits = PdfLimits::default();
             match child::ask(&program, bytes, request, &limits, &|| false) {
                 Ok(document) => Some(Ok(document)),
                 Err(AskError::Refused(refusal)) => Some(Err(refusal)),

@@ -2,7 +2,7 @@
 
 use std::env;
 
-use haft_pdf::child::{self, AskError, Limits};
+use haft_pdf::child::{self, AskError, PdfLimits};
 
 use crate::{
     ask, ask_within,
@@ -61,7 +61,7 @@ fn a_long_page_is_cut() {
         "{}",
         document.pages[0].text.len()
     );
-    let limits = Limits::default();
+    let limits = PdfLimits::default();
     let mut request = crate::request(None);
     request.max_page_bytes = 100;
     let program = env::current_exe().unwrap();
@@ -80,7 +80,7 @@ fn a_long_page_is_cut() {
 #[test]
 fn what_is_no_reader_is_said_to_be_none() {
     let request = crate::request(None);
-    let limits = Limits::default();
+    let limits = PdfLimits::default();
     let error = child::ask("/bin/true".as_ref(), b"", &request, &limits, &|| false).unwrap_err();
     assert!(matches!(error, AskError::NotAReader(_)), "{error}");
     let error = child::ask("/no/such".as_ref(), b"", &request, &limits, &|| false).unwrap_err();

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, env, ffi::OsString, io};
 
 use super::{close, mounts};
-use crate::{Profile, protocol::Plan};
+use crate::{SandboxProfile, protocol::Plan};
 
 /// What bubblewrap is told. It starts this program again, which then confines itself further.
 pub(super) fn arguments(plan: &Plan) -> io::Result<Vec<OsString>> {
@@ -31,12 +31,12 @@ pub(super) fn arguments(plan: &Plan) -> io::Result<Vec<OsString>> {
     }
     let scratch = plan.scratch.as_os_str().to_owned();
     let hidden = match &plan.profile {
-        Profile::ReadOnly(reading) => {
+        SandboxProfile::ReadOnly(reading) => {
             add(&[&word("--tmpfs"), &scratch]);
             add(&[&word("--unshare-net")]);
             &reading.hidden
         }
-        Profile::Workspace(workspace) => {
+        SandboxProfile::Workspace(workspace) => {
             for path in &workspace.writable {
                 let path = path.as_os_str().to_owned();
                 add(&[&word("--bind-try"), &path, &path]);
@@ -60,12 +60,14 @@ pub(super) fn arguments(plan: &Plan) -> io::Result<Vec<OsString>> {
                 add(&[&word("--ro-bind"), &path, &path]);
             }
             add(&[&word("--bind"), &scratch, &scratch]);
-            if !super::spaces::has_network(&plan.profile) {
+            if !super::namespaces::has_network(&plan.profile) {
                 add(&[&word("--unshare-net")]);
             }
             &workspace.hidden
         }
-        Profile::Full => return Err(io::Error::other("it is not for commands without a sandbox")),
+        SandboxProfile::Full => {
+            return Err(io::Error::other("it is not for commands without a sandbox"));
+        }
     };
     for one in closed.iter().filter(|one| one.directory.is_dir()) {
         let directory = one.directory.as_os_str().to_owned();

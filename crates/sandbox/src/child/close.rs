@@ -16,7 +16,7 @@ use rustix::{
 };
 
 use super::mounts;
-use crate::{ClosedDirectories, Profile, protocol::Plan};
+use crate::{ClosedDirectories, SandboxProfile, protocol::Plan};
 
 /// A closed directory with what is open in it, none of it below another.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,9 +35,9 @@ impl Closed {
 /// What a plan closes. A directory that is itself open is not closed.
 pub(super) fn of(plan: &Plan) -> Vec<Closed> {
     let (closed, writable) = match &plan.profile {
-        Profile::ReadOnly(reading) => (&reading.closed, &[][..]),
-        Profile::Workspace(workspace) => (&workspace.closed, &workspace.writable[..]),
-        Profile::Full => return Vec::new(),
+        SandboxProfile::ReadOnly(reading) => (&reading.closed, &[][..]),
+        SandboxProfile::Workspace(workspace) => (&workspace.closed, &workspace.writable[..]),
+        SandboxProfile::Full => return Vec::new(),
     };
     // What the sandbox itself cannot do without.
     let program = env::current_exe().ok();

@@ -29,7 +29,7 @@ use super::{
     filter,
     keeper::{Step, step},
 };
-use crate::{Mechanism, Network, Profile, notify, protocol::Plan};
+use crate::{Mechanism, Network, SandboxProfile, notify, protocol::Plan};
 
 /// The newest rights we know what to do with; on an older kernel those it knows are enforced.
 const RIGHTS: ABI = ABI::V6;
@@ -73,7 +73,7 @@ pub(super) struct Confinement {
 impl Confinement {
     /// Gets it ready. `None`: commands of this plan are not confined.
     pub(super) fn prepare(plan: &Plan) -> Result<Option<Self>, Step> {
-        if plan.mechanism == Mechanism::None || plan.profile == Profile::Full {
+        if plan.mechanism == Mechanism::None || plan.profile == SandboxProfile::Full {
             return Ok(None);
         }
         let mediated = plan.is_mediated();
@@ -187,7 +187,7 @@ fn landlock(plan: &Plan, writing: Writing) -> Result<RulesetCreated, Step> {
     let readable = readable(plan);
     let mut rules: Vec<_> = writable.into_iter().map(|path| (path, all)).collect();
     let mut connects = false;
-    if let Profile::Workspace(workspace) = &plan.profile {
+    if let SandboxProfile::Workspace(workspace) = &plan.profile {
         let rights = match writing {
             Writing::Everything => all,
             Writing::Elsewhere => others,
@@ -225,13 +225,13 @@ fn landlock(plan: &Plan, writing: Writing) -> Result<RulesetCreated, Step> {
 /// What may be read. Where mounts hide what may not, everything.
 fn readable(plan: &Plan) -> Vec<PathBuf> {
     let (closed, hidden, writable) = match &plan.profile {
-        Profile::ReadOnly(reading) => (&reading.closed, &reading.hidden, &[][..]),
-        Profile::Workspace(workspace) => (
+        SandboxProfile::ReadOnly(reading) => (&reading.closed, &reading.hidden, &[][..]),
+        SandboxProfile::Workspace(workspace) => (
             &workspace.closed,
             &workspace.hidden,
             &workspace.writable[..],
         ),
-        Profile::Full => return Vec::new(),
+        SandboxProfile::Full => return Vec::new(),
     };
     if plan.mechanism < Mechanism::Reduced || (closed.directories.is_empty() && hidden.is_empty()) {
         return vec![PathBuf::from("/")];

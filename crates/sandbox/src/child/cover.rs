@@ -14,27 +14,27 @@ use std::{
 
 use rustix::fs::inotify::{CreateFlags, Reader, WatchFlags, add_watch, init};
 
-use crate::{Mechanism, Profile, protocol::Plan};
+use crate::{Mechanism, SandboxProfile, protocol::Plan};
 
 /// What lies over the hidden files of a command.
 pub(super) struct Cover {
     watch: OwnedFd,
-    hidden: Vec<(PathBuf, Option<Identity>)>,
+    hidden: Vec<(PathBuf, Option<CoverIdentity>)>,
     /// What lies over all files and all directories, where that is the same.
-    masks: Vec<Identity>,
+    masks: Vec<CoverIdentity>,
     /// Names whose change may uncover something.
     names: Vec<OsString>,
 }
 
-type Identity = (u64, u64);
+type CoverIdentity = (u64, u64);
 
 impl Cover {
     /// Begins to watch. `None`: nothing is hidden, or nothing can be.
     pub(super) fn of(plan: &Plan) -> Option<Self> {
         let hidden = match &plan.profile {
-            Profile::ReadOnly(reading) => &reading.hidden,
-            Profile::Workspace(workspace) => &workspace.hidden,
-            Profile::Full => return None,
+            SandboxProfile::ReadOnly(reading) => &reading.hidden,
+            SandboxProfile::Workspace(workspace) => &workspace.hidden,
+            SandboxProfile::Full => return None,
         };
         if hidden.is_empty() || plan.mechanism >= Mechanism::Reduced {
             return None;
@@ -108,7 +108,7 @@ impl Cover {
     }
 }
 
-fn identity(path: &Path) -> Option<Identity> {
+fn identity(path: &Path) -> Option<CoverIdentity> {
     let found = fs::symlink_metadata(path).ok()?;
     Some((found.dev(), found.ino()))
 }

@@ -8,7 +8,7 @@ use seccompiler::{
 };
 
 use super::keeper::Step;
-use crate::{Network, Profile};
+use crate::{Network, SandboxProfile};
 
 /// Newer than the list of calls we have; the same number everywhere.
 const OPEN_TREE_ATTR: i64 = 467;
@@ -105,11 +105,11 @@ pub(super) fn apply(program: &BpfProgram) -> Result<(), Step> {
 }
 
 /// The filters of a profile.
-pub(super) fn programs(profile: &Profile) -> Result<Vec<BpfProgram>, Step> {
+pub(super) fn programs(profile: &SandboxProfile) -> Result<Vec<BpfProgram>, Step> {
     compiled(profile).map_err(|error| Step::new("the filter of system calls", &error))
 }
 
-fn compiled(profile: &Profile) -> io::Result<Vec<BpfProgram>> {
+fn compiled(profile: &SandboxProfile) -> io::Result<Vec<BpfProgram>> {
     let refused = compile(refused(profile)?, libc::EPERM)?;
     // Its flags lie in memory, where a filter cannot look; without it, libraries use `clone`.
     let unknown = compile(
@@ -217,7 +217,7 @@ pub(super) fn mediated() -> Result<BpfProgram, Step> {
     Ok(program)
 }
 
-fn refused(profile: &Profile) -> io::Result<BTreeMap<i64, Vec<SeccompRule>>> {
+fn refused(profile: &SandboxProfile) -> io::Result<BTreeMap<i64, Vec<SeccompRule>>> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = REFUSED
         .iter()
         .chain(OF_THIS_MACHINE)
@@ -240,7 +240,7 @@ fn refused(profile: &Profile) -> io::Result<BTreeMap<i64, Vec<SeccompRule>>> {
         vec![when(&[(0, SeccompCmpOp::Ne, 0)])?],
     );
     rules.insert(libc::SYS_socket, sockets(profile)?);
-    if matches!(profile, Profile::ReadOnly(_)) {
+    if matches!(profile, SandboxProfile::ReadOnly(_)) {
         rules.insert(libc::SYS_socketpair, pairs()?);
     }
     Ok(rules)
@@ -259,11 +259,13 @@ fn pairs() -> io::Result<Vec<SeccompRule>> {
 }
 
 /// Which kinds of sockets are refused.
-fn sockets(profile: &Profile) -> io::Result<Vec<SeccompRule>> {
+fn sockets(profile: &SandboxProfile) -> io::Result<Vec<SeccompRule>> {
     let families: &[i32] = match profile {
-        Profile::ReadOnly(_) => return Ok(Vec::new()), // all of them
-        Profile::Workspace(workspace) if workspace.network == Network::None => &[libc::AF_UNIX],
-        Profile::Workspace(_) | Profile::Full => &[
+        SandboxProfile::ReadOnly(_) => return Ok(Vec::new()), // all of them
+        SandboxProfile::Workspace(workspace) if workspace.network == Network::None => {
+            &[libc::AF_UNIX]
+        }
+        SandboxProfile::Workspace(_) | SandboxProfile::Full => &[
             libc::AF_UNIX,
             libc::AF_INET,
             libc::AF_INET6,

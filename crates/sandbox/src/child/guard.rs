@@ -30,7 +30,7 @@ use super::{
     cover::Cover,
     keeper::{Step, step},
     mounts,
-    shell::{Shell, Told},
+    shell::{GuardedShell, ShellRequest},
 };
 use crate::{
     Mechanism, NameUse,
@@ -99,7 +99,7 @@ struct Guard<'a> {
     cover: Option<Cover>,
     /// One that no longer is, because of which the command is ended.
     uncovered: Option<PathBuf>,
-    shell: Shell,
+    shell: GuardedShell,
     /// What the command writes to; until nothing but the command needs it.
     output: Option<OwnedFd>,
     /// What the shell is to run.
@@ -176,7 +176,7 @@ impl<'a> Guard<'a> {
         let request = step("", || memfd_create("command", MemfdFlags::CLOEXEC))?;
         let request = File::from(request);
         let snapshot = plan.snapshot.as_deref();
-        let shell = Shell::start(plan, confinement, snapshot, &request, &output)?;
+        let shell = GuardedShell::start(plan, confinement, snapshot, &request, &output)?;
         let itself = step("", || pidfd_open(getpid(), PidfdFlags::empty()))?;
         let standing = News::Standing {
             apart: own || held.apart,
@@ -276,7 +276,7 @@ impl<'a> Guard<'a> {
                     }
                 }
             }
-            if self.shell.told == Told::Took {
+            if self.shell.told == ShellRequest::Took {
                 self.output = None;
             }
             if self.ended {
@@ -309,7 +309,7 @@ impl<'a> Guard<'a> {
         }
         if !self.ended {
             watch(Watch::Shell, self.shell.handle.as_fd());
-            if self.shell.told == Told::Nothing {
+            if self.shell.told == ShellRequest::Nothing {
                 watch(Watch::Report, self.shell.report.as_fd());
             }
         }
@@ -406,7 +406,7 @@ impl<'a> Guard<'a> {
         if self.shell.with_snapshot && !with_snapshot {
             tell_without(plan.snapshot.as_deref(), output);
         }
-        self.shell = Shell::start(plan, self.confinement, snapshot, &self.request, output)
+        self.shell = GuardedShell::start(plan, self.confinement, snapshot, &self.request, output)
             .map_err(|failed| io::Error::other(failed.error))?;
         if self.ordered {
             self.go();
@@ -422,7 +422,7 @@ impl<'a> Guard<'a> {
             None => waitpid(Some(self.shell.pid), WaitOptions::empty())?.map(|(_, status)| status),
             status => status,
         };
-        if self.shell.told == Told::Nothing {
+        if self.shell.told == ShellRequest::Nothing {
             self.shell.hear();
         }
         let mut told = Vec::new();

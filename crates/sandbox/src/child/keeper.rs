@@ -28,10 +28,10 @@ use super::{
     bubblewrap,
     confine::{self, Confinement},
     guard::{self, Charge},
-    mounts, spaces, waiter,
+    mounts, namespaces, waiter,
 };
 use crate::{
-    Mechanism, Network, PROXY_PORT, Profile,
+    Mechanism, Network, PROXY_PORT, SandboxProfile,
     fork::{Forked, fork, fork_into},
     protocol::{self, Keeper, Plan},
     scratch, tree,
@@ -178,8 +178,8 @@ fn enter(channel: OwnedFd, plan: &Plan, file: &fs::File, waiter: OwnedFd) -> i32
         // The waiter's socket stands there.
         step("standard input", null_stdin)?;
         match plan.mechanism {
-            Mechanism::Namespaces if plan.profile != Profile::Full => {
-                spaces::enter(plan)?;
+            Mechanism::Namespaces if plan.profile != SandboxProfile::Full => {
+                namespaces::enter(plan)?;
                 let forked = step("the first process", fork)?;
                 if matches!(forked, Forked::Child) {
                     mounts::set_up(plan)?;
@@ -208,7 +208,7 @@ fn null_stdin() -> io::Result<()> {
 /// Serves commands in what is now the sandbox.
 fn keep(socket: OwnedFd, plan: &Plan, file: &fs::File, waiter: &OwnedFd) -> i32 {
     let mut plan = plan.clone();
-    if let Profile::Workspace(workspace) = &mut plan.profile
+    if let SandboxProfile::Workspace(workspace) = &mut plan.profile
         && plan.mechanism == Mechanism::Reduced
         && workspace.network == Network::Proxy
     {
@@ -249,12 +249,12 @@ fn ready(socket: &OwnedFd, plan: &Plan) -> Result<Option<Confinement>, Step> {
 fn listener(plan: &Plan) -> Result<Option<TcpListener>, Step> {
     match &plan.profile {
         // Without a network of its own, there is no place for it that others could not reach.
-        Profile::Workspace(workspace)
+        SandboxProfile::Workspace(workspace)
             if workspace.network == Network::Proxy && plan.mechanism < Mechanism::Reduced => {}
         _ => return Ok(None),
     }
     if plan.mechanism == Mechanism::Namespaces {
-        step("the loopback interface", spaces::loopback_up)?;
+        step("the loopback interface", namespaces::loopback_up)?;
     }
     step("the proxy's socket", || {
         TcpListener::bind((Ipv4Addr::LOCALHOST, PROXY_PORT)).map(Some)

@@ -13,9 +13,9 @@ mod guard;
 mod keeper;
 mod mediate;
 mod mounts;
+mod namespaces;
 pub mod readable;
 mod shell;
-mod spaces;
 mod waiter;
 
 use std::{env, process};

@@ -23,7 +23,7 @@ use super::{
     close,
     keeper::{Step, step},
 };
-use crate::{Profile, Workspace, protocol::Plan};
+use crate::{SandboxProfile, Workspace, protocol::Plan};
 
 /// Devices that do no harm.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
@@ -52,12 +52,12 @@ pub(super) fn set_up(plan: &Plan) -> Result<(), Step> {
     step("closed directories", || close::close(plan))?;
     let none = Workspace::nothing();
     let (workspace, hidden) = match &plan.profile {
-        Profile::ReadOnly(reading) => (&none, &reading.hidden),
-        Profile::Workspace(workspace) => (workspace, &workspace.hidden),
-        Profile::Full => return Ok(()),
+        SandboxProfile::ReadOnly(reading) => (&none, &reading.hidden),
+        SandboxProfile::Workspace(workspace) => (workspace, &workspace.hidden),
+        SandboxProfile::Full => return Ok(()),
     };
     let mut writable = Vec::new();
-    if matches!(plan.profile, Profile::ReadOnly(_)) {
+    if matches!(plan.profile, SandboxProfile::ReadOnly(_)) {
         step("temporary files", || {
             tmpfs(&plan.scratch, "mode=0700,size=25%")
         })?;
@@ -338,7 +338,7 @@ fn parts(path: &Path) -> Vec<OsString> {
 /// the system's daemons. A socket may have got its name after it was bound, or be listened on from
 /// another network space, and then nothing tells of it.
 pub(super) fn sockets(plan: &Plan) -> BTreeSet<PathBuf> {
-    let Profile::Workspace(workspace) = &plan.profile else {
+    let SandboxProfile::Workspace(workspace) = &plan.profile else {
         return BTreeSet::new(); // it has no sockets to reach them with
     };
     let mut found: BTreeSet<PathBuf> = plan.sockets.iter().cloned().collect();

@@ -37,12 +37,12 @@ const SCRIPT: &str = "HAFT_SHELL";
 const NOT_FOUND: i32 = 127;
 
 /// A shell that waits for its command or runs it.
-pub(super) struct Shell {
+pub(super) struct GuardedShell {
     pub(super) pid: Pid,
     pub(super) handle: OwnedFd,
     pub(super) go: File,
     pub(super) report: File,
-    pub(super) told: Told,
+    pub(super) told: ShellRequest,
     pub(super) with_snapshot: bool,
     /// Opens files for it.
     pub(super) mediator: Option<Mediator>,
@@ -50,7 +50,7 @@ pub(super) struct Shell {
 
 /// What a shell said so far.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum ShellRequest {
     Nothing,
     /// It took its command, and needs no other shell in its place.
     Took,
@@ -58,7 +58,7 @@ pub(super) enum Told {
     Silent,
 }
 
-impl Shell {
+impl GuardedShell {
     pub(super) fn start(
         plan: &Plan,
         confinement: Option<&Confinement>,
@@ -113,7 +113,7 @@ impl Shell {
             handle: pidfd_open(pid, PidfdFlags::empty())?,
             go: go.into(),
             report: report.into(),
-            told: Told::Nothing,
+            told: ShellRequest::Nothing,
             with_snapshot: snapshot.is_some(),
             mediator,
         }))
@@ -122,9 +122,9 @@ impl Shell {
     /// Takes note of a shell that took its command.
     pub(super) fn hear(&mut self) {
         self.told = match self.report.read(&mut [0]) {
-            Ok(1..) => Told::Took,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Told::Nothing,
-            Ok(0) | Err(_) => Told::Silent,
+            Ok(1..) => ShellRequest::Took,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => ShellRequest::Nothing,
+            Ok(0) | Err(_) => ShellRequest::Silent,
         };
     }
 }

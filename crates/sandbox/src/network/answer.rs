@@ -5,14 +5,14 @@ use std::io::ErrorKind;
 use super::{dial::Failure, line::ReadError};
 
 /// An answer of our own.
-pub(super) struct Answer {
+pub(super) struct ProxyReply {
     status: u16,
     text: String,
     /// The answer to HEAD ends with its head.
     bodiless: bool,
 }
 
-impl Answer {
+impl ProxyReply {
     pub(super) fn new(status: u16, text: impl Into<String>) -> Self {
         Self {
             status,
@@ -61,7 +61,7 @@ impl Answer {
     }
 }
 
-impl From<Failure> for Answer {
+impl From<Failure> for ProxyReply {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Refused(text) => Self::new(403, text),

@@ -4,8 +4,8 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::{
     head::{is_control, read_fields},
+    idle::IdleClock,
     line::{ReadError, read_line},
-    pulse::Pulse,
 };
 
 /// How far a body goes.
@@ -39,7 +39,7 @@ impl Body {
         reader: &mut (impl AsyncBufRead + Unpin),
         writer: &mut (impl AsyncWrite + Unpin),
         line: usize,
-        pulse: &Pulse,
+        pulse: &IdleClock,
     ) -> Result<(), CopyError> {
         match self {
             Self::Empty => Ok(()),
@@ -57,7 +57,7 @@ async fn copy_chunks(
     reader: &mut (impl AsyncBufRead + Unpin),
     writer: &mut (impl AsyncWrite + Unpin),
     line: usize,
-    pulse: &Pulse,
+    pulse: &IdleClock,
 ) -> Result<(), CopyError> {
     loop {
         let mut budget = line;
@@ -95,7 +95,7 @@ async fn copy_bytes(
     reader: &mut (impl AsyncBufRead + Unpin),
     writer: &mut (impl AsyncWrite + Unpin),
     mut left: u64,
-    pulse: &Pulse,
+    pulse: &IdleClock,
 ) -> Result<(), CopyError> {
     while left > 0 {
         match copy_some(reader, writer, left, pulse).await? {
@@ -111,7 +111,7 @@ pub(super) async fn copy_some(
     reader: &mut (impl AsyncBufRead + Unpin),
     writer: &mut (impl AsyncWrite + Unpin),
     most: u64,
-    pulse: &Pulse,
+    pulse: &IdleClock,
 ) -> Result<u64, CopyError> {
     let buffer = reader.fill_buf().await.map_err(ReadError::Io)?;
     let most = usize::try_from(most).unwrap_or(usize::MAX);
@@ -137,7 +137,7 @@ mod tests {
     async fn copied(body: Body, input: &[u8]) -> (Vec<u8>, Vec<u8>, Result<(), CopyError>) {
         let (mut output, mut reader) = (Vec::new(), input);
         let result = body
-            .copy(&mut reader, &mut output, 1000, &Pulse::default())
+            .copy(&mut reader, &mut output, 1000, &IdleClock::default())
             .await;
         (output, reader.to_vec(), result)
     }
@@ -203,7 +203,7 @@ mod tests {
                 let mut pieces = BufReader::with_capacity(capacity, input.as_slice());
                 let mut output = Vec::new();
                 let again = Body::Chunked
-                    .copy(&mut pieces, &mut output, 1000, &Pulse::default())
+                    .copy(&mut pieces, &mut output, 1000, &IdleClock::default())
                     .await;
                 prop_assert_eq!(result.is_ok(), again.is_ok());
                 prop_assert_eq!(whole, output);

@@ -11,13 +11,16 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::{Entry, Gate, Host, Limits, Reach, Request, Resolve, Verdict, log::Log};
+use super::{
+    AllowedAddresses, Gate, GateLogEntry, GateRequest, GateVerdict, Host, ProxyLimits, Resolve,
+    log::Log,
+};
 
 /// What the connections of a proxy share.
 pub(super) struct Dialer {
     pub(super) gate: Arc<dyn Gate>,
     pub(super) resolver: Arc<dyn Resolve>,
-    pub(super) limits: Limits,
+    pub(super) limits: ProxyLimits,
     pub(super) log: Log,
 }
 
@@ -44,7 +47,7 @@ impl Dialer {
             let host = shown(bytes);
             let because = format!("This is no valid host: {invalid}. No rule allows that.");
             let failure = Failure::Refused(refusal(&host, port, &because));
-            self.log.add(Entry {
+            self.log.add(GateLogEntry {
                 host,
                 port,
                 method: method.map(str::to_owned),
@@ -60,10 +63,10 @@ impl Dialer {
     /// is dropped when the client is `gone`.
     pub(super) async fn open(
         &self,
-        request: Request,
+        request: GateRequest,
         gone: impl Future<Output = ()>,
     ) -> Result<TcpStream, Failure> {
-        let mut entry = Entry {
+        let mut entry = GateLogEntry {
             host: request.host.to_string(),
             port: request.port,
             method: request.method.clone(),
@@ -75,13 +78,13 @@ impl Dialer {
         let verdict = tokio::select! {
             biased;
             verdict = self.gate.judge(request) => verdict,
-            () = gone => Verdict::Refuse {
+            () = gone => GateVerdict::Refuse {
                 because: "The client left before it was decided.".to_owned(),
             },
         };
         let (because, reach) = match verdict {
-            Verdict::Allow { because, reach } => (because, reach),
-            Verdict::Refuse { because } => return Err(self.refused(entry, because)),
+            GateVerdict::Allow { because, reach } => (because, reach),
+            GateVerdict::Refuse { because } => return Err(self.refused(entry, because)),
         };
         let deadline = Instant::now() + self.limits.connect;
         let addresses = match self.addresses(&host, deadline).await {
@@ -112,9 +115,9 @@ impl Dialer {
         })
     }
 
-    fn refused(&self, entry: Entry, because: String) -> Failure {
+    fn refused(&self, entry: GateLogEntry, because: String) -> Failure {
         let failure = Failure::Refused(refusal(&entry.host, entry.port, &because));
-        self.log.add(Entry { because, ..entry });
+        self.log.add(GateLogEntry { because, ..entry });
         failure
     }
 
@@ -148,7 +151,7 @@ fn refusal(host: &str, port: u16, because: &str) -> String {
     format!("The sandbox refused the connection to {host}, port {port}. {because}\n")
 }
 
-fn check_all(reach: &Reach, host: &Host, addresses: &[IpAddr]) -> Result<(), String> {
+fn check_all(reach: &AllowedAddresses, host: &Host, addresses: &[IpAddr]) -> Result<(), String> {
     addresses
         .iter()
         .try_for_each(|address| reach.check(host, *address))

@@ -8,13 +8,13 @@ use std::time::Duration;
 use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 
 use super::{
-    Limits,
-    answer::Answer,
+    ProxyLimits,
+    answer::ProxyReply,
     body::{Body, CopyError},
     end::{End, discard},
     head::{Fields, Framing, RequestHead, ResponseHead, Version, read_response},
+    idle::IdleClock,
     line::ReadError,
-    pulse::Pulse,
 };
 
 /// Answers before the answer; more are a fault of the server.
@@ -37,7 +37,7 @@ impl Exchange {
         framing: Framing,
         site: &str,
         path: &str,
-        limits: &Limits,
+        limits: &ProxyLimits,
     ) -> Self {
         let (method, version) = (&head.method, head.version.text());
         let first = format!("{method} {path} {version}\r\nhost: {site}\r\n");
@@ -61,10 +61,10 @@ impl Exchange {
         from_client: &mut (impl AsyncBufRead + Unpin),
         to_client: &mut (impl AsyncWrite + Unpin),
         server: impl AsyncRead + AsyncWrite,
-    ) -> Result<End, Answer> {
+    ) -> Result<End, ProxyReply> {
         let (from_server, mut to_server) = tokio::io::split(server);
         let mut from_server = BufReader::new(from_server);
-        let pulse = Pulse::default();
+        let pulse = IdleClock::default();
         let sending = async {
             // A server that takes no more may still answer; a client that breaks off may not
             // have half a request taken for a whole one.
@@ -98,24 +98,24 @@ impl Exchange {
         &self,
         from_server: &mut (impl AsyncBufRead + Unpin),
         to_client: &mut (impl AsyncWrite + Unpin),
-        pulse: &Pulse,
-    ) -> Result<End, Answer> {
+        pulse: &IdleClock,
+    ) -> Result<End, ProxyReply> {
         let mut interim = 0;
         let (head, framing) = loop {
             let head = read_response(from_server, self.longest_head).await;
-            let head = head.map_err(|error| Answer::bad_gateway(&error))?;
+            let head = head.map_err(|error| ProxyReply::bad_gateway(&error))?;
             let framing = head.fields.framing(head.version);
-            let framing = framing.map_err(|error| Answer::bad_gateway(&error))?;
+            let framing = framing.map_err(|error| ProxyReply::bad_gateway(&error))?;
             match head.status {
                 // Nobody asked for another protocol: that field is not passed on.
                 101 => {
                     let error = ReadError::Malformed("it changes the protocol");
-                    return Err(Answer::bad_gateway(&error));
+                    return Err(ProxyReply::bad_gateway(&error));
                 }
                 100..=199 => {
                     interim += 1;
                     if interim > MOST_INTERIM {
-                        return Err(Answer::bad_gateway(&ReadError::TooLong));
+                        return Err(ProxyReply::bad_gateway(&ReadError::TooLong));
                     }
                     if self.version == Version::Http11 {
                         let bytes = with_fields(first(&head), &head.fields, Framing::Unsaid, false);

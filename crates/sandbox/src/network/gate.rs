@@ -2,20 +2,20 @@
 
 use std::pin::Pin;
 
-use super::{Host, HostRules, Judged, Reach};
+use super::{AllowedAddresses, Host, HostRules, Judged};
 
 /// A future in a box, so that the traits here can stand behind `dyn`.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type GateFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Judges every request, and each one anew. May take its time: a person may be asked.
 pub trait Gate: Send + Sync {
     /// May this go out? Called before the name is resolved.
-    fn judge(&self, request: Request) -> BoxFuture<'_, Verdict>;
+    fn judge(&self, request: GateRequest) -> GateFuture<'_, GateVerdict>;
 }
 
 /// What wants to go out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
+pub struct GateRequest {
     /// To whom.
     pub host: Host,
     /// At which port.
@@ -28,13 +28,13 @@ pub struct Request {
 
 /// The answer of a [`Gate`]. The reasons are sentences: people and models read them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum GateVerdict {
     /// It may go to the addresses within reach.
     Allow {
         /// Which rule, or who, says so.
         because: String,
         /// Where the host may be.
-        reach: Reach,
+        reach: AllowedAddresses,
     },
     /// It may not.
     Refuse {
@@ -52,8 +52,8 @@ pub struct ByRules(
 );
 
 impl ByRules {
-    fn verdict(&self, request: &Request) -> Verdict {
-        let Request { host, port, .. } = request;
+    fn verdict(&self, request: &GateRequest) -> GateVerdict {
+        let GateRequest { host, port, .. } = request;
         let because = match self.0.judge(host, *port) {
             Judged::Denied(pattern) => {
                 format!("The rule \"{pattern}\" denies it. Nothing overrides that.")
@@ -61,7 +61,7 @@ impl ByRules {
             Judged::Unknown => format!("No rule allows it. {}", what_allows(host)),
             Judged::Allowed(pattern) => match request.method.as_deref() {
                 None | Some("GET" | "HEAD") => {
-                    return Verdict::Allow {
+                    return GateVerdict::Allow {
                         because: format!("The rule \"{pattern}\" allows it."),
                         reach: self.0.reach(host, *port),
                     };
@@ -73,7 +73,7 @@ impl ByRules {
                 ),
             },
         };
-        Verdict::Refuse { because }
+        GateVerdict::Refuse { because }
     }
 }
 
@@ -89,7 +89,7 @@ fn what_allows(host: &Host) -> String {
 }
 
 impl Gate for ByRules {
-    fn judge(&self, request: Request) -> BoxFuture<'_, Verdict> {
+    fn judge(&self, request: GateRequest) -> GateFuture<'_, GateVerdict> {
         Box::pin(async move { self.verdict(&request) })
     }
 }

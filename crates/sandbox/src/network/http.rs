@@ -7,8 +7,8 @@ use tokio::{
 };
 
 use super::{
-    Request,
-    answer::Answer,
+    GateRequest,
+    answer::ProxyReply,
     dial::Dialer,
     end::{End, gone},
     exchange::Exchange,
@@ -24,10 +24,12 @@ pub(super) async fn serve(mut reader: FromClient<'_>, writer: &mut WriteHalf<'_>
     let limits = &dialer.limits;
     let head = timeout(limits.handshake, read_request(&mut reader, limits.head)).await;
     let answered = match head {
-        Err(_) => Err(Answer::new(408, "The request did not come in time.\n")),
+        Err(_) => Err(ProxyReply::new(408, "The request did not come in time.\n")),
         Ok(Err(ReadError::Io(_) | ReadError::Closed)) => return,
-        Ok(Err(ReadError::TooLong)) => Err(Answer::new(431, "The request's head is too long.\n")),
-        Ok(Err(error)) => Err(Answer::malformed(&error)),
+        Ok(Err(ReadError::TooLong)) => {
+            Err(ProxyReply::new(431, "The request's head is too long.\n"))
+        }
+        Ok(Err(error)) => Err(ProxyReply::malformed(&error)),
         Ok(Ok(head)) => {
             let is_head = head.method == "HEAD";
             match pass_on(head, &mut reader, writer, dialer).await {
@@ -52,17 +54,17 @@ async fn pass_on(
     reader: &mut FromClient<'_>,
     writer: &mut WriteHalf<'_>,
     dialer: &Dialer,
-) -> Result<End, Answer> {
+) -> Result<End, ProxyReply> {
     let framing = head.fields.framing(head.version);
-    let framing = framing.map_err(|error| Answer::malformed(&error))?;
+    let framing = framing.map_err(|error| ProxyReply::malformed(&error))?;
     match &head.target {
         Target::Tunnel { host, port } => {
             if !matches!(framing, Framing::Unsaid | Framing::Length(0)) {
-                return Err(Answer::malformed(&ReadError::Malformed(
+                return Err(ProxyReply::malformed(&ReadError::Malformed(
                     "CONNECT has no body",
                 )));
             }
-            let request = Request {
+            let request = GateRequest {
                 host: dialer.host(host, *port, None)?,
                 port: *port,
                 method: None,
@@ -82,7 +84,7 @@ async fn pass_on(
                 80 => host.to_string(),
                 port => format!("{host}:{port}"),
             };
-            let request = Request {
+            let request = GateRequest {
                 host,
                 port: *port,
                 method: Some(head.method.clone()),

@@ -8,7 +8,7 @@ use std::{
 
 /// One decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct GateLogEntry {
     /// The host that was asked for; escaped, if it is no host.
     pub host: String,
     /// Its port.
@@ -26,7 +26,7 @@ pub struct Entry {
 /// The latest decisions, oldest first.
 #[derive(Debug)]
 pub(super) struct Log {
-    entries: Mutex<VecDeque<Entry>>,
+    entries: Mutex<VecDeque<GateLogEntry>>,
     most: usize,
 }
 
@@ -38,8 +38,8 @@ impl Log {
         }
     }
 
-    pub(super) fn add(&self, entry: Entry) {
-        let Entry {
+    pub(super) fn add(&self, entry: GateLogEntry) {
+        let GateLogEntry {
             host,
             port,
             method,
@@ -55,12 +55,12 @@ impl Log {
         }
     }
 
-    pub(super) fn all(&self) -> Vec<Entry> {
+    pub(super) fn all(&self) -> Vec<GateLogEntry> {
         self.entries().iter().cloned().collect()
     }
 
     // Nothing panics while it holds the lock, and a list of entries has no broken state.
-    fn entries(&self) -> MutexGuard<'_, VecDeque<Entry>> {
+    fn entries(&self) -> MutexGuard<'_, VecDeque<GateLogEntry>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

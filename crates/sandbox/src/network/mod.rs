@@ -7,9 +7,9 @@
 //!    differently is refused;
 //! 2. the [`Gate`] judges, by rules or by asking;
 //! 3. only then is the name resolved, once: a refused name never leaves in a DNS query;
-//! 4. every address found is checked ([`Special`], [`Reach`]): what is not public is reached only where a
+//! 4. every address found is checked ([`Special`], [`AllowedAddresses`]): what is not public is reached only where a
 //!    rule names that very address;
-//! 5. the connection goes to the address that was checked, and is written to the log ([`Entry`]).
+//! 5. the connection goes to the address that was checked, and is written to the log ([`GateLogEntry`]).
 //!
 //! What this cannot do: a tunnel (`CONNECT`, SOCKS) is not looked into. Whoever is allowed a host may
 //! send it anything in there, by any method, and ask that server for another site it also serves. Only
@@ -27,11 +27,11 @@ mod head;
 mod head_tests;
 mod host;
 mod http;
+mod idle;
 mod line;
 mod log;
 mod pattern;
 mod proxy;
-mod pulse;
 mod reach;
 mod resolve;
 mod rules;
@@ -39,12 +39,12 @@ mod socks;
 mod tunnel;
 
 pub use address::Special;
-pub use gate::{BoxFuture, ByRules, Gate, Request, Verdict};
+pub use gate::{ByRules, Gate, GateFuture, GateRequest, GateVerdict};
 pub use host::{Host, InvalidHost};
-pub use log::Entry;
+pub use log::GateLogEntry;
 pub use pattern::{HostPattern, InvalidPattern};
 pub(crate) use proxy::Accepting;
-pub use proxy::{Limits, Options, Proxy};
-pub use reach::Reach;
+pub use proxy::{Proxy, ProxyLimits, ProxyOptions};
+pub use reach::AllowedAddresses;
 pub use resolve::{Resolve, SystemResolver};
 pub use rules::{HostRules, Judged};

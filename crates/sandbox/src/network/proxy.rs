@@ -11,7 +11,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Entry, Gate, Resolve, SystemResolver, dial::Dialer, http, log::Log, socks};
+use super::{Gate, GateLogEntry, Resolve, SystemResolver, dial::Dialer, http, log::Log, socks};
 
 /// After an error of `accept`, which mostly means too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -26,16 +26,16 @@ pub struct Proxy {
 pub(crate) struct Accepting(AbortHandle);
 
 /// How a proxy works, where the default is not enough.
-pub struct Options {
+pub struct ProxyOptions {
     /// Who finds the addresses of names.
     pub resolver: Arc<dyn Resolve>,
     /// How much a client may take up.
-    pub limits: Limits,
+    pub limits: ProxyLimits,
 }
 
 /// How much a client may take up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct ProxyLimits {
     /// Connections at a time; more wait their turn.
     pub connections: usize,
     /// Bytes of the head of a message.
@@ -50,7 +50,7 @@ pub struct Limits {
     pub log: usize,
 }
 
-impl Default for Limits {
+impl Default for ProxyLimits {
     fn default() -> Self {
         Self {
             connections: 256,
@@ -63,11 +63,11 @@ impl Default for Limits {
     }
 }
 
-impl Default for Options {
+impl Default for ProxyOptions {
     fn default() -> Self {
         Self {
             resolver: Arc::new(SystemResolver),
-            limits: Limits::default(),
+            limits: ProxyLimits::default(),
         }
     }
 }
@@ -76,14 +76,14 @@ impl Proxy {
     /// Serves whoever connects to the listener, within the current tokio runtime. The listener may
     /// belong to another network namespace; connections go out from the one of this process.
     pub fn serve(listener: std::net::TcpListener, gate: Arc<dyn Gate>) -> io::Result<Self> {
-        Self::serve_with(listener, gate, Options::default())
+        Self::serve_with(listener, gate, ProxyOptions::default())
     }
 
     /// As [`Proxy::serve`], with a resolver and limits of one's own.
     pub fn serve_with(
         listener: std::net::TcpListener,
         gate: Arc<dyn Gate>,
-        options: Options,
+        options: ProxyOptions,
     ) -> io::Result<Self> {
         let mut proxy = Self::with(gate, options);
         proxy.accepting = Some(proxy.accept_from(listener)?);
@@ -91,8 +91,8 @@ impl Proxy {
     }
 
     /// One that serves only what [`accept_from`](Self::accept_from) gives it.
-    pub(crate) fn with(gate: Arc<dyn Gate>, options: Options) -> Self {
-        let Options { resolver, limits } = options;
+    pub(crate) fn with(gate: Arc<dyn Gate>, options: ProxyOptions) -> Self {
+        let ProxyOptions { resolver, limits } = options;
         let dialer = Arc::new(Dialer {
             gate,
             resolver,
@@ -115,7 +115,7 @@ impl Proxy {
     }
 
     /// The latest decisions, oldest first.
-    pub fn log(&self) -> Vec<Entry> {
+    pub fn log(&self) -> Vec<GateLogEntry> {
         self.dialer.log.all()
     }
 }

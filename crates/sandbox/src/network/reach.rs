@@ -6,12 +6,12 @@ use super::{Host, Special, address::embedded};
 
 /// All public addresses, and those others that somebody named one by one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Reach {
+pub struct AllowedAddresses {
     named: Vec<IpAddr>,
     denied: Vec<IpAddr>,
 }
 
-impl Reach {
+impl AllowedAddresses {
     /// Public addresses only.
     pub fn public() -> Self {
         Self::default()

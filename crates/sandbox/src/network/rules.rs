@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::{Host, HostPattern, Reach};
+use super::{AllowedAddresses, Host, HostPattern};
 
 /// Two lists of patterns. What is in neither is unknown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl HostRules {
     /// An address that is not public is reached only if a rule names the address itself. A rule that
     /// names the host is not enough: whoever owns the name chooses where it points, and could point it at
     /// this machine. The one exception is `localhost`, which means loopback by definition.
-    pub fn reach(&self, host: &Host, port: u16) -> Reach {
+    pub fn reach(&self, host: &Host, port: u16) -> AllowedAddresses {
         let named = self
             .allowed
             .iter()
@@ -64,7 +64,7 @@ impl HostRules {
             .denied
             .iter()
             .filter_map(|pattern| pattern.address(port));
-        Reach::public()
+        AllowedAddresses::public()
             .with(named.chain(loopback.iter().copied()))
             .without(denied)
     }

@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use super::{
-    Request,
+    GateRequest,
     dial::{Dialer, Failure},
     end::{End, gone},
     line::ReadError,
@@ -92,7 +92,7 @@ async fn open(
     let Wanted { host, port } = wanted;
     let opened = match dialer.host(&host, port, None) {
         Ok(host) => {
-            let request = Request {
+            let request = GateRequest {
                 host,
                 port,
                 method: None,

@@ -10,7 +10,7 @@ use tokio::{
 use super::{
     body::{CopyError, copy_some},
     end::End,
-    pulse::Pulse,
+    idle::IdleClock,
 };
 
 /// Joins client and server. When one says that it has sent everything, the other is told, and may go
@@ -23,7 +23,7 @@ pub(super) async fn join(
 ) -> End {
     let (from_server, mut to_server) = tokio::io::split(server);
     let mut from_server = BufReader::new(from_server);
-    let (pulse, half_ended) = (Pulse::default(), Notify::new());
+    let (pulse, half_ended) = (IdleClock::default(), Notify::new());
     let both_end = async {
         tokio::try_join!(
             pump(from_client, &mut to_server, &pulse, &half_ended),
@@ -46,7 +46,7 @@ pub(super) async fn join(
 async fn pump(
     reader: &mut (impl AsyncBufRead + Unpin),
     writer: &mut (impl AsyncWrite + Unpin),
-    pulse: &Pulse,
+    pulse: &IdleClock,
     ended: &Notify,
 ) -> Result<(), CopyError> {
     while copy_some(reader, writer, u64::MAX, pulse).await? > 0 {}

@@ -3,13 +3,13 @@
 use std::{fs, os::unix::fs::symlink};
 
 use haft_sandbox::{
-    ClosedDirectories, GuardedNames, Mechanism, Network, Profile, Reading, Workspace,
+    ClosedDirectories, GuardedNames, Mechanism, Network, Reading, SandboxProfile, Workspace,
 };
 
 use crate::setting::Place;
 
 /// A place in a home that is closed: what is in there, and the profiles.
-fn profiles(place: &Place) -> [Profile; 2] {
+fn profiles(place: &Place) -> [SandboxProfile; 2] {
     let home = place.project().parent().unwrap().to_path_buf();
     for (name, text) in [
         ("notes", "SECRET note"),
@@ -35,11 +35,11 @@ fn profiles(place: &Place) -> [Profile; 2] {
     let mut with_project = open.to_vec();
     with_project.push(home.join("project"));
     [
-        Profile::ReadOnly(Reading {
+        SandboxProfile::ReadOnly(Reading {
             hidden: hidden.clone(),
             closed: closed(with_project),
         }),
-        Profile::Workspace(Workspace {
+        SandboxProfile::Workspace(Workspace {
             writable: vec![home.join("project")],
             protected: Vec::new(),
             hidden,
@@ -88,7 +88,7 @@ async fn of_a_closed_directory_only_what_is_open_is_seen() {
                 said.matches("Read-only file system").count() >= 2,
                 "{about}: {said}"
             );
-            if let Profile::Workspace(_) = profile {
+            if let SandboxProfile::Workspace(_) = profile {
                 assert_eq!(says("echo x > made && cat made").await, "x\n", "{about}");
                 assert!(place.path("project/made").exists(), "{about}");
             }

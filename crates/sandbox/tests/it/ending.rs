@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use haft_sandbox::{How, Line, Mechanism, Profile};
+use haft_sandbox::{ExitKind, Line, Mechanism, SandboxProfile};
 
 use crate::{
     lifetime::{everywhere, gone, line, place, setup},
@@ -19,51 +19,71 @@ use crate::{
 async fn the_status_is_exact() {
     let cases = [
         // (what, command, how it ends)
-        ("nothing", "", How::Exited(0)),
-        ("only a comment", "# nothing", How::Exited(0)),
-        ("a code", "exit 42", How::Exited(42)),
-        ("a large code", "exit 300", How::Exited(44)),
+        ("nothing", "", ExitKind::Exited(0)),
+        ("only a comment", "# nothing", ExitKind::Exited(0)),
+        ("a code", "exit 42", ExitKind::Exited(42)),
+        ("a large code", "exit 300", ExitKind::Exited(44)),
         (
             "the last command's",
             "false; true; (exit 9)",
-            How::Exited(9),
+            ExitKind::Exited(9),
         ),
-        ("in the middle", "echo a; exit 5; echo b", How::Exited(5)),
+        (
+            "in the middle",
+            "echo a; exit 5; echo b",
+            ExitKind::Exited(5),
+        ),
         (
             "another program instead",
             "exec sh -c 'exit 6'",
-            How::Exited(6),
+            ExitKind::Exited(6),
         ),
-        ("no such program", "no-such-program-here", How::Exited(127)),
-        ("not a program", "/etc/passwd", How::Exited(126)),
+        (
+            "no such program",
+            "no-such-program-here",
+            ExitKind::Exited(127),
+        ),
+        ("not a program", "/etc/passwd", ExitKind::Exited(126)),
         (
             "exec of none",
             "exec no-such-program-here",
-            How::Exited(127),
+            ExitKind::Exited(127),
         ),
-        ("killed", "kill -KILL $$", How::Killed(9)),
-        ("asked to end", "kill -TERM $$", How::Killed(15)),
-        ("a fault", "kill -SEGV $$", How::Killed(11)),
-        ("a child killed", "sh -c 'kill -KILL $$'", How::Exited(137)),
+        ("killed", "kill -KILL $$", ExitKind::Killed(9)),
+        ("asked to end", "kill -TERM $$", ExitKind::Killed(15)),
+        ("a fault", "kill -SEGV $$", ExitKind::Killed(11)),
+        (
+            "a child killed",
+            "sh -c 'kill -KILL $$'",
+            ExitKind::Exited(137),
+        ),
         (
             "exec, then killed",
             "exec sh -c 'kill -SEGV $$'",
-            How::Killed(11),
+            ExitKind::Killed(11),
         ),
-        ("a syntax error", "if", How::Exited(2)),
-        ("an open quote", "echo 'a", How::Exited(2)),
-        ("set -e", "set -e; (exit 4); echo not here", How::Exited(4)),
-        ("set -u", "set -u; echo $no_such_variable", How::Exited(127)),
+        ("a syntax error", "if", ExitKind::Exited(2)),
+        ("an open quote", "echo 'a", ExitKind::Exited(2)),
+        (
+            "set -e",
+            "set -e; (exit 4); echo not here",
+            ExitKind::Exited(4),
+        ),
+        (
+            "set -u",
+            "set -u; echo $no_such_variable",
+            ExitKind::Exited(127),
+        ),
         (
             "pipefail",
             "set -o pipefail; (exit 3) | true",
-            How::Exited(3),
+            ExitKind::Exited(3),
         ),
-        ("a function's", "f() { return 8; }; f", How::Exited(8)),
-        ("return at the top", "return 3", How::Exited(2)),
-        ("a trap", "trap 'exit 11' EXIT; true", How::Exited(11)),
-        ("a word like an option", "-x", How::Exited(127)),
-        ("a trailing backslash", "false \\", How::Exited(1)),
+        ("a function's", "f() { return 8; }; f", ExitKind::Exited(8)),
+        ("return at the top", "return 3", ExitKind::Exited(2)),
+        ("a trap", "trap 'exit 11' EXIT; true", ExitKind::Exited(11)),
+        ("a word like an option", "-x", ExitKind::Exited(127)),
+        ("a trailing backslash", "false \\", ExitKind::Exited(1)),
     ];
     let mut wrong = Vec::new();
     for (place, profile) in everywhere().await {
@@ -101,14 +121,14 @@ async fn the_directory_is_told_as_it_is() {
                 names: None,
             };
             let outcome = run(&place, &profile, here).await;
-            assert_eq!(outcome.ended.how, How::Exited(0), "{}", outcome.text);
+            assert_eq!(outcome.ended.how, ExitKind::Exited(0), "{}", outcome.text);
             assert_eq!(outcome.ended.cwd.as_ref(), Some(&path));
             symlink(&path, place.project().join("link")).unwrap();
             let outcome = place
                 .run(&profile, "cd link; echo \"$OLDPWD\"; false")
                 .await;
             assert_eq!(outcome.ended.cwd.as_ref(), Some(&path));
-            assert_eq!(outcome.ended.how, How::Exited(1));
+            assert_eq!(outcome.ended.how, ExitKind::Exited(1));
             fs::remove_file(place.project().join("link")).unwrap();
         }
         let none = place.run(&profile, "cd /usr; exit 0").await;
@@ -122,11 +142,11 @@ async fn the_directory_is_told_as_it_is() {
 #[tokio::test]
 async fn a_directory_that_is_gone_at_the_end_is_not_told() {
     let place = place(Mechanism::Namespaces);
-    for profile in [place.workspace(), Profile::Full] {
+    for profile in [place.workspace(), SandboxProfile::Full] {
         let text = "mkdir gone; cd gone; rmdir ../gone; echo ok; (exit 3)";
         let outcome = place.run(&profile, text).await;
         assert_eq!(outcome.text, "ok\n");
-        assert_eq!(outcome.ended.how, How::Exited(3));
+        assert_eq!(outcome.ended.how, ExitKind::Exited(3));
         assert_eq!(outcome.ended.cwd, None);
     }
     place.sandbox.close().await;
@@ -151,7 +171,7 @@ async fn a_directory_one_cannot_begin_in_is_an_error_that_says_so() {
                 names: None,
             };
             let outcome = run(&place, &profile, line).await;
-            assert_eq!(outcome.ended.how, How::Exited(126));
+            assert_eq!(outcome.ended.how, ExitKind::Exited(126));
             assert_eq!(outcome.ended.cwd, None);
             let text = outcome.text;
             assert!(
@@ -174,7 +194,7 @@ async fn a_shell_that_is_not_there_is_an_error_that_names_it() {
         dir,
     };
     for round in 0..20 {
-        let profile = [Place::readonly(), Profile::Full][round % 2].clone();
+        let profile = [Place::readonly(), SandboxProfile::Full][round % 2].clone();
         let started = place.sandbox.start(&profile, line(&place, "true")).await;
         let error = started.err().unwrap().to_string();
         assert!(error.contains("/no/such/bash: No such file"), "{error}");
@@ -280,7 +300,7 @@ async fn a_snapshot_brings_functions_and_aliases_and_cannot_break_the_shell() {
             file.display()
         );
         let expected = expected.replace("SAID", &said);
-        for profile in [Place::readonly(), Profile::Full] {
+        for profile in [Place::readonly(), SandboxProfile::Full] {
             // The first finds a shell that was just started, the last one that waited.
             for _ in 0..3 {
                 let mut running = place
@@ -292,7 +312,7 @@ async fn a_snapshot_brings_functions_and_aliases_and_cannot_break_the_shell() {
                 let ended = running.exited().await;
                 running.kill(Duration::ZERO);
                 gone(&mut running).await;
-                if heard != expected || ended.how != How::Exited(0) || ended.cwd.is_none() {
+                if heard != expected || ended.how != ExitKind::Exited(0) || ended.cwd.is_none() {
                     wrong.push(format!("{what}: {heard:?} {ended:?}"));
                 }
             }
@@ -324,7 +344,7 @@ async fn a_file_to_be_sourced_comes_first_and_cannot_change_the_command() {
             line.sourced = Some(file);
             let outcome = run(&place, &profile, line).await;
             assert_eq!(outcome.text, expected, "{what}");
-            assert_eq!(outcome.ended.how, How::Exited(0), "{what}");
+            assert_eq!(outcome.ended.how, ExitKind::Exited(0), "{what}");
         }
         let mut line = line(&place, "echo ok");
         line.sourced = Some(Path::new("/no/such/file").to_owned());
@@ -341,7 +361,7 @@ async fn a_file_to_be_sourced_comes_first_and_cannot_change_the_command() {
 #[tokio::test]
 async fn shells_that_wait_are_replaced_when_somebody_kills_them() {
     for (place, profile) in everywhere().await {
-        if profile == Profile::Full {
+        if profile == SandboxProfile::Full {
             continue; // it would be every shell of this user
         }
         // All but its own.
@@ -351,13 +371,13 @@ async fn shells_that_wait_are_replaced_when_somebody_kills_them() {
         for _ in 0..3 {
             let outcome = place.run(&profile, text).await;
             assert!(outcome.text.ends_with("done\n"), "{}", outcome.text);
-            assert_eq!(outcome.ended.how, How::Exited(0));
+            assert_eq!(outcome.ended.how, ExitKind::Exited(0));
         }
         place.sandbox.close().await;
     }
 }
 
-async fn run(place: &Place, profile: &Profile, line: Line) -> Outcome {
+async fn run(place: &Place, profile: &SandboxProfile, line: Line) -> Outcome {
     let mut running = place.sandbox.start(profile, line).await.unwrap();
     let text = output(&mut running).await;
     let ended = running.exited().await;
@@ -382,7 +402,7 @@ async fn a_directory_one_may_not_enter_is_an_error_for_those_who_may_not() {
     if mine {
         assert_eq!(outcome.text, "in\n");
     } else {
-        assert_eq!(outcome.ended.how, How::Exited(126));
+        assert_eq!(outcome.ended.how, ExitKind::Exited(126));
         assert!(
             outcome.text.contains("Permission denied"),
             "{}",

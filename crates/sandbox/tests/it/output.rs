@@ -2,7 +2,7 @@
 
 use std::{fs, time::Duration};
 
-use haft_sandbox::{How, Mechanism, Profile};
+use haft_sandbox::{ExitKind, Mechanism, SandboxProfile};
 use tokio::{io::AsyncReadExt, time::timeout};
 
 use crate::{
@@ -58,7 +58,7 @@ async fn what_is_written_arrives_as_it_was_written() {
             let read = timeout(LONG, running.output.read_to_end(&mut heard)).await;
             read.unwrap().unwrap();
             let how = running.exited().await.how;
-            if heard != expected || how != How::Exited(0) {
+            if heard != expected || how != ExitKind::Exited(0) {
                 let heard = String::from_utf8_lossy(&heard).into_owned();
                 wrong.push(format!("{what}, {}: {how:?} {heard:?}", profile.name()));
             }
@@ -94,17 +94,17 @@ async fn no_descriptor_of_ours_is_left_to_what_a_command_starts() {
 #[tokio::test]
 async fn an_unterminated_here_document_is_what_bash_makes_of_it() {
     let place = place(Mechanism::Namespaces);
-    let outcome = place.run(&Profile::Full, "cat <<X\na\nb").await;
+    let outcome = place.run(&SandboxProfile::Full, "cat <<X\na\nb").await;
     assert!(outcome.text.contains("wanted `X'"), "{}", outcome.text);
     assert!(outcome.text.ends_with("a\nb\n"), "{}", outcome.text);
-    assert_eq!(outcome.ended.how, How::Exited(0));
+    assert_eq!(outcome.ended.how, ExitKind::Exited(0));
     place.sandbox.close().await;
 }
 
 #[tokio::test]
 async fn a_hundred_megabytes_pass() {
     let place = place(Mechanism::Namespaces);
-    for profile in [place.workspace(), Profile::Full] {
+    for profile in [place.workspace(), SandboxProfile::Full] {
         let text = "head -c 100000000 /dev/zero; echo end";
         let mut running = place
             .sandbox
@@ -125,7 +125,7 @@ async fn a_hundred_megabytes_pass() {
         }
         assert_eq!(count, 100_000_004);
         assert!(last.ends_with(b"end\n"));
-        assert_eq!(running.exited().await.how, How::Exited(0));
+        assert_eq!(running.exited().await.how, ExitKind::Exited(0));
         gone(&mut running).await;
     }
     place.sandbox.close().await;
@@ -158,7 +158,7 @@ async fn what_is_written_after_the_shell_ended_arrives() {
             .await
             .unwrap();
         let ended = timeout(LONG, running.exited()).await.unwrap();
-        assert_eq!(ended.how, How::Exited(0));
+        assert_eq!(ended.how, ExitKind::Exited(0));
         assert!(ended.left > 0);
         read_until(&mut running, "before\nafter\n").await;
         running.kill(Duration::ZERO);
@@ -219,7 +219,7 @@ async fn fifty_commands_are_started_from_many_threads() {
                     let mut text = String::new();
                     running.output.read_to_string(&mut text).await.unwrap();
                     assert_eq!(text, format!("{number}\n"));
-                    assert_eq!(running.exited().await.how, How::Exited(number));
+                    assert_eq!(running.exited().await.how, ExitKind::Exited(number));
                     running.gone().await;
                 })
             })

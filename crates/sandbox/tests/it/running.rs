@@ -1,18 +1,18 @@
 //! How commands run and end.
 
-use haft_sandbox::{How, Profile};
+use haft_sandbox::{ExitKind, SandboxProfile};
 
 use crate::setting::{Place, read};
 
 #[tokio::test]
 async fn a_command_runs_in_each_profile_and_tells_its_code_and_directory() {
     let place = Place::new();
-    for profile in [Place::readonly(), place.workspace(), Profile::Full] {
+    for profile in [Place::readonly(), place.workspace(), SandboxProfile::Full] {
         let outcome = place
             .run(&profile, "echo out; echo err >&2; cd /usr; (exit 3)")
             .await;
         assert_eq!(outcome.text, "out\nerr\n", "{profile:?}");
-        assert_eq!(outcome.ended.how, How::Exited(3));
+        assert_eq!(outcome.ended.how, ExitKind::Exited(3));
         assert_eq!(outcome.ended.cwd.as_deref(), Some("/usr".as_ref()));
         assert_eq!(outcome.ended.left, 0);
     }

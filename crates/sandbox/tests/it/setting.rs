@@ -9,8 +9,8 @@ use std::{
 };
 
 use haft_sandbox::{
-    ClosedDirectories, Ended, GuardedNames, Line, Mechanism, Network, Profile, Reading, Sandbox,
-    Setup, Workspace,
+    ClosedDirectories, CommandEnd, GuardedNames, Line, Mechanism, Network, Reading, Sandbox,
+    SandboxProfile, Setup, Workspace,
 };
 use tempfile::TempDir;
 use tokio::{io::AsyncReadExt, time::timeout};
@@ -26,7 +26,7 @@ pub(crate) struct Place {
 /// What came of a command.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    pub(crate) ended: Ended,
+    pub(crate) ended: CommandEnd,
     pub(crate) text: String,
 }
 
@@ -66,12 +66,12 @@ impl Place {
         self.dir.path().join(name)
     }
 
-    pub(crate) fn readonly() -> Profile {
-        Profile::ReadOnly(Reading::default())
+    pub(crate) fn readonly() -> SandboxProfile {
+        SandboxProfile::ReadOnly(Reading::default())
     }
 
-    pub(crate) fn workspace(&self) -> Profile {
-        Profile::Workspace(Workspace {
+    pub(crate) fn workspace(&self) -> SandboxProfile {
+        SandboxProfile::Workspace(Workspace {
             writable: vec![self.project()],
             protected: Vec::new(),
             hidden: Vec::new(),
@@ -81,7 +81,7 @@ impl Place {
         })
     }
 
-    pub(crate) async fn run(&self, profile: &Profile, text: &str) -> Outcome {
+    pub(crate) async fn run(&self, profile: &SandboxProfile, text: &str) -> Outcome {
         let line = Line {
             text: text.to_owned(),
             cwd: self.project(),

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
-use haft_sandbox::{How, Line, Mechanism, Profile, Running, Sandbox};
+use haft_sandbox::{ExitKind, Line, Mechanism, Running, Sandbox, SandboxProfile};
 use tokio::{io::AsyncReadExt, sync::Semaphore, time::timeout};
 
 use crate::{
@@ -25,9 +25,9 @@ const AT_ONCE: usize = 8;
 #[derive(Clone, Copy)]
 enum Then {
     /// It is read to the end and ends so, after that many bytes.
-    Ends(How, usize),
+    Ends(ExitKind, usize),
     /// The shell ends so and leaves something, which is ended.
-    Leaves(How),
+    Leaves(ExitKind),
     /// It is ended after it wrote something, with this grace.
     Killed(u64),
     /// Where it shares its list of processes with its guard, it ends with that, and nothing can say how;
@@ -38,29 +38,32 @@ enum Then {
 }
 
 const CASES: &[(&str, Then)] = &[
-    ("echo hello", Then::Ends(How::Exited(0), 6)),
+    ("echo hello", Then::Ends(ExitKind::Exited(0), 6)),
     (
         "head -c 70000 /dev/urandom",
-        Then::Ends(How::Exited(0), 70_000),
+        Then::Ends(ExitKind::Exited(0), 70_000),
     ),
-    ("cat; exit 4", Then::Ends(How::Exited(4), 0)),
+    ("cat; exit 4", Then::Ends(ExitKind::Exited(4), 0)),
     (
         "for i in {1..20}; do (sleep 1000 &); done; exit 3",
-        Then::Leaves(How::Exited(3)),
+        Then::Leaves(ExitKind::Exited(3)),
     ),
     (
         "setsid sleep 1000 & setsid -f sleep 1000; kill -KILL $$",
-        Then::Leaves(How::Killed(9)),
+        Then::Leaves(ExitKind::Killed(9)),
     ),
-    ("exec >&- 2>&-; sleep 0.01", Then::Ends(How::Exited(0), 0)),
-    ("exec sh -c 'exit 9'", Then::Ends(How::Exited(9), 0)),
+    (
+        "exec >&- 2>&-; sleep 0.01",
+        Then::Ends(ExitKind::Exited(0), 0),
+    ),
+    ("exec sh -c 'exit 9'", Then::Ends(ExitKind::Exited(9), 0)),
     (
         "sleep 1000 & kill -KILL $PPID; sleep 1000",
         Then::KillsItsGuard,
     ),
     (
         "b() { (( $1 )) && { b $(($1-1)) & b $(($1-1)) & }; wait; }; b 4; echo x",
-        Then::Ends(How::Exited(0), 2),
+        Then::Ends(ExitKind::Exited(0), 2),
     ),
     (
         "b() { (( $1 )) && { b $(($1-1)) & b $(($1-1)) & }; sleep 1000; }; echo go; b 4",
@@ -78,13 +81,13 @@ const CASES: &[(&str, Then)] = &[
     ("sleep 1000 & setsid sleep 1000 & yes", Then::Dropped),
     (
         "[ $TMPDIR ] && mkdir -p $TMPDIR/$$/a && chmod 0 $TMPDIR/$$; cd /; (sleep 1000 &) ; exit 1",
-        Then::Leaves(How::Exited(1)),
+        Then::Leaves(ExitKind::Exited(1)),
     ),
     ("if", Then::Dropped),
 ];
 const LARGE: (&str, Then) = (
     "head -c 100000000 /dev/zero",
-    Then::Ends(How::Exited(0), 100_000_000),
+    Then::Ends(ExitKind::Exited(0), 100_000_000),
 );
 
 /// Everything this process has.
@@ -150,7 +153,7 @@ pub(crate) async fn work(dir: &Path, best: Mechanism) {
     fs::write(dir.join("done"), "").unwrap();
 }
 
-async fn one(sandbox: &Sandbox, profile: &Profile, dir: &Path, (text, then): (&str, Then)) {
+async fn one(sandbox: &Sandbox, profile: &SandboxProfile, dir: &Path, (text, then): (&str, Then)) {
     let line = Line {
         text: text.to_owned(),
         cwd: dir.to_owned(),

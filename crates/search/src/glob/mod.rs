@@ -77,14 +77,14 @@ pub struct GlobReport {
 }
 
 /// What a query asks for: nothing is wrong with it.
-struct Sound {
+struct GlobPlan {
     base: PathBuf,
     real: PathBuf,
     directory: Directory,
     pattern: Pattern,
 }
 
-fn sound(query: &GlobQuery) -> Result<Sound, SearchError> {
+fn sound(query: &GlobQuery) -> Result<GlobPlan, SearchError> {
     if query.pattern.contains('\0') {
         return Err(SearchError::NulByte { field: "pattern" });
     }
@@ -99,7 +99,7 @@ fn sound(query: &GlobQuery) -> Result<Sound, SearchError> {
     let Opened::Directory(directory) = root.opened else {
         return Err(SearchError::NotADirectory { path: base });
     };
-    Ok(Sound {
+    Ok(GlobPlan {
         real: root.real,
         base,
         directory,
@@ -116,7 +116,7 @@ pub(crate) fn run(
     stop: &Stop,
     threads: usize,
 ) -> Result<GlobReport, SearchError> {
-    let Sound {
+    let GlobPlan {
         base,
         real,
         directory,

@@ -16,7 +16,7 @@ use std::time::SystemTime;
 use super::scan::Finding;
 use super::{FileCount, Found, GrepMode, GrepQuery, GrepReport, Row, RowKind, Tally};
 use crate::skip::SkipLog;
-use crate::stop::{Completion, StopReason};
+use crate::stop::{Completion, SearchStop};
 
 pub(super) struct Harvest {
     /// One row more than the page's last, to know whether there are more.
@@ -153,7 +153,7 @@ impl Harvest {
             tally,
             skipped: skips.into_skipped(end.as_deref().filter(|_| cut)),
             completion: match completion {
-                Completion::Complete if cut => Completion::Stopped(StopReason::Limit),
+                Completion::Complete if cut => Completion::Stopped(SearchStop::Limit),
                 other => other,
             },
             head_limit: query.head_limit,
@@ -278,7 +278,7 @@ mod tests {
         };
         let paths: Vec<_> = shown.iter().map(|row| row.path.to_str().unwrap()).collect();
         assert_eq!(paths, ["/b", "/m/1", "/m/1"]);
-        assert_eq!(report.completion, Completion::Stopped(StopReason::Limit));
+        assert_eq!(report.completion, Completion::Stopped(SearchStop::Limit));
         assert_eq!(
             report.tally,
             Tally {

@@ -35,14 +35,14 @@ use harvest::Harvest;
 use scan::{Naming, Scanner};
 
 /// What a query asks for, built: nothing is wrong with it.
-struct Sound {
+struct GrepPlan {
     matcher: RegexMatcher,
     overrides: Override,
     types: Types,
     root: Root,
 }
 
-impl Sound {
+impl GrepPlan {
     fn of(query: &GrepQuery) -> Result<Self, SearchError> {
         let matcher = matcher::build(query)?;
         let overrides = filter::overrides(query)?;
@@ -58,7 +58,7 @@ impl Sound {
 }
 
 pub(crate) fn check(query: &GrepQuery) -> Result<(), SearchError> {
-    Sound::of(query).map(drop)
+    GrepPlan::of(query).map(drop)
 }
 
 pub(crate) fn run(
@@ -66,12 +66,12 @@ pub(crate) fn run(
     stop: &Stop,
     threads: usize,
 ) -> Result<GrepReport, SearchError> {
-    let Sound {
+    let GrepPlan {
         matcher,
         overrides,
         types,
         root,
-    } = Sound::of(query)?;
+    } = GrepPlan::of(query)?;
 
     let watch = Watch::new(stop);
     let skips = SkipLog::default();

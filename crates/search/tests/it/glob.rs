@@ -3,12 +3,12 @@
 use std::os::unix::fs::symlink;
 use std::time::Duration;
 
-use haft_search::{Completion, Engine, GlobQuery, GlobReport, Stop, StopReason};
+use haft_search::{Completion, GlobQuery, GlobReport, SearchEngine, SearchStop, Stop};
 
 use crate::tree::Tree;
 
 fn glob(query: &GlobQuery) -> GlobReport {
-    Engine::new().glob(query, &Stop::never()).unwrap()
+    SearchEngine::new().glob(query, &Stop::never()).unwrap()
 }
 
 fn sorted(tree: &Tree, query: &GlobQuery) -> Vec<String> {
@@ -153,10 +153,10 @@ fn links_to_files_are_listed_and_links_to_directories_not_followed() {
 fn a_passed_deadline_is_told() {
     let tree = repository();
     let query = GlobQuery::new("*", &tree.root);
-    let report = Engine::new()
+    let report = SearchEngine::new()
         .glob(&query, &Stop::after(Duration::ZERO))
         .unwrap();
-    assert_eq!(report.completion, Completion::Stopped(StopReason::Timeout));
+    assert_eq!(report.completion, Completion::Stopped(SearchStop::Timeout));
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn wrong_queries_say_what_is_wrong() {
         ("not an absolute path", "*", "src".into()),
     ];
     for (part, pattern, base) in cases {
-        let error = Engine::new()
+        let error = SearchEngine::new()
             .glob(&GlobQuery::new(pattern, base), &Stop::never())
             .expect_err(part);
         assert!(

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use haft_search::{
-    Completion, Engine, Found, GrepMode, GrepQuery, MAX_COLUMNS, SearchError, SkipReason, Stop,
-    StopReason, Tally,
+    Completion, Found, GrepMode, GrepQuery, MAX_COLUMNS, SearchEngine, SearchError, SearchStop,
+    SkipReason, Stop, Tally,
 };
 
 use crate::tree::{CONTENT, Tree, grep};
@@ -35,7 +35,7 @@ fn pages_of_content_say_whether_there_is_more() {
     let first = page(0, 250);
     assert_eq!(tree.lines(&first).len(), 250);
     assert!(first.more);
-    assert_eq!(first.completion, Completion::Stopped(StopReason::Limit));
+    assert_eq!(first.completion, Completion::Stopped(SearchStop::Limit));
     assert_eq!(first.totals(), None, "what follows was not searched");
 
     let second = page(250, 250);
@@ -293,10 +293,10 @@ fn the_answer_is_the_same_on_every_run() {
 fn a_passed_deadline_leaves_a_partial_answer() {
     let tree = three_hundred();
     for mode in [CONTENT, GrepMode::Count, GrepMode::FilesWithMatches] {
-        let report = Engine::new()
+        let report = SearchEngine::new()
             .grep(&tree.query("match", mode), &Stop::after(Duration::ZERO))
             .unwrap();
-        assert_eq!(report.completion, Completion::Stopped(StopReason::Timeout));
+        assert_eq!(report.completion, Completion::Stopped(SearchStop::Timeout));
         assert_eq!(report.totals(), None);
     }
 }
@@ -321,10 +321,10 @@ fn a_stop_is_honoured_inside_one_file() {
             multiline,
             ..tree.query("match", GrepMode::Count)
         };
-        let report = Engine::new().grep(&query, &stop).unwrap();
+        let report = SearchEngine::new().grep(&query, &stop).unwrap();
         assert_eq!(
             report.completion,
-            Completion::Stopped(StopReason::Cancelled),
+            Completion::Stopped(SearchStop::Cancelled),
             "{what}"
         );
         assert!(report.tally.matches.unwrap() < 100_000, "{what}");
@@ -396,7 +396,9 @@ fn wrong_queries_say_what_is_wrong() {
         ),
     ];
     for (part, query) in queries {
-        let error: SearchError = Engine::new().grep(&query, &Stop::never()).expect_err(part);
+        let error: SearchError = SearchEngine::new()
+            .grep(&query, &Stop::never())
+            .expect_err(part);
         assert!(
             error.to_string().contains(part),
             "{part:?} is not in {error}"

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use haft_search::{
-    Engine, Found, GlobQuery, GrepMode, GrepQuery, LeaveOut, SearchError, SkipReason, Stop,
+    Found, GlobQuery, GrepMode, GrepQuery, LeaveOut, SearchEngine, SearchError, SkipReason, Stop,
     list_directory,
 };
 use rustix::fs::{CWD, Mode, mkfifoat};
@@ -64,7 +64,7 @@ fn a_link_in_the_place_of_what_was_listed_is_not_followed() {
                 leave_out: swap_when_found(&tree, name, &to),
                 ..GrepQuery::new("needle", &tree.root)
             };
-            let report = Engine::new().grep(&query, &Stop::never()).unwrap();
+            let report = SearchEngine::new().grep(&query, &Stop::never()).unwrap();
             let text = format!("{report:?}");
             assert!(!text.contains(SECRET), "{name}: {text}");
             let swapped = format!("{:?}", tree.root.join(name));
@@ -83,7 +83,7 @@ fn a_link_in_the_place_of_what_was_listed_is_not_followed() {
             leave_out: swap_when_found(&tree, name, &to),
             ..GlobQuery::new("**/*", &tree.root)
         };
-        let report = Engine::new().glob(&query, &Stop::never()).unwrap();
+        let report = SearchEngine::new().glob(&query, &Stop::never()).unwrap();
         assert!(
             !format!("{report:?}").contains(SECRET),
             "{name}: {report:?}"
@@ -105,7 +105,7 @@ fn a_pipe_in_the_place_of_what_was_listed_holds_nothing_up() {
         }),
         ..GrepQuery::new("needle", &tree.root)
     };
-    let report = Engine::new().grep(&query, &Stop::never()).unwrap();
+    let report = SearchEngine::new().grep(&query, &Stop::never()).unwrap();
     assert_eq!(report.tally.files, 2);
     assert_eq!(report.skipped.total(), 0);
 }
@@ -121,14 +121,14 @@ fn a_root_that_leads_elsewhere_than_it_was_judged_is_not_searched() {
             judged: judged.clone(),
             ..GrepQuery::new("needle", &link)
         };
-        Engine::new().grep(&query, &Stop::never())
+        SearchEngine::new().grep(&query, &Stop::never())
     };
     let glob = || {
         let query = GlobQuery {
             judged: judged.clone(),
             ..GlobQuery::new("*", &link)
         };
-        Engine::new().glob(&query, &Stop::never())
+        SearchEngine::new().glob(&query, &Stop::never())
     };
     let list = || list_directory(&link, judged.as_deref(), &tree.root);
     assert_eq!(grep().unwrap().tally.files, 2);
@@ -152,7 +152,7 @@ fn ignore_files_that_are_pipes_or_lead_outside_are_no_ignore_files() {
         fs::write(&secret, format!("f.txt\n{{{SECRET}\n")).unwrap();
         symlink(&secret, tree.root.join("dir").join(name)).unwrap();
     }
-    let report = Engine::new()
+    let report = SearchEngine::new()
         .grep(&GrepQuery::new("needle", &tree.root), &Stop::never())
         .unwrap();
     assert_eq!(report.tally.files, 3, "{report:?}");
@@ -161,7 +161,7 @@ fn ignore_files_that_are_pipes_or_lead_outside_are_no_ignore_files() {
     tree.write("dir/shared", format!("f.txt\n{{{SECRET}\n"));
     fs::remove_file(tree.root.join("dir/.ignore")).unwrap();
     symlink("shared", tree.root.join("dir/.ignore")).unwrap();
-    let report = Engine::new()
+    let report = SearchEngine::new()
         .grep(&GrepQuery::new("needle", &tree.root), &Stop::never())
         .unwrap();
     assert_eq!(report.tally.files, 1, "{report:?}");
@@ -193,7 +193,7 @@ fn thousands_of_walks_while_a_directory_is_swapped_show_nothing() {
                 fs::rename(&kept, &dir).unwrap();
             }
         });
-        let engine = Engine::new();
+        let engine = SearchEngine::new();
         let walks = || {
             for _ in 0..1500 {
                 let query = GrepQuery {
@@ -233,7 +233,7 @@ fn a_file_that_is_cut_off_while_it_is_searched_ends_there() {
         }
         false
     });
-    let report = Engine::new().grep(&query, &stop).unwrap();
+    let report = SearchEngine::new().grep(&query, &stop).unwrap();
     let Found::Counts(counts) = &report.found else {
         panic!("counts were asked for");
     };

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use haft_search::{Engine, Found, GrepMode, GrepQuery, GrepReport, Row, RowKind, Stop};
+use haft_search::{Found, GrepMode, GrepQuery, GrepReport, Row, RowKind, SearchEngine, Stop};
 use tempfile::TempDir;
 
 pub(crate) const CONTENT: GrepMode = GrepMode::Content {
@@ -88,5 +88,5 @@ impl Tree {
 }
 
 pub(crate) fn grep(query: &GrepQuery) -> GrepReport {
-    Engine::new().grep(query, &Stop::never()).unwrap()
+    SearchEngine::new().grep(query, &Stop::never()).unwrap()
 }

@@ -1,63 +1,64 @@
 //! Commands that change the machine: accounts, disks, modules, power.
 
-use super::{options::written, spec::Entry};
+use super::{options::written, spec::CommandEntry};
 use crate::{
     arg::Arg,
-    effect::{Finding, How},
+    effect::{CommandFinding, WriteKind},
 };
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry::Own("reboot shutdown halt poweroff init telinit", |_| {
-        Finding::mutating("it stops the machine or changes what runs on it")
+pub(super) const ENTRIES: &[CommandEntry] = &[
+    CommandEntry::Own("reboot shutdown halt poweroff init telinit", |_| {
+        CommandFinding::mutating("it stops the machine or changes what runs on it")
     }),
-    Entry::Own(
+    CommandEntry::Own(
         "useradd usermod userdel adduser deluser groupadd groupmod groupdel addgroup delgroup \
          gpasswd passwd chpasswd newusers chsh chfn chage vipw vigr visudo newgrp pwconv pwunconv",
-        |_| Finding::mutating("it changes accounts"),
+        |_| CommandFinding::mutating("it changes accounts"),
     ),
-    Entry::Own("umount swapoff fusermount fusermount3", |_| {
-        Finding::mutating("it unmounts a file system")
+    CommandEntry::Own("umount swapoff fusermount fusermount3", |_| {
+        CommandFinding::mutating("it unmounts a file system")
     }),
-    Entry::Own(
+    CommandEntry::Own(
         "mkfs mkfs.ext2 mkfs.ext3 mkfs.ext4 mkfs.xfs mkfs.btrfs mkfs.vfat mkfs.fat mke2fs mkswap \
          wipefs parted gdisk cfdisk sgdisk fsck fsck.ext4 e2fsck tune2fs resize2fs blkdiscard \
          hdparm dmsetup cryptsetup mdadm lvcreate lvremove lvextend pvcreate vgcreate",
         devices,
     ),
-    Entry::Own("insmod rmmod modprobe depmod kexec", |_| {
-        Finding::mutating("it changes the kernel's modules")
+    CommandEntry::Own("insmod rmmod modprobe depmod kexec", |_| {
+        CommandFinding::mutating("it changes the kernel's modules")
     }),
-    Entry::Own("hwclock ntpdate adjtimex", |_| {
-        Finding::mutating("it sets a clock")
+    CommandEntry::Own("hwclock ntpdate adjtimex", |_| {
+        CommandFinding::mutating("it sets a clock")
     }),
-    Entry::Own(
+    CommandEntry::Own(
         "update-alternatives update-grub update-initramfs locale-gen localedef dpkg-reconfigure",
-        |_| Finding::mutating("it changes the system's settings"),
+        |_| CommandFinding::mutating("it changes the system's settings"),
     ),
-    Entry::Own(
+    CommandEntry::Own(
         "iptables ip6tables iptables-restore nft ufw firewall-cmd tc brctl ethtool iw iwconfig \
          dhclient nmcli",
-        |_| Finding::unknown("it may change the network"),
+        |_| CommandFinding::unknown("it may change the network"),
     ),
-    Entry::Own("logger wall write mesg", |_| {
-        Finding::mutating("it sends a message to others")
+    CommandEntry::Own("logger wall write mesg", |_| {
+        CommandFinding::mutating("it sends a message to others")
     }),
-    Entry::Own("ldd", |argv| {
-        let finding = Finding::unknown("it may run the program it looks at");
+    CommandEntry::Own("ldd", |argv| {
+        let finding = CommandFinding::unknown("it may run the program it looks at");
         let files = argv.iter().skip(1).map(super::options::content);
-        files.fold(finding, Finding::with)
+        files.fold(finding, CommandFinding::with)
     }),
 ];
 
 /// Whatever is no option is a device or a file that is made over.
-fn devices(argv: &[Arg]) -> Finding {
+fn devices(argv: &[Arg]) -> CommandFinding {
     let targets = argv
         .iter()
         .skip(1)
         .filter(|word| word.text().is_none_or(|text| !text.starts_with('-')));
-    targets.fold(Finding::mutating("it changes a disk"), |finding, target| {
-        finding.with(written(target, How::Work))
-    })
+    targets.fold(
+        CommandFinding::mutating("it changes a disk"),
+        |finding, target| finding.with(written(target, WriteKind::Work)),
+    )
 }
 
 #[cfg(test)]

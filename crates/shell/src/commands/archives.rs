@@ -3,29 +3,29 @@
 use super::{
     files::work,
     hosts,
-    options::{Parsed, content, tree, written},
+    options::{ParsedArguments, content, tree, written},
     places::joined,
     shells::{opaque, worse},
-    spec::{Entry, Operands, Spec, doubts, runs, writes},
+    spec::{CommandEntry, Operands, Spec, doubts, runs, writes},
 };
 use crate::{
     arg::{Arg, Value},
     ast::Span,
-    effect::{Finding, How},
+    effect::{CommandFinding, WriteKind},
 };
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry::Own("unzip", unzip),
-    Entry::Own("zipinfo", |argv| {
+pub(super) const ENTRIES: &[CommandEntry] = &[
+    CommandEntry::Own("unzip", unzip),
+    CommandEntry::Own("zipinfo", |argv| {
         let is_option = |arg: &&Arg| arg.text().is_some_and(|text| text.starts_with('-'));
         let archive = argv.iter().skip(1).find(|arg| !is_option(arg));
-        Finding::read_only("it only lists an archive").with_all(archive.map(content))
+        CommandFinding::read_only("it only lists an archive").with_all(archive.map(content))
     }),
-    Entry::Own("zip", zip),
-    Entry::Own("7z 7za 7zr 7zz p7zip", seven_zip),
-    Entry::Own("unrar rar", rar),
-    Entry::Own("ar gcc-ar", ar),
-    Entry::Spec(
+    CommandEntry::Own("zip", zip),
+    CommandEntry::Own("7z 7za 7zr 7zz p7zip", seven_zip),
+    CommandEntry::Own("unrar rar", rar),
+    CommandEntry::Own("ar gcc-ar", ar),
+    CommandEntry::Spec(
         &Spec::reads(
             "cpio",
             "-itovVBcnfbsSdmu -C: -H: -I: -F: -D: -W: -E< -M: --extract --list --create \
@@ -52,7 +52,7 @@ fn is_dashed(arg: &Arg) -> bool {
 }
 
 /// `-x` and `-d` stand behind the archive too; every other option must stand before it.
-fn unzip(argv: &[Arg]) -> Finding {
+fn unzip(argv: &[Arg]) -> CommandFinding {
     let words = argv.get(1..).unwrap_or_default();
     let own = words.iter().take_while(|word| is_dashed(word)).count();
     let (options, rest) = words.split_at(own);
@@ -65,14 +65,15 @@ fn unzip(argv: &[Arg]) -> Finding {
         .first()
         .is_some_and(|first| first.text().is_some_and(|text| text.starts_with("-Z")))
     {
-        return Finding::read_only("it only lists an archive").with_all(rest.first().map(content));
+        return CommandFinding::read_only("it only lists an archive")
+            .with_all(rest.first().map(content));
     }
     let Some((archive, behind)) = rest.split_first() else {
-        return Finding::read_only("it only prints");
+        return CommandFinding::read_only("it only prints");
     };
     if letters.contains(['d', 'P', 'I', 'O']) {
         // Their value may be the next word, which looks like the archive then.
-        return Finding::unknown("its options stand in an unusual place")
+        return CommandFinding::unknown("its options stand in an unusual place")
             .at(archive.span)
             .with_all(rest.iter().map(work));
     }
@@ -82,8 +83,10 @@ fn unzip(argv: &[Arg]) -> Finding {
         .all(|letter| "lvpctzabjnoqCLUKXVWDsh".contains(letter));
     let finding = content(archive);
     match (streams && known, archive.text().is_some()) {
-        (true, true) => Finding::read_only("it unpacks to its output, or lists").with(finding),
-        (true, false) => Finding::unknown("its archive is an expansion")
+        (true, true) => {
+            CommandFinding::read_only("it unpacks to its output, or lists").with(finding)
+        }
+        (true, false) => CommandFinding::unknown("its archive is an expansion")
             .at(archive.span)
             .with(finding),
         (false, _) => {
@@ -95,7 +98,7 @@ fn unzip(argv: &[Arg]) -> Finding {
                 text => text.map(|text| Arg::literal(&text[2..], behind[at].span)),
             });
             let folder = folder.unwrap_or_else(|| Arg::literal(".", archive.span));
-            Finding::mutating("it unpacks files")
+            CommandFinding::mutating("it unpacks files")
                 .with(finding)
                 .with(work(&folder))
         }
@@ -103,7 +106,7 @@ fn unzip(argv: &[Arg]) -> Finding {
 }
 
 /// The first operand is the archive, the others go into it.
-fn zip(argv: &[Arg]) -> Finding {
+fn zip(argv: &[Arg]) -> CommandFinding {
     let words = argv.get(1..).unwrap_or_default();
     let is = |start: &str| {
         words
@@ -111,14 +114,14 @@ fn zip(argv: &[Arg]) -> Finding {
             .any(|word| word.text().is_some_and(|text| text.starts_with(start)))
     };
     if words.is_empty() || (words.len() == 1 && (is("--version") || is("--help"))) {
-        return Finding::read_only("it only prints");
+        return CommandFinding::read_only("it only prints");
     }
     let finding = match is("-TT") || is("--unzip") {
         true => opaque(
-            Finding::unknown("-TT starts a program").exact(),
+            CommandFinding::unknown("-TT starts a program").exact(),
             "-TT starts a program",
         ),
-        false => Finding::mutating("it writes an archive"),
+        false => CommandFinding::mutating("it writes an archive"),
     };
     let mut operands = words.iter().filter(|word| !is_dashed(word));
     let Some(archive) = operands.next() else {
@@ -136,7 +139,7 @@ fn zip(argv: &[Arg]) -> Finding {
     let gone = members
         .iter()
         .filter(|_| moves)
-        .map(|member| written(member, How::Removal));
+        .map(|member| written(member, WriteKind::Removal));
     finding
         .with(work(archive))
         .with_all(ended)
@@ -144,10 +147,10 @@ fn zip(argv: &[Arg]) -> Finding {
         .with_all(gone)
 }
 
-fn seven_zip(argv: &[Arg]) -> Finding {
+fn seven_zip(argv: &[Arg]) -> CommandFinding {
     let words = argv.get(1..).unwrap_or_default();
     let Some((command, rest)) = words.split_first() else {
-        return Finding::read_only("it only prints");
+        return CommandFinding::read_only("it only prints");
     };
     let switch = |start: &str| {
         rest.iter()
@@ -170,32 +173,34 @@ fn seven_zip(argv: &[Arg]) -> Finding {
     let streams = switch("-so").is_some();
     let finding = match command.text() {
         Some("l" | "t" | "i" | "b" | "h") if known => {
-            Finding::read_only("it only lists or tests an archive")
+            CommandFinding::read_only("it only lists or tests an archive")
         }
-        Some("x" | "e") if known && streams => Finding::read_only("it unpacks to its output"),
+        Some("x" | "e") if known && streams => {
+            CommandFinding::read_only("it unpacks to its output")
+        }
         Some("x" | "e") => {
             let folder =
                 switch("-o").and_then(|word| Some(Arg::literal(word.text()?.get(2..)?, word.span)));
             let folder = folder.unwrap_or_else(|| Arg::literal(".", command.span));
-            return Finding::mutating("it unpacks files")
+            return CommandFinding::mutating("it unpacks files")
                 .with_all(archive.map(content))
                 .with(work(&folder));
         }
         Some("a" | "d" | "u" | "rn") => {
             let members = operands.iter().skip(1).map(|member| tree(member));
-            return Finding::mutating("it changes an archive")
+            return CommandFinding::mutating("it changes an archive")
                 .with_all(archive.map(work))
                 .with_all(members);
         }
-        _ => Finding::unknown("its words are not known to be harmless").at(command.span),
+        _ => CommandFinding::unknown("its words are not known to be harmless").at(command.span),
     };
     finding.with_all(operands.iter().map(|file| content(file)))
 }
 
-fn rar(argv: &[Arg]) -> Finding {
+fn rar(argv: &[Arg]) -> CommandFinding {
     let words = argv.get(1..).unwrap_or_default();
     let Some((command, rest)) = words.split_first() else {
-        return Finding::read_only("it only prints");
+        return CommandFinding::read_only("it only prints");
     };
     let archive = rest.iter().find(|word| !is_dashed(word));
     let quiet = |word: &Arg| {
@@ -205,13 +210,12 @@ fn rar(argv: &[Arg]) -> Finding {
     };
     let finding = match command.text() {
         Some("l" | "lb" | "lt" | "v" | "vb" | "vt" | "t" | "p") if rest.iter().all(quiet) => {
-            Finding::read_only("it only lists or streams an archive")
+            CommandFinding::read_only("it only lists or streams an archive")
         }
-        Some("x" | "e") => {
-            Finding::mutating("it unpacks files").with(work(&Arg::literal(".", command.span)))
-        }
+        Some("x" | "e") => CommandFinding::mutating("it unpacks files")
+            .with(work(&Arg::literal(".", command.span))),
         _ => {
-            return Finding::unknown("its words are not known to be harmless")
+            return CommandFinding::unknown("its words are not known to be harmless")
                 .with_all(archive.map(work));
         }
     };
@@ -219,15 +223,15 @@ fn rar(argv: &[Arg]) -> Finding {
 }
 
 /// Its first word holds one letter for what it does and others for how.
-fn ar(argv: &[Arg]) -> Finding {
+fn ar(argv: &[Arg]) -> CommandFinding {
     let Some([_, operation, rest @ ..]) = argv.get(..) else {
-        return Finding::read_only("it only prints");
+        return CommandFinding::read_only("it only prints");
     };
     let Some(text) = operation.text() else {
-        return Finding::unknown("its operation is an expansion").at(operation.span);
+        return CommandFinding::unknown("its operation is an expansion").at(operation.span);
     };
     if matches!(text, "--version" | "--help" | "-V") {
-        return Finding::read_only("it only prints");
+        return CommandFinding::read_only("it only prints");
     }
     let letters = text.trim_start_matches('-');
     let archive = rest.first();
@@ -236,26 +240,26 @@ fn ar(argv: &[Arg]) -> Finding {
             .is_none_or(|text| text.starts_with("--") || text.starts_with('@'))
     };
     if text.starts_with("--") || rest.iter().any(odd) {
-        return Finding::unknown("its options are not known to be harmless")
+        return CommandFinding::unknown("its options are not known to be harmless")
             .with_all(archive.map(work));
     }
     if letters.chars().all(|letter| "tpvOPVDU".contains(letter)) && letters.contains(['t', 'p']) {
-        return Finding::read_only("it only lists or prints an archive")
+        return CommandFinding::read_only("it only lists or prints an archive")
             .with_all(archive.map(content));
     }
     if letters.contains('x') {
         let here = work(&Arg::literal(".", operation.span));
-        return Finding::mutating("it unpacks files")
+        return CommandFinding::mutating("it unpacks files")
             .with_all(archive.map(content))
             .with(here);
     }
     let members = rest.iter().skip(1).map(content);
-    Finding::mutating("it changes an archive")
+    CommandFinding::mutating("it changes an archive")
         .with_all(archive.map(work))
         .with_all(members)
 }
 
-fn cpio(parsed: &Parsed<'_>) -> Finding {
+fn cpio(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let lists = ["-t", "--list", "--to-stdout", "--only-verify-crc"]
         .iter()
         .any(|option| parsed.has(option));
@@ -278,16 +282,16 @@ fn cpio(parsed: &Parsed<'_>) -> Finding {
         .or_else(|| parsed.value("--file"));
     let finding = match (parsed.verdict(), lists || prints, packs) {
         (Some(finding), _, _) => finding,
-        (None, true, false) => Finding::read_only("it only lists an archive"),
+        (None, true, false) => CommandFinding::read_only("it only lists an archive"),
         (None, _, true) => {
             let named = Value::Unknown {
                 prefix: String::new(),
                 one: false,
             };
             let named = joined(&folder, &Arg { span, value: named });
-            Finding::unknown("it packs the files its input names").with(content(&named))
+            CommandFinding::unknown("it packs the files its input names").with(content(&named))
         }
-        (None, false, false) => Finding::mutating("it unpacks files").with(work(&folder)),
+        (None, false, false) => CommandFinding::mutating("it unpacks files").with(work(&folder)),
     };
     let finding = parsed.with_effects(finding, Operands::None);
     let remote = archive.filter(|file| {

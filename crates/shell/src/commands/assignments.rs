@@ -1,19 +1,19 @@
 //! Bash's own commands that set, read or take away variables.
 
 use super::{
-    options::Parsed,
+    options::ParsedArguments,
     shells::worse,
-    spec::{Entry, Operands, Spec, Style, doubts, runs},
+    spec::{CommandEntry, Operands, OptionStyle, Spec, doubts, runs},
     variables::{is_harmless, is_harmless_value, is_locale, is_name, is_own},
 };
 use crate::{
     arg::{Arg, Value},
-    effect::{Effect, Finding},
+    effect::{CommandFinding, Effect},
 };
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry::Own("export declare typeset local readonly", declares),
-    Entry::Spec(
+pub(super) const ENTRIES: &[CommandEntry] = &[
+    CommandEntry::Own("export declare typeset local readonly", declares),
+    CommandEntry::Spec(
         &Spec::prints("unset", "-v")
             .refusing(&[
                 doubts("-f", "takes a function away"),
@@ -22,10 +22,10 @@ pub(super) const ENTRIES: &[Entry] = &[
             .strict()
             .judged(|parsed| sets(parsed, parsed.operands.iter().copied())),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::prints("read", "-rs -d: -n: -N: -p: -t: -u: -a: -i:")
             .refusing(&[doubts("-e", "reads from a terminal")])
-            .style(Style::Posix)
+            .style(OptionStyle::Posix)
             .strict()
             .judged(|parsed| {
                 sets(
@@ -34,23 +34,23 @@ pub(super) const ENTRIES: &[Entry] = &[
                 )
             }),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::prints("mapfile readarray", "-t -d: -n: -O: -s: -u: -c:")
             .refusing(&[runs("-C:", "runs a command")])
-            .style(Style::Posix)
+            .style(OptionStyle::Posix)
             .strict()
             .judged(|parsed| sets(parsed, parsed.operands.iter().copied())),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::prints("getopts", "")
-            .style(Style::Posix)
+            .style(OptionStyle::Posix)
             .strict()
             .judged(|parsed| sets(parsed, parsed.operands.iter().copied().skip(1).take(1))),
     ),
 ];
 
 /// Harmless if each of these is a plain name of one's own.
-fn sets<'a>(parsed: &Parsed<'_>, names: impl Iterator<Item = &'a Arg>) -> Finding {
+fn sets<'a>(parsed: &ParsedArguments<'_>, names: impl Iterator<Item = &'a Arg>) -> CommandFinding {
     let mut finding = parsed.finding(Operands::Text);
     for name in names {
         let text = name.text().unwrap_or_default();
@@ -69,9 +69,9 @@ fn sets<'a>(parsed: &Parsed<'_>, names: impl Iterator<Item = &'a Arg>) -> Findin
 }
 
 /// `export`, `declare` and the like: they print, or they set.
-fn declares(argv: &[Arg]) -> Finding {
+fn declares(argv: &[Arg]) -> CommandFinding {
     let command = argv.first().and_then(Arg::text).unwrap_or_default();
-    let fine = Finding::read_only("it only prints or sets what shows");
+    let fine = CommandFinding::read_only("it only prints or sets what shows");
     let mut flags = String::new();
     let mut words = argv.get(1..).unwrap_or_default().iter();
     while let Some(text) = words.as_slice().first().and_then(Arg::text) {

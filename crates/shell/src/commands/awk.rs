@@ -4,17 +4,17 @@ mod code;
 mod lexer;
 
 use super::{
-    options::{Given, Parsed, content},
-    program::Program,
-    spec::{Entry, Operands, Spec, Style, runs, writes},
+    options::{GivenOption, ParsedArguments, content},
+    program::ScriptProgram,
+    spec::{CommandEntry, Operands, OptionStyle, Spec, runs, writes},
 };
 use crate::{
     arg::Arg,
     ast::Span,
-    effect::{Effect, Finding, How, Write},
+    effect::{CommandFinding, Effect, Write, WriteKind},
 };
 
-pub(super) const ENTRIES: &[Entry] = &[Entry::Spec(&AWK)];
+pub(super) const ENTRIES: &[CommandEntry] = &[CommandEntry::Spec(&AWK)];
 
 static AWK: Spec = Spec::reads(
     "awk gawk mawk nawk original-awk",
@@ -32,11 +32,11 @@ static AWK: Spec = Spec::reads(
     writes("-p? --profile=?", "writes a profile into a file"),
     writes("-d? --dump-variables=?", "writes its variables into a file"),
 ])
-.style(Style::Posix)
+.style(OptionStyle::Posix)
 .strict()
 .judged(awk);
 
-fn awk(parsed: &Parsed<'_>) -> Finding {
+fn awk(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut programs: Vec<&Arg> = values(parsed, &["-e", "--source"]).collect();
     let mut files = parsed.operands.as_slice();
     let from_file = ["-f", "--file", "-E", "--exec"]
@@ -56,7 +56,7 @@ fn awk(parsed: &Parsed<'_>) -> Finding {
     let texts: Option<Vec<&str>> = programs.iter().map(|program| program.text()).collect();
     let mut program = match texts {
         Some(texts) => code::read(&texts.join("\n")),
-        None => Program::default(),
+        None => ScriptProgram::default(),
     };
     let sockets = files
         .iter()
@@ -67,13 +67,13 @@ fn awk(parsed: &Parsed<'_>) -> Finding {
         // A file may be a connection, and so may be what an expansion gives.
         let mut words = programs.iter().chain(files);
         let uncertain = words.find(|word| word.text().is_none())?;
-        Some(Finding::unknown("its program or a file is not certain").at(uncertain.span))
+        Some(CommandFinding::unknown("its program or a file is not certain").at(uncertain.span))
     });
     let in_place = values(parsed, &["-i", "--include"])
         .find(|library| library.text().is_none_or(|name| name.contains("inplace")));
     let options = match in_place {
         Some(library) => {
-            let finding = Finding::mutating("-i inplace changes the files in place");
+            let finding = CommandFinding::mutating("-i inplace changes the files in place");
             Some(finding.at(library.span).exact())
         }
         None => options,
@@ -93,7 +93,7 @@ fn awk(parsed: &Parsed<'_>) -> Finding {
     finding
 }
 
-fn values<'a>(parsed: &'a Parsed<'_>, names: &'a [&str]) -> impl Iterator<Item = &'a Arg> {
+fn values<'a>(parsed: &'a ParsedArguments<'_>, names: &'a [&str]) -> impl Iterator<Item = &'a Arg> {
     let given = parsed.options.iter();
     given
         .filter(|given| names.contains(&given.name))
@@ -101,7 +101,7 @@ fn values<'a>(parsed: &'a Parsed<'_>, names: &'a [&str]) -> impl Iterator<Item =
 }
 
 /// Where `-o`, `-p` and `-d` write.
-fn dumped(given: &Given) -> Option<Arg> {
+fn dumped(given: &GivenOption) -> Option<Arg> {
     let usual = match given.name {
         "-o" | "--pretty-print" | "-p" | "--profile" => "awkprof.out",
         "-d" | "--dump-variables" => "awkvars.out",
@@ -114,7 +114,7 @@ fn dumped(given: &Given) -> Option<Arg> {
 fn written(path: Arg) -> Effect {
     Effect::Write(Write {
         path,
-        how: How::Twist,
+        how: WriteKind::Twist,
     })
 }
 

@@ -1,32 +1,32 @@
 //! Bash's own commands, apart from those that set variables or test conditions.
 
 use super::{
-    options::{Parsed, names, written},
+    options::{ParsedArguments, names, written},
     shells::{opaque, runs_text, worse},
-    spec::{Entry, Operands, Spec, Style, doubts, runs, writes},
+    spec::{CommandEntry, Operands, OptionStyle, Spec, doubts, runs, writes},
 };
 use crate::{
     arg::{Arg, Value},
-    effect::{Finding, How},
+    effect::{CommandFinding, WriteKind},
 };
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry::Own(
+pub(super) const ENTRIES: &[CommandEntry] = &[
+    CommandEntry::Own(
         "echo true false : exit return break continue shift logout times caller",
-        |_| Finding::read_only("it only prints or steers the shell"),
+        |_| CommandFinding::read_only("it only prints or steers the shell"),
     ),
-    Entry::Spec(&Spec::prints(
+    CommandEntry::Spec(&Spec::prints(
         "pwd",
         "-LP --logical --physical --help --version",
     )),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::prints("cd", "-LPe@")
-            .style(Style::Posix)
+            .style(OptionStyle::Posix)
             .judged(enters),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::prints("pushd", "-n -#")
-            .style(Style::Posix)
+            .style(OptionStyle::Posix)
             .judged(|parsed| {
                 let turns = parsed
                     .operands
@@ -38,37 +38,37 @@ pub(super) const ENTRIES: &[Entry] = &[
                 }
             }),
     ),
-    Entry::Spec(&Spec::prints("popd", "-n -#")),
-    Entry::Spec(&Spec::prints("dirs", "-clpv -#")),
-    Entry::Spec(&Spec::prints("type", "-afptP")),
-    Entry::Spec(&Spec::prints("help", "-dms")),
-    Entry::Spec(
+    CommandEntry::Spec(&Spec::prints("popd", "-n -#")),
+    CommandEntry::Spec(&Spec::prints("dirs", "-clpv -#")),
+    CommandEntry::Spec(&Spec::prints("type", "-afptP")),
+    CommandEntry::Spec(&Spec::prints("help", "-dms")),
+    CommandEntry::Spec(
         &Spec::prints("hash", "-lrdt")
             .refusing(&[runs("-p:", "says which program a name stands for")])
             .strict(),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::prints("jobs", "-lnprs")
             .refusing(&[runs("-x", "starts a command")])
-            .style(Style::Posix)
+            .style(OptionStyle::Posix)
             .strict(),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::prints("wait", "-nf")
             .refusing(&[doubts("-p:", "sets a variable")])
             .strict(),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::prints("ulimit", "-SHabcdefiklmnpqrstuvxPRT")
             .strict()
             .judged(|parsed| asks(parsed, "it changes the limits of the shell")),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::prints("umask", "-pS")
             .strict()
             .judged(|parsed| asks(parsed, "it changes the mode of new files")),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::prints("history", "")
             .refusing(&[
                 writes("-c -d:", "forgets commands"),
@@ -81,13 +81,13 @@ pub(super) const ENTRIES: &[Entry] = &[
                     let files = parsed.operands.iter();
                     let finding = parsed.finding(Operands::Text);
                     files.fold(finding, |finding, file| {
-                        finding.with(written(file, How::Twist))
+                        finding.with(written(file, WriteKind::Twist))
                     })
                 }
                 false => parsed.finding(Operands::Text),
             }),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::prints("fc", "-lnr -e:")
             .refusing(&[runs("-s", "runs an earlier command")])
             .strict()
@@ -96,7 +96,7 @@ pub(super) const ENTRIES: &[Entry] = &[
                 false => opaque(parsed.finding(Operands::Text), "it runs an earlier command"),
             }),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::prints("compgen", "-abcdefgjksuv -A: -G: -P: -S: -X: -o:")
             .refusing(&[
                 runs("-W:", "expands its words"),
@@ -104,7 +104,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             ])
             .strict(),
     ),
-    Entry::Spec(&Spec::prints("complete", "-p").strict().judged(|parsed| {
+    CommandEntry::Spec(&Spec::prints("complete", "-p").strict().judged(|parsed| {
         match parsed.has("-p") || parsed.argv.len() < 2 {
             true => parsed.finding(Operands::Text),
             false => opaque(
@@ -113,13 +113,13 @@ pub(super) const ENTRIES: &[Entry] = &[
             ),
         }
     })),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::prints("bind", "-lpPsSvVX -q: -m:")
             .refusing(&[runs("-x: -f< -r: -u:", "says what keys do")])
             .strict()
             .judged(|parsed| asks(parsed, "it says what keys do")),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::prints("enable", "-aps")
             .refusing(&[
                 runs("-f:", "loads a library"),
@@ -128,7 +128,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             .strict()
             .judged(|parsed| asks(parsed, "it says which commands are the shell's own")),
     ),
-    Entry::Spec(&Spec::prints("alias", "-p").strict().judged(|parsed| {
+    CommandEntry::Spec(&Spec::prints("alias", "-p").strict().judged(|parsed| {
         let defines = parsed
             .operands
             .iter()
@@ -142,30 +142,30 @@ pub(super) const ENTRIES: &[Entry] = &[
             None => parsed.finding(Operands::Text),
         }
     })),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::unsure("unalias", "it gives a command another meaning").operands(Operands::Text),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::unsure("bg fg disown suspend", "it changes a job of the shell")
             .operands(Operands::Text),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::unsure("compopt", "it says what is run to complete a command")
             .operands(Operands::Text),
     ),
-    Entry::Own("set", set),
-    Entry::Spec(&Spec::prints("shopt", "-pqosu").strict().judged(shopt)),
-    Entry::Spec(
+    CommandEntry::Own("set", set),
+    CommandEntry::Spec(&Spec::prints("shopt", "-pqosu").strict().judged(shopt)),
+    CommandEntry::Spec(
         &Spec::prints("trap", "-lpP")
-            .style(Style::Posix)
+            .style(OptionStyle::Posix)
             .judged(trap),
     ),
-    Entry::Own("printf", printf),
-    Entry::Own("let", arithmetic),
+    CommandEntry::Own("printf", printf),
+    CommandEntry::Own("let", arithmetic),
 ];
 
 /// Without an operand it asks, with one it sets.
-fn asks(parsed: &Parsed<'_>, sets: &'static str) -> Finding {
+fn asks(parsed: &ParsedArguments<'_>, sets: &'static str) -> CommandFinding {
     let finding = parsed.finding(Operands::Text);
     match parsed.operands.first() {
         Some(_) => worse(finding, sets),
@@ -174,7 +174,7 @@ fn asks(parsed: &Parsed<'_>, sets: &'static str) -> Finding {
 }
 
 /// Another directory becomes the current one.
-fn enters(parsed: &Parsed<'_>) -> Finding {
+fn enters(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = parsed.finding(Operands::Text);
     let plain = parsed
         .operands
@@ -212,10 +212,11 @@ const MODES: &[&str] = &[
     "functrace",
 ];
 
-fn set(argv: &[Arg]) -> Finding {
-    let fine = Finding::read_only("it only steers the shell");
-    let doubt =
-        |arg: &Arg| Finding::unknown("it changes how the shell reads what follows").at(arg.span);
+fn set(argv: &[Arg]) -> CommandFinding {
+    let fine = CommandFinding::read_only("it only steers the shell");
+    let doubt = |arg: &Arg| {
+        CommandFinding::unknown("it changes how the shell reads what follows").at(arg.span)
+    };
     let mut words = argv.iter().skip(1);
     while let Some(word) = words.next() {
         let Some(text) = word.text() else {
@@ -246,7 +247,7 @@ fn set(argv: &[Arg]) -> Finding {
     fine
 }
 
-fn shopt(parsed: &Parsed<'_>) -> Finding {
+fn shopt(parsed: &ParsedArguments<'_>) -> CommandFinding {
     const GLOBS: &[&str] = &[
         "nullglob",
         "globstar",
@@ -268,7 +269,7 @@ fn shopt(parsed: &Parsed<'_>) -> Finding {
     }
 }
 
-fn trap(parsed: &Parsed<'_>) -> Finding {
+fn trap(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = parsed.finding(Operands::Text);
     let prints = ["-l", "-p", "-P"].iter().any(|option| parsed.has(option));
     match parsed.operands.as_slice() {
@@ -280,9 +281,9 @@ fn trap(parsed: &Parsed<'_>) -> Finding {
 }
 
 /// `-v` and `%n` set a variable, so the format must be certain unless nothing follows it.
-fn printf(argv: &[Arg]) -> Finding {
-    let fine = Finding::read_only("it only prints");
-    let doubt = |why: &'static str, arg: &Arg| Finding::unknown(why).at(arg.span);
+fn printf(argv: &[Arg]) -> CommandFinding {
+    let fine = CommandFinding::read_only("it only prints");
+    let doubt = |why: &'static str, arg: &Arg| CommandFinding::unknown(why).at(arg.span);
     let mut words = argv.get(1..).unwrap_or_default().iter();
     let Some(mut format) = words.next() else {
         return fine;
@@ -318,7 +319,7 @@ fn counts(format: &str) -> bool {
 }
 
 /// Names in arithmetic are evaluated again and again, whatever they hold.
-fn arithmetic(argv: &[Arg]) -> Finding {
+fn arithmetic(argv: &[Arg]) -> CommandFinding {
     let certain = |arg: &Arg| {
         arg.text().is_some_and(|text| {
             text.bytes()
@@ -326,8 +327,10 @@ fn arithmetic(argv: &[Arg]) -> Finding {
         })
     };
     match argv.iter().skip(1).find(|arg| !certain(arg)) {
-        Some(arg) => Finding::unknown("arithmetic evaluates what a variable holds").at(arg.span),
-        None => Finding::read_only("it only calculates"),
+        Some(arg) => {
+            CommandFinding::unknown("arithmetic evaluates what a variable holds").at(arg.span)
+        }
+        None => CommandFinding::read_only("it only calculates"),
     }
 }
 

@@ -2,30 +2,30 @@
 
 use super::{
     files::{done, work},
-    options::{Parsed, content, tree, written},
-    spec::{Entry, Operands, Refused, Spec, doubts, writes},
+    options::{ParsedArguments, content, tree, written},
+    spec::{CommandEntry, Operands, Refused, Spec, doubts, writes},
 };
 use crate::{
     arg::{Arg, Value},
-    effect::{Finding, How},
+    effect::{CommandFinding, WriteKind},
 };
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry::Spec(&Spec::reads(
+pub(super) const ENTRIES: &[CommandEntry] = &[
+    CommandEntry::Spec(&Spec::reads(
         "zcat gzcat",
         "-cdfhlLnNqrtvVk -S: --stdout --force --list --quiet --recursive --suffix= --synchronous \
          --test --verbose --help --version --license -#",
     )),
-    Entry::Spec(&Spec::reads(
+    CommandEntry::Spec(&Spec::reads(
         "bzcat",
         "-dckfqvsLVh --quiet --verbose --small --help --version",
     )),
-    Entry::Spec(&Spec::reads(
+    CommandEntry::Spec(&Spec::reads(
         "xzcat lzcat",
         "-dckfqvtlhHVQ -T: -M: -F: --stdout --decompress --keep --force --quiet --verbose \
          --threads= --memlimit= --format= --no-warn --help --version",
     )),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "zstdcat lz4cat",
             "-dckfqvlthV -T? -M? --stdout --decompress --quiet --verbose --no-progress --help \
@@ -33,17 +33,17 @@ pub(super) const ENTRIES: &[Entry] = &[
         )
         .strict(),
     ),
-    Entry::Spec(&gzip("gzip pigz").judged(|parsed| packs(parsed, ".gz", false))),
-    Entry::Spec(&gzip("gunzip unpigz").judged(|parsed| packs(parsed, ".gz", true))),
-    Entry::Spec(&bzip2("bzip2 pbzip2 lbzip2").judged(|parsed| packs(parsed, ".bz2", false))),
-    Entry::Spec(&bzip2("bunzip2").judged(|parsed| packs(parsed, ".bz2", true))),
-    Entry::Spec(&xz("xz").judged(|parsed| packs(parsed, ".xz", false))),
-    Entry::Spec(&xz("lzma").judged(|parsed| packs(parsed, ".lzma", false))),
-    Entry::Spec(&xz("unxz").judged(|parsed| packs(parsed, ".xz", true))),
-    Entry::Spec(&xz("unlzma").judged(|parsed| packs(parsed, ".lzma", true))),
-    Entry::Spec(&zstd("zstd zstdmt").judged(|parsed| packs(parsed, ".zst", false))),
-    Entry::Spec(&zstd("unzstd").judged(|parsed| packs(parsed, ".zst", true))),
-    Entry::Spec(
+    CommandEntry::Spec(&gzip("gzip pigz").judged(|parsed| packs(parsed, ".gz", false))),
+    CommandEntry::Spec(&gzip("gunzip unpigz").judged(|parsed| packs(parsed, ".gz", true))),
+    CommandEntry::Spec(&bzip2("bzip2 pbzip2 lbzip2").judged(|parsed| packs(parsed, ".bz2", false))),
+    CommandEntry::Spec(&bzip2("bunzip2").judged(|parsed| packs(parsed, ".bz2", true))),
+    CommandEntry::Spec(&xz("xz").judged(|parsed| packs(parsed, ".xz", false))),
+    CommandEntry::Spec(&xz("lzma").judged(|parsed| packs(parsed, ".lzma", false))),
+    CommandEntry::Spec(&xz("unxz").judged(|parsed| packs(parsed, ".xz", true))),
+    CommandEntry::Spec(&xz("unlzma").judged(|parsed| packs(parsed, ".lzma", true))),
+    CommandEntry::Spec(&zstd("zstd zstdmt").judged(|parsed| packs(parsed, ".zst", false))),
+    CommandEntry::Spec(&zstd("unzstd").judged(|parsed| packs(parsed, ".zst", true))),
+    CommandEntry::Spec(
         &Spec::reads(
             "lz4 unlz4",
             "-dctzkfqvhHV -# --stdout --decompress --test --list --keep --force --quiet --verbose \
@@ -52,7 +52,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         .strict()
         .judged(lz4),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "brotli",
             "-dctkfvhV0123456789 -q: -w: -S: --stdout --decompress --test --keep --force \
@@ -131,7 +131,7 @@ const fn zstd(names: &'static str) -> Spec {
 }
 
 /// Does it only read? To its output, for a list, for a test, or from its input.
-fn streams(parsed: &Parsed<'_>) -> bool {
+fn streams(parsed: &ParsedArguments<'_>) -> bool {
     let options = [
         "-c",
         "-l",
@@ -152,7 +152,7 @@ fn streams(parsed: &Parsed<'_>) -> bool {
         || parsed.operands.iter().all(|file| file.is("-"))
 }
 
-fn packs(parsed: &Parsed<'_>, ending: &'static str, unpacks: bool) -> Finding {
+fn packs(parsed: &ParsedArguments<'_>, ending: &'static str, unpacks: bool) -> CommandFinding {
     let finding = done(parsed, "it packs or unpacks files in place");
     let finding = match parsed.verdict() {
         None if streams(parsed) => return parsed.finding(Operands::Files),
@@ -176,7 +176,7 @@ fn packs(parsed: &Parsed<'_>, ending: &'static str, unpacks: bool) -> Finding {
         .fold(finding, |finding, file| match deep {
             true => finding.with(tree(file)).with(work(file)),
             false => {
-                let gone = (!keeps).then(|| written(file, How::Removal));
+                let gone = (!keeps).then(|| written(file, WriteKind::Removal));
                 finding
                     .with(content(file))
                     .with_all(gone)
@@ -205,7 +205,7 @@ fn result(file: &Arg, ending: &str, unpacks: bool) -> Arg {
 }
 
 /// Its second operand is written.
-fn lz4(parsed: &Parsed<'_>) -> Finding {
+fn lz4(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let writes = |file: &&&Arg| !file.is("-");
     match parsed.operands.get(1).filter(writes) {
         Some(output) => done(parsed, "its second operand is written")

@@ -3,14 +3,14 @@
 //! `-v` and `-R` evaluate what stands in the subscript of a name. So a word that is not certain must
 //! stand where it cannot become an operator.
 
-use super::{spec::Entry, variables::is_name};
+use super::{spec::CommandEntry, variables::is_name};
 use crate::{
     arg::{Arg, Value},
     commands::options::names,
-    effect::{Effect, Finding},
+    effect::{CommandFinding, Effect},
 };
 
-pub(super) const ENTRIES: &[Entry] = &[Entry::Own("test [", test)];
+pub(super) const ENTRIES: &[CommandEntry] = &[CommandEntry::Own("test [", test)];
 
 /// Operators that look at the file behind them.
 const ON_FILES: &str = "bcdefghkprsuwxGLNOS";
@@ -20,12 +20,12 @@ const BINARY: &[&str] = &[
     "=", "==", "!=", "<", ">", "=~", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef",
 ];
 
-fn test(argv: &[Arg]) -> Finding {
+fn test(argv: &[Arg]) -> CommandFinding {
     let bracket = argv.first().is_some_and(|name| name.is("["));
     let words = argv.get(1..).unwrap_or_default();
     let words = match words.split_last() {
         Some((last, others)) if bracket && last.is("]") => others,
-        _ if bracket => return Finding::unknown("its ] is missing"),
+        _ if bracket => return CommandFinding::unknown("its ] is missing"),
         _ => words,
     };
     let at = |index: usize| words.get(index).and_then(Arg::text);
@@ -41,7 +41,7 @@ fn test(argv: &[Arg]) -> Finding {
             || (last && (joins(before) || before == Some("!")));
         if let Some("-v" | "-R") = before.filter(|_| !binary(at(index))) {
             if !word.text().is_some_and(is_name) {
-                return Finding::unknown("-v evaluates what the name holds").at(word.span);
+                return CommandFinding::unknown("-v evaluates what the name holds").at(word.span);
             }
             continue;
         }
@@ -54,7 +54,7 @@ fn test(argv: &[Arg]) -> Finding {
             }
         };
         if !certain {
-            return Finding::unknown("an expansion may become an operator").at(word.span);
+            return CommandFinding::unknown("an expansion may become an operator").at(word.span);
         }
     }
     let looked_at = words.windows(2).filter_map(|pair| {
@@ -69,9 +69,9 @@ fn test(argv: &[Arg]) -> Finding {
             .flatten()
     });
     let effects: Vec<Effect> = looked_at.chain(compared).collect();
-    Finding {
+    CommandFinding {
         effects,
-        ..Finding::read_only("it only tests")
+        ..CommandFinding::read_only("it only tests")
     }
 }
 

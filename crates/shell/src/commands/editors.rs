@@ -2,12 +2,13 @@
 
 use super::{
     hosts,
-    options::{self, Parsed},
-    spec::{Entry, Operands, Refused, Spec, runs},
+    options::{self, ParsedArguments},
+    spec::{CommandEntry, Operands, Refused, Spec, runs},
 };
-use crate::effect::{Effect, Finding, How, Write};
+use crate::effect::{CommandFinding, Effect, Write, WriteKind};
 
-pub(super) const ENTRIES: &[Entry] = &[Entry::Spec(&EDITORS), Entry::Spec(&OPENERS)];
+pub(super) const ENTRIES: &[CommandEntry] =
+    &[CommandEntry::Spec(&EDITORS), CommandEntry::Spec(&OPENERS)];
 
 const REFUSED: &[Refused] = &[runs(
     "-c: -S: -s: -u: -w: -W: -i: -T: --cmd= --eval= --script= --load= --funcall= --rcfile=",
@@ -22,13 +23,13 @@ static EDITORS: Spec = Spec::prints(
 .refusing(REFUSED)
 .judged(edit);
 
-fn edit(parsed: &Parsed<'_>) -> Finding {
+fn edit(parsed: &ParsedArguments<'_>) -> CommandFinding {
     if matches!(parsed.argv, [_, only] if only.is("--version") || only.is("--help")) {
-        return Finding::read_only("it only prints");
+        return CommandFinding::read_only("it only prints");
     }
     let finding = match parsed.verdict() {
         Some(refused) if refused.cover == crate::effect::Cover::Exact => refused,
-        _ => Finding::unknown("it is an editor that waits for a person"),
+        _ => CommandFinding::unknown("it is an editor that waits for a person"),
     };
     let mut finding = parsed.with_effects(finding, Operands::Text);
     let files = parsed.operands.iter();
@@ -40,7 +41,7 @@ fn edit(parsed: &Parsed<'_>) -> Finding {
         finding.effects.push(options::content(file));
         finding.effects.push(Effect::Write(Write {
             path: (*file).clone(),
-            how: How::Work,
+            how: WriteKind::Work,
         }));
     }
     finding
@@ -53,8 +54,8 @@ static OPENERS: Spec = Spec::unsure(
 )
 .judged(open);
 
-fn open(parsed: &Parsed<'_>) -> Finding {
-    let mut finding = Finding::unknown("it opens another program");
+fn open(parsed: &ParsedArguments<'_>) -> CommandFinding {
+    let mut finding = CommandFinding::unknown("it opens another program");
     for arg in parsed.operands.iter().copied() {
         let url = arg.text().is_some_and(|text| text.contains("://"));
         if url {

@@ -2,16 +2,16 @@
 
 use super::{
     find::{here, names_below},
-    options::{Parsed, parse},
+    options::{ParsedArguments, parse},
     searching::places,
-    spec::{Entry, Operands, Spec},
+    spec::{CommandEntry, Operands, Spec},
 };
 use crate::{
     arg::{Arg, Value},
-    effect::{Effect, Finding, Start},
+    effect::{CommandFinding, Effect, Start},
 };
 
-pub(super) const ENTRIES: &[Entry] = &[Entry::Spec(&FD), Entry::Spec(&LOCATE)];
+pub(super) const ENTRIES: &[CommandEntry] = &[CommandEntry::Spec(&FD), CommandEntry::Spec(&LOCATE)];
 
 static FD: Spec = Spec::reads(
     "fd fdfind",
@@ -38,7 +38,7 @@ static LOCATE: Spec = Spec::prints(
 );
 
 /// `-x command …` runs to the end of the line, or to a `;`.
-fn fd(parsed: &Parsed<'_>) -> Finding {
+fn fd(parsed: &ParsedArguments<'_>) -> CommandFinding {
     const EXECUTE: [&str; 4] = ["-x", "-X", "--exec", "--exec-batch"];
     let given = parsed
         .options
@@ -86,7 +86,7 @@ fn fd(parsed: &Parsed<'_>) -> Finding {
         _ => None,
     };
     if let Some((why, span)) = doubt {
-        let mut unknown = Finding::unknown(why).at(span).exact();
+        let mut unknown = CommandFinding::unknown(why).at(span).exact();
         unknown.effects = finding.effects;
         finding = unknown;
     }
@@ -99,7 +99,7 @@ fn fd(parsed: &Parsed<'_>) -> Finding {
     finding.starting(Start::Command { argv, more: true })
 }
 
-fn fd_places(parsed: &Parsed<'_>) -> Finding {
+fn fd_places(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut finding = parsed.finding(Operands::None);
     let about = ["-h", "--help", "-V", "--version", "--gen-completions"];
     if about.iter().any(|name| parsed.has(name)) {

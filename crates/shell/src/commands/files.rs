@@ -1,18 +1,18 @@
 //! Commands whose work is on files: create, copy, move, remove, change.
 
 use super::{
-    options::{Parsed, content, is_no_file, judge, names, tree, written},
+    options::{ParsedArguments, content, is_no_file, judge, names, tree, written},
     places::{joined, parents, placed},
-    spec::{Entry, Operands, Spec, runs},
+    spec::{CommandEntry, Operands, Spec, runs},
 };
 use crate::{
     arg::Arg,
-    effect::{Effect, Finding, How},
+    effect::{CommandFinding, Effect, WriteKind},
 };
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry::Spec(&COPY),
-    Entry::Spec(
+pub(super) const ENTRIES: &[CommandEntry] = &[
+    CommandEntry::Spec(&COPY),
+    CommandEntry::Spec(
         &Spec::reads(
             "mv",
             "-bfinuvZ -S: -t: -T --backup=? --force --interactive --no-clobber \
@@ -21,7 +21,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         )
         .judged(moves),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "ln link",
             "-bdFfiLnPrsv -S: -t: -T --backup=? --directory --force --interactive --logical \
@@ -30,7 +30,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         )
         .judged(links),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "install",
             "-bcCDdpsvZ -g: -m: -o: -S: -t: -T --backup=? --compare --directory --group= --mode= \
@@ -47,7 +47,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             },
         ),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "rm",
             "-fiIrRdvx --force --interactive=? --one-file-system --no-preserve-root \
@@ -58,11 +58,11 @@ pub(super) const ENTRIES: &[Entry] = &[
                 .with_all(parsed.operands.iter().map(|file| removed(file)))
         }),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::changes("unlink", "--help --version", "it removes a file")
             .operands(Operands::Removed),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "rmdir",
             "-pv --ignore-fail-on-non-empty --parents --verbose --help --version",
@@ -83,7 +83,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             done(parsed, "it removes directories").with_all(all.iter().map(removed))
         }),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::changes(
             "shred",
             "-fuvxz -n: -s: --force --iterations= --random-source< --size= --remove=? --verbose \
@@ -92,7 +92,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         )
         .operands(Operands::Removed),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::changes(
             "mkdir",
             "-pvZ -m: --mode= --parents --verbose --context=? --help --version",
@@ -100,7 +100,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         )
         .operands(Operands::Written),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::changes(
             "mkfifo",
             "-Z -m: --mode= --context=? --help --version",
@@ -108,13 +108,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         )
         .operands(Operands::Written),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads("mknod", "-Z -m: --mode= --context=? --help --version").judged(|parsed| {
             done(parsed, "it makes a special file")
                 .with_all(parsed.operands.iter().take(1).map(|file| work(file)))
         }),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "touch",
             "-acfhm -d: -r: -t: --no-create --date= --no-dereference --reference= --time= --help \
@@ -128,8 +128,8 @@ pub(super) const ENTRIES: &[Entry] = &[
                 .with_all(parsed.operands.iter().map(|file| work(file)))
         }),
     ),
-    Entry::Own("chmod", chmod),
-    Entry::Spec(
+    CommandEntry::Own("chmod", chmod),
+    CommandEntry::Spec(
         &Spec::reads(
             "chown chgrp",
             "-cfvhRHLP --changes --silent --quiet --verbose --dereference --no-dereference \
@@ -141,14 +141,14 @@ pub(super) const ENTRIES: &[Entry] = &[
                 .with_all(parsed.operands.iter().skip(own).map(|file| work(file)))
         }),
     ),
-    Entry::Own("chattr setfacl setfattr setcap chcon restorecon", |argv| {
+    CommandEntry::Own("chattr setfacl setfattr setcap chcon restorecon", |argv| {
         let files = argv
             .iter()
             .skip(1)
             .filter(|word| word.text().is_none_or(|text| !text.starts_with(['-', '+'])));
-        Finding::mutating("it changes the attributes of files").with_all(files.map(work))
+        CommandFinding::mutating("it changes the attributes of files").with_all(files.map(work))
     }),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::changes(
             "dos2unix unix2dos mac2unix unix2mac",
             "-7bcfklmoqrsuvFRShLVnieE --keep-bom --force --keepdate --newline --add-bom --newfile \
@@ -158,12 +158,12 @@ pub(super) const ENTRIES: &[Entry] = &[
         )
         .operands(Operands::Written),
     ),
-    Entry::Own("rename prename file-rename mmv", |argv| {
+    CommandEntry::Own("rename prename file-rename mmv", |argv| {
         let files = argv
             .iter()
             .skip(2)
             .filter(|word| word.text().is_none_or(|text| !text.starts_with('-')));
-        Finding::mutating("it renames files").with_all(files.map(work))
+        CommandFinding::mutating("it renames files").with_all(files.map(work))
     }),
 ];
 
@@ -179,25 +179,27 @@ static COPY: Spec = Spec::reads(
 .judged(copies);
 
 pub(super) fn work(file: &Arg) -> Effect {
-    written(file, How::Work)
+    written(file, WriteKind::Work)
 }
 
 fn removed(file: &Arg) -> Effect {
-    written(file, How::Removal)
+    written(file, WriteKind::Removal)
 }
 
 /// The verdict alone: the effects are the caller's.
-pub(super) fn done(parsed: &Parsed<'_>, what: &'static str) -> Finding {
+pub(super) fn done(parsed: &ParsedArguments<'_>, what: &'static str) -> CommandFinding {
     let certain = parsed.argv.iter().all(|word| word.text().is_some());
     if certain && (parsed.has("--help") || parsed.has("--version")) {
-        return Finding::read_only("it only prints");
+        return CommandFinding::read_only("it only prints");
     }
-    parsed.verdict().unwrap_or_else(|| Finding::mutating(what))
+    parsed
+        .verdict()
+        .unwrap_or_else(|| CommandFinding::mutating(what))
 }
 
 /// What the target is, as far as the words say.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum TargetKind {
     File,
     Directory,
     /// With one source it may be either.
@@ -208,13 +210,13 @@ enum Kind {
 struct Places<'a> {
     sources: Vec<&'a Arg>,
     target: &'a Arg,
-    kind: Kind,
+    kind: TargetKind,
     /// Everything that may be written: the target itself, or names in it.
     written: Vec<Arg>,
 }
 
 /// Reads `SOURCE… TARGET`, `-t TARGET SOURCE…`, `-T SOURCE TARGET`.
-fn places<'a>(parsed: &'a Parsed<'_>) -> Option<Places<'a>> {
+fn places<'a>(parsed: &'a ParsedArguments<'_>) -> Option<Places<'a>> {
     let given = parsed
         .value("-t")
         .or_else(|| parsed.value("--target-directory"));
@@ -230,15 +232,15 @@ fn places<'a>(parsed: &'a Parsed<'_>) -> Option<Places<'a>> {
         plain,
         given.is_some() || sources.len() > 1 || is_directory(target),
     ) {
-        (true, _) => Kind::File,
-        (false, true) => Kind::Directory,
-        (false, false) => Kind::Either,
+        (true, _) => TargetKind::File,
+        (false, true) => TargetKind::Directory,
+        (false, false) => TargetKind::Either,
     };
     let mut written = Vec::new();
-    if kind != Kind::Directory {
+    if kind != TargetKind::Directory {
         written.push(target.clone());
     }
-    if kind != Kind::File {
+    if kind != TargetKind::File {
         let into = |source: &&Arg| {
             if whole {
                 joined(target, source)
@@ -263,7 +265,7 @@ fn is_directory(target: &Arg) -> bool {
     })
 }
 
-fn copies(parsed: &Parsed<'_>) -> Finding {
+fn copies(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = done(parsed, "it copies files");
     let Some(places) = places(parsed) else {
         return finding.with_all(parsed.operands.iter().map(|file| content(file)));
@@ -274,14 +276,14 @@ fn copies(parsed: &Parsed<'_>) -> Finding {
     let read = |source: &&Arg| if deep { tree(source) } else { content(source) };
     let reads: Vec<Effect> = places.sources.iter().map(read).collect();
     if is_no_file(places.target) && parsed.options.is_empty() && parsed.spec.is_called("cp") {
-        return Finding::read_only("it writes into no file").with_all(reads);
+        return CommandFinding::read_only("it writes into no file").with_all(reads);
     }
     finding
         .with_all(reads)
         .with_all(places.written.iter().map(work))
 }
 
-fn moves(parsed: &Parsed<'_>) -> Finding {
+fn moves(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = done(parsed, "it moves files");
     let Some(places) = places(parsed) else {
         return finding.with_all(parsed.operands.iter().map(|file| removed(file)));
@@ -296,7 +298,7 @@ fn moves(parsed: &Parsed<'_>) -> Finding {
 }
 
 /// What a link points to can be read and changed by another name from now on.
-fn links(parsed: &Parsed<'_>) -> Finding {
+fn links(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = done(parsed, "it makes links");
     let symbolic = (parsed.has("-s") || parsed.has("--symbolic"))
         && !parsed.has("-r")
@@ -313,10 +315,10 @@ fn links(parsed: &Parsed<'_>) -> Finding {
     };
     // What a symbolic link holds is relative to where it is: in the target, or beside it.
     let mut folders = Vec::new();
-    if symbolic && places.kind != Kind::File {
+    if symbolic && places.kind != TargetKind::File {
         folders.push(Some(places.target.clone()));
     }
-    if !symbolic || places.kind != Kind::Directory {
+    if !symbolic || places.kind != TargetKind::Directory {
         folders.push(parents(places.target).next().filter(|_| symbolic));
     }
     let pointed = places.sources.iter().flat_map(|source| {
@@ -335,7 +337,7 @@ fn links(parsed: &Parsed<'_>) -> Finding {
 }
 
 /// A mode may begin with a dash.
-fn chmod(argv: &[Arg]) -> Finding {
+fn chmod(argv: &[Arg]) -> CommandFinding {
     static CHMOD: Spec = Spec::reads(
         "chmod",
         "-cfvRhHLP --changes --silent --quiet --verbose --no-preserve-root --preserve-root \

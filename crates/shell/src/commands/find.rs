@@ -4,15 +4,15 @@ use std::borrow::Cow;
 
 use super::{
     options::{content, names},
-    spec::Entry,
+    spec::CommandEntry,
 };
 use crate::{
     arg::{Arg, Value},
     ast::Span,
-    effect::{Effect, Finding, How, Read, Start, Verdict, Write},
+    effect::{CommandFinding, Effect, EffectVerdict, Read, Start, Write, WriteKind},
 };
 
-pub(super) const ENTRIES: &[Entry] = &[Entry::Own("find", find)];
+pub(super) const ENTRIES: &[CommandEntry] = &[CommandEntry::Own("find", find)];
 
 /// Tests, operators and actions that only look and print.
 const ALONE: &str = "! ( ) , --help --version -a -and -d -daystart -depth -empty -executable -false \
@@ -27,7 +27,7 @@ const WITH_VALUE: &str = "-amin -atime -cmin -context -ctime -fstype -gid -group
 /// The same, taking a file whose dates are looked at.
 const WITH_FILE: &str = "-anewer -cnewer -newer -samefile";
 
-fn find(argv: &[Arg]) -> Finding {
+fn find(argv: &[Arg]) -> CommandFinding {
     let mut expression = Expression {
         argv,
         at: 1,
@@ -68,7 +68,7 @@ struct Expression<'a> {
     at: usize,
     roots: Vec<Arg>,
     /// The worst thing that is not harmless.
-    refusal: Option<(Verdict, Cow<'static, str>, Span)>,
+    refusal: Option<(EffectVerdict, Cow<'static, str>, Span)>,
     exact: bool,
     deletes: bool,
     effects: Vec<Effect>,
@@ -76,7 +76,7 @@ struct Expression<'a> {
 }
 
 impl<'a> Expression<'a> {
-    fn refuse(&mut self, verdict: Verdict, why: impl Into<Cow<'static, str>>, span: Span) {
+    fn refuse(&mut self, verdict: EffectVerdict, why: impl Into<Cow<'static, str>>, span: Span) {
         if self
             .refusal
             .as_ref()
@@ -87,7 +87,7 @@ impl<'a> Expression<'a> {
     }
 
     fn doubt(&mut self, why: impl Into<Cow<'static, str>>, span: Span) {
-        self.refuse(Verdict::Unknown, why, span);
+        self.refuse(EffectVerdict::Unknown, why, span);
     }
 
     /// `-H`, `-L`, `-P`, `-D …`, `-O…`: only before everything else.
@@ -150,11 +150,19 @@ impl<'a> Expression<'a> {
             "-delete" => {
                 self.exact = true;
                 self.deletes = true;
-                self.refuse(Verdict::Mutating, "-delete removes what it finds", arg.span);
+                self.refuse(
+                    EffectVerdict::Mutating,
+                    "-delete removes what it finds",
+                    arg.span,
+                );
             }
             "-fprint" | "-fprint0" | "-fls" | "-fprintf" => {
                 self.exact = true;
-                self.refuse(Verdict::Mutating, format!("{text} writes a file"), arg.span);
+                self.refuse(
+                    EffectVerdict::Mutating,
+                    format!("{text} writes a file"),
+                    arg.span,
+                );
                 self.file(arg, written);
                 if text == "-fprintf" {
                     self.value(arg);
@@ -236,11 +244,11 @@ impl<'a> Expression<'a> {
         self.starts.push(Start::Command { argv, more: true });
     }
 
-    fn finding(self) -> Finding {
+    fn finding(self) -> CommandFinding {
         let mut finding = match self.refusal {
-            Some((Verdict::Mutating, why, span)) => Finding::mutating(why).at(span),
-            Some((_, why, span)) => Finding::unknown(why).at(span),
-            None => Finding::read_only("it only looks at names and dates"),
+            Some((EffectVerdict::Mutating, why, span)) => CommandFinding::mutating(why).at(span),
+            Some((_, why, span)) => CommandFinding::unknown(why).at(span),
+            None => CommandFinding::read_only("it only looks at names and dates"),
         };
         if self.exact {
             finding = finding.exact();
@@ -280,7 +288,7 @@ fn lists(words: &str, text: &str) -> bool {
 fn written(path: &Arg) -> Effect {
     Effect::Write(Write {
         path: path.clone(),
-        how: How::Twist,
+        how: WriteKind::Twist,
     })
 }
 

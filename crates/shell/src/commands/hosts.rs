@@ -2,7 +2,7 @@
 
 use crate::{
     arg::{Arg, Value},
-    effect::{Effect, Finding},
+    effect::{CommandFinding, Effect},
 };
 
 /// The host of `scheme://user@host:port/path`, as it is written but in small letters.
@@ -78,7 +78,7 @@ pub(super) fn contacts(arg: &Arg, host: fn(&str) -> Option<String>) -> Vec<Effec
 }
 
 /// The finding with the host that a word such as `host:path` names.
-pub(super) fn with_remote(mut finding: Finding, place: &Arg) -> Finding {
+pub(super) fn with_remote(mut finding: CommandFinding, place: &Arg) -> CommandFinding {
     finding.effects.extend(contacts(place, of_remote_path));
     finding
 }

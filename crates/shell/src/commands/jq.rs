@@ -3,16 +3,16 @@
 use std::borrow::Cow;
 
 use super::{
-    options::{Parsed, content},
-    spec::{Entry, Operands, Refused, Spec, runs, writes},
+    options::{ParsedArguments, content},
+    spec::{CommandEntry, Operands, Refused, Spec, runs, writes},
 };
 use crate::{
     arg::{Arg, Value},
     ast::Span,
-    effect::{Effect, Finding, How, Verdict, Write},
+    effect::{CommandFinding, Effect, EffectVerdict, Write, WriteKind},
 };
 
-pub(super) const ENTRIES: &[Entry] = &[Entry::Own("jq", jq), Entry::Spec(&YQ)];
+pub(super) const ENTRIES: &[CommandEntry] = &[CommandEntry::Own("jq", jq), CommandEntry::Spec(&YQ)];
 
 /// Letters that may be bundled behind a dash.
 const LETTERS: &str = "nrRjascCMSehVb";
@@ -33,7 +33,7 @@ struct Jq<'a> {
 }
 
 /// Options of jq take up to two words, which a table cannot say.
-fn jq(argv: &[Arg]) -> Finding {
+fn jq(argv: &[Arg]) -> CommandFinding {
     let mut jq = Jq {
         argv,
         at: 1,
@@ -125,7 +125,7 @@ impl<'a> Jq<'a> {
         }
     }
 
-    fn finding(mut self) -> Finding {
+    fn finding(mut self) -> CommandFinding {
         if let Some(program) = self.program {
             if self.program_is_file {
                 self.doubt("its program comes from a file", program.span);
@@ -135,8 +135,8 @@ impl<'a> Jq<'a> {
             }
         }
         let mut finding = match self.doubt {
-            Some((why, span)) => Finding::unknown(why).at(span),
-            None => Finding::read_only("it only reads"),
+            Some((why, span)) => CommandFinding::unknown(why).at(span),
+            None => CommandFinding::read_only("it only reads"),
         };
         finding.effects = self.effects;
         finding
@@ -178,12 +178,12 @@ static YQ: Spec = Spec::reads(
 
 const ENABLES: Refused = Refused {
     options: "--security-enable-system-operator",
-    verdict: Verdict::Unknown,
+    verdict: EffectVerdict::Unknown,
     why: "lets its program start commands",
     exact: true,
 };
 
-fn yq(parsed: &Parsed<'_>) -> Finding {
+fn yq(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut operands = parsed.operands.as_slice();
     let verbs = ["e", "eval", "ea", "eval-all"];
     if let Some((first, rest)) = operands.split_first()
@@ -201,7 +201,7 @@ fn yq(parsed: &Parsed<'_>) -> Finding {
         None
     };
     let mut finding = match (parsed.verdict(), doubt) {
-        (None, Some(doubt)) => parsed.with_effects(Finding::unknown(doubt), Operands::None),
+        (None, Some(doubt)) => parsed.with_effects(CommandFinding::unknown(doubt), Operands::None),
         _ => parsed.finding(Operands::None),
     };
     // A single operand may be a file to print.
@@ -218,14 +218,14 @@ fn yq(parsed: &Parsed<'_>) -> Finding {
         if in_place {
             finding.effects.push(Effect::Write(Write {
                 path: (*file).clone(),
-                how: How::Twist,
+                how: WriteKind::Twist,
             }));
         }
     }
     finding
 }
 
-fn swallowed(given: &super::options::Given) -> bool {
+fn swallowed(given: &super::options::GivenOption) -> bool {
     let value = given.value.as_ref().and_then(Arg::text);
     value.is_some_and(|value| value.starts_with('-'))
 }

@@ -1,23 +1,23 @@
 //! Commands that start another one where their name does not let one expect it, or take it apart.
 
 use super::{
-    options::{Parsed, is_no_file, written},
+    options::{ParsedArguments, is_no_file, written},
     shells::{opaque, runs_text, runs_words, worse},
-    spec::{Entry, Operands, Style, doubts, writes},
+    spec::{CommandEntry, Operands, OptionStyle, doubts, writes},
     wrappers::{behind, starting, wrapper},
 };
 use crate::{
     arg::Arg,
-    effect::{Finding, How},
+    effect::{CommandFinding, WriteKind},
 };
 
-pub(super) const ENTRIES: &[Entry] = &[
+pub(super) const ENTRIES: &[CommandEntry] = &[
     // Nobody expects these to start something: an exact rule is needed.
-    Entry::Spec(
+    CommandEntry::Spec(
         &wrapper("setsid", "-cfw --ctty --fork --wait")
             .judged(|parsed| starting(only_exact(parsed), &parsed.operands)),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &wrapper(
             "ionice",
             "-c: -n: -p: -t --class= --classdata= --pid= --ignore",
@@ -36,7 +36,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             }
         }),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &wrapper(
             "flock",
             "-sexunoF -w: -E: --shared --exclusive --unlock --nonblock --nb --timeout= --wait= \
@@ -44,7 +44,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         )
         .judged(flock),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &wrapper(
             "watch",
             "-bcCdegprtwx -n: -q: --beep --color --no-color --differences=? --errexit --chgexit \
@@ -58,7 +58,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             }
         }),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &wrapper("taskset", "-acp --all-tasks --cpu-list --pid").judged(|parsed| {
             match parsed.has("-p") || parsed.has("--pid") {
                 true => running(parsed, parsed.operands.len() > 1),
@@ -66,7 +66,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             }
         }),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &wrapper(
             "chrt",
             "-bdfiorRavpm -T: -P: -D: --batch --deadline --fifo --idle --other --rr \
@@ -83,7 +83,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             starting(finding, behind(parsed, 1))
         }),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &wrapper(
             "strace ltrace",
             "-ACcDdfhikLlnqrtTvVwxYyzZ -a: -b: -e: -E: -I: -O: -p: -P: -s: -S: -u: -U: -X: \
@@ -101,25 +101,25 @@ pub(super) const ENTRIES: &[Entry] = &[
             )
         }),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &wrapper(
             "script",
             "-aefq -B: -E: -I: -O: -T: -m: -o: -t? -c: --append --return --flush --quiet \
              --command= --log-in= --log-out= --log-io= --log-timing= --timing=? --force --echo= \
              --output-limit= --logging-format=",
         )
-        .style(Style::Gnu)
+        .style(OptionStyle::Gnu)
         .judged(script),
     ),
-    Entry::Own(
+    CommandEntry::Own(
         "parallel sem fakeroot faketime unbuffer rlwrap dbus-run-session xvfb-run valgrind gdb \
          lldb perf numactl cpulimit torsocks proxychains proxychains4 firejail bwrap systemd-run \
          start-stop-daemon daemonize expect at batch cgexec catchsegv trickle eatmydata proot \
          fakechroot dtach tmux screen entr",
-        |_| opaque(Finding::read_only(""), RUNS),
+        |_| opaque(CommandFinding::read_only(""), RUNS),
     ),
     // Another personality, user, group, limit, scheduler or root, then the operand.
-    Entry::Own(
+    CommandEntry::Own(
         "setarch linux32 linux64 uname26 i386 i486 i586 i686 athlon x86_64 ppc ppc32 ppc64 ppcle \
          ppc64le s390 s390x sparc sparc32 sparc32bash sparc64 alpha ia64 mips mips32 mips64 parisc \
          parisc32 parisc64 arm armh aarch64 arm64 riscv32 riscv64 loongarch64 capsh sg choom \
@@ -130,10 +130,10 @@ pub(super) const ENTRIES: &[Entry] = &[
          apptainer singularity enroot distrobox distrobox-enter schroot \
          arch-chroot qemu-i386 qemu-x86_64 qemu-arm qemu-armeb qemu-aarch64 \
          qemu-ppc64le qemu-riscv64 qemu-s390x box64 box86 wine wine64",
-        |_| opaque(Finding::read_only(""), RUNS),
+        |_| opaque(CommandFinding::read_only(""), RUNS),
     ),
     // Agents, terminals, watchers and helpers of scripts that start their operand.
-    Entry::Own(
+    CommandEntry::Own(
         "ssh-agent gpg-agent dbus-launch xinit startx xterm uxterm urxvt rxvt konsole \
          gnome-terminal xfce4-terminal mate-terminal lxterminal terminator alacritty kitty foot \
          wezterm x-terminal-emulator run-parts chronic ifne ts mispipe pee zrun vipe vidir \
@@ -141,31 +141,36 @@ pub(super) const ENTRIES: &[Entry] = &[
          dotenvx envchain aws-vault chamber doppler asdf mise rtx nix nix-shell \
          guix devbox pipx coreutils socksify tsocks \
          runc crun ctr nerdctl logrotate anacron",
-        |_| opaque(Finding::read_only(""), RUNS),
+        |_| opaque(CommandFinding::read_only(""), RUNS),
     ),
     // Programs with a command that hands a line to the shell.
-    Entry::Own(
+    CommandEntry::Own(
         "sqlite3 psql mysql mariadb hg svn \
          mutt neomutt mailx ranger nnn mc vifm lf",
-        |_| opaque(Finding::read_only(""), "it can hand a line to a shell"),
+        |_| {
+            opaque(
+                CommandFinding::read_only(""),
+                "it can hand a line to a shell",
+            )
+        },
     ),
 ];
 
 const RUNS: &str = "it runs other programs";
 
-fn only_exact(parsed: &Parsed<'_>) -> Finding {
+fn only_exact(parsed: &ParsedArguments<'_>) -> CommandFinding {
     worse(parsed.finding(Operands::None), "it starts another command").exact()
 }
 
 /// Asks about a process that already runs, or changes how it is scheduled.
-fn running(parsed: &Parsed<'_>, sets: bool) -> Finding {
+fn running(parsed: &ParsedArguments<'_>, sets: bool) -> CommandFinding {
     match sets {
-        true => Finding::mutating("it changes how a running process is scheduled"),
+        true => CommandFinding::mutating("it changes how a running process is scheduled"),
         false => parsed.finding(Operands::Text),
     }
 }
 
-fn flock(parsed: &Parsed<'_>) -> Finding {
+fn flock(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut finding = only_exact(parsed);
     let Some((lock, rest)) = parsed.operands.split_first() else {
         return finding;
@@ -174,7 +179,7 @@ fn flock(parsed: &Parsed<'_>) -> Finding {
         .text()
         .is_some_and(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
     if !descriptor {
-        finding.effects.push(written(lock, How::Work));
+        finding.effects.push(written(lock, WriteKind::Work));
     }
     match rest {
         [option, text, ..] if option.is("-c") || option.is("--command") => runs_text(finding, text),
@@ -182,7 +187,7 @@ fn flock(parsed: &Parsed<'_>) -> Finding {
     }
 }
 
-fn script(parsed: &Parsed<'_>) -> Finding {
+fn script(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = worse(
         parsed.finding(Operands::None),
         "it records a session into a file",
@@ -204,12 +209,12 @@ fn script(parsed: &Parsed<'_>) -> Finding {
         .chain(parsed.operands.iter().copied())
         .filter(|file| !is_no_file(file));
     let finding = files.fold(finding, |finding, file| {
-        finding.with(written(file, How::Work))
+        finding.with(written(file, WriteKind::Work))
     });
     let default = parsed.argv.first().filter(|_| parsed.operands.is_empty());
     let default = default.map(|name| Arg::literal("typescript", name.span));
     let finding = default.iter().fold(finding, |finding, file| {
-        finding.with(written(file, How::Work))
+        finding.with(written(file, WriteKind::Work))
     });
     match parsed.value("-c").or_else(|| parsed.value("--command")) {
         Some(text) => runs_text(finding, text),

@@ -1,18 +1,18 @@
 //! Commands that look at names, dates and kinds of files, or compare files.
 
 use super::{
-    options::{Parsed, content, judge, names_below, tree},
+    options::{ParsedArguments, content, judge, names_below, tree},
     reading::unseen,
-    spec::{Entry, Operands, Spec, runs, writes},
+    spec::{CommandEntry, Operands, Spec, runs, writes},
 };
 use crate::{
     arg::{Arg, Value},
     ast::Span,
-    effect::Finding,
+    effect::CommandFinding,
 };
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry::Spec(
+pub(super) const ENTRIES: &[CommandEntry] = &[
+    CommandEntry::Spec(
         &Spec::reads(
             "ls dir vdir",
             "-aAbBcCdDfFgGhHiklLmnNopqQrRsStuUvxXZ1 -I: -T: -w: --all --almost-all --author \
@@ -27,7 +27,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         )
         .judged(|parsed| looks(parsed, parsed.has("-R") || parsed.has("--recursive"))),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "eza exa",
             "-1lGxRTFaAdrDfbBghHimMnStuUXowZO@ -L: -s: -I: -t: --oneline --long --grid --across \
@@ -46,7 +46,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             looks(parsed, deep.iter().any(|option| parsed.has(option)))
         }),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "lsd",
             "-aAFlhRdigNrStvX1ULVZ -I: --all --almost-all --color= --icon= --icon-theme= \
@@ -62,7 +62,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             looks(parsed, deep.iter().any(|option| parsed.has(option)))
         }),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "stat",
             "-Lft -c: --dereference --file-system --cached= --format= --printf= --terse --help \
@@ -70,7 +70,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         )
         .operands(Operands::Names),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "du",
             "-0abcDHhkLlmPSsxA -B: -d: -t: -X< --null --all --apparent-size --block-size= --bytes \
@@ -84,7 +84,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             None => looks(parsed, true),
         }),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "df",
             "-ahHiklPTv -B: -t: -x: --all --block-size= --human-readable --si --inodes --local \
@@ -96,7 +96,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             false => parsed.finding(Operands::Names),
         }),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "readlink realpath",
             "-femLPnqsvzE --canonicalize --canonicalize-existing --canonicalize-missing \
@@ -105,7 +105,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         )
         .operands(Operands::Names),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "namei",
             "-xmolnvZhV --mountpoints --modes --owners --long --nosymlinks --vertical --context \
@@ -113,15 +113,15 @@ pub(super) const ENTRIES: &[Entry] = &[
         )
         .operands(Operands::Names),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "mountpoint",
             "-qdxhV --quiet --nofollow --fs-devno --devno --help --version",
         )
         .operands(Operands::Names),
     ),
-    Entry::Spec(&Spec::reads("lsattr", "-RVadlpv").operands(Operands::Names)),
-    Entry::Spec(
+    CommandEntry::Spec(&Spec::reads("lsattr", "-RVadlpv").operands(Operands::Names)),
+    CommandEntry::Spec(
         &Spec::reads(
             "getfacl",
             "-acdeEsRLPtnpvh --access --omit-header --default --all-effective --no-effective \
@@ -130,7 +130,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         )
         .operands(Operands::Names),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "getfattr",
             "-n: -d -e: -h -m: -RLPV --name= --dump --encoding= --no-dereference --match= \
@@ -138,9 +138,9 @@ pub(super) const ENTRIES: &[Entry] = &[
         )
         .operands(Operands::Names),
     ),
-    Entry::Spec(&Spec::reads("getcap", "-vhrn").operands(Operands::Names)),
-    Entry::Own("tree", list_tree),
-    Entry::Spec(
+    CommandEntry::Spec(&Spec::reads("getcap", "-vhrn").operands(Operands::Names)),
+    CommandEntry::Own("tree", list_tree),
+    CommandEntry::Spec(
         &Spec::reads(
             "file",
             "-bchiklLnNrsvzZ0dE -e: -F: -P: --help --version --uncompress --uncompress-noreport \
@@ -159,7 +159,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         ])
         .strict(),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "bat batcat",
             "-pnASuLPdfhV -l: -r: -H: -m: --plain --number --show-all --nonprintable-notation= \
@@ -174,13 +174,13 @@ pub(super) const ENTRIES: &[Entry] = &[
             let finding = parsed.finding(Operands::Files);
             match parsed.operands.first() {
                 Some(first) if first.is("cache") && parsed.verdict().is_none() => {
-                    Finding::mutating("it rebuilds or clears its cache").at(first.span)
+                    CommandFinding::mutating("it rebuilds or clears its cache").at(first.span)
                 }
                 _ => finding,
             }
         }),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "cmp",
             "-bls -i: -n: --print-bytes --ignore-initial= --verbose --bytes= --quiet --silent \
@@ -193,8 +193,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             files.fold(finding, |finding, file| finding.with(content(file)))
         }),
     ),
-    Entry::Spec(&DIFF),
-    Entry::Spec(
+    CommandEntry::Spec(&DIFF),
+    CommandEntry::Spec(
         &Spec::reads(
             "diff3",
             "-AeE3xXimaTv -L: --show-all --ed --show-overlap --easy-only --overlap-only --merge \
@@ -203,7 +203,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         .refusing(&[runs("--diff-program=", "starts a program")])
         .strict(),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "sdiff",
             "-iEZbWBalstdHv -I: -w: --ignore-case --ignore-tab-expansion --ignore-trailing-space \
@@ -218,23 +218,23 @@ pub(super) const ENTRIES: &[Entry] = &[
         ])
         .strict(),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads("diffstat", "-bcCklmqstuvV -f: -n: -p: -w:")
             .refusing(&[writes("-o>", "writes into a file")])
             .strict(),
     ),
-    Entry::Spec(&Spec::prints(
+    CommandEntry::Spec(&Spec::prints(
         "which",
         "-as --all --skip-alias --skip-dot --skip-functions --skip-tilde --show-dot --show-tilde \
          --tty-only --help --version -vV",
     )),
-    Entry::Spec(&Spec::prints("whereis", "-bmsBMSfulhV --help --version")),
-    Entry::Spec(&Spec::prints(
+    CommandEntry::Spec(&Spec::prints("whereis", "-bmsBMSfulhV --help --version")),
+    CommandEntry::Spec(&Spec::prints(
         "basename",
         "-az -s: --multiple --suffix= --zero --help --version",
     )),
-    Entry::Spec(&Spec::prints("dirname", "-z --zero --help --version")),
-    Entry::Spec(&Spec::prints(
+    CommandEntry::Spec(&Spec::prints("dirname", "-z --zero --help --version")),
+    CommandEntry::Spec(&Spec::prints(
         "pathchk",
         "-pP --portability --help --version",
     )),
@@ -265,7 +265,7 @@ static DIFF: Spec = Spec::reads(
 });
 
 /// Names are looked at, those below too if it goes deep.
-fn looks(parsed: &Parsed<'_>, deep: bool) -> Finding {
+fn looks(parsed: &ParsedArguments<'_>, deep: bool) -> CommandFinding {
     if !deep {
         return parsed.finding(Operands::Names);
     }
@@ -282,7 +282,7 @@ fn looks(parsed: &Parsed<'_>, deep: bool) -> Finding {
 }
 
 /// The letters behind one that takes a value are options again, not its value: `-Lo 2 out`.
-fn list_tree(argv: &[Arg]) -> Finding {
+fn list_tree(argv: &[Arg]) -> CommandFinding {
     static TREE: Spec = Spec::reads(
         "tree",
         "-adlfxqNQpugshDFvtcUrnACiSXJ -L: -P: -I: -H: -T: --gitignore --gitfile< --ignore-case \
@@ -312,9 +312,9 @@ fn list_tree(argv: &[Arg]) -> Finding {
     });
     let finding = judge(&TREE, argv);
     match glued {
-        Some(arg) => Finding {
+        Some(arg) => CommandFinding {
             effects: finding.effects,
-            ..Finding::unknown("its options cannot be told from their values").at(arg.span)
+            ..CommandFinding::unknown("its options cannot be told from their values").at(arg.span)
         },
         None => finding,
     }

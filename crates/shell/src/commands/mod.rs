@@ -51,12 +51,12 @@ use std::{collections::HashMap, sync::LazyLock};
 
 use crate::{
     arg::Arg,
-    effect::{Effect, Finding, Verdict},
+    effect::{CommandFinding, Effect, EffectVerdict},
 };
-use spec::Entry;
+use spec::CommandEntry;
 
 /// Every family.
-const FAMILIES: &[&[Entry]] = &[
+const FAMILIES: &[&[CommandEntry]] = &[
     administration::ENTRIES,
     archives::ENTRIES,
     assignments::ENTRIES,
@@ -104,12 +104,12 @@ const FAMILIES: &[&[Entry]] = &[
     xml::ENTRIES,
 ];
 
-static BY_NAME: LazyLock<HashMap<&'static str, Entry>> = LazyLock::new(|| {
+static BY_NAME: LazyLock<HashMap<&'static str, CommandEntry>> = LazyLock::new(|| {
     let mut by_name = HashMap::new();
     for entry in FAMILIES.iter().copied().flatten() {
         let names = match entry {
-            Entry::Spec(spec) => spec.names,
-            Entry::Own(names, _) => names,
+            CommandEntry::Spec(spec) => spec.names,
+            CommandEntry::Own(names, _) => names,
         };
         for name in names.split(' ') {
             by_name.insert(name, *entry);
@@ -131,15 +131,15 @@ const HANDS_ON: &[&str] = &[
 ];
 
 /// What a command does, by its words; the first is its plain name.
-pub fn look(name: &str, argv: &[Arg]) -> Finding {
+pub fn look(name: &str, argv: &[Arg]) -> CommandFinding {
     let finding = match BY_NAME.get(name) {
-        Some(Entry::Spec(spec)) => options::judge(spec, argv),
-        Some(Entry::Own(_, own)) => own(argv),
+        Some(CommandEntry::Spec(spec)) => options::judge(spec, argv),
+        Some(CommandEntry::Own(_, own)) => own(argv),
         None if shells::is_loader(name) => shells::loader(argv),
-        None => return Finding::unknown(format!("what {name} does is not known")),
+        None => return CommandFinding::unknown(format!("what {name} does is not known")),
     };
     let opaque = |effect: &Effect| matches!(effect, Effect::Opaque(_));
-    if finding.verdict == Verdict::ReadOnly
+    if finding.verdict == EffectVerdict::ReadOnly
         || !HANDS_ON.contains(&name)
         || finding.effects.iter().any(opaque)
     {
@@ -157,7 +157,7 @@ mod tests {
         let mut seen = HashMap::new();
         for (family, entries) in FAMILIES.iter().enumerate() {
             for entry in *entries {
-                let (Entry::Spec(Spec { names, .. }) | Entry::Own(names, _)) = entry;
+                let (CommandEntry::Spec(Spec { names, .. }) | CommandEntry::Own(names, _)) = entry;
                 for name in names.split(' ') {
                     assert!(!name.is_empty(), "a blank too much in {names:?}");
                     let first = seen.insert(name, family);

@@ -2,14 +2,14 @@
 
 use super::{
     files::{done, work},
-    options::{Parsed, content},
+    options::{ParsedArguments, content},
     shells::worse,
-    spec::{Entry, Operands, Spec, runs},
+    spec::{CommandEntry, Operands, Spec, runs},
 };
-use crate::effect::Finding;
+use crate::effect::CommandFinding;
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry::Spec(
+pub(super) const ENTRIES: &[CommandEntry] = &[
+    CommandEntry::Spec(
         &Spec::reads(
             "nm gcc-nm",
             "-aABCDegjlnopPrSsuUWhV -f: -t: -X: --debug-syms --print-file-name --demangle=? \
@@ -23,7 +23,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         .strict()
         .judged(objects),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "objdump",
             "-afphxdDSsgeGLtTrRviHlFCwz -P: -W? -b: -m: -j: -M: -E: -I: -U? --archive-headers \
@@ -42,7 +42,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         .strict()
         .judged(objects),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "readelf",
             "-ahlSgtesCnrudVAcDLzPIWTHv -U: -x: -p: -R: -w? --all --file-header --program-headers \
@@ -57,7 +57,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         .strict()
         .judged(objects),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "size",
             "-ABGodxtfhHvV --format= --radix= --totals --common --target= --help --version",
@@ -65,7 +65,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         .strict()
         .judged(objects),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "strings",
             "-adfwovVh -n: -t: -T: -e: -U: -s: -# --all --data --print-file-name --bytes= \
@@ -74,7 +74,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         )
         .judged(objects),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "addr2line",
             "-aipsfCRvhH -e< -j: -b: --addresses --inlines --pretty-print --basenames --functions \
@@ -82,12 +82,12 @@ pub(super) const ENTRIES: &[Entry] = &[
         )
         .operands(Operands::Text),
     ),
-    Entry::Spec(&Spec::prints(
+    CommandEntry::Spec(&Spec::prints(
         "c++filt",
         "-_ntpirvh -s: --strip-underscore --no-strip-underscore --no-verbose --types --format= \
          --help --version",
     )),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "strip ranlib",
             "-sgdxXwpvSMDUtT -o> -K: -N: -R: -I: -O: -F: --strip-all --strip-debug \
@@ -103,7 +103,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             }
         }),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::changes(
             "objcopy",
             "-O: -I: -B: -j: -R: -S -g -x -X -p --only-section= --remove-section= --strip-all \
@@ -115,7 +115,7 @@ pub(super) const ENTRIES: &[Entry] = &[
 ];
 
 /// `@file` stands for options in a file.
-fn objects(parsed: &Parsed<'_>) -> Finding {
+fn objects(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = parsed.finding(Operands::Files);
     match parsed
         .operands

@@ -2,22 +2,22 @@
 
 use std::borrow::Cow;
 
-use super::spec::{Does, Operands, Refused, Spec, Style};
+use super::spec::{Does, Operands, OptionStyle, Refused, Spec};
 use crate::{
     arg::{Arg, Value},
     ast::Span,
-    effect::{Effect, Finding, How, Read, Verdict, Write},
+    effect::{CommandFinding, Effect, EffectVerdict, Read, Write, WriteKind},
 };
 
 /// Arguments, read.
 #[derive(Debug)]
-pub struct Parsed<'a> {
+pub struct ParsedArguments<'a> {
     /// The table they were read by.
     pub spec: &'static Spec,
     /// All words, the name first.
     pub argv: &'a [Arg],
     /// The options, in the order they are given.
-    pub options: Vec<Given>,
+    pub options: Vec<GivenOption>,
     /// What is no option.
     pub operands: Vec<&'a Arg>,
     /// How many of the operands stand before a `--`, if there is one.
@@ -28,7 +28,7 @@ pub struct Parsed<'a> {
 
 /// An option, as given.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Given {
+pub struct GivenOption {
     /// As the table lists it, with its dashes: also where it was abbreviated.
     pub name: &'static str,
     /// Its value, if it takes one.
@@ -64,14 +64,14 @@ struct Listed {
     refused: Option<&'static Refused>,
 }
 
-impl Given {
+impl GivenOption {
     /// Is it a file to write, and the file is no file?
     fn is_discarded(&self) -> bool {
         self.role == Role::Written && self.value.as_ref().is_some_and(is_no_file)
     }
 }
 
-impl Parsed<'_> {
+impl ParsedArguments<'_> {
     /// Is this option given? By its name in the table.
     pub fn has(&self, name: &str) -> bool {
         self.options.iter().any(|given| given.name == name)
@@ -84,35 +84,39 @@ impl Parsed<'_> {
     }
 
     /// Judges as the table says, with `operands` read in this way.
-    pub fn finding(&self, operands: Operands) -> Finding {
+    pub fn finding(&self, operands: Operands) -> CommandFinding {
         let finding = match self.spec.does {
             // No option says more than that nobody can vouch for the command.
-            Does::Unsure(why) => self.refusal().unwrap_or_else(|| Finding::unknown(why)),
+            Does::Unsure(why) => self
+                .refusal()
+                .unwrap_or_else(|| CommandFinding::unknown(why)),
             Does::Read | Does::Own(_) => {
-                let harmless = || Finding::read_only("it only reads");
+                let harmless = || CommandFinding::read_only("it only reads");
                 self.verdict().unwrap_or_else(harmless)
             }
-            Does::Change(what) => self.verdict().unwrap_or_else(|| Finding::mutating(what)),
+            Does::Change(what) => self
+                .verdict()
+                .unwrap_or_else(|| CommandFinding::mutating(what)),
         };
         self.with_effects(finding, operands)
     }
 
     /// The finding of a refused or unknown option, if there is one.
-    pub fn verdict(&self) -> Option<Finding> {
+    pub fn verdict(&self) -> Option<CommandFinding> {
         self.refusal().or_else(|| {
             let (why, span) = self.problem.as_ref()?;
-            Some(Finding::unknown(why.clone()).at(*span))
+            Some(CommandFinding::unknown(why.clone()).at(*span))
         })
     }
 
     /// The finding of a refused option, if there is one.
-    fn refusal(&self) -> Option<Finding> {
+    fn refusal(&self) -> Option<CommandFinding> {
         let mut written = self.options.iter().filter(|given| !given.is_discarded());
         let (given, refused) = written.find_map(|given| Some((given, given.refused?)))?;
         let reason = format!("{} {}", given.name, refused.why);
         let finding = match refused.verdict {
-            Verdict::Mutating => Finding::mutating(reason),
-            Verdict::Unknown | Verdict::ReadOnly => Finding::unknown(reason),
+            EffectVerdict::Mutating => CommandFinding::mutating(reason),
+            EffectVerdict::Unknown | EffectVerdict::ReadOnly => CommandFinding::unknown(reason),
         };
         let finding = finding.at(given.span);
         Some(if refused.exact {
@@ -123,8 +127,8 @@ impl Parsed<'_> {
     }
 
     /// What an option starts is hidden unless the finding shows it.
-    pub(super) fn admit_hidden(&self, finding: Finding) -> Finding {
-        let starts = |given: &&Given| given.refused.is_some_and(|refused| refused.exact);
+    pub(super) fn admit_hidden(&self, finding: CommandFinding) -> CommandFinding {
+        let starts = |given: &&GivenOption| given.refused.is_some_and(|refused| refused.exact);
         let shown = !finding.starts.is_empty()
             || finding
                 .effects
@@ -140,7 +144,7 @@ impl Parsed<'_> {
     }
 
     /// Adds what the options' values and the operands are to a finding.
-    pub fn with_effects(&self, mut finding: Finding, operands: Operands) -> Finding {
+    pub fn with_effects(&self, mut finding: CommandFinding, operands: Operands) -> CommandFinding {
         let work = matches!(self.spec.does, Does::Change(_) | Does::Unsure(_));
         for given in self.options.iter().filter(|given| !given.is_discarded()) {
             let Some(value) = &given.value else { continue };
@@ -149,7 +153,11 @@ impl Parsed<'_> {
                 Role::Read => finding.effects.extend(file(value)),
                 Role::Written => finding.effects.push(Effect::Write(Write {
                     path: value.clone(),
-                    how: if work { How::Work } else { How::Twist },
+                    how: if work {
+                        WriteKind::Work
+                    } else {
+                        WriteKind::Twist
+                    },
                 })),
             }
         }
@@ -178,16 +186,19 @@ fn operand_effects(operands: &[&Arg], kind: Operands, argv: &[Arg]) -> Vec<Effec
             .skip(1)
             .filter_map(|arg| file(arg))
             .collect(),
-        Operands::Written => operands.iter().map(|arg| write(arg, How::Work)).collect(),
+        Operands::Written => operands
+            .iter()
+            .map(|arg| write(arg, WriteKind::Work))
+            .collect(),
         Operands::Removed => operands
             .iter()
-            .map(|arg| write(arg, How::Removal))
+            .map(|arg| write(arg, WriteKind::Removal))
             .collect(),
         Operands::ReadThenWritten => match operands.split_last() {
             Some((last, others)) => others
                 .iter()
                 .map(|arg| content(arg))
-                .chain([write(last, How::Work)])
+                .chain([write(last, WriteKind::Work)])
                 .collect(),
             None => Vec::new(),
         },
@@ -236,7 +247,7 @@ pub fn names_below(arg: &Arg) -> Effect {
 }
 
 /// A file is written in this way.
-pub fn written(arg: &Arg, how: How) -> Effect {
+pub fn written(arg: &Arg, how: WriteKind) -> Effect {
     Effect::Write(Write {
         path: arg.clone(),
         how,
@@ -252,7 +263,7 @@ pub fn is_no_file(arg: &Arg) -> bool {
 }
 
 /// Judges by a table.
-pub fn judge(spec: &'static Spec, argv: &[Arg]) -> Finding {
+pub fn judge(spec: &'static Spec, argv: &[Arg]) -> CommandFinding {
     let parsed = parse(spec, argv);
     let finding = match spec.does {
         Does::Own(own) => own(&parsed),
@@ -263,8 +274,8 @@ pub fn judge(spec: &'static Spec, argv: &[Arg]) -> Finding {
 
 /// Reads the arguments. Never fails: what is not in the table is noted as a problem, and what
 /// follows is still read, so that a path behind it is not overlooked.
-pub fn parse<'a>(spec: &'static Spec, argv: &'a [Arg]) -> Parsed<'a> {
-    let mut parsed = Parsed {
+pub fn parse<'a>(spec: &'static Spec, argv: &'a [Arg]) -> ParsedArguments<'a> {
+    let mut parsed = ParsedArguments {
         spec,
         argv,
         options: Vec::new(),
@@ -294,7 +305,7 @@ pub fn parse<'a>(spec: &'static Spec, argv: &'a [Arg]) -> Parsed<'a> {
                 parsed.doubt("an option holds an expansion", arg.span);
             }
             parsed.operands.push(arg);
-            if spec.style == Style::Posix {
+            if spec.style == OptionStyle::Posix {
                 parsed.operands.extend(rest);
                 break;
             }
@@ -308,11 +319,11 @@ pub fn parse<'a>(spec: &'static Spec, argv: &'a [Arg]) -> Parsed<'a> {
         let is_option = text.len() > 1 && text.starts_with('-');
         if !is_option {
             parsed.operands.push(arg);
-            if spec.style == Style::Posix {
+            if spec.style == OptionStyle::Posix {
                 parsed.rest_are_operands(rest.as_slice());
                 break;
             }
-        } else if text.starts_with("--") || spec.style == Style::Words {
+        } else if text.starts_with("--") || spec.style == OptionStyle::Words {
             parsed.long(text, arg, &mut rest);
         } else {
             parsed.bundle(text, arg, &mut rest);
@@ -321,14 +332,14 @@ pub fn parse<'a>(spec: &'static Spec, argv: &'a [Arg]) -> Parsed<'a> {
     parsed
 }
 
-impl<'a> Parsed<'a> {
+impl<'a> ParsedArguments<'a> {
     fn doubt(&mut self, why: impl Into<Cow<'static, str>>, span: Span) {
         self.problem.get_or_insert_with(|| (why.into(), span));
     }
 
     fn rest_are_operands(&mut self, rest: &'a [Arg]) {
         for arg in rest {
-            if self.spec.strict && self.spec.style != Style::Posix && arg.text().is_none() {
+            if self.spec.strict && self.spec.style != OptionStyle::Posix && arg.text().is_none() {
                 self.doubt("an operand is not certain", arg.span);
             }
             self.operands.push(arg);
@@ -336,7 +347,7 @@ impl<'a> Parsed<'a> {
     }
 
     fn give(&mut self, listed: Listed, value: Option<Arg>, span: Span) {
-        self.options.push(Given {
+        self.options.push(GivenOption {
             name: listed.name,
             value,
             span,
@@ -360,7 +371,7 @@ impl<'a> Parsed<'a> {
             return true;
         }
         let (mut flags, mut found) = (Vec::new(), None);
-        if prefix.starts_with("--") || self.spec.style == Style::Words {
+        if prefix.starts_with("--") || self.spec.style == OptionStyle::Words {
             found = prefix
                 .split_once('=')
                 .and_then(|(name, value)| Some((find_long(self.spec, name)?, value)));
@@ -490,7 +501,7 @@ fn find_long(spec: &'static Spec, name: &str) -> Option<Listed> {
     if let Some(exact) = listed(spec).find(|listed| listed.name == name) {
         return Some(exact);
     }
-    if matches!(spec.style, Style::Words | Style::Whole) || name.len() < 3 {
+    if matches!(spec.style, OptionStyle::Words | OptionStyle::Whole) || name.len() < 3 {
         return None;
     }
     let mut fitting = listed(spec).filter(|listed| listed.name.starts_with(name));
@@ -519,7 +530,7 @@ fn listed(spec: &'static Spec) -> impl Iterator<Item = Listed> {
 fn words(
     options: &'static str,
     refused: Option<&'static Refused>,
-    style: Style,
+    style: OptionStyle,
 ) -> impl Iterator<Item = Listed> {
     options.split_ascii_whitespace().flat_map(move |word| {
         let (name, arity, role) = if let Some(name) = word.strip_suffix("=?") {
@@ -536,13 +547,13 @@ fn words(
             (word, Arity::Flag, Role::Text)
         };
         let bundle = arity == Arity::Flag
-            && style != Style::Words
+            && style != OptionStyle::Words
             && !name.starts_with("--")
             && name.len() > 2
             && name != "-#";
         debug_assert!(
             arity == Arity::Flag
-                || style == Style::Words
+                || style == OptionStyle::Words
                 || name.starts_with("--")
                 || name.len() == 2,
             "{word}: only one letter takes a value"

@@ -117,7 +117,7 @@ fn an_expansion_may_be_the_value_of_an_option() {
     for (spec, prefix, one, read_only) in cases {
         let name = argv(&["name"]);
         let finding = judge(spec, &[name[0].clone(), unknown(prefix, one)]);
-        let got = finding.verdict == Verdict::ReadOnly;
+        let got = finding.verdict == EffectVerdict::ReadOnly;
         assert_eq!(got, read_only, "{prefix} {one}: {}", finding.reason);
     }
 }
@@ -125,14 +125,17 @@ fn an_expansion_may_be_the_value_of_an_option() {
 #[test]
 fn writing_to_no_file_is_no_write() {
     for (target, verdict) in [
-        ("/dev/null", Verdict::ReadOnly),
-        ("/dev/stdout", Verdict::ReadOnly),
-        ("/dev/null/../x", Verdict::Mutating),
-        ("/dev/sda", Verdict::Mutating),
+        ("/dev/null", EffectVerdict::ReadOnly),
+        ("/dev/stdout", EffectVerdict::ReadOnly),
+        ("/dev/null/../x", EffectVerdict::Mutating),
+        ("/dev/sda", EffectVerdict::Mutating),
     ] {
         let finding = judge(&SORT, &argv(&["sort", "-o", target]));
         assert_eq!(finding.verdict, verdict, "{target}");
-        assert_eq!(finding.effects.is_empty(), verdict == Verdict::ReadOnly);
+        assert_eq!(
+            finding.effects.is_empty(),
+            verdict == EffectVerdict::ReadOnly
+        );
     }
 }
 

@@ -1,52 +1,52 @@
 //! Commands that print what their words or the machine's settings say, and read no file of the line.
 
 use super::{
-    options::{Parsed, judge, names},
+    options::{ParsedArguments, judge, names},
     shells::worse,
-    spec::{Entry, Operands, Spec, doubts, runs, writes},
+    spec::{CommandEntry, Operands, Spec, doubts, runs, writes},
 };
 use crate::{
     arg::{Arg, Value},
-    effect::{Effect, Finding},
+    effect::{CommandFinding, Effect},
 };
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry::Own("expr yes sleep factor", |_| {
-        Finding::read_only("it only prints")
+pub(super) const ENTRIES: &[CommandEntry] = &[
+    CommandEntry::Own("expr yes sleep factor", |_| {
+        CommandFinding::read_only("it only prints")
     }),
-    Entry::Spec(&Spec::prints(
+    CommandEntry::Spec(&Spec::prints(
         "seq",
         "-f: -s: -t: -w --format= --separator= --terminator= --equal-width --help --version -#",
     )),
-    Entry::Spec(&Spec::prints(
+    CommandEntry::Spec(&Spec::prints(
         "numfmt",
         "-d: -z --debug --delimiter= --field= --format= --from= --from-unit= --grouping \
          --header=? --invalid= --padding= --round= --suffix= --to= --to-unit= --unit-separator= \
          --zero-terminated --help --version -#",
     )),
-    Entry::Spec(&Spec::prints("jot", "-cnr -b: -w: -s: -p:")),
-    Entry::Spec(&Spec::prints(
+    CommandEntry::Spec(&Spec::prints("jot", "-cnr -b: -w: -s: -p:")),
+    CommandEntry::Spec(&Spec::prints(
         "cal ncal",
         "-31hjyJeopwSMCNbsYvV -A: -B: -d: -m: -n: -H: -W: -# --one --three --year --months= \
          --monday --sunday --julian --week=? --color=? --help --version",
     )),
-    Entry::Own("date", date),
-    Entry::Spec(&Spec::prints(
+    CommandEntry::Own("date", date),
+    CommandEntry::Spec(&Spec::prints(
         "uname",
         "-asnrvmpio --all --kernel-name --nodename --kernel-release --kernel-version --machine \
          --processor --hardware-platform --operating-system --help --version",
     )),
-    Entry::Spec(&Spec::prints(
+    CommandEntry::Spec(&Spec::prints(
         "arch whoami groups logname hostid users clear uuidgen mcookie runlevel",
         "-hVrx --help --version --random",
     )),
-    Entry::Spec(&Spec::prints("nproc", "--all --ignore= --help --version")),
-    Entry::Spec(&Spec::prints("tty", "-s --silent --quiet --help --version")),
-    Entry::Spec(&Spec::prints(
+    CommandEntry::Spec(&Spec::prints("nproc", "--all --ignore= --help --version")),
+    CommandEntry::Spec(&Spec::prints("tty", "-s --silent --quiet --help --version")),
+    CommandEntry::Spec(&Spec::prints(
         "id",
         "-aZgGnruzpPF --context --group --groups --name --real --user --zero --help --version",
     )),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "who",
             "-abdHlmpqrstTuw --all --boot --count --dead --heading --ips --login --message --mesg \
@@ -60,47 +60,47 @@ pub(super) const ENTRIES: &[Entry] = &[
             })
         }),
     ),
-    Entry::Spec(&Spec::prints(
+    CommandEntry::Spec(&Spec::prints(
         "w",
         "-husfoicpV --no-header --no-current --short --from --old-style --ip-addr --pids \
          --container --terminal --help --version",
     )),
-    Entry::Spec(&Spec::prints(
+    CommandEntry::Spec(&Spec::prints(
         "last lastb",
         "-aFiRwxhV -f< -n: -s: -t: -p: --hostlast --file< --fulltimes --ip --limit= --nohostname \
          --since= --until= --present= --fullnames --system --time-format= --tab-separated --help \
          --version -#",
     )),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::prints("lastlog", "-b: -h -t: -u: --before= --time= --user= --help")
             .refusing(&[writes("-C -S --clear --set", "changes the log")])
             .strict(),
     ),
-    Entry::Spec(&Spec::prints("pinky", "-lbhpfwiqs --help --version")),
-    Entry::Spec(&Spec::prints("printenv", "-0 --null --help --version")),
-    Entry::Spec(&Spec::prints(
+    CommandEntry::Spec(&Spec::prints("pinky", "-lbhpfwiqs --help --version")),
+    CommandEntry::Spec(&Spec::prints("printenv", "-0 --null --help --version")),
+    CommandEntry::Spec(&Spec::prints(
         "locale",
         "-amckvV --all-locales --charmaps --category-name --keyword-name --verbose --help --usage \
          --version",
     )),
-    Entry::Spec(&Spec::prints("getconf", "-a --help --version").strict()),
-    Entry::Spec(&Spec::reads(
+    CommandEntry::Spec(&Spec::prints("getconf", "-a --help --version").strict()),
+    CommandEntry::Spec(&Spec::reads(
         "dircolors",
         "-bcp --sh --bourne-shell --csh --c-shell --print-database --print-ls-colors --help \
          --version",
     )),
-    Entry::Spec(&Spec::prints(
+    CommandEntry::Spec(&Spec::prints(
         "lsb_release",
         "-vidrcash --version --id --description --release --codename --all --short --help",
     )),
-    Entry::Spec(&Spec::prints("sensors", "-uAjfhvn --help --version").strict()),
-    Entry::Spec(&HOSTNAME),
-    Entry::Spec(
+    CommandEntry::Spec(&Spec::prints("sensors", "-uAjfhvn --help --version").strict()),
+    CommandEntry::Spec(&HOSTNAME),
+    CommandEntry::Spec(
         &Spec::prints("dnsdomainname domainname nisdomainname ypdomainname", "")
             .strict()
             .judged(|parsed| sets(parsed, "it sets a name of the machine")),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::prints(
             "getent",
             "-Ai --no-addrconfig --no-idn --help --usage --version -V",
@@ -108,14 +108,14 @@ pub(super) const ENTRIES: &[Entry] = &[
         .strict()
         .judged(getent),
     ),
-    Entry::Spec(&Spec::prints("tput", "-T: -Vx").strict().judged(tput)),
-    Entry::Spec(
+    CommandEntry::Spec(&Spec::prints("tput", "-T: -Vx").strict().judged(tput)),
+    CommandEntry::Spec(
         &Spec::prints("stty", "-ag --all --save -F< --file< --help --version")
             .strict()
             .judged(stty),
     ),
-    Entry::Spec(&MAN),
-    Entry::Spec(
+    CommandEntry::Spec(&MAN),
+    CommandEntry::Spec(
         &Spec::prints(
             "apropos whatis",
             "-dvrwealV -s: -m: -L: --debug --verbose --regex --wildcard --exact --and --long \
@@ -123,7 +123,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         )
         .strict(),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::prints("resize tset reset setterm", "")
             .strict()
             .judged(|parsed| {
@@ -185,15 +185,15 @@ static MAN: Spec = Spec::prints(
 });
 
 /// Without an operand it prints, with one it sets.
-fn sets(parsed: &Parsed<'_>, what: &'static str) -> Finding {
+fn sets(parsed: &ParsedArguments<'_>, what: &'static str) -> CommandFinding {
     match (parsed.verdict(), parsed.operands.first()) {
-        (None, Some(operand)) => Finding::mutating(what).at(operand.span),
+        (None, Some(operand)) => CommandFinding::mutating(what).at(operand.span),
         _ => parsed.finding(Operands::Text),
     }
 }
 
 /// An operand that is no format sets the clock; what a format holds cannot.
-fn date(argv: &[Arg]) -> Finding {
+fn date(argv: &[Arg]) -> CommandFinding {
     static DATE: Spec = Spec::prints(
         "date",
         "-d: -f< -I? -R -u -r: --date= --debug --file< --iso-8601=? --resolution --rfc-email \
@@ -208,7 +208,7 @@ fn date(argv: &[Arg]) -> Finding {
             .iter()
             .find(|word| word.text().is_some_and(|text| !text.starts_with('+')));
         let finding = match (parsed.verdict(), stray) {
-            (None, Some(word)) => Finding::mutating("it sets the clock").at(word.span),
+            (None, Some(word)) => CommandFinding::mutating("it sets the clock").at(word.span),
             _ => parsed.finding(Operands::Text),
         };
         reference
@@ -228,7 +228,7 @@ fn date(argv: &[Arg]) -> Finding {
 }
 
 /// The databases that are files; the others ask a name server, or hold secrets.
-fn getent(parsed: &Parsed<'_>) -> Finding {
+fn getent(parsed: &ParsedArguments<'_>) -> CommandFinding {
     const FILES: &[&str] = &[
         "passwd",
         "group",
@@ -252,14 +252,14 @@ fn getent(parsed: &Parsed<'_>) -> Finding {
                 .iter()
                 .map(|key| Effect::Net(key.text().map(str::to_owned)));
             let finding = worse(finding, "it asks a name server").at(database.span);
-            hosts.fold(finding, Finding::with)
+            hosts.fold(finding, CommandFinding::with)
         }
         Some((database, _)) => worse(finding, "what it prints may be secret").at(database.span),
     }
 }
 
 /// Some capabilities hold the name of a program that sets the terminal up.
-fn tput(parsed: &Parsed<'_>) -> Finding {
+fn tput(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = parsed.finding(Operands::Text);
     match parsed
         .operands
@@ -275,7 +275,7 @@ fn tput(parsed: &Parsed<'_>) -> Finding {
     }
 }
 
-fn stty(parsed: &Parsed<'_>) -> Finding {
+fn stty(parsed: &ParsedArguments<'_>) -> CommandFinding {
     match (
         parsed.verdict(),
         parsed
@@ -283,7 +283,7 @@ fn stty(parsed: &Parsed<'_>) -> Finding {
             .iter()
             .find(|word| !word.is("size") && !word.is("speed")),
     ) {
-        (None, Some(word)) => Finding::mutating("it changes the terminal").at(word.span),
+        (None, Some(word)) => CommandFinding::mutating("it changes the terminal").at(word.span),
         _ => parsed.finding(Operands::Text),
     }
 }

@@ -1,18 +1,18 @@
 //! Commands that start another one as somebody else or in another place: never harmless.
 
 use super::{
-    options::{Parsed, written},
+    options::{ParsedArguments, written},
     shells::{opaque, runs_text, worse},
-    spec::{Entry, Operands, Spec, Style},
+    spec::{CommandEntry, Operands, OptionStyle, Spec},
     wrappers::starting,
 };
 use crate::{
     arg::Arg,
-    effect::{Effect, Finding, How},
+    effect::{CommandFinding, Effect, WriteKind},
 };
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry::Spec(
+pub(super) const ENTRIES: &[CommandEntry] = &[
+    CommandEntry::Spec(
         &other(
             "sudo",
             "-AbBEeHiKklNnPSsVv -C: -D: -g: -h: -p: -R: -r: -T: -t: -U: -u: --askpass \
@@ -23,27 +23,29 @@ pub(super) const ENTRIES: &[Entry] = &[
         )
         .judged(sudo),
     ),
-    Entry::Spec(&other("sudoedit", "-AknS -u: -g: -p: -C: -D: -T:").judged(edits)),
-    Entry::Spec(&other("doas", "-Lns -a: -C: -u:").judged(sudo)),
-    Entry::Spec(&other("pkexec", "--disable-internal-agent --keep-cwd --user=").judged(sudo)),
-    Entry::Spec(
+    CommandEntry::Spec(&other("sudoedit", "-AknS -u: -g: -p: -C: -D: -T:").judged(edits)),
+    CommandEntry::Spec(&other("doas", "-Lns -a: -C: -u:").judged(sudo)),
+    CommandEntry::Spec(
+        &other("pkexec", "--disable-internal-agent --keep-cwd --user=").judged(sudo),
+    ),
+    CommandEntry::Spec(
         &other(
             "su runuser",
             "-mplfP -w: -g: -G: -c: -s: -u: --preserve-environment --whitelist-environment= \
              --group= --supp-group= --login --command= --session-command= --fast --shell= --pty \
              --user= --help --version",
         )
-        .style(Style::Gnu)
+        .style(OptionStyle::Gnu)
         .judged(su),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &other(
             "chroot",
             "--groups= --userspec= --skip-chdir --help --version",
         )
         .judged(|parsed| elsewhere(parsed, parsed.operands.get(1..).unwrap_or_default())),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &other(
             "unshare",
             "-muinpUCTfrcF -R: -w: -S: -G: --mount=? --uts=? --ipc=? --net=? --pid=? --user=? \
@@ -54,7 +56,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         )
         .judged(|parsed| elsewhere(parsed, &parsed.operands)),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &other(
             "nsenter",
             "-aFZ -t: -m? -u? -i? -n? -p? -C? -U? -T? -S: -G: -r? -w? -W: --all --target= \
@@ -64,7 +66,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         )
         .judged(|parsed| elsewhere(parsed, &parsed.operands)),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &other(
             "setpriv",
             "-d --dump --nnp --no-new-privs --ambient-caps= --inh-caps= --bounding-set= --ruid= \
@@ -74,7 +76,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         )
         .judged(|parsed| starting(rights(parsed), &parsed.operands)),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &other(
             "prlimit",
             "-c? -d? -e? -f? -i? -l? -m? -n? -q? -r? -s? -t? -u? -v? -x? -y? -p: -o: --pid= \
@@ -93,10 +95,10 @@ pub(super) const ENTRIES: &[Entry] = &[
 ];
 
 const fn other(names: &'static str, options: &'static str) -> Spec {
-    Spec::reads(names, options).style(Style::Posix)
+    Spec::reads(names, options).style(OptionStyle::Posix)
 }
 
-fn rights(parsed: &Parsed<'_>) -> Finding {
+fn rights(parsed: &ParsedArguments<'_>) -> CommandFinding {
     worse(
         parsed.finding(Operands::None),
         "it runs a command with other rights",
@@ -104,7 +106,7 @@ fn rights(parsed: &Parsed<'_>) -> Finding {
 }
 
 /// `sudo`, and those that are called like it.
-fn sudo(parsed: &Parsed<'_>) -> Finding {
+fn sudo(parsed: &ParsedArguments<'_>) -> CommandFinding {
     if parsed.has("-e") || parsed.has("--edit") {
         return edits(parsed);
     }
@@ -141,16 +143,16 @@ fn sudo(parsed: &Parsed<'_>) -> Finding {
     }
 }
 
-fn edits(parsed: &Parsed<'_>) -> Finding {
+fn edits(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let files = parsed.operands.iter();
-    let finding = Finding::mutating("an editor changes files with other rights");
+    let finding = CommandFinding::mutating("an editor changes files with other rights");
     files.fold(finding, |finding, file| {
-        finding.with(written(file, How::Work))
+        finding.with(written(file, WriteKind::Work))
     })
 }
 
 /// `su -c TEXT user`, `runuser -u user -- command`.
-fn su(parsed: &Parsed<'_>) -> Finding {
+fn su(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = rights(parsed);
     let text = ["-c", "--command", "--session-command"]
         .iter()
@@ -168,7 +170,7 @@ fn su(parsed: &Parsed<'_>) -> Finding {
 }
 
 /// The names of files, and the command itself, are those of another root.
-fn elsewhere(parsed: &Parsed<'_>, command: &[&Arg]) -> Finding {
+fn elsewhere(parsed: &ParsedArguments<'_>, command: &[&Arg]) -> CommandFinding {
     let finding = worse(
         parsed.finding(Operands::None),
         "it runs a command in another place",

@@ -3,16 +3,16 @@
 use super::{
     options::{names, names_below},
     shells::worse,
-    spec::{Entry, Operands, Spec, writes},
+    spec::{CommandEntry, Operands, Spec, writes},
 };
 use crate::{
     arg::{Arg, Value},
-    effect::{Effect, Finding},
+    effect::{CommandFinding, Effect},
 };
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry::Own("ps", ps),
-    Entry::Spec(
+pub(super) const ENTRIES: &[CommandEntry] = &[
+    CommandEntry::Own("ps", ps),
+    CommandEntry::Spec(
         &Spec::prints(
             "top",
             "-bciHSsO1hV -w? -n: -d: -o: -p: -u: -U: -E: -e: --batch-mode --cmdline-toggle \
@@ -42,7 +42,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             }
         }),
     ),
-    Entry::Spec(&Spec::prints(
+    CommandEntry::Spec(&Spec::prints(
         "pgrep",
         "-lavwcfinoxLAhVH -d: -g: -G: -O: -P: -s: -t: -u: -U: -F< -r: --delimiter= --list-name \
          --list-full --inverse --lightweight --count --full --pgroup= --group= --ignore-case \
@@ -50,16 +50,16 @@ pub(super) const ENTRIES: &[Entry] = &[
          --pidfile< --logpidfile --runstates= --ignore-ancestors --cgroup= --env= --ns= --nslist= \
          --quiet --help --version",
     )),
-    Entry::Spec(&Spec::prints("pidof", "-scnqxzhVtw -d: -o: -S:")),
-    Entry::Spec(&Spec::prints(
+    CommandEntry::Spec(&Spec::prints("pidof", "-scnqxzhVtw -d: -o: -S:")),
+    CommandEntry::Spec(&Spec::prints(
         "pstree",
         "-aAcgGhlnpsStTuUVZ -C: -H: -N: --arguments --ascii --compact-not --color= --show-pgids \
          --vt100 --highlight-all --highlight-pid= --long --numeric-sort --ns-sort= --show-pids \
          --show-parents --ns-changes --thread-names --hide-threads --uid-changes --unicode \
          --version --security-context --help",
     )),
-    Entry::Spec(&Spec::prints("pwdx", "-hV --help --version")),
-    Entry::Spec(
+    CommandEntry::Spec(&Spec::prints("pwdx", "-hV --help --version")),
+    CommandEntry::Spec(
         &Spec::prints(
             "pmap",
             "-xXdqphV -A: --extended --device --quiet --show-path --range= --help --version",
@@ -70,7 +70,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         )])
         .strict(),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "fuser",
             "-acfIlmMsuvwV46 -n: --all --inode --list-signals --mount --ismountpoint --namespace= \
@@ -80,19 +80,19 @@ pub(super) const ENTRIES: &[Entry] = &[
         .operands(Operands::Names)
         .strict(),
     ),
-    Entry::Own("lsof", lsof),
-    Entry::Own("kill", kill),
-    Entry::Own("pkill killall killall5 skill xkill", |_| {
-        Finding::mutating("it signals processes")
+    CommandEntry::Own("lsof", lsof),
+    CommandEntry::Own("kill", kill),
+    CommandEntry::Own("pkill killall killall5 skill xkill", |_| {
+        CommandFinding::mutating("it signals processes")
     }),
-    Entry::Own("renice snice", |_| {
-        Finding::mutating("it changes how processes are scheduled")
+    CommandEntry::Own("renice snice", |_| {
+        CommandFinding::mutating("it changes how processes are scheduled")
     }),
 ];
 
 /// `ps` reads its words in three ways, and one letter shows what other processes have in their
 /// environment.
-fn ps(argv: &[Arg]) -> Finding {
+fn ps(argv: &[Arg]) -> CommandFinding {
     const UNIX: &str = "AaNTdejflFycMLmHwVPZ";
     const BSD: &str = "acfghjlmnrsuvwxSTXZHLV";
     const FLAGS: &str = "--forest --headers --no-headers --heading --no-heading --noheadings \
@@ -100,10 +100,11 @@ fn ps(argv: &[Arg]) -> Finding {
     const VALUES: &str = "--sort --format --pid --ppid --quick-pid --sid --tty --user --User --group --Group \
              --cols --columns --width --rows --lines";
     let secret = |arg: &Arg| {
-        Finding::unknown("it may show what others have in their environment").at(arg.span)
+        CommandFinding::unknown("it may show what others have in their environment").at(arg.span)
     };
-    let unread =
-        |arg: &Arg| Finding::unknown("its options are not known to be harmless").at(arg.span);
+    let unread = |arg: &Arg| {
+        CommandFinding::unknown("its options are not known to be harmless").at(arg.span)
+    };
     let has = |list: &str, word: &str| list.split_whitespace().any(|known| known == word);
     // Where a word makes no sense, all are read again as BSD ones, and there `e` is the environment.
     let (mut all, mut user) = (None, None);
@@ -194,13 +195,13 @@ fn ps(argv: &[Arg]) -> Finding {
     }
     match (all, user) {
         (Some(word), Some(_)) => secret(word),
-        _ => Finding::read_only("it only looks at processes"),
+        _ => CommandFinding::read_only("it only looks at processes"),
     }
 }
 
 /// `lsof` has options that begin with a plus, and values that may be left out.
-fn lsof(argv: &[Arg]) -> Finding {
-    let mut finding = Finding::read_only("it only looks at open files");
+fn lsof(argv: &[Arg]) -> CommandFinding {
+    let mut finding = CommandFinding::read_only("it only looks at open files");
     let mut words = argv.get(1..).unwrap_or_default().iter();
     while let Some(word) = words.next() {
         let Some(text) = word.text() else {
@@ -236,17 +237,19 @@ fn lsof(argv: &[Arg]) -> Finding {
                     if "dD".contains(letter) && text.starts_with('+') {
                         finding.effects.push(names_below(next));
                     } else if letter == 'D' {
-                        return Finding::unknown("its option -D is not known to be harmless")
-                            .at(word.span);
+                        return CommandFinding::unknown(
+                            "its option -D is not known to be harmless",
+                        )
+                        .at(word.span);
                     }
                     break;
                 }
                 'c' | 'p' | 'u' | 'e' | 'd' => break,
                 _ => {
                     let reason = format!("its option -{letter} is not known to be harmless");
-                    return Finding {
+                    return CommandFinding {
                         effects: finding.effects,
-                        ..Finding::unknown(reason).at(word.span)
+                        ..CommandFinding::unknown(reason).at(word.span)
                     };
                 }
             };
@@ -279,15 +282,15 @@ fn named_host(address: &str) -> Option<String> {
 }
 
 /// Signal 0 only asks whether a process is there.
-fn kill(argv: &[Arg]) -> Finding {
-    let signals = Finding::mutating("it signals a process");
+fn kill(argv: &[Arg]) -> CommandFinding {
+    let signals = CommandFinding::mutating("it signals a process");
     let words = argv.get(1..).unwrap_or_default();
     let pids = match words {
         [list, rest @ ..]
             if list.is("-l") || list.is("-L") || list.is("--list") || list.is("--table") =>
         {
             return match rest.iter().all(|word| word.text().is_some()) {
-                true => Finding::read_only("it only lists signals"),
+                true => CommandFinding::read_only("it only lists signals"),
                 false => signals,
             };
         }
@@ -307,7 +310,7 @@ fn kill(argv: &[Arg]) -> Finding {
     let uncertain = pids.iter().filter(one).count();
     // Two words that are not certain could be another signal and a process.
     match certain + uncertain == pids.len() && (uncertain == 0 || pids.len() == 1) {
-        true => Finding::read_only("it only asks whether a process is there"),
+        true => CommandFinding::read_only("it only asks whether a process is there"),
         false => signals,
     }
 }

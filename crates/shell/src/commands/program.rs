@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use crate::{
     arg::{Arg, Value},
     ast::Span,
-    effect::{Cover, Effect, Finding, How, Read, Start, Write},
+    effect::{CommandFinding, Cover, Effect, Read, Start, Write, WriteKind},
 };
 
 /// Something a program does beyond printing. `None`: what it is shows only when the program runs.
@@ -26,36 +26,36 @@ pub(super) enum Act {
 
 /// A program, read.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Program {
+pub(super) struct ScriptProgram {
     /// What it does, as far as it could be read.
     pub(super) acts: Vec<Act>,
     /// Why it could not be read to its end, in words that fit behind "because".
     pub(super) doubt: Option<Cow<'static, str>>,
 }
 
-impl Program {
+impl ScriptProgram {
     /// Joins what the options say (a finding, if they are not harmless) with what the program does.
-    pub(super) fn judge(self, options: Option<Finding>, span: Span) -> Finding {
+    pub(super) fn judge(self, options: Option<CommandFinding>, span: Span) -> CommandFinding {
         let runs = self.acts.iter().any(|act| matches!(act, Act::Run(_)));
         let own = if runs {
-            Some(Finding::unknown("its program starts commands").at(span))
+            Some(CommandFinding::unknown("its program starts commands").at(span))
         } else if self.acts.iter().any(|act| matches!(act, Act::Write(_))) {
-            Some(Finding::mutating("its program writes files").at(span))
+            Some(CommandFinding::mutating("its program writes files").at(span))
         } else if self.acts.iter().any(|act| matches!(act, Act::Contact(_))) {
-            Some(Finding::unknown("it contacts a host").at(span))
+            Some(CommandFinding::unknown("it contacts a host").at(span))
         } else if self.acts.contains(&Act::Read(None)) {
-            Some(Finding::unknown("its program chooses the files it reads").at(span))
+            Some(CommandFinding::unknown("its program chooses the files it reads").at(span))
         } else {
             self.doubt
                 .clone()
-                .map(|doubt| Finding::unknown(doubt).at(span))
+                .map(|doubt| CommandFinding::unknown(doubt).at(span))
         };
         // What cannot be read may write or start something as well.
         let exact = runs || self.doubt.is_some() || options.as_ref().is_some_and(is_exact);
         let mut finding = match (options, own) {
             (Some(options), Some(own)) if own.verdict > options.verdict => own,
             (Some(finding), _) | (None, Some(finding)) => finding,
-            (None, None) => Finding::read_only("it only reads"),
+            (None, None) => CommandFinding::read_only("it only reads"),
         };
         if exact {
             finding = finding.exact();
@@ -69,7 +69,7 @@ impl Program {
                 })),
                 Act::Write(path) => finding.effects.push(Effect::Write(Write {
                     path: file(path, span),
-                    how: How::Twist,
+                    how: WriteKind::Twist,
                 })),
                 Act::Run(Some(line)) => {
                     finding.starts.push(Start::Script(Arg::literal(line, span)));
@@ -84,7 +84,7 @@ impl Program {
     }
 }
 
-fn is_exact(finding: &Finding) -> bool {
+fn is_exact(finding: &CommandFinding) -> bool {
     finding.cover == Cover::Exact
 }
 

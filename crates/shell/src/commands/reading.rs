@@ -1,33 +1,33 @@
 //! Commands that read files as text or bytes and print what they make of them.
 
 use super::{
-    options::{Parsed, content, is_no_file, judge, written},
+    options::{ParsedArguments, content, is_no_file, judge, written},
     shells::worse,
-    spec::{Entry, Operands, Spec, doubts, runs, writes},
+    spec::{CommandEntry, Operands, Spec, doubts, runs, writes},
 };
 use crate::{
     arg::{Arg, Value},
-    effect::{Finding, How},
+    effect::{CommandFinding, WriteKind},
 };
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry::Spec(&Spec::reads(
+pub(super) const ENTRIES: &[CommandEntry] = &[
+    CommandEntry::Spec(&Spec::reads(
         "cat",
         "-AbeEnstTuv --show-all --number-nonblank --show-ends --number --squeeze-blank \
          --show-tabs --show-nonprinting --help --version",
     )),
-    Entry::Spec(&Spec::reads(
+    CommandEntry::Spec(&Spec::reads(
         "head",
         "-c: -n: -qvz --bytes= --lines= --quiet --silent --verbose --zero-terminated --help \
          --version -#",
     )),
-    Entry::Spec(&Spec::reads(
+    CommandEntry::Spec(&Spec::reads(
         "tail",
         "-c: -n: -s: -fFqrvz --bytes= --lines= --follow=? --max-unchanged-stats= --pid= --quiet \
          --silent --retry --sleep-interval= --verbose --zero-terminated --debug --help --version \
          -#",
     )),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "wc",
             "-cmlLw --bytes --chars --lines --max-line-length --words --files0-from< --total= \
@@ -35,28 +35,28 @@ pub(super) const ENTRIES: &[Entry] = &[
         )
         .judged(listed),
     ),
-    Entry::Spec(&Spec::reads(
+    CommandEntry::Spec(&Spec::reads(
         "nl",
         "-b: -d: -f: -h: -i: -l: -n: -p -s: -v: -w: --body-numbering= --section-delimiter= \
          --footer-numbering= --header-numbering= --line-increment= --join-blank-lines= \
          --number-format= --no-renumber --number-separator= --starting-line-number= \
          --number-width= --help --version",
     )),
-    Entry::Spec(&Spec::reads("rev", "-hV0 --help --version --zero")),
-    Entry::Spec(&Spec::reads(
+    CommandEntry::Spec(&Spec::reads("rev", "-hV0 --help --version --zero")),
+    CommandEntry::Spec(&Spec::reads(
         "tac",
         "-br -s: --before --regex --separator= --help --version",
     )),
-    Entry::Spec(&Spec::reads(
+    CommandEntry::Spec(&Spec::reads(
         "cut",
         "-b: -c: -d: -f: -nsz -F: -O: --bytes= --characters= --delimiter= --fields= --complement \
          --only-delimited --output-delimiter= --zero-terminated --help --version",
     )),
-    Entry::Spec(&Spec::prints(
+    CommandEntry::Spec(&Spec::prints(
         "tr",
         "-cCdst --complement --delete --squeeze-repeats --truncate-set1 --help --version",
     )),
-    Entry::Spec(&Spec::reads(
+    CommandEntry::Spec(&Spec::reads(
         "column",
         "-t -n: -O: -N: -C: -l: -E: -d -e -H: -R: -T: -W: -L -J -r: -i: -p: -c: -o: -s: -S: \
          -xhVmK --table --table-name= --table-order= --table-columns= --table-column= \
@@ -66,38 +66,38 @@ pub(super) const ENTRIES: &[Entry] = &[
          --tree-id= --tree-parent= --output-width= --output-separator= --separator= \
          --input-separator= --fillrows --use-spaces= --color=? --help --version",
     )),
-    Entry::Spec(&Spec::reads(
+    CommandEntry::Spec(&Spec::reads(
         "paste",
         "-d: -sz --delimiters= --serial --zero-terminated --help --version",
     )),
-    Entry::Spec(&Spec::reads(
+    CommandEntry::Spec(&Spec::reads(
         "join",
         "-a: -e: -i -j: -o: -t: -v: -1: -2: -z --ignore-case --check-order --nocheck-order \
          --header --zero-terminated --help --version",
     )),
-    Entry::Spec(&Spec::reads(
+    CommandEntry::Spec(&Spec::reads(
         "comm",
         "-123z --check-order --nocheck-order --output-delimiter= --total --zero-terminated --help \
          --version",
     )),
-    Entry::Spec(&Spec::reads(
+    CommandEntry::Spec(&Spec::reads(
         "fold",
         "-bsc -w: --bytes --characters --spaces --width= --help --version -#",
     )),
-    Entry::Spec(&Spec::reads(
+    CommandEntry::Spec(&Spec::reads(
         "fmt",
         "-cstu -p: -w: -g: --crown-margin --prefix= --split-only --tagged-paragraph \
          --uniform-spacing --width= --goal= --help --version -#",
     )),
-    Entry::Spec(&Spec::reads(
+    CommandEntry::Spec(&Spec::reads(
         "expand",
         "-i -t: --initial --tabs= --help --version -#",
     )),
-    Entry::Spec(&Spec::reads(
+    CommandEntry::Spec(&Spec::reads(
         "unexpand",
         "-a -t: --all --first-only --tabs= --help --version -#",
     )),
-    Entry::Spec(&Spec::reads(
+    CommandEntry::Spec(&Spec::reads(
         "pr",
         "-acdFfJmrtTv -D: -e? -h: -i? -l: -n? -N: -o: -s? -S? -w: -W: --pages= --columns= \
          --across --show-control-chars --double-space --date-format= --expand-tabs=? --form-feed \
@@ -106,58 +106,58 @@ pub(super) const ENTRIES: &[Entry] = &[
          --omit-header --omit-pagination --show-nonprinting --width= --page-width= --help \
          --version -#",
     )),
-    Entry::Spec(&Spec::reads("tsort", "-w --help --version")),
-    Entry::Spec(&Spec::reads(
+    CommandEntry::Spec(&Spec::reads("tsort", "-w --help --version")),
+    CommandEntry::Spec(&Spec::reads(
         "od",
         "-A: -j: -N: -S: -t: -v -w? -abcdfilosxBDeFhHILOX --address-radix= --endian= \
          --skip-bytes= --read-bytes= --strings=? --format= --output-duplicates --width=? \
          --traditional --help --version",
     )),
-    Entry::Spec(&Spec::reads(
+    CommandEntry::Spec(&Spec::reads(
         "hexdump hd",
         "-bcCdoxvhVX -L? -e: -f< -n: -s: --one-byte-octal --one-byte-hex --one-byte-char \
          --canonical --two-bytes-decimal --two-bytes-octal --two-bytes-hex --color=? --format= \
          --format-file< --length= --skip= --no-squeezing --help --version",
     )),
-    Entry::Spec(&Spec::reads(
+    CommandEntry::Spec(&Spec::reads(
         "sha1sum sha224sum sha256sum sha384sum sha512sum md5sum b2sum b3sum",
         "-bctzw -l: --binary --check --tag --text --zero --ignore-missing --quiet --status \
          --strict --warn --length= --help --version",
     )),
-    Entry::Spec(&Spec::reads(
+    CommandEntry::Spec(&Spec::reads(
         "cksum",
         "-a: -ctbzw -l: --algorithm= --check --length= --tag --untagged --zero --ignore-missing \
          --quiet --status --strict --warn --debug --raw --base64 --binary --text --help --version",
     )),
-    Entry::Spec(&Spec::reads("sum", "-rs --sysv --help --version")),
-    Entry::Spec(&Spec::reads(
+    CommandEntry::Spec(&Spec::reads("sum", "-rs --sysv --help --version")),
+    CommandEntry::Spec(&Spec::reads(
         "base64 base32 basenc",
         "-diD -w: --decode --ignore-garbage --wrap= --base64 --base64url --base58 --base32 \
          --base32hex --base16 --base2msbf --base2lsbf --z85 --help --version",
     )),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "col",
             "-bfphxvH -l: --no-backspaces --fine --pass --tabs --spaces --lines= --help --version",
         )
         .operands(Operands::None),
     ),
-    Entry::Spec(&Spec::reads("colrm", "-hV --help --version").operands(Operands::Text)),
-    Entry::Spec(&Spec::reads(
+    CommandEntry::Spec(&Spec::reads("colrm", "-hV --help --version").operands(Operands::Text)),
+    CommandEntry::Spec(&Spec::reads(
         "ul",
         "-t: -T: -ihV --terminal= --indicated --help --version",
     )),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "look",
             "-adfhV -t: --alternative --alphanum --ignore-case --terminate= --help --version",
         )
         .operands(Operands::TextThenFiles),
     ),
-    Entry::Spec(&SORT),
-    Entry::Spec(&UNIQ),
-    Entry::Spec(&SHUF),
-    Entry::Spec(
+    CommandEntry::Spec(&SORT),
+    CommandEntry::Spec(&UNIQ),
+    CommandEntry::Spec(&SHUF),
+    CommandEntry::Spec(
         &Spec::reads(
             "ptx",
             "-AfGRr -b: -F: -g: -i: -M: -o: -O -S: -T -W: -w: --auto-reference --traditional \
@@ -167,7 +167,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         .strict()
         .judged(ptx),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "iconv",
             "-f: -t: -lcs --from-code= --to-code= --list --silent --verbose -V --help --usage \
@@ -179,16 +179,16 @@ pub(super) const ENTRIES: &[Entry] = &[
         )])
         .strict(),
     ),
-    Entry::Own("xxd", xxd),
-    Entry::Spec(&Spec::reads(
+    CommandEntry::Own("xxd", xxd),
+    CommandEntry::Spec(&Spec::reads(
         "bc",
         "-hilqswv --help --interactive --mathlib --quiet --standard --warn --version",
     )),
-    Entry::Spec(&Spec::unsure(
+    CommandEntry::Spec(&Spec::unsure(
         "dc",
         "a ! in what it calculates starts a shell",
     )),
-    Entry::Spec(&Spec::unsure(
+    CommandEntry::Spec(&Spec::unsure(
         "less more most zless zmore bzmore xzless xzmore pg",
         "a pager runs what its keys and options say",
     )),
@@ -238,7 +238,7 @@ static SHUF: Spec = Spec::reads(
 });
 
 /// A command that may get the names of its files from a file.
-pub(super) fn listed(parsed: &Parsed<'_>) -> Finding {
+pub(super) fn listed(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = parsed.finding(Operands::Files);
     match parsed.value("--files0-from") {
         Some(list) => finding.with(content(&unseen(list))),
@@ -258,7 +258,7 @@ pub(super) fn unseen(list: &Arg) -> Arg {
 }
 
 /// Reads its first operand and writes its second.
-fn second_is_written(parsed: &Parsed<'_>, why: &'static str) -> Finding {
+fn second_is_written(parsed: &ParsedArguments<'_>, why: &'static str) -> CommandFinding {
     let mut finding = parsed.finding(Operands::None);
     let mut operands = parsed.operands.iter();
     if let Some(input) = operands.next().filter(|arg| !arg.is("-")) {
@@ -269,18 +269,18 @@ fn second_is_written(parsed: &Parsed<'_>, why: &'static str) -> Finding {
         .filter(|arg| !arg.is("-") && !is_no_file(arg))
     {
         if parsed.verdict().is_none() {
-            finding = Finding {
+            finding = CommandFinding {
                 effects: finding.effects,
-                ..Finding::mutating(why).at(output.span)
+                ..CommandFinding::mutating(why).at(output.span)
             };
         }
-        finding.effects.push(written(output, How::Twist));
+        finding.effects.push(written(output, WriteKind::Twist));
     }
     finding
 }
 
 /// Only the traditional mode has an output file.
-fn ptx(parsed: &Parsed<'_>) -> Finding {
+fn ptx(parsed: &ParsedArguments<'_>) -> CommandFinding {
     if parsed.has("-G") || parsed.has("--traditional") {
         second_is_written(parsed, "its second operand is written")
     } else {
@@ -290,7 +290,7 @@ fn ptx(parsed: &Parsed<'_>) -> Finding {
 
 /// `xxd` knows an option by its first letter alone, reads none behind its first operand, and writes
 /// its second.
-fn xxd(argv: &[Arg]) -> Finding {
+fn xxd(argv: &[Arg]) -> CommandFinding {
     static OPERANDS: Spec = Spec::reads("xxd", "")
         .strict()
         .judged(|parsed| second_is_written(parsed, "its second operand is written"));

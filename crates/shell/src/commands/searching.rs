@@ -2,20 +2,20 @@
 
 use super::{
     find::{here, names_below},
-    options::{Parsed, content, tree},
-    spec::{Entry, Operands, Spec, runs},
+    options::{ParsedArguments, content, tree},
+    spec::{CommandEntry, Operands, Spec, runs},
 };
 use crate::{
     arg::{Arg, Value},
-    effect::{Effect, Finding},
+    effect::{CommandFinding, Effect},
 };
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry::Spec(&GREP),
-    Entry::Spec(&ZGREP),
-    Entry::Spec(&RG),
-    Entry::Spec(&AG),
-    Entry::Spec(&ACK),
+pub(super) const ENTRIES: &[CommandEntry] = &[
+    CommandEntry::Spec(&GREP),
+    CommandEntry::Spec(&ZGREP),
+    CommandEntry::Spec(&RG),
+    CommandEntry::Spec(&AG),
+    CommandEntry::Spec(&ACK),
 ];
 
 /// No option of grep does harm.
@@ -117,7 +117,7 @@ static ACK: Spec = Spec::reads(
 .strict()
 .judged(ag_or_ack);
 
-fn grep(parsed: &Parsed<'_>) -> Finding {
+fn grep(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let walks = ["-r", "-R", "--recursive", "--dereference-recursive"];
     let recursive = walks.iter().any(|name| parsed.has(name))
         || ["-d", "--directories"].iter().any(|name| {
@@ -140,7 +140,7 @@ fn grep(parsed: &Parsed<'_>) -> Finding {
 }
 
 /// rg lists files as well, and prints about itself.
-fn ripgrep(parsed: &Parsed<'_>) -> Finding {
+fn ripgrep(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let about = "-V --version -h --help --type-list --pcre2-version --generate";
     if about.split(' ').any(|name| parsed.has(name)) {
         return parsed.finding(Operands::None);
@@ -157,7 +157,7 @@ fn ripgrep(parsed: &Parsed<'_>) -> Finding {
 }
 
 /// A number behind a bare `-A`, `-B`, `-C` or `-p` is its value, though the option could do without.
-fn ag_or_ack(parsed: &Parsed<'_>) -> Finding {
+fn ag_or_ack(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let bare = parsed
         .options
         .iter()
@@ -183,7 +183,11 @@ fn ag_or_ack(parsed: &Parsed<'_>) -> Finding {
 }
 
 /// Everything below each place is looked at; below the current directory if there is none.
-fn searched(parsed: &Parsed<'_>, places: &[&Arg], effect: fn(&Arg) -> Effect) -> Finding {
+fn searched(
+    parsed: &ParsedArguments<'_>,
+    places: &[&Arg],
+    effect: fn(&Arg) -> Effect,
+) -> CommandFinding {
     let mut finding = parsed.finding(Operands::None);
     if places.is_empty() {
         finding.effects.push(effect(&here(parsed.argv)));
@@ -196,7 +200,7 @@ fn searched(parsed: &Parsed<'_>, places: &[&Arg], effect: fn(&Arg) -> Effect) ->
 /// The operands behind the pattern; all of them if one of these options stands for it. A pattern that may
 /// become several words may hold files as well.
 pub(super) fn places<'a>(
-    parsed: &Parsed<'_>,
+    parsed: &ParsedArguments<'_>,
     operands: &[&'a Arg],
     no_pattern: &[&str],
 ) -> Vec<&'a Arg> {

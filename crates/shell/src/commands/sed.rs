@@ -3,17 +3,17 @@
 mod script;
 
 use super::{
-    options::{Parsed, content},
-    program::Program,
-    spec::{Entry, Operands, Spec, runs, writes},
+    options::{ParsedArguments, content},
+    program::ScriptProgram,
+    spec::{CommandEntry, Operands, Spec, runs, writes},
 };
 use crate::{
     arg::Arg,
     ast::Span,
-    effect::{Effect, Finding, How, Write},
+    effect::{CommandFinding, Effect, Write, WriteKind},
 };
 
-pub(super) const ENTRIES: &[Entry] = &[Entry::Spec(&SED)];
+pub(super) const ENTRIES: &[CommandEntry] = &[CommandEntry::Spec(&SED)];
 
 static SED: Spec = Spec::reads(
     "sed",
@@ -28,7 +28,7 @@ static SED: Spec = Spec::reads(
 .strict()
 .judged(sed);
 
-fn sed(parsed: &Parsed<'_>) -> Finding {
+fn sed(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut scripts: Vec<&Arg> = parsed
         .options
         .iter()
@@ -51,11 +51,11 @@ fn sed(parsed: &Parsed<'_>) -> Finding {
     let texts: Option<Vec<&str>> = scripts.iter().map(|script| script.text()).collect();
     let program = match texts {
         Some(texts) => script::read(&texts.join("\n")),
-        None => Program::default(),
+        None => ScriptProgram::default(),
     };
     let options = parsed.verdict().or_else(|| {
         let uncertain = scripts.iter().find(|script| script.text().is_none())?;
-        Some(Finding::unknown("its script is not certain").at(uncertain.span))
+        Some(CommandFinding::unknown("its script is not certain").at(uncertain.span))
     });
     let mut finding = parsed.with_effects(program.judge(options, span), Operands::None);
     let in_place = parsed
@@ -70,7 +70,7 @@ fn sed(parsed: &Parsed<'_>) -> Finding {
             for path in [Some((*file).clone()), kept].into_iter().flatten() {
                 finding.effects.push(Effect::Write(Write {
                     path,
-                    how: How::Twist,
+                    how: WriteKind::Twist,
                 }));
             }
         }

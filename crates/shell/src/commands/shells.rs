@@ -1,24 +1,24 @@
 //! Shells and other things that run a text, a file or their operand.
 
 use super::{
-    options::{Parsed, content, judge},
-    spec::{Entry, Operands, Spec, Style, doubts, runs},
+    options::{ParsedArguments, content, judge},
+    spec::{CommandEntry, Operands, OptionStyle, Spec, doubts, runs},
 };
 use crate::{
     arg::Arg,
-    effect::{Effect, Finding, Start, Verdict},
+    effect::{CommandFinding, Effect, EffectVerdict, Start},
 };
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry::Own("bash rbash", |argv| judge(&BASH, argv)),
-    Entry::Own("sh dash ash", |argv| judge(&POSIX, argv)),
-    Entry::Own(
+pub(super) const ENTRIES: &[CommandEntry] = &[
+    CommandEntry::Own("bash rbash", |argv| judge(&BASH, argv)),
+    CommandEntry::Own("sh dash ash", |argv| judge(&POSIX, argv)),
+    CommandEntry::Own(
         "zsh ksh mksh ksh93 pdksh fish csh tcsh elvish nu xonsh yash",
         |argv| judge(&OTHER, argv),
     ),
-    Entry::Own("eval", eval),
-    Entry::Own("source .", source),
-    Entry::Own("busybox toybox", multi_call),
+    CommandEntry::Own("eval", eval),
+    CommandEntry::Own("source .", source),
+    CommandEntry::Own("busybox toybox", multi_call),
 ];
 
 /// Options that neither choose what runs nor which files are read first.
@@ -27,12 +27,12 @@ const QUIET: &str =
 
 static BASH: Spec = Spec::reads("bash rbash", QUIET)
     .refusing(REFUSED)
-    .style(Style::Posix)
+    .style(OptionStyle::Posix)
     .judged(|parsed| shell(parsed, Dialect::Ours));
 
 static POSIX: Spec = Spec::reads("sh dash ash", QUIET)
     .refusing(REFUSED)
-    .style(Style::Posix)
+    .style(OptionStyle::Posix)
     .judged(|parsed| shell(parsed, Dialect::Posix));
 
 static OTHER: Spec = Spec::reads(
@@ -40,7 +40,7 @@ static OTHER: Spec = Spec::reads(
     QUIET,
 )
 .refusing(REFUSED)
-.style(Style::Posix)
+.style(OptionStyle::Posix)
 .judged(|parsed| shell(parsed, Dialect::Other));
 
 const REFUSED: &[super::spec::Refused] = &[
@@ -60,7 +60,7 @@ enum Dialect {
     Other,
 }
 
-fn shell(parsed: &Parsed<'_>, dialect: Dialect) -> Finding {
+fn shell(parsed: &ParsedArguments<'_>, dialect: Dialect) -> CommandFinding {
     let finding = parsed.finding(Operands::None);
     if parsed.has("--version") || parsed.has("--help") {
         return finding;
@@ -133,7 +133,7 @@ fn reads_otherwise(text: &str) -> bool {
 }
 
 /// A text is run by a shell.
-pub(super) fn runs_text(finding: Finding, text: &Arg) -> Finding {
+pub(super) fn runs_text(finding: CommandFinding, text: &Arg) -> CommandFinding {
     match text.text() {
         Some(_) => finding.starting(Start::Script(text.clone())),
         None => opaque(finding, "the text it runs is an expansion").at(text.span),
@@ -141,7 +141,7 @@ pub(super) fn runs_text(finding: Finding, text: &Arg) -> Finding {
 }
 
 /// Words that a shell joins to a text and runs.
-pub(super) fn runs_words(finding: Finding, words: &[&Arg]) -> Finding {
+pub(super) fn runs_words(finding: CommandFinding, words: &[&Arg]) -> CommandFinding {
     let texts: Option<Vec<&str>> = words.iter().map(|word| word.text()).collect();
     match (texts, words) {
         (Some(_), []) => finding,
@@ -157,43 +157,46 @@ pub(super) fn runs_words(finding: Finding, words: &[&Arg]) -> Finding {
 }
 
 /// The same, running something that cannot be read.
-pub(super) fn opaque(finding: Finding, why: &'static str) -> Finding {
+pub(super) fn opaque(finding: CommandFinding, why: &'static str) -> CommandFinding {
     worse(finding, why).with(Effect::Opaque(why.into()))
 }
 
 /// The same, but not harmless.
-pub(super) fn worse(finding: Finding, why: &'static str) -> Finding {
+pub(super) fn worse(finding: CommandFinding, why: &'static str) -> CommandFinding {
     match finding.verdict {
-        Verdict::ReadOnly => Finding {
-            verdict: Verdict::Unknown,
+        EffectVerdict::ReadOnly => CommandFinding {
+            verdict: EffectVerdict::Unknown,
             reason: why.into(),
             ..finding
         },
-        Verdict::Unknown | Verdict::Mutating => finding,
+        EffectVerdict::Unknown | EffectVerdict::Mutating => finding,
     }
 }
 
-fn eval(argv: &[Arg]) -> Finding {
+fn eval(argv: &[Arg]) -> CommandFinding {
     let mut words: Vec<&Arg> = argv.iter().skip(1).collect();
     if words.first().is_some_and(|first| first.is("--")) {
         words.remove(0);
     }
     runs_words(
-        Finding::read_only("what its text does is looked at"),
+        CommandFinding::read_only("what its text does is looked at"),
         &words,
     )
 }
 
-fn source(argv: &[Arg]) -> Finding {
+fn source(argv: &[Arg]) -> CommandFinding {
     let file = argv.iter().skip(1).find(|arg| !arg.is("--"));
-    let finding = opaque(Finding::read_only(""), "it runs a file in this shell");
+    let finding = opaque(
+        CommandFinding::read_only(""),
+        "it runs a file in this shell",
+    );
     match file {
         Some(file) => finding.with(content(file)),
         None => finding,
     }
 }
 
-fn multi_call(argv: &[Arg]) -> Finding {
+fn multi_call(argv: &[Arg]) -> CommandFinding {
     runs_operand(argv, "a program with many names runs its operand")
 }
 
@@ -203,12 +206,12 @@ pub(super) fn is_loader(name: &str) -> bool {
     name == "rtld" || (name.starts_with("ld") && name.contains(".so"))
 }
 
-pub(super) fn loader(argv: &[Arg]) -> Finding {
+pub(super) fn loader(argv: &[Arg]) -> CommandFinding {
     runs_operand(argv, "a loader runs its operand")
 }
 
-fn runs_operand(argv: &[Arg], why: &'static str) -> Finding {
-    let finding = opaque(Finding::read_only(""), why);
+fn runs_operand(argv: &[Arg], why: &'static str) -> CommandFinding {
+    let finding = opaque(CommandFinding::read_only(""), why);
     let is_option = |arg: &Arg| arg.text().is_some_and(|text| text.starts_with('-'));
     match argv.iter().skip(1).position(|arg| !is_option(arg)) {
         Some(at) => finding.starting(Start::Command {

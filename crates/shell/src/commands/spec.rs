@@ -1,7 +1,7 @@
 //! How a table describes a command.
 
-use super::options::Parsed;
-use crate::{arg::Arg, effect::Finding, effect::Verdict};
+use super::options::ParsedArguments;
+use crate::{arg::Arg, effect::CommandFinding, effect::EffectVerdict};
 
 /// What is known of a command (or of one of its subcommands).
 #[derive(Debug, Clone, Copy)]
@@ -22,7 +22,7 @@ pub struct Spec {
     /// What it does when every option is a harmless one.
     pub does: Does,
     /// How its arguments are read.
-    pub style: Style,
+    pub style: OptionStyle,
     /// It has options (or operands) that do harm, so that every word must be certain.
     pub strict: bool,
 }
@@ -33,7 +33,7 @@ pub struct Refused {
     /// Which, written as in [`Spec::options`].
     pub options: &'static str,
     /// What they make of the command.
-    pub verdict: Verdict,
+    pub verdict: EffectVerdict,
     /// Why, in words that fit behind "because".
     pub why: &'static str,
     /// Only an exact rule lets it through: it starts a program, deletes, or injects configuration.
@@ -42,7 +42,7 @@ pub struct Refused {
 
 /// How arguments are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Style {
+pub enum OptionStyle {
     /// Options anywhere, short ones bundled, long ones abbreviated.
     Gnu,
     /// The same, but the first operand ends them.
@@ -64,7 +64,7 @@ pub enum Does {
     /// Something we cannot vouch for: why.
     Unsure(&'static str),
     /// More than a table can say.
-    Own(fn(&Parsed<'_>) -> Finding),
+    Own(fn(&ParsedArguments<'_>) -> CommandFinding),
 }
 
 /// What operands are.
@@ -97,7 +97,7 @@ impl Spec {
             refused: &[],
             operands: Operands::Files,
             does: Does::Read,
-            style: Style::Gnu,
+            style: OptionStyle::Gnu,
             strict: false,
         }
     }
@@ -134,7 +134,7 @@ impl Spec {
     }
 
     /// The same, reading its arguments in another way.
-    pub const fn style(self, style: Style) -> Self {
+    pub const fn style(self, style: OptionStyle) -> Self {
         Self { style, ..self }
     }
 
@@ -147,7 +147,7 @@ impl Spec {
     }
 
     /// The same, judged by a function of its own once its options are read.
-    pub const fn judged(self, own: fn(&Parsed<'_>) -> Finding) -> Self {
+    pub const fn judged(self, own: fn(&ParsedArguments<'_>) -> CommandFinding) -> Self {
         Self {
             does: Does::Own(own),
             ..self
@@ -164,7 +164,7 @@ impl Spec {
 pub const fn writes(options: &'static str, why: &'static str) -> Refused {
     Refused {
         options,
-        verdict: Verdict::Mutating,
+        verdict: EffectVerdict::Mutating,
         why,
         exact: false,
     }
@@ -174,7 +174,7 @@ pub const fn writes(options: &'static str, why: &'static str) -> Refused {
 pub const fn runs(options: &'static str, why: &'static str) -> Refused {
     Refused {
         options,
-        verdict: Verdict::Unknown,
+        verdict: EffectVerdict::Unknown,
         why,
         exact: true,
     }
@@ -184,7 +184,7 @@ pub const fn runs(options: &'static str, why: &'static str) -> Refused {
 pub const fn doubts(options: &'static str, why: &'static str) -> Refused {
     Refused {
         options,
-        verdict: Verdict::Unknown,
+        verdict: EffectVerdict::Unknown,
         why,
         exact: false,
     }
@@ -192,9 +192,9 @@ pub const fn doubts(options: &'static str, why: &'static str) -> Refused {
 
 /// How a command is judged.
 #[derive(Debug, Clone, Copy)]
-pub enum Entry {
+pub enum CommandEntry {
     /// By a table.
     Spec(&'static Spec),
     /// By a function; the first word is the name.
-    Own(&'static str, fn(&[Arg]) -> Finding),
+    Own(&'static str, fn(&[Arg]) -> CommandFinding),
 }

@@ -1,46 +1,46 @@
 //! Commands that tell about the machine: hardware, memory, mounts, network.
 
 use super::{
-    options::{Parsed, written},
+    options::{ParsedArguments, written},
     shells::{opaque, worse},
-    spec::{Entry, Operands, Spec, Style, doubts, writes},
+    spec::{CommandEntry, Operands, OptionStyle, Spec, doubts, writes},
 };
 use crate::{
     arg::Arg,
-    effect::{Effect, Finding, How},
+    effect::{CommandFinding, Effect, WriteKind},
 };
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry::Spec(&Spec::prints(
+pub(super) const ENTRIES: &[CommandEntry] = &[
+    CommandEntry::Spec(&Spec::prints(
         "free",
         "-bkmghltvwLV -s: -c: --bytes --kilo --mega --giga --tera --peta --kibi --mebi --gibi \
          --tebi --pebi --human --si --lohi --total --committed --seconds= --count= --wide --line \
          --help --version",
     )),
-    Entry::Spec(&Spec::prints(
+    CommandEntry::Spec(&Spec::prints(
         "uptime",
         "-phsVrc --pretty --since --raw --container --help --version",
     )),
-    Entry::Spec(&Spec::prints(
+    CommandEntry::Spec(&Spec::prints(
         "lscpu",
         "-abBcJxyhVr -C? -e? -p? -s: --all --online --bytes --caches=? --offline --json \
          --extended=? --parse=? --sysroot= --hex --physical --raw --output-all --hierarchic=? \
          --help --version",
     )),
-    Entry::Spec(&Spec::prints(
+    CommandEntry::Spec(&Spec::prints(
         "lsblk",
         "-ADJMOPSabdfilmnprstyzhVN -E: -I: -T? -e: -o: -w: -x: --noempty --discard --dedup= \
          --include= --json --merge --output-all --pairs --scsi --tree=? --all --bytes --nodeps \
          --exclude= --fs --ascii --list --perms --noheadings --output= --paths --raw --inverse \
          --topology --width= --sort= --shell --zoned --sysroot= --help --version",
     )),
-    Entry::Spec(&Spec::prints("lsmod", "-h --help")),
-    Entry::Spec(&Spec::reads(
+    CommandEntry::Spec(&Spec::prints("lsmod", "-h --help")),
+    CommandEntry::Spec(&Spec::reads(
         "modinfo",
         "-adlpn0hV -F: -k: -b: --author --description --license --parameters --filename --null \
          --field= --set-version= --basedir= --help --version",
     )),
-    Entry::Spec(&Spec::prints(
+    CommandEntry::Spec(&Spec::prints(
         "lsmem lsns lsipc lslocks",
         "-JPabnrSsuWlgmqcetyhVip -o: -T: --json --pairs --all --bytes --noheadings --output= \
          --output-all --raw --split= --sysroot= --summary=? --list --task= --notruncate --nowrap \
@@ -48,11 +48,11 @@ pub(super) const ENTRIES: &[Entry] = &[
          --export --newline --numeric-perms --time --shell --noinaccessible --pid= --help \
          --version",
     )),
-    Entry::Spec(&Spec::prints(
+    CommandEntry::Spec(&Spec::prints(
         "lsusb",
         "-vtVh -s: -d: -D< --verbose --tree --version --help",
     )),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::prints("lspci", "-mtvkxbDPn -s: -d: -i< -p< -F< --help --version")
             .refusing(&[
                 doubts("-q -Q", "asks a name server"),
@@ -60,23 +60,23 @@ pub(super) const ENTRIES: &[Entry] = &[
             ])
             .strict(),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::prints(
             "lshw",
             "-short -class: -C: -json -html -xml -businfo -sanitize -numeric -quiet -notime \
              -version",
         )
-        .style(Style::Words)
+        .style(OptionStyle::Words)
         .strict(),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::prints(
             "dmidecode",
             "-qhV -t: -s: --quiet --type= --string= --help --version",
         )
         .strict(),
     ),
-    Entry::Spec(&Spec::prints(
+    CommandEntry::Spec(&Spec::prints(
         "findmnt",
         "-smkAabCcDefiJlnPRrUuvyxhV -p? -w: -d: -F< -N: -O: -o: -S: -T: -M: -t: --fstab --mtab \
          --kernel --poll=? --timeout= --all --ascii --bytes --nocanonicalize --canonicalize --df \
@@ -85,22 +85,22 @@ pub(super) const ENTRIES: &[Entry] = &[
          --raw --real --source= --target= --tree --mountpoint= --types= --uniq --notruncate \
          --nofsroot --shell --verify --verbose --vfs-all --help --version",
     )),
-    Entry::Spec(&Spec::prints(
+    CommandEntry::Spec(&Spec::prints(
         "vmstat",
         "-afmnsdDwtyhV -p: -S: --active --forks --slabs --one-header --stats --disk --disk-sum \
          --partition= --unit= --wide --timestamp --no-first --help --version",
     )),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::prints(
             "iostat mpstat",
             "-cdhkmNstVxyzAnTHu -p? -P: -I: -o: -j: -g: --human --pretty --dec=",
         )
         .strict(),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::prints("pidstat", "-dHhIlRrstUuVvw -C: -G: -p: -T: --human --dec=").strict(),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::prints(
             "mount",
             "-lvhV -t: --show-labels --verbose --types= --help --version",
@@ -108,7 +108,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         .strict()
         .judged(|parsed| lists(parsed, true, "it mounts a file system")),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::prints(
             "swapon",
             "-sv --summary --show=? --noheadings --raw --bytes --verbose -hV --help --version",
@@ -116,7 +116,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         .strict()
         .judged(|parsed| lists(parsed, true, "it changes where memory is swapped to")),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::prints(
             "losetup",
             "-aJln -j: -O: --all --json --list --noheadings --associated= --output= --output-all \
@@ -125,7 +125,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         .strict()
         .judged(|parsed| lists(parsed, true, "it changes a loop device")),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::prints(
             "fdisk sfdisk",
             "-lxJ -o: --list --list-details --output= --bytes",
@@ -141,7 +141,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             }
         }),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::prints(
             "ldconfig",
             "-pv -C< --print-cache --verbose -V --help --version",
@@ -155,7 +155,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             )
         }),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::prints(
             "dmesg",
             "-JkPprSuwWxdeTthV -F< -f: -L? -l: -s: --file< --facility= --json --kernel --color=? \
@@ -173,7 +173,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         ])
         .strict(),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::prints(
             "sysctl",
             "-aAXbeNnxo -r: --all --deprecated --binary --ignore --names --values --pattern= -hVd \
@@ -191,14 +191,14 @@ pub(super) const ENTRIES: &[Entry] = &[
                 .find(|word| word.text().is_some_and(|text| text.contains('=')));
             match (parsed.verdict(), sets) {
                 (None, Some(word)) => {
-                    Finding::mutating("it changes a setting of the kernel").at(word.span)
+                    CommandFinding::mutating("it changes a setting of the kernel").at(word.span)
                 }
                 _ => parsed.finding(Operands::Text),
             }
         }),
     ),
-    Entry::Spec(&SS),
-    Entry::Spec(
+    CommandEntry::Spec(&SS),
+    CommandEntry::Spec(
         &Spec::prints(
             "netstat",
         "-rigsMvWnNepocClaFZtuwxSU46 -A: --route --interfaces --groups --statistics --masquerade \
@@ -214,14 +214,14 @@ pub(super) const ENTRIES: &[Entry] = &[
             }
         }),
     ),
-    Entry::Spec(&Spec::prints("ifconfig", "-asv").strict().judged(|parsed| {
+    CommandEntry::Spec(&Spec::prints("ifconfig", "-asv").strict().judged(|parsed| {
         lists(
             parsed,
             parsed.operands.len() < 2,
             "it changes a network interface",
         )
     })),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::prints("route", "-nNveFC46")
             .strict()
             .judged(|parsed| {
@@ -229,7 +229,7 @@ pub(super) const ENTRIES: &[Entry] = &[
                 by_number(parsed, lists(parsed, asked, "it changes the routes"))
             }),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::prints("arp", "-vnae -i: --verbose --numeric --device=")
             .strict()
             .judged(|parsed| {
@@ -237,11 +237,11 @@ pub(super) const ENTRIES: &[Entry] = &[
                 by_number(parsed, lists(parsed, asked, "it asks about or changes an address"))
             }),
     ),
-    Entry::Own("ip", ip),
+    CommandEntry::Own("ip", ip),
 ];
 
 /// Lists if it is asked to and, for most of them, if nothing is named.
-fn lists(parsed: &Parsed<'_>, asked: bool, otherwise: &'static str) -> Finding {
+fn lists(parsed: &ParsedArguments<'_>, asked: bool, otherwise: &'static str) -> CommandFinding {
     let named = !parsed.operands.is_empty() && !parsed.spec.is_called("ifconfig");
     match parsed.verdict() {
         None if asked && !named => parsed.finding(Operands::Text),
@@ -249,14 +249,14 @@ fn lists(parsed: &Parsed<'_>, asked: bool, otherwise: &'static str) -> Finding {
             let targets = parsed
                 .operands
                 .iter()
-                .map(|target| written(target, How::Work));
-            targets.fold(Finding::mutating(otherwise), Finding::with)
+                .map(|target| written(target, WriteKind::Work));
+            targets.fold(CommandFinding::mutating(otherwise), CommandFinding::with)
         }
     }
 }
 
 /// Without `-n` the names of hosts are asked for.
-fn by_number(parsed: &Parsed<'_>, finding: Finding) -> Finding {
+fn by_number(parsed: &ParsedArguments<'_>, finding: CommandFinding) -> CommandFinding {
     match ["-n", "--numeric", "--numeric-hosts"]
         .iter()
         .any(|option| parsed.has(option))
@@ -301,14 +301,14 @@ static SS: Spec = Spec::prints(
 
 /// `ip [options] object [command …]`: an abbreviation may stand for a command that changes something,
 /// so only some are known.
-fn ip(argv: &[Arg]) -> Finding {
+fn ip(argv: &[Arg]) -> CommandFinding {
     const QUIET: &str = "-4 -6 -0 -M -B -V -Version -br -brief -s -stats -statistics -d -details \
                          -o -oneline -j -json -p -pretty -h -human -human-readable -iec -c -color \
                          -c=always -c=auto -c=never -t -timestamp -ts -tshort -N -Numeric";
     const OBJECTS: &str = "address addr a link l route r ro neighbour neighbor neigh n rule ru maddress maddr \
              mroute netns tunnel tuntap nexthop ntable vrf netconf tcp_metrics";
     let unread =
-        |arg: &Arg| Finding::unknown("its words are not known to be harmless").at(arg.span);
+        |arg: &Arg| CommandFinding::unknown("its words are not known to be harmless").at(arg.span);
     // `ip netns exec NAME COMMAND`, `ip vrf exec …`, both may be abbreviated; `ip -b FILE`.
     let runs = |text: &str| {
         (!text.is_empty() && "exec".starts_with(text)) || ["-b", "-batch"].contains(&text)
@@ -320,7 +320,7 @@ fn ip(argv: &[Arg]) -> Finding {
     let mut words = argv.get(1..).unwrap_or_default().iter();
     let object = loop {
         let Some(word) = words.next() else {
-            return Finding::read_only("it only prints");
+            return CommandFinding::read_only("it only prints");
         };
         match word.text() {
             Some("-f" | "-family")
@@ -329,23 +329,25 @@ fn ip(argv: &[Arg]) -> Finding {
                 if text.starts_with('-') && QUIET.split_whitespace().any(|known| known == text) => {
             }
             Some(text) if OBJECTS.split_whitespace().any(|known| known == text) => break text,
-            Some("help") => return Finding::read_only("it only prints"),
+            Some("help") => return CommandFinding::read_only("it only prints"),
             _ => return unread(word),
         }
     };
     let Some(command) = words.next() else {
-        return Finding::read_only("it only lists");
+        return CommandFinding::read_only("it only lists");
     };
     match command.text() {
-        Some("show" | "sh" | "list" | "lst" | "ls" | "help") => Finding::read_only("it only lists"),
-        Some("s") if object.starts_with(['a', 'r']) => Finding::read_only("it only lists"),
+        Some("show" | "sh" | "list" | "lst" | "ls" | "help") => {
+            CommandFinding::read_only("it only lists")
+        }
+        Some("s") if object.starts_with(['a', 'r']) => CommandFinding::read_only("it only lists"),
         Some("get") if object.starts_with("ro") || object == "r" => {
-            Finding::read_only("it only asks the kernel")
+            CommandFinding::read_only("it only asks the kernel")
         }
         Some(
             "add" | "del" | "delete" | "set" | "change" | "replace" | "flush" | "append"
             | "restore",
-        ) => Finding::mutating("it changes the network").at(command.span),
+        ) => CommandFinding::mutating("it changes the network").at(command.span),
         _ => unread(command),
     }
 }

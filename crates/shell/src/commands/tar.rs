@@ -3,18 +3,18 @@
 use super::{
     files::work,
     hosts,
-    options::{Parsed, content, is_no_file, judge, tree},
+    options::{ParsedArguments, content, is_no_file, judge, tree},
     places::joined,
     reading::unseen,
     shells::worse,
-    spec::{Entry, Operands, Refused, Spec, doubts, runs, writes},
+    spec::{CommandEntry, Operands, Refused, Spec, doubts, runs, writes},
 };
 use crate::{
     arg::Arg,
-    effect::{Effect, Finding},
+    effect::{CommandFinding, Effect},
 };
 
-pub(super) const ENTRIES: &[Entry] = &[Entry::Own("tar gtar", tar)];
+pub(super) const ENTRIES: &[CommandEntry] = &[CommandEntry::Own("tar gtar", tar)];
 
 static TAR: Spec = Spec::reads(
     "tar",
@@ -104,9 +104,9 @@ enum Mode {
 }
 
 /// `tar xvfC a.tar d`: the letters of the first word take the words behind it in turn.
-fn tar(argv: &[Arg]) -> Finding {
+fn tar(argv: &[Arg]) -> CommandFinding {
     let Some([name, first, rest @ ..]) = argv.get(..) else {
-        return Finding::read_only("it only prints");
+        return CommandFinding::read_only("it only prints");
     };
     let Some(letters) = first.text().filter(|text| !text.starts_with('-')) else {
         return judge(&TAR, argv);
@@ -123,7 +123,7 @@ fn tar(argv: &[Arg]) -> Finding {
     judge(&TAR, &words)
 }
 
-fn by_mode(parsed: &Parsed<'_>) -> Finding {
+fn by_mode(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let given = |names: &[&str]| names.iter().any(|name| parsed.has(name));
     let mut modes = MODES
         .iter()
@@ -135,16 +135,16 @@ fn by_mode(parsed: &Parsed<'_>) -> Finding {
         .any(|option| parsed.has(option));
     let refused = parsed.verdict();
     let finding = match (mode, second) {
-        _ if refused.is_some() => refused.unwrap_or_else(|| Finding::unknown("")),
-        (None, None) if prints => return Finding::read_only("it only prints"),
+        _ if refused.is_some() => refused.unwrap_or_else(|| CommandFinding::unknown("")),
+        (None, None) if prints => return CommandFinding::read_only("it only prints"),
         (Some(mode), None) => verdict(parsed, mode),
-        _ => Finding::unknown("it is not clear what it does"),
+        _ => CommandFinding::unknown("it is not clear what it does"),
     };
     let finding = parsed.with_effects(finding, Operands::None);
     effects(parsed, mode.unwrap_or(Mode::Change), finding)
 }
 
-fn archives<'a>(parsed: &'a Parsed<'_>) -> impl Iterator<Item = &'a Arg> {
+fn archives<'a>(parsed: &'a ParsedArguments<'_>) -> impl Iterator<Item = &'a Arg> {
     let given = parsed
         .options
         .iter()
@@ -152,26 +152,30 @@ fn archives<'a>(parsed: &'a Parsed<'_>) -> impl Iterator<Item = &'a Arg> {
     given.filter_map(|given| given.value.as_ref())
 }
 
-fn to_output(parsed: &Parsed<'_>) -> bool {
+fn to_output(parsed: &ParsedArguments<'_>) -> bool {
     (parsed.has("-O") || parsed.has("--to-stdout")) && !parsed.has("--one-top-level")
 }
 
-fn verdict(parsed: &Parsed<'_>, mode: Mode) -> Finding {
+fn verdict(parsed: &ParsedArguments<'_>, mode: Mode) -> CommandFinding {
     let streams = |file: &Arg| file.is("-") || is_no_file(file);
     match mode {
-        Mode::List => Finding::read_only("it only lists an archive"),
-        Mode::Compare => Finding::read_only("it only compares"),
-        Mode::Unpack if to_output(parsed) => Finding::read_only("it unpacks to its output"),
-        Mode::Unpack => Finding::mutating("it unpacks files"),
+        Mode::List => CommandFinding::read_only("it only lists an archive"),
+        Mode::Compare => CommandFinding::read_only("it only compares"),
+        Mode::Unpack if to_output(parsed) => CommandFinding::read_only("it unpacks to its output"),
+        Mode::Unpack => CommandFinding::mutating("it unpacks files"),
         Mode::Pack if archives(parsed).next().is_some() && archives(parsed).all(streams) => {
-            Finding::read_only("it packs to its output")
+            CommandFinding::read_only("it packs to its output")
         }
-        Mode::Pack => Finding::mutating("it writes an archive"),
-        Mode::Change => Finding::mutating("it changes an archive"),
+        Mode::Pack => CommandFinding::mutating("it writes an archive"),
+        Mode::Change => CommandFinding::mutating("it changes an archive"),
     }
 }
 
-fn effects(parsed: &Parsed<'_>, mode: Mode, mut finding: Finding) -> Finding {
+fn effects(
+    parsed: &ParsedArguments<'_>,
+    mode: Mode,
+    mut finding: CommandFinding,
+) -> CommandFinding {
     for file in archives(parsed) {
         let remote = file.text().is_none_or(|text| {
             text.split_once(':')
@@ -210,7 +214,7 @@ fn effects(parsed: &Parsed<'_>, mode: Mode, mut finding: Finding) -> Finding {
 }
 
 /// What goes into an archive; each name counts from the directory that was entered before it.
-fn packed(parsed: &Parsed<'_>) -> Vec<Effect> {
+fn packed(parsed: &ParsedArguments<'_>) -> Vec<Effect> {
     let added = parsed
         .options
         .iter()
@@ -226,7 +230,7 @@ fn packed(parsed: &Parsed<'_>) -> Vec<Effect> {
 }
 
 /// The directory that the options before this place lead to.
-fn folder(parsed: &Parsed<'_>, before: usize) -> Option<Arg> {
+fn folder(parsed: &ParsedArguments<'_>, before: usize) -> Option<Arg> {
     let entered = parsed
         .options
         .iter()

@@ -2,12 +2,12 @@
 
 use super::{
     look,
-    spec::{Spec, Style},
+    spec::{OptionStyle, Spec},
 };
 use crate::{
     arg::{Arg, Value},
     ast::Span,
-    effect::{Effect, Finding, Start, Verdict},
+    effect::{CommandFinding, Effect, EffectVerdict, Start},
 };
 
 /// The words of a simple line: blanks set them off, `'…'` quotes, `$x` is an expansion, `"$x"`
@@ -55,7 +55,7 @@ pub(super) fn each(lines: &str) -> Vec<&str> {
 }
 
 /// What is found about a simple line.
-pub(super) fn find(line: &str) -> Finding {
+pub(super) fn find(line: &str) -> CommandFinding {
     let argv = argv(line);
     let name = argv.first().and_then(Arg::text).unwrap_or_default();
     look(name, &argv)
@@ -67,7 +67,7 @@ pub(super) fn assert_read_only(lines: &[&str]) {
         .iter()
         .filter_map(|line| {
             let finding = find(line);
-            (finding.verdict != Verdict::ReadOnly)
+            (finding.verdict != EffectVerdict::ReadOnly)
                 .then(|| format!("{line}: {} {}", finding.verdict.name(), finding.reason))
         })
         .collect();
@@ -78,7 +78,7 @@ pub(super) fn assert_read_only(lines: &[&str]) {
 pub(super) fn assert_not_read_only(lines: &[&str]) {
     let wrong: Vec<&&str> = lines
         .iter()
-        .filter(|line| find(line).verdict == Verdict::ReadOnly)
+        .filter(|line| find(line).verdict == EffectVerdict::ReadOnly)
         .collect();
     assert!(wrong.is_empty(), "read-only: {wrong:?}");
 }
@@ -141,7 +141,7 @@ pub(super) fn assert_well_formed(specs: &[Spec]) {
         let refused = refused.flat_map(|refused| refused.options.split_ascii_whitespace());
         for word in harmless.clone().chain(refused.clone()) {
             let name = word.trim_end_matches(['?', ':', '=', '<', '>']);
-            let short = !name.starts_with("--") && spec.style != Style::Words;
+            let short = !name.starts_with("--") && spec.style != OptionStyle::Words;
             let valued = name.len() != word.len();
             assert!(name.starts_with('-'), "{}: {word}", spec.names);
             assert!(
@@ -150,7 +150,7 @@ pub(super) fn assert_well_formed(specs: &[Spec]) {
                 spec.names
             );
             assert!(!short || !word.ends_with('='), "{}: {word}", spec.names);
-            let colon = word.ends_with(':') && spec.style != Style::Words;
+            let colon = word.ends_with(':') && spec.style != OptionStyle::Words;
             assert!(short || !colon, "{}: {word}", spec.names);
         }
         let harmless: Vec<String> = harmless.flat_map(|word| names(word, spec.style)).collect();
@@ -160,9 +160,9 @@ pub(super) fn assert_well_formed(specs: &[Spec]) {
     }
 }
 
-fn names(word: &str, style: Style) -> Vec<String> {
+fn names(word: &str, style: OptionStyle) -> Vec<String> {
     let name = word.trim_end_matches(['?', ':', '=', '<', '>']);
-    if name.starts_with("--") || style == Style::Words || name == "-#" {
+    if name.starts_with("--") || style == OptionStyle::Words || name == "-#" {
         return vec![name.to_owned()];
     }
     name[1..]

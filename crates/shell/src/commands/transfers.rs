@@ -3,17 +3,17 @@
 use super::{
     files::work,
     hosts,
-    options::{Parsed, names, tree, written},
+    options::{ParsedArguments, names, tree, written},
     reading::unseen,
     shells::worse,
-    spec::{Entry, Operands, Spec, doubts, runs, writes},
+    spec::{CommandEntry, Operands, Spec, doubts, runs, writes},
 };
 use crate::{
     arg::Arg,
-    effect::{Finding, How},
+    effect::{CommandFinding, WriteKind},
 };
 
-pub(super) const ENTRIES: &[Entry] = &[Entry::Spec(&RSYNC)];
+pub(super) const ENTRIES: &[CommandEntry] = &[CommandEntry::Spec(&RSYNC)];
 
 static RSYNC: Spec = Spec::reads(
     "rsync",
@@ -61,10 +61,10 @@ static RSYNC: Spec = Spec::reads(
 .strict()
 .judged(rsync);
 
-fn rsync(parsed: &Parsed<'_>) -> Finding {
+fn rsync(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let has = |options: &[&str]| options.iter().any(|option| parsed.has(option));
     if has(&["--version", "--help"]) && parsed.verdict().is_none() {
-        return Finding::read_only("it only prints");
+        return CommandFinding::read_only("it only prints");
     }
     let Some((target, sources)) = parsed.operands.split_last() else {
         return parsed.finding(Operands::None);
@@ -78,8 +78,8 @@ fn rsync(parsed: &Parsed<'_>) -> Finding {
     let only_looks = has(&["-n", "--dry-run", "--list-only"]) || target.is_none();
     let mut finding = match (parsed.verdict(), only_looks) {
         (Some(finding), _) => finding,
-        (None, true) => Finding::read_only("it only lists what it would copy"),
-        (None, false) => Finding::mutating("it copies files"),
+        (None, true) => CommandFinding::read_only("it only lists what it would copy"),
+        (None, false) => CommandFinding::mutating("it copies files"),
     };
     finding = parsed.with_effects(finding, Operands::None);
     let moves = has(&["--remove-source-files"]) && !only_looks;
@@ -91,7 +91,7 @@ fn rsync(parsed: &Parsed<'_>) -> Finding {
         finding.effects.push(tree(source));
         finding
             .effects
-            .extend(moves.then(|| written(source, How::Removal)));
+            .extend(moves.then(|| written(source, WriteKind::Removal)));
     }
     if let Some(list) = parsed.value("--files-from") {
         finding.effects.push(tree(&unseen(list)));
@@ -106,7 +106,7 @@ fn rsync(parsed: &Parsed<'_>) -> Finding {
         Some(target) if only_looks => finding.with(names(target)),
         Some(target) => finding
             .with(work(target))
-            .with_all(deletes.then(|| written(target, How::Removal))),
+            .with_all(deletes.then(|| written(target, WriteKind::Removal))),
     }
 }
 
@@ -118,7 +118,7 @@ fn is_remote(place: &Arg) -> bool {
     })
 }
 
-fn contacts(finding: Finding, place: &Arg) -> Finding {
+fn contacts(finding: CommandFinding, place: &Arg) -> CommandFinding {
     hosts::with_remote(worse(finding, "it contacts a host").at(place.span), place)
 }
 

@@ -2,15 +2,15 @@
 
 use super::{
     options,
-    spec::{Does, Spec, Style},
+    spec::{Does, OptionStyle, Spec},
 };
 use crate::{
     arg::Arg,
-    effect::{Effect, Finding, Verdict},
+    effect::{CommandFinding, Effect, EffectVerdict},
 };
 
 /// A program with verbs.
-pub(super) struct Program {
+pub(super) struct VerbProgram {
     /// Options before the verb. Its own name is not looked at.
     pub(super) before: Spec,
     /// Verbs that are judged by a table. A verb of two words is written `container/ls`.
@@ -25,7 +25,7 @@ pub(super) struct Program {
 /// Verbs that are not harmless.
 pub(super) struct Other {
     verbs: &'static str,
-    verdict: Verdict,
+    verdict: EffectVerdict,
     why: &'static str,
     contacts: bool,
     /// How many more words name what it does.
@@ -36,7 +36,7 @@ pub(super) struct Other {
 pub(super) const fn change(verbs: &'static str, why: &'static str) -> Other {
     Other {
         verbs,
-        verdict: Verdict::Mutating,
+        verdict: EffectVerdict::Mutating,
         why,
         contacts: false,
         more: 0,
@@ -46,7 +46,7 @@ pub(super) const fn change(verbs: &'static str, why: &'static str) -> Other {
 /// Verbs nobody can vouch for.
 pub(super) const fn unsure(verbs: &'static str, why: &'static str) -> Other {
     Other {
-        verdict: Verdict::Unknown,
+        verdict: EffectVerdict::Unknown,
         ..change(verbs, why)
     }
 }
@@ -65,10 +65,10 @@ impl Other {
         Self { more: 1, ..self }
     }
 
-    fn finding(&self) -> Finding {
+    fn finding(&self) -> CommandFinding {
         let finding = match self.verdict {
-            Verdict::Mutating => Finding::mutating(self.why),
-            Verdict::Unknown | Verdict::ReadOnly => Finding::unknown(self.why),
+            EffectVerdict::Mutating => CommandFinding::mutating(self.why),
+            EffectVerdict::Unknown | EffectVerdict::ReadOnly => CommandFinding::unknown(self.why),
         };
         if self.contacts {
             finding.with(Effect::Net(None))
@@ -80,24 +80,26 @@ impl Other {
 
 /// A verb that only reads.
 pub(super) const fn verb(names: &'static str, options: &'static str) -> Spec {
-    Spec::prints(names, options).style(Style::Whole).strict()
+    Spec::prints(names, options)
+        .style(OptionStyle::Whole)
+        .strict()
 }
 
 /// Judges by the verb.
-pub(super) fn judge(program: &'static Program, argv: &[Arg]) -> Finding {
+pub(super) fn judge(program: &'static VerbProgram, argv: &[Arg]) -> CommandFinding {
     let before = options::parse(&program.before, argv);
     let at = argv.len() - before.operands.len();
     let words = &argv[at..];
     let finding = match words.first() {
         None => match program.before.does {
             // Without a verb, most print how they are used.
-            Does::Unsure(why) if before.options.is_empty() => Finding::unknown(why),
-            _ => Finding::read_only("it only prints"),
+            Does::Unsure(why) if before.options.is_empty() => CommandFinding::unknown(why),
+            _ => CommandFinding::read_only("it only prints"),
         },
         Some(_) => by_verb(program, words),
     };
     let finding = match before.verdict() {
-        Some(refused) => Finding {
+        Some(refused) => CommandFinding {
             verdict: finding.verdict.max(refused.verdict),
             effects: finding.effects,
             starts: finding.starts,
@@ -108,7 +110,7 @@ pub(super) fn judge(program: &'static Program, argv: &[Arg]) -> Finding {
     before.admit_hidden(finding)
 }
 
-fn by_verb(program: &'static Program, words: &[Arg]) -> Finding {
+fn by_verb(program: &'static VerbProgram, words: &[Arg]) -> CommandFinding {
     let named = words
         .iter()
         .map_while(|arg| arg.text().filter(|text| !text.starts_with('-')));
@@ -125,17 +127,17 @@ fn by_verb(program: &'static Program, words: &[Arg]) -> Finding {
             let asks = matches!(words, [.., last] if last.is("--help"))
                 && (words.len() == 2 || words.len() == 2 + other.more);
             return if asks {
-                Finding::read_only("it only prints how it is used")
+                CommandFinding::read_only("it only prints how it is used")
             } else {
                 other.finding()
             };
         }
     }
-    Finding::unknown(program.unknown).at(words[0].span)
+    CommandFinding::unknown(program.unknown).at(words[0].span)
 }
 
 #[cfg(test)]
-impl Program {
+impl VerbProgram {
     pub(super) fn assert_well_formed(&self) {
         super::testing::assert_well_formed(self.verbs);
         super::testing::assert_well_formed(&[self.before]);

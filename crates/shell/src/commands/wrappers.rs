@@ -1,31 +1,33 @@
 //! Commands that start another one with its arguments: it is looked at on its own.
 
 use super::{
-    options::Parsed,
+    options::ParsedArguments,
     shells::{opaque, worse},
-    spec::{Entry, Operands, Refused, Spec, Style, doubts, runs, writes},
+    spec::{CommandEntry, Operands, OptionStyle, Refused, Spec, doubts, runs, writes},
     variables::is_harmless_value,
 };
 use crate::{
     arg::{Arg, Value},
-    effect::{Cover, Effect, Finding, Start},
+    effect::{CommandFinding, Cover, Effect, Start},
 };
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry::Spec(
+pub(super) const ENTRIES: &[CommandEntry] = &[
+    CommandEntry::Spec(
         &wrapper(
             "timeout",
             "-k: -s: -vfp --kill-after= --signal= --foreground --preserve-status --verbose",
         )
         .judged(|parsed| transparent(parsed, 1)),
     ),
-    Entry::Spec(&wrapper("nice", "-n: --adjustment= -#").judged(|parsed| transparent(parsed, 0))),
-    Entry::Spec(&wrapper("nohup", "").judged(|parsed| transparent(parsed, 0))),
-    Entry::Spec(
+    CommandEntry::Spec(
+        &wrapper("nice", "-n: --adjustment= -#").judged(|parsed| transparent(parsed, 0)),
+    ),
+    CommandEntry::Spec(&wrapper("nohup", "").judged(|parsed| transparent(parsed, 0))),
+    CommandEntry::Spec(
         &wrapper("stdbuf", "-i: -o: -e: --input= --output= --error=")
             .judged(|parsed| transparent(parsed, 0)),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &wrapper(
             "time",
             "-apvqV -f: --append --portability --verbose --quiet --format=",
@@ -33,20 +35,20 @@ pub(super) const ENTRIES: &[Entry] = &[
         .refusing(&[writes("-o> --output>", "writes the times into a file")])
         .judged(|parsed| transparent(parsed, 0)),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads("command", "-pvV")
-            .style(Style::Posix)
+            .style(OptionStyle::Posix)
             .judged(|parsed| match parsed.has("-v") || parsed.has("-V") {
                 true => parsed.finding(Operands::Text),
                 false => transparent(parsed, 0),
             }),
     ),
-    Entry::Spec(&wrapper("builtin", "").judged(|parsed| transparent(parsed, 0))),
-    Entry::Spec(&wrapper("noglob", "").judged(|parsed| Finding {
+    CommandEntry::Spec(&wrapper("builtin", "").judged(|parsed| transparent(parsed, 0))),
+    CommandEntry::Spec(&wrapper("noglob", "").judged(|parsed| CommandFinding {
         cover: Cover::Transparent,
         ..worse(transparent(parsed, 0), "bash has no such command")
     })),
-    Entry::Spec(
+    CommandEntry::Spec(
         &wrapper("exec", "-l")
             .refusing(&[
                 doubts("-c", "takes the environment away"),
@@ -54,7 +56,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             ])
             .judged(|parsed| starting(parsed.finding(Operands::None), &parsed.operands)),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &wrapper(
             "env",
             "-0v --null --debug --list-signal-handling --block-signal=? --default-signal=? \
@@ -68,21 +70,23 @@ pub(super) const ENTRIES: &[Entry] = &[
         ])
         .judged(env),
     ),
-    Entry::Spec(&XARGS),
+    CommandEntry::Spec(&XARGS),
 ];
 
 /// A wrapper: the first word that is no option ends its own ones, and all of them must be certain.
 pub(super) const fn wrapper(names: &'static str, options: &'static str) -> Spec {
-    Spec::reads(names, options).style(Style::Posix).strict()
+    Spec::reads(names, options)
+        .style(OptionStyle::Posix)
+        .strict()
 }
 
 /// The operands behind the first few.
-pub(super) fn behind<'a, 'p>(parsed: &'p Parsed<'a>, own: usize) -> &'p [&'a Arg] {
+pub(super) fn behind<'a, 'p>(parsed: &'p ParsedArguments<'a>, own: usize) -> &'p [&'a Arg] {
     parsed.operands.get(own..).unwrap_or_default()
 }
 
 /// Starts the words, if there are any.
-pub(super) fn starting(finding: Finding, words: &[&Arg]) -> Finding {
+pub(super) fn starting(finding: CommandFinding, words: &[&Arg]) -> CommandFinding {
     let Some(first) = words.first() else {
         return finding;
     };
@@ -97,19 +101,19 @@ pub(super) fn starting(finding: Finding, words: &[&Arg]) -> Finding {
 }
 
 /// Does nothing of its own; `own` operands stand before the command.
-fn transparent(parsed: &Parsed<'_>, own: usize) -> Finding {
+fn transparent(parsed: &ParsedArguments<'_>, own: usize) -> CommandFinding {
     let finding = parsed.finding(Operands::None);
     let cover = match parsed.verdict() {
         None => Cover::Transparent,
         Some(finding) => finding.cover,
     };
-    Finding {
+    CommandFinding {
         cover,
         ..starting(finding, behind(parsed, own))
     }
 }
 
-fn env(parsed: &Parsed<'_>) -> Finding {
+fn env(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut finding = parsed.finding(Operands::None);
     let mut own = 0;
     for operand in &parsed.operands {
@@ -168,7 +172,7 @@ const XARGS_REFUSED: &[Refused] = &[
     doubts("--process-slot-var=", "sets a variable"),
 ];
 
-fn xargs(parsed: &Parsed<'_>) -> Finding {
+fn xargs(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = parsed.finding(Operands::None);
     let cover = match parsed.options.is_empty() && parsed.verdict().is_none() {
         true => Cover::Transparent,
@@ -210,7 +214,7 @@ fn xargs(parsed: &Parsed<'_>) -> Finding {
         Some(_) => finding,
         None => opaque(finding, "the command it starts comes from its input"),
     };
-    Finding { cover, ..finding }.starting(Start::Command { argv, more })
+    CommandFinding { cover, ..finding }.starting(Start::Command { argv, more })
 }
 
 /// What is read takes the place of the token.

@@ -2,17 +2,17 @@
 
 use super::{
     files::{done, work},
-    options::{Parsed, content, is_no_file, tree},
+    options::{ParsedArguments, content, is_no_file, tree},
     places::joined,
-    spec::{Entry, Operands, Spec, doubts, runs},
+    spec::{CommandEntry, Operands, Spec, doubts, runs},
 };
 use crate::{
     arg::{Arg, Value},
-    effect::{Effect, Finding},
+    effect::{CommandFinding, Effect},
 };
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry::Spec(
+pub(super) const ENTRIES: &[CommandEntry] = &[
+    CommandEntry::Spec(
         &Spec::changes(
             "truncate",
             "-co -r: -s: --no-create --io-blocks --reference= --size= --help --version",
@@ -20,7 +20,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         )
         .operands(Operands::Written),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "tee",
             "-aip --append --ignore-interrupts --output-error=? --help --version",
@@ -33,24 +33,24 @@ pub(super) const ENTRIES: &[Entry] = &[
                 .map(|file| work(file));
             let effects: Vec<Effect> = files.collect();
             match (parsed.verdict(), effects.is_empty()) {
-                (None, true) => Finding::read_only("it writes into no file"),
+                (None, true) => CommandFinding::read_only("it writes into no file"),
                 _ => done(parsed, "it writes what it reads into files").with_all(effects),
             }
         }),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::changes("sponge", "-a", "it writes what it reads into a file")
             .operands(Operands::Written),
     ),
-    Entry::Own("dd", dd),
-    Entry::Spec(
+    CommandEntry::Own("dd", dd),
+    CommandEntry::Spec(
         &Spec::reads(
             "mktemp",
             "-duqt -p: --directory --dry-run --quiet --suffix= --tmpdir=? --help --version",
         )
         .judged(mktemp),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "split",
             "-dexu -a: -b: -C: -l: -n: -t: --suffix-length= --additional-suffix= --bytes= \
@@ -63,7 +63,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             pieces(parsed, prefix, "x")
         }),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "csplit",
             "-ksz -b: -f: -n: --suffix-format= --prefix= --keep-files --suppress-matched \
@@ -74,7 +74,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             pieces(parsed, prefix, "xx")
         }),
     ),
-    Entry::Spec(
+    CommandEntry::Spec(
         &Spec::reads(
             "patch",
             "-lcenuNREZTbtfsv -p: -F: -i< -o> -r> -D: -V: -B: -Y: -z: -d: --strip= --fuzz= \
@@ -91,7 +91,11 @@ pub(super) const ENTRIES: &[Entry] = &[
 ];
 
 /// What a file is cut into: the first operand is read, files that begin with the prefix are written.
-fn pieces(parsed: &Parsed<'_>, prefix: Option<&Arg>, default: &'static str) -> Finding {
+fn pieces(
+    parsed: &ParsedArguments<'_>,
+    prefix: Option<&Arg>,
+    default: &'static str,
+) -> CommandFinding {
     let input = parsed.operands.first().filter(|input| !input.is("-"));
     let finding =
         done(parsed, "it cuts a file into files").with_all(input.map(|input| content(input)));
@@ -110,14 +114,14 @@ fn pieces(parsed: &Parsed<'_>, prefix: Option<&Arg>, default: &'static str) -> F
 }
 
 /// The operands are the file and the patch; without the former, the patch says what is changed.
-fn patch(parsed: &Parsed<'_>) -> Finding {
+fn patch(parsed: &ParsedArguments<'_>) -> CommandFinding {
     // It makes the file behind -o also when it changes nothing else; an ed script is a program.
     let more = ["-o", "--output", "-r", "--reject-file", "-e", "--ed"]
         .iter()
         .any(|option| parsed.has(option) && !parsed.value(option).is_some_and(is_no_file));
     let tries = parsed.has("--dry-run") && parsed.verdict().is_none() && !more;
     let finding = match tries {
-        true => Finding::read_only("it changes nothing in a dry run"),
+        true => CommandFinding::read_only("it changes nothing in a dry run"),
         false => parsed.with_effects(
             done(parsed, "it changes the files that the patch names"),
             Operands::None,
@@ -145,7 +149,7 @@ fn patch(parsed: &Parsed<'_>) -> Finding {
     finding.with_all(input).with(changed)
 }
 
-fn dd(argv: &[Arg]) -> Finding {
+fn dd(argv: &[Arg]) -> CommandFinding {
     const HARMLESS: &[&str] = &[
         "bs", "ibs", "obs", "cbs", "count", "skip", "seek", "iseek", "oseek", "conv", "status",
         "iflag", "oflag",
@@ -187,21 +191,21 @@ fn dd(argv: &[Arg]) -> Finding {
         }
     }
     let finding = match (writes, doubt) {
-        (true, _) => Finding::mutating("it writes into a file"),
+        (true, _) => CommandFinding::mutating("it writes into a file"),
         (false, Some(span)) => {
-            Finding::unknown("what an expansion gives may be a file to write").at(span)
+            CommandFinding::unknown("what an expansion gives may be a file to write").at(span)
         }
-        (false, None) => Finding::read_only("it writes into no file"),
+        (false, None) => CommandFinding::read_only("it writes into no file"),
     };
     finding.with_all(effects)
 }
 
-fn mktemp(parsed: &Parsed<'_>) -> Finding {
+fn mktemp(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = done(parsed, "it creates a file");
     if parsed.has("-u") || parsed.has("--dry-run") {
         return parsed
             .verdict()
-            .unwrap_or_else(|| Finding::read_only("it only prints a name"));
+            .unwrap_or_else(|| CommandFinding::read_only("it only prints a name"));
     }
     let folder = parsed
         .value("-p")

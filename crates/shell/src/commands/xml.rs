@@ -1,12 +1,13 @@
 //! XML tools.
 
 use super::{
-    options::{Parsed, content},
-    spec::{Entry, Operands, Spec, Style, runs, writes},
+    options::{ParsedArguments, content},
+    spec::{CommandEntry, Operands, OptionStyle, Spec, runs, writes},
 };
-use crate::effect::{Effect, Finding};
+use crate::effect::{CommandFinding, Effect};
 
-pub(super) const ENTRIES: &[Entry] = &[Entry::Spec(&XMLLINT), Entry::Spec(&XSLTPROC)];
+pub(super) const ENTRIES: &[CommandEntry] =
+    &[CommandEntry::Spec(&XMLLINT), CommandEntry::Spec(&XSLTPROC)];
 
 static XMLLINT: Spec = Spec::reads(
     "xmllint",
@@ -29,12 +30,12 @@ static XMLLINT: Spec = Spec::reads(
         "reads what the document names",
     ),
 ])
-.style(Style::Words)
+.style(OptionStyle::Words)
 .strict()
 .judged(xmllint);
 
 /// A document may name its DTD and a schema other schemas, by address as well.
-fn xmllint(parsed: &Parsed<'_>) -> Finding {
+fn xmllint(parsed: &ParsedArguments<'_>) -> CommandFinding {
     const VALIDATE: &str = "valid postvalid dtdvalid relaxng schema schematron";
     let offline = parsed.has("--nonet") || parsed.has("-nonet");
     let validates = parsed.options.iter().find(|given| {
@@ -56,10 +57,10 @@ fn xmllint(parsed: &Parsed<'_>) -> Finding {
         .map(|(_, rest)| host(rest))
         .collect();
     let doubt = match validates {
-        _ if !hosts.is_empty() => Some(Finding::unknown("it contacts a host")),
+        _ if !hosts.is_empty() => Some(CommandFinding::unknown("it contacts a host")),
         Some(given) if !offline => {
             let why = format!("{} may fetch from a host without --nonet", given.name);
-            Some(Finding::unknown(why).at(given.span))
+            Some(CommandFinding::unknown(why).at(given.span))
         }
         _ => None,
     };
@@ -88,7 +89,7 @@ static XSLTPROC: Spec = Spec::unsure(
     "a stylesheet can write files and fetch from hosts",
 )
 .refusing(&[writes("-o> --output>", "writes its result into a file")])
-.style(Style::Words);
+.style(OptionStyle::Words);
 
 #[cfg(test)]
 mod tests {

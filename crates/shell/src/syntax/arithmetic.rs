@@ -3,9 +3,9 @@
 //! Bash finds the end of `((` and `$((` by counting parentheses and skipping quotes, before it looks
 //! at what is inside. So do we, and then what is inside must end at that place when read properly.
 
-use super::words::{Piece, Pieces, Quote};
-use super::{MAX_ARITHMETIC, Parsed, Parser};
-use crate::ast::{Arithmetic, PartKind, Word};
+use super::words::{Pieces, PlacedPart, Quote};
+use super::{MAX_ARITHMETIC, ParseResult, Parser};
+use crate::ast::{Arithmetic, PartKind, ShellWord};
 
 /// The parenthesis that closes another.
 pub(super) struct Close {
@@ -19,7 +19,7 @@ pub(super) struct Close {
 }
 
 impl Close {
-    pub(super) fn must_be_certain(&self, parser: &Parser<'_>) -> Parsed<()> {
+    pub(super) fn must_be_certain(&self, parser: &Parser<'_>) -> ParseResult<()> {
         if self.certain {
             return Ok(());
         }
@@ -43,7 +43,7 @@ enum End {
 
 impl Parser<'_> {
     /// Where the parenthesis at `from` is closed, counted as bash counts.
-    pub(super) fn matching_parenthesis(&self, from: usize) -> Parsed<Close> {
+    pub(super) fn matching_parenthesis(&self, from: usize) -> ParseResult<Close> {
         let bytes = self.source.text.as_bytes();
         let mut depth = 0_usize;
         let mut certain = true;
@@ -92,7 +92,7 @@ impl Parser<'_> {
     }
 
     /// Into a command that begins with `((`, whose end has been looked for.
-    pub(super) fn enter_scanned(&mut self) -> Parsed<()> {
+    pub(super) fn enter_scanned(&mut self) -> ParseResult<()> {
         self.bounds.scanned += 1;
         match self.bounds.scanned > MAX_ARITHMETIC {
             true => Err(self.error(self.at, self.at, "`((` is nested too deeply")),
@@ -101,7 +101,7 @@ impl Parser<'_> {
     }
 
     /// What stands in `((…))`; the cursor is behind both opening parentheses.
-    pub(super) fn parenthesized_arithmetic(&mut self, close: Close) -> Parsed<Arithmetic> {
+    pub(super) fn parenthesized_arithmetic(&mut self, close: Close) -> ParseResult<Arithmetic> {
         let expression = self.expression(End::Parenthesis(close.at))?;
         if self.at != close.at {
             return Err(self.unexpected("expected `))`"));
@@ -111,7 +111,7 @@ impl Parser<'_> {
     }
 
     /// The three expressions of `for ((…))`.
-    pub(super) fn arithmetic_clauses(&mut self, close: Close) -> Parsed<Vec<Arithmetic>> {
+    pub(super) fn arithmetic_clauses(&mut self, close: Close) -> ParseResult<Vec<Arithmetic>> {
         let whole = self.at;
         let mut clauses = Vec::new();
         loop {
@@ -129,21 +129,21 @@ impl Parser<'_> {
     }
 
     /// What stands in `$[…]`; the cursor is behind the bracket.
-    pub(super) fn bracketed_arithmetic(&mut self) -> Parsed<Arithmetic> {
+    pub(super) fn bracketed_arithmetic(&mut self) -> ParseResult<Arithmetic> {
         let expression = self.expression(End::Bracket)?;
         self.expect(b']', "at the end of `$[`")?;
         Ok(expression)
     }
 
     /// What stands in `[…]` behind the name of a variable; the cursor is behind the bracket.
-    pub(super) fn subscript(&mut self) -> Parsed<Arithmetic> {
+    pub(super) fn subscript(&mut self) -> ParseResult<Arithmetic> {
         let expression = self.expression(End::Subscript)?;
         self.expect(b']', "at the end of a subscript")?;
         Ok(expression)
     }
 
     /// Offset and length of `${x:…}`; the cursor is behind the first `:`.
-    pub(super) fn slice(&mut self) -> Parsed<Vec<Arithmetic>> {
+    pub(super) fn slice(&mut self) -> ParseResult<Vec<Arithmetic>> {
         let start = self.at;
         let mut bounds = vec![self.expression(End::Slice)?];
         if self.eat(b':') {
@@ -157,18 +157,18 @@ impl Parser<'_> {
     }
 
     /// The same as a word, for assignments.
-    pub(super) fn subscript_word(&mut self) -> Parsed<Word> {
+    pub(super) fn subscript_word(&mut self) -> ParseResult<ShellWord> {
         let start = self.at;
         let pieces = self.expression_pieces(End::Subscript)?;
         let span = self.span(start, self.at);
         self.expect(b']', "at the end of a subscript")?;
-        Ok(Word {
+        Ok(ShellWord {
             span,
             parts: self.parts(pieces),
         })
     }
 
-    fn expression(&mut self, end: End) -> Parsed<Arithmetic> {
+    fn expression(&mut self, end: End) -> ParseResult<Arithmetic> {
         let start = self.at;
         let mut expansions = self.expression_pieces(end)?;
         expansions.retain(|piece| !matches!(piece.kind, PartKind::Text(_)));
@@ -179,7 +179,7 @@ impl Parser<'_> {
         })
     }
 
-    fn expression_pieces(&mut self, end: End) -> Parsed<Vec<Piece>> {
+    fn expression_pieces(&mut self, end: End) -> ParseResult<Vec<PlacedPart>> {
         if self.bounds.arithmetic == MAX_ARITHMETIC {
             return Err(self.error(self.at, self.at, "arithmetic is nested too deeply"));
         }
@@ -222,7 +222,7 @@ impl Parser<'_> {
         Ok(pieces.list)
     }
 
-    fn arithmetic_piece(&mut self, byte: u8, end: End, pieces: &mut Pieces) -> Parsed<()> {
+    fn arithmetic_piece(&mut self, byte: u8, end: End, pieces: &mut Pieces) -> ParseResult<()> {
         match byte {
             b'$' if matches!(self.second(), Some(b'\'' | b'"')) => {}
             b'$' => return self.dollar(Quote::Arithmetic, pieces),

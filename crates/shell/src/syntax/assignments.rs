@@ -3,13 +3,13 @@
 use std::mem;
 
 use super::cursor::ends_word;
-use super::words::{Piece, Pieces, Style};
-use super::{Parsed, Parser};
-use crate::ast::{AssignedValue, Assignment, Part, PartKind, Word};
+use super::words::{ExpansionStyle, Pieces, PlacedPart};
+use super::{ParseResult, Parser};
+use crate::ast::{AssignedValue, Assignment, PartKind, ShellWord, WordPart};
 
 impl Parser<'_> {
     /// The assignment at the cursor, if there is one.
-    pub(super) fn assignment(&mut self) -> Parsed<Option<Assignment>> {
+    pub(super) fn assignment(&mut self) -> ParseResult<Option<Assignment>> {
         self.peek();
         let start = self.at;
         let name = self.name();
@@ -37,7 +37,7 @@ impl Parser<'_> {
             }
             AssignedValue::Array(self.array()?)
         } else {
-            AssignedValue::Word(self.word_or_nothing(Style::VALUE)?)
+            AssignedValue::Word(self.word_or_nothing(ExpansionStyle::VALUE)?)
         };
         Ok(Some(Assignment {
             span: self.span(start, self.at),
@@ -67,8 +67,8 @@ impl Parser<'_> {
 
     /// A first word such as `a[1]` without `=`: bash has read it as a subscript, so nothing that
     /// a pattern would read otherwise may be in it.
-    fn refuse_strange_subscript(&self, start: usize, subscript: &Word) -> Parsed<()> {
-        let plain = |part: &Part| match &part.kind {
+    fn refuse_strange_subscript(&self, start: usize, subscript: &ShellWord) -> ParseResult<()> {
+        let plain = |part: &WordPart| match &part.kind {
             PartKind::Text(text) => !text
                 .bytes()
                 .any(|byte| ends_word(byte) || matches!(byte, b'\'' | b'"')),
@@ -84,7 +84,7 @@ impl Parser<'_> {
     }
 
     /// `( … )` behind `=`: the elements.
-    pub(super) fn array(&mut self) -> Parsed<Vec<Word>> {
+    pub(super) fn array(&mut self) -> ParseResult<Vec<ShellWord>> {
         self.enter()?;
         let outer = mem::replace(&mut self.in_substituted_list, self.in_substitution);
         let elements = self.array_elements()?;
@@ -96,7 +96,7 @@ impl Parser<'_> {
         Ok(elements)
     }
 
-    fn array_elements(&mut self) -> Parsed<Vec<Word>> {
+    fn array_elements(&mut self) -> ParseResult<Vec<ShellWord>> {
         let start = self.at;
         self.at += 1;
         let mut elements = Vec::new();
@@ -113,7 +113,7 @@ impl Parser<'_> {
                 None => return Err(self.error(start, start + 1, "a list without its end")),
                 Some(b'[') => elements.push(self.indexed_element()?),
                 Some(_) => {
-                    elements.push(self.word(Style::ARGUMENT)?);
+                    elements.push(self.word(ExpansionStyle::ARGUMENT)?);
                     if let Some(b'<' | b'>') = self.peek() {
                         return Err(self.unexpected("a redirection inside a list"));
                     }
@@ -125,7 +125,7 @@ impl Parser<'_> {
     }
 
     /// `[…]=value`, or a pattern that begins with a bracket.
-    fn indexed_element(&mut self) -> Parsed<Word> {
+    fn indexed_element(&mut self) -> ParseResult<ShellWord> {
         let start = self.at;
         self.at += 1;
         let subscript = self.subscript_word()?;
@@ -133,11 +133,11 @@ impl Parser<'_> {
         if self.assignment_sign().is_none() {
             self.refuse_strange_subscript(start, &subscript)?;
             self.at = start;
-            return self.word(Style::ARGUMENT);
+            return self.word(ExpansionStyle::ARGUMENT);
         }
         let sign = self.at;
-        let value = self.word_or_nothing(Style::VALUE)?;
-        let text = |from: usize, to: usize| Part {
+        let value = self.word_or_nothing(ExpansionStyle::VALUE)?;
+        let text = |from: usize, to: usize| WordPart {
             span: self.span(from, to),
             quoted: true,
             kind: PartKind::Text(self.source.text[from..to].to_owned()),
@@ -146,14 +146,14 @@ impl Parser<'_> {
         parts.extend(subscript.parts);
         parts.push(text(after - 1, sign));
         parts.extend(value.parts);
-        Ok(Word {
+        Ok(ShellWord {
             span: self.span(start, self.at),
             parts,
         })
     }
 
     /// `name=( … )` as an argument of `declare` and its like.
-    pub(super) fn declared_array(&mut self) -> Parsed<Option<Word>> {
+    pub(super) fn declared_array(&mut self) -> ParseResult<Option<ShellWord>> {
         self.peek();
         let start = self.at;
         if self.name().is_empty() || self.assignment_sign().is_none() || self.peek() != Some(b'(') {
@@ -164,13 +164,13 @@ impl Parser<'_> {
         let elements = self.array()?;
         let mut pieces = Pieces::default();
         pieces.text(start, list, true, &self.source.text[start..list]);
-        pieces.push(Piece {
+        pieces.push(PlacedPart {
             start: list,
             end: self.at,
             quoted: true,
             kind: PartKind::Array(elements),
         });
-        Ok(Some(Word {
+        Ok(Some(ShellWord {
             span: self.span(start, self.at),
             parts: self.parts(pieces.list),
         }))

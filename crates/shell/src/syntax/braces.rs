@@ -4,8 +4,8 @@
 
 use super::cursor::starts_name;
 use super::sequences::{Sequence, sequence};
-use super::words::Piece;
-use super::{Parsed, Parser};
+use super::words::PlacedPart;
+use super::{ParseResult, Parser};
 use crate::ast::PartKind;
 
 /// More opening braces than this in one word are not looked at one by one.
@@ -26,7 +26,7 @@ enum Element {
 
 /// The word being expanded.
 struct Braced {
-    pieces: Vec<Piece>,
+    pieces: Vec<PlacedPart>,
     elements: Vec<Element>,
     /// For each element its piece, and its place and end in the text.
     origins: Vec<(usize, usize, usize)>,
@@ -42,7 +42,7 @@ impl Braced {
         }
     }
 
-    fn piece(&self, at: usize) -> Option<&Piece> {
+    fn piece(&self, at: usize) -> Option<&PlacedPart> {
         match self.elements.get(at) {
             Some(Element::Piece) => Some(&self.pieces[self.origins[at].0]),
             _ => None,
@@ -224,7 +224,10 @@ fn bytes(texts: &[String]) -> usize {
 
 impl Parser<'_> {
     /// Replaces brace expansions in unquoted text by parts of their own.
-    pub(super) fn expand_braces(&mut self, pieces: Vec<Piece>) -> Parsed<Vec<Piece>> {
+    pub(super) fn expand_braces(
+        &mut self,
+        pieces: Vec<PlacedPart>,
+    ) -> ParseResult<Vec<PlacedPart>> {
         let word = self.braced(pieces);
         let length = word.elements.len();
         let opening = |element: &&Element| matches!(element, Element::Character('{'));
@@ -260,7 +263,7 @@ impl Parser<'_> {
         }
     }
 
-    fn braced(&self, pieces: Vec<Piece>) -> Braced {
+    fn braced(&self, pieces: Vec<PlacedPart>) -> Braced {
         let mut elements = Vec::new();
         let mut origins = Vec::new();
         for (index, piece) in pieces.iter().enumerate() {
@@ -279,7 +282,7 @@ impl Parser<'_> {
                 }
             }
         }
-        let bare = |piece: &Piece| {
+        let bare = |piece: &PlacedPart| {
             let mut name = piece.start + 1;
             while self.byte(name) == Some(b'\\') {
                 name += 2;
@@ -297,7 +300,7 @@ impl Parser<'_> {
     }
 
     /// Elements outside every group, as they were.
-    fn copy(&self, word: &Braced, from: usize, to: usize, result: &mut Vec<Piece>) {
+    fn copy(&self, word: &Braced, from: usize, to: usize, result: &mut Vec<PlacedPart>) {
         let mut glue = false;
         for at in from..to {
             let (index, start, end) = word.origins[at];
@@ -308,7 +311,7 @@ impl Parser<'_> {
                 }
                 Element::Character(character) => {
                     match result.last_mut() {
-                        Some(Piece {
+                        Some(PlacedPart {
                             end: last,
                             kind: PartKind::Text(text),
                             ..
@@ -316,7 +319,7 @@ impl Parser<'_> {
                             text.push(character);
                             *last = end;
                         }
-                        _ => result.push(Piece {
+                        _ => result.push(PlacedPart {
                             start,
                             end,
                             quoted: false,
@@ -336,7 +339,7 @@ impl Parser<'_> {
         open: usize,
         close: usize,
         texts: Option<Vec<String>>,
-        result: &mut Vec<Piece>,
+        result: &mut Vec<PlacedPart>,
     ) {
         let cost = texts
             .as_deref()
@@ -348,7 +351,7 @@ impl Parser<'_> {
             }
             None => None,
         };
-        let brace = |from: usize, to: usize, texts| Piece {
+        let brace = |from: usize, to: usize, texts| PlacedPart {
             start: word.origins[from].1,
             end: word.origins[to].2,
             quoted: false,
@@ -380,7 +383,7 @@ impl Parser<'_> {
         open: usize,
         close: usize,
         many: bool,
-    ) -> Parsed<()> {
+    ) -> ParseResult<()> {
         let length = word.elements.len();
         let dollar = (0..length).any(|at| word.character(at) == Some('$'));
         let names = (0..length).any(|at| word.is_bare_name(at));
@@ -395,7 +398,7 @@ impl Parser<'_> {
     }
 
     /// Called where quotes inside quotes make bash's brace expansion see braces that are quoted.
-    pub(super) fn refuse_stray_braces(&self, start: usize) -> Parsed<()> {
+    pub(super) fn refuse_stray_braces(&self, start: usize) -> ParseResult<()> {
         let text = &self.source.text.as_bytes()[start..self.at];
         let stray = text
             .iter()

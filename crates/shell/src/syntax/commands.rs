@@ -1,8 +1,10 @@
 //! Lists, pipelines and simple commands.
 
-use super::words::Style;
-use super::{Parsed, Parser};
-use crate::ast::{AssignedValue, Command, Item, Kind, PartKind, Pipeline, Script, Separator, Word};
+use super::words::ExpansionStyle;
+use super::{ParseResult, Parser};
+use crate::ast::{
+    AssignedValue, Command, CommandKind, Item, PartKind, Pipeline, Script, Separator, ShellWord,
+};
 
 /// What ends a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +30,7 @@ const DECLARATIONS: [&str; 5] = ["declare", "export", "local", "readonly", "type
 
 impl Parser<'_> {
     /// Everything up to the end of the text.
-    pub(super) fn whole_script(&mut self) -> Parsed<Script> {
+    pub(super) fn whole_script(&mut self) -> ParseResult<Script> {
         let mut script = self.script(Until::End)?;
         self.finish_documents(&mut script)?;
         Ok(script)
@@ -38,7 +40,7 @@ impl Parser<'_> {
     pub(super) fn body(
         &mut self,
         until: &'static [&'static str],
-    ) -> Parsed<(Script, &'static str)> {
+    ) -> ParseResult<(Script, &'static str)> {
         let script = self.script(Until::Word(until))?;
         if script.items.is_empty() {
             return Err(self.unexpected("expected a command"));
@@ -52,7 +54,7 @@ impl Parser<'_> {
     }
 
     /// A list, up to what ends it.
-    pub(super) fn script(&mut self, until: Until) -> Parsed<Script> {
+    pub(super) fn script(&mut self, until: Until) -> ParseResult<Script> {
         let mut items = Vec::new();
         let mut joined = false;
         loop {
@@ -93,7 +95,7 @@ impl Parser<'_> {
     }
 
     /// What joins a pipeline to the next; nothing where the list ends.
-    fn separator(&mut self, until: Until, compound: bool) -> Parsed<Option<Separator>> {
+    fn separator(&mut self, until: Until, compound: bool) -> ParseResult<Option<Separator>> {
         self.gap()?;
         let separator = match (self.peek(), self.second()) {
             (None, _) => None,
@@ -125,7 +127,7 @@ impl Parser<'_> {
     }
 
     /// A pipeline, and whether it ends in a compound command without redirections.
-    fn pipeline(&mut self) -> Parsed<(Pipeline, bool)> {
+    fn pipeline(&mut self) -> ParseResult<(Pipeline, bool)> {
         self.peek();
         let start = self.at;
         let mut pipeline = Pipeline {
@@ -169,8 +171,10 @@ impl Parser<'_> {
             loop {
                 let command = self.command(pipeline.commands.is_empty())?;
                 end = self.at;
-                compound = !matches!(command.kind, Kind::Simple { .. } | Kind::Coprocess { .. })
-                    && command.redirects.is_empty();
+                compound = !matches!(
+                    command.kind,
+                    CommandKind::Simple { .. } | CommandKind::Coprocess { .. }
+                ) && command.redirects.is_empty();
                 pipeline.commands.push(command);
                 self.gap()?;
                 if self.peek() != Some(b'|') || self.second() == Some(b'|') {
@@ -186,7 +190,7 @@ impl Parser<'_> {
     }
 
     /// A command with its redirections. The cursor is left directly behind it.
-    pub(super) fn command(&mut self, first: bool) -> Parsed<Command> {
+    pub(super) fn command(&mut self, first: bool) -> ParseResult<Command> {
         self.enter()?;
         self.peek();
         let start = self.at;
@@ -207,7 +211,10 @@ impl Parser<'_> {
                 let end = self.at;
                 let mut redirects = Vec::new();
                 // A function has none of its own: they are its body's.
-                let inner = matches!(kind, Kind::Function { .. } | Kind::Coprocess { .. });
+                let inner = matches!(
+                    kind,
+                    CommandKind::Function { .. } | CommandKind::Coprocess { .. }
+                );
                 if !inner {
                     self.redirections(&mut redirects)?;
                 }
@@ -226,9 +233,9 @@ impl Parser<'_> {
     }
 
     /// Assignments, words and redirections; or a function, if `()` follows the first word.
-    fn simple_command(&mut self, start: usize) -> Parsed<Command> {
+    fn simple_command(&mut self, start: usize) -> ParseResult<Command> {
         let mut assignments = Vec::new();
-        let mut words: Vec<Word> = Vec::new();
+        let mut words: Vec<ShellWord> = Vec::new();
         let mut redirects = Vec::new();
         let mut declares = false;
         let mut end = start;
@@ -269,7 +276,7 @@ impl Parser<'_> {
             };
             let word = match array {
                 Some(word) => word,
-                None => self.word(Style::ARGUMENT)?,
+                None => self.word(ExpansionStyle::ARGUMENT)?,
             };
             self.refuse_strange_descriptor(&word)?;
             // Printed, the redirection stands behind, and the word is reserved.
@@ -289,14 +296,14 @@ impl Parser<'_> {
         self.at = end;
         Ok(Command {
             span: self.span(start, end),
-            kind: Kind::Simple { assignments, words },
+            kind: CommandKind::Simple { assignments, words },
             redirects,
         })
     }
 }
 
 /// The text of a word that is nothing but unquoted text.
-pub(super) fn plain_text(word: &Word) -> Option<&str> {
+pub(super) fn plain_text(word: &ShellWord) -> Option<&str> {
     match &word.parts[..] {
         [part] if !part.quoted => match &part.kind {
             PartKind::Text(text) => Some(text),

@@ -2,22 +2,22 @@
 
 use super::commands::{RESERVED, Until, plain_text};
 use super::cursor::in_name;
-use super::words::Style;
-use super::{Parsed, Parser};
-use crate::ast::{Arm, Command, Kind, Script, Word};
+use super::words::ExpansionStyle;
+use super::{ParseResult, Parser};
+use crate::ast::{Arm, Command, CommandKind, Script, ShellWord};
 
 impl Parser<'_> {
     /// What begins with the reserved word at the cursor, which ends at `end`.
-    pub(super) fn reserved(&mut self, word: &'static str, end: usize) -> Parsed<Kind> {
+    pub(super) fn reserved(&mut self, word: &'static str, end: usize) -> ParseResult<CommandKind> {
         let start = self.at;
         self.at = end;
         match word {
-            "{" => Ok(Kind::Group(self.body(&["}"])?.0)),
+            "{" => Ok(CommandKind::Group(self.body(&["}"])?.0)),
             "if" => self.if_command(),
             "while" | "until" => {
                 let (test, _) = self.body(&["do"])?;
                 let (body, _) = self.body(&["done"])?;
-                Ok(Kind::While { test, body })
+                Ok(CommandKind::While { test, body })
             }
             "for" => self.for_command(false),
             "select" => self.for_command(true),
@@ -34,7 +34,7 @@ impl Parser<'_> {
     }
 
     /// `( … )` or `(( … ))`
-    pub(super) fn parenthesis(&mut self) -> Parsed<Kind> {
+    pub(super) fn parenthesis(&mut self) -> ParseResult<CommandKind> {
         if self.second() == Some(b'(') {
             self.at += 1;
             self.peek();
@@ -42,7 +42,9 @@ impl Parser<'_> {
             close.must_be_certain(self)?;
             if close.doubled {
                 self.at += 1;
-                return Ok(Kind::Arithmetic(self.parenthesized_arithmetic(close)?));
+                return Ok(CommandKind::Arithmetic(
+                    self.parenthesized_arithmetic(close)?,
+                ));
             }
             if close.broken {
                 return Err(self.unexpected("a line break where bash expects more of `((`"));
@@ -56,16 +58,16 @@ impl Parser<'_> {
         self.subshell()
     }
 
-    fn subshell(&mut self) -> Parsed<Kind> {
+    fn subshell(&mut self) -> ParseResult<CommandKind> {
         let script = self.script(Until::Parenthesis)?;
         if script.items.is_empty() {
             return Err(self.unexpected("expected a command"));
         }
         self.expect(b')', "at the end of a subshell")?;
-        Ok(Kind::Subshell(script))
+        Ok(CommandKind::Subshell(script))
     }
 
-    fn if_command(&mut self) -> Parsed<Kind> {
+    fn if_command(&mut self) -> ParseResult<CommandKind> {
         let mut branches = Vec::new();
         loop {
             let (test, _) = self.body(&["then"])?;
@@ -76,14 +78,14 @@ impl Parser<'_> {
                 "else" => Some(self.body(&["fi"])?.0),
                 _ => None,
             };
-            return Ok(Kind::If {
+            return Ok(CommandKind::If {
                 branches,
                 otherwise,
             });
         }
     }
 
-    fn for_command(&mut self, select: bool) -> Parsed<Kind> {
+    fn for_command(&mut self, select: bool) -> ParseResult<CommandKind> {
         self.blanks();
         if !select && self.peek() == Some(b'(') && self.second() == Some(b'(') {
             return self.arithmetic_for();
@@ -108,7 +110,7 @@ impl Parser<'_> {
             return Err(self.unexpected("expected `do`"));
         }
         let body = self.loop_body()?;
-        Ok(Kind::For {
+        Ok(CommandKind::For {
             name,
             words,
             body,
@@ -117,7 +119,7 @@ impl Parser<'_> {
     }
 
     /// The words behind `in`, and the separator behind them.
-    fn loop_words(&mut self) -> Parsed<Vec<Word>> {
+    fn loop_words(&mut self) -> ParseResult<Vec<ShellWord>> {
         let mut words = Vec::new();
         loop {
             self.gap()?;
@@ -127,14 +129,14 @@ impl Parser<'_> {
                     break;
                 }
                 Some(b'\n') => break,
-                _ => words.push(self.word(Style::ARGUMENT)?),
+                _ => words.push(self.word(ExpansionStyle::ARGUMENT)?),
             }
         }
         self.newlines()?;
         Ok(words)
     }
 
-    fn arithmetic_for(&mut self) -> Parsed<Kind> {
+    fn arithmetic_for(&mut self) -> ParseResult<CommandKind> {
         self.at += 1;
         self.peek();
         let close = self.matching_parenthesis(self.at)?;
@@ -147,11 +149,11 @@ impl Parser<'_> {
         self.eat(b';');
         self.newlines()?;
         let body = self.loop_body()?;
-        Ok(Kind::ArithmeticFor { parts, body })
+        Ok(CommandKind::ArithmeticFor { parts, body })
     }
 
     /// `do … done`, or `{ … }`.
-    fn loop_body(&mut self) -> Parsed<Script> {
+    fn loop_body(&mut self) -> ParseResult<Script> {
         if self.eat_bare("do") {
             return Ok(self.body(&["done"])?.0);
         }
@@ -161,9 +163,9 @@ impl Parser<'_> {
         Err(self.unexpected("expected `do`"))
     }
 
-    fn case_command(&mut self) -> Parsed<Kind> {
+    fn case_command(&mut self) -> ParseResult<CommandKind> {
         self.blanks();
-        let word = self.word(Style::SINGLE)?;
+        let word = self.word(ExpansionStyle::SINGLE)?;
         self.newlines()?;
         if !self.eat_bare("in") {
             return Err(self.unexpected("expected `in`"));
@@ -172,13 +174,13 @@ impl Parser<'_> {
         loop {
             self.newlines()?;
             if self.eat_bare("esac") {
-                return Ok(Kind::Case { word, arms });
+                return Ok(CommandKind::Case { word, arms });
             }
             arms.push(self.arm()?);
         }
     }
 
-    fn arm(&mut self) -> Parsed<Arm> {
+    fn arm(&mut self) -> ParseResult<Arm> {
         if self.bounds.is_scanned() {
             return Err(self.unexpected("`case` inside `((`"));
         }
@@ -194,7 +196,7 @@ impl Parser<'_> {
             if self.bare().is_some_and(|bare| odd(bare.text())) {
                 return Err(self.unexpected("expected a pattern"));
             }
-            patterns.push(self.word(Style::PATTERN)?);
+            patterns.push(self.word(ExpansionStyle::PATTERN)?);
             self.blanks();
             if !self.eat(b'|') {
                 break;
@@ -216,7 +218,7 @@ impl Parser<'_> {
     }
 
     /// `()` behind the name of a function, and its body.
-    pub(super) fn function(&mut self, start: usize, name: &Word) -> Parsed<Command> {
+    pub(super) fn function(&mut self, start: usize, name: &ShellWord) -> ParseResult<Command> {
         let Some(name) = plain_text(name).filter(|name| is_function_name(name)) else {
             return Err(self.unexpected("a parenthesis behind what cannot name a function"));
         };
@@ -230,15 +232,15 @@ impl Parser<'_> {
         })
     }
 
-    fn empty_parentheses(&mut self) -> Parsed<()> {
+    fn empty_parentheses(&mut self) -> ParseResult<()> {
         self.at += 1;
         self.blanks();
         self.expect(b')', "behind the name of a function")
     }
 
-    fn function_keyword(&mut self) -> Parsed<Kind> {
+    fn function_keyword(&mut self) -> ParseResult<CommandKind> {
         self.blanks();
-        let word = self.word(Style::ARGUMENT)?;
+        let word = self.word(ExpansionStyle::ARGUMENT)?;
         let Some(name) = plain_text(&word).filter(|name| is_function_name(name)) else {
             return Err(self.unexpected("expected the name of a function"));
         };
@@ -257,16 +259,16 @@ impl Parser<'_> {
         self.function_body(name)
     }
 
-    fn function_body(&mut self, name: String) -> Parsed<Kind> {
+    fn function_body(&mut self, name: String) -> ParseResult<CommandKind> {
         self.newlines()?;
         let body = self.compound_command()?;
-        Ok(Kind::Function {
+        Ok(CommandKind::Function {
             name,
             body: Box::new(body),
         })
     }
 
-    fn coprocess(&mut self) -> Parsed<Kind> {
+    fn coprocess(&mut self) -> ParseResult<CommandKind> {
         self.blanks();
         let start = self.at;
         if !self.at_compound() {
@@ -286,21 +288,21 @@ impl Parser<'_> {
                     return Err(self.unexpected("`time` behind `coproc`"));
                 }
                 let command = self.command(true)?;
-                if !matches!(command.kind, Kind::Simple { .. }) {
+                if !matches!(command.kind, CommandKind::Simple { .. }) {
                     return Err(self.unexpected("expected a command behind `coproc`"));
                 }
                 self.refuse_reserved_second_word(&command)?;
                 command
             }
         };
-        Ok(Kind::Coprocess {
+        Ok(CommandKind::Coprocess {
             body: Box::new(body),
         })
     }
 
     /// Bash takes the first word behind `coproc` for a name if a reserved word follows.
-    fn refuse_reserved_second_word(&self, command: &Command) -> Parsed<()> {
-        let Kind::Simple { words, .. } = &command.kind else {
+    fn refuse_reserved_second_word(&self, command: &Command) -> ParseResult<()> {
+        let CommandKind::Simple { words, .. } = &command.kind else {
             return Ok(());
         };
         match words.get(1).and_then(plain_text) {
@@ -321,7 +323,7 @@ impl Parser<'_> {
                 .is_some_and(|bare| starts.contains(&bare.text()))
     }
 
-    fn compound_command(&mut self) -> Parsed<Command> {
+    fn compound_command(&mut self) -> ParseResult<Command> {
         match self.at_compound() {
             true => self.command(true),
             false => Err(self.unexpected("expected a compound command")),

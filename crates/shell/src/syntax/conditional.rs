@@ -1,8 +1,8 @@
 //! `[[ … ]]`.
 
-use super::words::{Piece, Pieces, Style};
-use super::{Parsed, Parser};
-use crate::ast::{Kind, PartKind, TestItem, Word};
+use super::words::{ExpansionStyle, Pieces, PlacedPart};
+use super::{ParseResult, Parser};
+use crate::ast::{CommandKind, PartKind, ShellWord, TestItem};
 
 const UNARY: [&str; 26] = [
     "-a", "-b", "-c", "-d", "-e", "-f", "-g", "-h", "-k", "-n", "-o", "-p", "-r", "-s", "-t", "-u",
@@ -14,7 +14,7 @@ const BINARY: [&str; 9] = [
 
 impl Parser<'_> {
     /// What follows `[[`, with the `]]`.
-    pub(super) fn conditional(&mut self, start: usize) -> Parsed<Kind> {
+    pub(super) fn conditional(&mut self, start: usize) -> ParseResult<CommandKind> {
         let mut items = Vec::new();
         let mut depth = 0_usize;
         loop {
@@ -39,10 +39,10 @@ impl Parser<'_> {
             return Err(self.error(start, self.at, "a parenthesis without its end in `[[`"));
         }
         self.eat_bare("]]");
-        Ok(Kind::Test(items))
+        Ok(CommandKind::Test(items))
     }
 
-    fn conditional_newlines(&mut self) -> Parsed<()> {
+    fn conditional_newlines(&mut self) -> ParseResult<()> {
         loop {
             self.gap()?;
             if self.peek() != Some(b'\n') {
@@ -74,7 +74,7 @@ impl Parser<'_> {
     }
 
     /// One test, with the `!` and opening parentheses before it.
-    fn term(&mut self, items: &mut Vec<TestItem>, depth: &mut usize) -> Parsed<()> {
+    fn term(&mut self, items: &mut Vec<TestItem>, depth: &mut usize) -> ParseResult<()> {
         loop {
             self.conditional_newlines()?;
             if self.peek() == Some(b'(') {
@@ -86,14 +86,14 @@ impl Parser<'_> {
                 Some(bare) if bare.text() == "!" => self.word_operator(bare.end, "!", items),
                 Some(bare) if UNARY.contains(&bare.text()) => {
                     self.word_operator(bare.end, bare.text(), items);
-                    let operand = self.test_operand(Style::SINGLE)?;
+                    let operand = self.test_operand(ExpansionStyle::SINGLE)?;
                     items.push(TestItem::Word(operand));
                     return Ok(());
                 }
                 _ => break,
             }
         }
-        let left = self.test_operand(Style::SINGLE)?;
+        let left = self.test_operand(ExpansionStyle::SINGLE)?;
         items.push(TestItem::Word(left));
         self.blanks();
         if let Some(b'<' | b'>') = self.peek() {
@@ -102,7 +102,7 @@ impl Parser<'_> {
                 return Err(self.unexpected("an operator that is not one of `[[`"));
             }
             self.operator(1, items);
-            let right = self.test_operand(Style::SINGLE)?;
+            let right = self.test_operand(ExpansionStyle::SINGLE)?;
             items.push(TestItem::Word(right));
             return Ok(());
         }
@@ -116,7 +116,7 @@ impl Parser<'_> {
         let right = match bare.text() {
             "=" | "==" | "!=" => {
                 self.word_operator(bare.end, bare.text(), items);
-                self.test_operand(Style::EXTENDED_PATTERN)?
+                self.test_operand(ExpansionStyle::EXTENDED_PATTERN)?
             }
             "=~" => {
                 self.word_operator(bare.end, "=~", items);
@@ -124,7 +124,7 @@ impl Parser<'_> {
             }
             text if BINARY.contains(&text) => {
                 self.word_operator(bare.end, text, items);
-                self.test_operand(Style::SINGLE)?
+                self.test_operand(ExpansionStyle::SINGLE)?
             }
             _ => return Ok(()),
         };
@@ -132,7 +132,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn test_operand(&mut self, style: Style) -> Parsed<Word> {
+    fn test_operand(&mut self, style: ExpansionStyle) -> ParseResult<ShellWord> {
         self.blanks();
         if self.at_bare("]]") {
             return Err(self.unexpected("expected an operand in `[[`"));
@@ -143,7 +143,7 @@ impl Parser<'_> {
     }
 
     /// The right side of `=~`: parentheses hold everything up to their end, blanks too.
-    fn regular_expression(&mut self) -> Parsed<Word> {
+    fn regular_expression(&mut self) -> ParseResult<ShellWord> {
         self.blanks();
         if self.at_bare("]]") || self.peek() == Some(b'#') {
             return Err(self.unexpected("expected a regular expression"));
@@ -185,15 +185,15 @@ impl Parser<'_> {
         if depth > 0 || pieces.list.is_empty() {
             return Err(self.unexpected("a regular expression without its end"));
         }
-        let style = Style {
+        let style = ExpansionStyle {
             globs: false,
-            ..Style::SINGLE
+            ..ExpansionStyle::SINGLE
         };
         self.finish_word(start, pieces, style)
     }
 
     /// Bash counts the parentheses of a regular expression without looking into expansions.
-    fn refuse_nested_parentheses(&self, from: usize, pieces: &[Piece]) -> Parsed<()> {
+    fn refuse_nested_parentheses(&self, from: usize, pieces: &[PlacedPart]) -> ParseResult<()> {
         let text = &self.source.text[from..self.at];
         let expands = pieces
             .iter()

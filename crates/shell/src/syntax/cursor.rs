@@ -1,7 +1,7 @@
 //! Looking at the text. Outside single quotes and comments bash never sees a backslash in front of
 //! a line break, so [`Parser::peek`] passes over both.
 
-use super::{MAX_DEPTH, MAX_REWRITTEN, Parsed, Parser, SyntaxError};
+use super::{MAX_DEPTH, MAX_REWRITTEN, ParseResult, Parser, SyntaxError};
 use crate::ast::Span;
 
 /// What ends an unquoted word.
@@ -82,7 +82,7 @@ impl Parser<'_> {
         found
     }
 
-    pub(super) fn expect(&mut self, byte: u8, why: &str) -> Parsed<()> {
+    pub(super) fn expect(&mut self, byte: u8, why: &str) -> ParseResult<()> {
         if self.eat(byte) {
             return Ok(());
         }
@@ -175,7 +175,7 @@ impl Parser<'_> {
     }
 
     /// Blanks, and a comment behind them, up to the line break.
-    pub(super) fn gap(&mut self) -> Parsed<()> {
+    pub(super) fn gap(&mut self) -> ParseResult<()> {
         self.blanks();
         if self.peek() == Some(b'#') {
             if self.bounds.is_scanned() {
@@ -191,7 +191,7 @@ impl Parser<'_> {
     }
 
     /// Blanks, comments and line breaks; here-documents begin behind a line break.
-    pub(super) fn newlines(&mut self) -> Parsed<()> {
+    pub(super) fn newlines(&mut self) -> ParseResult<()> {
         loop {
             self.gap()?;
             if self.peek() != Some(b'\n') {
@@ -202,7 +202,7 @@ impl Parser<'_> {
     }
 
     /// Passes a line break.
-    pub(super) fn newline(&mut self) -> Parsed<()> {
+    pub(super) fn newline(&mut self) -> ParseResult<()> {
         self.at += 1;
         self.gather_documents()
     }
@@ -227,7 +227,7 @@ impl Parser<'_> {
     }
 
     /// One level deeper. Levels are given back by [`Parser::leave`]; an error ends the parse anyway.
-    pub(super) fn enter(&mut self) -> Parsed<()> {
+    pub(super) fn enter(&mut self) -> ParseResult<()> {
         self.bounds.depth += 1;
         if self.bounds.depth > MAX_DEPTH {
             return Err(self.error(self.at, self.at, "constructs are nested too deeply"));
@@ -243,8 +243,8 @@ impl Parser<'_> {
     pub(super) fn within<T>(
         &mut self,
         rewritten: &super::source::Rewritten,
-        read: impl FnOnce(&mut Parser<'_>) -> Parsed<T>,
-    ) -> Parsed<T> {
+        read: impl FnOnce(&mut Parser<'_>) -> ParseResult<T>,
+    ) -> ParseResult<T> {
         if self.bounds.rewritten == MAX_REWRITTEN {
             return Err(self.error(
                 self.at,

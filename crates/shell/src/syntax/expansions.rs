@@ -5,13 +5,15 @@ use std::mem;
 use super::commands::Until;
 use super::cursor::starts_name;
 use super::source::Rewritten;
-use super::words::{Piece, Pieces, Quote};
-use super::{Parsed, Parser};
-use crate::ast::{Item, Kind, Parameter, ParameterOperation, PartKind, Script, Separator, Word};
+use super::words::{Pieces, PlacedPart, Quote};
+use super::{ParseResult, Parser};
+use crate::ast::{
+    CommandKind, Item, Parameter, ParameterOperation, PartKind, Script, Separator, ShellWord,
+};
 
 impl Parser<'_> {
     /// The `$` at the cursor and what it begins.
-    pub(super) fn dollar(&mut self, quote: Quote, pieces: &mut Pieces) -> Parsed<()> {
+    pub(super) fn dollar(&mut self, quote: Quote, pieces: &mut Pieces) -> ParseResult<()> {
         let start = self.at;
         let second = self.second();
         self.at += 1;
@@ -36,7 +38,7 @@ impl Parser<'_> {
             Some(b'\'') if quote == Quote::None => return self.ansi_quoted(start, pieces),
             Some(b'"') if quote == Quote::None => {
                 // Bash evaluates the translation, if the variable names a file that has one.
-                pieces.push(Piece {
+                pieces.push(PlacedPart {
                     start,
                     end: self.at,
                     quoted: true,
@@ -59,7 +61,7 @@ impl Parser<'_> {
             }
         };
         self.expansions += 1;
-        pieces.push(Piece {
+        pieces.push(PlacedPart {
             start,
             end: self.at,
             quoted: quote != Quote::None,
@@ -69,7 +71,7 @@ impl Parser<'_> {
     }
 
     /// `(` behind a `$`: a command, or arithmetic if `((` ends in `))`.
-    fn dollar_parenthesis(&mut self) -> Parsed<PartKind> {
+    fn dollar_parenthesis(&mut self) -> ParseResult<PartKind> {
         self.at += 1;
         if self.peek() == Some(b'(') {
             let close = self.matching_parenthesis(self.at)?;
@@ -84,7 +86,7 @@ impl Parser<'_> {
     }
 
     /// `<(` or `>(` at the cursor.
-    pub(super) fn process_substitution(&mut self, pieces: &mut Pieces) -> Parsed<()> {
+    pub(super) fn process_substitution(&mut self, pieces: &mut Pieces) -> ParseResult<()> {
         let start = self.at;
         self.at += 1;
         self.peek();
@@ -97,7 +99,7 @@ impl Parser<'_> {
             _ => self.substituted_script()?,
         };
         self.expansions += 1;
-        pieces.push(Piece {
+        pieces.push(PlacedPart {
             start,
             end: self.at,
             quoted: false,
@@ -107,7 +109,7 @@ impl Parser<'_> {
     }
 
     /// The same for a script that begins with a parenthesis: bash has looked for its end before.
-    fn scanned_script(&mut self) -> Parsed<Script> {
+    fn scanned_script(&mut self) -> ParseResult<Script> {
         self.enter_scanned()?;
         let script = self.substituted_script()?;
         self.bounds.scanned -= 1;
@@ -115,7 +117,7 @@ impl Parser<'_> {
     }
 
     /// A script up to and with `)`. Its here-documents are its own.
-    fn substituted_script(&mut self) -> Parsed<Script> {
+    fn substituted_script(&mut self) -> ParseResult<Script> {
         self.enter()?;
         let outer = mem::take(&mut self.documents);
         let semicolons = mem::take(&mut self.semicolons);
@@ -144,7 +146,7 @@ impl Parser<'_> {
     }
 
     /// The backquote at the cursor, up to the next one. Bash takes the backslashes off first.
-    pub(super) fn backquoted(&mut self, quote: Quote, pieces: &mut Pieces) -> Parsed<()> {
+    pub(super) fn backquoted(&mut self, quote: Quote, pieces: &mut Pieces) -> ParseResult<()> {
         let start = self.at;
         let mut rewritten = Rewritten::new(&self.source, start + 1);
         let mut kept = start + 1;
@@ -180,7 +182,7 @@ impl Parser<'_> {
         self.leave();
         self.at = at + 1;
         self.expansions += 1;
-        pieces.push(Piece {
+        pieces.push(PlacedPart {
             start,
             end: self.at,
             quoted: quote != Quote::None,
@@ -197,7 +199,7 @@ fn is_simple(script: &Script) -> bool {
         return false;
     }
     let mut commands = script.items.iter().flat_map(|item| &item.pipeline.commands);
-    commands.all(|command| matches!(command.kind, Kind::Simple { .. }))
+    commands.all(|command| matches!(command.kind, CommandKind::Simple { .. }))
 }
 
 /// Bash reads a substitution twice. The first time it takes `time` at its start for the name of a
@@ -206,12 +208,12 @@ fn keeps_time(script: &Script) -> bool {
     let Some(first) = script.items.first() else {
         return false;
     };
-    let Some(Kind::Simple { assignments, words }) =
+    let Some(CommandKind::Simple { assignments, words }) =
         first.pipeline.commands.first().map(|command| &command.kind)
     else {
         return false;
     };
-    let list = |word: &Word| {
+    let list = |word: &ShellWord| {
         word.parts
             .iter()
             .any(|part| matches!(part.kind, PartKind::Array(_)))

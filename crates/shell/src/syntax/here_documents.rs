@@ -5,15 +5,17 @@ use std::mem;
 use super::cursor::ends_word;
 use super::source::Rewritten;
 use super::words::{Pieces, Quote};
-use super::{Parsed, Parser};
-use crate::ast::{Command, Kind, Part, PartKind, Redirect, RedirectOperator, Script, Span, Word};
+use super::{ParseResult, Parser};
+use crate::ast::{
+    Command, CommandKind, PartKind, Redirect, RedirectOperator, Script, ShellWord, Span, WordPart,
+};
 
 /// The here-documents of one script.
 #[derive(Default)]
 pub(super) struct Documents {
     pending: Vec<Pending>,
     /// In the order they are announced; the redirections hold their numbers until the end.
-    bodies: Vec<Word>,
+    bodies: Vec<ShellWord>,
 }
 
 impl Documents {
@@ -41,7 +43,7 @@ impl Parser<'_> {
         &mut self,
         start: usize,
         descriptor: Option<String>,
-    ) -> Parsed<Redirect> {
+    ) -> ParseResult<Redirect> {
         // Bash has already read past what follows such a line.
         if self.bounds.is_scanned() {
             return Err(self.unexpected("a here-document inside `((`"));
@@ -62,15 +64,15 @@ impl Parser<'_> {
             span: self.span(start, self.at),
             descriptor,
             operator: RedirectOperator::HereDocument,
-            target: Word {
+            target: ShellWord {
                 span,
-                parts: vec![Part {
+                parts: vec![WordPart {
                     span,
                     quoted,
                     kind: PartKind::Text(tag),
                 }],
             },
-            body: Some(Word {
+            body: Some(ShellWord {
                 span: Span {
                     start: number,
                     end: number,
@@ -81,7 +83,7 @@ impl Parser<'_> {
     }
 
     /// The tag without its quotes, and whether it had any.
-    fn tag(&mut self) -> Parsed<(String, bool)> {
+    fn tag(&mut self) -> ParseResult<(String, bool)> {
         let start = self.at;
         if self.peek() == Some(b'#') {
             return Err(self.unexpected("expected the tag of a here-document"));
@@ -133,7 +135,7 @@ impl Parser<'_> {
     }
 
     /// Reads the bodies of what was announced; the cursor is at the start of a line.
-    pub(super) fn gather_documents(&mut self) -> Parsed<()> {
+    pub(super) fn gather_documents(&mut self) -> ParseResult<()> {
         for pending in mem::take(&mut self.documents.pending) {
             let body = self.document(&pending)?;
             self.documents.bodies.push(body);
@@ -141,7 +143,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn document(&mut self, pending: &Pending) -> Parsed<Word> {
+    fn document(&mut self, pending: &Pending) -> ParseResult<ShellWord> {
         let start = self.at;
         let mut body = Rewritten::new(&self.source, start);
         let end = loop {
@@ -171,7 +173,7 @@ impl Parser<'_> {
         let after = self.at;
         let span = self.span(start, end);
         let parts = match pending.quoted {
-            true => vec![Part {
+            true => vec![WordPart {
                 span,
                 quoted: true,
                 kind: PartKind::Text(body.text),
@@ -179,7 +181,7 @@ impl Parser<'_> {
             false => self.within(&body, |inner| inner.document_parts())?,
         };
         self.at = after;
-        Ok(Word { span, parts })
+        Ok(ShellWord { span, parts })
     }
 
     /// One line, with its line break; with an unquoted tag, one that goes on behind a backslash.
@@ -208,7 +210,7 @@ impl Parser<'_> {
     }
 
     /// The expansions of a body with an unquoted tag.
-    fn document_parts(&mut self) -> Parsed<Vec<Part>> {
+    fn document_parts(&mut self) -> ParseResult<Vec<WordPart>> {
         let mut pieces = Pieces::default();
         while let Some(byte) = self.peek() {
             match byte {
@@ -222,7 +224,7 @@ impl Parser<'_> {
     }
 
     /// Puts the bodies in their places, when the script that announced them is complete.
-    pub(super) fn finish_documents(&mut self, script: &mut Script) -> Parsed<()> {
+    pub(super) fn finish_documents(&mut self, script: &mut Script) -> ParseResult<()> {
         if let Some(pending) = self.documents.pending.first() {
             let at = pending.at;
             return Err(self.error(at, at + 2, "a here-document without its body"));
@@ -238,7 +240,7 @@ impl Parser<'_> {
     }
 }
 
-fn settle_script(script: &mut Script, bodies: &mut [Option<Word>]) {
+fn settle_script(script: &mut Script, bodies: &mut [Option<ShellWord>]) {
     for item in &mut script.items {
         for command in &mut item.pipeline.commands {
             settle(command, bodies);
@@ -246,7 +248,7 @@ fn settle_script(script: &mut Script, bodies: &mut [Option<Word>]) {
     }
 }
 
-fn settle(command: &mut Command, bodies: &mut [Option<Word>]) {
+fn settle(command: &mut Command, bodies: &mut [Option<ShellWord>]) {
     for redirect in &mut command.redirects {
         if let Some(body) = &mut redirect.body
             && let Some(found) = bodies.get_mut(body.span.start).and_then(Option::take)
@@ -255,8 +257,8 @@ fn settle(command: &mut Command, bodies: &mut [Option<Word>]) {
         }
     }
     match &mut command.kind {
-        Kind::Group(script) | Kind::Subshell(script) => settle_script(script, bodies),
-        Kind::If {
+        CommandKind::Group(script) | CommandKind::Subshell(script) => settle_script(script, bodies),
+        CommandKind::If {
             branches,
             otherwise,
         } => {
@@ -268,17 +270,21 @@ fn settle(command: &mut Command, bodies: &mut [Option<Word>]) {
                 settle_script(otherwise, bodies);
             }
         }
-        Kind::While { test, body } => {
+        CommandKind::While { test, body } => {
             settle_script(test, bodies);
             settle_script(body, bodies);
         }
-        Kind::For { body, .. } | Kind::ArithmeticFor { body, .. } => settle_script(body, bodies),
-        Kind::Case { arms, .. } => {
+        CommandKind::For { body, .. } | CommandKind::ArithmeticFor { body, .. } => {
+            settle_script(body, bodies)
+        }
+        CommandKind::Case { arms, .. } => {
             for arm in arms {
                 settle_script(&mut arm.body, bodies);
             }
         }
-        Kind::Function { body, .. } | Kind::Coprocess { body } => settle(body, bodies),
-        Kind::Simple { .. } | Kind::Test(_) | Kind::Arithmetic(_) => {}
+        CommandKind::Function { body, .. } | CommandKind::Coprocess { body } => {
+            settle(body, bodies)
+        }
+        CommandKind::Simple { .. } | CommandKind::Test(_) | CommandKind::Arithmetic(_) => {}
     }
 }

@@ -65,7 +65,7 @@ impl fmt::Display for SyntaxError {
 
 impl std::error::Error for SyntaxError {}
 
-type Parsed<T> = Result<T, SyntaxError>;
+type ParseResult<T> = Result<T, SyntaxError>;
 
 /// Reads a whole line (or several) as bash would.
 pub fn parse(line: &str) -> Result<Script, SyntaxError> {

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use crate::ast::{
-    Arithmetic, AssignedValue, Assignment, Command, Kind, Parameter, ParameterOperation, Part,
-    PartKind, Redirect, RedirectOperator, Script, Separator, TestItem, Word,
+    Arithmetic, AssignedValue, Assignment, Command, CommandKind, Parameter, ParameterOperation,
+    PartKind, Redirect, RedirectOperator, Script, Separator, ShellWord, TestItem, WordPart,
 };
 
 /// The tree as an s-expression, without the places.
@@ -80,9 +80,9 @@ impl Outline {
         }
     }
 
-    fn kind(&mut self, kind: &Kind) {
+    fn kind(&mut self, kind: &CommandKind) {
         match kind {
-            Kind::Simple { assignments, words } => {
+            CommandKind::Simple { assignments, words } => {
                 self.put("(");
                 let mut first = true;
                 for assignment in assignments {
@@ -99,11 +99,13 @@ impl Outline {
                 }
                 self.put(")");
             }
-            Kind::Group(script) => self.list("group", &[script], |out, script| out.script(script)),
-            Kind::Subshell(script) => {
+            CommandKind::Group(script) => {
+                self.list("group", &[script], |out, script| out.script(script))
+            }
+            CommandKind::Subshell(script) => {
                 self.list("subshell", &[script], |out, script| out.script(script));
             }
-            Kind::If {
+            CommandKind::If {
                 branches,
                 otherwise,
             } => {
@@ -114,10 +116,10 @@ impl Outline {
                 scripts.extend(otherwise);
                 self.list("if", &scripts, |out, script| out.script(script));
             }
-            Kind::While { test, body } => {
+            CommandKind::While { test, body } => {
                 self.list("while", &[test, body], |out, script| out.script(script));
             }
-            Kind::For {
+            CommandKind::For {
                 name,
                 words,
                 body,
@@ -134,11 +136,11 @@ impl Outline {
                 self.script(body);
                 self.put(")");
             }
-            Kind::ArithmeticFor { parts, body } => {
+            CommandKind::ArithmeticFor { parts, body } => {
                 self.list("for", parts, Self::arithmetic);
                 self.script(body);
             }
-            Kind::Case { word, arms } => {
+            CommandKind::Case { word, arms } => {
                 self.put("(case ");
                 self.word(word);
                 for arm in arms {
@@ -148,21 +150,21 @@ impl Outline {
                 }
                 self.put(")");
             }
-            Kind::Function { name, body } => {
+            CommandKind::Function { name, body } => {
                 self.put("(function ");
                 self.put(name);
                 self.put(" ");
                 self.command(body);
                 self.put(")");
             }
-            Kind::Test(items) => self.list("test", items, |out, item| match item {
+            CommandKind::Test(items) => self.list("test", items, |out, item| match item {
                 TestItem::Operator(operator, _) => {
                     let _ = write!(out.text, "'{operator}'");
                 }
                 TestItem::Word(word) => out.word(word),
             }),
-            Kind::Arithmetic(arithmetic) => self.arithmetic(arithmetic),
-            Kind::Coprocess { body } => {
+            CommandKind::Arithmetic(arithmetic) => self.arithmetic(arithmetic),
+            CommandKind::Coprocess { body } => {
                 self.list("coproc", &[body], |out, body| out.command(body));
             }
         }
@@ -205,7 +207,7 @@ impl Outline {
         }
     }
 
-    fn word(&mut self, word: &Word) {
+    fn word(&mut self, word: &ShellWord) {
         match &word.parts[..] {
             [] => self.put("-"),
             [part] => self.part(part),
@@ -222,7 +224,7 @@ impl Outline {
         }
     }
 
-    fn part(&mut self, part: &Part) {
+    fn part(&mut self, part: &WordPart) {
         match &part.kind {
             PartKind::Text(text) if part.quoted => {
                 let _ = write!(self.text, "{text:?}");

@@ -5,9 +5,9 @@
 //! read alike are accepted.
 
 use super::cursor::{in_name, starts_name};
-use super::words::{Piece, Pieces, Quote, Style};
-use super::{Parsed, Parser};
-use crate::ast::{Parameter, ParameterOperation, PartKind, Word};
+use super::words::{ExpansionStyle, Pieces, PlacedPart, Quote};
+use super::{ParseResult, Parser};
+use crate::ast::{Parameter, ParameterOperation, PartKind, ShellWord};
 
 /// What a word inside `${…}` is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,11 @@ enum Operand {
 
 impl Parser<'_> {
     /// The parameter behind `${`, with the closing brace.
-    pub(super) fn braced_parameter(&mut self, start: usize, quote: Quote) -> Parsed<Parameter> {
+    pub(super) fn braced_parameter(
+        &mut self,
+        start: usize,
+        quote: Quote,
+    ) -> ParseResult<Parameter> {
         let inner = match quote {
             Quote::Double => Quote::BracedDouble,
             other => other,
@@ -43,7 +47,7 @@ impl Parser<'_> {
     }
 
     /// The name, digits or special character, and a subscript.
-    fn parameter_name(&mut self) -> Parsed<(String, Option<crate::ast::Arithmetic>)> {
+    fn parameter_name(&mut self) -> ParseResult<(String, Option<crate::ast::Arithmetic>)> {
         match self.peek() {
             Some(byte) if starts_name(byte) => {
                 let name = self.name();
@@ -63,7 +67,7 @@ impl Parser<'_> {
     }
 
     /// `${#…}`; the cursor is at the `#`.
-    fn parameter_length(&mut self) -> Parsed<Parameter> {
+    fn parameter_length(&mut self) -> ParseResult<Parameter> {
         self.at += 1;
         let (name, subscript) = self.parameter_name()?;
         self.expect(b'}', "behind the name in `${#`")?;
@@ -77,7 +81,7 @@ impl Parser<'_> {
     }
 
     /// `${!…}`; the cursor is at the `!`.
-    fn indirect_parameter(&mut self, start: usize, quote: Quote) -> Parsed<Parameter> {
+    fn indirect_parameter(&mut self, start: usize, quote: Quote) -> ParseResult<Parameter> {
         self.at += 1;
         if !self
             .peek()
@@ -111,7 +115,7 @@ impl Parser<'_> {
     }
 
     /// What follows the name, with the closing brace.
-    fn operation(&mut self, quote: Quote) -> Parsed<ParameterOperation> {
+    fn operation(&mut self, quote: Quote) -> ParseResult<ParameterOperation> {
         let first = self.peek();
         let second = self.second();
         let operation = match (first, second) {
@@ -158,7 +162,7 @@ impl Parser<'_> {
     }
 
     /// `-`, `=`, `?` or `+` and the word behind it.
-    fn value_operation(&mut self, quote: Quote) -> Parsed<ParameterOperation> {
+    fn value_operation(&mut self, quote: Quote) -> ParseResult<ParameterOperation> {
         let assigns = self.peek() == Some(b'=');
         self.at += 1;
         let value = self.operand(quote, Operand::Value, None)?;
@@ -169,7 +173,12 @@ impl Parser<'_> {
     }
 
     /// A word up to the closing brace, or to this byte.
-    fn operand(&mut self, quote: Quote, operand: Operand, stop: Option<u8>) -> Parsed<Word> {
+    fn operand(
+        &mut self,
+        quote: Quote,
+        operand: Operand,
+        stop: Option<u8>,
+    ) -> ParseResult<ShellWord> {
         self.peek();
         let start = self.at;
         let mut pieces = Pieces::default();
@@ -190,20 +199,25 @@ impl Parser<'_> {
         }
         let end = self.at;
         let mut word = match quote {
-            Quote::None => self.finish_word(start, pieces, Style::PATTERN)?,
-            _ => self.finish_word(start, pieces, Style::SINGLE)?,
+            Quote::None => self.finish_word(start, pieces, ExpansionStyle::PATTERN)?,
+            _ => self.finish_word(start, pieces, ExpansionStyle::SINGLE)?,
         };
         word.span = self.span(start, end);
         Ok(word)
     }
 
-    fn unquoted_operand(&mut self, byte: u8, operand: Operand, pieces: &mut Pieces) -> Parsed<()> {
+    fn unquoted_operand(
+        &mut self,
+        byte: u8,
+        operand: Operand,
+        pieces: &mut Pieces,
+    ) -> ParseResult<()> {
         match byte {
             b'<' | b'>' if self.second() == Some(b'(') => self.process_substitution(pieces),
             // Bash takes these quotes off if there are double quotes anywhere around.
             b'$' if self.second() == Some(b'\'') && self.in_double_quotes > 0 => {
                 self.plain_ansi_quoted(pieces)?;
-                let kept = |piece: &Piece| match &piece.kind {
+                let kept = |piece: &PlacedPart| match &piece.kind {
                     PartKind::Text(text) => text.bytes().all(in_name),
                     _ => false,
                 };
@@ -226,7 +240,7 @@ impl Parser<'_> {
         quote: Quote,
         operand: Operand,
         pieces: &mut Pieces,
-    ) -> Parsed<()> {
+    ) -> ParseResult<()> {
         let braced = quote == Quote::BracedDouble;
         match byte {
             b'<' | b'>' if self.second() == Some(b'(') => {}
@@ -267,7 +281,10 @@ impl Parser<'_> {
     }
 
     /// `'…'` whose text means the same whether these are quotes or not. Returns its place.
-    pub(super) fn plain_single_quoted(&mut self, pieces: &mut Pieces) -> Parsed<(usize, usize)> {
+    pub(super) fn plain_single_quoted(
+        &mut self,
+        pieces: &mut Pieces,
+    ) -> ParseResult<(usize, usize)> {
         let start = self.at;
         self.single_quoted(pieces)?;
         let text = &self.source.text[start + 1..self.at - 1];
@@ -279,7 +296,7 @@ impl Parser<'_> {
     }
 
     /// `$'…'` whose text means the same even if it were read again.
-    fn plain_ansi_quoted(&mut self, pieces: &mut Pieces) -> Parsed<()> {
+    fn plain_ansi_quoted(&mut self, pieces: &mut Pieces) -> ParseResult<()> {
         let start = self.at;
         self.at += 1;
         self.peek();

@@ -2,8 +2,8 @@
 //!
 //! Whether bash finds a pattern can depend on values; then it is one here.
 
-use super::words::{Piece, Pieces};
-use super::{Parsed, Parser};
+use super::words::{Pieces, PlacedPart};
+use super::{ParseResult, Parser};
 use crate::ast::PartKind;
 
 impl Parser<'_> {
@@ -13,11 +13,11 @@ impl Parser<'_> {
     /// tilde counts too.
     pub(super) fn expand_tildes(
         &self,
-        pieces: Vec<Piece>,
+        pieces: Vec<PlacedPart>,
         value: bool,
         assignment: bool,
-    ) -> Vec<Piece> {
-        let mut result: Vec<Piece> = Vec::with_capacity(pieces.len() + 2);
+    ) -> Vec<PlacedPart> {
+        let mut result: Vec<PlacedPart> = Vec::with_capacity(pieces.len() + 2);
         let mut pieces = pieces.into_iter().peekable();
         let mut first = true;
         let mut seen_sign = value;
@@ -58,7 +58,7 @@ impl Parser<'_> {
                 let end = at + prefix.unwrap_or(characters.len() - at);
                 let followed_by_brace = matches!(
                     pieces.peek(),
-                    Some(Piece {
+                    Some(PlacedPart {
                         quoted: false,
                         kind: PartKind::Brace(_),
                         ..
@@ -69,7 +69,7 @@ impl Parser<'_> {
                     at += 1;
                     continue;
                 }
-                let piece_of = |from: usize, to: usize| -> Piece {
+                let piece_of = |from: usize, to: usize| -> PlacedPart {
                     self.part_of(&piece, &places, &characters, from, to)
                 };
                 if from < at {
@@ -96,7 +96,7 @@ impl Parser<'_> {
     }
 
     /// Splits pattern characters off unquoted text.
-    pub(super) fn find_globs(&self, pieces: Vec<Piece>) -> Vec<Piece> {
+    pub(super) fn find_globs(&self, pieces: Vec<PlacedPart>) -> Vec<PlacedPart> {
         // Whether something behind a piece can close a bracket.
         let mut closable = vec![false; pieces.len()];
         let mut later = false;
@@ -122,10 +122,10 @@ impl Parser<'_> {
 
     fn split_globs(
         &self,
-        piece: &Piece,
+        piece: &PlacedPart,
         characters: &[char],
         closable: bool,
-        result: &mut Vec<Piece>,
+        result: &mut Vec<PlacedPart>,
     ) {
         let places = self.places(piece);
         let last_close = characters.iter().rposition(|&next| next == ']');
@@ -157,7 +157,7 @@ impl Parser<'_> {
             let mut glob = self.part_of(piece, &places, characters, at, end);
             glob.kind = PartKind::Glob(characters[at..end].iter().collect());
             match result.last_mut() {
-                Some(Piece {
+                Some(PlacedPart {
                     end: last,
                     kind: PartKind::Glob(before),
                     ..
@@ -178,14 +178,14 @@ impl Parser<'_> {
     /// Some characters of an unquoted text piece, as a piece.
     pub(super) fn part_of(
         &self,
-        piece: &Piece,
+        piece: &PlacedPart,
         places: &[usize],
         characters: &[char],
         from: usize,
         to: usize,
-    ) -> Piece {
+    ) -> PlacedPart {
         let place = |at: usize, otherwise: usize| places.get(at).copied().unwrap_or(otherwise);
-        Piece {
+        PlacedPart {
             start: place(from, piece.end),
             end: place(to, piece.end),
             quoted: false,
@@ -194,7 +194,7 @@ impl Parser<'_> {
     }
 
     /// `@(…)` and its like on the right side of `==` in `[[ ]]`.
-    pub(super) fn extended_pattern(&mut self, pieces: &mut Pieces) -> Parsed<()> {
+    pub(super) fn extended_pattern(&mut self, pieces: &mut Pieces) -> ParseResult<()> {
         let start = self.at;
         self.at += 1;
         let mut depth = 0_usize;
@@ -218,7 +218,7 @@ impl Parser<'_> {
                 }
             }
         }
-        pieces.push(Piece {
+        pieces.push(PlacedPart {
             start,
             end: self.at,
             quoted: false,
@@ -228,7 +228,7 @@ impl Parser<'_> {
     }
 }
 
-fn begins_with_tilde(piece: &Piece) -> bool {
+fn begins_with_tilde(piece: &PlacedPart) -> bool {
     matches!(&piece.kind, PartKind::Text(text) if !piece.quoted && text.starts_with('~'))
 }
 

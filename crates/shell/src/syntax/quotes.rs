@@ -1,19 +1,19 @@
 //! `'…'`, `"…"` and `$'…'`.
 
-use super::words::{Piece, Pieces, Quote};
-use super::{Parsed, Parser};
+use super::words::{Pieces, PlacedPart, Quote};
+use super::{ParseResult, Parser};
 use crate::ast::PartKind;
 
 impl Parser<'_> {
     /// `'…'`
-    pub(super) fn single_quoted(&mut self, pieces: &mut Pieces) -> Parsed<()> {
+    pub(super) fn single_quoted(&mut self, pieces: &mut Pieces) -> ParseResult<()> {
         let start = self.at;
         let inner = start + 1;
         let Some(length) = self.source.text[inner..].find('\'') else {
             return Err(self.error(start, inner, "a single quote without its end"));
         };
         self.at = inner + length + 1;
-        pieces.push(Piece {
+        pieces.push(PlacedPart {
             start,
             end: self.at,
             quoted: true,
@@ -23,7 +23,7 @@ impl Parser<'_> {
     }
 
     /// `"…"` at the cursor; `start` is that of its first piece.
-    pub(super) fn double_quoted(&mut self, start: usize, pieces: &mut Pieces) -> Parsed<()> {
+    pub(super) fn double_quoted(&mut self, start: usize, pieces: &mut Pieces) -> ParseResult<()> {
         let quote = self.at;
         let first = pieces.list.len();
         pieces.close();
@@ -45,7 +45,7 @@ impl Parser<'_> {
         self.in_double_quotes -= 1;
         match pieces.list.get_mut(first) {
             Some(piece) => piece.start = start,
-            None => pieces.push(Piece {
+            None => pieces.push(PlacedPart {
                 start,
                 end: self.at,
                 quoted: true,
@@ -64,7 +64,7 @@ impl Parser<'_> {
         &mut self,
         special: &[u8],
         pieces: &mut Pieces,
-    ) -> Parsed<()> {
+    ) -> ParseResult<()> {
         let start = self.at;
         let Some(next) = self.byte(start + 1) else {
             return Err(self.error(start, start + 1, "a backslash at the very end"));
@@ -88,7 +88,7 @@ impl Parser<'_> {
     }
 
     /// `'…'` behind the `$` at `start`.
-    pub(super) fn ansi_quoted(&mut self, start: usize, pieces: &mut Pieces) -> Parsed<()> {
+    pub(super) fn ansi_quoted(&mut self, start: usize, pieces: &mut Pieces) -> ParseResult<()> {
         let inner = self.at + 1;
         let bytes = self.source.text.as_bytes();
         let mut end = inner;
@@ -115,7 +115,7 @@ impl Parser<'_> {
             return Err(self.error(start, end + 1, message));
         }
         self.at = end + 1;
-        pieces.push(Piece {
+        pieces.push(PlacedPart {
             start,
             end: self.at,
             quoted: true,

@@ -2,13 +2,13 @@
 
 use super::commands::plain_text;
 use super::cursor::in_name;
-use super::words::Style;
-use super::{Parsed, Parser};
-use crate::ast::{PartKind, Redirect, RedirectOperator, Word};
+use super::words::ExpansionStyle;
+use super::{ParseResult, Parser};
+use crate::ast::{PartKind, Redirect, RedirectOperator, ShellWord};
 
 impl Parser<'_> {
     /// All redirections behind a compound command.
-    pub(super) fn redirections(&mut self, redirects: &mut Vec<Redirect>) -> Parsed<()> {
+    pub(super) fn redirections(&mut self, redirects: &mut Vec<Redirect>) -> ParseResult<()> {
         loop {
             let before = self.at;
             self.blanks();
@@ -23,7 +23,7 @@ impl Parser<'_> {
     }
 
     /// The redirection at the cursor, if there is one.
-    pub(super) fn redirection(&mut self) -> Parsed<Option<Redirect>> {
+    pub(super) fn redirection(&mut self) -> ParseResult<Option<Redirect>> {
         self.peek();
         let start = self.at;
         let descriptor = self.descriptor()?;
@@ -70,7 +70,7 @@ impl Parser<'_> {
     }
 
     /// `2` or `{name}` in front of an operator.
-    fn descriptor(&mut self) -> Parsed<Option<String>> {
+    fn descriptor(&mut self) -> ParseResult<Option<String>> {
         let start = self.at;
         let written = match self.peek() {
             Some(b'0'..=b'9') => self.digits(),
@@ -129,10 +129,10 @@ impl Parser<'_> {
         operator
     }
 
-    fn target(&mut self, operator: RedirectOperator) -> Parsed<Word> {
+    fn target(&mut self, operator: RedirectOperator) -> ParseResult<ShellWord> {
         let style = match operator {
-            RedirectOperator::HereString => Style::SINGLE,
-            _ => Style::ARGUMENT,
+            RedirectOperator::HereString => ExpansionStyle::SINGLE,
+            _ => ExpansionStyle::ARGUMENT,
         };
         let duplicates = matches!(
             operator,
@@ -150,7 +150,7 @@ impl Parser<'_> {
     }
 
     /// `{a[1]}>`: a word that bash may take for a descriptor.
-    pub(super) fn refuse_strange_descriptor(&mut self, word: &Word) -> Parsed<()> {
+    pub(super) fn refuse_strange_descriptor(&mut self, word: &ShellWord) -> ParseResult<()> {
         if !matches!(self.peek(), Some(b'<' | b'>')) {
             return Ok(());
         }
@@ -178,7 +178,7 @@ impl Parser<'_> {
 }
 
 /// `2`, `2-` or `-`: anything else may be a file.
-fn names_descriptor(target: &Word) -> bool {
+fn names_descriptor(target: &ShellWord) -> bool {
     let Some(text) = plain_text(target) else {
         return false;
     };

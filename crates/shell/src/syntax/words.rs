@@ -3,8 +3,8 @@
 use std::mem;
 
 use super::cursor::{ends_word, in_name, starts_name};
-use super::{Parsed, Parser};
-use crate::ast::{Part, PartKind, Word};
+use super::{ParseResult, Parser};
+use crate::ast::{PartKind, ShellWord, WordPart};
 
 /// What surrounds a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(super) enum Tildes {
 
 /// Which expansions a place of the grammar gives to unquoted text.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Style {
+pub(super) struct ExpansionStyle {
     pub(super) braces: bool,
     pub(super) globs: bool,
     /// `@(…)` and its like are patterns: only on the right side of `==` and `!=` in `[[ ]]`.
@@ -40,41 +40,41 @@ pub(super) struct Style {
     pub(super) tildes: Tildes,
 }
 
-impl Style {
+impl ExpansionStyle {
     /// Arguments and their like.
-    pub(super) const ARGUMENT: Style = Style {
+    pub(super) const ARGUMENT: ExpansionStyle = ExpansionStyle {
         braces: true,
         globs: true,
         extended: false,
         tildes: Tildes::Start,
     };
     /// One word stays one word.
-    pub(super) const SINGLE: Style = Style {
+    pub(super) const SINGLE: ExpansionStyle = ExpansionStyle {
         braces: false,
         globs: false,
         extended: false,
         tildes: Tildes::Start,
     };
     /// The value of an assignment.
-    pub(super) const VALUE: Style = Style {
+    pub(super) const VALUE: ExpansionStyle = ExpansionStyle {
         tildes: Tildes::Value,
-        ..Style::SINGLE
+        ..ExpansionStyle::SINGLE
     };
     /// A pattern of `case`.
-    pub(super) const PATTERN: Style = Style {
+    pub(super) const PATTERN: ExpansionStyle = ExpansionStyle {
         globs: true,
-        ..Style::SINGLE
+        ..ExpansionStyle::SINGLE
     };
     /// A pattern of `[[ ]]`.
-    pub(super) const EXTENDED_PATTERN: Style = Style {
+    pub(super) const EXTENDED_PATTERN: ExpansionStyle = ExpansionStyle {
         extended: true,
-        ..Style::PATTERN
+        ..ExpansionStyle::PATTERN
     };
 }
 
 /// A part whose place is still one in the text being read.
 #[derive(Debug, Clone)]
-pub(super) struct Piece {
+pub(super) struct PlacedPart {
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) quoted: bool,
@@ -85,19 +85,19 @@ pub(super) struct Piece {
 /// across a quote.
 #[derive(Default)]
 pub(super) struct Pieces {
-    pub(super) list: Vec<Piece>,
+    pub(super) list: Vec<PlacedPart>,
     open: bool,
 }
 
 impl Pieces {
-    pub(super) fn push(&mut self, piece: Piece) {
+    pub(super) fn push(&mut self, piece: PlacedPart) {
         self.open = false;
         self.list.push(piece);
     }
 
     pub(super) fn text(&mut self, start: usize, end: usize, quoted: bool, text: &str) {
         if self.open
-            && let Some(Piece {
+            && let Some(PlacedPart {
                 end: last,
                 quoted: same,
                 kind: PartKind::Text(before),
@@ -109,7 +109,7 @@ impl Pieces {
             *last = end;
             return;
         }
-        self.list.push(Piece {
+        self.list.push(PlacedPart {
             start,
             end,
             quoted,
@@ -126,7 +126,7 @@ impl Pieces {
 
 impl Parser<'_> {
     /// The word at the cursor; there must be one.
-    pub(super) fn word(&mut self, style: Style) -> Parsed<Word> {
+    pub(super) fn word(&mut self, style: ExpansionStyle) -> ParseResult<ShellWord> {
         if self.peek() == Some(b'#') {
             return Err(self.unexpected("a comment where a word should be"));
         }
@@ -138,7 +138,7 @@ impl Parser<'_> {
     }
 
     /// The word at the cursor; without parts if there is none.
-    pub(super) fn word_or_nothing(&mut self, style: Style) -> Parsed<Word> {
+    pub(super) fn word_or_nothing(&mut self, style: ExpansionStyle) -> ParseResult<ShellWord> {
         self.peek();
         let start = self.at;
         let mut pieces = Pieces::default();
@@ -152,7 +152,7 @@ impl Parser<'_> {
     }
 
     /// Reads pieces up to the end of an unquoted word.
-    fn pieces(&mut self, pieces: &mut Pieces, extended: bool) -> Parsed<()> {
+    fn pieces(&mut self, pieces: &mut Pieces, extended: bool) -> ParseResult<()> {
         while let Some(byte) = self.peek() {
             match byte {
                 b'<' | b'>' if self.second() == Some(b'(') => {
@@ -169,7 +169,7 @@ impl Parser<'_> {
     }
 
     /// A piece of an unquoted word that begins with neither a delimiter nor a process substitution.
-    pub(super) fn unquoted_piece(&mut self, pieces: &mut Pieces, single: bool) -> Parsed<()> {
+    pub(super) fn unquoted_piece(&mut self, pieces: &mut Pieces, single: bool) -> ParseResult<()> {
         match self.peek() {
             Some(b'\\') => self.escaped(pieces),
             Some(b'\'') => self.single_quoted(pieces),
@@ -201,7 +201,7 @@ impl Parser<'_> {
     }
 
     /// A backslash and what it quotes.
-    pub(super) fn escaped(&mut self, pieces: &mut Pieces) -> Parsed<()> {
+    pub(super) fn escaped(&mut self, pieces: &mut Pieces) -> ParseResult<()> {
         let start = self.at;
         if self.byte(start + 1).is_none() {
             return Err(self.error(start, start + 1, "a backslash at the very end"));
@@ -220,10 +220,10 @@ impl Parser<'_> {
         &mut self,
         start: usize,
         pieces: Pieces,
-        style: Style,
-    ) -> Parsed<Word> {
+        style: ExpansionStyle,
+    ) -> ParseResult<ShellWord> {
         let mut pieces = pieces.list;
-        let has = |pieces: &[Piece], wanted: &[char]| {
+        let has = |pieces: &[PlacedPart], wanted: &[char]| {
             pieces.iter().any(|piece| match &piece.kind {
                 PartKind::Text(text) => !piece.quoted && text.contains(wanted),
                 _ => false,
@@ -241,14 +241,14 @@ impl Parser<'_> {
             pieces = self.find_globs(pieces);
         }
         let end = pieces.last().map_or(start, |piece| piece.end);
-        Ok(Word {
+        Ok(ShellWord {
             span: self.span(start, end),
             parts: self.parts(pieces),
         })
     }
 
-    pub(super) fn parts(&self, pieces: Vec<Piece>) -> Vec<Part> {
-        let part = |piece: Piece| Part {
+    pub(super) fn parts(&self, pieces: Vec<PlacedPart>) -> Vec<WordPart> {
+        let part = |piece: PlacedPart| WordPart {
             span: self.span(piece.start, piece.end),
             quoted: piece.quoted,
             kind: piece.kind,
@@ -257,7 +257,7 @@ impl Parser<'_> {
     }
 
     /// The places of the characters of an unquoted text piece, which may hold continued lines.
-    pub(super) fn places(&self, piece: &Piece) -> Vec<usize> {
+    pub(super) fn places(&self, piece: &PlacedPart) -> Vec<usize> {
         let bytes = self.source.text.as_bytes();
         let mut places = Vec::new();
         let mut at = piece.start;
@@ -274,7 +274,7 @@ impl Parser<'_> {
 }
 
 /// `name=`, `name+=` or `name[…]=` at the start of a word.
-fn looks_like_assignment(piece: &Piece) -> bool {
+fn looks_like_assignment(piece: &PlacedPart) -> bool {
     let PartKind::Text(text) = &piece.kind else {
         return false;
     };

@@ -4,7 +4,7 @@
 use crate::{
     arg::Arg,
     commands::variables::chooses_programs,
-    effect::{Effect, Finding},
+    effect::{CommandFinding, Effect},
 };
 
 /// Whether the line holds a text with a command in it, and something that evaluates texts.
@@ -52,15 +52,15 @@ impl Evaluation {
     }
 
     /// Why a command may run that is none of the line's own, if so.
-    pub(super) fn problem(&self) -> Option<Finding> {
+    pub(super) fn problem(&self) -> Option<CommandFinding> {
         let why = "a text that holds a command may be evaluated";
         (self.text && self.evaluates)
-            .then(|| Finding::unknown(why).with(Effect::Opaque(why.into())))
+            .then(|| CommandFinding::unknown(why).with(Effect::Opaque(why.into())))
     }
 }
 
 /// Says so where a variable that is set chooses what runs.
-pub(super) fn admit_chosen(finding: &mut Finding) {
+pub(super) fn admit_chosen(finding: &mut CommandFinding) {
     let opaque = |effect: &Effect| matches!(effect, Effect::Opaque(_));
     if finding.effects.iter().any(opaque) {
         return;

@@ -13,12 +13,12 @@ pub use simple::is_safe_variable;
 use std::path::{Path, PathBuf};
 
 use crate::{
-    analysis::{Analysis, Part, Place},
+    analysis::{Analysis, LinePart, LinePlace},
     arithmetic,
-    ast::{Command, Item, Kind, Pipeline, Script, Separator, Span},
+    ast::{Command, CommandKind, Item, Pipeline, Script, Separator, Span},
     commands,
     decode::Known,
-    effect::{Effect, Finding, Verdict},
+    effect::{CommandFinding, Effect, EffectVerdict},
     syntax,
 };
 use functions::InForce;
@@ -30,7 +30,7 @@ const DEEPEST: usize = 16;
 const MOST_PLACES: usize = 4;
 
 /// Reads a line and says what it does. Pure, and linear in the length of the line.
-pub fn analyze(line: &str, place: &Place) -> Analysis {
+pub fn analyze(line: &str, place: &LinePlace) -> Analysis {
     let whole = Span {
         start: 0,
         end: line.len(),
@@ -39,7 +39,7 @@ pub fn analyze(line: &str, place: &Place) -> Analysis {
         Ok(script) => script,
         Err(error) => {
             return Analysis {
-                verdict: Verdict::Unknown,
+                verdict: EffectVerdict::Unknown,
                 reason: format!("it cannot be read: {error}"),
                 span: error.span,
                 parts: Vec::new(),
@@ -57,9 +57,9 @@ pub fn analyze(line: &str, place: &Place) -> Analysis {
     let worst = walker.parts.iter().enumerate().rev();
     let worst = worst.max_by_key(|(_, part)| part.finding.verdict);
     let (verdict, reason, span) = match worst {
-        None => (Verdict::ReadOnly, "it does nothing".to_owned(), whole),
-        Some((_, part)) if part.finding.verdict == Verdict::ReadOnly => {
-            (Verdict::ReadOnly, "it only reads".to_owned(), whole)
+        None => (EffectVerdict::ReadOnly, "it does nothing".to_owned(), whole),
+        Some((_, part)) if part.finding.verdict == EffectVerdict::ReadOnly => {
+            (EffectVerdict::ReadOnly, "it only reads".to_owned(), whole)
         }
         Some((_, part)) => {
             let reason = match part.base_name() {
@@ -83,8 +83,8 @@ pub fn analyze(line: &str, place: &Place) -> Analysis {
 }
 
 struct Walker<'a> {
-    place: &'a Place,
-    parts: Vec<Part>,
+    place: &'a LinePlace,
+    parts: Vec<LinePart>,
     depth: usize,
     /// Functions of the line cover their calls.
     functions: bool,
@@ -97,7 +97,7 @@ struct Walker<'a> {
 }
 
 impl<'a> Walker<'a> {
-    fn new(place: &'a Place, functions: bool) -> Self {
+    fn new(place: &'a LinePlace, functions: bool) -> Self {
         Self {
             place,
             parts: Vec::new(),
@@ -262,16 +262,16 @@ impl Walker<'_> {
     }
 
     fn command(&mut self, command: &Command, shell: &Shell<'_>, state: &mut State) {
-        if let Kind::Simple { assignments, words } = &command.kind {
+        if let CommandKind::Simple { assignments, words } = &command.kind {
             self.simple(command, assignments, words, shell, state);
             return;
         }
         self.redirects(command, shell, state);
         match &command.kind {
-            Kind::Simple { .. } => {}
-            Kind::Group(script) => self.script(script, shell, state),
-            Kind::Subshell(script) => self.script(script, shell, &mut state.clone()),
-            Kind::If {
+            CommandKind::Simple { .. } => {}
+            CommandKind::Group(script) => self.script(script, shell, state),
+            CommandKind::Subshell(script) => self.script(script, shell, &mut state.clone()),
+            CommandKind::If {
                 branches,
                 otherwise,
             } => {
@@ -287,14 +287,14 @@ impl Walker<'_> {
                 }
                 state.or(&after);
             }
-            Kind::While { test, body } => self.repeated(&[test, body], shell, state),
-            Kind::For {
+            CommandKind::While { test, body } => self.repeated(&[test, body], shell, state),
+            CommandKind::For {
                 name,
                 words,
                 body,
                 select,
             } => {
-                let mut finding = Finding::read_only("it only repeats");
+                let mut finding = CommandFinding::read_only("it only repeats");
                 for word in words.iter().flatten() {
                     self.word(word, shell, state);
                     for arg in crate::decode::args(word, self.known(shell, state)) {
@@ -303,23 +303,23 @@ impl Walker<'_> {
                     }
                 }
                 if !commands::variables::is_own(name) {
-                    finding.verdict = Verdict::Unknown;
+                    finding.verdict = EffectVerdict::Unknown;
                     finding.reason = format!("setting {name} may change what runs").into();
                     finding.effects.push(Effect::Env(name.clone()));
                 }
                 if *select {
-                    finding = Finding::unknown("select waits for someone to choose");
+                    finding = CommandFinding::unknown("select waits for someone to choose");
                 }
                 self.note(command.span, finding, shell, state);
                 self.repeated(&[body], shell, state);
             }
-            Kind::ArithmeticFor { parts, body } => {
+            CommandKind::ArithmeticFor { parts, body } => {
                 for part in parts {
                     self.arithmetic(part, shell, state);
                 }
                 self.repeated(&[body], shell, state);
             }
-            Kind::Case { word, arms } => {
+            CommandKind::Case { word, arms } => {
                 self.word(word, shell, state);
                 let before = state.clone();
                 for arm in arms {
@@ -333,10 +333,11 @@ impl Walker<'_> {
                     state.or(&inside);
                 }
             }
-            Kind::Function { name, body } => {
+            CommandKind::Function { name, body } => {
                 if commands::is_known(name) {
                     let why = format!("it gives {name} another meaning");
-                    let finding = Finding::unknown(why.clone()).with(Effect::Opaque(why.into()));
+                    let finding =
+                        CommandFinding::unknown(why.clone()).with(Effect::Opaque(why.into()));
                     self.note(command.span, finding, shell, state);
                 }
                 let mut inside = state.clone();
@@ -346,10 +347,10 @@ impl Walker<'_> {
                 self.command(body, shell, &mut inside);
                 state.functions.define(name);
             }
-            Kind::Test(items) => self.test(items, command.span, shell, state),
-            Kind::Arithmetic(expression) => self.arithmetic(expression, shell, state),
-            Kind::Coprocess { body } => {
-                let finding = Finding::unknown("a coprocess runs on beside the line");
+            CommandKind::Test(items) => self.test(items, command.span, shell, state),
+            CommandKind::Arithmetic(expression) => self.arithmetic(expression, shell, state),
+            CommandKind::Coprocess { body } => {
+                let finding = CommandFinding::unknown("a coprocess runs on beside the line");
                 self.note(command.span, finding, shell, state);
                 self.command(body, shell, &mut state.clone());
             }
@@ -386,7 +387,7 @@ impl Walker<'_> {
         if !arithmetic::is_plain(expression) {
             self.evaluation.note_evaluation();
             self.evaluation.note_text(&expression.text);
-            let finding = Finding::unknown(
+            let finding = CommandFinding::unknown(
                 "bash evaluates the text of the variables in an arithmetic expression",
             );
             self.note(expression.span, finding, shell, state);
@@ -394,14 +395,14 @@ impl Walker<'_> {
     }
 
     /// Writes down something that is no command of its own.
-    fn note(&mut self, span: Span, mut finding: Finding, shell: &Shell<'_>, state: &State) {
+    fn note(&mut self, span: Span, mut finding: CommandFinding, shell: &Shell<'_>, state: &State) {
         redirects::refuse_spying(&mut finding, state.places.as_deref());
         hidden::admit_chosen(&mut finding);
-        if finding.verdict == Verdict::ReadOnly && finding.effects.is_empty() {
+        if finding.verdict == EffectVerdict::ReadOnly && finding.effects.is_empty() {
             return;
         }
         let span = shell.span(span);
-        self.parts.push(Part {
+        self.parts.push(LinePart {
             span,
             text: String::new(),
             words: String::new(),
@@ -410,7 +411,7 @@ impl Walker<'_> {
             cwd: state.places.clone(),
             moved: state.moved,
             outer: shell.outer,
-            finding: Finding {
+            finding: CommandFinding {
                 span: finding.span.map(|inner| shell.span(inner)),
                 ..finding
             },

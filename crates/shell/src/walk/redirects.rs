@@ -8,10 +8,10 @@ use std::{
 use super::{Shell, State, Walker};
 use crate::{
     arg::{Arg, Value},
-    ast::{Command, Part, PartKind, Redirect, RedirectOperator, Span},
+    ast::{Command, PartKind, Redirect, RedirectOperator, Span, WordPart},
     commands::variables::is_own,
     decode::{self, lexical},
-    effect::{Effect, Finding, How, Read, Verdict, Write},
+    effect::{CommandFinding, Effect, EffectVerdict, Read, Write, WriteKind},
 };
 
 impl Walker<'_> {
@@ -28,11 +28,12 @@ impl Walker<'_> {
         }
     }
 
-    fn redirect(&self, redirect: &Redirect, shell: &Shell<'_>, state: &State) -> Finding {
+    fn redirect(&self, redirect: &Redirect, shell: &Shell<'_>, state: &State) -> CommandFinding {
         use RedirectOperator as Operator;
         let args = decode::args(&redirect.target, self.known(shell, state));
         let [target] = args.as_slice() else {
-            return Finding::unknown("a redirection has more than one target").at(redirect.span);
+            return CommandFinding::unknown("a redirection has more than one target")
+                .at(redirect.span);
         };
         let target = Arg {
             span: shell.span(redirect.span),
@@ -45,13 +46,13 @@ impl Walker<'_> {
         if let Some(name) = named.map(|text| text.trim_matches(['{', '}']))
             && !is_own(name)
         {
-            return Finding::unknown(format!("setting {name} may change what runs"))
+            return CommandFinding::unknown(format!("setting {name} may change what runs"))
                 .at(redirect.span)
                 .with(Effect::Env(name.to_owned()));
         }
         match (redirect.operator, target.text()) {
             (Operator::HereDocument | Operator::HereString, _) => {
-                Finding::read_only("the text is in the line")
+                CommandFinding::read_only("the text is in the line")
             }
             (Operator::DuplicateIn | Operator::DuplicateOut, Some(text))
                 if text
@@ -60,21 +61,23 @@ impl Walker<'_> {
                     .all(|byte| byte.is_ascii_digit()) =>
             {
                 if is_output(redirect) && number(text) == Some(0) {
-                    return Finding::unknown(OUTPUT_IS_A_FILE).at(redirect.span);
+                    return CommandFinding::unknown(OUTPUT_IS_A_FILE).at(redirect.span);
                 }
-                Finding::read_only("it only joins descriptors")
+                CommandFinding::read_only("it only joins descriptors")
             }
             (Operator::Read, _) if is_output(redirect) => {
-                Finding::unknown(OUTPUT_IS_A_FILE).at(redirect.span)
+                CommandFinding::unknown(OUTPUT_IS_A_FILE).at(redirect.span)
             }
             (_, Some(text)) if network(text).is_some() => {
-                Finding::unknown(format!("{text} contacts a host"))
+                CommandFinding::unknown(format!("{text} contacts a host"))
                     .at(redirect.span)
                     .with(Effect::Net(network(text).flatten()))
             }
-            (Operator::Read, Some(text)) if is_stream(text) => Finding::read_only("it only reads"),
+            (Operator::Read, Some(text)) if is_stream(text) => {
+                CommandFinding::read_only("it only reads")
+            }
             (Operator::Read, None) if may_be_network(&target) => {
-                Finding::unknown("the redirection may contact a host")
+                CommandFinding::unknown("the redirection may contact a host")
                     .at(redirect.span)
                     .with(Effect::Net(None))
             }
@@ -84,20 +87,20 @@ impl Walker<'_> {
                     content: true,
                     walks: false,
                 };
-                Finding::read_only("it only reads").with(Effect::Read(read))
+                CommandFinding::read_only("it only reads").with(Effect::Read(read))
             }
-            (_, Some(text)) if keeps_nothing(text) => Finding::read_only("nothing is kept"),
+            (_, Some(text)) if keeps_nothing(text) => CommandFinding::read_only("nothing is kept"),
             (_, text) => {
                 let reason = match text {
                     Some(text) => format!("the redirection writes to {text}"),
                     None => "the redirection writes to a file that is not written in the line"
                         .to_owned(),
                 };
-                Finding::mutating(reason)
+                CommandFinding::mutating(reason)
                     .at(redirect.span)
                     .with(Effect::Write(Write {
                         path: target,
-                        how: How::Redirect,
+                        how: WriteKind::Redirect,
                     }))
             }
         }
@@ -160,7 +163,7 @@ impl Streams {
         );
         let source = match redirect.target.parts.as_slice() {
             [
-                Part {
+                WordPart {
                     kind: PartKind::Text(text),
                     ..
                 },
@@ -177,9 +180,9 @@ impl Streams {
     }
 
     /// Where the line makes an output of what may be a file that it reads, if so.
-    pub(super) fn problem(&self) -> Option<(Span, Finding)> {
+    pub(super) fn problem(&self) -> Option<(Span, CommandFinding)> {
         let span = self.copied.filter(|_| self.opened)?;
-        Some((span, Finding::unknown(OUTPUT_IS_A_FILE).at(span)))
+        Some((span, CommandFinding::unknown(OUTPUT_IS_A_FILE).at(span)))
     }
 }
 
@@ -231,13 +234,13 @@ fn may_be_network(target: &Arg) -> bool {
 }
 
 /// Makes unknown what reads what belongs to another process.
-pub(super) fn refuse_spying(finding: &mut Finding, places: Option<&[PathBuf]>) {
+pub(super) fn refuse_spying(finding: &mut CommandFinding, places: Option<&[PathBuf]>) {
     let spying = finding.effects.iter().any(|effect| match effect {
         Effect::Read(read) => spies(read, places),
         _ => false,
     });
-    if spying && finding.verdict == Verdict::ReadOnly {
-        finding.verdict = Verdict::Unknown;
+    if spying && finding.verdict == EffectVerdict::ReadOnly {
+        finding.verdict = EffectVerdict::Unknown;
         finding.reason = "it reads what belongs to another process".into();
     }
 }
@@ -252,7 +255,7 @@ fn spies(read: &Read, places: Option<&[PathBuf]>) -> bool {
     if !read.content && !read.walks && read.path.text().is_some() {
         return false;
     }
-    let shows = Shows {
+    let shows = PathTail {
         cut: matches!(read.path.value, Value::Unknown { .. }),
         open: text.is_empty() || text.ends_with('/'),
         walks: read.walks,
@@ -264,7 +267,7 @@ fn spies(read: &Read, places: Option<&[PathBuf]>) -> bool {
 }
 
 /// How a path goes on behind what is known of it.
-struct Shows {
+struct PathTail {
     /// An expansion follows.
     cut: bool,
     /// What follows is a name of its own.
@@ -273,7 +276,7 @@ struct Shows {
     walks: bool,
 }
 
-impl Shows {
+impl PathTail {
     /// May this lead into another process's part of `/proc`?
     fn another(&self, path: &Path) -> bool {
         let pattern = |name: &str| name.contains(['*', '?', '[', '(']);

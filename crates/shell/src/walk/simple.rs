@@ -9,15 +9,15 @@ use super::{
     redirects::refuse_spying,
 };
 use crate::{
-    analysis::{Assigned, Part},
+    analysis::{Assigned, LinePart},
     arg::{Arg, Value},
-    ast::{AssignedValue, Assignment, Command, Span, Word},
+    ast::{AssignedValue, Assignment, Command, ShellWord, Span},
     commands::{
         self,
         variables::{has_known_charset, is_harmless, is_locale},
     },
     decode::{self, Known, lexical},
-    effect::{Cover, Effect, Finding, Start, Verdict},
+    effect::{CommandFinding, Cover, Effect, EffectVerdict, Start},
     syntax,
 };
 
@@ -59,7 +59,7 @@ impl Walker<'_> {
         &mut self,
         command: &Command,
         assignments: &[Assignment],
-        words: &[Word],
+        words: &[ShellWord],
         shell: &Shell<'_>,
         state: &mut State,
     ) {
@@ -95,8 +95,8 @@ impl Walker<'_> {
 
         if !words.is_empty() || !assignments.is_empty() {
             let mut finding = match argv.as_slice() {
-                [] if words.is_empty() => Finding::read_only("it only sets variables"),
-                [] => Finding::unknown("the command is empty"),
+                [] if words.is_empty() => CommandFinding::read_only("it only sets variables"),
+                [] => CommandFinding::unknown("the command is empty"),
                 argv if self.calls_function(argv, state) => called(argv),
                 argv => look(argv),
             };
@@ -109,7 +109,7 @@ impl Walker<'_> {
                 assignments,
             );
             self.push(
-                Part {
+                LinePart {
                     span: shell.span(command.span),
                     text,
                     words: words_text,
@@ -156,7 +156,7 @@ impl Walker<'_> {
     }
 
     /// Writes a part down, and behind it what it starts.
-    fn push(&mut self, mut part: Part, shell: &Shell<'_>, state: &State) {
+    fn push(&mut self, mut part: LinePart, shell: &Shell<'_>, state: &State) {
         let starts = part.finding.starts.clone();
         let (cwd, moved, span) = (part.cwd.clone(), part.moved, part.span);
         refuse_spying(&mut part.finding, cwd.as_deref());
@@ -179,7 +179,7 @@ impl Walker<'_> {
                     let finding = look(&argv);
                     self.disturbed |= functions::disturbs(&argv);
                     self.push(
-                        Part {
+                        LinePart {
                             span,
                             words: text.clone(),
                             text,
@@ -203,7 +203,7 @@ impl Walker<'_> {
     fn too_deep(&mut self, at: usize) {
         let why = "it is nested too deep to be read";
         let finding = &mut self.parts[at].finding;
-        finding.verdict = finding.verdict.max(Verdict::Unknown);
+        finding.verdict = finding.verdict.max(EffectVerdict::Unknown);
         finding.reason = why.into();
         finding.effects.push(Effect::Opaque(why.into()));
     }
@@ -229,9 +229,9 @@ impl Walker<'_> {
 
     /// A text that a shell is given to run.
     fn text(&mut self, arg: &Arg, outer: usize, state: &State) {
-        let opaque = |why: String, parts: &mut Vec<Part>| {
+        let opaque = |why: String, parts: &mut Vec<LinePart>| {
             let finding = &mut parts[outer].finding;
-            finding.verdict = finding.verdict.max(Verdict::Unknown);
+            finding.verdict = finding.verdict.max(EffectVerdict::Unknown);
             finding.effects.push(Effect::Opaque(why.clone().into()));
             finding.reason = why.into();
             finding.span = Some(arg.span);
@@ -336,8 +336,8 @@ fn is_plain(assignment: &Assignment, known: Known<'_>) -> bool {
 }
 
 /// A call of a function of this line, whose body is judged where it is defined.
-fn called(argv: &[Arg]) -> Finding {
-    let mut finding = Finding::read_only("it is a function of this line");
+fn called(argv: &[Arg]) -> CommandFinding {
+    let mut finding = CommandFinding::read_only("it is a function of this line");
     finding.cover = Cover::Transparent;
     // The body may read what it is given.
     finding.effects = argv[1..].iter().map(commands::options::content).collect();
@@ -345,13 +345,13 @@ fn called(argv: &[Arg]) -> Finding {
 }
 
 /// What a command does by its words.
-fn look(argv: &[Arg]) -> Finding {
+fn look(argv: &[Arg]) -> CommandFinding {
     let Some(first) = argv.first() else {
-        return Finding::unknown("there is no command");
+        return CommandFinding::unknown("there is no command");
     };
     let Value::Literal(called) = &first.value else {
         let why = "which program runs is not written in the line";
-        return Finding::unknown(why)
+        return CommandFinding::unknown(why)
             .at(first.span)
             .with(Effect::Opaque(why.into()));
     };
@@ -368,8 +368,8 @@ fn look(argv: &[Arg]) -> Finding {
     // hold a line up.
     let known = commands::look(name, argv);
     let why = format!("{called} is a program of its own making");
-    Finding {
-        verdict: Verdict::Unknown,
+    CommandFinding {
+        verdict: EffectVerdict::Unknown,
         reason: why.into(),
         span: Some(first.span),
         cover: Cover::Prefix,
@@ -379,7 +379,7 @@ fn look(argv: &[Arg]) -> Finding {
 
 /// Variables that are set make a command unknown unless they are harmless ones.
 fn judge_assignments(
-    finding: &mut Finding,
+    finding: &mut CommandFinding,
     assigned: &[Assigned],
     alone: bool,
     shell: &Shell<'_>,
@@ -397,8 +397,8 @@ fn judge_assignments(
         if fine && one.plain {
             continue;
         }
-        if finding.verdict == Verdict::ReadOnly {
-            finding.verdict = Verdict::Unknown;
+        if finding.verdict == EffectVerdict::ReadOnly {
+            finding.verdict = EffectVerdict::Unknown;
             finding.reason = format!("setting {} may change what runs", one.name).into();
             finding.span = Some(shell.span(written.span));
         }

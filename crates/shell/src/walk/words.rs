@@ -3,21 +3,21 @@
 use super::{Shell, State, Walker};
 use crate::{
     arithmetic,
-    ast::{Parameter, ParameterOperation, Part, PartKind, Span, TestItem, Word},
+    ast::{Parameter, ParameterOperation, PartKind, ShellWord, Span, TestItem, WordPart},
     commands::{options::names, variables::is_name},
     decode,
-    effect::{Effect, Finding, Verdict},
+    effect::{CommandFinding, Effect, EffectVerdict},
 };
 
 impl Walker<'_> {
     /// Looks at everything a word makes bash run or set.
-    pub(super) fn word(&mut self, word: &Word, shell: &Shell<'_>, state: &State) {
+    pub(super) fn word(&mut self, word: &ShellWord, shell: &Shell<'_>, state: &State) {
         for part in &word.parts {
             self.part(part, shell, state);
         }
     }
 
-    pub(super) fn part(&mut self, part: &Part, shell: &Shell<'_>, state: &State) {
+    pub(super) fn part(&mut self, part: &WordPart, shell: &Shell<'_>, state: &State) {
         match &part.kind {
             PartKind::Text(text) => self.evaluation.note_text(text),
             PartKind::Glob(_) | PartKind::Brace(_) | PartKind::Tilde(_) => {}
@@ -55,7 +55,7 @@ impl Walker<'_> {
             }
             ParameterOperation::Assign(word) => {
                 self.word(word, shell, state);
-                let finding = Finding::unknown(format!("the expansion sets {name}"))
+                let finding = CommandFinding::unknown(format!("the expansion sets {name}"))
                     .at(span)
                     .with(Effect::Env(name.to_owned()));
                 self.note(span, finding, shell, state);
@@ -74,7 +74,8 @@ impl Walker<'_> {
             ParameterOperation::Evaluates => {
                 self.evaluation.note_evaluation();
                 let finding =
-                    Finding::unknown("the expansion evaluates the text of a variable").at(span);
+                    CommandFinding::unknown("the expansion evaluates the text of a variable")
+                        .at(span);
                 self.note(span, finding, shell, state);
             }
         }
@@ -88,7 +89,7 @@ impl Walker<'_> {
         shell: &Shell<'_>,
         state: &State,
     ) {
-        let mut finding = Finding::read_only("it only tests");
+        let mut finding = CommandFinding::read_only("it only tests");
         for (at, item) in items.iter().enumerate() {
             let TestItem::Operator(operator, operator_span) = item else {
                 continue;
@@ -105,7 +106,7 @@ impl Walker<'_> {
                     let plain =
                         |text: &Option<String>| text.as_deref().is_some_and(arithmetic::is_integer);
                     if !plain(&before) || !plain(&behind) {
-                        finding = Finding::unknown(
+                        finding = CommandFinding::unknown(
                             "bash evaluates what is compared as a number, and it is no plain number",
                         )
                         .at(*operator_span);
@@ -115,8 +116,9 @@ impl Walker<'_> {
                 "-v" | "-R" => {
                     let plain = behind.is_some_and(|name| is_name(&name));
                     if !plain {
-                        finding = Finding::unknown("bash evaluates the subscript of a variable")
-                            .at(*operator_span);
+                        finding =
+                            CommandFinding::unknown("bash evaluates the subscript of a variable")
+                                .at(*operator_span);
                         break;
                     }
                 }
@@ -131,7 +133,7 @@ impl Walker<'_> {
                 _ => {}
             }
         }
-        if finding.verdict != Verdict::ReadOnly {
+        if finding.verdict != EffectVerdict::ReadOnly {
             self.evaluation.note_evaluation();
         }
         self.note(span, finding, shell, state);

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use haft_shell::Verdict;
+use haft_shell::EffectVerdict;
 
 use crate::corpus::{Truth, judge, lines};
 
@@ -19,7 +19,7 @@ fn nothing_else_passes_for_read_only() {
     let wrong: Vec<_> = lines()
         .into_iter()
         .filter(|line| matches!(line.truth, Truth::Mutating | Truth::Unknown))
-        .filter(|line| judge(&line.text) == Verdict::ReadOnly)
+        .filter(|line| judge(&line.text) == EffectVerdict::ReadOnly)
         .map(|line| format!("{:?}, {}: {}", line.truth, line.class, line.shown()))
         .collect();
     assert!(
@@ -37,7 +37,7 @@ fn read_only_lines_are_recognised() {
         if line.truth != Truth::ReadOnly {
             continue;
         }
-        let missed = judge(&line.text) != Verdict::ReadOnly;
+        let missed = judge(&line.text) != EffectVerdict::ReadOnly;
         let shown = line.shown();
         let (all, misses) = classes.entry(line.class).or_default();
         *all += 1;

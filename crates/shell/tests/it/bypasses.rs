@@ -1,18 +1,18 @@
 //! One test a published bypass that a command line can express: how others were fooled does not work.
 
-use haft_shell::{Effect, Place, Verdict};
+use haft_shell::{Effect, EffectVerdict, LinePlace};
 
 use crate::corpus::{judge, shown};
 
 fn assert_not_read_only(lines: &[&str]) {
     for line in lines {
-        assert_ne!(judge(line), Verdict::ReadOnly, "{}", shown(line));
+        assert_ne!(judge(line), EffectVerdict::ReadOnly, "{}", shown(line));
     }
 }
 
 /// What a line reads, as the commands name it.
 fn reads(line: &str) -> Vec<String> {
-    let place = Place {
+    let place = LinePlace {
         cwd: "/work/demo".into(),
         home: None,
     };
@@ -236,9 +236,13 @@ fn many_parts_do_not_end_the_look() {
     for parts in [10, 49, 50, 51, 200, 500] {
         for separator in ["; ", " && ", " | ", "\n"] {
             let harmless = vec!["ls"; parts].join(separator);
-            assert_eq!(judge(&harmless), Verdict::ReadOnly, "{parts}{separator}");
+            assert_eq!(
+                judge(&harmless),
+                EffectVerdict::ReadOnly,
+                "{parts}{separator}"
+            );
             let line = format!("{harmless}{separator}touch p");
-            assert_ne!(judge(&line), Verdict::ReadOnly, "{parts}{separator}");
+            assert_ne!(judge(&line), EffectVerdict::ReadOnly, "{parts}{separator}");
         }
     }
 }
@@ -264,7 +268,7 @@ fn deep_nesting_is_neither_harmless_nor_a_crash() {
             ("[[ ( ", " ) ]]"),
         ] {
             let line = format!("{}touch p{}", open.repeat(depth), close.repeat(depth));
-            assert_ne!(judge(&line), Verdict::ReadOnly, "{open} {depth} deep");
+            assert_ne!(judge(&line), EffectVerdict::ReadOnly, "{open} {depth} deep");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use haft_shell::{Place, Verdict};
+use haft_shell::{EffectVerdict, LinePlace};
 
 /// The right verdict of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,8 +39,8 @@ pub(crate) fn shown(text: &str) -> String {
         .replace('\t', "␉")
 }
 
-pub(crate) fn judge(text: &str) -> Verdict {
-    let place = Place {
+pub(crate) fn judge(text: &str) -> EffectVerdict {
+    let place = LinePlace {
         cwd: "/work/demo".into(),
         home: Some("/home/ada".into()),
     };

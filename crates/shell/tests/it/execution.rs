@@ -6,7 +6,7 @@ use std::{
     thread,
 };
 
-use haft_shell::Verdict;
+use haft_shell::EffectVerdict;
 
 use crate::{
     corpus::{Line, Truth, judge, lines},
@@ -76,7 +76,7 @@ fn what_is_judged_read_only_changes_nothing() {
     let lines: Vec<_> = lines()
         .into_iter()
         .filter(|line| matches!(line.truth, Truth::ReadOnly | Truth::Open))
-        .filter(|line| judge(&line.text) == Verdict::ReadOnly && cage.admits(line))
+        .filter(|line| judge(&line.text) == EffectVerdict::ReadOnly && cage.admits(line))
         .collect();
     let next = AtomicUsize::new(0);
     let succeeded = AtomicUsize::new(0);

@@ -8,7 +8,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use haft_shell::Verdict;
+use haft_shell::EffectVerdict;
 
 use crate::{bash, corpus::judge, random::cases};
 
@@ -110,7 +110,7 @@ fn a_call_that_is_covered_starts_no_program() {
             "h() { :; }; f() { h; }; ",
         ];
         let line = format!("{}{}", random.one(&start), list(&mut random, 3));
-        let read_only = judge(&line) == Verdict::ReadOnly;
+        let read_only = judge(&line) == EffectVerdict::ReadOnly;
         // A few of the others show that the programs are found at all. No line calls itself for ever:
         // it is ended by the limit of its functions.
         if !read_only && seed % 20 != 0 {

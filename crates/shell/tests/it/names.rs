@@ -1,8 +1,8 @@
 //! What a tree says will run.
 
 use haft_shell::ast::{
-    Arithmetic, AssignedValue, Assignment, Command, Kind, Parameter, ParameterOperation, Part,
-    PartKind, Script, Span, TestItem, Word,
+    Arithmetic, AssignedValue, Assignment, Command, CommandKind, Parameter, ParameterOperation,
+    PartKind, Script, ShellWord, Span, TestItem, WordPart,
 };
 
 /// The simple commands of a tree, at every depth.
@@ -39,7 +39,7 @@ impl Commands {
             redirect.body.iter().for_each(|body| self.word(body));
         }
         match &command.kind {
-            Kind::Simple { assignments, words } => {
+            CommandKind::Simple { assignments, words } => {
                 assignments
                     .iter()
                     .for_each(|assignment| self.assignment(assignment));
@@ -49,8 +49,8 @@ impl Commands {
                     self.places.push(name.span);
                 }
             }
-            Kind::Group(script) | Kind::Subshell(script) => self.script(script),
-            Kind::If {
+            CommandKind::Group(script) | CommandKind::Subshell(script) => self.script(script),
+            CommandKind::If {
                 branches,
                 otherwise,
             } => {
@@ -60,34 +60,36 @@ impl Commands {
                 }
                 otherwise.iter().for_each(|script| self.script(script));
             }
-            Kind::While { test, body } => {
+            CommandKind::While { test, body } => {
                 self.script(test);
                 self.script(body);
             }
-            Kind::For { words, body, .. } => {
+            CommandKind::For { words, body, .. } => {
                 words.iter().flatten().for_each(|word| self.word(word));
                 self.script(body);
             }
-            Kind::ArithmeticFor { parts, body } => {
+            CommandKind::ArithmeticFor { parts, body } => {
                 parts.iter().for_each(|part| self.arithmetic(part));
                 self.script(body);
             }
-            Kind::Case { word, arms } => {
+            CommandKind::Case { word, arms } => {
                 self.word(word);
                 for arm in arms {
                     arm.patterns.iter().for_each(|word| self.word(word));
                     self.script(&arm.body);
                 }
             }
-            Kind::Function { body, .. } | Kind::Coprocess { body } => self.command(body),
-            Kind::Test(items) => {
+            CommandKind::Function { body, .. } | CommandKind::Coprocess { body } => {
+                self.command(body)
+            }
+            CommandKind::Test(items) => {
                 for item in items {
                     if let TestItem::Word(word) = item {
                         self.word(word);
                     }
                 }
             }
-            Kind::Arithmetic(arithmetic) => self.arithmetic(arithmetic),
+            CommandKind::Arithmetic(arithmetic) => self.arithmetic(arithmetic),
         }
     }
 
@@ -99,11 +101,11 @@ impl Commands {
         }
     }
 
-    fn word(&mut self, word: &Word) {
+    fn word(&mut self, word: &ShellWord) {
         word.parts.iter().for_each(|part| self.part(part));
     }
 
-    fn part(&mut self, part: &Part) {
+    fn part(&mut self, part: &WordPart) {
         match &part.kind {
             PartKind::Text(_) | PartKind::Glob(_) | PartKind::Brace(_) | PartKind::Tilde(_) => {}
             // There is no translation here.
@@ -137,7 +139,7 @@ impl Commands {
 }
 
 /// The words as far as they are fixed.
-fn fixed(words: &[Word]) -> Vec<Option<String>> {
+fn fixed(words: &[ShellWord]) -> Vec<Option<String>> {
     let mut fixed = Vec::new();
     for word in words {
         match texts(word) {
@@ -152,7 +154,7 @@ fn fixed(words: &[Word]) -> Vec<Option<String>> {
 }
 
 /// Every word that this word becomes, if that is in the line.
-fn texts(word: &Word) -> Option<Vec<String>> {
+fn texts(word: &ShellWord) -> Option<Vec<String>> {
     let mut texts = vec![String::new()];
     let mut quoted = false;
     for part in &word.parts {

@@ -1,8 +1,8 @@
 //! Bash prints a command back in a form of its own. This brings a tree into that form.
 
 use haft_shell::ast::{
-    Arithmetic, AssignedValue, Command, Item, Kind, Parameter, ParameterOperation, Part, PartKind,
-    Pipeline, Redirect, RedirectOperator, Script, Separator, Span, TestItem, Word,
+    Arithmetic, AssignedValue, Command, CommandKind, Item, Parameter, ParameterOperation, PartKind,
+    Pipeline, Redirect, RedirectOperator, Script, Separator, ShellWord, Span, TestItem, WordPart,
 };
 
 const NOWHERE: Span = Span { start: 0, end: 0 };
@@ -30,7 +30,7 @@ fn alone(command: Command) -> Script {
 fn command(command: &mut Command) {
     command.redirects.iter_mut().for_each(redirect);
     match &mut command.kind {
-        Kind::Simple { assignments, words } => {
+        CommandKind::Simple { assignments, words } => {
             for assignment in assignments {
                 assignment.subscript.iter_mut().for_each(word);
                 match &mut assignment.value {
@@ -40,15 +40,15 @@ fn command(command: &mut Command) {
             }
             words.iter_mut().for_each(word);
         }
-        Kind::Group(inner) | Kind::Subshell(inner) => script(inner),
-        Kind::If {
+        CommandKind::Group(inner) | CommandKind::Subshell(inner) => script(inner),
+        CommandKind::If {
             branches,
             otherwise,
         } => {
             // `elif` is an `if` inside `else`.
             if branches.len() > 1 {
                 let rest = branches.split_off(1);
-                let inner = Kind::If {
+                let inner = CommandKind::If {
                     branches: rest,
                     otherwise: otherwise.take(),
                 };
@@ -64,12 +64,12 @@ fn command(command: &mut Command) {
             }
             otherwise.iter_mut().for_each(script);
         }
-        Kind::While { test, body } => {
+        CommandKind::While { test, body } => {
             script(test);
             script(body);
         }
-        Kind::For { words, body, .. } => {
-            let all = Part {
+        CommandKind::For { words, body, .. } => {
+            let all = WordPart {
                 span: NOWHERE,
                 quoted: true,
                 kind: PartKind::Parameter(Parameter {
@@ -77,14 +77,14 @@ fn command(command: &mut Command) {
                     operation: ParameterOperation::Plain,
                 }),
             };
-            let words = words.get_or_insert(vec![Word {
+            let words = words.get_or_insert(vec![ShellWord {
                 span: NOWHERE,
                 parts: vec![all],
             }]);
             words.iter_mut().for_each(word);
             script(body);
         }
-        Kind::ArithmeticFor { parts, body } => {
+        CommandKind::ArithmeticFor { parts, body } => {
             for part in parts {
                 part.text = part.text.trim().to_owned();
                 if part.text.is_empty() {
@@ -94,7 +94,7 @@ fn command(command: &mut Command) {
             }
             script(body);
         }
-        Kind::Case {
+        CommandKind::Case {
             word: subject,
             arms,
         } => {
@@ -104,11 +104,11 @@ fn command(command: &mut Command) {
                 script(&mut arm.body);
             }
         }
-        Kind::Function { body, .. } => {
+        CommandKind::Function { body, .. } => {
             // A body is always printed in braces.
-            if !matches!(body.kind, Kind::Group(_)) {
-                let kind = std::mem::replace(&mut body.kind, Kind::Test(Vec::new()));
-                body.kind = Kind::Group(alone(Command {
+            if !matches!(body.kind, CommandKind::Group(_)) {
+                let kind = std::mem::replace(&mut body.kind, CommandKind::Test(Vec::new()));
+                body.kind = CommandKind::Group(alone(Command {
                     span: NOWHERE,
                     kind,
                     redirects: Vec::new(),
@@ -116,8 +116,8 @@ fn command(command: &mut Command) {
             }
             self::command(body);
         }
-        Kind::Coprocess { body } => self::command(body),
-        Kind::Test(items) => {
+        CommandKind::Coprocess { body } => self::command(body),
+        CommandKind::Test(items) => {
             // A word alone is printed as `-n word`.
             items.retain(
                 |item| !matches!(item, TestItem::Operator(operator, _) if operator == "-n"),
@@ -128,7 +128,7 @@ fn command(command: &mut Command) {
                 }
             }
         }
-        Kind::Arithmetic(inner) => arithmetic(inner),
+        CommandKind::Arithmetic(inner) => arithmetic(inner),
     }
 }
 
@@ -166,7 +166,7 @@ fn redirect(redirect: &mut Redirect) {
         redirect.descriptor = None;
     }
     word(&mut redirect.target);
-    let closes = matches!(&redirect.target.parts[..], [Part { kind: PartKind::Text(text), .. }] if text == "-");
+    let closes = matches!(&redirect.target.parts[..], [WordPart { kind: PartKind::Text(text), .. }] if text == "-");
     if redirect.operator == RedirectOperator::DuplicateIn && closes {
         redirect.operator = RedirectOperator::DuplicateOut;
     }
@@ -174,16 +174,16 @@ fn redirect(redirect: &mut Redirect) {
 }
 
 /// Quoted texts that touch are one.
-fn word(word: &mut Word) {
-    let mut parts: Vec<Part> = Vec::new();
+fn word(word: &mut ShellWord) {
+    let mut parts: Vec<WordPart> = Vec::new();
     for mut next in std::mem::take(&mut word.parts) {
         part(&mut next);
-        if let Part {
+        if let WordPart {
             quoted: true,
             kind: PartKind::Text(text),
             ..
         } = &next
-            && let Some(Part {
+            && let Some(WordPart {
                 quoted: true,
                 kind: PartKind::Text(before),
                 ..
@@ -197,7 +197,7 @@ fn word(word: &mut Word) {
     word.parts = parts;
 }
 
-fn part(part: &mut Part) {
+fn part(part: &mut WordPart) {
     match &mut part.kind {
         PartKind::Text(_) | PartKind::Glob(_) | PartKind::Brace(_) | PartKind::Tilde(_) => {}
         PartKind::Parameter(parameter) => operation(&mut parameter.operation),

@@ -1,8 +1,8 @@
 //! Every span is a place in the line, inside that of what holds it, and behind that of what precedes it.
 
 use haft_shell::ast::{
-    Arithmetic, AssignedValue, Command, Kind, ParameterOperation, Part, PartKind, Script, Span,
-    TestItem, Word,
+    Arithmetic, AssignedValue, Command, CommandKind, ParameterOperation, PartKind, Script,
+    ShellWord, Span, TestItem, WordPart,
 };
 
 pub(crate) fn check(line: &str, script: &Script) {
@@ -77,7 +77,7 @@ impl Spans<'_> {
             }
         }
         match &command.kind {
-            Kind::Simple { assignments, words } => {
+            CommandKind::Simple { assignments, words } => {
                 for assignment in assignments {
                     self.inside(assignment.span, span);
                     if let Some(subscript) = &assignment.subscript {
@@ -90,8 +90,8 @@ impl Spans<'_> {
                 }
                 self.words(words, span);
             }
-            Kind::Group(script) | Kind::Subshell(script) => self.script(script, span),
-            Kind::If {
+            CommandKind::Group(script) | CommandKind::Subshell(script) => self.script(script, span),
+            CommandKind::If {
                 branches,
                 otherwise,
             } => {
@@ -103,32 +103,32 @@ impl Spans<'_> {
                     self.script(script, span);
                 }
             }
-            Kind::While { test, body } => {
+            CommandKind::While { test, body } => {
                 self.script(test, span);
                 self.script(body, span);
             }
-            Kind::For { words, body, .. } => {
+            CommandKind::For { words, body, .. } => {
                 self.words(words.as_deref().unwrap_or_default(), span);
                 self.script(body, span);
             }
-            Kind::ArithmeticFor { parts, body } => {
+            CommandKind::ArithmeticFor { parts, body } => {
                 for part in parts {
                     self.arithmetic(part, span);
                 }
                 self.script(body, span);
             }
-            Kind::Case { word, arms } => {
+            CommandKind::Case { word, arms } => {
                 self.word(word, span);
                 for arm in arms {
                     self.words(&arm.patterns, span);
                     self.script(&arm.body, span);
                 }
             }
-            Kind::Function { body, .. } | Kind::Coprocess { body } => {
+            CommandKind::Function { body, .. } | CommandKind::Coprocess { body } => {
                 self.inside(body.span, span);
                 self.command(body);
             }
-            Kind::Test(items) => {
+            CommandKind::Test(items) => {
                 for item in items {
                     match item {
                         TestItem::Operator(_, operator) => self.inside(*operator, span),
@@ -136,11 +136,11 @@ impl Spans<'_> {
                     }
                 }
             }
-            Kind::Arithmetic(arithmetic) => self.arithmetic(arithmetic, span),
+            CommandKind::Arithmetic(arithmetic) => self.arithmetic(arithmetic, span),
         }
     }
 
-    fn words(&self, words: &[Word], parent: Span) {
+    fn words(&self, words: &[ShellWord], parent: Span) {
         let spans: Vec<Span> = words.iter().map(|word| word.span).collect();
         self.ordered(&spans);
         for word in words {
@@ -148,12 +148,12 @@ impl Spans<'_> {
         }
     }
 
-    fn word(&self, word: &Word, parent: Span) {
+    fn word(&self, word: &ShellWord, parent: Span) {
         self.inside(word.span, parent);
         self.parts(&word.parts, word.span);
     }
 
-    fn parts(&self, parts: &[Part], parent: Span) {
+    fn parts(&self, parts: &[WordPart], parent: Span) {
         let spans: Vec<Span> = parts.iter().map(|part| part.span).collect();
         self.ordered(&spans);
         for part in parts {
@@ -162,7 +162,7 @@ impl Spans<'_> {
         }
     }
 
-    fn part(&self, part: &Part) {
+    fn part(&self, part: &WordPart) {
         let span = part.span;
         match &part.kind {
             PartKind::Text(_) | PartKind::Glob(_) | PartKind::Brace(_) | PartKind::Tilde(_) => {}

@@ -3,8 +3,9 @@
 use proptest::prelude::*;
 
 use haft_shell::ast::{
-    Arithmetic, Arm, AssignedValue, Assignment, Command, Item, Kind, Parameter, ParameterOperation,
-    Part, PartKind, Pipeline, Redirect, RedirectOperator, Script, Separator, Span, TestItem, Word,
+    Arithmetic, Arm, AssignedValue, Assignment, Command, CommandKind, Item, Parameter,
+    ParameterOperation, PartKind, Pipeline, Redirect, RedirectOperator, Script, Separator,
+    ShellWord, Span, TestItem, WordPart,
 };
 use haft_shell::syntax::{outline, parse};
 
@@ -22,15 +23,15 @@ fn name() -> impl Strategy<Value = String> {
     })
 }
 
-fn part(quoted: bool, kind: PartKind) -> Part {
-    Part {
+fn part(quoted: bool, kind: PartKind) -> WordPart {
+    WordPart {
         span: NOWHERE,
         quoted,
         kind,
     }
 }
 
-fn plain_part() -> impl Strategy<Value = Part> {
+fn plain_part() -> impl Strategy<Value = WordPart> {
     let operation = prop_oneof![
         Just(ParameterOperation::Plain),
         Just(ParameterOperation::Length),
@@ -60,29 +61,29 @@ fn number() -> impl Strategy<Value = Arithmetic> {
 }
 
 /// Parts as the parser gives them: unquoted texts and patterns that touch are one.
-fn join(parts: Vec<Part>) -> Vec<Part> {
-    let mut joined: Vec<Part> = Vec::new();
+fn join(parts: Vec<WordPart>) -> Vec<WordPart> {
+    let mut joined: Vec<WordPart> = Vec::new();
     for part in parts {
         match (joined.last_mut(), &part) {
             (
-                Some(Part {
+                Some(WordPart {
                     quoted: false,
                     kind: PartKind::Text(before),
                     ..
                 }),
-                Part {
+                WordPart {
                     quoted: false,
                     kind: PartKind::Text(text),
                     ..
                 },
             )
             | (
-                Some(Part {
+                Some(WordPart {
                     quoted: false,
                     kind: PartKind::Glob(before),
                     ..
                 }),
-                Part {
+                WordPart {
                     quoted: false,
                     kind: PartKind::Glob(text),
                     ..
@@ -94,8 +95,8 @@ fn join(parts: Vec<Part>) -> Vec<Part> {
     joined
 }
 
-fn word_of(parts: Vec<Part>) -> Word {
-    Word {
+fn word_of(parts: Vec<WordPart>) -> ShellWord {
+    ShellWord {
         span: NOWHERE,
         parts: join(parts),
     }
@@ -105,7 +106,7 @@ fn word_of(parts: Vec<Part>) -> Word {
 fn substituted(mut script: Script) -> Script {
     let mut commands = script.items.iter().flat_map(|item| &item.pipeline.commands);
     let background = |item: &Item| item.then == Separator::Background;
-    if !commands.all(|command| matches!(command.kind, Kind::Simple { .. }))
+    if !commands.all(|command| matches!(command.kind, CommandKind::Simple { .. }))
         || script.items.iter().any(background)
     {
         without_documents(&mut script);
@@ -126,25 +127,25 @@ fn without_documents(script: &mut Script) {
     }
 }
 
-fn inner_scripts(kind: &mut Kind) -> Vec<&mut Script> {
+fn inner_scripts(kind: &mut CommandKind) -> Vec<&mut Script> {
     match kind {
-        Kind::Group(body) | Kind::Subshell(body) => vec![body],
-        Kind::If {
+        CommandKind::Group(body) | CommandKind::Subshell(body) => vec![body],
+        CommandKind::If {
             branches,
             otherwise,
         } => {
             let both = branches.iter_mut().flat_map(|(test, body)| [test, body]);
             both.chain(otherwise).collect()
         }
-        Kind::While { test, body } => vec![test, body],
-        Kind::For { body, .. } | Kind::ArithmeticFor { body, .. } => vec![body],
-        Kind::Case { arms, .. } => arms.iter_mut().map(|arm| &mut arm.body).collect(),
-        Kind::Function { body, .. } => inner_scripts(&mut body.kind),
+        CommandKind::While { test, body } => vec![test, body],
+        CommandKind::For { body, .. } | CommandKind::ArithmeticFor { body, .. } => vec![body],
+        CommandKind::Case { arms, .. } => arms.iter_mut().map(|arm| &mut arm.body).collect(),
+        CommandKind::Function { body, .. } => inner_scripts(&mut body.kind),
         _ => Vec::new(),
     }
 }
 
-fn word(script: BoxedStrategy<Script>) -> BoxedStrategy<Word> {
+fn word(script: BoxedStrategy<Script>) -> BoxedStrategy<ShellWord> {
     let script = script.prop_map(substituted).boxed();
     let substitution = (any::<bool>(), script.clone())
         .prop_map(|(quoted, script)| part(quoted, PartKind::Command(script)));
@@ -154,7 +155,7 @@ fn word(script: BoxedStrategy<Script>) -> BoxedStrategy<Word> {
 }
 
 /// The name of a command: nothing that could be an assignment, a reserved word or a function.
-fn command_name() -> impl Strategy<Value = Word> {
+fn command_name() -> impl Strategy<Value = ShellWord> {
     prop_oneof![
         3 => "[a-z]{2,5}-[a-z]{1,3}".prop_map(|text| word_of(vec![part(false, PartKind::Text(text))])),
         1 => "[a-z ]{1,5}".prop_map(|text| word_of(vec![part(true, PartKind::Text(text))])),
@@ -163,10 +164,10 @@ fn command_name() -> impl Strategy<Value = Word> {
 }
 
 /// A word that stays one: no braces, no patterns.
-fn single(word: BoxedStrategy<Word>) -> BoxedStrategy<Word> {
+fn single(word: BoxedStrategy<ShellWord>) -> BoxedStrategy<ShellWord> {
     word.prop_map(|word| {
-        let plain = |part: &Part| !matches!(part.kind, PartKind::Glob(_) | PartKind::Brace(_));
-        let parts: Vec<Part> = word.parts.into_iter().filter(plain).collect();
+        let plain = |part: &WordPart| !matches!(part.kind, PartKind::Glob(_) | PartKind::Brace(_));
+        let parts: Vec<WordPart> = word.parts.into_iter().filter(plain).collect();
         match parts.is_empty() {
             true => word_of(vec![part(true, PartKind::Text("x".into()))]),
             false => word_of(parts),
@@ -175,7 +176,7 @@ fn single(word: BoxedStrategy<Word>) -> BoxedStrategy<Word> {
     .boxed()
 }
 
-fn assignment(word: BoxedStrategy<Word>) -> impl Strategy<Value = Assignment> {
+fn assignment(word: BoxedStrategy<ShellWord>) -> impl Strategy<Value = Assignment> {
     let value = prop_oneof![
         3 => single(word.clone()).prop_map(AssignedValue::Word),
         1 => prop::collection::vec(word, 0..3).prop_map(AssignedValue::Array),
@@ -189,7 +190,7 @@ fn assignment(word: BoxedStrategy<Word>) -> impl Strategy<Value = Assignment> {
     })
 }
 
-fn redirect(word: BoxedStrategy<Word>) -> impl Strategy<Value = Redirect> {
+fn redirect(word: BoxedStrategy<ShellWord>) -> impl Strategy<Value = Redirect> {
     use RedirectOperator as Operator;
     let operator = prop::sample::select(vec![
         Operator::Read,
@@ -241,7 +242,7 @@ fn redirect(word: BoxedStrategy<Word>) -> impl Strategy<Value = Redirect> {
 pub(crate) fn script() -> BoxedStrategy<Script> {
     let leaf = command_name().prop_map(|name| {
         script_of(vec![(
-            Kind::Simple {
+            CommandKind::Simple {
                 assignments: Vec::new(),
                 words: vec![name],
             },
@@ -285,10 +286,10 @@ pub(crate) fn script() -> BoxedStrategy<Script> {
     .boxed()
 }
 
-fn command_of((kind, redirects): (Kind, Vec<Redirect>)) -> Command {
+fn command_of((kind, redirects): (CommandKind, Vec<Redirect>)) -> Command {
     // Those of a function are its body's.
     let redirects = match kind {
-        Kind::Function { .. } => Vec::new(),
+        CommandKind::Function { .. } => Vec::new(),
         _ => redirects,
     };
     Command {
@@ -298,7 +299,7 @@ fn command_of((kind, redirects): (Kind, Vec<Redirect>)) -> Command {
     }
 }
 
-fn script_of(commands: Vec<(Kind, Vec<Redirect>)>) -> Script {
+fn script_of(commands: Vec<(CommandKind, Vec<Redirect>)>) -> Script {
     let item = |command| Item {
         pipeline: Pipeline {
             span: NOWHERE,
@@ -313,12 +314,15 @@ fn script_of(commands: Vec<(Kind, Vec<Redirect>)>) -> Script {
     }
 }
 
-fn kind(script: BoxedStrategy<Script>, word: BoxedStrategy<Word>) -> BoxedStrategy<Kind> {
+fn kind(
+    script: BoxedStrategy<Script>,
+    word: BoxedStrategy<ShellWord>,
+) -> BoxedStrategy<CommandKind> {
     let assignments = prop::collection::vec(assignment(word.clone()), 0..2);
     let words = (command_name(), prop::collection::vec(word.clone(), 0..4))
         .prop_map(|(name, rest)| [vec![name], rest].concat());
-    let simple =
-        (assignments, words).prop_map(|(assignments, words)| Kind::Simple { assignments, words });
+    let simple = (assignments, words)
+        .prop_map(|(assignments, words)| CommandKind::Simple { assignments, words });
     let body = script.clone();
     let two = (body.clone(), body.clone());
     let arm = (
@@ -332,7 +336,7 @@ fn kind(script: BoxedStrategy<Script>, word: BoxedStrategy<Word>) -> BoxedStrate
         single(word.clone()),
     )
         .prop_map(|(left, operator, right)| {
-            Kind::Test(vec![
+            CommandKind::Test(vec![
                 TestItem::Word(left),
                 TestItem::Operator(operator.into(), NOWHERE),
                 TestItem::Word(right),
@@ -340,17 +344,17 @@ fn kind(script: BoxedStrategy<Script>, word: BoxedStrategy<Word>) -> BoxedStrate
         });
     prop_oneof![
         8 => simple,
-        1 => body.clone().prop_map(Kind::Group),
-        1 => body.clone().prop_map(Kind::Subshell),
-        1 => (prop::collection::vec(two.clone(), 1..3), prop::option::of(body.clone())).prop_map(|(branches, otherwise)| Kind::If { branches, otherwise }),
-        1 => two.prop_map(|(test, body)| Kind::While { test, body }),
+        1 => body.clone().prop_map(CommandKind::Group),
+        1 => body.clone().prop_map(CommandKind::Subshell),
+        1 => (prop::collection::vec(two.clone(), 1..3), prop::option::of(body.clone())).prop_map(|(branches, otherwise)| CommandKind::If { branches, otherwise }),
+        1 => two.prop_map(|(test, body)| CommandKind::While { test, body }),
         1 => (name(), prop::option::of(prop::collection::vec(word.clone(), 0..3)), body.clone(), any::<bool>())
-            .prop_map(|(name, words, body, select)| Kind::For { name, words, body, select }),
-        1 => (prop::collection::vec(number(), 3), body.clone()).prop_map(|(parts, body)| Kind::ArithmeticFor { parts, body }),
-        1 => (single(word), prop::collection::vec(arm, 0..3)).prop_map(|(word, arms)| Kind::Case { word, arms }),
-        1 => (name(), body).prop_map(|(name, body)| Kind::Function { name, body: Box::new(command_of((Kind::Group(body), Vec::new()))) }),
+            .prop_map(|(name, words, body, select)| CommandKind::For { name, words, body, select }),
+        1 => (prop::collection::vec(number(), 3), body.clone()).prop_map(|(parts, body)| CommandKind::ArithmeticFor { parts, body }),
+        1 => (single(word), prop::collection::vec(arm, 0..3)).prop_map(|(word, arms)| CommandKind::Case { word, arms }),
+        1 => (name(), body).prop_map(|(name, body)| CommandKind::Function { name, body: Box::new(command_of((CommandKind::Group(body), Vec::new()))) }),
         1 => test,
-        1 => number().prop_map(Kind::Arithmetic),
+        1 => number().prop_map(CommandKind::Arithmetic),
     ]
     .boxed()
 }

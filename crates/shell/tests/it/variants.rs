@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use haft_shell::Verdict;
+use haft_shell::EffectVerdict;
 
 use crate::{
     bars::is_enough,
@@ -174,7 +174,7 @@ fn assert_none_read_only(lines: &[Line], makes: &[(&str, Make)]) {
     for line in lines {
         // Its own verdict is wrong already, and the bars say so.
         if !matches!(line.truth, Truth::ReadOnly | Truth::Open)
-            && judge(&line.text) == Verdict::ReadOnly
+            && judge(&line.text) == EffectVerdict::ReadOnly
         {
             continue;
         }
@@ -183,7 +183,7 @@ fn assert_none_read_only(lines: &[Line], makes: &[(&str, Make)]) {
                 continue;
             };
             all += 1;
-            if judge(&text) == Verdict::ReadOnly {
+            if judge(&text) == EffectVerdict::ReadOnly {
                 wrong.push(format!("{name}: {}", shown(&text)));
             }
         }
@@ -222,7 +222,7 @@ fn a_line_that_is_not_read_only_is_not_so_in_another_shell() {
 fn a_read_only_line_stays_so_in_a_wrapper() {
     let lines: Vec<_> = complete(&[Truth::ReadOnly])
         .into_iter()
-        .map(|line| (judge(&line.text) == Verdict::ReadOnly, line))
+        .map(|line| (judge(&line.text) == EffectVerdict::ReadOnly, line))
         .collect();
     let mut short = String::new();
     for (name, make) in WRAPPERS {
@@ -234,7 +234,7 @@ fn a_read_only_line_stays_so_in_a_wrapper() {
                 continue;
             };
             all += 1;
-            if judge(&text) != Verdict::ReadOnly {
+            if judge(&text) != EffectVerdict::ReadOnly {
                 missed += 1;
                 if *recognised {
                     lost.push(format!("    {}", shown(&text)));

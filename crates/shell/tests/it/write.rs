@@ -1,8 +1,8 @@
 //! A tree as text that bash would read as that tree.
 
 use haft_shell::ast::{
-    AssignedValue, Command, Kind, Parameter, ParameterOperation, Part, PartKind, Redirect,
-    RedirectOperator, Script, Separator, TestItem, Word,
+    AssignedValue, Command, CommandKind, Parameter, ParameterOperation, PartKind, Redirect,
+    RedirectOperator, Script, Separator, ShellWord, TestItem, WordPart,
 };
 
 pub(crate) fn write(script: &Script) -> String {
@@ -66,7 +66,7 @@ impl Writer {
 
     fn command(&mut self, command: &Command) {
         match &command.kind {
-            Kind::Simple { assignments, words } => {
+            CommandKind::Simple { assignments, words } => {
                 for assignment in assignments {
                     self.put(&assignment.name);
                     self.put(if assignment.append { "+=" } else { "=" });
@@ -82,9 +82,9 @@ impl Writer {
                 }
                 self.words(words);
             }
-            Kind::Group(script) => self.body("{", script, "}"),
-            Kind::Subshell(script) => self.body("(", script, ")"),
-            Kind::If {
+            CommandKind::Group(script) => self.body("{", script, "}"),
+            CommandKind::Subshell(script) => self.body("(", script, ")"),
+            CommandKind::If {
                 branches,
                 otherwise,
             } => {
@@ -97,11 +97,11 @@ impl Writer {
                 }
                 self.put("fi");
             }
-            Kind::While { test, body } => {
+            CommandKind::While { test, body } => {
                 self.body("while", test, "do");
                 self.body("", body, "done");
             }
-            Kind::For {
+            CommandKind::For {
                 name,
                 words,
                 body,
@@ -115,12 +115,12 @@ impl Writer {
                 }
                 self.body("; do", body, "done");
             }
-            Kind::ArithmeticFor { parts, body } => {
+            CommandKind::ArithmeticFor { parts, body } => {
                 let parts: Vec<&str> = parts.iter().map(|part| part.text.as_str()).collect();
                 self.put(&format!("for (({}))", parts.join(";")));
                 self.body("; do", body, "done");
             }
-            Kind::Case { word, arms } => {
+            CommandKind::Case { word, arms } => {
                 self.put("case ");
                 self.word(word);
                 self.put(" in ");
@@ -137,11 +137,11 @@ impl Writer {
                 }
                 self.put("esac");
             }
-            Kind::Function { name, body } => {
+            CommandKind::Function { name, body } => {
                 self.put(&format!("function {name} "));
                 self.command(body);
             }
-            Kind::Test(items) => {
+            CommandKind::Test(items) => {
                 self.put("[[ ");
                 for item in items {
                     match item {
@@ -152,8 +152,8 @@ impl Writer {
                 }
                 self.put("]]");
             }
-            Kind::Arithmetic(arithmetic) => self.put(&format!("(({}))", arithmetic.text)),
-            Kind::Coprocess { body } => {
+            CommandKind::Arithmetic(arithmetic) => self.put(&format!("(({}))", arithmetic.text)),
+            CommandKind::Coprocess { body } => {
                 self.put("coproc ");
                 self.command(body);
             }
@@ -193,7 +193,7 @@ impl Writer {
         }
     }
 
-    fn words(&mut self, words: &[Word]) {
+    fn words(&mut self, words: &[ShellWord]) {
         for (index, word) in words.iter().enumerate() {
             if index > 0 {
                 self.put(" ");
@@ -202,13 +202,13 @@ impl Writer {
         }
     }
 
-    fn word(&mut self, word: &Word) {
+    fn word(&mut self, word: &ShellWord) {
         for part in &word.parts {
             self.part(part);
         }
     }
 
-    fn part(&mut self, part: &Part) {
+    fn part(&mut self, part: &WordPart) {
         let quotes = part.quoted && !matches!(part.kind, PartKind::Text(_));
         if quotes {
             self.put("\"");

@@ -3,8 +3,9 @@
 use std::{env, fmt::Write, time::Duration};
 
 use haft_contract::{
-    Access, CallContext, Card, Check, Content, Effects, Kind, Launch, Launched, Permission, Piece,
-    Profile, Receipt, Repeat, Report, Subagents, Tool, ToolError, ToolOutput, schema,
+    Access, AgentKind, AgentReport, BackgroundHandle, CallContext, Card, CardPiece, Check, Content,
+    Effects, Idempotency, LaunchOutcome, LaunchRequest, Permission, Profile, Subagents, Tool,
+    ToolError, ToolOutput, schema,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -75,8 +76,8 @@ enum Isolation {
 }
 
 impl Input {
-    fn launch(&self) -> Launch {
-        Launch {
+    fn launch(&self) -> LaunchRequest {
+        LaunchRequest {
             kind: self.subagent_type.clone(),
             prompt: self.prompt.clone(),
             description: self.description.clone(),
@@ -90,12 +91,12 @@ impl Input {
 
 #[derive(Debug, Default)]
 pub(crate) struct Agent {
-    kinds: Vec<Kind>,
+    kinds: Vec<AgentKind>,
 }
 
 impl Agent {
     /// The tool, for a session with these kinds of subagents.
-    pub(crate) fn of(kinds: Vec<Kind>) -> Self {
+    pub(crate) fn of(kinds: Vec<AgentKind>) -> Self {
         Self { kinds }
     }
 }
@@ -121,7 +122,7 @@ impl Tool for Agent {
         if !self.kinds.is_empty() {
             text += "\n\nKinds:";
         }
-        for Kind {
+        for AgentKind {
             name,
             description,
             tools,
@@ -146,7 +147,7 @@ impl Tool for Agent {
     fn effects(&self, _: &Input) -> Effects {
         // What it does to files is judged and kept apart call by call, in its own engine.
         Effects {
-            repeat: Repeat::Never,
+            repeat: Idempotency::Never,
             ..Effects::READS
         }
     }
@@ -178,15 +179,15 @@ impl Tool for Agent {
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let subagents = cx.services.get::<Subagents>()?;
         match subagents.0.launch(input.launch(), cx).await? {
-            Launched::Done(report) => done(input, &report),
-            Launched::InBackground(receipt) => Ok(launched(input, &receipt)),
+            LaunchOutcome::Done(report) => done(input, &report),
+            LaunchOutcome::InBackground(receipt) => Ok(launched(input, &receipt)),
         }
     }
 
     fn render_use(&self, input: &Input) -> Option<Card> {
         let kind = input.subagent_type.as_deref().unwrap_or("general-purpose");
         let card = Card::new(Self::NAME, format!("{kind}: {}", input.description));
-        Some(card.with(Piece::Text(input.prompt.clone())))
+        Some(card.with(CardPiece::Text(input.prompt.clone())))
     }
 
     fn render_result(&self, input: &Input, output: &ToolOutput) -> Option<Card> {
@@ -204,7 +205,7 @@ impl Tool for Agent {
             0 => calls,
             tokens => format!("{calls}, {}", counted(tokens, "token")),
         });
-        Some(card.with(Piece::Text(text.to_owned())))
+        Some(card.with(CardPiece::Text(text.to_owned())))
     }
 }
 
@@ -214,7 +215,7 @@ fn cap(variable: Option<&str>) -> usize {
     said.filter(|cap| *cap > 0).unwrap_or(CAP).min(HIGHEST_CAP)
 }
 
-fn done(input: &Input, report: &Report) -> Result<ToolOutput, ToolError> {
+fn done(input: &Input, report: &AgentReport) -> Result<ToolOutput, ToolError> {
     let id = format!("[agent id: {}]", report.agent);
     let problem = report.problem.as_deref().unwrap_or_default();
     if report.failed {
@@ -249,8 +250,8 @@ fn done(input: &Input, report: &Report) -> Result<ToolOutput, ToolError> {
     })
 }
 
-fn launched(input: &Input, receipt: &Receipt) -> ToolOutput {
-    let Receipt {
+fn launched(input: &Input, receipt: &BackgroundHandle) -> ToolOutput {
+    let BackgroundHandle {
         agent,
         description,
         output_file,
@@ -274,13 +275,13 @@ fn launched(input: &Input, receipt: &Receipt) -> ToolOutput {
 
 #[cfg(test)]
 mod tests {
-    use haft_contract::{Tokens, erase};
+    use haft_contract::{TokenCount, erase};
 
     use super::*;
 
     #[test]
     fn what_the_model_is_told() {
-        let kinds = vec![Kind {
+        let kinds = vec![AgentKind {
             name: "Explore".to_owned(),
             description: "Looks around.".to_owned(),
             tools: "all tools but Edit".to_owned(),
@@ -308,7 +309,7 @@ mod tests {
     fn a_report_is_told_with_its_id_and_a_failure_is_an_error() {
         let input = json!({"description": "Looks", "prompt": "Look."});
         let input: Input = serde_json::from_value(input).unwrap();
-        let mut report = Report {
+        let mut report = AgentReport {
             agent: "a1".to_owned(),
             kind: "Explore".to_owned(),
             text: "Found it.".to_owned(),
@@ -318,7 +319,7 @@ mod tests {
             models_used: vec!["m".to_owned()],
             tool_uses: 3,
             duration: Duration::from_millis(1500),
-            tokens: Tokens {
+            tokens: TokenCount {
                 input: 10,
                 output: 5,
                 cache_write: 0,

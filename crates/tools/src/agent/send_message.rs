@@ -1,8 +1,8 @@
 //! `SendMessage`: says something to a subagent that was launched before.
 
 use haft_contract::{
-    Access, CallContext, Card, Check, Effects, Letter, Permission, Piece, Profile, Repeat, Sent,
-    Subagents, Tool, ToolError, ToolOutput,
+    Access, AgentMessage, CallContext, Card, CardPiece, Check, Effects, Idempotency,
+    MessageDelivery, Permission, Profile, Subagents, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -45,7 +45,7 @@ impl Tool for SendMessage {
     fn effects(&self, _: &Input) -> Effects {
         // Two messages to one subagent arrive in the order they are sent.
         Effects {
-            repeat: Repeat::Never,
+            repeat: Idempotency::Never,
             in_order: true,
             ..Effects::READS
         }
@@ -69,20 +69,20 @@ impl Tool for SendMessage {
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let subagents = cx.services.get::<Subagents>()?;
-        let letter = Letter {
+        let letter = AgentMessage {
             to: input.to.clone(),
             message: input.message.clone(),
             summary: input.summary.clone().unwrap_or_default(),
         };
         Ok(match subagents.0.send(letter, cx).await? {
-            Sent::Delivered { agent } => {
+            MessageDelivery::Delivered { agent } => {
                 let text = format!("Delivered: agent {agent} hears it before its next step.");
                 ToolOutput::text(text).with_structured(json!({
                     "status": "delivered",
                     "agentId": agent,
                 }))
             }
-            Sent::Resumed(receipt) => {
+            MessageDelivery::Resumed(receipt) => {
                 let text = format!(
                     "Agent {} was done; it goes on in the background. You are told when it is done again. \
                      Its final message will also be in {}",
@@ -105,6 +105,6 @@ impl Tool for SendMessage {
     fn render_use(&self, input: &Input) -> Option<Card> {
         let summary = input.summary.as_deref().unwrap_or(&input.message);
         let card = Card::new(Self::NAME, format!("{}: {summary}", input.to));
-        Some(card.with(Piece::Text(input.message.clone())))
+        Some(card.with(CardPiece::Text(input.message.clone())))
     }
 }

@@ -3,7 +3,8 @@
 use std::{fmt::Write, path::PathBuf};
 
 use haft_contract::{
-    Access, CallContext, Card, Check, Effects, Hunk, Piece, Profile, Tool, ToolError, ToolOutput,
+    Access, CallContext, Card, CardPiece, Check, DiffHunk, Effects, Profile, Tool, ToolError,
+    ToolOutput,
 };
 use haft_journal::{
     Edited,
@@ -130,7 +131,7 @@ impl Tool for Edit {
         } else {
             card
         };
-        Some(card.with(Piece::Diff(vec![wish(input)])))
+        Some(card.with(CardPiece::Diff(vec![wish(input)])))
     }
 
     fn render_result(&self, input: &Input, output: &ToolOutput) -> Option<Card> {
@@ -139,15 +140,15 @@ impl Tool for Edit {
             return Some(self.render_use(input)?.with_summary("created"));
         }
         let card = Card::new(Self::NAME, input.file_path.display().to_string());
-        Some(card.with_summary(summary).with(Piece::Diff(hunks)))
+        Some(card.with_summary(summary).with(CardPiece::Diff(hunks)))
     }
 }
 
 /// What is asked for, before anyone knows where in the file it is: the lines are counted from 1.
-fn wish(input: &Input) -> Hunk {
+fn wish(input: &Input) -> DiffHunk {
     let old = input.old_string.lines().map(|line| format!("-{line}"));
     let new = input.new_string.lines().map(|line| format!("+{line}"));
-    Hunk {
+    DiffHunk {
         old_start: 1,
         old_lines: input.old_string.lines().count() as u64,
         new_start: 1,

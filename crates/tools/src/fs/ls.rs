@@ -9,7 +9,7 @@ use std::{
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use haft_contract::{
-    Access, CallContext, Card, Check, Effects, Piece, Profile, Tool, ToolError, ToolOutput,
+    Access, CallContext, Card, CardPiece, Check, Effects, Profile, Tool, ToolError, ToolOutput,
 };
 use haft_search::{DirectoryList, EntryKind, ListedEntry, SearchError, list_directory};
 use schemars::JsonSchema;
@@ -144,7 +144,7 @@ impl Tool for Ls {
         // The heading line is the card's own subject and summary.
         let text = output.content.first()?.as_text()?;
         Some(match text.split_once('\n') {
-            Some((_, rows)) => card.with(Piece::Text(rows.to_owned())),
+            Some((_, rows)) => card.with(CardPiece::Text(rows.to_owned())),
             None => card,
         })
     }

@@ -16,7 +16,8 @@ use std::{io, path::Path};
 
 use haft_contract::{Access, CallContext, PermissionMode, Profile, ToolError};
 use haft_journal::{
-    FileTarget, Journal, JournalError, Ticket, looks_like, nearby, notebook::NotebookError, respelt,
+    FileTarget, Journal, JournalError, WriteGrant, looks_like, nearby, notebook::NotebookError,
+    respelt,
 };
 
 pub(crate) use edit::Edit;
@@ -49,14 +50,14 @@ fn profile(access: Access, paths: &'static [&'static str], search_hint: &'static
 }
 
 /// What the journal is shown before it changes a file: whose call it is, and where it may write.
-fn ticket(tool: &str, cx: &CallContext) -> Ticket {
+fn ticket(tool: &str, cx: &CallContext) -> WriteGrant {
     let call = cx.call.to_string();
     if cx.permissions.mode == PermissionMode::BypassPermissions {
-        return Ticket::unconfined(call, tool);
+        return WriteGrant::unconfined(call, tool);
     }
     let permissions = &cx.permissions;
     let within = permissions.directories.iter().chain(&*permissions.granted);
-    Ticket::new(call, tool, within.cloned())
+    WriteGrant::new(call, tool, within.cloned())
 }
 
 /// The file a call may open by this name.

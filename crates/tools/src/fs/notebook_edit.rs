@@ -3,7 +3,7 @@
 use std::{fmt::Write, path::PathBuf};
 
 use haft_contract::{
-    Access, CallContext, Card, Check, Effects, Piece, Profile, Tool, ToolError, ToolOutput,
+    Access, CallContext, Card, CardPiece, Check, Effects, Profile, Tool, ToolError, ToolOutput,
 };
 use haft_journal::{
     NotebookEdited, Patch,
@@ -177,7 +177,7 @@ impl Tool for NotebookEdit {
         let card = Card::new(Self::NAME, path).with_summary(summary);
         Some(match input.edit_mode {
             Mode::Delete => card,
-            _ => card.with(Piece::Text(input.new_source.clone())),
+            _ => card.with(CardPiece::Text(input.new_source.clone())),
         })
     }
 
@@ -188,7 +188,7 @@ impl Tool for NotebookEdit {
         let done = input.edit_mode.done().to_lowercase();
         let card =
             Card::new(Self::NAME, path).with_summary(format!("{done} cell {cell} {summary}"));
-        Some(card.with(Piece::Diff(hunks)))
+        Some(card.with(CardPiece::Diff(hunks)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! What changed in a file, for the model, for programs and for people.
 
-use haft_contract::{Hunk, ToolOutput};
+use haft_contract::{DiffHunk, ToolOutput};
 use haft_journal::{ContentHash, Patch};
 
 /// How much of a diff an answer carries (spec file-tools.md §2.4).
@@ -33,11 +33,11 @@ pub(super) fn footer(hash: &ContentHash, unit: Option<&str>) -> String {
 }
 
 /// The hunks in the shape programs read.
-pub(super) fn hunks(patch: &Patch) -> Vec<Hunk> {
+pub(super) fn hunks(patch: &Patch) -> Vec<DiffHunk> {
     patch
         .hunks
         .iter()
-        .map(|hunk| Hunk {
+        .map(|hunk| DiffHunk {
             old_start: hunk.old_start,
             old_lines: hunk.old_lines,
             new_start: hunk.new_start,
@@ -48,8 +48,8 @@ pub(super) fn hunks(patch: &Patch) -> Vec<Hunk> {
 }
 
 /// The hunks of an output made with [`hunks`], and how many lines they add and remove.
-pub(super) fn of_output(output: &ToolOutput) -> (Vec<Hunk>, String) {
-    let hunks: Vec<Hunk> = output
+pub(super) fn of_output(output: &ToolOutput) -> (Vec<DiffHunk>, String) {
+    let hunks: Vec<DiffHunk> = output
         .structured
         .as_ref()
         .and_then(|value| serde::Deserialize::deserialize(&value["structuredPatch"]).ok())

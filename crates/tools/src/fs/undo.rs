@@ -6,10 +6,10 @@ use std::{
 };
 
 use haft_contract::{
-    CallContext, Card, Check, Effects, Permission, PermissionMode, Piece, Profile, Repeat, Tool,
-    ToolError, ToolOutput,
+    CallContext, Card, CardPiece, Check, Effects, Idempotency, Permission, PermissionMode, Profile,
+    Tool, ToolError, ToolOutput,
 };
-use haft_journal::{ChangeKind, Journal, Mode, Ticket, Undone, Which};
+use haft_journal::{ChangeKind, Journal, Mode, Undone, Which, WriteGrant};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -82,14 +82,14 @@ impl Tool for Undo {
         // Which files it is about only the journal knows.
         Effects {
             patches: false,
-            repeat: Repeat::Never,
+            repeat: Idempotency::Never,
             ..Effects::EXCLUSIVE
         }
     }
 
     async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
         let which = input.which();
-        let anywhere = Ticket::unconfined(cx.call.to_string(), Self::NAME);
+        let anywhere = WriteGrant::unconfined(cx.call.to_string(), Self::NAME);
         let undone = ask(cx, move |journal| {
             journal.undo(&anywhere, &which, Mode::Preview)
         })
@@ -146,7 +146,7 @@ impl Tool for Undo {
         let shown = input.undo_id.is_some() && cx.permissions.mode != PermissionMode::DontAsk;
         let undone = ask(cx, move |journal| {
             if mode == Mode::Preview {
-                ticket = Ticket::unconfined(ticket.call, ticket.tool);
+                ticket = WriteGrant::unconfined(ticket.call, ticket.tool);
             } else if shown
                 && let Ok(files) = journal
                     .required_history()
@@ -185,7 +185,9 @@ impl Tool for Undo {
         for file in files {
             let path = file["filePath"].as_str().unwrap_or_default().to_owned();
             let hunks = Deserialize::deserialize(&file["structuredPatch"]).unwrap_or_default();
-            card = card.with(Piece::Muted(path)).with(Piece::Diff(hunks));
+            card = card
+                .with(CardPiece::Muted(path))
+                .with(CardPiece::Diff(hunks));
         }
         Some(card)
     }

@@ -3,9 +3,9 @@
 use std::{fmt::Write as _, path::PathBuf};
 
 use haft_contract::{
-    Access, CallContext, Card, Check, Effects, Piece, Profile, Tool, ToolError, ToolOutput,
+    Access, CallContext, Card, CardPiece, Check, Effects, Profile, Tool, ToolError, ToolOutput,
 };
-use haft_journal::{Outcome, Written, readable_text};
+use haft_journal::{WriteOutcome, WriteReport, readable_text};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -73,8 +73,8 @@ impl Tool for Write {
             .await?
             .map_err(ToolError::Failed)?;
         let kind = match written.outcome {
-            Outcome::Created => "create",
-            Outcome::Overwritten => "update",
+            WriteOutcome::Created => "create",
+            WriteOutcome::Overwritten => "update",
         };
         let original = written.old.as_deref().map(readable_text);
         Ok(
@@ -93,10 +93,10 @@ impl Tool for Write {
         let total = input.content.lines().count();
         let card = Card::new(Self::NAME, input.file_path.display().to_string())
             .with_summary(counted(total as u64, "line"))
-            .with(Piece::Text(lines.join("\n")));
+            .with(CardPiece::Text(lines.join("\n")));
         Some(match total - lines.len() {
             0 => card,
-            more => card.with(Piece::Muted(format!("… {more} more"))),
+            more => card.with(CardPiece::Muted(format!("… {more} more"))),
         })
     }
 
@@ -110,22 +110,22 @@ impl Tool for Write {
             return Some(self.render_use(input)?.with_summary(summary));
         }
         let card = Card::new(Self::NAME, input.file_path.display().to_string());
-        Some(card.with_summary(summary).with(Piece::Diff(hunks)))
+        Some(card.with_summary(summary).with(CardPiece::Diff(hunks)))
     }
 }
 
-fn text(written: &Written, name: &str) -> String {
+fn text(written: &WriteReport, name: &str) -> String {
     let size = format!(
         "{}, {}",
         counted(written.lines, "line"),
         counted(written.bytes, "byte")
     );
     let mut text = match written.outcome {
-        Outcome::Created => format!("Created {name}: {size}"),
-        Outcome::Overwritten if written.patch.is_empty() => {
+        WriteOutcome::Created => format!("Created {name}: {size}"),
+        WriteOutcome::Overwritten if written.patch.is_empty() => {
             format!("{name} already has exactly this content ({size}); nothing was written")
         }
-        Outcome::Overwritten => {
+        WriteOutcome::Overwritten => {
             format!(
                 "Overwrote {name}: {size} {}",
                 patch::summary(&written.patch)

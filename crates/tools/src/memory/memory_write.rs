@@ -1,7 +1,8 @@
 //! `MemoryWrite`: a note for later sessions.
 
 use haft_contract::{
-    Access, CallContext, Card, Check, Effects, Piece, Profile, Repeat, Tool, ToolError, ToolOutput,
+    Access, CallContext, Card, CardPiece, Check, Effects, Idempotency, Profile, Tool, ToolError,
+    ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -43,7 +44,7 @@ impl Tool for MemoryWrite {
     fn effects(&self, _: &Input) -> Effects {
         Effects {
             patches: false,
-            repeat: Repeat::Checkable,
+            repeat: Idempotency::Checkable,
             ..Effects::EXCLUSIVE
         }
     }
@@ -106,7 +107,7 @@ impl Tool for MemoryWrite {
         let card = Card::new("Memory", &*input.path);
         Some(match input.content.is_empty() {
             true => card.with_summary("delete"),
-            false => card.with(Piece::Text(input.content.trim_end().to_owned())),
+            false => card.with(CardPiece::Text(input.content.trim_end().to_owned())),
         })
     }
 

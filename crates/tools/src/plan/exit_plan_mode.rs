@@ -3,7 +3,7 @@
 use std::{fs::OpenOptions, io::Read, os::unix::fs::OpenOptionsExt, path::Path};
 
 use haft_contract::{
-    Access, CallContext, Card, Check, ContextPatch, Effects, Permission, PermissionMode, Piece,
+    Access, CallContext, Card, CardPiece, Check, ContextPatch, Effects, Permission, PermissionMode,
     Profile, Tool, ToolError, ToolOutput,
 };
 use rustix::fs::OFlags;
@@ -111,7 +111,7 @@ impl Tool for ExitPlanMode {
     fn render_use(&self, input: &Input) -> Option<Card> {
         let card = Card::new("Plan", "");
         Some(match given(input) {
-            Some(plan) => card.with(Piece::Text(plan.trim_end().to_owned())),
+            Some(plan) => card.with(CardPiece::Text(plan.trim_end().to_owned())),
             None => card,
         })
     }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt::Write, sync::Arc};
 
-use haft_contract::{CallContext, Effects, Memo, Remembered, ToolError};
+use haft_contract::{CallContext, Effects, SessionState, StateSlot, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -18,12 +18,12 @@ const MOST: usize = 1000;
 pub(super) struct List {
     /// The number of the newest task, also of one that is gone.
     last: u64,
-    tasks: Vec<Task>,
+    tasks: Vec<ListedTask>,
 }
 
 /// One thing to do.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Task {
+pub(super) struct ListedTask {
     pub(super) id: String,
     pub(super) subject: String,
     #[serde(default)]
@@ -61,7 +61,7 @@ impl Status {
     }
 }
 
-impl Memo for List {
+impl StateSlot for List {
     const KEY: &'static str = "tasks";
 
     fn told(&self) -> Option<String> {
@@ -77,18 +77,18 @@ impl std::fmt::Display for List {
     }
 }
 
-impl Task {
+impl ListedTask {
     pub(super) fn is_open(&self) -> bool {
         self.status != Status::Completed
     }
 }
 
 impl List {
-    pub(super) fn tasks(&self) -> &[Task] {
+    pub(super) fn tasks(&self) -> &[ListedTask] {
         &self.tasks
     }
 
-    pub(super) fn get(&self, id: &str) -> Result<&Task, String> {
+    pub(super) fn get(&self, id: &str) -> Result<&ListedTask, String> {
         self.tasks
             .iter()
             .find(|task| task.id == id)
@@ -96,22 +96,22 @@ impl List {
     }
 
     /// A task with the next number. It is not in the list yet.
-    pub(super) fn draft(&self, subject: &str, description: &str) -> Result<Task, String> {
+    pub(super) fn draft(&self, subject: &str, description: &str) -> Result<ListedTask, String> {
         if self.tasks.len() >= MOST {
             return Err(format!(
                 "The list has {MOST} tasks: complete or delete some before adding more."
             ));
         }
-        Ok(Task {
+        Ok(ListedTask {
             id: (self.last + 1).to_string(),
             subject: subject.to_owned(),
             description: description.to_owned(),
-            ..Task::default()
+            ..ListedTask::default()
         })
     }
 
     /// Adds a task, or puts it in the place of the one with its id.
-    pub(super) fn put(&mut self, task: Task) {
+    pub(super) fn put(&mut self, task: ListedTask) {
         if let Ok(number) = task.id.parse::<u64>() {
             self.last = self.last.max(number);
         }
@@ -130,7 +130,7 @@ impl List {
     }
 
     /// In place of all there were.
-    pub(super) fn replace(&mut self, tasks: impl IntoIterator<Item = Task>) {
+    pub(super) fn replace(&mut self, tasks: impl IntoIterator<Item = ListedTask>) {
         self.tasks.clear();
         for mut task in tasks {
             task.id = (self.last + 1).to_string();
@@ -184,14 +184,14 @@ impl List {
     }
 
     /// What it waits for and is not done, in the order of the list.
-    pub(super) fn open_blockers(&self, task: &Task) -> Vec<&str> {
+    pub(super) fn open_blockers(&self, task: &ListedTask) -> Vec<&str> {
         let open = self.tasks.iter().filter(|other| other.is_open());
         let blockers = open.filter(|other| task.blocked_by.contains(&other.id));
         blockers.map(|other| other.id.as_str()).collect()
     }
 
     /// A task as the model reads it.
-    pub(super) fn line(&self, task: &Task) -> String {
+    pub(super) fn line(&self, task: &ListedTask) -> String {
         let mut line = format!("{}. [{}] {}", task.id, task.status.name(), task.subject);
         if let Some(owner) = &task.owner {
             let _ = write!(line, " (owner: {owner})");
@@ -213,8 +213,8 @@ impl List {
 }
 
 /// Where the list of a session is kept.
-pub(super) fn kept(cx: &CallContext) -> Result<Arc<Remembered>, ToolError> {
-    cx.services.get::<Remembered>()
+pub(super) fn kept(cx: &CallContext) -> Result<Arc<SessionState>, ToolError> {
+    cx.services.get::<SessionState>()
 }
 
 /// A task as people see it.
@@ -227,7 +227,7 @@ pub(super) fn mark(status: Status) -> &'static str {
 }
 
 /// The list as people see it.
-pub(super) fn drawn(tasks: &[Task]) -> String {
+pub(super) fn drawn(tasks: &[ListedTask]) -> String {
     let lines: Vec<String> = tasks
         .iter()
         .map(|task| {
@@ -259,7 +259,7 @@ mod tests {
         let mut list = of(2);
         list.remove("2");
         assert_eq!(list.draft("x", "").unwrap().id, "3");
-        list.replace([Task::default()]);
+        list.replace([ListedTask::default()]);
         assert_eq!(list.tasks()[0].id, "3");
     }
 

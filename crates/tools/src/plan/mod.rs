@@ -1,14 +1,14 @@
 //! What is to be done, and in which order: the task list and plan mode.
 //!
 //! # Layout
-//! - `list`: the task list of a session, which outlives a summary and a resume; `hooking`: who has a say
+//! - `list`: the task list of a session, which outlives a summary and a resume; `hooks`: who has a say
 //! - `task_create`, `task_get`, `task_list`, `task_update`: the tools that work on it; `todo_write`: the
 //!   older one that replaces it as a whole; `offered`: which of the two a session has
 //! - `enter_plan_mode`, `exit_plan_mode`: into the mode in which nothing is changed, and out of it
 
 mod enter_plan_mode;
 mod exit_plan_mode;
-mod hooking;
+mod hooks;
 mod list;
 mod offered;
 mod task_create;

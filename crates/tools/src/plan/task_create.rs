@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    hooking,
+    hooks,
     list::{self, List},
     offered::Way,
 };
@@ -59,7 +59,7 @@ impl Tool for TaskCreate {
         let mut task = draft.map_err(ToolError::Failed)?;
         task.active_form.clone_from(&input.active_form);
         task.metadata.clone_from(&input.metadata);
-        let said = hooking::created(cx, &task).await;
+        let said = hooks::created(cx, &task).await;
         if let Some(why) = said.objection {
             return Err(ToolError::Failed(format!(
                 "The task was not created: {why}"

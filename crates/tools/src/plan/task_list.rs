@@ -1,7 +1,7 @@
 //! `TaskList`: what is to be done.
 
 use haft_contract::{
-    Access, CallContext, Card, Effects, Piece, Profile, Tool, ToolError, ToolOutput,
+    Access, CallContext, Card, CardPiece, Effects, Profile, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -83,7 +83,7 @@ impl Tool for TaskList {
         let card = Card::new("Tasks", "").with_summary(counted(tasks.len() as u64, "task"));
         Some(match lines.is_empty() {
             true => card,
-            false => card.with(Piece::Text(lines.join("\n"))),
+            false => card.with(CardPiece::Text(lines.join("\n"))),
         })
     }
 }

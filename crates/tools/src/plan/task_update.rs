@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{
-    hooking,
-    list::{self, List, Status, Task},
+    hooks,
+    list::{self, List, ListedTask, Status},
     offered::Way,
 };
 
@@ -101,12 +101,12 @@ impl Tool for TaskUpdate {
             });
             Ok(ToolOutput::text(error).as_failure().with_structured(told))
         };
-        let mut said = hooking::Said::default();
+        let mut said = hooks::HookReport::default();
         if input.status == Some(NewStatus::Completed)
             && let Ok(task) = kept.read::<List>().get(id)
             && task.is_open()
         {
-            said = hooking::completed(cx, task).await;
+            said = hooks::completed(cx, task).await;
         }
         if let Some(why) = said.objection {
             return refused(format!("The task was not completed: {why}"));
@@ -226,7 +226,7 @@ fn change(list: &mut List, input: &Input) -> Result<Done, String> {
 }
 
 /// Those that wait for it now.
-fn waiting(list: &List, task: &Task) -> Vec<String> {
+fn waiting(list: &List, task: &ListedTask) -> Vec<String> {
     if !task.is_open() {
         return Vec::new();
     }

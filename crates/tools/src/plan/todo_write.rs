@@ -1,14 +1,14 @@
 //! `TodoWrite`: the list as a whole, written anew.
 
 use haft_contract::{
-    Access, CallContext, Card, Effects, Piece, Profile, Tool, ToolError, ToolOutput,
+    Access, CallContext, Card, CardPiece, Effects, Profile, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{
-    list::{self, List, Status, Task},
+    list::{self, List, ListedTask, Status},
     offered::Way,
 };
 use crate::words::counted;
@@ -36,7 +36,7 @@ struct Todo {
 }
 
 impl Todo {
-    fn of(task: &Task) -> Self {
+    fn of(task: &ListedTask) -> Self {
         let doing = task.active_form.as_ref();
         Self {
             content: task.subject.clone(),
@@ -45,12 +45,12 @@ impl Todo {
         }
     }
 
-    fn task(&self) -> Task {
-        Task {
+    fn task(&self) -> ListedTask {
+        ListedTask {
             subject: self.content.clone(),
             active_form: Some(self.active_form.clone()),
             status: self.status,
-            ..Task::default()
+            ..ListedTask::default()
         }
     }
 }
@@ -115,11 +115,11 @@ impl Tool for TodoWrite {
     }
 
     fn render_use(&self, input: &Input) -> Option<Card> {
-        let tasks: Vec<Task> = input.todos.iter().map(Todo::task).collect();
+        let tasks: Vec<ListedTask> = input.todos.iter().map(Todo::task).collect();
         let card = Card::new("Todos", "").with_summary(counted(tasks.len() as u64, "thing"));
         Some(match tasks.is_empty() {
             true => card,
-            false => card.with(Piece::Text(list::drawn(&tasks))),
+            false => card.with(CardPiece::Text(list::drawn(&tasks))),
         })
     }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use haft_contract::{
-    CallContext, Card, Check, Effects, PermissionSnapshot, Piece, Profile, Tool, ToolError,
+    CallContext, Card, CardPiece, Check, Effects, PermissionSnapshot, Profile, Tool, ToolError,
     ToolOutput,
 };
 use haft_search::{Completion, GlobQuery, GlobReport, split_pattern};
@@ -47,13 +47,13 @@ pub(crate) struct Input {
 
 /// What the surroundings say.
 #[derive(Debug, PartialEq, Eq)]
-struct Settings {
+struct GlobSettings {
     respect_ignore: bool,
     hidden: bool,
     timeout: Duration,
 }
 
-impl Settings {
+impl GlobSettings {
     fn of(variable: impl Fn(&str) -> Option<String>) -> Self {
         let says = |name, word: &str| {
             variable(name).is_some_and(|value| value.trim().eq_ignore_ascii_case(word))
@@ -75,7 +75,7 @@ impl Settings {
 }
 
 impl Input {
-    fn query(&self, cx: &CallContext, settings: &Settings) -> Result<GlobQuery, ToolError> {
+    fn query(&self, cx: &CallContext, settings: &GlobSettings) -> Result<GlobQuery, ToolError> {
         let base = match &self.path {
             Some(path) => cx.cwd.join(path),
             None => cx.cwd.to_path_buf(),
@@ -124,7 +124,7 @@ impl Tool for Glob {
     }
 
     async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
-        let query = input.query(cx, &Settings::of(|name| env::var(name).ok()))?;
+        let query = input.query(cx, &GlobSettings::of(|name| env::var(name).ok()))?;
         ask(cx, move |engine| engine.check_glob(&query))
             .await?
             .map(|()| Check::Pass)
@@ -132,7 +132,7 @@ impl Tool for Glob {
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
-        let settings = Settings::of(|name| env::var(name).ok());
+        let settings = GlobSettings::of(|name| env::var(name).ok());
         let query = input.query(cx, &settings)?;
         let stop = stop(cx, settings.timeout);
         let begun = Instant::now();
@@ -174,7 +174,7 @@ impl Tool for Glob {
         let total = output.structured.as_ref()?["totalMatches"].as_u64()?;
         let text = output.content.first()?.as_text()?.to_owned();
         let card = self.render_use(input)?.with_summary(counted(total, "file"));
-        Some(card.with(Piece::Text(text)))
+        Some(card.with(CardPiece::Text(text)))
     }
 }
 
@@ -246,10 +246,10 @@ mod tests {
 
     #[test]
     fn the_surroundings_may_say_otherwise() {
-        let standard = Settings::of(|_| None);
+        let standard = GlobSettings::of(|_| None);
         assert!(standard.respect_ignore && standard.hidden);
         assert_eq!(standard.timeout, Duration::from_secs(20));
-        let settings = Settings::of(|name| {
+        let settings = GlobSettings::of(|name| {
             let value = match name {
                 "CLAUDE_CODE_GLOB_NO_IGNORE" => "true",
                 "CLAUDE_CODE_GLOB_HIDDEN" => "False",
@@ -260,7 +260,7 @@ mod tests {
         });
         assert!(!settings.respect_ignore && !settings.hidden);
         assert_eq!(settings.timeout, Duration::from_millis(1500));
-        let odd = Settings::of(|_| Some("-3".to_owned()));
+        let odd = GlobSettings::of(|_| Some("-3".to_owned()));
         assert_eq!(odd.timeout, WSL_TIMEOUT);
     }
 }

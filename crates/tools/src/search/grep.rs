@@ -7,7 +7,7 @@ use std::{
 };
 
 use haft_contract::{
-    CallContext, Card, Check, Effects, PermissionSnapshot, Piece, Profile, Tool, ToolError,
+    CallContext, Card, CardPiece, Check, Effects, PermissionSnapshot, Profile, Tool, ToolError,
     ToolOutput,
 };
 use haft_search::{Found, GrepMode, GrepQuery, GrepReport, Row, RowKind, split_globs};
@@ -220,7 +220,7 @@ impl Tool for Grep {
         let summary = counted(structured[key].as_u64()?, noun);
         let text = output.content.first()?.as_text()?.to_owned();
         let card = self.render_use(input)?.with_summary(summary);
-        Some(card.with(Piece::Text(text)))
+        Some(card.with(CardPiece::Text(text)))
     }
 }
 

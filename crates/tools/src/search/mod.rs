@@ -12,7 +12,7 @@ use std::{
 
 use haft_contract::{Access, CallContext, Hidden, Profile, ToolError};
 use haft_search::{
-    Completion, Engine, LeaveOut, SearchError, Skip, SkipReason, Skipped, Stop, StopReason,
+    Completion, LeaveOut, SearchEngine, SearchError, SearchStop, Skip, SkipReason, Skipped, Stop,
 };
 
 pub(crate) use glob::Glob;
@@ -89,9 +89,9 @@ fn is_store(path: &Path, store: &Path) -> bool {
 /// call is permitted it is a refusal, afterwards a failure.
 async fn ask<T: Send + 'static>(
     cx: &CallContext,
-    question: impl FnOnce(&Engine) -> Result<T, SearchError> + Send + 'static,
+    question: impl FnOnce(&SearchEngine) -> Result<T, SearchError> + Send + 'static,
 ) -> Result<Result<T, String>, ToolError> {
-    let engine = cx.services.get::<Engine>()?;
+    let engine = cx.services.get::<SearchEngine>()?;
     let answer = blocking(move || question(&engine)).await?;
     Ok(answer.map_err(|error| explain(error, &cx.cwd)))
 }
@@ -109,9 +109,9 @@ fn explain(error: SearchError, cwd: &Path) -> String {
 /// Did the time run out? A cancelled search has no answer at all.
 pub(crate) fn timed_out(completion: Completion) -> Result<bool, ToolError> {
     match completion {
-        Completion::Stopped(StopReason::Cancelled) => Err(ToolError::Cancelled),
-        Completion::Stopped(StopReason::Timeout) => Ok(true),
-        Completion::Complete | Completion::Stopped(StopReason::Limit) => Ok(false),
+        Completion::Stopped(SearchStop::Cancelled) => Err(ToolError::Cancelled),
+        Completion::Stopped(SearchStop::Timeout) => Ok(true),
+        Completion::Complete | Completion::Stopped(SearchStop::Limit) => Ok(false),
     }
 }
 

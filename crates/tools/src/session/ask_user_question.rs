@@ -9,7 +9,7 @@ use std::{
 };
 
 use haft_contract::{
-    Access, CallContext, Card, Check, Effects, Permission, Piece, Profile, Tool, ToolError,
+    Access, CallContext, Card, CardPiece, Check, Effects, Permission, Profile, Tool, ToolError,
     ToolOutput,
 };
 use schemars::JsonSchema;
@@ -22,7 +22,7 @@ use serde_json::{Map, Value, json};
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Input {
     #[schemars(length(min = 1, max = 4))]
-    questions: Vec<Question>,
+    questions: Vec<UserQuestion>,
     /// By question. Absent where nobody answered.
     #[schemars(skip)]
     #[serde(default)]
@@ -45,7 +45,7 @@ pub(crate) struct Input {
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Question {
+struct UserQuestion {
     /// Ends in a question mark.
     #[schemars(length(min = 1))]
     question: String,
@@ -188,14 +188,14 @@ impl Tool for AskUserQuestion {
             for option in &question.options {
                 let _ = write!(text, "\n  · {} – {}", option.label, option.description);
             }
-            card = card.with(Piece::Text(text));
+            card = card.with(CardPiece::Text(text));
         }
         Some(card)
     }
 
     fn render_result(&self, _: &Input, output: &ToolOutput) -> Option<Card> {
         let text = output.content.first()?.as_text()?;
-        Some(Card::new("Question", "").with(Piece::Text(text.to_owned())))
+        Some(Card::new("Question", "").with(CardPiece::Text(text.to_owned())))
     }
 }
 

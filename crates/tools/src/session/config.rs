@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use haft_contract::{
-    Access, CallContext, Card, Check, Configure, Effects, Permission, Profile, Tool, ToolError,
-    ToolOutput, Weight,
+    Access, CallContext, Card, Check, Effects, Permission, Profile, SettingRisk, SettingsAccess,
+    Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -66,15 +66,15 @@ impl Tool for Config {
         };
         match settings.weigh(&input.setting) {
             // In every mode: a person, and nothing in their place.
-            Weight::Heavy(why) => Permission::Ask(why),
-            Weight::Light | Weight::Unknown(_) => Permission::ByEffects,
+            SettingRisk::Heavy(why) => Permission::Ask(why),
+            SettingRisk::Light | SettingRisk::Unknown(_) => Permission::ByEffects,
         }
     }
 
     async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
         match service(cx)?.weigh(&input.setting) {
-            Weight::Unknown(why) => Err(ToolError::Refused(why)),
-            Weight::Light | Weight::Heavy(_) => Ok(Check::Pass),
+            SettingRisk::Unknown(why) => Err(ToolError::Refused(why)),
+            SettingRisk::Light | SettingRisk::Heavy(_) => Ok(Check::Pass),
         }
     }
 
@@ -132,8 +132,8 @@ impl Tool for Config {
     }
 }
 
-fn service(cx: &CallContext) -> Result<Arc<dyn Configure>, ToolError> {
-    let service = cx.services.get::<Arc<dyn Configure>>();
+fn service(cx: &CallContext) -> Result<Arc<dyn SettingsAccess>, ToolError> {
+    let service = cx.services.get::<Arc<dyn SettingsAccess>>();
     service
         .map(|service| Arc::clone(&*service))
         .map_err(|_| ToolError::Failed("There are no settings in this session.".to_owned()))

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use haft_contract::{
-    Access, Attention, CallContext, Card, Effects, Profile, Tool, ToolError, ToolOutput,
+    Access, CallContext, Card, Effects, PendingInput, Profile, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -48,7 +48,7 @@ impl Tool for Sleep {
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let length = Duration::from_secs(input.seconds.min(LONGEST));
-        let attention = cx.services.get::<Attention>().ok();
+        let attention = cx.services.get::<PendingInput>().ok();
         let called = async {
             match &attention {
                 Some(attention) => attention.wanted().await,
@@ -84,7 +84,7 @@ mod tests {
 
     use super::*;
 
-    fn context(attention: Option<Attention>) -> CallContext {
+    fn context(attention: Option<PendingInput>) -> CallContext {
         let (mut cx, _) = CallContext::for_test(Path::new("/"));
         if let Some(attention) = attention {
             cx.services = Services::none().with(Arc::new(attention));
@@ -95,11 +95,11 @@ mod tests {
     #[tokio::test]
     async fn it_ends_when_somebody_speaks_or_interrupts() {
         let hour = Input { seconds: 3600 };
-        let attention = Attention::default();
+        let attention = PendingInput::default();
         attention.set(true);
         let output = Sleep.call(&hour, &context(Some(attention))).await.unwrap();
         assert_eq!(output.structured.unwrap()["woken"], true);
-        let cx = context(Some(Attention::default()));
+        let cx = context(Some(PendingInput::default()));
         cx.cancel.cancel();
         let ended = Sleep.call(&hour, &cx).await;
         assert!(matches!(ended, Err(ToolError::Cancelled)));

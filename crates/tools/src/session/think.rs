@@ -1,7 +1,7 @@
 //! `Think`: a place to think.
 
 use haft_contract::{
-    Access, CallContext, Card, Effects, Piece, Profile, Tool, ToolError, ToolOutput,
+    Access, CallContext, Card, CardPiece, Effects, Profile, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -39,7 +39,7 @@ impl Tool for Think {
     }
 
     fn render_use(&self, input: &Input) -> Option<Card> {
-        Some(Card::new(Self::NAME, "").with(Piece::Muted(input.thought.clone())))
+        Some(Card::new(Self::NAME, "").with(CardPiece::Muted(input.thought.clone())))
     }
 
     fn render_result(&self, input: &Input, _: &ToolOutput) -> Option<Card> {

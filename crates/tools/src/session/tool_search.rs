@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use haft_contract::{
-    Access, CallContext, Card, Catalogue, ContextPatch, DynTool, Effects, Profile, Tool, ToolError,
-    ToolOutput, ToolSpec,
+    Access, CallContext, Card, ContextPatch, DeferredTools, DynTool, Effects, Profile, Tool,
+    ToolError, ToolOutput, ToolSpec,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -70,7 +70,7 @@ impl Tool for ToolSearch {
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
-        let catalogue = cx.services.get::<Catalogue>()?;
+        let catalogue = cx.services.get::<DeferredTools>()?;
         let tools = catalogue.tools();
         let specs: Vec<&ToolSpec> = tools.iter().map(Arc::as_ref).map(DynTool::spec).collect();
         let most = usize::try_from(input.max_results.unwrap_or(USUAL)).unwrap_or(usize::MAX);

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use data_encoding::BASE64;
-use haft_contract::{Content, ToolOutput, output::Source};
+use haft_contract::{Content, ToolOutput, output::MediaSource};
 use serde_json::{Map, Value, json};
 
 use super::{
     capture::{Capture, Captured, FILE_LIMIT},
-    text::{Shown, Text, excerpt},
+    text::{ShownOutput, Text, excerpt},
 };
 use crate::{blocking::blocking, words::counted};
 
@@ -17,7 +17,7 @@ const PREVIEW: usize = 2_000;
 
 /// An answer as it is put together: the output, then what there is to say about it.
 #[derive(Debug, Default)]
-pub(crate) struct Answer {
+pub(crate) struct CommandAnswer {
     /// Goes before the output: `Exit code 1`.
     pub(crate) first: Option<String>,
     /// Go behind it.
@@ -41,7 +41,7 @@ pub(crate) struct Body {
     pub(crate) kept: Option<(String, u64)>,
 }
 
-impl Answer {
+impl CommandAnswer {
     pub(crate) fn note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
     }
@@ -71,7 +71,7 @@ impl Answer {
             content.insert(
                 0,
                 Content::Image {
-                    source: Source::Base64 { media_type, data },
+                    source: MediaSource::Base64 { media_type, data },
                 },
             );
         }
@@ -106,15 +106,15 @@ pub(crate) async fn of_success(capture: &Capture, limit: usize) -> Body {
         Some(_) => None,
     };
     match shown {
-        Some(Shown::Image { mime, bytes }) => Body {
+        Some(ShownOutput::Image { mime, bytes }) => Body {
             text: String::new(),
             image: Some((mime, bytes)),
             kept: None,
         },
-        Some(Shown::Text(text)) if text.len() <= limit || text.chars().count() <= limit => {
+        Some(ShownOutput::Text(text)) if text.len() <= limit || text.chars().count() <= limit => {
             inline(text)
         }
-        Some(Shown::Text(text)) => {
+        Some(ShownOutput::Text(text)) => {
             let lines = text.lines().count() as u64;
             let size = format!(
                 "{} characters, {}",
@@ -123,7 +123,7 @@ pub(crate) async fn of_success(capture: &Capture, limit: usize) -> Body {
             );
             kept(capture, &size, &excerpt(&text, PREVIEW)).await
         }
-        Some(Shown::Binary(_)) => {
+        Some(ShownOutput::Binary(_)) => {
             let size = format!("{}, and it is no text", counted(captured.total, "byte"));
             kept(capture, &size, "").await
         }
@@ -144,8 +144,8 @@ pub(crate) fn of_failure(capture: &Capture, limit: usize) -> Body {
     let binary = || format!("({}, and it is no text)", counted(captured.total, "byte"));
     let text = match captured.tail {
         None => match cleaned(&captured.head) {
-            Shown::Text(text) => excerpt(&text, limit),
-            Shown::Image { .. } | Shown::Binary(_) => binary(),
+            ShownOutput::Text(text) => excerpt(&text, limit),
+            ShownOutput::Image { .. } | ShownOutput::Binary(_) => binary(),
         },
         Some(_) => match ends(&captured) {
             Some((head, tail)) => joined(&head, &tail, &captured, limit),
@@ -202,8 +202,8 @@ async fn kept(capture: &Capture, size: &str, preview: &str) -> Body {
 /// text.
 fn ends(captured: &Captured) -> Option<(String, String)> {
     let text = |bytes: &[u8]| match cleaned(bytes) {
-        Shown::Text(text) => Some(text),
-        Shown::Image { .. } | Shown::Binary(_) => None,
+        ShownOutput::Text(text) => Some(text),
+        ShownOutput::Image { .. } | ShownOutput::Binary(_) => None,
     };
     let tail = captured.tail.as_deref().unwrap_or_default();
     Some((text(&captured.head)?, text(whole_characters(tail))?))
@@ -248,7 +248,7 @@ fn whole_characters(bytes: &[u8]) -> &[u8] {
 }
 
 /// A whole output as text.
-pub(crate) fn cleaned(bytes: &[u8]) -> Shown {
+pub(crate) fn cleaned(bytes: &[u8]) -> ShownOutput {
     let mut text = Text::default();
     text.push(bytes);
     text.finish()
@@ -257,9 +257,9 @@ pub(crate) fn cleaned(bytes: &[u8]) -> Shown {
 /// A part of an output as text, whatever it is.
 pub(crate) fn plain(bytes: &[u8]) -> String {
     match cleaned(whole_characters(bytes)) {
-        Shown::Text(text) => text,
-        Shown::Image { mime, bytes } => format!("(a picture, {mime}, {} bytes)", bytes.len()),
-        Shown::Binary(bytes) => format!("({}, and it is no text)", counted(bytes, "byte")),
+        ShownOutput::Text(text) => text,
+        ShownOutput::Image { mime, bytes } => format!("(a picture, {mime}, {} bytes)", bytes.len()),
+        ShownOutput::Binary(bytes) => format!("({}, and it is no text)", counted(bytes, "byte")),
     }
 }
 

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use haft_contract::{
-    Access, CallContext, Card, Check, Effects, Piece, Profile, Tool, ToolError, ToolOutput,
+    Access, CallContext, Card, CardPiece, Check, Effects, Profile, Tool, ToolError, ToolOutput,
 };
-use haft_shell::{Analysis, Place, Verdict, analyze};
+use haft_shell::{Analysis, EffectVerdict, LinePlace, analyze};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -136,13 +136,13 @@ impl Tool for Bash {
             card = card.with_summary(description.trim());
         }
         if long {
-            card = card.with(Piece::Text(input.command.trim().to_owned()));
+            card = card.with(CardPiece::Text(input.command.trim().to_owned()));
         }
         if input.run_in_background {
-            card = card.with(Piece::Muted("in the background".to_owned()));
+            card = card.with(CardPiece::Muted("in the background".to_owned()));
         }
         if input.dangerously_disable_sandbox {
-            card = card.with(Piece::Alarm("without the sandbox".to_owned()));
+            card = card.with(CardPiece::Alarm("without the sandbox".to_owned()));
         }
         Some(card)
     }
@@ -167,7 +167,7 @@ impl Tool for Bash {
         };
         match shown.is_empty() {
             true => Some(card),
-            false => Some(card.with(Piece::Text(shown.to_owned()))),
+            false => Some(card.with(CardPiece::Text(shown.to_owned()))),
         }
     }
 }
@@ -194,12 +194,12 @@ fn summary(output: &ToolOutput, text: &str) -> String {
 /// What the line does, if it runs in this directory.
 pub(crate) fn read(input: &Input, cwd: PathBuf) -> Analysis {
     let home = std::env::var_os("HOME").map(PathBuf::from);
-    analyze(&input.command, &Place { cwd, home })
+    analyze(&input.command, &LinePlace { cwd, home })
 }
 
 /// Does it change nothing?
 pub(crate) fn is_harmless(analysis: &Analysis, input: &Input) -> bool {
-    analysis.verdict == Verdict::ReadOnly && input.command.len() <= LONGEST_HARMLESS
+    analysis.verdict == EffectVerdict::ReadOnly && input.command.len() <= LONGEST_HARMLESS
 }
 
 /// May it end in another directory than it began?

@@ -27,10 +27,10 @@ const CHUNK: usize = 1 << 20;
 
 /// The output of one command. Clones are the same output.
 #[derive(Debug, Clone)]
-pub(crate) struct Capture(Arc<Mutex<Kept>>);
+pub(crate) struct Capture(Arc<Mutex<CapturedOutput>>);
 
 #[derive(Debug)]
-struct Kept {
+struct CapturedOutput {
     /// The first bytes, at most `window`.
     head: Vec<u8>,
     window: usize,
@@ -63,7 +63,7 @@ pub(crate) struct Captured {
 impl Capture {
     /// Nothing yet. `window` bytes are kept in memory; a file, if it comes to that, is `place`.
     pub(crate) fn new(place: PathBuf, window: usize) -> Self {
-        Self(Arc::new(Mutex::new(Kept {
+        Self(Arc::new(Mutex::new(CapturedOutput {
             head: Vec::new(),
             window,
             tail: Vec::new(),
@@ -163,7 +163,7 @@ impl Capture {
         self.kept().last(most.min(TAIL))
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, CapturedOutput> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -177,7 +177,7 @@ pub(crate) enum Filled {
     TooMuch,
 }
 
-impl Kept {
+impl CapturedOutput {
     /// Would these have to go into a file?
     fn needs_file(&self, more: &[u8]) -> bool {
         let open = self.file.is_some() && self.in_file < FILE_LIMIT;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use haft_contract::{CallContext, CallId, Confined, Confinement, ControlFiles, ToolError};
-use haft_journal::{Before, Journal, Sweep, Ticket};
+use haft_journal::{Before, Journal, Sweep, WriteGrant};
 use haft_shell::{Analysis, Effect};
 
 use crate::{blocking::blocking, paths::shown};
@@ -25,7 +25,7 @@ pub(crate) struct Watched {
 
 /// What there is to say after it.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct ChangeReport {
     /// For the model.
     pub(crate) notes: Vec<String>,
     /// Why undo does not cover it, or not all of it.
@@ -72,7 +72,7 @@ pub(crate) async fn after(
     watched: Watched,
     control: ControlFiles,
     command: String,
-) -> Result<Said, ToolError> {
+) -> Result<ChangeReport, ToolError> {
     let Watched {
         journal,
         before,
@@ -80,13 +80,13 @@ pub(crate) async fn after(
         cwd,
     } = watched;
     // What it could write is written; this is only about what comes after.
-    let ticket = Ticket::unconfined(call.to_string(), "Bash");
+    let ticket = WriteGrant::unconfined(call.to_string(), "Bash");
     blocking(move || {
         let is_control = |path: &Path| control.include(path);
         let changed = journal.after_command(before, &ticket, &command, &is_control);
-        let mut said = Said {
+        let mut said = ChangeReport {
             uncovered: changed.uncovered,
-            ..Said::default()
+            ..ChangeReport::default()
         };
         if changed.control.is_empty() {
             return said;

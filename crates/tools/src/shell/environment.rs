@@ -7,7 +7,7 @@ use std::{
 };
 
 use haft_contract::secrets;
-use haft_sandbox::Profile;
+use haft_sandbox::SandboxProfile;
 
 /// What the environment of a command is made from.
 pub(crate) struct Origin<'a> {
@@ -18,7 +18,7 @@ pub(crate) struct Origin<'a> {
     /// PATH as the user's shell sets it, if that is known.
     pub(crate) path: Option<&'a str>,
     /// What the command may touch.
-    pub(crate) profile: &'a Profile,
+    pub(crate) profile: &'a SandboxProfile,
     /// Where our own proxy listens, if the command has to use it.
     pub(crate) proxy: Option<u16>,
 }
@@ -208,9 +208,9 @@ const MARKS: &[(&str, &str)] = &[("CLAUDECODE", "1"), ("CLAUDE_CODE_CHILD_SESSIO
 
 /// The whole environment of a command; nothing is inherited beside it.
 pub(crate) fn child(origin: &Origin<'_>) -> BTreeMap<OsString, OsString> {
-    let read_only = matches!(origin.profile, Profile::ReadOnly(_));
-    let full = matches!(origin.profile, Profile::Full);
-    let mut child = Variables::default();
+    let read_only = matches!(origin.profile, SandboxProfile::ReadOnly(_));
+    let full = matches!(origin.profile, SandboxProfile::Full);
+    let mut child = CommandVariables::default();
     for (name, value) in DEFAULTS {
         child.set(name, value);
     }
@@ -247,9 +247,9 @@ pub(crate) fn child(origin: &Origin<'_>) -> BTreeMap<OsString, OsString> {
 }
 
 #[derive(Default)]
-struct Variables(BTreeMap<OsString, OsString>);
+struct CommandVariables(BTreeMap<OsString, OsString>);
 
-impl Variables {
+impl CommandVariables {
     fn set(&mut self, name: &str, value: &str) {
         self.0.insert(name.into(), value.into());
     }

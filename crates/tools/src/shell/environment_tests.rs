@@ -2,12 +2,12 @@ use haft_sandbox::{Network, Reading, Workspace};
 
 use super::*;
 
-fn read_only() -> Profile {
-    Profile::ReadOnly(Reading::default())
+fn read_only() -> SandboxProfile {
+    SandboxProfile::ReadOnly(Reading::default())
 }
 
-fn workspace() -> Profile {
-    Profile::Workspace(Workspace {
+fn workspace() -> SandboxProfile {
+    SandboxProfile::Workspace(Workspace {
         writable: Vec::new(),
         protected: Vec::new(),
         hidden: Vec::new(),
@@ -20,7 +20,7 @@ fn workspace() -> Profile {
 struct Given<'a> {
     own: &'a [(&'a str, &'a str)],
     settings: &'a [(&'a str, &'a str)],
-    profile: Profile,
+    profile: SandboxProfile,
     proxy: Option<u16>,
 }
 
@@ -133,7 +133,7 @@ fn settings_name_what_passes_but_for_what_changes_every_command() {
     {
         let child = Given {
             settings: &[(name, "x")],
-            profile: Profile::Full,
+            profile: SandboxProfile::Full,
             ..given(&[(name, "x")])
         }
         .child();
@@ -147,7 +147,7 @@ fn the_key_agent_is_for_commands_that_may_do_everything() {
     for (profile, expected) in [
         (read_only(), false),
         (workspace(), false),
-        (Profile::Full, true),
+        (SandboxProfile::Full, true),
     ] {
         let child = Given {
             profile,

@@ -8,10 +8,10 @@ use std::{
 };
 
 use haft_contract::{
-    Answer, CallContext, CallId, Card, Hosts, Passage, PermissionMode, Question, Reachable,
-    ToolUse, approval::Approver,
+    ApprovalAnswer, ApprovalRequest, CallContext, CallId, Card, HostVerdict, Hosts, NetworkAccess,
+    PermissionMode, ToolUse, approval::Approver,
 };
-use haft_sandbox::network::{BoxFuture, Gate, Host, Reach, Request, Verdict};
+use haft_sandbox::network::{AllowedAddresses, Gate, GateFuture, GateRequest, GateVerdict, Host};
 
 /// The gate of a session. It judges by the rules of the call that came last: they differ only if the
 /// settings changed.
@@ -46,9 +46,9 @@ pub(crate) struct Named {
 
 impl HostGate {
     /// From now on by the rules of this call, with questions in its name.
-    pub(crate) fn open_for(&self, cx: &CallContext, reachable: &Reachable, named: &Named) {
+    pub(crate) fn open_for(&self, cx: &CallContext, reachable: &NetworkAccess, named: &Named) {
         let mut known = self.known();
-        if let Reachable::ByRule(rules) = reachable {
+        if let NetworkAccess::ByRule(rules) = reachable {
             known.rules = Some(rules.clone());
         }
         known.asker = (cx.permissions.mode != PermissionMode::DontAsk).then(|| Asker {
@@ -63,26 +63,26 @@ impl HostGate {
         self.known().said.insert(host.to_owned(), true);
     }
 
-    async fn verdict(&self, request: &Request) -> Verdict {
+    async fn verdict(&self, request: &GateRequest) -> GateVerdict {
         let host = bare(&request.host);
         let changes = match request.method.as_deref() {
             None | Some("GET" | "HEAD") => None,
             Some(method) => Some(method),
         };
         let rules = self.known().rules.clone();
-        let passage = rules.map_or(Passage::Ask, |rules| rules.judge(&host, request.port));
+        let passage = rules.map_or(HostVerdict::Ask, |rules| rules.judge(&host, request.port));
         match (passage, changes) {
-            (Passage::Denied, _) => refuse(format!("A rule denies {host}.")),
-            (Passage::Allowed, None) => allow(request, "A rule allows it."),
-            (Passage::Allowed, Some(method)) => {
+            (HostVerdict::Denied, _) => refuse(format!("A rule denies {host}.")),
+            (HostVerdict::Allowed, None) => allow(request, "A rule allows it."),
+            (HostVerdict::Allowed, Some(method)) => {
                 // A rule means reading; what changes something there is one more question.
                 self.ask(request, &format!("{method} {host}")).await
             }
-            (Passage::Ask, _) => self.ask(request, &host).await,
+            (HostVerdict::Ask, _) => self.ask(request, &host).await,
         }
     }
 
-    async fn ask(&self, request: &Request, about: &str) -> Verdict {
+    async fn ask(&self, request: &GateRequest, about: &str) -> GateVerdict {
         let answered = |said: bool| match said {
             true => allow(request, "The user allows it."),
             false => refuse("The user does not allow it.".to_owned()),
@@ -96,13 +96,13 @@ impl HostGate {
         }
         let asker = self.known().asker.clone();
         let answer = match asker {
-            None => Answer::Nobody,
+            None => ApprovalAnswer::Nobody,
             Some(asker) => {
                 let what = match &request.url {
                     Some(url) => format!("{} {url}", request.method.as_deref().unwrap_or("GET")),
                     None => format!("{}, port {}", request.host, request.port),
                 };
-                let question = Question {
+                let question = ApprovalRequest {
                     call: asker.call,
                     tool: "Bash".to_owned(),
                     card: asker.named.card,
@@ -118,10 +118,14 @@ impl HostGate {
             }
         };
         let said = match answer {
-            Answer::Allow | Answer::Always | Answer::Updated { input: None, .. } => true,
+            ApprovalAnswer::Allow
+            | ApprovalAnswer::Always
+            | ApprovalAnswer::Updated { input: None, .. } => true,
             // The command is running: it cannot become another one.
-            Answer::Deny { .. } | Answer::Changed { .. } | Answer::Updated { .. } => false,
-            Answer::Nobody => {
+            ApprovalAnswer::Deny { .. }
+            | ApprovalAnswer::Changed { .. }
+            | ApprovalAnswer::Updated { .. } => false,
+            ApprovalAnswer::Nobody => {
                 return refuse(format!(
                     "No rule allows {about}, and nobody can be asked. To allow it, add \"{}\" to \
                      `sandbox.network.allowedDomains`.",
@@ -143,7 +147,7 @@ impl HostGate {
 }
 
 impl Gate for HostGate {
-    fn judge(&self, request: Request) -> BoxFuture<'_, Verdict> {
+    fn judge(&self, request: GateRequest) -> GateFuture<'_, GateVerdict> {
         Box::pin(async move { self.verdict(&request).await })
     }
 }
@@ -162,16 +166,16 @@ fn bare(host: &Host) -> String {
     }
 }
 
-fn allow(request: &Request, because: &str) -> Verdict {
-    Verdict::Allow {
+fn allow(request: &GateRequest, because: &str) -> GateVerdict {
+    GateVerdict::Allow {
         because: because.to_owned(),
         // Who names an address means it, public or not.
-        reach: Reach::public().with(request.host.address()),
+        reach: AllowedAddresses::public().with(request.host.address()),
     }
 }
 
-fn refuse(because: String) -> Verdict {
-    Verdict::Refuse { because }
+fn refuse(because: String) -> GateVerdict {
+    GateVerdict::Refuse { because }
 }
 
 #[cfg(test)]
@@ -186,18 +190,18 @@ mod tests {
     use super::*;
 
     struct Person {
-        says: Answer,
+        says: ApprovalAnswer,
         asked: AtomicUsize,
     }
 
     impl Approver for Person {
-        fn ask(&self, _: Question) -> haft_contract::BoxFuture<'_, Answer> {
+        fn ask(&self, _: ApprovalRequest) -> haft_contract::BoxFuture<'_, ApprovalAnswer> {
             self.asked.fetch_add(1, Ordering::Relaxed);
             Box::pin(async { self.says.clone() })
         }
     }
 
-    fn gate(says: Answer) -> (HostGate, Arc<Person>) {
+    fn gate(says: ApprovalAnswer) -> (HostGate, Arc<Person>) {
         let person = Arc::new(Person {
             says,
             asked: AtomicUsize::new(0),
@@ -206,9 +210,9 @@ mod tests {
         cx.services = Services::none().with_approver(person.clone());
         let gate = HostGate::default();
         let rules = Hosts::by(|host, _| match host {
-            "good.example" | "10.0.0.1" => Passage::Allowed,
-            "bad.example" => Passage::Denied,
-            _ => Passage::Ask,
+            "good.example" | "10.0.0.1" => HostVerdict::Allowed,
+            "bad.example" => HostVerdict::Denied,
+            _ => HostVerdict::Ask,
         });
         let named = Named {
             card: Card::new("Bash", "x"),
@@ -218,12 +222,12 @@ mod tests {
                 input: serde_json::json!({"command": "x"}),
             },
         };
-        gate.open_for(&cx, &Reachable::ByRule(rules), &named);
+        gate.open_for(&cx, &NetworkAccess::ByRule(rules), &named);
         (gate, person)
     }
 
-    fn request(host: &str, method: Option<&str>) -> Request {
-        Request {
+    fn request(host: &str, method: Option<&str>) -> GateRequest {
+        GateRequest {
             host: Host::parse(host.as_bytes()).unwrap(),
             port: 443,
             method: method.map(str::to_owned),
@@ -233,12 +237,12 @@ mod tests {
 
     async fn passes(gate: &HostGate, host: &str, method: Option<&str>) -> bool {
         let verdict = gate.judge(request(host, method)).await;
-        matches!(verdict, Verdict::Allow { .. })
+        matches!(verdict, GateVerdict::Allow { .. })
     }
 
     #[tokio::test]
     async fn rules_decide_and_what_they_do_not_name_is_asked_once() {
-        let (gate, person) = gate(Answer::Allow);
+        let (gate, person) = gate(ApprovalAnswer::Allow);
         let asked = || person.asked.load(Ordering::Relaxed);
         assert!(passes(&gate, "good.example", None).await);
         assert!(passes(&gate, "10.0.0.1", None).await);
@@ -257,15 +261,16 @@ mod tests {
 
     #[tokio::test]
     async fn a_no_is_remembered_and_nobody_is_no() {
-        let (denying, person) = gate(Answer::Deny { reason: None });
+        let (denying, person) = gate(ApprovalAnswer::Deny { reason: None });
         assert!(!passes(&denying, "new.example", None).await);
         assert!(!passes(&denying, "new.example", None).await);
         assert_eq!(person.asked.load(Ordering::Relaxed), 1);
         denying.allow("new.example");
         assert!(passes(&denying, "new.example", None).await);
 
-        let (alone, _) = gate(Answer::Nobody);
-        let Verdict::Refuse { because } = alone.judge(request("new.example", None)).await else {
+        let (alone, _) = gate(ApprovalAnswer::Nobody);
+        let GateVerdict::Refuse { because } = alone.judge(request("new.example", None)).await
+        else {
             panic!("let through");
         };
         assert!(

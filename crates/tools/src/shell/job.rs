@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use haft_sandbox::{Ended, How, Output, Process, Running, Sandbox};
+use haft_sandbox::{CommandEnd, CommandOutput, ExitKind, Process, Running, Sandbox};
 use tokio::{
     sync::{mpsc, oneshot, watch},
     time::timeout,
@@ -44,9 +44,9 @@ pub(crate) enum Stage {
     /// It runs.
     Running,
     /// It ended; what it started may still run.
-    Exited(Ended),
+    Exited(CommandEnd),
     /// Nothing of it runs any more, and all its output is there.
-    Gone(Ended),
+    Gone(CommandEnd),
 }
 
 /// Why we ended it.
@@ -100,16 +100,16 @@ impl Job {
     }
 
     /// Waits until the command itself ended. What it started may still run.
-    pub(crate) async fn exited(&self) -> Ended {
+    pub(crate) async fn exited(&self) -> CommandEnd {
         self.reached(|stage| !matches!(stage, Stage::Running)).await
     }
 
     /// Waits until nothing of it runs any more.
-    pub(crate) async fn gone(&self) -> Ended {
+    pub(crate) async fn gone(&self) -> CommandEnd {
         self.reached(|stage| matches!(stage, Stage::Gone(_))).await
     }
 
-    async fn reached(&self, far_enough: impl Fn(&Stage) -> bool) -> Ended {
+    async fn reached(&self, far_enough: impl Fn(&Stage) -> bool) -> CommandEnd {
         let mut stage = self.stage.clone();
         let reached = stage.wait_for(far_enough).await;
         match reached.as_deref() {
@@ -181,17 +181,17 @@ struct Driver {
 }
 
 impl Driver {
-    async fn drive(mut self, output: Output) {
+    async fn drive(mut self, output: CommandOutput) {
         enum Event {
             Ordered(Option<Order>),
             Filled(Filled),
-            Exited(Ended),
+            Exited(CommandEnd),
             Gone,
         }
         let capture = self.capture.clone();
         let mut filling = tokio::spawn(async move { capture.fill(output, OUTPUT_LIMIT).await });
         let mut filled = false;
-        let mut ended: Option<Ended> = None;
+        let mut ended: Option<CommandEnd> = None;
         loop {
             let running = &mut self.running;
             let exited = ended.is_some();
@@ -241,9 +241,9 @@ impl Driver {
 }
 
 /// Nobody can say how it ended.
-fn lost() -> Ended {
-    Ended {
-        how: How::Lost,
+fn lost() -> CommandEnd {
+    CommandEnd {
+        how: ExitKind::Lost,
         cwd: None,
         left: 0,
         uncovered: None,

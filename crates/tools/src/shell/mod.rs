@@ -7,9 +7,9 @@
 //! - `bash`, `task_output`, `task_stop`: the tools; `run` is one command from line to answer
 //! - `service`: what the commands of a session share; `tasks`: what runs in the background
 //! - `environment`, `snapshot`, `profile`, `limits`: what a command gets
-//! - `answer`, `text`, `meaning`, `waiting`, `cwd`, `ports`: what is said of it afterwards
-//! - `refusal`, `widen`, `gate`: what the sandbox keeps it from, which is then put to a person
-//! - `changes`: what it changed, so that it can be undone; `seen`: what it showed
+//! - `answer`, `text`, `exit_code`, `waiting`, `cwd`, `ports`: what is said of it afterwards
+//! - `refusal`, `escalate`, `gate`: what the sandbox keeps it from, which is then put to a person
+//! - `changes`: what it changed, so that it can be undone; `read_tracking`: what it showed
 
 mod answer;
 mod bash;
@@ -17,15 +17,16 @@ mod capture;
 mod changes;
 mod cwd;
 mod environment;
+mod escalate;
+mod exit_code;
 mod gate;
 mod job;
 mod limits;
-mod meaning;
 mod ports;
 mod profile;
+mod read_tracking;
 mod refusal;
 mod run;
-mod seen;
 mod service;
 mod snapshot;
 mod task_output;
@@ -33,7 +34,6 @@ mod task_stop;
 mod tasks;
 mod text;
 mod waiting;
-mod widen;
 
 pub(crate) use bash::Bash;
 pub use service::{Shell, ShellProgram};

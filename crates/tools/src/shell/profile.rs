@@ -1,14 +1,15 @@
 //! How the engine's word on a command becomes the sandbox's.
 
 use haft_contract::{
-    Confined, Confinement, ControlAction, ControlFiles, ControlNames, ControlUse, Reachable,
+    Confined, Confinement, ControlAction, ControlFiles, ControlNames, ControlUse, NetworkAccess,
 };
 use haft_sandbox::{
-    ClosedDirectories, GuardedNames, NameAction, NameUse, Network, Profile, Reading, Workspace,
+    ClosedDirectories, GuardedNames, NameAction, NameUse, Network, Reading, SandboxProfile,
+    Workspace,
 };
 
 /// What a command may touch.
-pub(crate) fn of(confinement: &Confinement) -> Profile {
+pub(crate) fn of(confinement: &Confinement) -> SandboxProfile {
     let hidden = confinement.hidden.to_vec();
     let mut closed = ClosedDirectories {
         directories: confinement.closed.to_vec(),
@@ -19,20 +20,20 @@ pub(crate) fn of(confinement: &Confinement) -> Profile {
         closed.open.extend(confinement.sourced.clone());
     }
     match confinement.profile {
-        Confined::ReadOnly => Profile::ReadOnly(Reading { hidden, closed }),
-        Confined::Workspace => Profile::Workspace(Workspace {
+        Confined::ReadOnly => SandboxProfile::ReadOnly(Reading { hidden, closed }),
+        Confined::Workspace => SandboxProfile::Workspace(Workspace {
             writable: confinement.writable.to_vec(),
             protected: confinement.protected.to_vec(),
             hidden,
             guarded: confinement.control.names().map(guarded),
             closed,
             network: match confinement.network {
-                Reachable::Nobody => Network::None,
-                Reachable::ByRule(_) => Network::Proxy,
-                Reachable::Anybody => Network::Open,
+                NetworkAccess::Nobody => Network::None,
+                NetworkAccess::ByRule(_) => Network::Proxy,
+                NetworkAccess::Anybody => Network::Open,
             },
         }),
-        Confined::Full => Profile::Full,
+        Confined::Full => SandboxProfile::Full,
     }
 }
 

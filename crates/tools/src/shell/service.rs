@@ -15,11 +15,12 @@ use std::{
 };
 
 use haft_contract::{
-    BoxFuture, CallContext, CallId, Confinement, ConfinementStrength, Notices, OnWeakSandbox,
-    ProbeConfinement, ToolError,
+    BackgroundTasks, BoxFuture, CallContext, CallId, Confinement, ConfinementStrength,
+    OnWeakSandbox, ProbeConfinement, ToolError,
 };
 use haft_sandbox::{
-    Line, Mechanism, Network, PROXY_PORT, Profile, Sandbox, SandboxError, Setup, system_shell,
+    Line, Mechanism, Network, PROXY_PORT, Sandbox, SandboxError, SandboxProfile, Setup,
+    system_shell,
 };
 use tokio::sync::{Notify, OnceCell};
 
@@ -118,7 +119,7 @@ const MOST_STANDING: usize = 6;
 /// A sandbox, and the settings of its commands.
 struct Standing {
     sandbox: Sandbox,
-    settings: Settings,
+    settings: ShellSettings,
 }
 
 impl fmt::Debug for Standing {
@@ -129,14 +130,18 @@ impl fmt::Debug for Standing {
 
 /// What settings say of the environment of commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Settings {
+struct ShellSettings {
     env: Arc<BTreeMap<String, String>>,
     withheld: Arc<[String]>,
 }
 
-impl Settings {
+impl ShellSettings {
     /// The whole environment of a command.
-    fn environment(&self, profile: &Profile, path: Option<&str>) -> Vec<(OsString, OsString)> {
+    fn environment(
+        &self,
+        profile: &SandboxProfile,
+        path: Option<&str>,
+    ) -> Vec<(OsString, OsString)> {
         let taken_away = |name: &OsStr| {
             let name = name.to_string_lossy();
             self.env.get(&*name).is_some_and(String::is_empty)
@@ -147,8 +152,7 @@ impl Settings {
             .collect();
         let mut settings = BTreeMap::clone(&self.env);
         settings.retain(|name, value| !value.is_empty() && !self.withheld.contains(name));
-        let proxied =
-            matches!(profile, Profile::Workspace(workspace) if workspace.network == Network::Proxy);
+        let proxied = matches!(profile, SandboxProfile::Workspace(workspace) if workspace.network == Network::Proxy);
         let child = environment::child(&environment::Origin {
             own: &own,
             settings: &settings,
@@ -164,7 +168,7 @@ impl Shell {
     pub(crate) fn new(
         program: Option<&ShellProgram>,
         folder: &Path,
-        notices: Arc<Notices>,
+        notices: Arc<BackgroundTasks>,
     ) -> Self {
         Self {
             program: program.cloned(),
@@ -303,14 +307,14 @@ impl Shell {
     }
 
     /// Hears of a wish that a call should not wait any longer, as long as it is held.
-    pub(crate) fn wish(&self, cx: &CallContext) -> Wish<'_> {
+    pub(crate) fn wish(&self, cx: &CallContext) -> DetachRequest<'_> {
         let told = Arc::new(Notify::new());
         let waits = Waits {
             tool_use_id: Arc::clone(&cx.tool_use_id),
             told: Arc::clone(&told),
         };
         self.waiting().insert(cx.call, waits);
-        Wish {
+        DetachRequest {
             shell: self,
             call: cx.call,
             told,
@@ -330,14 +334,17 @@ impl Shell {
         let failed = |error: SandboxError| not_run(error.to_string());
         let mechanism = sandbox.prepare(profile).await.map_err(failed)?;
         self.note(profile, mechanism);
-        if confinement.only_confined && *profile != Profile::Full && mechanism == Mechanism::None {
+        if confinement.only_confined
+            && *profile != SandboxProfile::Full
+            && mechanism == Mechanism::None
+        {
             return Err(not_run(
                 "nothing confines commands here, and it was to run unasked only because it would be \
                  confined. Call it again: then the user is asked."
                     .to_owned(),
             ));
         }
-        let confined = *profile == Profile::Full || mechanism < Mechanism::Reduced;
+        let confined = *profile == SandboxProfile::Full || mechanism < Mechanism::Reduced;
         if confinement.required && !confined {
             let why: Vec<String> = sandbox
                 .failures()
@@ -356,7 +363,7 @@ impl Shell {
 
     /// The sandbox for commands under these settings: made when the first of them comes.
     async fn sandbox(&self, confinement: &Confinement) -> Result<Sandbox, ToolError> {
-        let settings = Settings {
+        let settings = ShellSettings {
             env: Arc::clone(&confinement.env),
             withheld: Arc::clone(&confinement.withheld),
         };
@@ -395,8 +402,8 @@ impl Shell {
     }
 
     /// Takes note of how commands are confined, and says once if that is less than it should be.
-    fn note(&self, profile: &Profile, mechanism: Mechanism) {
-        if *profile == Profile::Full {
+    fn note(&self, profile: &SandboxProfile, mechanism: Mechanism) {
+        if *profile == SandboxProfile::Full {
             return;
         }
         let is_strong = mechanism < Mechanism::Reduced;
@@ -442,7 +449,7 @@ impl ProbeConfinement for Shell {
 }
 
 /// A call that waits for its command, and can be told not to.
-pub(crate) struct Wish<'a> {
+pub(crate) struct DetachRequest<'a> {
     shell: &'a Shell,
     call: CallId,
     told: Arc<Notify>,
@@ -456,14 +463,14 @@ struct Waits {
     told: Arc<Notify>,
 }
 
-impl Wish<'_> {
+impl DetachRequest<'_> {
     /// Waits for the word.
     pub(crate) async fn told(&self) {
         self.told.notified().await;
     }
 }
 
-impl Drop for Wish<'_> {
+impl Drop for DetachRequest<'_> {
     fn drop(&mut self) {
         self.shell.waiting().remove(&self.call);
     }

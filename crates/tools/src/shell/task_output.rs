@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use haft_contract::{
-    Access, CallContext, Card, Check, Effects, Notices, Permission, Piece, Profile, Subagents,
-    TaskKind, TaskStatus, Tool, ToolError, ToolOutput,
+    Access, BackgroundTasks, CallContext, Card, CardPiece, Check, Effects, Permission, Profile,
+    Subagents, TaskKind, TaskStatus, Tool, ToolError, ToolOutput,
 };
 use regex::Regex;
 use schemars::JsonSchema;
@@ -16,7 +16,7 @@ use super::{
     answer,
     job::Stage,
     ports,
-    task_stop::{Found, find, old_name},
+    task_stop::{FoundTask, find, old_name},
     tasks::News,
 };
 use crate::blocking::blocking;
@@ -107,8 +107,8 @@ impl Tool for TaskOutput {
         let id = input.task_id.clone();
         let filter = input.filter()?;
         let shell = match find(&id, &cx.services)? {
-            Found::Command(shell) => shell,
-            Found::Agent(subagents, _) => return agent_output(&subagents, input, cx).await,
+            FoundTask::Command(shell) => shell,
+            FoundTask::Agent(subagents, _) => return agent_output(&subagents, input, cx).await,
         };
         let gone = || ToolError::Failed(format!("Task {id} is not remembered any more."));
         let job = shell.tasks().job(&id).ok_or_else(gone)?;
@@ -152,7 +152,7 @@ impl Tool for TaskOutput {
             .as_str()?;
         let card = Card::new(Self::NAME, &*input.task_id).with_summary(status);
         Some(match printed(output) {
-            Some(text) => card.with(Piece::Text(text)),
+            Some(text) => card.with(CardPiece::Text(text)),
             None => card,
         })
     }
@@ -176,7 +176,7 @@ async fn agent_output(
     let gone = || ToolError::Failed(format!("Task {id} is not remembered any more."));
     let looked = subagents.0.look(id).ok_or_else(gone)?;
     let is_over = looked.status != TaskStatus::Running;
-    if is_over && let Ok(notices) = cx.services.get::<Notices>() {
+    if is_over && let Ok(notices) = cx.services.get::<BackgroundTasks>() {
         notices.withdraw(&looked.id);
     }
     let retrieval = match (is_over, wait.is_some()) {

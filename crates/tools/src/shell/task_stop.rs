@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use haft_contract::{
-    Access, CallContext, Card, Check, Effects, Looked, Notices, Permission, Profile, Services,
-    Subagents, TaskKind, TaskStatus, Tool, ToolError, ToolOutput,
+    Access, AgentStatus, BackgroundTasks, CallContext, Card, Check, Effects, Permission, Profile,
+    Services, Subagents, TaskKind, TaskStatus, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -60,8 +60,8 @@ impl Tool for TaskStop {
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let id = &input.task_id;
         let shell = match find(id, &cx.services)? {
-            Found::Command(shell) => shell,
-            Found::Agent(subagents, looked) => return stop_agent(&subagents, looked, cx).await,
+            FoundTask::Command(shell) => shell,
+            FoundTask::Agent(subagents, looked) => return stop_agent(&subagents, looked, cx).await,
         };
         let stopped = shell.tasks().stop(id).await.map_err(|stop| {
             ToolError::Failed(match stop {
@@ -112,29 +112,29 @@ pub(crate) fn old_name(input: &mut Value, names: &[&str]) {
 }
 
 /// A task in the background.
-pub(crate) enum Found {
+pub(crate) enum FoundTask {
     Command(Arc<Shell>),
-    Agent(Arc<Subagents>, Looked),
+    Agent(Arc<Subagents>, AgentStatus),
 }
 
 /// The task of this id.
-pub(crate) fn find(id: &str, services: &Services) -> Result<Found, ToolError> {
+pub(crate) fn find(id: &str, services: &Services) -> Result<FoundTask, ToolError> {
     if let Ok(shell) = services.get::<Shell>()
         && shell.tasks().job(id).is_some()
     {
-        return Ok(Found::Command(shell));
+        return Ok(FoundTask::Command(shell));
     }
     if let Ok(subagents) = services.get::<Subagents>()
         && let Some(looked) = subagents.0.look(id)
     {
-        return Ok(Found::Agent(subagents, looked));
+        return Ok(FoundTask::Agent(subagents, looked));
     }
     Err(ToolError::Refused(unknown(id, services)))
 }
 
 async fn stop_agent(
     subagents: &Subagents,
-    looked: Looked,
+    looked: AgentStatus,
     cx: &CallContext,
 ) -> Result<ToolOutput, ToolError> {
     let id = &looked.id;
@@ -147,7 +147,7 @@ async fn stop_agent(
     subagents.0.stop(id);
     subagents.0.wait(id).await;
     // The model learns it here.
-    if let Ok(notices) = cx.services.get::<Notices>() {
+    if let Ok(notices) = cx.services.get::<BackgroundTasks>() {
         notices.withdraw(id);
     }
     let message = format!("Stopped task {id} ({}).", looked.description);
@@ -160,7 +160,9 @@ async fn stop_agent(
 
 /// What is said of a task that is not there.
 fn unknown(id: &str, services: &Services) -> String {
-    let running = services.get::<Notices>().map(|notices| notices.running());
+    let running = services
+        .get::<BackgroundTasks>()
+        .map(|notices| notices.running());
     let running: Vec<String> = running
         .into_iter()
         .flatten()

@@ -9,9 +9,9 @@ use std::{
 };
 
 use haft_contract::{
-    BackgroundTask, BoxFuture, CancellationToken, Notice, Notices, TaskKind, TaskStatus,
+    BackgroundTask, BackgroundTasks, BoxFuture, CancellationToken, TaskKind, TaskNotice, TaskStatus,
 };
-use haft_sandbox::{Ended, How};
+use haft_sandbox::{CommandEnd, ExitKind};
 use tokio::time::{sleep, timeout};
 
 use super::{
@@ -30,18 +30,18 @@ const REMEMBERED: usize = 200;
 /// The background tasks of a session.
 #[derive(Debug)]
 pub struct Tasks {
-    kept: Mutex<Kept>,
-    notices: Arc<Notices>,
+    kept: Mutex<TaskTable>,
+    notices: Arc<BackgroundTasks>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
-    tasks: BTreeMap<u64, Task>,
+struct TaskTable {
+    tasks: BTreeMap<u64, ShellTask>,
     made: u64,
 }
 
 #[derive(Debug)]
-struct Task {
+struct ShellTask {
     description: String,
     command: String,
     output_file: PathBuf,
@@ -104,7 +104,7 @@ pub(crate) struct NewTask {
 }
 
 impl Tasks {
-    pub(crate) fn new(notices: Arc<Notices>) -> Self {
+    pub(crate) fn new(notices: Arc<BackgroundTasks>) -> Self {
         Self {
             kept: Mutex::default(),
             notices,
@@ -207,7 +207,7 @@ impl Tasks {
             let number = kept.made;
             kept.tasks.insert(
                 number,
-                Task {
+                ShellTask {
                     description: new.description.clone(),
                     command: new.command.clone(),
                     output_file: new.output_file,
@@ -253,7 +253,7 @@ impl Tasks {
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, TaskTable> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -305,13 +305,13 @@ fn id(number: u64) -> String {
     format!("bash_{number}")
 }
 
-impl Kept {
-    fn find(&self, id: &str) -> Option<(u64, &Task)> {
+impl TaskTable {
+    fn find(&self, id: &str) -> Option<(u64, &ShellTask)> {
         let number = number(id)?;
         self.tasks.get(&number).map(|task| (number, task))
     }
 
-    fn find_mut(&mut self, id: &str) -> Option<(u64, &mut Task)> {
+    fn find_mut(&mut self, id: &str) -> Option<(u64, &mut ShellTask)> {
         let number = number(id)?;
         self.tasks.get_mut(&number).map(|task| (number, task))
     }
@@ -329,12 +329,12 @@ fn number(id: &str) -> Option<u64> {
     id.trim().strip_prefix("bash_")?.parse().ok()
 }
 
-impl Task {
+impl ShellTask {
     /// What there is to say of it when it is over.
-    fn notice(&self, number: u64) -> Notice {
+    fn notice(&self, number: u64) -> TaskNotice {
         let info = self.info(number);
         let ended = info.ended.unwrap_or_default();
-        Notice {
+        TaskNotice {
             id: info.id,
             kind: TaskKind::Shell,
             status: info.status,
@@ -377,25 +377,25 @@ impl Task {
     }
 }
 
-fn status(ended: &Ended, cause: Option<Cause>) -> (TaskStatus, Option<i32>) {
+fn status(ended: &CommandEnd, cause: Option<Cause>) -> (TaskStatus, Option<i32>) {
     match (cause, ended.how) {
-        (Some(_), How::Exited(code)) => (TaskStatus::Killed, Some(code)),
-        (Some(_), _) | (None, How::Killed(_)) => (TaskStatus::Killed, None),
-        (None, How::Exited(0)) => (TaskStatus::Completed, Some(0)),
-        (None, How::Exited(code)) => (TaskStatus::Failed, Some(code)),
-        (None, How::Lost) => (TaskStatus::Failed, None),
+        (Some(_), ExitKind::Exited(code)) => (TaskStatus::Killed, Some(code)),
+        (Some(_), _) | (None, ExitKind::Killed(_)) => (TaskStatus::Killed, None),
+        (None, ExitKind::Exited(0)) => (TaskStatus::Completed, Some(0)),
+        (None, ExitKind::Exited(code)) => (TaskStatus::Failed, Some(code)),
+        (None, ExitKind::Lost) => (TaskStatus::Failed, None),
     }
 }
 
-fn words_of(ended: &Ended, cause: Option<Cause>) -> String {
+fn words_of(ended: &CommandEnd, cause: Option<Cause>) -> String {
     match (cause, ended.how) {
         (Some(Cause::Stopped | Cause::Interrupted | Cause::Leftover), _) => "stopped".to_owned(),
         (Some(Cause::TimedOut(after)), _) => {
             format!("stopped: it ran longer than {}", limits::format(after))
         }
         (Some(Cause::Flood), _) => "stopped: it wrote more than 5 GB".to_owned(),
-        (None, How::Exited(code)) => format!("exit code {code}"),
-        (None, How::Killed(signal)) => format!("killed by signal {signal}"),
-        (None, How::Lost) => "it is not known how it ended".to_owned(),
+        (None, ExitKind::Exited(code)) => format!("exit code {code}"),
+        (None, ExitKind::Killed(signal)) => format!("killed by signal {signal}"),
+        (None, ExitKind::Lost) => "it is not known how it ended".to_owned(),
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct Text {
 
 /// What a whole output is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Shown {
+pub(crate) enum ShownOutput {
     /// Text, without blank lines at its end.
     Text(String),
     /// A picture, which was printed as a data URI.
@@ -100,20 +100,20 @@ impl Text {
     }
 
     /// All of it (what was not taken yet), now that nothing more comes.
-    pub(crate) fn finish(mut self) -> Shown {
+    pub(crate) fn finish(mut self) -> ShownOutput {
         let begun = mem::take(&mut self.begun).len();
         if begun > 0 {
             self.undecodable(begun);
         }
         if self.is_binary() {
-            return Shown::Binary(self.seen.all);
+            return ShownOutput::Binary(self.seen.all);
         }
         self.screen.end_line(false);
         let text = self.screen.done;
         if let Some((mime, bytes)) = image(&text) {
-            return Shown::Image { mime, bytes };
+            return ShownOutput::Image { mime, bytes };
         }
-        Shown::Text(without_blank_end(text))
+        ShownOutput::Text(without_blank_end(text))
     }
 
     fn undecodable(&mut self, bytes: usize) {

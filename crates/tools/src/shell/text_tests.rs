@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn shown(bytes: &[u8]) -> Shown {
+fn shown(bytes: &[u8]) -> ShownOutput {
     let mut text = Text::default();
     text.push(bytes);
     text.finish()
@@ -10,7 +10,7 @@ fn shown(bytes: &[u8]) -> Shown {
 
 fn text(bytes: impl AsRef<[u8]>) -> String {
     match shown(bytes.as_ref()) {
-        Shown::Text(text) => text,
+        ShownOutput::Text(text) => text,
         other => panic!("{other:?}"),
     }
 }
@@ -73,11 +73,11 @@ fn what_is_no_text_is_named_and_not_shown() {
     let mut program = b"\x7fELF\x02\x01\x01".to_vec();
     program.extend([0; 100]);
     program.extend(b"libc.so.6");
-    assert_eq!(shown(&program), Shown::Binary(116));
+    assert_eq!(shown(&program), ShownOutput::Binary(116));
     let wide: Vec<u8> = "wide text\n".bytes().flat_map(|byte| [byte, 0]).collect();
-    assert_eq!(shown(&wide), Shown::Binary(20));
+    assert_eq!(shown(&wide), ShownOutput::Binary(20));
     let noise: Vec<u8> = (0..=255).collect();
-    assert!(matches!(shown(&noise), Shown::Binary(256)));
+    assert!(matches!(shown(&noise), ShownOutput::Binary(256)));
     // A few odd bytes in a long log leave it a log.
     let mut log = b"line\n".repeat(100);
     log.extend(b"\0\xff\n");
@@ -86,7 +86,7 @@ fn what_is_no_text_is_named_and_not_shown() {
 
 #[test]
 fn a_picture_printed_as_data_uri_is_a_picture() {
-    let expected = Shown::Image {
+    let expected = ShownOutput::Image {
         mime: "image/png".to_owned(),
         bytes: b"\x89PNG".to_vec(),
     };
@@ -111,7 +111,7 @@ fn lines_can_be_taken_while_they_come() {
     output.push(b"word: ");
     assert_eq!(output.take(), "");
     assert_eq!(output.unfinished(), "Password: ");
-    assert_eq!(output.finish(), Shown::Text("Password: ".to_owned()));
+    assert_eq!(output.finish(), ShownOutput::Text("Password: ".to_owned()));
 }
 
 #[test]
@@ -148,7 +148,7 @@ proptest! {
         output.push(&given);
         let mut all = output.take();
         all.push_str(output.unfinished());
-        if let Shown::Text(rest) = output.finish() {
+        if let ShownOutput::Text(rest) = output.finish() {
             all.push_str(&rest);
         }
         prop_assert!(!all.chars().any(|character| {

@@ -52,7 +52,7 @@ fn clipped(line: &str) -> String {
     clipped
 }
 
-struct Question {
+struct HostQuestion {
     words: Regex,
     advice: &'static str,
     /// So clear that it counts even if a line end follows.
@@ -62,7 +62,7 @@ struct Question {
 /// A pattern, the advice, and whether it counts even if a line end follows.
 type Row = (&'static str, &'static str, bool);
 
-fn compiled(rows: &[Row]) -> Vec<Question> {
+fn compiled(rows: &[Row]) -> Vec<HostQuestion> {
     let built = |pattern: &str| {
         RegexBuilder::new(pattern)
             .case_insensitive(true)
@@ -70,7 +70,7 @@ fn compiled(rows: &[Row]) -> Vec<Question> {
             .ok()
     };
     let question = |(pattern, advice, even_if_ended): &Row| {
-        Some(Question {
+        Some(HostQuestion {
             words: built(pattern)?,
             advice,
             even_if_ended: *even_if_ended,
@@ -95,7 +95,7 @@ const PAGER: &str = "Switch its pager off (`--no-pager`) or pipe it: `COMMAND | 
 const TERMINAL: &str = "Run it again without asking for a terminal (`docker run -i` without `-t`).";
 
 /// Asked of the last line. In this order: the first that fits names the advice.
-static QUESTIONS: LazyLock<Vec<Question>> = LazyLock::new(|| compiled(ASKED));
+static QUESTIONS: LazyLock<Vec<HostQuestion>> = LazyLock::new(|| compiled(ASKED));
 
 const ASKED: &[Row] = &[
     (r"^\[sudo\] .*:$", SUDO, false),
@@ -153,7 +153,7 @@ const ASKED: &[Row] = &[
 ];
 
 /// Found in any of the last lines.
-static SIGNS: LazyLock<Vec<Question>> = LazyLock::new(|| compiled(SAID));
+static SIGNS: LazyLock<Vec<HostQuestion>> = LazyLock::new(|| compiled(SAID));
 
 const SAID: &[Row] = &[
     (

@@ -1,7 +1,7 @@
 //! `Skill`: instructions that people wrote for kinds of tasks.
 
-mod book;
+mod skill_service;
 mod tool;
 
-pub use book::{Caller, Invoked, SkillBook};
+pub use skill_service::{Caller, Invoked, SkillBook};
 pub(crate) use tool::Skill;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use haft_contract::{
-    Access, CallContext, Card, Check, Content, Effects, Launch, Launched, Message, Permission,
-    Piece, Profile, Role, Subagents, Tool, ToolError, ToolOutput,
+    Access, CallContext, Card, CardPiece, Check, Content, Effects, InjectedMessage, LaunchOutcome,
+    LaunchRequest, Permission, Profile, Role, Subagents, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -106,7 +106,7 @@ impl Tool for Skill {
                 &input.skill,
                 arguments,
                 Caller::Model,
-                &cx.aside,
+                &cx.nested,
                 &cx.cancel,
             )
             .await;
@@ -139,7 +139,7 @@ impl Tool for Skill {
         let mut output = ToolOutput::text(text).with_structured(structured);
         output.patches = invoked.patches();
         if !invoked.is_known {
-            output.messages.push(Message {
+            output.messages.push(InjectedMessage {
                 role: Role::User,
                 content: vec![Content::text(invoked.text)],
             });
@@ -163,13 +163,16 @@ impl Tool for Skill {
             .map(|text| text.lines().count())
             .sum();
         let card = self.render_use(input)?;
-        Some(card.with(Piece::Muted(crate::words::counted(lines as u64, "line"))))
+        Some(card.with(CardPiece::Muted(crate::words::counted(
+            lines as u64,
+            "line",
+        ))))
     }
 }
 
 /// The subagent that carries a skill out.
-fn launch(skill: &haft_extensions::Skill, prompt: String) -> Launch {
-    Launch {
+fn launch(skill: &haft_extensions::Skill, prompt: String) -> LaunchRequest {
+    LaunchRequest {
         kind: skill.fork.clone(),
         prompt,
         description: format!("Skill {}", skill.name),
@@ -190,14 +193,14 @@ async fn fork(invoked: Invoked, cx: &CallContext) -> Result<ToolOutput, ToolErro
         .await?;
     let mut structured = json!({"success": true, "commandName": name, "status": "forked"});
     let text = match launched {
-        Launched::Done(report) if report.failed => {
+        LaunchOutcome::Done(report) if report.failed => {
             let problem = report.problem.unwrap_or_default();
             return Err(ToolError::Failed(format!(
                 "The subagent that carried the skill {name} out did not get to the end: {problem}\n{}",
                 report.text
             )));
         }
-        Launched::Done(report) => {
+        LaunchOutcome::Done(report) => {
             structured["agentId"] = json!(report.agent);
             structured["result"] = json!(report.text);
             format!(
@@ -205,7 +208,7 @@ async fn fork(invoked: Invoked, cx: &CallContext) -> Result<ToolOutput, ToolErro
                 report.text
             )
         }
-        Launched::InBackground(receipt) => {
+        LaunchOutcome::InBackground(receipt) => {
             structured["agentId"] = json!(receipt.agent);
             format!(
                 "The skill {name} is carried out by a subagent in the background. You are told when it \

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use haft_contract::{Card, Piece};
+use haft_contract::{Card, CardPiece};
 use serde_json::json;
 
 use crate::{
@@ -15,10 +15,10 @@ fn drawn(card: &Card) -> String {
     let mut text = format!("{} | {} | {}", card.title, card.subject, card.summary);
     for piece in &card.body {
         let (sign, body) = match piece {
-            Piece::Text(body) => (' ', body.clone()),
-            Piece::Muted(body) => ('.', body.clone()),
-            Piece::Alarm(body) => ('!', body.clone()),
-            Piece::Diff(hunks) => {
+            CardPiece::Text(body) => (' ', body.clone()),
+            CardPiece::Muted(body) => ('.', body.clone()),
+            CardPiece::Alarm(body) => ('!', body.clone()),
+            CardPiece::Diff(hunks) => {
                 let hunks: Vec<String> = hunks
                     .iter()
                     .map(|hunk| {

@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use haft_contract::{Content, output::Source};
+use haft_contract::{Content, output::MediaSource};
 use image::{DynamicImage, ImageFormat, Rgb, RgbImage, codecs::gif::GifEncoder};
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ async fn look(session: &Session, name: &str) -> (String, String, Vec<u8>) {
     let [
         Content::Text { text },
         Content::Image {
-            source: Source::Base64 { media_type, data },
+            source: MediaSource::Base64 { media_type, data },
         },
     ] = output.content.as_slice()
     else {
@@ -307,7 +307,7 @@ async fn a_notebook_is_read_cell_by_cell() {
         "<cell id=\"intro\"><cell_type>markdown</cell_type># Títle\ntext</cell id=\"intro\">\n\
          <cell id=\"plot\"><cell_type>code</cell_type>plot()</cell id=\"plot\">\ndrawing"
     );
-    let Source::Base64 { media_type, data } = source;
+    let MediaSource::Base64 { media_type, data } = source;
     assert_eq!((media_type.as_str(), data.as_str()), ("image/png", DOT));
     assert_eq!(last, "Traceback\nValueError: bad");
     insta::assert_json_snapshot!(

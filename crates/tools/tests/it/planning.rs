@@ -7,8 +7,8 @@ use std::{
 };
 
 use haft_contract::{
-    Approver, Catalogue, Changed, Configure, ContextPatch, HookFire, HookVerdict, Permission,
-    PermissionMode, Remembered, ToolError, Weight,
+    Approver, ContextPatch, DeferredTools, HookFire, HookVerdict, Permission, PermissionMode,
+    SessionState, SettingChange, SettingRisk, SettingsAccess, ToolError,
 };
 use haft_tools::MemoryFolder;
 use serde_json::{Value, json};
@@ -19,12 +19,12 @@ use crate::session::{Session, tool};
 #[derive(Default)]
 struct Two(Mutex<Value>);
 
-impl Configure for Two {
-    fn weigh(&self, setting: &str) -> Weight {
+impl SettingsAccess for Two {
+    fn weigh(&self, setting: &str) -> SettingRisk {
         match setting {
-            "model" => Weight::Light,
-            "env" => Weight::Heavy("it may hold secrets".to_owned()),
-            other => Weight::Unknown(format!("There is no setting {other}.")),
+            "model" => SettingRisk::Light,
+            "env" => SettingRisk::Heavy("it may hold secrets".to_owned()),
+            other => SettingRisk::Unknown(format!("There is no setting {other}.")),
         }
     }
 
@@ -32,13 +32,13 @@ impl Configure for Two {
         Ok(self.0.lock().unwrap()[setting].clone())
     }
 
-    fn write(&self, setting: &str, value: &Value) -> Result<Changed, String> {
+    fn write(&self, setting: &str, value: &Value) -> Result<SettingChange, String> {
         if !value.is_string() {
             return Err("a text is expected".to_owned());
         }
         let before = self.read(setting)?;
         *self.0.lock().unwrap() = json!({setting: value});
-        Ok(Changed {
+        Ok(SettingChange {
             before,
             after: value.clone(),
             file: "settings.local.json".to_owned(),
@@ -49,12 +49,12 @@ impl Configure for Two {
 fn session() -> Session {
     let mut session = Session::new([]);
     let memory = MemoryFolder::new(session.folder.path("memory"));
-    let settings: Arc<dyn Configure> = Arc::new(Two::default());
+    let settings: Arc<dyn SettingsAccess> = Arc::new(Two::default());
     session.services = session
         .services
         .with(Arc::new(memory))
         .with(Arc::new(settings));
-    let catalogue = session.services.get::<Catalogue>().unwrap();
+    let catalogue = session.services.get::<DeferredTools>().unwrap();
     catalogue.fill(["Config", "NotebookEdit", "Undo"].map(tool).into());
     session
 }
@@ -138,7 +138,7 @@ async fn the_task_list() {
         ("TaskList", json!({})),
     ];
     insta::assert_snapshot!(told(&session, DEFAULT, &calls).await);
-    let remembered = session.services.get::<Remembered>().unwrap();
+    let remembered = session.services.get::<SessionState>().unwrap();
     insta::assert_snapshot!(
         "the_task_list_after_a_summary",
         remembered.told().join("\n")
@@ -249,9 +249,9 @@ fn whoever_cannot_be_asked_begins_no_plan() {
     impl Approver for Yes {
         fn ask(
             &self,
-            _: haft_contract::Question,
-        ) -> haft_contract::BoxFuture<'_, haft_contract::Answer> {
-            Box::pin(async { haft_contract::Answer::Allow })
+            _: haft_contract::ApprovalRequest,
+        ) -> haft_contract::BoxFuture<'_, haft_contract::ApprovalAnswer> {
+            Box::pin(async { haft_contract::ApprovalAnswer::Allow })
         }
     }
     cx.services = cx.services.with_approver(Arc::new(Yes));

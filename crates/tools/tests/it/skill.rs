@@ -1,11 +1,12 @@
 use std::sync::{Arc, Mutex};
 
 use haft_contract::{
-    Aside, BoxFuture, CallContext, CancellationToken, Content, ContextPatch, Kind, Launch,
-    Launched, Letter, Looked, Permission, Ran, Receipt, Report, RuleList, RunAside, Sent, Spawn,
-    Subagents, Tokens, ToolError, ToolOutput, ToolUse,
+    AgentKind, AgentMessage, AgentReport, AgentStatus, BackgroundHandle, BoxFuture, CallContext,
+    CancellationToken, Content, ContextPatch, LaunchOutcome, LaunchRequest, MessageDelivery,
+    NestedCalls, NestedResult, Permission, RuleList, RunNested, SpawnAgents, Subagents, TokenCount,
+    ToolError, ToolOutput, ToolUse,
 };
-use haft_extensions::{Places, Skills, Sources, skills::Settings};
+use haft_extensions::{ExtensionPlaces, Skills, Sources, skills::SkillSettings};
 use haft_testkit::TempProject;
 use haft_tools::{Caller, SkillBook};
 use serde_json::{Value, json};
@@ -14,7 +15,7 @@ use crate::session::{Session, text_of};
 
 /// Skills of a project that is or is not trusted.
 pub(crate) fn book(project: &TempProject, trusts_project: bool, settings: &Value) -> SkillBook {
-    let places = Places {
+    let places = ExtensionPlaces {
         cwd: project.root().to_path_buf(),
         home: project.path("home"),
         user: project.path("home/.claude"),
@@ -23,7 +24,7 @@ pub(crate) fn book(project: &TempProject, trusts_project: bool, settings: &Value
         plugins: Vec::new(),
         sources: Sources::default(),
     };
-    let (skills, warnings) = Skills::load(places, Settings::of(settings, |_| None));
+    let (skills, warnings) = Skills::load(places, SkillSettings::of(settings, |_| None));
     assert_eq!(warnings, []);
     SkillBook {
         skills: Arc::new(skills),
@@ -38,13 +39,13 @@ pub(crate) fn book(project: &TempProject, trusts_project: bool, settings: &Value
 #[derive(Default)]
 struct Fake(Mutex<Vec<(ToolUse, Vec<String>)>>);
 
-impl RunAside for Fake {
+impl RunNested for Fake {
     fn run<'a>(
         &'a self,
         call: ToolUse,
         allowed: &'a [String],
         _: &'a CancellationToken,
-    ) -> BoxFuture<'a, Ran> {
+    ) -> BoxFuture<'a, NestedResult> {
         let text = call.input["command"]
             .as_str()
             .or(call.input["file_path"].as_str())
@@ -52,7 +53,7 @@ impl RunAside for Fake {
             .to_owned();
         self.0.lock().unwrap().push((call, allowed.to_vec()));
         Box::pin(async move {
-            Ran {
+            NestedResult {
                 is_error: text.contains("bad"),
                 denied: text.contains("forbidden"),
                 text: format!("<{text}>"),
@@ -71,7 +72,7 @@ fn session(files: &[(&str, &str)], trusts_project: bool, settings: &Value) -> Se
 
 async fn call(session: &Session, input: Value) -> Result<ToolOutput, ToolError> {
     let (bound, mut cx) = (session.bind("Skill", input), session.context());
-    cx.aside = Aside::by(Arc::new(Fake::default()));
+    cx.nested = NestedCalls::by(Arc::new(Fake::default()));
     bound.check(&cx).await?;
     bound.call(&cx).await
 }
@@ -122,7 +123,7 @@ async fn vector_07_a_skill_for_people_is_refused_to_the_model() {
         "The skill \"d\" can be called by a person only (disable-model-invocation): they type /d."
     );
     let book = session.services.get::<SkillBook>().unwrap();
-    let (aside, cancel) = (Aside::default(), CancellationToken::new());
+    let (aside, cancel) = (NestedCalls::default(), CancellationToken::new());
     let invoked = book.invoke("d", "", Caller::Person, &aside, &cancel);
     assert!(invoked.await.unwrap().text.ends_with("\n\nx"));
 }
@@ -221,7 +222,7 @@ async fn commands_run_by_the_rules_the_skill_brings_and_a_refusal_ends_it() {
     let session = session(&files, true, &json!({}));
     let fake = Arc::new(Fake::default());
     let book = session.services.get::<SkillBook>().unwrap();
-    let (aside, cancel) = (Aside::by(fake.clone()), CancellationToken::new());
+    let (aside, cancel) = (NestedCalls::by(fake.clone()), CancellationToken::new());
     let invoke = |name: &'static str| book.invoke(name, "-s", Caller::Model, &aside, &cancel);
     let text = invoke("good").await.unwrap().text;
     assert!(
@@ -302,14 +303,14 @@ async fn without_skills_the_tool_is_not_offered() {
 
 /// Launches nobody, and says what it was asked for.
 #[derive(Default)]
-struct Launches(Mutex<Vec<Launch>>);
+struct Launches(Mutex<Vec<LaunchRequest>>);
 
-impl Spawn for Launches {
-    fn kinds(&self) -> Vec<Kind> {
+impl SpawnAgents for Launches {
+    fn kinds(&self) -> Vec<AgentKind> {
         Vec::new()
     }
 
-    fn check(&self, launch: &Launch) -> Result<(), ToolError> {
+    fn check(&self, launch: &LaunchRequest) -> Result<(), ToolError> {
         match launch.kind.as_deref() {
             Some("none") => Err(ToolError::Refused("no such kind".to_owned())),
             _ => Ok(()),
@@ -318,22 +319,22 @@ impl Spawn for Launches {
 
     fn launch<'a>(
         &'a self,
-        launch: Launch,
+        launch: LaunchRequest,
         _: &'a CallContext,
-    ) -> BoxFuture<'a, Result<Launched, ToolError>> {
+    ) -> BoxFuture<'a, Result<LaunchOutcome, ToolError>> {
         let failed = launch.prompt.contains("fail");
         let in_background = launch.background == Some(true);
         self.0.lock().unwrap().push(launch);
         Box::pin(async move {
             if in_background {
-                return Ok(Launched::InBackground(Receipt {
+                return Ok(LaunchOutcome::InBackground(BackgroundHandle {
                     agent: "a2".to_owned(),
                     description: String::new(),
                     output_file: "/out".into(),
                     model: "m".to_owned(),
                 }));
             }
-            Ok(Launched::Done(Box::new(Report {
+            Ok(LaunchOutcome::Done(Box::new(AgentReport {
                 agent: "a1".to_owned(),
                 kind: "Explore".to_owned(),
                 text: "Looked.".to_owned(),
@@ -343,16 +344,20 @@ impl Spawn for Launches {
                 models_used: Vec::new(),
                 tool_uses: 0,
                 duration: std::time::Duration::ZERO,
-                tokens: Tokens::default(),
+                tokens: TokenCount::default(),
             })))
         })
     }
 
-    fn send<'a>(&'a self, _: Letter, _: &'a CallContext) -> BoxFuture<'a, Result<Sent, ToolError>> {
+    fn send<'a>(
+        &'a self,
+        _: AgentMessage,
+        _: &'a CallContext,
+    ) -> BoxFuture<'a, Result<MessageDelivery, ToolError>> {
         Box::pin(async { Err(ToolError::Failed("nobody is there".to_owned())) })
     }
 
-    fn look(&self, _: &str) -> Option<Looked> {
+    fn look(&self, _: &str) -> Option<AgentStatus> {
         None
     }
 

@@ -3,7 +3,7 @@
 use std::{fmt::Write, fs, os::unix::fs::symlink};
 
 use haft_contract::{CallContext, Check, PermissionMode};
-use haft_journal::{Journal, Sweep, Ticket};
+use haft_journal::{Journal, Sweep, WriteGrant};
 use haft_testkit::TempProject;
 use serde_json::{Value, json};
 
@@ -71,7 +71,7 @@ async fn what_the_model_reads_of_an_undone_command() {
     session.project.write("new/c.txt", "c\n");
     fs::remove_dir_all(session.project.path("old")).unwrap();
     fs::write(session.project.path("large"), "small").unwrap();
-    let ticket = Ticket::unconfined("01900000-0000-7000-8000-000000000001", "Bash");
+    let ticket = WriteGrant::unconfined("01900000-0000-7000-8000-000000000001", "Bash");
     let changed = journal.after_command(before, &ticket, "some command", &|_| false);
     assert!(changed.unit.is_some(), "{changed:?}");
     let preview = session.say("Undo", json!({"preview": true})).await.ok();

@@ -11,7 +11,7 @@ use std::{
     },
 };
 
-use haft_agent::{AgentEvent, CrewLimits, Reason, Sessions};
+use haft_agent::{AgentEvent, EndReason, Sessions, SubagentLimits};
 use haft_contract::{PermissionMode, SessionId, TaskEvent, TaskStatus};
 use serde_json::{Value, json};
 
@@ -73,7 +73,7 @@ async fn ten_at_once_three_fail_and_one_hangs_until_it_is_interrupted() {
         }
     });
     let ended = team.agent.run("go", &rig.ear).await;
-    assert_eq!(ended.reason, Reason::AbortedTools);
+    assert_eq!(ended.reason, EndReason::AbortedTools);
     assert_valid(team.agent.conversation());
 
     let results = team.results();
@@ -197,7 +197,7 @@ async fn an_interrupt_reaches_the_deepest() {
         control.interrupt();
     };
     let (ended, ()) = tokio::join!(team.agent.run("go", &rig.ear), interrupt);
-    assert_eq!(ended.reason, Reason::AbortedTools);
+    assert_eq!(ended.reason, EndReason::AbortedTools);
     assert_valid(team.agent.conversation());
     assert_eq!(team.crew.at_work(), 0);
     let ended = team.agent.run("again", &rig.ear).await;
@@ -435,9 +435,9 @@ async fn no_more_at_once_than_there_may_be() {
         "conversations": [aside("errand", &[json!({"hangs": true})])],
     }));
     let setup = Setup {
-        limits: CrewLimits {
+        limits: SubagentLimits {
             at_once: 1,
-            ..CrewLimits::default()
+            ..SubagentLimits::default()
         },
         ..Setup::default()
     };

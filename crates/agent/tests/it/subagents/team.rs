@@ -5,14 +5,16 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use haft_agent::{Agent, AgentEvent, Crew, CrewLimits, ModelSettings, Session, Sessions, Sink};
-use haft_contract::{Notices, PermissionMode, Services, SessionId};
+use haft_agent::{
+    Agent, AgentEvent, ModelSettings, Session, Sessions, Sink, SubagentLimits, SubagentPool,
+};
+use haft_contract::{BackgroundTasks, PermissionMode, Services, SessionId};
 use haft_engine::{
     SessionContext,
-    hooks::{Action, Callback, Event, Handler, Hooks, Matcher},
-    permissions::{List, Rules, Scope, Source},
+    hooks::{Action, Callback, Handler, HookMoment, Hooks, Matcher},
+    permissions::{List, RuleSource, Rules, Scope},
 };
-use haft_extensions::{AgentDefinition, Origin};
+use haft_extensions::{AgentDefinition, ExtensionOrigin};
 use haft_models::{Price, Prices, Scripted};
 use serde_json::{Value, json};
 
@@ -21,7 +23,7 @@ use crate::rig::Rig;
 /// A kind of subagent, as JSON says beside what every kind has.
 pub(super) fn kind(name: &str, change: impl FnOnce(&mut AgentDefinition)) -> AgentDefinition {
     let (work, prompt) = (format!("{name} work"), format!("You are {name}."));
-    let mut kind = AgentDefinition::new(name, work, prompt, Origin::Given);
+    let mut kind = AgentDefinition::new(name, work, prompt, ExtensionOrigin::Given);
     change(&mut kind);
     kind
 }
@@ -54,7 +56,7 @@ pub(super) struct Setup {
     pub(super) kinds: Vec<AgentDefinition>,
     pub(super) mode: PermissionMode,
     pub(super) rules: Rules,
-    pub(super) limits: CrewLimits,
+    pub(super) limits: SubagentLimits,
     pub(super) hooks: Vec<Handler>,
     pub(super) session: Option<Session>,
 }
@@ -65,7 +67,7 @@ impl Default for Setup {
             kinds: general(),
             mode: PermissionMode::BypassPermissions,
             rules: Rules::default(),
-            limits: CrewLimits::default(),
+            limits: SubagentLimits::default(),
             hooks: Vec::new(),
             session: None,
         }
@@ -75,8 +77,8 @@ impl Default for Setup {
 /// A session with subagents.
 pub(super) struct Team {
     pub(super) agent: Agent,
-    pub(super) crew: Crew,
-    pub(super) notices: Arc<Notices>,
+    pub(super) crew: SubagentPool,
+    pub(super) notices: Arc<BackgroundTasks>,
     pub(super) heard: Arc<Heard>,
 }
 
@@ -85,7 +87,7 @@ pub(super) struct Team {
 pub(super) struct Heard(pub(super) Mutex<Vec<AgentEvent>>);
 
 impl Sink for Heard {
-    fn hear(&self, event: &AgentEvent) {
+    fn on_event(&self, event: &AgentEvent) {
         self.0.lock().unwrap().push(event.clone());
     }
 }
@@ -93,8 +95,8 @@ impl Sink for Heard {
 impl Setup {
     pub(super) async fn team(self, rig: &Rig, model: &Scripted) -> Team {
         let heard = Arc::new(Heard::default());
-        let notices = Arc::new(Notices::default());
-        let crew = Crew::builder(self.kinds)
+        let notices = Arc::new(BackgroundTasks::default());
+        let crew = SubagentPool::builder(self.kinds)
             .limits(self.limits)
             .sink(Arc::clone(&heard) as _)
             .services(haft_tools::for_subagent)
@@ -170,7 +172,7 @@ pub(super) fn id_in(text: &str) -> String {
 pub(super) fn deny(rule: &str) -> Rules {
     let context = SessionContext::new("/");
     let mut rules = Rules::default();
-    let source = Source::of(Scope::Session);
+    let source = RuleSource::of(Scope::Session);
     rules
         .add(List::Deny, rule, source, &context.bases())
         .unwrap();
@@ -179,7 +181,7 @@ pub(super) fn deny(rule: &str) -> Rules {
 
 /// A hook that keeps what it is told.
 pub(super) fn listener(event: &str, told: &Arc<Mutex<Vec<Value>>>) -> Handler {
-    let event = Event::named(event).unwrap();
+    let event = HookMoment::named(event).unwrap();
     let told = Arc::clone(told);
     let action = Action::Callback(Callback(Arc::new(move |input| {
         told.lock().unwrap().push(input);

@@ -9,22 +9,22 @@ mod scratch;
 use std::sync::Arc;
 
 use haft::{SessionId, contract::approval::NobodyToAsk};
-use haft_agent::{Agent, Control, Crew, ModelSettings, Session as Conversation};
-use haft_extensions::{Agents, Places, agents};
+use haft_agent::{Agent, Control, ModelSettings, Session as Conversation, SubagentPool};
+use haft_extensions::{Agents, ExtensionPlaces, agents};
 use haft_models::{
     Scripted,
-    scripted::{Aside, Script, Turn},
+    scripted::{ModelScript, ScriptedConversation, ScriptedReply},
 };
 use serde::Deserialize;
 
 use self::{pace::Pace, scratch::Scratch};
 use crate::{
-    args::{Demo, Mode, Session},
+    args::{Demo, Mode, SessionArgs},
+    compose::{self, Additions},
     exit::Exit,
     settings,
     show::{self, Style, Watch},
     signals::Signals,
-    wire::{self, Additions},
 };
 
 const ACTS: &str = include_str!("acts.json");
@@ -37,10 +37,10 @@ const MODEL: &str = "scripted";
 #[serde(deny_unknown_fields)]
 struct Act {
     prompt: String,
-    turns: Vec<Turn>,
+    turns: Vec<ScriptedReply>,
     /// What subagents say.
     #[serde(default)]
-    asides: Vec<Aside>,
+    asides: Vec<ScriptedConversation>,
 }
 
 pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
@@ -59,7 +59,7 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
         ))
     ))?;
     let mut prompts = Vec::new();
-    let mut script = Script::default();
+    let mut script = ModelScript::default();
     for act in acts {
         prompts.push(act.prompt);
         script.turns.extend(act.turns);
@@ -106,21 +106,24 @@ async fn agent(
     model: Arc<dyn haft_models::Model>,
     watch: &Arc<Watch>,
     control: &Control,
-) -> anyhow::Result<(Agent, Crew)> {
-    let session = Session {
+) -> anyhow::Result<(Agent, SubagentPool)> {
+    let session = SessionArgs {
         cwd: Some(scratch.project().to_path_buf()),
         // Nothing of the user's own: what is shown is the same for everybody.
         setting_sources: Some(String::new()),
         permission_mode: Some(Mode::AcceptEdits),
         allowed_tools: vec!["Bash(./test.sh)".to_owned()],
         disallowed_tools: vec!["Read(./deploy.env)".to_owned()],
-        ..Session::default()
+        ..SessionArgs::default()
     };
     let cwd = settings::cwd(&session)?;
     let permitted = settings::load(&session, &cwd)?;
     let id = SessionId::new();
-    let (kinds, _) = Agents::load(&Places::of_project(&cwd), &agents::Options::default());
-    let crew = Crew::builder(kinds.list().iter().cloned())
+    let (kinds, _) = Agents::load(
+        &ExtensionPlaces::of_project(&cwd),
+        &agents::AgentOptions::default(),
+    );
+    let crew = SubagentPool::builder(kinds.list().iter().cloned())
         .sink(Arc::clone(watch) as _)
         .services(haft::tools::for_subagent)
         .model(Arc::clone(&model))
@@ -133,7 +136,7 @@ async fn agent(
         subagents: Some(crew.service()),
         ..Additions::default()
     };
-    let haft = wire::build(&session, cwd, permitted, additions).await?;
+    let haft = compose::build(&session, cwd, permitted, additions).await?;
     let settings = ModelSettings::new(MODEL);
     let agent = Agent::builder(haft.into_scheduler(), model, settings)
         .session(Conversation::in_memory(id))

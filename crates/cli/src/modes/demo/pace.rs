@@ -4,7 +4,7 @@ use std::{io, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream};
 use haft::CancellationToken;
-use haft_models::{Event, EventStream, Model, Request};
+use haft_models::{EventStream, Model, ModelEvent, ModelRequest};
 
 use crate::show::{self, Style};
 
@@ -64,20 +64,20 @@ struct Paced {
 }
 
 impl Model for Paced {
-    fn stream(&self, request: Request, cancel: CancellationToken) -> EventStream {
+    fn stream(&self, request: ModelRequest, cancel: CancellationToken) -> EventStream {
         let pace = self.pace;
         let events = self.model.stream(request, cancel).flat_map(|event| {
             stream::iter(match event {
-                Ok(Event::Text { index, text }) => words(&text)
-                    .map(|text| Ok(Event::Text { index, text }))
+                Ok(ModelEvent::Text { index, text }) => words(&text)
+                    .map(|text| Ok(ModelEvent::Text { index, text }))
                     .collect(),
                 other => vec![other],
             })
         });
         let paced = events.then(move |event| async move {
             match event {
-                Ok(Event::Start { .. }) => pace.wait(THOUGHT).await,
-                Ok(Event::Text { .. }) => pace.wait(WORD).await,
+                Ok(ModelEvent::Start { .. }) => pace.wait(THOUGHT).await,
+                Ok(ModelEvent::Text { .. }) => pace.wait(WORD).await,
                 _ => {}
             }
             event

@@ -1,10 +1,10 @@
 //! What a line is answered by.
 
-use haft::{Content, Finished};
+use haft::{CallResult, Content};
 use serde_json::{Value, json};
 
 /// The answer to a call.
-pub(crate) fn native(id: &Value, finished: &Finished) -> Value {
+pub(crate) fn native(id: &Value, finished: &CallResult) -> Value {
     let content = match finished.content.as_slice() {
         [Content::Text { text }] => json!(text),
         blocks => json!(blocks),

@@ -10,12 +10,12 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use self::{
     request::Request,
-    stdin::{Line, Lines},
+    stdin::{InputLine, Lines},
 };
-use crate::{args::Session, exit::Exit, show, wire};
+use crate::{args::SessionArgs, compose, exit::Exit, show};
 
-pub(crate) async fn run(session: Session) -> anyhow::Result<Exit> {
-    let mut haft = wire::session(&session).await?;
+pub(crate) async fn run(session: SessionArgs) -> anyhow::Result<Exit> {
+    let mut haft = compose::session(&session).await?;
     let cancel = haft.cancel_token();
     let mut ended_by = signals(cancel.clone())?;
     let mut lines = Lines::of_stdin();
@@ -26,9 +26,9 @@ pub(crate) async fn run(session: Session) -> anyhow::Result<Exit> {
         };
         let answer = match line {
             None => return Ok(Exit::Success),
-            Some(Line::Text(text)) if text.trim_ascii().is_empty() => continue,
-            Some(Line::Text(text)) => serve(&mut haft, &text).await,
-            Some(Line::TooLong { bytes }) => answer::refusal(
+            Some(InputLine::Text(text)) if text.trim_ascii().is_empty() => continue,
+            Some(InputLine::Text(text)) => serve(&mut haft, &text).await,
+            Some(InputLine::TooLong { bytes }) => answer::refusal(
                 &Value::Null,
                 &Value::Null,
                 &format!(
@@ -36,7 +36,7 @@ pub(crate) async fn run(session: Session) -> anyhow::Result<Exit> {
                     stdin::LONGEST
                 ),
             ),
-            Some(Line::Failed(error)) => return Err(error.into()),
+            Some(InputLine::Failed(error)) => return Err(error.into()),
         };
         show::json(&answer.to_string())?;
         if cancel.is_cancelled() {

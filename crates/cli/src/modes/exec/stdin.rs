@@ -14,7 +14,7 @@ pub(crate) const LONGEST: usize = 32 << 20;
 
 /// What came.
 #[derive(Debug)]
-pub(crate) enum Line {
+pub(crate) enum InputLine {
     /// A line, without its end.
     Text(Vec<u8>),
     /// A line nobody could want.
@@ -25,7 +25,7 @@ pub(crate) enum Line {
 
 pub(crate) struct Lines {
     ask: mpsc::Sender<()>,
-    lines: tokio::sync::mpsc::UnboundedReceiver<Line>,
+    lines: tokio::sync::mpsc::UnboundedReceiver<InputLine>,
     asked: bool,
 }
 
@@ -56,7 +56,7 @@ impl Lines {
 
     /// The next line; `None` at the end. May be dropped while it waits: the line then comes next
     /// time.
-    pub(crate) async fn next(&mut self) -> Option<Line> {
+    pub(crate) async fn next(&mut self) -> Option<InputLine> {
         if !self.asked {
             self.asked = self.ask.send(()).is_ok();
         }
@@ -67,14 +67,14 @@ impl Lines {
 }
 
 /// Reads up to the next line end, keeping no more than `longest` bytes.
-fn read_line(input: &mut impl BufRead, longest: usize) -> Option<Line> {
+fn read_line(input: &mut impl BufRead, longest: usize) -> Option<InputLine> {
     let mut line = Vec::new();
     let mut bytes: u64 = 0;
     loop {
         let available = match input.fill_buf() {
             Ok(available) => available,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Some(Line::Failed(error)),
+            Err(error) => return Some(InputLine::Failed(error)),
         };
         let end_of_input = available.is_empty();
         let line_end = available.iter().position(|byte| *byte == b'\n');
@@ -94,8 +94,8 @@ fn read_line(input: &mut impl BufRead, longest: usize) -> Option<Line> {
         }
         return match bytes {
             0 if end_of_input => None,
-            too_long if too_long > longest as u64 => Some(Line::TooLong { bytes: too_long }),
-            _ => Some(Line::Text(line)),
+            too_long if too_long > longest as u64 => Some(InputLine::TooLong { bytes: too_long }),
+            _ => Some(InputLine::Text(line)),
         };
     }
 }
@@ -112,9 +112,9 @@ mod tests {
         let mut lines = Vec::new();
         while let Some(line) = read_line(&mut input, 10) {
             lines.push(match line {
-                Line::Text(text) => String::from_utf8(text).unwrap(),
-                Line::TooLong { bytes } => format!("{bytes} bytes"),
-                Line::Failed(error) => panic!("{error}"),
+                InputLine::Text(text) => String::from_utf8(text).unwrap(),
+                InputLine::TooLong { bytes } => format!("{bytes} bytes"),
+                InputLine::Failed(error) => panic!("{error}"),
             });
         }
         assert_eq!(lines, ["one", "", "15 bytes", "last"]);

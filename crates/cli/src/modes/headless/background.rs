@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use haft::{BackgroundTask, Notice, Notices, TaskEvent, TaskKind, TaskStatus, TaskUsage};
+use haft::{
+    BackgroundTask, BackgroundTasks, TaskEvent, TaskKind, TaskNotice, TaskStatus, TaskUsage,
+};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -18,7 +20,7 @@ const WIND_DOWN: Duration = Duration::from_secs(5);
 
 /// What runs in the background of a session.
 pub(super) struct Background {
-    notices: Arc<Notices>,
+    notices: Arc<BackgroundTasks>,
     /// How long subagents are waited for.
     ceiling: Option<Duration>,
     /// Until when; known once nothing more comes in.
@@ -27,7 +29,10 @@ pub(super) struct Background {
 
 impl Background {
     /// From now on, each step is told.
-    pub(super) fn follow(notices: Arc<Notices>, output: &Arc<Output>) -> anyhow::Result<Self> {
+    pub(super) fn follow(
+        notices: Arc<BackgroundTasks>,
+        output: &Arc<Output>,
+    ) -> anyhow::Result<Self> {
         let ceiling = model::number(CEILING)?.unwrap_or(LONGEST_AGENTS);
         let to = Arc::clone(output);
         notices.heard_by(move |event| {
@@ -159,7 +164,7 @@ fn updated(id: &str, patch: &Value) -> Value {
     json!({"type": "system", "subtype": "task_updated", "task_id": id, "patch": patch})
 }
 
-fn over(notice: &Notice) -> Value {
+fn over(notice: &TaskNotice) -> Value {
     let status = match notice.status {
         TaskStatus::Completed => "completed",
         TaskStatus::Failed => "failed",
@@ -203,7 +208,7 @@ mod tests {
 
     use super::*;
 
-    fn agent(notices: &Notices) -> CancellationToken {
+    fn agent(notices: &BackgroundTasks) -> CancellationToken {
         let stop = CancellationToken::new();
         notices.begin(BackgroundTask {
             stop: stop.clone(),
@@ -260,8 +265,8 @@ mod tests {
         }
     }
 
-    fn notice() -> Notice {
-        Notice {
+    fn notice() -> TaskNotice {
+        TaskNotice {
             id: "a1b2".to_owned(),
             kind: TaskKind::Agent,
             status: TaskStatus::Killed,

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use haft::engine::hooks::{Action, Callback, Event, Handler, Matcher};
+use haft::engine::hooks::{Action, Callback, Handler, HookMoment, Matcher};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -21,7 +21,7 @@ pub(super) fn read(hooks: &Value, channel: &Arc<Channel>) -> Result<Vec<Handler>
     };
     for (name, groups) in events {
         let event =
-            Event::named(name).ok_or_else(|| format!("hooks: no event is called {name}"))?;
+            HookMoment::named(name).ok_or_else(|| format!("hooks: no event is called {name}"))?;
         for group in groups.as_array().into_iter().flatten() {
             let text = group["matcher"].as_str().unwrap_or("");
             let (matcher, broken) = Matcher::new(event, text);
@@ -31,7 +31,7 @@ pub(super) fn read(hooks: &Value, channel: &Arc<Channel>) -> Result<Vec<Handler>
             let limit = match group["timeout"].as_f64() {
                 Some(seconds) => Duration::try_from_secs_f64(seconds)
                     .map_err(|error| format!("hooks.{name}: timeout {seconds}: {error}"))?,
-                None if event == Event::USER_PROMPT_SUBMIT => ON_PROMPT,
+                None if event == HookMoment::USER_PROMPT_SUBMIT => ON_PROMPT,
                 None if event.name() == "MessageDisplay" => ON_DISPLAY,
                 None => USUAL,
             };
@@ -53,7 +53,7 @@ pub(super) fn read(hooks: &Value, channel: &Arc<Channel>) -> Result<Vec<Handler>
     Ok(handlers)
 }
 
-fn callback(id: &str, event: Event, limit: Duration, channel: &Arc<Channel>) -> Callback {
+fn callback(id: &str, event: HookMoment, limit: Duration, channel: &Arc<Channel>) -> Callback {
     let (id, channel) = (id.to_owned(), Arc::clone(channel));
     Callback(Arc::new(move |input| {
         let (id, channel) = (id.clone(), Arc::clone(&channel));
@@ -75,16 +75,16 @@ fn callback(id: &str, event: Event, limit: Duration, channel: &Arc<Channel>) -> 
 }
 
 /// What no answer in time means.
-fn late(event: Event, limit: Duration) -> Result<Value, String> {
+fn late(event: HookMoment, limit: Duration) -> Result<Value, String> {
     let why = format!("the {} hook did not answer within {limit:?}", event.name());
-    if event == Event::PRE_TOOL_USE {
+    if event == HookMoment::PRE_TOOL_USE {
         return Ok(json!({"hookSpecificOutput": {
             "hookEventName": event.name(),
             "permissionDecision": "deny",
             "permissionDecisionReason": why,
         }}));
     }
-    if event == Event::USER_PROMPT_SUBMIT || event == Event::USER_PROMPT_EXPANSION {
+    if event == HookMoment::USER_PROMPT_SUBMIT || event == HookMoment::USER_PROMPT_EXPANSION {
         return Ok(json!({"decision": "block", "reason": why}));
     }
     Err(why)

@@ -100,7 +100,7 @@ pub(super) fn mirrored(
 /// started in nothing is taken over.
 pub(super) fn taken_over(
     session: &Session,
-    flags: &args::Session,
+    flags: &args::SessionArgs,
     cwd: &Path,
 ) -> Vec<ContextPatch> {
     let loaded = session.loaded();
@@ -146,6 +146,6 @@ pub(super) fn forget(cwd: &Path, id: SessionId) {
     if folder.exists()
         && let Err(error) = fs::remove_dir_all(&folder)
     {
-        crate::show::complain(&format!("haft: {}: {error}", folder.display()));
+        crate::show::warn(&format!("haft: {}: {error}", folder.display()));
     }
 }

@@ -4,12 +4,12 @@ use std::{path::PathBuf, sync::Arc};
 
 use haft::{
     SessionId,
-    engine::permissions::{Bases, List, Rules, Scope, Source},
+    engine::permissions::{Bases, List, RuleSource, Rules, Scope},
     tools::SkillBook,
 };
 use haft_agent::prompt::{Knowledge, SystemPrompt};
 use haft_extensions::{
-    Places, Skills, Sources, Warning,
+    ExtensionPlaces, Skills, Sources, Warning,
     memory::{self, Memory},
     plugins, skills,
     styles::{self, OutputStyle},
@@ -17,24 +17,24 @@ use haft_extensions::{
 use serde_json::{Value, json};
 
 use super::{flags::Headless, model::variable, slash::BUILT_IN};
-use crate::{args::Session, settings::Permitted, show};
+use crate::{args::SessionArgs, settings::Permitted, show};
 
 /// What people laid in folders.
 pub(super) struct Extensions {
     /// None if they are switched off.
     pub(super) skills: Option<Arc<Skills>>,
     /// Where they are.
-    pub(super) places: Places,
+    pub(super) places: ExtensionPlaces,
     style: Option<OutputStyle>,
     styles: Vec<String>,
-    memory: Option<memory::Options>,
+    memory: Option<memory::MemoryOptions>,
     trusts_project: bool,
     warnings: Vec<Warning>,
 }
 
 impl Extensions {
     /// Finds them. With `--bare` there are none.
-    pub(super) fn load(session: &Session, flags: &Headless, permitted: &Permitted) -> Self {
+    pub(super) fn load(session: &SessionArgs, flags: &Headless, permitted: &Permitted) -> Self {
         let settings = permitted.settings.merged();
         let mut warnings = Vec::new();
         let places = places(session, flags, permitted, &mut warnings);
@@ -52,7 +52,7 @@ impl Extensions {
             return found;
         }
         if !flags.disable_slash_commands {
-            let of_skills = skills::Settings::of(&settings, variable);
+            let of_skills = skills::SkillSettings::of(&settings, variable);
             let (skills, warnings) = Skills::load(found.places.clone(), of_skills);
             found.warnings.extend(warnings);
             found.skills = Some(Arc::new(skills));
@@ -72,16 +72,16 @@ impl Extensions {
         let same = |style: &OutputStyle| style.name.eq_ignore_ascii_case(name);
         self.style = styles.into_iter().find(same);
         if self.style.is_none() && !name.eq_ignore_ascii_case(styles::DEFAULT) {
-            show::complain(&format!(
+            show::warn(&format!(
                 "haft: no output style is called {name:?}; the default is used"
             ));
         }
     }
 
     /// Tells a person what is wrong with what was found.
-    pub(super) fn complain(&self) {
+    pub(super) fn warn(&self) {
         for warning in &self.warnings {
-            show::complain(&format!("haft: {}", show::clean(&warning.to_string())));
+            show::warn(&format!("haft: {}", show::clean(&warning.to_string())));
         }
     }
 
@@ -109,7 +109,9 @@ impl Extensions {
                 continue;
             }
             let rule = format!("Read(/{path}/**)");
-            if let Err(problem) = rules.add(List::Allow, &rule, Source::of(Scope::Session), bases) {
+            if let Err(problem) =
+                rules.add(List::Allow, &rule, RuleSource::of(Scope::Session), bases)
+            {
                 tracing::warn!(%problem, "the folder of a skill is not opened");
             }
         }
@@ -141,7 +143,7 @@ impl Extensions {
     }
 
     /// Their names, as init tells them.
-    pub(super) fn told(&self) -> Told {
+    pub(super) fn told(&self) -> ExtensionNames {
         let all = self.skills.iter().flat_map(|skills| skills.all());
         let all: Vec<_> = all.collect();
         let named = |keep: &dyn Fn(&skills::Skill) -> bool| -> Vec<String> {
@@ -154,7 +156,7 @@ impl Extensions {
             commands.sort();
             commands.dedup();
         }
-        Told {
+        ExtensionNames {
             commands,
             skills: named(&|skill| skill.folder.is_some()),
             agents: Vec::new(),
@@ -195,7 +197,7 @@ impl Extensions {
 
 /// Names of what there is.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Told {
+pub(super) struct ExtensionNames {
     pub(super) commands: Vec<String>,
     pub(super) skills: Vec<String>,
     pub(super) agents: Vec<String>,
@@ -211,11 +213,11 @@ pub(super) struct Described {
 }
 
 fn places(
-    session: &Session,
+    session: &SessionArgs,
     flags: &Headless,
     permitted: &Permitted,
     warnings: &mut Vec<Warning>,
-) -> Places {
+) -> ExtensionPlaces {
     let known = &permitted.settings.places;
     let sources = match &permitted.flags.sources {
         _ if session.bare => Sources {
@@ -238,7 +240,7 @@ fn places(
             Err(warning) => warnings.push(warning),
         }
     }
-    Places {
+    ExtensionPlaces {
         cwd: known.cwd.clone(),
         home: known.home.clone(),
         user: known.user.clone(),
@@ -249,7 +251,11 @@ fn places(
     }
 }
 
-fn memory_options(permitted: &Permitted, settings: &Value, places: &Places) -> memory::Options {
+fn memory_options(
+    permitted: &Permitted,
+    settings: &Value,
+    places: &ExtensionPlaces,
+) -> memory::MemoryOptions {
     let managed = permitted.settings.layers.iter();
     let managed = managed.filter(|layer| layer.scope == Scope::Managed);
     let managed_text = managed
@@ -257,17 +263,17 @@ fn memory_options(permitted: &Permitted, settings: &Value, places: &Places) -> m
         .next();
     let rules = Arc::new(permitted.rules.clone());
     let hidden = rules.keep_from(&["Read"]);
-    memory::Options {
+    memory::MemoryOptions {
         managed_text: managed_text.map(str::to_owned),
         kept: kept(permitted, places),
         denied: (!hidden.is_empty())
             .then(|| Arc::new(move |path: &std::path::Path| hidden.hides(path)) as _),
-        ..memory::Options::of(settings, variable)
+        ..memory::MemoryOptions::of(settings, variable)
     }
 }
 
 /// The file that models keep themselves, if that is not switched off.
-fn kept(permitted: &Permitted, places: &Places) -> Option<PathBuf> {
+fn kept(permitted: &Permitted, places: &ExtensionPlaces) -> Option<PathBuf> {
     let folder = permitted.memory.as_ref().filter(|_| places.sources.user)?;
     Some(folder.join("MEMORY.md"))
 }

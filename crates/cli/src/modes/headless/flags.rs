@@ -133,7 +133,7 @@ pub(crate) struct ModelFlags {
     /// How the model is asked. Default: as the base URL says, else `openai` where only OPENAI_API_KEY
     /// or OPENAI_BASE_URL is set, else `anthropic`.
     #[arg(long, value_name = "WHICH")]
-    pub(crate) provider: Option<Kind>,
+    pub(crate) provider: Option<ProviderKind>,
 
     /// Prices in USD for a million tokens: a file or JSON, {"MODEL": {"input", "output", …}} by the
     /// beginning of a model's name.
@@ -275,7 +275,7 @@ pub(crate) enum InputFormat {
 
 /// How providers are asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Kind {
+pub(crate) enum ProviderKind {
     Anthropic,
     Openai,
 }

@@ -13,19 +13,19 @@ use tokio::sync::Notify;
 
 use super::{
     callbacks, channel::Channel, extensions::Described, mcp::Servers, names::Names, permission,
-    session::Session, shape::Shape, subagents::Kinds,
+    session::SessionAccess, structured_output::Shape, subagents::Kinds,
 };
-use crate::modes::exec::stdin::{Line, Lines};
+use crate::modes::exec::stdin::{InputLine, Lines};
 
 /// Messages that wait for their turn.
 #[derive(Default)]
 pub(super) struct Queue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     changed: Notify,
 }
 
 #[derive(Default)]
-struct State {
+struct QueueState {
     messages: VecDeque<Prompt>,
     /// Said, but not to be answered by itself: goes with the next.
     beside: Vec<Content>,
@@ -149,7 +149,7 @@ impl Queue {
         std::mem::take(&mut state.initial)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -163,7 +163,7 @@ pub(super) struct Reader {
     pub(super) bypass: Result<(), String>,
     pub(super) replay: bool,
     pub(super) servers: Arc<Servers>,
-    pub(super) session: Arc<Session>,
+    pub(super) session: Arc<SessionAccess>,
     /// What kinds of subagents there are.
     pub(super) kinds: Arc<Kinds>,
     /// The model that was chosen at the start, and how much it can read.
@@ -182,15 +182,15 @@ impl Reader {
         let mut lines = Lines::of_stdin();
         while let Some(line) = lines.next().await {
             let problem = match line {
-                Line::Text(text) if text.trim_ascii().is_empty() => continue,
-                Line::Text(text) => match serde_json::from_slice::<Value>(&text) {
+                InputLine::Text(text) if text.trim_ascii().is_empty() => continue,
+                InputLine::Text(text) => match serde_json::from_slice::<Value>(&text) {
                     Ok(message) => self.take(&message).err(),
                     Err(error) => Some(format!("a line of the input is not JSON: {error}")),
                 },
-                Line::TooLong { bytes } => {
+                InputLine::TooLong { bytes } => {
                     Some(format!("a line of the input is too long: {bytes} bytes"))
                 }
-                Line::Failed(error) => Some(format!("the input cannot be read: {error}")),
+                InputLine::Failed(error) => Some(format!("the input cannot be read: {error}")),
             };
             if let Some(problem) = problem {
                 self.queue.state().broken = Some(problem);

@@ -9,8 +9,8 @@ use haft::{
         permissions::Rules,
     },
 };
-use haft_agent::{Agent, AgentEvent, Control, Limits, ModelSettings, prompt::SystemPrompt};
-use haft_models::{Conversation, Model, Prefix, Request, SystemBlock};
+use haft_agent::{Agent, AgentEvent, Control, ModelSettings, RunLimits, prompt::SystemPrompt};
+use haft_models::{Conversation, Model, ModelRequest, Prefix, SystemBlock};
 
 /// What a model is told that is asked for its word.
 const JUDGE: &str = "You decide one question for a program that watches an AI agent at work. The \
@@ -69,7 +69,7 @@ impl Judge {
         let mut conversation = Conversation::new();
         conversation.user([Content::text(question.prompt)]);
         let name = settings.name;
-        let mut request = Request::new(&*name, Arc::new(prefix), conversation.history());
+        let mut request = ModelRequest::new(&*name, Arc::new(prefix), conversation.history());
         request.max_tokens = settings.max_tokens.min(MOST_TOKENS);
         let (text, usage) = haft_agent::ask(&*self.model, request).await;
         self.control.spend(name, usage);
@@ -96,7 +96,7 @@ impl Judge {
             builder = builder.directory(directory);
         }
         let haft = builder.build().await.map_err(|error| error.to_string())?;
-        let mut limits = Limits::default();
+        let mut limits = RunLimits::default();
         limits.max_turns = Some(MOST_TURNS);
         let system = SystemPrompt {
             base: Some(format!("{JUDGE}{LOOK}")),

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use haft::{
-    Finished,
+    CallResult,
     engine::hooks::{HookNews, HookStage},
 };
-use haft_agent::{Began, Ended, Said, Subtype};
+use haft_agent::{Began, ReplyBlock, RunResult, Subtype};
 use haft_models::{Block, ModelError, Usage};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::{extensions::Told, mcp::Servers};
+use super::{extensions::ExtensionNames, mcp::Servers};
 
 /// The level of the conventions that our messages keep to.
 const LEVEL: &str = "2.1.240";
@@ -27,7 +27,7 @@ pub(super) struct Facts {
     /// Commands are less confined than they should be: in what.
     pub(super) sandbox_warning: Option<String>,
     /// What people laid in folders.
-    pub(super) told: Told,
+    pub(super) told: ExtensionNames,
     pub(super) servers: Arc<Servers>,
 }
 
@@ -66,7 +66,7 @@ pub(super) fn init(began: &Began, facts: &Facts) -> Value {
     message
 }
 
-pub(super) fn assistant(said: &Said) -> Value {
+pub(super) fn assistant(said: &ReplyBlock) -> Value {
     let mut block = json!(said.block);
     if matches!(said.block, Block::Thinking { .. }) && block.get("signature").is_none() {
         block["signature"] = json!("");
@@ -112,7 +112,7 @@ pub(super) fn failure(error: &ModelError) -> Value {
     message
 }
 
-pub(super) fn answer(uuid: Uuid, finished: &Finished) -> Value {
+pub(super) fn answer(uuid: Uuid, finished: &CallResult) -> Value {
     let content = match finished.content.as_slice() {
         [haft::Content::Text { text }] => json!(text),
         blocks => json!(blocks),
@@ -139,7 +139,7 @@ pub(super) fn answer(uuid: Uuid, finished: &Finished) -> Value {
     })
 }
 
-pub(super) fn result(ended: &Ended, facts: &Facts) -> Value {
+pub(super) fn result(ended: &RunResult, facts: &Facts) -> Value {
     let mut message = Map::new();
     let mut put = |name: &str, value: Value| message.insert(name.to_owned(), value);
     put("type", json!("result"));

@@ -2,10 +2,10 @@
 //!
 //! - `flags`: what can be said about a run
 //! - `model`, `names`, `conversation`: who answers, what they are called, and what was said before
-//! - `turns`: one message after the other; `shape`: answers that must fit a schema
+//! - `turns`: one message after the other; `structured_output`: answers that must fit a schema
 //! - `background`: what runs beside them
 //! - `extensions`: what people laid in folders; `slash`: prompts that call it by name
-//! - `output`: what goes out; `messages`, `pieces` and `fit` say how it looks
+//! - `output`: what goes out; `messages`, `stream_events` and `line_limit` say how it looks
 //! - `input`, `requests`, `channel`, `callbacks`: the program at the other end, with
 //!   `--input-format stream-json`; `permission`: it is asked; `mcp`: servers that it runs
 //! - `judge`: models that hooks ask
@@ -17,21 +17,21 @@ mod callbacks;
 mod channel;
 pub(crate) mod conversation;
 mod extensions;
-mod fit;
 pub(crate) mod flags;
 mod input;
 mod judge;
+mod line_limit;
 mod mcp;
 mod messages;
 mod model;
 mod names;
 mod output;
 mod permission;
-mod pieces;
 mod requests;
 mod session;
-mod shape;
 mod slash;
+mod stream_events;
+mod structured_output;
 mod subagents;
 mod turns;
 
@@ -47,12 +47,12 @@ use anyhow::Context;
 use haft::{
     Approver, Content, OnWeakSandbox, PermissionMode, SessionContext,
     contract::{Subagents, approval::NobodyToAsk},
-    engine::{hooks::Event, permissions::Bases},
+    engine::{hooks::HookMoment, permissions::Bases},
     session_folder,
 };
 use haft_agent::{
-    Agent, Control, Limits,
-    prompt::{Environment, SystemPrompt},
+    Agent, Control, RunLimits,
+    prompt::{PromptEnvironment, SystemPrompt},
     subagents::as_main_agent,
 };
 use haft_extensions::AgentDefinition;
@@ -60,7 +60,7 @@ use haft_extensions::AgentDefinition;
 use self::{
     background::Background,
     channel::Channel,
-    extensions::{Extensions, Told},
+    extensions::{ExtensionNames, Extensions},
     flags::{Headless, InputFormat, OutputFormat, PromptFlags},
     input::{Initial, Queue, Reader},
     judge::Judge,
@@ -69,20 +69,20 @@ use self::{
     model::Chosen,
     output::Output,
     permission::{Host, PromptTool},
-    session::Session as Looked,
-    shape::Shape,
+    session::SessionAccess as Looked,
     slash::Commands,
+    structured_output::Shape,
     subagents::Kinds,
     turns::Turns,
 };
 use crate::{
     VERSION,
-    args::Session,
+    args::SessionArgs,
+    compose::{self, Additions},
     exit::Exit,
     settings::{self, Permitted},
     show,
     signals::Signals,
-    wire::{self, Additions},
 };
 
 const NO_PROMPT: &str =
@@ -91,7 +91,7 @@ const NO_PROMPT: &str =
 /// More than this on stdin is no prompt.
 const LONGEST_PROMPT: u64 = 10 << 20;
 
-pub(crate) async fn run(session: Session, flags: Headless) -> anyhow::Result<Exit> {
+pub(crate) async fn run(session: SessionArgs, flags: Headless) -> anyhow::Result<Exit> {
     let control = Control::default();
     let output = Arc::new(Output::new(&flags, control.clone()));
     let ended = go(&session, &flags, control, &output).await;
@@ -103,7 +103,7 @@ pub(crate) async fn run(session: Session, flags: Headless) -> anyhow::Result<Exi
 }
 
 async fn go(
-    session: &Session,
+    session: &SessionArgs,
     flags: &Headless,
     control: Control,
     output: &Arc<Output>,
@@ -122,14 +122,14 @@ async fn go(
     let servers = Arc::new(Servers::read(&flags.mcp_config, &cwd)?);
     let looked = Arc::new(Looked::default());
     let mut extensions = Extensions::load(session, flags, &permitted);
-    extensions.complain();
+    extensions.warn();
     let trusted = permitted.settings.trust.runs;
     let kinds = Arc::new(Kinds::find(&extensions, flags, session.bare, trusted)?);
 
     let queue = Arc::new(Queue::default());
     let channel = Arc::new(Channel::new(Arc::clone(output)));
     // Hooks may bring the first words.
-    let starts = flags.init_only || !permitted.hooks.is_silent(Event::SESSION_START);
+    let starts = flags.init_only || !permitted.hooks.is_silent(HookMoment::SESSION_START);
     if let Some(prompt) = signals
         .until_told(prompt(flags, starts))
         .await
@@ -187,7 +187,7 @@ async fn go(
         taken_up = conversation::mirrored(taken_up, &cwd, output)?;
     }
     for repair in taken_up.repairs() {
-        show::complain(&format!("haft: {}", show::clean(repair)));
+        show::warn(&format!("haft: {}", show::clean(repair)));
     }
     let sandbox_warning = match doubts {
         Some(doubts) => doubts.await?.warning(),
@@ -195,11 +195,11 @@ async fn go(
     };
     let is_known = sandbox_warning.is_some();
     if let Some(warning) = &sandbox_warning {
-        wire::weak_sandbox(warning);
+        compose::weak_sandbox(warning);
     }
     let weak_output = Arc::clone(output);
     let on_weak_sandbox: OnWeakSandbox = Arc::new(move |warning| {
-        wire::weak_sandbox(warning);
+        compose::weak_sandbox(warning);
         if !is_known {
             weak_output.put_notice("warning", warning);
         }
@@ -213,7 +213,7 @@ async fn go(
             left_out: permitted.settings.untrusted().map(|told| told.to_string()),
             sandbox_warning,
             servers: Arc::clone(&servers),
-            told: Told {
+            told: ExtensionNames {
                 agents: kinds.names(),
                 ..extensions.told()
             },
@@ -240,7 +240,7 @@ async fn go(
         tools.retain(|tool| tool.spec().name != *prompt);
     }
     for problem in servers.problems() {
-        show::complain(&format!("haft: {}", show::clean(&problem)));
+        show::warn(&format!("haft: {}", show::clean(&problem)));
     }
     let book = extensions.book(id, chosen.settings.effort.clone());
     let book = book.map(Arc::new);
@@ -270,7 +270,7 @@ async fn go(
         ear: Some(Arc::<Output>::clone(output)),
         defers: true,
     };
-    let haft = wire::build(session, cwd.clone(), permitted, additions).await?;
+    let haft = compose::build(session, cwd.clone(), permitted, additions).await?;
     looked.has(&haft);
     let launches = haft.services().get::<Subagents>().is_ok();
     let has_skill_tool = haft.pool().iter().any(|tool| tool.spec().name == "Skill");
@@ -362,7 +362,7 @@ async fn go(
     let exit = ran?;
     agent.end("other", &**output).await;
     for divergence in replay.iter().flat_map(haft_models::Replay::divergences) {
-        show::complain(&format!("haft: {divergence}"));
+        show::warn(&format!("haft: {divergence}"));
     }
     if flags.session.no_session_persistence {
         conversation::forget(&cwd, id);
@@ -467,8 +467,8 @@ fn bypass(flags: &Headless, permitted: &Permitted) -> Result<(), String> {
     settings::may_bypass(&permitted.settings).map_err(|error| error.to_string())
 }
 
-fn limits(flags: &Headless, chosen: &Chosen) -> anyhow::Result<Limits> {
-    let mut limits = Limits::default();
+fn limits(flags: &Headless, chosen: &Chosen) -> anyhow::Result<RunLimits> {
+    let mut limits = RunLimits::default();
     limits.max_turns = match flags.max_turns {
         Some(most) => Some(most.get()),
         None => model::number("CLAUDE_CODE_MAX_TURNS")?.filter(|most| *most > 0),
@@ -542,7 +542,7 @@ fn system_prompt(
     )?
     .or_else(|| initial.append_system_prompt.clone());
     // Whoever brings a prompt of their own says in it what they want said.
-    let environment = base.is_none().then(|| Environment::look(context));
+    let environment = base.is_none().then(|| PromptEnvironment::look(context));
     let base = base.or_else(|| main.map(|main| main.prompt.clone()));
     Ok(SystemPrompt {
         base,

@@ -12,7 +12,7 @@ use haft_models::{
 use serde_json::Value;
 
 use super::{
-    flags::{Kind, ModelFlags, ThinkingFlag},
+    flags::{ModelFlags, ProviderKind, ThinkingFlag},
     names::Names,
 };
 use crate::show;
@@ -70,7 +70,7 @@ pub(super) fn choose(flags: &ModelFlags, settings: &Settings) -> anyhow::Result<
     }
     let name = name(flags, settings, offline)?;
     if let Some(told) = names.unknown(&name) {
-        show::complain(&format!("haft: {told}"));
+        show::warn(&format!("haft: {told}"));
     }
     let mut chosen = ModelSettings::new(names.choose(&name).map_err(anyhow::Error::msg)?);
     chosen.thinking = thinking(flags)?;
@@ -93,7 +93,7 @@ pub(super) fn choose(flags: &ModelFlags, settings: &Settings) -> anyhow::Result<
 fn ask(flags: &ModelFlags) -> anyhow::Result<(Arc<dyn Model>, &'static str)> {
     let http = Http::new(HttpOptions::from_env());
     Ok(match kind(flags) {
-        Kind::Anthropic => {
+        ProviderKind::Anthropic => {
             let mut options = AnthropicOptions::from_env();
             if let Some(url) = &flags.base_url {
                 options.base_url.clone_from(url);
@@ -106,7 +106,7 @@ fn ask(flags: &ModelFlags) -> anyhow::Result<(Arc<dyn Model>, &'static str)> {
             };
             (Arc::new(Anthropic::new(http, options)), source)
         }
-        Kind::Openai => {
+        ProviderKind::Openai => {
             let mut options = OpenAiOptions::from_env();
             if let Some(url) = &flags.base_url {
                 options.base_url.clone_from(url);
@@ -120,25 +120,25 @@ fn ask(flags: &ModelFlags) -> anyhow::Result<(Arc<dyn Model>, &'static str)> {
     })
 }
 
-fn kind(flags: &ModelFlags) -> Kind {
+fn kind(flags: &ModelFlags) -> ProviderKind {
     if let Some(kind) = flags.provider {
         return kind;
     }
     if let Some(url) = &flags.base_url {
         let compatible = url.trim_end_matches('/').ends_with("/v1") && !url.contains("anthropic");
         return if compatible {
-            Kind::Openai
+            ProviderKind::Openai
         } else {
-            Kind::Anthropic
+            ProviderKind::Anthropic
         };
     }
     let set = |name| variable(name).is_some();
     let anthropic =
         set("ANTHROPIC_API_KEY") || set("ANTHROPIC_AUTH_TOKEN") || set("ANTHROPIC_BASE_URL");
     if !anthropic && (set("OPENAI_API_KEY") || set("OPENAI_BASE_URL")) {
-        Kind::Openai
+        ProviderKind::Openai
     } else {
-        Kind::Anthropic
+        ProviderKind::Anthropic
     }
 }
 

@@ -9,20 +9,20 @@ use std::{
 };
 
 use haft::{
-    Denied, Finished, SessionId,
+    CallResult, Denied, SessionId,
     engine::hooks::{HearHooks, HookNews},
 };
-use haft_agent::{Added, AgentEvent, Control, Ended, Sink, Subtype, Tag};
-use haft_models::{Block, Event};
+use haft_agent::{Added, AgentEvent, Control, RunResult, Sink, Subtype, Tag};
+use haft_models::{Block, ModelEvent};
 use serde_json::{Value, json};
 
 use super::{
-    fit,
     flags::{Headless, OutputFormat},
+    line_limit,
     messages::{self, Facts},
     model::variable,
-    pieces::Pieces,
-    shape,
+    stream_events::Pieces,
+    structured_output,
 };
 use crate::show;
 
@@ -38,11 +38,11 @@ pub(super) struct Output {
     states: States,
     /// Whoever reads no more wants no more done.
     control: Control,
-    state: Mutex<State>,
+    state: Mutex<OutputState>,
 }
 
 #[derive(Default)]
-struct State {
+struct OutputState {
     session: Option<SessionId>,
     facts: Facts,
     model: String,
@@ -124,7 +124,7 @@ impl Output {
         self.put_into(&mut state, message);
     }
 
-    fn put_into(&self, state: &mut State, mut message: Value) {
+    fn put_into(&self, state: &mut OutputState, mut message: Value) {
         if self.format == OutputFormat::Text {
             return;
         }
@@ -148,8 +148,8 @@ impl Output {
         self.write(&mut state, message);
     }
 
-    fn write(&self, state: &mut State, message: &Value) {
-        if let Err(error) = show::json(&fit::line(message)) {
+    fn write(&self, state: &mut OutputState, message: &Value) {
+        if let Err(error) = show::json(&line_limit::line(message)) {
             state.failed.get_or_insert(error);
             self.control.interrupt();
         }
@@ -186,7 +186,7 @@ impl Output {
     }
 
     /// A message is answered; `fitted` is the answer in the shape it must have, or why there is none.
-    pub(super) fn put_result(&self, ended: &Ended, fitted: Option<Result<Value, String>>) {
+    pub(super) fn put_result(&self, ended: &RunResult, fitted: Option<Result<Value, String>>) {
         let mut state = self.state();
         state.has_result = true;
         self.end_reply(&mut state);
@@ -205,7 +205,7 @@ impl Output {
             None => {}
             Some(Ok(value)) => message["structured_output"] = value,
             Some(Err(why)) => {
-                message["subtype"] = json!(shape::NEVER_FITTED);
+                message["subtype"] = json!(structured_output::NEVER_FITTED);
                 message["is_error"] = json!(true);
                 message["errors"] = json!([why]);
                 if let Some(object) = message.as_object_mut() {
@@ -241,13 +241,13 @@ impl Output {
         }
     }
 
-    fn end_reply(&self, state: &mut State) {
+    fn end_reply(&self, state: &mut OutputState) {
         for event in state.pieces.end() {
             self.put_piece(state, event);
         }
     }
 
-    fn put_piece(&self, state: &mut State, event: Value) {
+    fn put_piece(&self, state: &mut OutputState, event: Value) {
         if self.partial {
             let message =
                 json!({"type": "stream_event", "event": event, "parent_tool_use_id": null});
@@ -255,9 +255,9 @@ impl Output {
         }
     }
 
-    fn hear_model(&self, state: &mut State, event: &Event) {
+    fn hear_model(&self, state: &mut OutputState, event: &ModelEvent) {
         // What a reply has cost may come after why it stopped.
-        if state.pieces.has_stopped() && !matches!(event, Event::Usage { .. }) {
+        if state.pieces.has_stopped() && !matches!(event, ModelEvent::Usage { .. }) {
             self.end_reply(state);
         }
         let model = state.model.clone();
@@ -265,7 +265,7 @@ impl Output {
             self.put_piece(state, piece);
         }
         match event {
-            Event::Retry {
+            ModelEvent::Retry {
                 attempt,
                 max_retries,
                 delay,
@@ -282,11 +282,11 @@ impl Output {
                 });
                 self.put_into(state, message);
             }
-            Event::Fallback { from, to, error } => {
+            ModelEvent::Fallback { from, to, error } => {
                 let text = format!("{to} takes over from {from}: {error}");
                 self.put_into(state, informational("warning", &text));
             }
-            Event::ImagesDropped { error, .. } => {
+            ModelEvent::ImagesDropped { error, .. } => {
                 let text = format!("images were left out: {error}");
                 self.put_into(state, informational("warning", &text));
             }
@@ -296,7 +296,7 @@ impl Output {
 
     /// Tells of a call that was refused without asking: what a person or a PreToolUse hook refused they
     /// know themselves.
-    fn put_denied(&self, state: &mut State, finished: &Finished, agent: Option<&Tag>) {
+    fn put_denied(&self, state: &mut OutputState, finished: &CallResult, agent: Option<&Tag>) {
         let Some(Denied::Unasked { kind, reason }) = &finished.metadata.denied else {
             return;
         };
@@ -315,7 +315,7 @@ impl Output {
         self.put_into(state, denied);
     }
 
-    fn hear_subagent(&self, state: &mut State, agent: &Tag, event: &AgentEvent) {
+    fn hear_subagent(&self, state: &mut OutputState, agent: &Tag, event: &AgentEvent) {
         let mut message = match event {
             AgentEvent::Said(said) => {
                 let does = matches!(said.block, Block::ToolUse { .. });
@@ -339,7 +339,7 @@ impl Output {
         self.put_into(state, message);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, OutputState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -360,7 +360,7 @@ impl Drop for Waits<'_> {
 }
 
 impl Sink for Output {
-    fn hear(&self, event: &AgentEvent) {
+    fn on_event(&self, event: &AgentEvent) {
         let mut state = self.state();
         let state = &mut *state;
         match event {
@@ -444,7 +444,7 @@ impl Sink for Output {
             }
             AgentEvent::Notice { level, text } => {
                 if self.format == OutputFormat::Text {
-                    show::complain(&format!("haft: {}", show::clean(text)));
+                    show::warn(&format!("haft: {}", show::clean(text)));
                 }
                 self.put_into(state, informational(level.name(), text));
             }

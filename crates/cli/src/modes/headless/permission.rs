@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use haft::{
-    Answer, Approver, BoxFuture, ContextPatch, PermissionMode, Question, RuleList,
+    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, ContextPatch, PermissionMode, RuleList,
     engine::permissions::suggest,
 };
 use haft_agent::Control;
@@ -30,7 +30,7 @@ impl Approver for Host {
         !self.channel.is_closed()
     }
 
-    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         Box::pin(async move {
             let (id, input) = match &question.asked {
                 Some(asked) => (asked.id.clone(), asked.input.clone()),
@@ -59,8 +59,8 @@ impl Approver for Host {
             };
             drop(waits);
             match reply {
-                Err(why) if why == CLOSED => Answer::Nobody,
-                Err(why) => Answer::Deny { reason: Some(why) },
+                Err(why) if why == CLOSED => ApprovalAnswer::Nobody,
+                Err(why) => ApprovalAnswer::Deny { reason: Some(why) },
                 Ok(reply) => meant(&reply, &question, &self.control, output),
             }
         })
@@ -76,7 +76,7 @@ pub(super) struct PromptTool {
 }
 
 impl Approver for PromptTool {
-    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         Box::pin(async move {
             let (id, input) = match &question.asked {
                 Some(asked) => (asked.id.clone(), asked.input.clone()),
@@ -87,7 +87,7 @@ impl Approver for PromptTool {
                 "input": input,
                 "tool_use_id": id,
             });
-            let deny = |reason: String| Answer::Deny {
+            let deny = |reason: String| ApprovalAnswer::Deny {
                 reason: Some(reason),
             };
             let answer = match self.client.call(&self.tool, &arguments).await {
@@ -107,7 +107,12 @@ impl Approver for PromptTool {
 }
 
 /// What an answer means. What is neither a yes nor a no is a no.
-fn meant(reply: &Value, question: &Question, control: &Control, output: &Output) -> Answer {
+fn meant(
+    reply: &Value,
+    question: &ApprovalRequest,
+    control: &Control,
+    output: &Output,
+) -> ApprovalAnswer {
     if reply["behavior"] != "allow" {
         if reply["interrupt"] == true {
             control.interrupt();
@@ -116,7 +121,7 @@ fn meant(reply: &Value, question: &Question, control: &Control, output: &Output)
             Some("deny") => reply["message"].as_str().map(str::to_owned),
             _ => Some("the answer was neither allow nor deny".to_owned()),
         };
-        return Answer::Deny {
+        return ApprovalAnswer::Deny {
             reason: reason.filter(|reason| !reason.is_empty()),
         };
     }
@@ -127,15 +132,15 @@ fn meant(reply: &Value, question: &Question, control: &Control, output: &Output)
     let updates = reply["updatedPermissions"].as_array();
     let updates = updates.map_or(&[][..], Vec::as_slice);
     match (input, updates) {
-        (Some(input), []) => Answer::Changed { input },
-        (None, []) => Answer::Allow,
+        (Some(input), []) => ApprovalAnswer::Changed { input },
+        (None, []) => ApprovalAnswer::Allow,
         (input, updates) => updated(input, updates, output),
     }
 }
 
 /// A yes with updates of permissions. Those for the project's own file are kept there; all hold for the
 /// session.
-fn updated(input: Option<Value>, updates: &[Value], output: &Output) -> Answer {
+fn updated(input: Option<Value>, updates: &[Value], output: &Output) -> ApprovalAnswer {
     let (mut patches, mut keep) = (Vec::new(), Vec::new());
     for update in updates {
         let meant = suggest::patches(update);
@@ -159,7 +164,7 @@ fn updated(input: Option<Value>, updates: &[Value], output: &Output) -> Answer {
             }
         }
     }
-    Answer::Updated {
+    ApprovalAnswer::Updated {
         input,
         patches,
         keep,

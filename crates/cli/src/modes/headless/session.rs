@@ -8,9 +8,9 @@ use std::{
 
 #[cfg(feature = "shell")]
 use haft::tools::Shell;
-use haft::{CallId, Haft, Notices, Services};
+use haft::{BackgroundTasks, CallId, Haft, Services};
 use haft_agent::{Agent, transcript::Transcript};
-use haft_journal::{Journal, Mode, Ticket, Which};
+use haft_journal::{Journal, Mode, Which, WriteGrant};
 use serde_json::{Value, json};
 
 use super::model::variable;
@@ -21,7 +21,7 @@ const CHECKPOINTS: &str = "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING";
 
 /// The session, as far as requests may look at it. Empty until it is set up.
 #[derive(Default)]
-pub(super) struct Session {
+pub(super) struct SessionAccess {
     journal: OnceLock<Arc<Journal>>,
     transcript: OnceLock<Arc<Transcript>>,
     /// What the session's calls may reach.
@@ -39,7 +39,7 @@ struct Used {
     servers: Vec<(String, u64)>,
 }
 
-impl Session {
+impl SessionAccess {
     /// It is set up.
     pub(super) fn has(&self, haft: &Haft) {
         if let Ok(journal) = haft.services().get::<Journal>() {
@@ -53,7 +53,7 @@ impl Session {
         let notices = self
             .services
             .get()
-            .map(|services| services.get::<Notices>());
+            .map(|services| services.get::<BackgroundTasks>());
         match notices {
             Some(Ok(notices)) if notices.stop(task) => Ok(json!({})),
             _ => Err(format!("no task {task:?} runs in the background")),
@@ -162,7 +162,7 @@ impl Session {
         }
         let journal = self.journal.get().ok_or(NOT_BEGUN)?;
         let since = self.time_of(message)?;
-        let ticket = Ticket::unconfined(CallId::new().to_string(), "rewind_files");
+        let ticket = WriteGrant::unconfined(CallId::new().to_string(), "rewind_files");
         let mode = if dry { Mode::Preview } else { Mode::Apply };
         let undone = match journal.undo(&ticket, &Which::Since(since), mode) {
             Ok(undone) => undone,

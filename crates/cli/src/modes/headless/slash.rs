@@ -7,7 +7,7 @@ use haft::{
     contract::CancellationToken,
     tools::{Caller, SkillBook},
 };
-use haft_agent::{Agent, Ended, Prompt};
+use haft_agent::{Agent, Prompt, RunResult};
 use haft_extensions::{Slash, slash};
 use haft_models::Prices;
 
@@ -34,11 +34,11 @@ pub(super) const BUILT_IN: [(&str, &str); 6] = [
 const INIT: &str = include_str!("init.md");
 
 /// What a prompt means.
-pub(super) enum Meant {
+pub(super) enum PromptMeaning {
     /// This is said to the model.
     Said(Prompt),
     /// It was answered without the model.
-    Answered(Box<Ended>),
+    Answered(Box<RunResult>),
 }
 
 /// Prompts that begin with a slash.
@@ -60,9 +60,9 @@ impl Commands {
         agent: &mut Agent,
         output: &Output,
         signals: &Signals,
-    ) -> Meant {
+    ) -> PromptMeaning {
         let Some(book) = &self.book else {
-            return Meant::Said(prompt);
+            return PromptMeaning::Said(prompt);
         };
         let typed = prompt
             .content
@@ -73,16 +73,16 @@ impl Commands {
                 _ => None,
             });
         let Some(typed) = typed else {
-            return Meant::Said(prompt);
+            return PromptMeaning::Said(prompt);
         };
         let is_known = |name: &str| book.skills.get(name).is_some();
         let Some(called) = slash(typed, is_known) else {
-            return Meant::Said(prompt);
+            return PromptMeaning::Said(prompt);
         };
         let answer = match called.names[0] {
             "init" => {
                 *typed = format!("{}\n\n{}", INIT.trim(), called.arguments);
-                return Meant::Said(prompt);
+                return PromptMeaning::Said(prompt);
             }
             "clear" => {
                 agent.clear();
@@ -106,12 +106,12 @@ impl Commands {
             _ => match skills(book, &called, agent, self.launches).await {
                 Ok(text) => {
                     *typed = text;
-                    return Meant::Said(prompt);
+                    return PromptMeaning::Said(prompt);
                 }
                 Err(why) => announced(agent, output, Err(why)),
             },
         };
-        Meant::Answered(Box::new(answer))
+        PromptMeaning::Answered(Box::new(answer))
     }
 
     fn model(&self, agent: &Agent, name: &str) -> Result<String, String> {
@@ -130,7 +130,7 @@ impl Commands {
     }
 }
 
-fn announced(agent: &Agent, output: &Output, answer: Result<String, String>) -> Ended {
+fn announced(agent: &Agent, output: &Output, answer: Result<String, String>) -> RunResult {
     agent.announce(output);
     agent.answer(answer)
 }

@@ -8,10 +8,12 @@ use haft::engine::{
     permissions::{Bases, Scope},
 };
 use haft_agent::{
-    Crew, CrewLimits, Limits,
+    RunLimits, SubagentLimits, SubagentPool,
     subagents::{Own, launchable},
 };
-use haft_extensions::{AgentDefinition, Agents, Origin, Places, agents::Options};
+use haft_extensions::{
+    AgentDefinition, Agents, ExtensionOrigin, ExtensionPlaces, agents::AgentOptions,
+};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -26,8 +28,8 @@ use crate::{settings::Permitted, show};
 /// The kinds of subagents there are.
 #[derive(Debug, Clone)]
 pub(super) struct Kinds {
-    places: Places,
-    options: Options,
+    places: ExtensionPlaces,
+    options: AgentOptions,
     found: Agents,
     /// What the project brings may run something.
     trusted: bool,
@@ -44,7 +46,7 @@ impl Kinds {
         bare: bool,
         trusted: bool,
     ) -> anyhow::Result<Self> {
-        let mut options = Options::of_environment(variable);
+        let mut options = AgentOptions::of_environment(variable);
         // Nothing is looked for, and there is no tool to launch any with.
         options.without_built_ins |= bare;
         if let Some(text) = &flags.agents {
@@ -64,7 +66,7 @@ impl Kinds {
     fn load(&mut self) {
         let (found, warnings) = Agents::load(&self.places, &self.options);
         for warning in warnings {
-            show::complain(&format!("haft: {}", show::clean(&warning.to_string())));
+            show::warn(&format!("haft: {}", show::clean(&warning.to_string())));
         }
         self.found = found;
     }
@@ -136,15 +138,15 @@ impl Kinds {
         main: Option<&AgentDefinition>,
         chosen: &Chosen,
         output: &Arc<Output>,
-    ) -> anyhow::Result<Crew> {
-        let usual = CrewLimits::default();
+    ) -> anyhow::Result<SubagentPool> {
+        let usual = SubagentLimits::default();
         let depth = number("CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH")?.unwrap_or(usual.depth);
         let at_once = match number("CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS")? {
             Some(most) => usize::try_from(most)?.max(1),
             None => usual.at_once,
         };
-        Ok(Crew::builder(self.found.list().iter().cloned())
-            .limits(CrewLimits { depth, at_once })
+        Ok(SubagentPool::builder(self.found.list().iter().cloned())
+            .limits(SubagentLimits { depth, at_once })
             .sink(Arc::clone(output) as _)
             .services(haft::tools::for_subagent)
             .model_names({
@@ -187,8 +189,8 @@ pub(super) fn take_over(main: &AgentDefinition, flags: &Headless, chosen: &mut C
 pub(super) fn limits_of(
     main: Option<&AgentDefinition>,
     flags: &Headless,
-    mut limits: Limits,
-) -> Limits {
+    mut limits: RunLimits,
+) -> RunLimits {
     if let Some(most) = main.and_then(|main| main.max_turns)
         && flags.max_turns.is_none()
     {
@@ -198,18 +200,18 @@ pub(super) fn limits_of(
 }
 
 /// Trust in the project says nothing about additional directories.
-fn is_of_project(kind: &AgentDefinition, places: &Places) -> bool {
+fn is_of_project(kind: &AgentDefinition, places: &ExtensionPlaces) -> bool {
     let file = kind.file.as_deref();
     file.is_some_and(|file| places.is_of_project(file))
 }
 
 /// The hooks of a kind. Those of a project run only where it is trusted.
-fn handlers(kind: &AgentDefinition, places: &Places, trusted: bool) -> Vec<Handler> {
+fn handlers(kind: &AgentDefinition, places: &ExtensionPlaces, trusted: bool) -> Vec<Handler> {
     let scope = match kind.origin {
-        Origin::Managed => Scope::Managed,
-        Origin::Given => Scope::CommandLine,
-        Origin::User => Scope::User,
-        Origin::Project if trusted && is_of_project(kind, places) => Scope::Project,
+        ExtensionOrigin::Managed => Scope::Managed,
+        ExtensionOrigin::Given => Scope::CommandLine,
+        ExtensionOrigin::User => Scope::User,
+        ExtensionOrigin::Project if trusted && is_of_project(kind, places) => Scope::Project,
         _ => return Vec::new(),
     };
     let Some(hooks) = &kind.hooks else {
@@ -223,13 +225,13 @@ fn handlers(kind: &AgentDefinition, places: &Places, trusted: bool) -> Vec<Handl
     let value = Value::Object(hooks.clone());
     let (handlers, problems) = hooks::read(scope, kind.file.as_ref(), &value, &bases);
     for problem in problems {
-        show::complain(&format!("haft: {}", show::clean(&problem.to_string())));
+        show::warn(&format!("haft: {}", show::clean(&problem.to_string())));
     }
     handlers
 }
 
 /// What a kind remembers, if it does.
-fn memory(kind: &AgentDefinition, places: &Places) -> Option<String> {
+fn memory(kind: &AgentDefinition, places: &ExtensionPlaces) -> Option<String> {
     let folder = kind.memory_folder(places)?;
     let file = folder.join("MEMORY.md");
     let kept = fs::read_to_string(&file).unwrap_or_default();

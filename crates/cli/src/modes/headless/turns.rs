@@ -1,15 +1,15 @@
 //! One message after the other, each with one result.
 
-use haft_agent::{Agent, Ended, Prompt, Reason};
+use haft_agent::{Agent, EndReason, Prompt, RunResult};
 use serde_json::Value;
 
 use super::{
     background::Background,
     input::Queue,
     output::Output,
-    session::Session,
-    shape::{self, Shape},
-    slash::{Commands, Meant},
+    session::SessionAccess,
+    slash::{Commands, PromptMeaning},
+    structured_output::{self, Shape},
 };
 use crate::{exit::Exit, signals::Signals};
 
@@ -21,7 +21,7 @@ pub(super) struct Turns<'a> {
     pub(super) output: &'a Output,
     pub(super) signals: &'a Signals,
     pub(super) shape: Option<&'a Shape>,
-    pub(super) session: &'a Session,
+    pub(super) session: &'a SessionAccess,
     pub(super) fail_on_deny: bool,
     pub(super) commands: Commands,
 }
@@ -103,15 +103,15 @@ impl Turns<'_> {
 
     /// The answer to one message, asked for again while it has not the shape it must have; with it, that
     /// shape or why there is none.
-    async fn answer(&mut self, turn: Turn) -> (Ended, Option<Result<Value, String>>) {
+    async fn answer(&mut self, turn: Turn) -> (RunResult, Option<Result<Value, String>>) {
         let turn = match turn {
             Turn::Message(prompt) => {
                 let meant = self
                     .commands
                     .read(prompt, self.agent, self.output, self.signals);
                 match meant.await {
-                    Meant::Said(prompt) => Turn::Message(prompt),
-                    Meant::Answered(ended) => return (*ended, None),
+                    PromptMeaning::Said(prompt) => Turn::Message(prompt),
+                    PromptMeaning::Answered(ended) => return (*ended, None),
                 }
             }
             news => news,
@@ -122,25 +122,25 @@ impl Turns<'_> {
         };
         let mut retries = 0;
         loop {
-            if ended.is_error() || ended.reason != Reason::Completed {
+            if ended.is_error() || ended.reason != EndReason::Completed {
                 return (ended, None);
             }
             let why = match shape.fits(&ended.text) {
                 Ok(value) => return (ended, Some(Ok(value))),
                 Err(why) => why,
             };
-            if retries == shape::MOST_RETRIES {
+            if retries == structured_output::MOST_RETRIES {
                 return (ended, Some(Err(why)));
             }
             retries += 1;
             self.output.goes_on();
             let again = self.whole(Turn::Message(why.into())).await;
-            ended = shape::together(ended, again);
+            ended = structured_output::together(ended, again);
         }
     }
 
     /// Where there is to be one result, what subagents come to in the background belongs to it.
-    async fn whole(&mut self, turn: Turn) -> Ended {
+    async fn whole(&mut self, turn: Turn) -> RunResult {
         let mut ended = self.once(turn).await;
         while !self.output.tells_each_result() && !ended.is_error() {
             let news = self.signals.until_told(self.background.news_of_agents());
@@ -149,12 +149,12 @@ impl Turns<'_> {
             }
             self.output.goes_on();
             let again = self.once(Turn::News).await;
-            ended = shape::together(ended, again);
+            ended = structured_output::together(ended, again);
         }
         ended
     }
 
-    async fn once(&mut self, turn: Turn) -> Ended {
+    async fn once(&mut self, turn: Turn) -> RunResult {
         let control = self.agent.control();
         let (agent, output) = (&mut *self.agent, self.output);
         let run = async move {

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use haft::{
-    Confinement, Reachable,
+    Confinement, NetworkAccess,
     engine::permissions::{
         Behavior, Facts, Policy, confine, decide, profile,
-        sandbox::{HostPattern, HostRules, Reason},
+        sandbox::{ProfileReason, SettingsHost, SettingsHosts},
     },
 };
 use serde_json::{Value, json};
@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 /// How the command of a call would be confined.
 pub(super) struct Confined {
     confinement: Confinement,
-    reason: Reason,
-    hosts: HostRules,
+    reason: ProfileReason,
+    hosts: SettingsHosts,
     /// What was asked for that this machine cannot do.
     missing: Option<&'static str>,
 }
@@ -30,23 +30,23 @@ impl Confined {
         Some(Self {
             confinement: confine(policy, facts)?,
             reason,
-            hosts: HostRules::of(policy),
+            hosts: SettingsHosts::of(policy),
             missing: policy.sandbox.missing(),
         })
     }
 
     fn network(&self) -> &'static str {
         match self.confinement.network {
-            Reachable::Nobody => "none",
-            Reachable::ByRule(_) => "by rule",
-            Reachable::Anybody => "open",
+            NetworkAccess::Nobody => "none",
+            NetworkAccess::ByRule(_) => "by rule",
+            NetworkAccess::Anybody => "open",
         }
     }
 
     /// On one line, or two.
     pub(super) fn text(&self) -> String {
         let network = match self.confinement.network {
-            Reachable::ByRule(_) => format!("{} ({})", self.network(), hosts(&self.hosts)),
+            NetworkAccess::ByRule(_) => format!("{} ({})", self.network(), hosts(&self.hosts)),
             _ => self.network().to_owned(),
         };
         let said = format!(
@@ -68,10 +68,10 @@ impl Confined {
                 .map(|path| path.display().to_string())
                 .collect()
         };
-        let texts = |list: &[HostPattern]| -> Vec<String> {
+        let texts = |list: &[SettingsHost]| -> Vec<String> {
             list.iter().map(ToString::to_string).collect()
         };
-        let by_rule = matches!(self.confinement.network, Reachable::ByRule(_));
+        let by_rule = matches!(self.confinement.network, NetworkAccess::ByRule(_));
         json!({
             "profile": self.confinement.profile.name(),
             "because": self.reason.to_string(),
@@ -94,7 +94,7 @@ impl Confined {
 }
 
 /// `a.org, b.org allowed; c.org denied; others asked`
-fn hosts(rules: &HostRules) -> String {
+fn hosts(rules: &SettingsHosts) -> String {
     let lists = [
         ("allowed", &rules.allowed),
         ("asked", &rules.asked),
@@ -110,6 +110,6 @@ fn hosts(rules: &HostRules) -> String {
     format!("{said}others {}", others(rules))
 }
 
-fn others(rules: &HostRules) -> &'static str {
+fn others(rules: &SettingsHosts) -> &'static str {
     if rules.closed { "denied" } else { "asked" }
 }

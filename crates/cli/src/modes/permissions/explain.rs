@@ -4,15 +4,16 @@
 use std::sync::Arc;
 
 use haft::engine::permissions::{
-    Bases, Behavior, Covered, Decision, Facts, Policy, Setting, Touched, decide, suggest, uncovered,
+    Bases, Behavior, Covered, Decision, Facts, PathContext, Policy, Touched, decide, suggest,
+    uncovered,
 };
 use haft_sandbox::Mechanism;
-use haft_shell::{Arg, Effect, How, Part, Value as ArgValue};
+use haft_shell::{Arg, Effect, LinePart, Value as ArgValue, WriteKind};
 use serde_json::{Value, json};
 
 use super::confined::Confined;
 use crate::{
-    args::Session,
+    args::SessionArgs,
     exit::Exit,
     modes::call,
     settings,
@@ -20,7 +21,7 @@ use crate::{
 };
 
 pub(super) fn run(
-    session: &Session,
+    session: &SessionArgs,
     bash: Option<String>,
     words: &[String],
     as_json: bool,
@@ -31,7 +32,7 @@ pub(super) fn run(
     let mut policy = super::policy(&permitted);
     let left_out = permitted.settings.left_out;
     let home = permitted.settings.places.home;
-    let setting = Setting {
+    let setting = PathContext {
         cwd: cwd.clone(),
         home: Some(home.clone()),
     };
@@ -208,7 +209,7 @@ fn words(covered: &Covered) -> (&'static str, Option<String>) {
     }
 }
 
-fn depth(parts: &[Part], part: &Part) -> usize {
+fn depth(parts: &[LinePart], part: &LinePart) -> usize {
     let mut depth = 0;
     let mut outer = part.outer;
     while let Some(at) = outer {
@@ -226,8 +227,8 @@ fn effect_text(effect: &Effect) -> String {
         Effect::Read(read) if read.content => format!("reads {}", arg_text(&read.path)),
         Effect::Read(read) => format!("looks at {}", arg_text(&read.path)),
         Effect::Write(write) => match write.how {
-            How::Removal => format!("removes {}", arg_text(&write.path)),
-            How::Work | How::Twist | How::Redirect => {
+            WriteKind::Removal => format!("removes {}", arg_text(&write.path)),
+            WriteKind::Work | WriteKind::Twist | WriteKind::Redirect => {
                 format!("writes {}", arg_text(&write.path))
             }
         },

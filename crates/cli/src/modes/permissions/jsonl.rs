@@ -9,11 +9,11 @@ use std::{
 use haft::{
     PermissionMode,
     engine::permissions::{
-        Bases, Facts, HookWord, List, Policy, Rules, Scope, Setting, Source, decide,
+        Bases, Facts, HookWord, List, PathContext, Policy, RuleSource, Rules, Scope, decide,
         rules::{Target, target},
     },
 };
-use haft_shell::{Place, analyze};
+use haft_shell::{LinePlace, analyze};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -56,7 +56,7 @@ pub(super) fn run(answer: fn(&str) -> Answer, cautious: &'static str) -> anyhow:
 }
 
 #[derive(Deserialize)]
-struct Command {
+struct CommandLine {
     #[serde(alias = "command")]
     cmd: String,
     #[serde(default)]
@@ -64,8 +64,8 @@ struct Command {
 }
 
 pub(super) fn classify(line: &str) -> Answer {
-    let command: Command = read(line)?;
-    let place = Place {
+    let command: CommandLine = read(line)?;
+    let place = LinePlace {
         cwd: command.cwd.unwrap_or_else(|| PathBuf::from("/workspace")),
         home: Some(PathBuf::from("/home/user")),
     };
@@ -78,7 +78,7 @@ fn read<'a, T: Deserialize<'a>>(line: &'a str) -> Result<T, String> {
 }
 
 #[derive(Deserialize)]
-struct Call {
+struct CallLine {
     #[serde(default)]
     rules: RuleTexts,
     tool: String,
@@ -108,7 +108,7 @@ struct RuleTexts {
 }
 
 pub(super) fn check(line: &str) -> Answer {
-    let call: Call = read(line)?;
+    let call: CallLine = read(line)?;
     if !call.cwd.is_absolute() {
         return Err("the line is not valid: `cwd` must be an absolute path".to_owned());
     }
@@ -135,7 +135,7 @@ pub(super) fn check(line: &str) -> Answer {
         (List::Allow, &call.rules.allow),
     ] {
         for text in texts {
-            let added = rules.add(list, text, Source::of(scope), &bases);
+            let added = rules.add(list, text, RuleSource::of(scope), &bases);
             if let Ok(Some(problem)) | Err(problem) = added {
                 problems.push(format!("rule {:?}: {}", problem.rule, problem.problem));
             }
@@ -147,7 +147,7 @@ pub(super) fn check(line: &str) -> Answer {
         rules: rules.into(),
         ..Policy::of_directories(call.mode.unwrap_or_default(), &roots).with_home(home.as_deref())
     };
-    let setting = Setting {
+    let setting = PathContext {
         cwd: call.cwd,
         home,
     };

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::{args::Session, exit::Exit, settings, show};
+use crate::{args::SessionArgs, exit::Exit, settings, show};
 
-pub(super) fn run(session: &Session, json: bool) -> anyhow::Result<Exit> {
+pub(super) fn run(session: &SessionArgs, json: bool) -> anyhow::Result<Exit> {
     let cwd = settings::cwd(session)?;
     let permitted = settings::load(session, &cwd)?;
     settings::report(&permitted.settings);

@@ -9,17 +9,17 @@ use std::io::{self, IsTerminal};
 
 use haft::engine::{
     permissions::Policy,
-    settings::{Flags, Places, Settings, Trust, TrustFile, trust::directory},
+    settings::{Flags, Settings, SettingsPlaces, Trust, TrustFile, trust::directory},
 };
 
 use crate::{
-    args::{Permissions, Session},
+    args::{Permissions, SessionArgs},
     exit::Exit,
     line_input::{Heard, hear},
     settings, show,
 };
 
-pub(crate) fn run(session: &Session, asked: Permissions) -> anyhow::Result<Exit> {
+pub(crate) fn run(session: &SessionArgs, asked: Permissions) -> anyhow::Result<Exit> {
     match asked {
         Permissions::Explain { bash, call, json } => explain::run(session, bash, &call, json),
         Permissions::Classify { .. } => jsonl::run(jsonl::classify, "unknown"),
@@ -41,9 +41,9 @@ fn policy(permitted: &settings::Permitted) -> Policy {
     }
 }
 
-fn trust(session: &Session, yes: bool) -> anyhow::Result<Exit> {
+fn trust(session: &SessionArgs, yes: bool) -> anyhow::Result<Exit> {
     // Whatever the flags leave out: later sessions may not.
-    let places = Places::of_process(&settings::cwd(session)?);
+    let places = SettingsPlaces::of_process(&settings::cwd(session)?);
     let settings = Settings::load(places, &Flags::default(), Trust::default());
     settings::report(&settings);
     let places = &settings.places;

@@ -20,7 +20,7 @@ pub use haft_contract::RuleList as List;
 pub use names::{canonical, is_known};
 pub use path::{Anchor, PathPattern};
 pub(crate) use rule::collapse;
-pub use rule::{Content, Rule, RuleProblem, ToolName, split_list};
+pub use rule::{Rule, RuleContent, RuleProblem, ToolName, split_list};
 pub use wildcard::Wildcard;
 
 /// Who wrote a rule. Between rules this never decides; only what a person wrote for themselves
@@ -66,7 +66,7 @@ impl Scope {
 
 /// Where a rule comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct RuleSource {
     /// Who wrote it.
     pub scope: Scope,
     /// In which file.
@@ -75,7 +75,7 @@ pub struct Source {
     pub line: Option<usize>,
 }
 
-impl Source {
+impl RuleSource {
     /// One without a file.
     pub fn of(scope: Scope) -> Self {
         Self {
@@ -86,7 +86,7 @@ impl Source {
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for RuleSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.file, self.line) {
             (Some(file), Some(line)) => write!(f, "{}:{line}", file.display()),
@@ -112,7 +112,7 @@ pub struct Bases {
 pub struct Rules {
     rules: Vec<Rule>,
     /// What is there already, so that many rules are no trouble.
-    known: HashSet<Key>,
+    known: HashSet<RuleKey>,
     /// Only the administrator's count.
     closed: bool,
 }
@@ -133,7 +133,7 @@ impl Rules {
         &mut self,
         list: List,
         text: &str,
-        source: Source,
+        source: RuleSource,
         bases: &Bases,
     ) -> Result<Option<RuleProblem>, RuleProblem> {
         let (rule, warning) = Rule::parse(list, text, source, bases)?;
@@ -169,14 +169,14 @@ impl Rules {
     pub fn keep_from(self: &Arc<Self>, tools: &'static [&'static str]) -> Hidden {
         let denies =
             |rule: &Rule| rule.list == List::Deny && tools.iter().any(|tool| rule.tool.is(tool));
-        let paths = |rule: &Rule| matches!(rule.content, Content::Path(_));
+        let paths = |rule: &Rule| matches!(rule.content, RuleContent::Path(_));
         if !self.iter().any(|rule| denies(rule) && paths(rule)) {
             return Hidden::default();
         }
         let rules = Arc::clone(self);
         Hidden::when(move |path| {
             rules.iter().any(|rule| match &rule.content {
-                Content::Path(pattern) => denies(rule) && pattern.covers(path),
+                RuleContent::Path(pattern) => denies(rule) && pattern.covers(path),
                 _ => false,
             })
         })
@@ -220,9 +220,9 @@ impl Rules {
 }
 
 /// What makes two rules the same. The file belongs to it: it says where patterns start.
-type Key = (List, Scope, Option<Arc<Path>>, String);
+type RuleKey = (List, Scope, Option<Arc<Path>>, String);
 
-fn key(rule: &Rule) -> Key {
-    let Source { scope, file, .. } = &rule.source;
+fn key(rule: &Rule) -> RuleKey {
+    let RuleSource { scope, file, .. } = &rule.source;
     (rule.list, *scope, file.clone(), rule.text.clone())
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Bases, Domain, List, PathPattern, Source, Wildcard, canonical, is_known};
+use super::{Bases, Domain, List, PathPattern, RuleSource, Wildcard, canonical, is_known};
 
 /// A rule.
 #[derive(Debug, Clone)]
@@ -12,11 +12,11 @@ pub struct Rule {
     /// In which list it stands.
     pub list: List,
     /// Where it comes from.
-    pub source: Source,
+    pub source: RuleSource,
     /// Which tools it speaks of.
     pub tool: ToolName,
     /// Which of their calls.
-    pub content: Content,
+    pub content: RuleContent,
 }
 
 /// Which tools a rule speaks of.
@@ -45,7 +45,7 @@ impl ToolName {
 
 /// Which calls of a tool a rule speaks of.
 #[derive(Debug, Clone)]
-pub enum Content {
+pub enum RuleContent {
     /// All of them.
     All,
     /// Commands that fit.
@@ -78,7 +78,7 @@ pub struct RuleProblem {
     /// What is wrong, and what to write instead.
     pub problem: String,
     /// Where it stands.
-    pub source: Source,
+    pub source: RuleSource,
 }
 
 impl fmt::Display for RuleProblem {
@@ -115,7 +115,7 @@ impl Rule {
     pub(super) fn parse(
         list: List,
         written: &str,
-        source: Source,
+        source: RuleSource,
         bases: &Bases,
     ) -> Result<(Self, Option<RuleProblem>), RuleProblem> {
         let text = written.trim().to_owned();
@@ -131,7 +131,7 @@ impl Rule {
             ToolName::Server(_) | ToolName::Fitting(_) => "",
         };
         let content = match content {
-            None => Content::All,
+            None => RuleContent::All,
             Some(content) => parse_content(plain, &content, list, bases).map_err(problem)?,
         };
         let unknown = list != List::Allow
@@ -152,7 +152,7 @@ impl Rule {
 
     /// It speaks of a tool as a whole.
     pub fn is_bare(&self) -> bool {
-        matches!(self.content, Content::All)
+        matches!(self.content, RuleContent::All)
     }
 }
 
@@ -216,7 +216,12 @@ fn tool_name(name: &str, list: List) -> Result<ToolName, String> {
     Ok(ToolName::One(canonical(name).to_owned()))
 }
 
-fn parse_content(tool: &str, content: &str, list: List, bases: &Bases) -> Result<Content, String> {
+fn parse_content(
+    tool: &str,
+    content: &str,
+    list: List,
+    bases: &Bases,
+) -> Result<RuleContent, String> {
     if let Some((name, _)) = parameter(content)
         && PRIMARY.contains(&name)
     {
@@ -233,14 +238,13 @@ fn parse_content(tool: &str, content: &str, list: List, bases: &Bases) -> Result
                 return parameter_rule(name, value, list);
             }
             let text = collapse(content);
-            Ok(Content::Command {
+            Ok(RuleContent::Command {
                 pattern: Wildcard::of_command(&text),
                 text,
             })
         }
-        "Read" | "Edit" => {
-            PathPattern::new(content, list, bases).map(|pattern| Content::Path(Box::new(pattern)))
-        }
+        "Read" | "Edit" => PathPattern::new(content, list, bases)
+            .map(|pattern| RuleContent::Path(Box::new(pattern))),
         "Write" | "NotebookEdit" | "MultiEdit" => Err(format!(
             "path rules for {tool} are not consulted; write Edit({content})"
         )),
@@ -248,7 +252,7 @@ fn parse_content(tool: &str, content: &str, list: List, bases: &Bases) -> Result
             "path rules for {tool} are not consulted; write Read({content})"
         )),
         "WebFetch" => match content.strip_prefix("domain:") {
-            Some(domain) => Ok(Content::Domain(Domain::new(domain))),
+            Some(domain) => Ok(RuleContent::Domain(Domain::new(domain))),
             None => Err("write WebFetch(domain:HOST)".to_owned()),
         },
         "WebSearch" => Err("WebSearch takes no content; write WebSearch".to_owned()),
@@ -257,9 +261,9 @@ fn parse_content(tool: &str, content: &str, list: List, bases: &Bases) -> Result
             Some((name, value)) if AGENT_PARAMETERS.contains(&name) => {
                 parameter_rule(name, value, list)
             }
-            _ => Ok(Content::Text(Wildcard::new(content))),
+            _ => Ok(RuleContent::Text(Wildcard::new(content))),
         },
-        "Cd" => Ok(Content::Text(Wildcard::new(content))),
+        "Cd" => Ok(RuleContent::Text(Wildcard::new(content))),
         _ => match parameter(content) {
             Some((name, value)) => parameter_rule(name, value, list),
             None if !tool.contains('_') && !is_known(tool) => {
@@ -275,11 +279,11 @@ fn parameter(content: &str) -> Option<(&str, &str)> {
     Some((name.trim(), value.trim()))
 }
 
-fn parameter_rule(name: &str, value: &str, list: List) -> Result<Content, String> {
+fn parameter_rule(name: &str, value: &str, list: List) -> Result<RuleContent, String> {
     if list == List::Allow {
         return Err("a parameter can be denied or asked for, not allowed".to_owned());
     }
-    Ok(Content::Parameter {
+    Ok(RuleContent::Parameter {
         name: name.to_owned(),
         value: Wildcard::new(value),
     })
@@ -368,7 +372,7 @@ mod tests {
         ];
         let mut table = String::new();
         for (list, text) in cases {
-            let added = Rules::default().add(list, text, Source::of(Scope::User), &bases);
+            let added = Rules::default().add(list, text, RuleSource::of(Scope::User), &bases);
             let said = match added {
                 Ok(None) => "ok".to_owned(),
                 Ok(Some(warning)) => format!("ok, but: {}", warning.problem),

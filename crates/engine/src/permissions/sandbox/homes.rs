@@ -16,7 +16,7 @@ use super::{
     super::{
         Facts, Policy, Touched, credentials,
         decide::asked_about,
-        rules::{Content, List},
+        rules::{List, RuleContent},
         shell_facts::{ShellFacts, Where},
     },
     paths::{outermost, permanent, unlinked},
@@ -243,7 +243,7 @@ fn session(policy: &Policy) -> Session {
         (rule.tool.is("Read") || rule.tool.is("Edit")) && rule.source.scope.is_users()
     });
     let rules = rules.filter_map(|rule| match &rule.content {
-        Content::Path(pattern) if pattern.is_absolute() => pattern.wholes(),
+        RuleContent::Path(pattern) if pattern.is_absolute() => pattern.wholes(),
         _ => None,
     });
     let named = rules

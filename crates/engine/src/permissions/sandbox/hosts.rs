@@ -2,22 +2,22 @@
 
 use std::fmt;
 
-use haft_contract::{Hosts, Passage};
+use haft_contract::{HostVerdict, Hosts};
 
 use super::super::{
     Policy, Scope,
-    rules::{Content, Domain, List},
+    rules::{Domain, List, RuleContent},
 };
 
 /// A host of the settings: `host`, `*.host`, `[v6]`, each with a `:port` or for every port.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HostPattern {
+pub struct SettingsHost {
     text: String,
     domain: Domain,
     port: Option<u16>,
 }
 
-impl HostPattern {
+impl SettingsHost {
     /// Reads one; the error says what is wrong with it.
     pub fn new(text: &str) -> Result<Self, String> {
         let text = text.trim();
@@ -64,7 +64,7 @@ impl HostPattern {
     }
 }
 
-impl fmt::Display for HostPattern {
+impl fmt::Display for SettingsHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
@@ -72,18 +72,18 @@ impl fmt::Display for HostPattern {
 
 /// What settings and rules say of hosts, together.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HostRules {
+pub struct SettingsHosts {
     /// May be talked to.
-    pub allowed: Vec<HostPattern>,
+    pub allowed: Vec<SettingsHost>,
     /// Are asked about each time.
-    pub asked: Vec<HostPattern>,
+    pub asked: Vec<SettingsHost>,
     /// May not be talked to, whatever else says so.
-    pub denied: Vec<HostPattern>,
+    pub denied: Vec<SettingsHost>,
     /// What is not named is denied, and not asked about.
     pub closed: bool,
 }
 
-impl HostRules {
+impl SettingsHosts {
     /// Those in force: the settings', and the rules of `WebFetch(domain:…)`.
     pub fn of(policy: &Policy) -> Self {
         let sandbox = &policy.sandbox;
@@ -93,7 +93,7 @@ impl HostRules {
                 let counts =
                     list != List::Allow || !managed_only || rule.source.scope == Scope::Managed;
                 match &rule.content {
-                    Content::Domain(domain) if counts => Some(HostPattern {
+                    RuleContent::Domain(domain) if counts => Some(SettingsHost {
                         text: domain.to_string(),
                         domain: domain.clone(),
                         port: None,
@@ -102,7 +102,7 @@ impl HostRules {
                 }
             })
         };
-        let both = |own: &[HostPattern], list: List| {
+        let both = |own: &[SettingsHost], list: List| {
             let mut all = own.to_vec();
             super::join(&mut all, of_rules(list));
             all
@@ -116,20 +116,20 @@ impl HostRules {
     }
 
     /// What is said of a host.
-    pub fn passage(&self, host: &str, port: u16) -> Passage {
-        let named = |list: &[HostPattern]| list.iter().any(|one| one.matches(host, port));
+    pub fn passage(&self, host: &str, port: u16) -> HostVerdict {
+        let named = |list: &[SettingsHost]| list.iter().any(|one| one.matches(host, port));
         // What two parsers could read differently is nobody's host.
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte);
         if named(&self.denied) || !host.bytes().all(plain) {
-            Passage::Denied
+            HostVerdict::Denied
         } else if named(&self.asked) {
-            Passage::Ask
+            HostVerdict::Ask
         } else if named(&self.allowed) {
-            Passage::Allowed
+            HostVerdict::Allowed
         } else if self.closed {
-            Passage::Denied
+            HostVerdict::Denied
         } else {
-            Passage::Ask
+            HostVerdict::Ask
         }
     }
 
@@ -162,7 +162,7 @@ mod tests {
             ("trusted.com", "evil\0.trusted.com", 443, false),
         ];
         for (pattern, host, port, expected) in cases {
-            let read = HostPattern::new(pattern).unwrap();
+            let read = SettingsHost::new(pattern).unwrap();
             assert_eq!(
                 read.matches(host, port),
                 expected,
@@ -178,34 +178,34 @@ mod tests {
             "x:y",
             "x/y",
         ] {
-            assert!(HostPattern::new(wrong).is_err(), "{wrong}");
+            assert!(SettingsHost::new(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn denied_beats_asked_beats_allowed() {
-        let list = |texts: &[&str]| -> Vec<HostPattern> {
-            let read = texts.iter().map(|text| HostPattern::new(text).unwrap());
+        let list = |texts: &[&str]| -> Vec<SettingsHost> {
+            let read = texts.iter().map(|text| SettingsHost::new(text).unwrap());
             read.collect()
         };
-        let mut rules = HostRules {
+        let mut rules = SettingsHosts {
             allowed: list(&["*.example.com", "one.org"]),
             asked: list(&["ask.example.com"]),
             denied: list(&["bad.example.com", "one.org:25"]),
             closed: false,
         };
-        assert_eq!(rules.passage("good.example.com", 443), Passage::Allowed);
-        assert_eq!(rules.passage("ask.example.com", 443), Passage::Ask);
-        assert_eq!(rules.passage("bad.example.com", 443), Passage::Denied);
-        assert_eq!(rules.passage("one.org", 443), Passage::Allowed);
-        assert_eq!(rules.passage("one.org", 25), Passage::Denied);
-        assert_eq!(rules.passage("other.org", 443), Passage::Ask);
+        assert_eq!(rules.passage("good.example.com", 443), HostVerdict::Allowed);
+        assert_eq!(rules.passage("ask.example.com", 443), HostVerdict::Ask);
+        assert_eq!(rules.passage("bad.example.com", 443), HostVerdict::Denied);
+        assert_eq!(rules.passage("one.org", 443), HostVerdict::Allowed);
+        assert_eq!(rules.passage("one.org", 25), HostVerdict::Denied);
+        assert_eq!(rules.passage("other.org", 443), HostVerdict::Ask);
         assert_eq!(
             rules.passage("evil.org\0.example.com", 443),
-            Passage::Denied
+            HostVerdict::Denied
         );
         rules.closed = true;
-        assert_eq!(rules.passage("other.org", 443), Passage::Denied);
-        assert_eq!(rules.passage("ask.example.com", 443), Passage::Ask);
+        assert_eq!(rules.passage("other.org", 443), HostVerdict::Denied);
+        assert_eq!(rules.passage("ask.example.com", 443), HostVerdict::Ask);
     }
 }

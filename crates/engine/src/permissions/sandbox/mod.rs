@@ -1,6 +1,6 @@
 //! How commands are confined.
 //!
-//! [`Sandbox`] is what the settings say of it, [`profile`] which profile a call gets (pure, like the
+//! [`SandboxSettings`] is what the settings say of it, [`profile`] which profile a call gets (pure, like the
 //! decision), [`confine`] the whole of it, for which files are looked at.
 
 mod control;
@@ -13,7 +13,7 @@ mod reads;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
-use haft_contract::{Confined, Confinement, PermissionMode, Reachable};
+use haft_contract::{Confined, Confinement, NetworkAccess, PermissionMode};
 
 use super::{
     Facts, Policy,
@@ -21,13 +21,13 @@ use super::{
     shell_facts::ShellFacts,
 };
 
-pub use hosts::{HostPattern, HostRules};
-pub use profile::{Reason, profile};
+pub use hosts::{SettingsHost, SettingsHosts};
+pub use profile::{ProfileReason, profile};
 pub(super) use profile::{is_enough, is_lifted};
 
 /// What the settings say of confining commands. The default is what holds without a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sandbox {
+pub struct SandboxSettings {
     /// Commands are to be confined (`true`), or not (`false`); without a word their files are, and
     /// the network is not.
     pub enabled: Option<bool>,
@@ -57,9 +57,9 @@ pub struct Sandbox {
     /// May be read although it lies in what may not.
     pub allow_read: Vec<PathBuf>,
     /// Hosts that may be talked to.
-    pub allowed_hosts: Vec<HostPattern>,
+    pub allowed_hosts: Vec<SettingsHost>,
     /// Hosts that may not.
-    pub denied_hosts: Vec<HostPattern>,
+    pub denied_hosts: Vec<SettingsHost>,
     /// A host that is not named may not be talked to: nobody is asked.
     pub strict_hosts: bool,
     /// Only the administrator names hosts that may be talked to.
@@ -70,7 +70,7 @@ pub struct Sandbox {
     pub withheld: Vec<String>,
 }
 
-impl Default for Sandbox {
+impl Default for SandboxSettings {
     fn default() -> Self {
         Self {
             enabled: None,
@@ -124,7 +124,7 @@ impl Excluded {
     }
 }
 
-impl Sandbox {
+impl SandboxSettings {
     /// What was asked for that this machine cannot do, in words.
     pub fn missing(&self) -> Option<&'static str> {
         (self.enabled == Some(true) && !self.available).then_some(
@@ -194,9 +194,9 @@ pub fn confine(policy: &Policy, facts: &Facts) -> Option<Confinement> {
         _ => homes::of(policy, facts, confined),
     };
     let network = match (confined, sandbox.enabled) {
-        (Confined::ReadOnly, _) => Reachable::Nobody,
-        (_, Some(true)) => Reachable::ByRule(HostRules::of(policy).judge()),
-        _ => Reachable::Anybody,
+        (Confined::ReadOnly, _) => NetworkAccess::Nobody,
+        (_, Some(true)) => NetworkAccess::ByRule(SettingsHosts::of(policy).judge()),
+        _ => NetworkAccess::Anybody,
     };
     Some(Confinement {
         profile: confined,

@@ -10,17 +10,17 @@ use std::{
 };
 
 use haft_contract::{Confined, ControlFiles, ControlNames, ControlRules, ControlUse};
-use haft_shell::How;
+use haft_shell::WriteKind;
 
 use super::{
     super::{
         Facts, Policy, credentials,
         decide::stores_allowed,
         protected::is_protected,
-        rules::{Content, List, PathPattern},
-        shell_facts::{Access, ShellFacts, Where},
+        rules::{List, PathPattern, RuleContent},
+        shell_facts::{PathAccess, ShellFacts, Where},
     },
-    Sandbox, control,
+    SandboxSettings, control,
     look::Look,
 };
 use crate::{resolve, settings::files};
@@ -98,7 +98,7 @@ fn patterns<'a>(policy: &'a Policy, tool: &str, own: &'a [PathPattern]) -> Vec<&
     let rules = rules.filter(|rule| rule.tool.is(tool));
     rules
         .filter_map(|rule| match &rule.content {
-            Content::Path(pattern) => Some(&**pattern),
+            RuleContent::Path(pattern) => Some(&**pattern),
             _ => None,
         })
         .chain(own)
@@ -113,7 +113,7 @@ pub(super) fn permanent(policy: &Policy) -> Vec<PathBuf> {
         .of(List::Allow)
         .filter(|rule| rule.tool.is("Edit") && rule.source.scope.is_users());
     let edits = edits.filter_map(|rule| match &rule.content {
-        Content::Path(pattern) if pattern.is_absolute() => pattern.wholes(),
+        RuleContent::Path(pattern) if pattern.is_absolute() => pattern.wholes(),
         _ => None,
     });
     // A rule for a folder does not answer for control files in it.
@@ -226,12 +226,12 @@ fn granted(policy: &Policy, facts: &Facts) -> Vec<Granted> {
     let mut granted: Vec<Granted> = writes.map(|touched| one(&touched.real, false)).collect();
     let shell = facts.shell.iter().flat_map(ShellFacts::parts);
     for path in shell.flat_map(|(_, _, paths)| paths) {
-        let Access::Write(how) = path.access else {
+        let PathAccess::Write(how) = path.access else {
             continue;
         };
         match &path.place {
             Where::Known(places) => {
-                let removed = how == How::Removal;
+                let removed = how == WriteKind::Removal;
                 granted.extend(places.iter().map(|touched| one(&touched.real, removed)));
             }
             // A pattern: its directory, unless that is more than anybody means.
@@ -333,9 +333,9 @@ pub(super) fn outermost(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
 }
 
 /// What a command may not make or change, whatever it may write.
-struct Kept {
+struct ProtectedPaths {
     roots: Vec<PathBuf>,
-    sandbox: Arc<Sandbox>,
+    sandbox: Arc<SandboxSettings>,
     /// Rules that forbid changes.
     locked: Vec<PathPattern>,
     granted: Vec<Granted>,
@@ -343,7 +343,7 @@ struct Kept {
 
 fn kept(policy: &Policy, granted: Vec<Granted>) -> ControlFiles {
     let locked = patterns(policy, "Edit", &[]).into_iter().cloned();
-    ControlFiles::by(Kept {
+    ControlFiles::by(ProtectedPaths {
         roots: policy.roots.clone(),
         sandbox: Arc::clone(&policy.sandbox),
         locked: locked.collect(),
@@ -351,7 +351,7 @@ fn kept(policy: &Policy, granted: Vec<Granted>) -> ControlFiles {
     })
 }
 
-impl Kept {
+impl ProtectedPaths {
     fn is_locked(&self, path: &Path) -> bool {
         let mut patterns = self.sandbox.deny_write.iter().chain(&self.locked);
         patterns.any(|pattern| pattern.covers(path))
@@ -362,7 +362,7 @@ impl Kept {
     }
 }
 
-impl ControlRules for Kept {
+impl ControlRules for ProtectedPaths {
     fn names(&self) -> ControlNames {
         ControlNames {
             // Patterns are not told by names.

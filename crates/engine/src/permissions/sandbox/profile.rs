@@ -5,11 +5,11 @@ use std::fmt;
 use haft_contract::{Confined, PermissionMode};
 use serde_json::Value;
 
-use super::super::{Facts, Policy, cover};
+use super::super::{Facts, Policy, allow};
 
 /// Why a command gets its profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reason {
+pub enum ProfileReason {
     /// It is known to change nothing.
     ReadOnly,
     /// It may change something.
@@ -26,7 +26,7 @@ pub enum Reason {
     Bypass,
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for ProfileReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ReadOnly => f.write_str("it only reads"),
@@ -43,29 +43,32 @@ impl fmt::Display for Reason {
 }
 
 /// The profile of a call that starts a command, once it may run; and why. Pure.
-pub fn profile(policy: &Policy, facts: &Facts) -> Option<(Confined, Reason)> {
+pub fn profile(policy: &Policy, facts: &Facts) -> Option<(Confined, ProfileReason)> {
     if is_lifted(policy, facts) {
-        return Some((Confined::Full, Reason::Lifted));
+        return Some((Confined::Full, ProfileReason::Lifted));
     }
     without_lifting(policy, facts)
 }
 
-fn without_lifting(policy: &Policy, facts: &Facts) -> Option<(Confined, Reason)> {
+fn without_lifting(policy: &Policy, facts: &Facts) -> Option<(Confined, ProfileReason)> {
     let shell = facts.shell.as_ref()?;
     let sandbox = &policy.sandbox;
     if let Some(excluded) = sandbox.excludes(facts) {
-        return Some((Confined::Full, Reason::Excluded(excluded.text.clone())));
+        return Some((
+            Confined::Full,
+            ProfileReason::Excluded(excluded.text.clone()),
+        ));
     }
-    if cover::is_harmless(policy, shell) {
-        return Some((Confined::ReadOnly, Reason::ReadOnly));
+    if allow::is_harmless(policy, shell) {
+        return Some((Confined::ReadOnly, ProfileReason::ReadOnly));
     }
     let bypass = policy.mode == PermissionMode::BypassPermissions;
     Some(match sandbox.enabled {
-        Some(true) => (Confined::Workspace, Reason::MayChange),
-        Some(false) => (Confined::Full, Reason::Disabled),
-        None if bypass => (Confined::Full, Reason::Bypass),
-        None if sandbox.files_open => (Confined::Full, Reason::FilesOpen),
-        None => (Confined::Workspace, Reason::MayChange),
+        Some(true) => (Confined::Workspace, ProfileReason::MayChange),
+        Some(false) => (Confined::Full, ProfileReason::Disabled),
+        None if bypass => (Confined::Full, ProfileReason::Bypass),
+        None if sandbox.files_open => (Confined::Full, ProfileReason::FilesOpen),
+        None => (Confined::Workspace, ProfileReason::MayChange),
     })
 }
 

@@ -1,9 +1,9 @@
 //! Can it be told beforehand what a line reads? Not where an expansion names the file, where a list or a
 //! search does, or where links are followed below a directory.
 
-use haft_shell::{Effect, Part, Start, Value, Verdict};
+use haft_shell::{Effect, EffectVerdict, LinePart, Start, Value};
 
-use super::super::shell_facts::{Access, PathUse, ShellFacts, Where};
+use super::super::shell_facts::{PathAccess, PathUse, ShellFacts, Where};
 
 /// Programs with the letters of their options that make them follow links below a directory.
 const FOLLOWING: &[(&[&str], &str)] = &[
@@ -33,7 +33,7 @@ pub(super) fn untold(shell: &ShellFacts) -> Option<String> {
     if shell.analysis.unreadable.is_some() {
         return Some(shell.line.clone());
     }
-    let text = |part: &Part| {
+    let text = |part: &LinePart| {
         let whole = || shell.line.get(part.span.start..part.span.end);
         let text = Some(part.text.as_str()).filter(|text| !text.is_empty());
         text.or_else(whole).unwrap_or_default().to_owned()
@@ -70,18 +70,18 @@ fn is_reader(shell: &ShellFacts, at: usize) -> bool {
     };
     part.finding.effects.iter().any(reads)
         || follows(part)
-        || (part.finding.verdict == Verdict::ReadOnly && gets_more(shell, at))
+        || (part.finding.verdict == EffectVerdict::ReadOnly && gets_more(shell, at))
 }
 
 fn is_unsure(path: &PathUse) -> bool {
-    matches!(path.access, Access::Read { .. })
+    matches!(path.access, PathAccess::Read { .. })
         && matches!(path.place, Where::Below(_))
         && !path.resolved
 }
 
 /// Does it start something with arguments that the line does not show, or is it started so?
 fn gets_more(shell: &ShellFacts, at: usize) -> bool {
-    let more = |part: &Part| {
+    let more = |part: &LinePart| {
         let mut starts = part.finding.starts.iter();
         starts.any(|start| matches!(start, Start::Command { more: true, .. }))
     };
@@ -92,7 +92,7 @@ fn gets_more(shell: &ShellFacts, at: usize) -> bool {
             .is_some_and(|outer| more(&shell.analysis.parts[outer]))
 }
 
-fn follows(part: &Part) -> bool {
+fn follows(part: &LinePart) -> bool {
     let Some(name) = part.base_name() else {
         return false;
     };

@@ -3,13 +3,14 @@
 use std::{fs, sync::Arc};
 
 use haft_contract::{
-    Answer, Approver, BoxFuture, Confined, Confinement, ConfinementStrength, Effects, Passage,
-    PermissionMode, ProbeConfinement, Question, Reachable, Services,
+    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, Confined, Confinement,
+    ConfinementStrength, Effects, HostVerdict, NetworkAccess, PermissionMode, ProbeConfinement,
+    Services,
 };
 use haft_engine::{
     Engine, Registry, Scheduler,
     hooks::{Hooks, read},
-    permissions::{Sandbox, Scope, sandbox::Excluded},
+    permissions::{SandboxSettings, Scope, sandbox::Excluded},
 };
 use haft_testkit::Bash;
 use serde_json::{Value, json};
@@ -24,13 +25,13 @@ use crate::{
 struct Yes(std::sync::Mutex<Vec<String>>);
 
 impl Approver for Yes {
-    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         assert!(
             question.rules.is_empty() || !question.reason.contains("outside the sandbox"),
             "no rule is offered for leaving the sandbox"
         );
         self.0.lock().unwrap().push(question.reason);
-        Box::pin(async { Answer::Allow })
+        Box::pin(async { ApprovalAnswer::Allow })
     }
 }
 
@@ -46,7 +47,7 @@ struct Session {
 
 struct Setup {
     mode: PermissionMode,
-    sandbox: Sandbox,
+    sandbox: SandboxSettings,
     /// Somebody is there, who says yes.
     person: bool,
     effects: Effects,
@@ -60,7 +61,7 @@ impl Default for Setup {
     fn default() -> Self {
         Self {
             mode: PermissionMode::Default,
-            sandbox: Sandbox::default(),
+            sandbox: SandboxSettings::default(),
             person: true,
             effects: Effects::EXCLUSIVE,
             hooks: json!({}),
@@ -70,12 +71,12 @@ impl Default for Setup {
 }
 
 /// Switched on, and enough.
-fn on() -> Sandbox {
-    Sandbox {
+fn on() -> SandboxSettings {
+    SandboxSettings {
         enabled: Some(true),
         available: true,
         lets_through: true,
-        ..Sandbox::default()
+        ..SandboxSettings::default()
     }
 }
 
@@ -114,7 +115,7 @@ impl Session {
 
     /// With everything the settings files say.
     async fn of_settings(machine: Machine, available: bool) -> Self {
-        let sandbox = Sandbox {
+        let sandbox = SandboxSettings {
             available,
             ..machine.load().sandbox()
         };
@@ -194,15 +195,15 @@ fn is_sound(confinement: &Confinement, line: &str) {
 
 fn network(confinement: &Confinement) -> &'static str {
     match confinement.network {
-        Reachable::Nobody => "nobody",
-        Reachable::ByRule(_) => "by rule",
-        Reachable::Anybody => "anybody",
+        NetworkAccess::Nobody => "nobody",
+        NetworkAccess::ByRule(_) => "by rule",
+        NetworkAccess::Anybody => "anybody",
     }
 }
 
-fn passage(confinement: &Confinement, host: &str) -> Passage {
+fn passage(confinement: &Confinement, host: &str) -> HostVerdict {
     match &confinement.network {
-        Reachable::ByRule(hosts) => hosts.judge(host, 443),
+        NetworkAccess::ByRule(hosts) => hosts.judge(host, 443),
         other => panic!("{other:?}"),
     }
 }
@@ -239,9 +240,9 @@ async fn the_verdict_and_the_settings_choose_the_profile() {
         ),
     ];
     for (mode, enabled, line, profile, reachable) in cases {
-        let sandbox = Sandbox {
+        let sandbox = SandboxSettings {
             enabled,
-            ..Sandbox::default()
+            ..SandboxSettings::default()
         };
         let setup = Setup {
             mode,
@@ -295,7 +296,7 @@ async fn only_a_person_lets_a_command_out_of_the_sandbox() {
         let setup = |person| Setup {
             mode,
             person,
-            sandbox: Sandbox { enabled, ..on() },
+            sandbox: SandboxSettings { enabled, ..on() },
             ..Setup::default()
         };
         let mut session = Session::new(Machine::new([(USER, allow)]), setup(true)).await;
@@ -369,7 +370,7 @@ async fn a_hook_lets_no_command_out_of_the_sandbox() {
 async fn a_wish_to_leave_the_sandbox_counts_only_where_there_is_one_and_it_may_be_left() {
     let input = |line: &str| json!({"command": line, "dangerouslyDisableSandbox": true});
     // Not to be left: as if nothing had been said.
-    let sandbox = Sandbox {
+    let sandbox = SandboxSettings {
         may_be_lifted: false,
         ..on()
     };
@@ -410,7 +411,7 @@ async fn a_wish_to_leave_the_sandbox_counts_only_where_there_is_one_and_it_may_b
 
 #[tokio::test]
 async fn an_excluded_command_takes_its_line_out_of_the_sandbox_and_into_the_regular_rules() {
-    let sandbox = || Sandbox {
+    let sandbox = || SandboxSettings {
         excluded: vec![Excluded::new("docker *"), Excluded::new("make:*")],
         ..on()
     };
@@ -457,7 +458,7 @@ async fn a_sandbox_stands_in_for_consent_only_where_it_holds() {
         (
             "nobody said so",
             Mode::Default,
-            Sandbox {
+            SandboxSettings {
                 enabled: None,
                 ..on()
             },
@@ -466,7 +467,7 @@ async fn a_sandbox_stands_in_for_consent_only_where_it_holds() {
         (
             "the machine cannot",
             Mode::Default,
-            Sandbox {
+            SandboxSettings {
                 available: false,
                 ..on()
             },
@@ -475,7 +476,7 @@ async fn a_sandbox_stands_in_for_consent_only_where_it_holds() {
         (
             "not wanted",
             Mode::Default,
-            Sandbox {
+            SandboxSettings {
                 lets_through: false,
                 ..on()
             },
@@ -484,7 +485,7 @@ async fn a_sandbox_stands_in_for_consent_only_where_it_holds() {
         (
             "files are open",
             Mode::Default,
-            Sandbox {
+            SandboxSettings {
                 files_open: true,
                 ..on()
             },
@@ -549,13 +550,13 @@ async fn hosts_come_from_settings_and_rules() {
     let mut session = Session::of_settings(machine, true).await;
     let confinement = session.run("make").await;
     for (host, expected) in [
-        ("a.example.com", Passage::Allowed),
-        ("docs.rs", Passage::Allowed),
-        ("bad.example.com", Passage::Denied),
-        ("evil.example.com", Passage::Denied),
-        ("both.org", Passage::Ask),
-        ("one.org", Passage::Ask),
-        ("other.org", Passage::Ask),
+        ("a.example.com", HostVerdict::Allowed),
+        ("docs.rs", HostVerdict::Allowed),
+        ("bad.example.com", HostVerdict::Denied),
+        ("evil.example.com", HostVerdict::Denied),
+        ("both.org", HostVerdict::Ask),
+        ("one.org", HostVerdict::Ask),
+        ("other.org", HostVerdict::Ask),
     ] {
         assert_eq!(passage(&confinement, host), expected, "{host}");
     }
@@ -578,10 +579,10 @@ async fn the_administrator_may_be_the_only_one_to_name_hosts() {
     let mut session = Session::of_settings(machine, true).await;
     let confinement = session.run("make").await;
     for (host, expected) in [
-        ("good.org", Passage::Allowed),
-        ("mine.org", Passage::Denied),
-        ("docs.rs", Passage::Denied),
-        ("other.org", Passage::Denied),
+        ("good.org", HostVerdict::Allowed),
+        ("mine.org", HostVerdict::Denied),
+        ("docs.rs", HostVerdict::Denied),
+        ("other.org", HostVerdict::Denied),
     ] {
         assert_eq!(passage(&confinement, host), expected, "{host}");
     }

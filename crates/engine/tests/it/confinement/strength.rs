@@ -1,7 +1,7 @@
 //! What a command is permitted that cannot be confined.
 
 use haft_contract::{BoxFuture, ConfinementStrength, PermissionMode, ProbeConfinement};
-use haft_engine::permissions::Sandbox;
+use haft_engine::permissions::SandboxSettings;
 use serde_json::json;
 
 use super::{Confinement, Session, Setup, USER, on};
@@ -29,7 +29,7 @@ async fn tried(setup: Setup, line: &str) -> (bool, Option<bool>) {
     )
 }
 
-fn setup(strength: ConfinementStrength, sandbox: Sandbox) -> Setup {
+fn setup(strength: ConfinementStrength, sandbox: SandboxSettings) -> Setup {
     Setup {
         strength: Some(strength),
         sandbox,
@@ -41,21 +41,46 @@ fn setup(strength: ConfinementStrength, sandbox: Sandbox) -> Setup {
 async fn what_counts_on_being_confined_asks_where_nothing_confines() {
     use ConfinementStrength::{Nothing, Reduced, Whole};
     for (strength, sandbox, line, expected) in [
-        (Whole, Sandbox::default(), "cat a", (false, Some(false))),
-        (Reduced, Sandbox::default(), "cat a", (false, Some(false))),
-        (Nothing, Sandbox::default(), "cat a", (true, Some(true))),
+        (
+            Whole,
+            SandboxSettings::default(),
+            "cat a",
+            (false, Some(false)),
+        ),
+        (
+            Reduced,
+            SandboxSettings::default(),
+            "cat a",
+            (false, Some(false)),
+        ),
         (
             Nothing,
-            Sandbox::default(),
+            SandboxSettings::default(),
+            "cat a",
+            (true, Some(true)),
+        ),
+        (
+            Nothing,
+            SandboxSettings::default(),
             "cat a | wc",
             (true, Some(true)),
         ),
         // A rule stands for itself, but for nothing beside it.
-        (Whole, Sandbox::default(), "make", (false, Some(false))),
-        (Nothing, Sandbox::default(), "make", (false, Some(true))),
+        (
+            Whole,
+            SandboxSettings::default(),
+            "make",
+            (false, Some(false)),
+        ),
         (
             Nothing,
-            Sandbox::default(),
+            SandboxSettings::default(),
+            "make",
+            (false, Some(true)),
+        ),
+        (
+            Nothing,
+            SandboxSettings::default(),
             "cat a; make",
             (true, Some(true)),
         ),
@@ -79,7 +104,7 @@ async fn where_no_one_can_be_asked_it_does_not_run() {
         let setup = Setup {
             person: false,
             mode,
-            ..setup(ConfinementStrength::Nothing, Sandbox::default())
+            ..setup(ConfinementStrength::Nothing, SandboxSettings::default())
         };
         assert_eq!(tried(setup, "cat a").await, (false, None), "{mode:?}");
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use haft_contract::{BoxFuture, HttpAnswer, HttpClient, HttpPost};
 use haft_engine::{
     EngineBuilder,
-    hooks::{AskModel, Hooks, HttpLimits, ModelQuestion, Plugin, read},
+    hooks::{AskModel, HookPlugin, Hooks, HttpLimits, ModelQuestion, read},
     permissions::{Bases, Scope},
 };
 use serde_json::{Value, json};
@@ -257,7 +257,7 @@ async fn handlers_of_plugins_and_skills_know_where_they_are_from() {
         {"type": "command", "command": "echo ${user_config.api-url} > never", "onFailure": "block"},
     ]}]});
     let (handlers, _) = read(Scope::User, None, &value, &bases);
-    let plugin = Arc::new(Plugin {
+    let plugin = Arc::new(HookPlugin {
         name: "p".to_owned(),
         root: "/root".into(),
         data: "/data".into(),

@@ -18,13 +18,13 @@ use std::{
 };
 
 use haft_contract::{
-    Answer, Approver, BoxFuture, CallContext, PermissionMode, Question, Services, Tool, ToolError,
-    ToolOutput,
+    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, PermissionMode, Services,
+    Tool, ToolError, ToolOutput,
 };
 use haft_engine::{
-    Engine, EngineBuilder, Finished, Registry, Scheduler, SessionContext,
-    hooks::{Common, Event, Hooks, Occasion, read},
-    permissions::{Bases, List, Rules, Scope, Setting, Source},
+    CallResult, Engine, EngineBuilder, Registry, Scheduler, SessionContext,
+    hooks::{Common, HookMoment, Hooks, Occasion, read},
+    permissions::{Bases, List, PathContext, RuleSource, Rules, Scope},
 };
 use haft_testkit::TempProject;
 use schemars::JsonSchema;
@@ -74,9 +74,9 @@ impl Tool for Bash {
 struct Yes(Mutex<Vec<String>>);
 
 impl Approver for Yes {
-    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         self.0.lock().unwrap().push(question.reason);
-        Box::pin(async { Answer::Allow })
+        Box::pin(async { ApprovalAnswer::Allow })
     }
 }
 
@@ -115,7 +115,7 @@ impl Rig {
         let mut allowed = Rules::default();
         for (list, text) in rules {
             allowed
-                .add(*list, text, Source::of(Scope::User), &bases)
+                .add(*list, text, RuleSource::of(Scope::User), &bases)
                 .unwrap();
         }
         let mut registry = Registry::new();
@@ -138,7 +138,7 @@ impl Rig {
         Self::new(&[(Scope::User, one("PreToolUse", hook))], &[]).await
     }
 
-    async fn bash(&mut self, command: &str) -> Finished {
+    async fn bash(&mut self, command: &str) -> CallResult {
         let mut turn = self.scheduler.turn().await;
         turn.push(tool_use("Bash", json!({ "command": command })));
         turn.next().await.unwrap()
@@ -494,12 +494,12 @@ async fn v30_v31_v32_v33_which_hooks_run_and_how() {
         slash: "/".into(),
     };
     let (handlers, _) = read(Scope::User, None, &stop, &bases);
-    let setting = Setting {
+    let setting = PathContext {
         cwd: "/".into(),
         home: None,
     };
     let occasion = Occasion {
-        event: Event::named("Stop").unwrap(),
+        event: HookMoment::named("Stop").unwrap(),
         names: &[],
         fields: serde_json::Map::new(),
         call: None,

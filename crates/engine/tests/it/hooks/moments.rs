@@ -7,14 +7,14 @@ use std::{
 };
 
 use haft_contract::{
-    Answer, Approver, BoxFuture, CallContext, ContextPatch, Effects, HookEvent, HookFire, Question,
-    Services, Tool, ToolError, ToolOutput,
+    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, ContextPatch, Effects,
+    HookEvent, HookFire, Services, Tool, ToolError, ToolOutput,
 };
 use haft_engine::{
     Engine, EngineBuilder, Registry, SessionContext,
-    hooks::{Event, HookOutcome, HookStage, Hooks, Identity, read},
+    hooks::{HookMoment, HookOutcome, HookStage, Hooks, Identity, read},
     permissions::{Bases, Scope},
-    settings::{Flags, Places, Watch},
+    settings::{Flags, SettingsPlaces, Watch},
 };
 use haft_testkit::TempProject;
 use schemars::JsonSchema;
@@ -127,7 +127,7 @@ async fn a_hook_that_nobody_waits_for_any_more_was_cancelled() {
     let begun = rig.project.path("work/begun");
     let context = rig.scheduler.context();
     let engine = Arc::clone(rig.scheduler.engine());
-    let fired = engine.fire(Event::PRE_TOOL_USE, "Bash", Map::new(), &context);
+    let fired = engine.fire(HookMoment::PRE_TOOL_USE, "Bash", Map::new(), &context);
     let begins = async {
         while !begun.exists() {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
@@ -277,10 +277,10 @@ async fn v27_a_tool_fires_events_of_its_own_and_hears_objections() {
 struct Slow(Arc<Notify>);
 
 impl Approver for Slow {
-    fn ask(&self, _: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, _: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         Box::pin(async {
             self.0.notified().await;
-            Answer::Allow
+            ApprovalAnswer::Allow
         })
     }
 }
@@ -333,8 +333,8 @@ async fn hooks_hear_that_a_person_is_asked_and_the_answer_need_not_wait_for_them
     assert!(!rig.ran("asked"));
 }
 
-fn places(project: &TempProject) -> Places {
-    Places {
+fn places(project: &TempProject) -> SettingsPlaces {
+    SettingsPlaces {
         managed: project.path("managed"),
         user: project.path("home/.claude"),
         home: project.path("home"),
@@ -450,18 +450,18 @@ async fn handlers_are_told_where_in_the_session_they_are() {
     assert_eq!(rig.project.read("work/effort"), "high\n");
 
     let context = rig.scheduler.context();
-    let fire = |event: Event| {
+    let fire = |event: HookMoment| {
         let fields = json!({"stop_hook_active": false});
         let Value::Object(fields) = fields else {
             unreachable!()
         };
         engine.fire(event, "reviewer", fields, &context)
     };
-    let stopped = fire(Event::SUBAGENT_STOP).await;
+    let stopped = fire(HookMoment::SUBAGENT_STOP).await;
     assert_eq!(stopped[0].said.block.as_deref(), Some("on"));
     assert_eq!(told("stop")["permission_mode"], "default");
     assert_eq!(told("stop").get("effort"), None);
-    let started = fire(Event::SUBAGENT_START).await;
+    let started = fire(HookMoment::SUBAGENT_START).await;
     assert_eq!(started[0].said.block, None);
     assert_eq!(started[0].said.message.as_deref(), Some("m"));
     assert_eq!(told("start").get("permission_mode"), None);
@@ -477,7 +477,7 @@ async fn the_end_of_a_session_waits_for_its_hooks_only_so_long() {
     let with = |hooks: Hooks| hooks.with_env([(env.to_owned(), "300".to_owned())].into());
     let rig = Rig::with(&[(Scope::User, hooks)], &[], with, |builder| builder).await;
     let context = rig.scheduler.context();
-    let event = Event::SESSION_END;
+    let event = HookMoment::SESSION_END;
     let heard = rig
         .scheduler
         .engine()

@@ -3,30 +3,30 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use super::plan::{Plan, look_at};
+use super::plan::{UndoPlan, look_at};
 use crate::commit::{self, Directory, temporary_name};
 use crate::error::JournalError;
-use crate::ticket::Ticket;
-use crate::undo::History;
+use crate::undo::UndoHistory;
 use crate::undo::looked::Looked;
 use crate::undo::perform::{now, say_unsaid};
-use crate::undo::record::{Ending, Intent, Record, Seal, State, Swept};
-use crate::undo::recover::{Found, Verdict, decide};
+use crate::undo::record::{Ending, Intent, Record, RecordState, Seal, Swept};
+use crate::undo::recover::{FileState, RecoveryVerdict, decide};
 use crate::undo::restore::{Restoration, SYNCED_SINGLY, Task};
 use crate::undo::store::Keep;
 use crate::undo::units::Unit;
+use crate::write_grant::WriteGrant;
 
 /// What an undo removes or overwrites is kept up to this size, and up to this in all.
 const KEPT_FILE: u64 = 64 << 20;
 const KEPT_ALL: u64 = 256 << 20;
 
-impl History {
+impl UndoHistory {
     /// Pre-images → intent → all tasks → outcome.
     pub(super) fn perform_swept(
         &self,
-        ticket: &Ticket,
+        ticket: &WriteGrant,
         intent: Intent,
-        plan: &mut Plan,
+        plan: &mut UndoPlan,
     ) -> Result<String, JournalError> {
         let store = self.store();
         let log = store.open()?;
@@ -93,15 +93,17 @@ impl History {
     }
 
     /// Keeps what the tasks overwrite or remove. What is too large for that is told.
-    fn keep_present(&self, plan: &mut Plan) -> Result<(), JournalError> {
+    fn keep_present(&self, plan: &mut UndoPlan) -> Result<(), JournalError> {
         let store = self.store();
         let sync = plan.tasks.len() <= SYNCED_SINGLY;
         let mut bytes = 0;
         for task in &mut plan.tasks {
             let lost = "it was too large to be kept: undoing this undo will not bring it back";
             let (Some(hash), Some(seen)) = (task.now.hash(), &task.seen) else {
-                if matches!(task.now, State::Opaque { .. } | State::Grown { .. })
-                    && task.to == State::Absent
+                if matches!(
+                    task.now,
+                    RecordState::Opaque { .. } | RecordState::Grown { .. }
+                ) && task.to == RecordState::Absent
                 {
                     plan.left.push((task.path.clone(), lost.to_owned()));
                 }
@@ -111,7 +113,7 @@ impl History {
                 continue;
             }
             if seen.size > KEPT_FILE || bytes + seen.size > KEPT_ALL {
-                task.now = State::Opaque {
+                task.now = RecordState::Opaque {
                     kind: "a file".to_owned(),
                     seal: Seal::of(seen),
                 };
@@ -139,10 +141,10 @@ impl History {
                 continue;
             };
             let now = match found(&looked, one) {
-                Found::Before => looked.state(&one.before),
-                Found::After => looked.state(&one.after),
-                Found::Torn => State::Absent,
-                Found::Other => {
+                FileState::Before => looked.state(&one.before),
+                FileState::After => looked.state(&one.after),
+                FileState::Torn => RecordState::Absent,
+                FileState::Other => {
                     failed.push(one.path.clone());
                     continue;
                 }
@@ -157,8 +159,10 @@ impl History {
         }
         // Gone for good.
         tasks.retain(|task| {
-            let is_lost = matches!(task.to, State::Opaque { .. } | State::Grown { .. })
-                && task.now == State::Absent;
+            let is_lost = matches!(
+                task.to,
+                RecordState::Opaque { .. } | RecordState::Grown { .. }
+            ) && task.now == RecordState::Absent;
             if is_lost {
                 failed.push(task.path.clone());
             }
@@ -176,9 +180,12 @@ impl History {
     }
 
     /// After a crash; see [`Self::recover`].
-    pub(in crate::undo) fn settle_swept(&self, unit: &Unit) -> Result<Verdict, JournalError> {
+    pub(in crate::undo) fn settle_swept(
+        &self,
+        unit: &Unit,
+    ) -> Result<RecoveryVerdict, JournalError> {
         if unit.intent.observed {
-            return Ok(Verdict::Completed);
+            return Ok(RecoveryVerdict::Completed);
         }
         let (swept, temporary) = (&unit.intent.swept, &unit.intent.temporary);
         let parents: HashSet<&Path> = swept.iter().filter_map(|one| one.path.parent()).collect();
@@ -203,15 +210,15 @@ impl History {
             }
         }
         let verdict = match (all.is_empty(), decide(&all)) {
-            (true, _) => Verdict::TakenBack,
+            (true, _) => RecoveryVerdict::TakenBack,
             (false, verdict) => verdict,
         };
         match verdict {
-            Verdict::TakenBack | Verdict::NeverHappened => {
+            RecoveryVerdict::TakenBack | RecoveryVerdict::NeverHappened => {
                 self.put_back(swept, temporary);
             }
-            Verdict::Completed => self.finish(swept, temporary)?,
-            Verdict::Unclear => {}
+            RecoveryVerdict::Completed => self.finish(swept, temporary)?,
+            RecoveryVerdict::Unclear => {}
         }
         Ok(verdict)
     }
@@ -238,16 +245,16 @@ impl History {
     }
 }
 
-fn found(looked: &Looked, one: &Swept) -> Found {
+fn found(looked: &Looked, one: &Swept) -> FileState {
     // A directory and something else cannot take each other's place at once.
     let is_between = looked.entry.is_none()
         && one.before.is_directory() != one.after.is_directory()
-        && State::Absent != one.before
-        && State::Absent != one.after;
+        && RecordState::Absent != one.before
+        && RecordState::Absent != one.after;
     match () {
-        () if looked.is(&one.after) => Found::After,
-        () if looked.is(&one.before) => Found::Before,
-        () if is_between => Found::Torn,
-        () => Found::Other,
+        () if looked.is(&one.after) => FileState::After,
+        () if looked.is(&one.before) => FileState::Before,
+        () if is_between => FileState::Torn,
+        () => FileState::Other,
     }
 }

@@ -16,17 +16,17 @@ use std::path::{Path, PathBuf};
 
 use super::perform::now;
 use super::preview::{Conflict, patch_of};
-use super::record::{Ending, Intent, Left, Record, Seal, State, Swept};
+use super::record::{Ending, Intent, Left, Record, RecordState, Seal, Swept};
 use super::restore::Task;
 use super::store::Keep;
 use super::take_back::{Mode, Undone, UndoneFile};
 use super::units::Unit;
-use super::{ChangeKind, History, UndoError};
+use super::{ChangeKind, UndoError, UndoHistory};
 use crate::error::JournalError;
 use crate::lock::FileLock;
 use crate::open::Snapshot;
 use crate::patch::Patch;
-use crate::ticket::Ticket;
+use crate::write_grant::WriteGrant;
 
 /// So many files are shown with what changed in them, if they are no larger than this.
 const SHOWN_FILES: usize = 50;
@@ -34,12 +34,12 @@ const SHOWN_BYTES: u64 = 1 << 20;
 /// So many conflicts are told.
 const TOLD: usize = 10;
 
-impl History {
+impl UndoHistory {
     /// Records what a command was seen to have done; it can be undone by the id that is given.
     /// `kept_content` gives what has a hash.
     pub(crate) fn observe(
         &self,
-        ticket: &Ticket,
+        ticket: &WriteGrant,
         about: &str,
         swept: Vec<Swept>,
         left: Vec<Left>,
@@ -97,7 +97,7 @@ impl History {
     /// Takes back some paths of what a command did, and leaves the rest to be undone later.
     pub fn take_back(
         &self,
-        ticket: &Ticket,
+        ticket: &WriteGrant,
         unit: &str,
         paths: &[PathBuf],
     ) -> Result<Undone, JournalError> {
@@ -105,7 +105,7 @@ impl History {
         let unit = units.find(unit)?;
         let mut wanted: HashSet<&Path> = paths.iter().map(PathBuf::as_path).collect();
         // Directories that were made for nothing else go, too.
-        let made = |one: &&Swept| one.before == State::Absent && one.after.is_directory();
+        let made = |one: &&Swept| one.before == RecordState::Absent && one.after.is_directory();
         for one in unit.swept().filter(made) {
             let mut below = unit
                 .swept()
@@ -125,7 +125,7 @@ impl History {
     /// Takes these units back, newest first.
     pub(super) fn undo_swept(
         &self,
-        ticket: &Ticket,
+        ticket: &WriteGrant,
         units: &[&Unit],
         mode: Mode,
         only: Option<&dyn Fn(&Path) -> bool>,
@@ -193,8 +193,8 @@ impl History {
         let mut shown = 0;
         told.map(|task| {
             let mut patch = Patch::default();
-            let is_small = |state: &State| match state {
-                State::Regular { size, .. } => *size <= SHOWN_BYTES,
+            let is_small = |state: &RecordState| match state {
+                RecordState::Regular { size, .. } => *size <= SHOWN_BYTES,
                 _ => true,
             };
             if shown < SHOWN_FILES && is_small(&task.now) && is_small(&task.to) {
@@ -207,7 +207,10 @@ impl History {
             UndoneFile {
                 given: task.path.clone(),
                 real: task.path.clone(),
-                change: ChangeKind::of(task.now != State::Absent, task.to != State::Absent),
+                change: ChangeKind::of(
+                    task.now != RecordState::Absent,
+                    task.to != RecordState::Absent,
+                ),
                 patch,
             }
         })
@@ -221,19 +224,23 @@ fn small_file(path: &Path) -> Option<Vec<u8>> {
     found.map(|found| found.bytes)
 }
 
-fn is_same_content(one: &State, other: &State) -> bool {
+fn is_same_content(one: &RecordState, other: &RecordState) -> bool {
     match (one, other) {
-        (State::Regular { hash: one, .. }, State::Regular { hash: other, .. }) => one == other,
-        (State::Link { target: one, .. }, State::Link { target: other, .. }) => one == other,
-        (State::Opaque { seal: one, .. }, State::Opaque { seal: other, .. }) => {
+        (RecordState::Regular { hash: one, .. }, RecordState::Regular { hash: other, .. }) => {
+            one == other
+        }
+        (RecordState::Link { target: one, .. }, RecordState::Link { target: other, .. }) => {
+            one == other
+        }
+        (RecordState::Opaque { seal: one, .. }, RecordState::Opaque { seal: other, .. }) => {
             is_same_file(one, other)
         }
         _ => one == other || (one.is_directory() && other.is_directory()),
     }
 }
 
-pub(super) fn is_same_content_and_extended(one: &State, other: &State) -> bool {
-    let extended = |state: &State| state.attributes().map(|attributes| attributes.extended);
+pub(super) fn is_same_content_and_extended(one: &RecordState, other: &RecordState) -> bool {
+    let extended = |state: &RecordState| state.attributes().map(|attributes| attributes.extended);
     is_same_content(one, other) && extended(one) == extended(other)
 }
 

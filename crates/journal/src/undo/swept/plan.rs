@@ -8,38 +8,38 @@ use std::path::{Path, PathBuf};
 
 use super::{SHOWN_BYTES, is_same_content, is_same_content_and_extended, is_same_file};
 use crate::error::JournalError;
-use crate::sweep::Kind;
+use crate::snapshot::EntryKind;
 use crate::undo::looked::Looked;
 use crate::undo::preview::Conflict;
-use crate::undo::record::State;
+use crate::undo::record::RecordState;
 use crate::undo::restore::Task;
 use crate::undo::units::Unit;
-use crate::undo::{History, UndoError};
+use crate::undo::{UndoError, UndoHistory};
 
 /// What a path must be now, and is to become.
-pub(super) struct Wanted<'u> {
+pub(super) struct WantedPath<'u> {
     pub(super) unit: &'u str,
-    pub(super) expected: State,
-    pub(super) target: State,
+    pub(super) expected: RecordState,
+    pub(super) target: RecordState,
     /// Mode and times are known, too.
     pub(super) exact: bool,
 }
 
 /// What is to be done, once everything has been looked at.
 #[derive(Default)]
-pub(super) struct Plan {
+pub(super) struct UndoPlan {
     pub(super) tasks: Vec<Task>,
     pub(super) conflicts: Vec<Conflict>,
     pub(super) left: Vec<(PathBuf, String)>,
 }
 
-impl History {
+impl UndoHistory {
     pub(super) fn plan(
         &self,
-        all: &BTreeMap<PathBuf, Wanted<'_>>,
+        all: &BTreeMap<PathBuf, WantedPath<'_>>,
         set_times: bool,
-    ) -> Result<Plan, JournalError> {
-        let mut plan = Plan::default();
+    ) -> Result<UndoPlan, JournalError> {
+        let mut plan = UndoPlan::default();
         for (path, wanted) in all {
             let looked = look_at(path)?;
             if !looked.is(&wanted.expected) {
@@ -55,9 +55,12 @@ impl History {
                 continue;
             }
             let now = looked.state(&wanted.expected);
-            let gone = matches!(wanted.target, State::Opaque { .. } | State::Grown { .. });
+            let gone = matches!(
+                wanted.target,
+                RecordState::Opaque { .. } | RecordState::Grown { .. }
+            );
             let is_same_object = match (&now, &wanted.target) {
-                (State::Opaque { seal: now, .. }, State::Opaque { seal: then, .. }) => {
+                (RecordState::Opaque { seal: now, .. }, RecordState::Opaque { seal: then, .. }) => {
                     is_same_file(now, then)
                 }
                 _ => false,
@@ -103,26 +106,26 @@ impl History {
         Ok(plan)
     }
 
-    fn swept_conflict(&self, path: &Path, wanted: &Wanted<'_>, looked: &Looked) -> Conflict {
+    fn swept_conflict(&self, path: &Path, wanted: &WantedPath<'_>, looked: &Looked) -> Conflict {
         let small = |looked: &Looked| {
             let stamp = looked.entry.as_ref().map(|entry| &entry.stamp);
             stamp.is_some_and(|stamp| stamp.size <= SHOWN_BYTES)
         };
         let now = match looked.kind() {
             None => None,
-            Some(Kind::File) if small(looked) => {
+            Some(EntryKind::File) if small(looked) => {
                 super::small_file(path).or_else(|| Some(Vec::new()))
             }
             Some(_) => Some(Vec::new()),
         };
-        let kept = |state: &State| match state {
-            State::Absent => None,
-            State::Regular { hash, size, .. } if *size <= SHOWN_BYTES => {
+        let kept = |state: &RecordState| match state {
+            RecordState::Absent => None,
+            RecordState::Regular { hash, size, .. } if *size <= SHOWN_BYTES => {
                 Some(self.store().get(hash).ok().flatten())
             }
             _ => Some(None),
         };
-        let comparable = looked.kind().is_none_or(|kind| kind == Kind::File) && small(looked);
+        let comparable = looked.kind().is_none_or(|kind| kind == EntryKind::File) && small(looked);
         Conflict {
             unit: wanted.unit.to_owned(),
             path: path.to_path_buf(),
@@ -138,10 +141,10 @@ impl History {
 }
 
 /// Of a file that is moved: is it, or is nothing, at the other end?
-fn is_where_it_moves(wanted: &Wanted<'_>) -> bool {
+fn is_where_it_moves(wanted: &WantedPath<'_>) -> bool {
     let (to, state) = match (&wanted.expected, &wanted.target) {
-        (State::Moved { to, .. }, _) => (to, &State::Absent),
-        (_, target @ State::Moved { to, .. }) => (to, target),
+        (RecordState::Moved { to, .. }, _) => (to, &RecordState::Absent),
+        (_, target @ RecordState::Moved { to, .. }) => (to, target),
         _ => return true,
     };
     Looked::at(to).is_ok_and(|there| there.is(state))
@@ -155,7 +158,7 @@ pub(super) fn look_at(path: &Path) -> Result<Looked, JournalError> {
 fn name_twins(tasks: &mut [Task]) {
     let mut first: HashMap<(u64, u64), PathBuf> = HashMap::new();
     for task in tasks {
-        if let (State::Regular { twin, .. }, Some(seen)) = (&mut task.now, &task.seen)
+        if let (RecordState::Regular { twin, .. }, Some(seen)) = (&mut task.now, &task.seen)
             && seen.links > 1
             && twin.is_none()
         {
@@ -171,12 +174,14 @@ fn name_twins(tasks: &mut [Task]) {
 }
 
 /// What units, newest first, amount to for each path. They must fit together.
-pub(super) fn compose<'u>(units: &[&'u Unit]) -> Result<BTreeMap<PathBuf, Wanted<'u>>, UndoError> {
-    let mut all: BTreeMap<PathBuf, Wanted<'u>> = BTreeMap::new();
+pub(super) fn compose<'u>(
+    units: &[&'u Unit],
+) -> Result<BTreeMap<PathBuf, WantedPath<'u>>, UndoError> {
+    let mut all: BTreeMap<PathBuf, WantedPath<'u>> = BTreeMap::new();
     for &unit in units {
         for (one, exact) in unit.all_paths() {
             let Some(later) = all.get_mut(&one.path) else {
-                let wanted = Wanted {
+                let wanted = WantedPath {
                     unit: unit.id(),
                     expected: one.after,
                     target: one.before,
@@ -202,12 +207,12 @@ pub(super) fn compose<'u>(units: &[&'u Unit]) -> Result<BTreeMap<PathBuf, Wanted
     Ok(all)
 }
 
-fn is_same_but_time(now: &State, to: &State) -> bool {
-    let timeless = |state: &State| {
+fn is_same_but_time(now: &RecordState, to: &RecordState) -> bool {
+    let timeless = |state: &RecordState| {
         let mut state = state.clone();
         match &mut state {
-            State::Regular { mtime, twin, .. } => (*mtime, *twin) = (0, None),
-            State::Link { mtime, .. } | State::Directory { mtime, .. } => *mtime = 0,
+            RecordState::Regular { mtime, twin, .. } => (*mtime, *twin) = (0, None),
+            RecordState::Link { mtime, .. } | RecordState::Directory { mtime, .. } => *mtime = 0,
             _ => {}
         }
         state
@@ -217,26 +222,26 @@ fn is_same_but_time(now: &State, to: &State) -> bool {
 
 /// The target, with those attributes that the command did not change as they are now; `None` if
 /// someone else changed one that it did change.
-fn with_present_attributes(now: &State, wanted: &Wanted<'_>) -> Option<State> {
+fn with_present_attributes(now: &RecordState, wanted: &WantedPath<'_>) -> Option<RecordState> {
     let mut to = wanted.target.clone();
     let expected = &wanted.expected;
     match (&mut to, expected, now) {
         (
-            State::Regular {
+            RecordState::Regular {
                 mode,
                 uid,
                 gid,
                 extended,
                 ..
             },
-            State::Regular {
+            RecordState::Regular {
                 mode: mode_then,
                 uid: uid_then,
                 gid: gid_then,
                 extended: extended_then,
                 ..
             },
-            State::Regular {
+            RecordState::Regular {
                 mode: mode_now,
                 uid: uid_now,
                 gid: gid_now,
@@ -250,14 +255,14 @@ fn with_present_attributes(now: &State, wanted: &Wanted<'_>) -> Option<State> {
             settle(extended, extended_then, extended_now, wanted.exact)?;
         }
         (
-            State::Directory { mode, uid, gid, .. },
-            State::Directory {
+            RecordState::Directory { mode, uid, gid, .. },
+            RecordState::Directory {
                 mode: mode_then,
                 uid: uid_then,
                 gid: gid_then,
                 ..
             },
-            State::Directory {
+            RecordState::Directory {
                 mode: mode_now,
                 uid: uid_now,
                 gid: gid_now,

@@ -201,9 +201,9 @@ fn what_was_moved_in_from_elsewhere_is_never_removed() {
 fn the_oldest_commands_are_dropped_for_room() {
     let mut desk = Desk::of_commands();
     let folder = desk.session.path().join("undo");
-    let few = Limits {
+    let few = UndoLimits {
         bytes: 3 << 20,
-        ..Limits::default()
+        ..UndoLimits::default()
     };
     desk.journal = Journal::new(None).with_undo(&folder).with_undo_limits(few);
     let mut units = Vec::new();

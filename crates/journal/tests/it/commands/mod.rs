@@ -12,7 +12,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use haft_journal::{
-    Changed, Journal, JournalError, Limits, Mode, Sweep, SweepLimits, UndoError, Undone, Which,
+    CommandChanges, Journal, JournalError, Mode, Sweep, SweepLimits, UndoError, UndoLimits, Undone,
+    Which,
 };
 use proptest::prelude::*;
 
@@ -114,11 +115,11 @@ impl Desk {
         }
     }
 
-    fn run(&self, script: &str) -> Changed {
+    fn run(&self, script: &str) -> CommandChanges {
         self.run_with(&self.sweep(), script)
     }
 
-    fn run_with(&self, sweep: &Sweep, script: &str) -> Changed {
+    fn run_with(&self, sweep: &Sweep, script: &str) -> CommandChanges {
         let before = self.journal.before_command(sweep);
         shell(self.dir.path(), script);
         let is_control = |path: &Path| path.components().any(|part| part.as_os_str() == ".claude");
@@ -135,7 +136,7 @@ impl Desk {
     }
 
     /// The command, its undo, that undone, and undone again.
-    fn there_and_back(&self, script: &str) -> Changed {
+    fn there_and_back(&self, script: &str) -> CommandChanges {
         let before = self.exact();
         let changed = self.run(script);
         let after = self.exact();

@@ -8,7 +8,8 @@ use std::time::UNIX_EPOCH;
 
 use haft_journal::edit::Change;
 use haft_journal::{
-    ContentHash, FileChange, Journal, JournalError, Limits, Mode, PageRequest, Sweep, Ticket, Which,
+    ContentHash, FileChange, Journal, JournalError, Mode, PageRequest, Sweep, UndoLimits, Which,
+    WriteGrant,
 };
 use rustix::fs::{XattrFlags, setxattr};
 
@@ -223,9 +224,9 @@ impl Scene {
                 journal.undo(&ticket, &which, Mode::Apply).map(drop)
             }
             Self::DropOldest => {
-                let limits = Limits {
+                let limits = UndoLimits {
                     units: 3,
-                    ..Limits::default()
+                    ..UndoLimits::default()
                 };
                 let journal = self::journal(folder).with_undo_limits(limits);
                 let path = at("file");
@@ -291,8 +292,8 @@ pub(super) fn journal(folder: &Path) -> Journal {
     Journal::new(None).with_undo(folder.join("undo"))
 }
 
-pub(super) fn ticket(folder: &Path, call: &str) -> Ticket {
-    Ticket::new(call, "Fault", [work(folder)])
+pub(super) fn ticket(folder: &Path, call: &str) -> WriteGrant {
+    WriteGrant::new(call, "Fault", [work(folder)])
 }
 
 fn edit(
@@ -308,7 +309,7 @@ fn edit(
         new,
         replace_all: false,
     };
-    let ticket = Ticket::unconfined(call, "Edit");
+    let ticket = WriteGrant::unconfined(call, "Edit");
     journal.edit(&ticket, path, &change).map(drop)
 }
 

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     NameAction, NameUse,
-    notify::{self, Answer, Call},
+    notify::{self, Call, NotifyReply},
 };
 
 /// As many links as the system follows.
@@ -68,8 +68,8 @@ pub(super) fn carry_out(
     let acted = Acting::new(mediator, call, permits).and_then(|acting| acting.carry_out());
     match acted {
         Ok(outcome) => outcome,
-        Err(Stop::Continue) => Outcome::Answered(Answer::Continue),
-        Err(Stop::Failed(errno)) => Outcome::Answered(Answer::Failed(errno)),
+        Err(Stop::Continue) => Outcome::Answered(NotifyReply::Continue),
+        Err(Stop::Failed(errno)) => Outcome::Answered(NotifyReply::Failed(errno)),
         Err(Stop::Ask(used)) => Outcome::Ask(used),
     }
 }
@@ -193,7 +193,7 @@ impl<'a> Acting<'a> {
 
     fn done(&self, make: impl FnOnce() -> rustix::io::Result<()>) -> Acted {
         self.make(make)?;
-        Ok(Outcome::Answered(Answer::Done))
+        Ok(Outcome::Answered(NotifyReply::Done))
     }
 
     fn open(&self, directory: u64, address: u64, flags: OFlags, mode: Mode) -> Acted {

@@ -22,9 +22,9 @@ use std::{
 use rustix::io::Errno;
 
 use crate::{
-    GuardedNames, NameUse, Profile,
+    GuardedNames, NameUse, SandboxProfile,
     fork::{Forked, fork},
-    notify::{self, Answer, Call},
+    notify::{self, Call, NotifyReply},
     protocol::Plan,
 };
 
@@ -51,7 +51,7 @@ struct Parked {
 
 /// What becomes of a call.
 enum Outcome {
-    Answered(Answer),
+    Answered(NotifyReply),
     /// The caller gets this file.
     File {
         file: OwnedFd,
@@ -69,11 +69,11 @@ enum Outcome {
 impl Mediator {
     pub(super) fn new(listener: OwnedFd, plan: &Plan) -> Self {
         let (names, roots) = match &plan.profile {
-            Profile::Workspace(workspace) => (
+            SandboxProfile::Workspace(workspace) => (
                 workspace.guarded.clone().unwrap_or_default(),
                 workspace.writable.clone(),
             ),
-            Profile::ReadOnly(_) | Profile::Full => Default::default(),
+            SandboxProfile::ReadOnly(_) | SandboxProfile::Full => Default::default(),
         };
         Self {
             listener,
@@ -122,7 +122,7 @@ impl Mediator {
     fn carry_out(&mut self, parked: Parked, asks: bool) -> Option<(u32, NameUse)> {
         let call = parked.call;
         let answer = match act::carry_out(self, &call, &parked.permits) {
-            Outcome::Ask(_) if !asks => Answer::Failed(REFUSED),
+            Outcome::Ask(_) if !asks => NotifyReply::Failed(REFUSED),
             Outcome::Ask(used) => {
                 self.next = self.next.wrapping_add(1);
                 self.parked.insert(self.next, parked);
@@ -136,11 +136,15 @@ impl Mediator {
             {
                 Ok(()) => return None,
                 // It has as many files open as it may, or it is gone.
-                Err(error) => Answer::Failed(Errno::from_io_error(&error).unwrap_or(Errno::MFILE)),
+                Err(error) => {
+                    NotifyReply::Failed(Errno::from_io_error(&error).unwrap_or(Errno::MFILE))
+                }
             },
             Outcome::Waits { handle, flags } => match self.wait_and_open(&call, &handle, flags) {
                 Ok(()) => return None,
-                Err(error) => Answer::Failed(Errno::from_io_error(&error).unwrap_or(Errno::AGAIN)),
+                Err(error) => {
+                    NotifyReply::Failed(Errno::from_io_error(&error).unwrap_or(Errno::AGAIN))
+                }
             },
         };
         // Whoever made it may be gone.
@@ -165,7 +169,7 @@ impl Mediator {
             .and_then(|file| notify::hand_over(listener, call, file.as_fd(), close_on_exec));
         if let Err(error) = handed {
             let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-            let _ = notify::answer(listener, call, &Answer::Failed(errno));
+            let _ = notify::answer(listener, call, &NotifyReply::Failed(errno));
         }
         std::process::exit(0);
     }

@@ -2,7 +2,7 @@
 
 use std::{fs, time::Duration};
 
-use haft_sandbox::{How, Mechanism, Profile, Running};
+use haft_sandbox::{ExitKind, Mechanism, Running, SandboxProfile};
 use tokio::{io::AsyncReadExt, time::timeout};
 
 use super::{everywhere, gone, line, nasty, place, read_until};
@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Starts a script whose processes all carry the mark, and waits until it is under way.
-async fn start(place: &Place, profile: &Profile, mark: &str, script: &str) -> Running {
+async fn start(place: &Place, profile: &SandboxProfile, mark: &str, script: &str) -> Running {
     fs::write(place.project().join(mark), script).unwrap();
     let text = format!("MARK={mark} bash ./{mark}");
     let started = place.sandbox.start(profile, line(place, &text)).await;
@@ -36,7 +36,7 @@ async fn what_is_killed_is_gone_with_all_that_came_of_it() {
             assert_eq!(running.processes(), [], "{what}");
             let how = running.exited().await.how;
             assert!(
-                matches!(how, How::Killed(9 | 15) | How::Exited(_)),
+                matches!(how, ExitKind::Killed(9 | 15) | ExitKind::Exited(_)),
                 "{how:?}"
             );
         }
@@ -53,7 +53,7 @@ async fn what_a_command_leaves_behind_is_counted_and_ended() {
             let mark = mark();
             let mut running = start(&place, &profile, &mark, script).await;
             let ended = timeout(LONG, running.exited()).await.unwrap();
-            assert_eq!(ended.how, How::Exited(0), "{what}");
+            assert_eq!(ended.how, ExitKind::Exited(0), "{what}");
             assert_eq!(ended.cwd, Some(place.project()), "{what}");
             let left = marked(&mark).len();
             assert!(left > 0, "{what}");
@@ -143,7 +143,7 @@ async fn dropping_the_sandbox_and_its_commands_ends_all_and_removes_its_files() 
         let script =
             "mkdir -p $TMPDIR/a/b; while :; do date >$TMPDIR/a/b/$RANDOM; done & echo ready; wait";
         let script = match profile {
-            Profile::Full => "echo ready; sleep 1000",
+            SandboxProfile::Full => "echo ready; sleep 1000",
             _ => script,
         };
         let mark = mark();
@@ -190,7 +190,7 @@ async fn closing_ends_what_runs_and_a_later_command_gets_a_new_sandbox() {
             gone(running).await;
             // Its shell ended by itself, or nobody saw how.
             let how = running.exited().await.how;
-            assert!(!matches!(how, How::Exited(1..)), "{how:?}");
+            assert!(!matches!(how, ExitKind::Exited(1..)), "{how:?}");
         }
         let outcome = place.run(&profile, "echo again").await;
         assert_eq!(outcome.text, "again\n");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haft_sandbox::{How, Mechanism, Profile, Running};
+use haft_sandbox::{ExitKind, Mechanism, Running, SandboxProfile};
 use tokio::{task::JoinSet, time::timeout};
 
 use super::{driver::Driver, everywhere, gone, line, place, read_until};
@@ -14,7 +14,7 @@ use crate::{
 const STRAYS: &str = "setsid sleep 1000 & (sleep 1000 >/dev/null &); trap '' TERM; echo ready; \
                       while :; do sleep 1; done";
 
-async fn start(place: &Place, profile: &Profile) -> Running {
+async fn start(place: &Place, profile: &SandboxProfile) -> Running {
     let started = place.sandbox.start(profile, line(place, STRAYS)).await;
     let mut running = started.unwrap();
     read_until(&mut running, "ready\n").await;
@@ -59,7 +59,7 @@ async fn the_shell_is_killed_and_what_it_left_is_counted() {
         let mut running = start(&place, &profile).await;
         kill(&chain(&running)[0], "-KILL");
         let ended = timeout(LONG, running.exited()).await.unwrap();
-        assert_eq!(ended.how, How::Killed(9), "{}", profile.name());
+        assert_eq!(ended.how, ExitKind::Killed(9), "{}", profile.name());
         assert_eq!(ended.cwd, None);
         assert!(ended.left >= 2, "{}", ended.left);
         running.kill(Duration::ZERO);
@@ -86,7 +86,7 @@ async fn whoever_in_the_chain_is_killed_takes_the_command_along() {
                 running.mechanism()
             );
             gone(&mut running).await;
-            assert_eq!(running.exited().await.how, How::Lost, "{what}");
+            assert_eq!(running.exited().await.how, ExitKind::Lost, "{what}");
             until(&what, || !below.iter().any(is_there)).await;
             // The next command has a sandbox all the same.
             let outcome = place.run(&profile, "echo next").await;
@@ -168,7 +168,7 @@ async fn a_command_that_kills_its_guard_or_all_it_sees_ends_with_it() {
         all.spawn(async move {
             let path = place.dir.path().display().to_string();
             for text in texts {
-                if text.contains("-1;") && profile == Profile::Full {
+                if text.contains("-1;") && profile == SandboxProfile::Full {
                     continue;
                 }
                 let started = place.sandbox.start(&profile, line(&place, text)).await;

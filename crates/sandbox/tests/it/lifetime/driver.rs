@@ -8,7 +8,9 @@ use std::{
     time::Duration,
 };
 
-use haft_sandbox::{ClosedDirectories, GuardedNames, Line, Mechanism, Network, Profile, Workspace};
+use haft_sandbox::{
+    ClosedDirectories, GuardedNames, Line, Mechanism, Network, SandboxProfile, Workspace,
+};
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
@@ -195,9 +197,9 @@ async fn short(dir: &Path, best: Mechanism) {
     }
 }
 
-pub(crate) fn profiles(dir: &Path) -> [Profile; 3] {
+pub(crate) fn profiles(dir: &Path) -> [SandboxProfile; 3] {
     let project = fs::canonicalize(dir).unwrap().join("project");
-    let workspace = Profile::Workspace(Workspace {
+    let workspace = SandboxProfile::Workspace(Workspace {
         writable: vec![project],
         protected: Vec::new(),
         hidden: Vec::new(),
@@ -205,5 +207,5 @@ pub(crate) fn profiles(dir: &Path) -> [Profile; 3] {
         closed: ClosedDirectories::default(),
         network: Network::None,
     });
-    [Place::readonly(), workspace, Profile::Full]
+    [Place::readonly(), workspace, SandboxProfile::Full]
 }

@@ -10,7 +10,7 @@ mod scarce;
 
 use std::{ffi::OsString, fs, os::unix::fs::symlink, path::Path, sync::Arc};
 
-use haft_sandbox::{Line, Mechanism, Profile, Running, Sandbox, Setup};
+use haft_sandbox::{Line, Mechanism, Running, Sandbox, SandboxProfile, Setup};
 use tokio::{io::AsyncReadExt, time::timeout};
 
 use crate::setting::{LONG, Place};
@@ -64,7 +64,7 @@ pub(crate) fn line(place: &Place, text: &str) -> Line {
 
 /// Every way in which commands run here, each with a place of its own. What the machine cannot do is
 /// left out.
-pub(crate) async fn everywhere() -> Vec<(Place, Profile)> {
+pub(crate) async fn everywhere() -> Vec<(Place, SandboxProfile)> {
     let mut found = Vec::new();
     for mechanism in [
         Mechanism::Namespaces,
@@ -76,7 +76,7 @@ pub(crate) async fn everywhere() -> Vec<(Place, Profile)> {
             let profile = match kind {
                 "readonly" => Place::readonly(),
                 "workspace" => place.workspace(),
-                _ if mechanism == Mechanism::Namespaces => Profile::Full,
+                _ if mechanism == Mechanism::Namespaces => SandboxProfile::Full,
                 _ => continue,
             };
             if place.sandbox.prepare(&profile).await.unwrap() == mechanism {

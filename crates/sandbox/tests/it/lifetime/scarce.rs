@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, time::Duration};
 
-use haft_sandbox::{How, Line, Mechanism, SandboxError};
+use haft_sandbox::{ExitKind, Line, Mechanism, SandboxError};
 use tokio::time::timeout;
 
 use super::{
@@ -64,7 +64,7 @@ pub(super) async fn heedless(dir: &Path, best: Mechanism) {
         };
         let mut running = sandbox.start(&profile, line).await.unwrap();
         let ended = timeout(LONG, running.exited()).await.unwrap();
-        assert_eq!(ended.how, How::Exited(7));
+        assert_eq!(ended.how, ExitKind::Exited(7));
         timeout(LONG, running.gone()).await.unwrap();
     }
     sandbox.close().await;
@@ -96,7 +96,7 @@ pub(super) async fn crowded(dir: &Path, best: Mechanism) {
             timeout(LONG, command.gone()).await.unwrap();
         }
         let mut command = sandbox.start(&profile, line("exit 7")).await.unwrap();
-        assert_eq!(command.exited().await.how, How::Exited(7));
+        assert_eq!(command.exited().await.how, ExitKind::Exited(7));
         assert_eq!(command.mechanism(), best);
         command.gone().await;
         sandbox.close().await;

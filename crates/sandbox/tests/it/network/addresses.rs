@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_sandbox::network::{ByRules, Limits};
+use haft_sandbox::network::{ByRules, ProxyLimits};
 
 use super::rig::{Canned, Rig, rules};
 
@@ -172,7 +172,7 @@ async fn a_denied_address_is_denied_by_any_name() {
         ("dns.test", &[&["8.8.8.8"]]),
         ("nat.test", &[&["64:ff9b::8.8.8.8"]]),
     ];
-    let rig = Rig::with(Arc::new(gate), names, Limits::default());
+    let rig = Rig::with(Arc::new(gate), names, ProxyLimits::default());
     for host in ["app.test", "dns.test", "nat.test", "127.0.0.1"] {
         let answer = rig.send(get(host, port)).await;
         assert_eq!(status(&answer), "403", "{host} {answer}");

@@ -9,7 +9,9 @@ use std::{
     time::Duration,
 };
 
-use haft_sandbox::network::{BoxFuture, ByRules, Gate, HostRules, Limits, Request, Verdict};
+use haft_sandbox::network::{
+    ByRules, Gate, GateFuture, GateRequest, GateVerdict, HostRules, ProxyLimits,
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -21,9 +23,9 @@ const REFUSED: &str = "CONNECT evil.com:443 HTTP/1.1\r\n\r\n";
 
 #[tokio::test]
 async fn a_client_that_does_not_say_what_it_wants_is_sent_away() {
-    let limits = Limits {
+    let limits = ProxyLimits {
         handshake: Duration::from_secs(1),
-        ..Limits::default()
+        ..ProxyLimits::default()
     };
     let rig = Rig::with(Arc::new(ByRules::default()), &[], limits);
     let (nothing, http, greeting, socks) = tokio::join!(
@@ -43,9 +45,9 @@ async fn a_client_that_does_not_say_what_it_wants_is_sent_away() {
 
 #[tokio::test]
 async fn a_head_may_not_be_too_long() {
-    let limits = Limits {
+    let limits = ProxyLimits {
         head: 1000,
-        ..Limits::default()
+        ..ProxyLimits::default()
     };
     let rig = Rig::with(Arc::new(ByRules::default()), &[], limits);
     let path = "a".repeat(100_000);
@@ -94,7 +96,7 @@ impl Drop for Waiting {
 }
 
 impl Gate for Silent {
-    fn judge(&self, _: Request) -> BoxFuture<'_, Verdict> {
+    fn judge(&self, _: GateRequest) -> GateFuture<'_, GateVerdict> {
         let now = self.waiting.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(now, Ordering::SeqCst);
         let waiting = Waiting(Arc::clone(&self.waiting));
@@ -115,9 +117,9 @@ async fn until(what: impl Fn() -> bool) {
 async fn more_connections_than_allowed_wait_their_turn() {
     let server = Server::new().await;
     let rule = format!("127.0.0.1:{}", server.port);
-    let limits = Limits {
+    let limits = ProxyLimits {
         connections: 2,
-        ..Limits::default()
+        ..ProxyLimits::default()
     };
     let rig = Rig::with(Arc::new(ByRules(rules(&[&rule], &[]))), &[], limits);
     let connect = format!("CONNECT {rule} HTTP/1.1\r\n\r\n");
@@ -145,7 +147,7 @@ async fn everything_ends_with_the_proxy() {
     let rig = Rig::with(
         Arc::new(ByRules(rules(&[&rule], &[]))),
         &[],
-        Limits::default(),
+        ProxyLimits::default(),
     );
     let mut client = rig.connect().await;
     let connect = format!("CONNECT {rule} HTTP/1.1\r\n\r\n");
@@ -169,7 +171,7 @@ async fn everything_ends_with_the_proxy() {
 #[tokio::test]
 async fn a_pending_question_ends_with_the_proxy() {
     let gate = Arc::new(Silent::default());
-    let rig = Rig::with(gate.clone(), &[], Limits::default());
+    let rig = Rig::with(gate.clone(), &[], ProxyLimits::default());
     let mut clients = Vec::new();
     for _ in 0..3 {
         let mut client = rig.connect().await;
@@ -186,7 +188,7 @@ async fn a_pending_question_ends_with_the_proxy() {
 #[tokio::test]
 async fn a_pending_question_ends_with_its_client() {
     let gate = Arc::new(Silent::default());
-    let rig = Rig::with(gate.clone(), &[], Limits::default());
+    let rig = Rig::with(gate.clone(), &[], ProxyLimits::default());
     let socks = b"\x05\x01\x00\x05\x01\x00\x03\x08evil.com\x01\xbb";
     for request in [REFUSED.as_bytes(), socks] {
         let mut client = rig.connect().await;
@@ -206,14 +208,14 @@ async fn a_pending_question_ends_with_its_client() {
 struct Broken;
 
 impl Gate for Broken {
-    fn judge(&self, _: Request) -> BoxFuture<'_, Verdict> {
+    fn judge(&self, _: GateRequest) -> GateFuture<'_, GateVerdict> {
         Box::pin(async { std::panic::resume_unwind(Box::new("broken")) })
     }
 }
 
 #[tokio::test]
 async fn a_gate_that_panics_lets_nothing_through_and_ends_nothing_else() {
-    let rig = Rig::with(Arc::new(Broken), &[], Limits::default());
+    let rig = Rig::with(Arc::new(Broken), &[], ProxyLimits::default());
     for _ in 0..3 {
         assert_eq!(rig.send(REFUSED).await, "");
     }
@@ -221,9 +223,9 @@ async fn a_gate_that_panics_lets_nothing_through_and_ends_nothing_else() {
 
 #[tokio::test]
 async fn the_log_keeps_the_latest() {
-    let limits = Limits {
+    let limits = ProxyLimits {
         log: 3,
-        ..Limits::default()
+        ..ProxyLimits::default()
     };
     let rig = Rig::with(Arc::new(ByRules(HostRules::default())), &[], limits);
     for port in 1..=5 {
@@ -244,9 +246,9 @@ async fn the_log_keeps_the_latest() {
 async fn a_half_open_connection_does_not_stay_for_ever() {
     let server = Server::new().await;
     let rule = format!("127.0.0.1:{}", server.port);
-    let limits = Limits {
+    let limits = ProxyLimits {
         silence: Duration::from_millis(50),
-        ..Limits::default()
+        ..ProxyLimits::default()
     };
     let rig = Rig::with(Arc::new(ByRules(rules(&[&rule], &[]))), &[], limits);
     for request in [

@@ -2,21 +2,23 @@
 
 use std::sync::{Arc, Mutex};
 
-use haft_sandbox::network::{BoxFuture, Gate, Limits, Reach, Request, Verdict};
+use haft_sandbox::network::{
+    AllowedAddresses, Gate, GateFuture, GateRequest, GateVerdict, ProxyLimits,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::rig::{Canned, Rig, Server, expect, read_all};
 
 /// Lets everything through to this machine, and keeps what it was asked.
 #[derive(Default)]
-struct Open(Mutex<Vec<Request>>);
+struct Open(Mutex<Vec<GateRequest>>);
 
 impl Gate for Open {
-    fn judge(&self, request: Request) -> BoxFuture<'_, Verdict> {
+    fn judge(&self, request: GateRequest) -> GateFuture<'_, GateVerdict> {
         self.0.lock().unwrap().push(request);
-        let verdict = Verdict::Allow {
+        let verdict = GateVerdict::Allow {
             because: "everything is allowed".to_owned(),
-            reach: Reach::public().with([[127, 0, 0, 1].into()]),
+            reach: AllowedAddresses::public().with([[127, 0, 0, 1].into()]),
         };
         Box::pin(async { verdict })
     }
@@ -25,7 +27,7 @@ impl Gate for Open {
 fn open() -> (Rig, Arc<Open>) {
     let gate = Arc::new(Open::default());
     let names: &[(&str, &[&[&str]])] = &[("app.test", &[&["127.0.0.1"]])];
-    (Rig::with(gate.clone(), names, Limits::default()), gate)
+    (Rig::with(gate.clone(), names, ProxyLimits::default()), gate)
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_sandbox::network::{ByRules, Limits};
+use haft_sandbox::network::{ByRules, ProxyLimits};
 
 use super::rig::{Closed, Rig, rules};
 
@@ -28,7 +28,7 @@ async fn a_refusal_says_who_why_and_what_would_allow_it() {
         ("any.com", &[&["0.0.0.0"]]),
         ("a.com", &[&["8.8.8.8"]]),
     ];
-    let rig = Rig::with(Arc::new(gate), names, Limits::default());
+    let rig = Rig::with(Arc::new(gate), names, ProxyLimits::default());
     let requests = [
         "CONNECT evil.com:443 HTTP/1.1\r\n\r\n".to_owned(),
         "GET http://evil.com/x HTTP/1.1\r\n\r\n".to_owned(),

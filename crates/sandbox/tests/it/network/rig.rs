@@ -8,7 +8,7 @@ use std::{
 };
 
 use haft_sandbox::network::{
-    BoxFuture, ByRules, Gate, HostPattern, HostRules, Limits, Options, Proxy, Resolve,
+    ByRules, Gate, GateFuture, HostPattern, HostRules, Proxy, ProxyLimits, ProxyOptions, Resolve,
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -58,7 +58,7 @@ impl Names {
 }
 
 impl Resolve for Names {
-    fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+    fn resolve<'a>(&'a self, name: &'a str) -> GateFuture<'a, io::Result<Vec<IpAddr>>> {
         let mut asked = self.asked.lock().unwrap();
         let before = asked.iter().filter(|it| *it == name).count();
         asked.push(name.to_owned());
@@ -81,14 +81,18 @@ pub(super) struct Rig {
 impl Rig {
     pub(super) fn new(allowed: &[&str], names: &[(&str, &[&[&str]])]) -> Self {
         let gate = Arc::new(ByRules(rules(allowed, &[])));
-        Self::with(gate, names, Limits::default())
+        Self::with(gate, names, ProxyLimits::default())
     }
 
-    pub(super) fn with(gate: Arc<dyn Gate>, names: &[(&str, &[&[&str]])], limits: Limits) -> Self {
+    pub(super) fn with(
+        gate: Arc<dyn Gate>,
+        names: &[(&str, &[&[&str]])],
+        limits: ProxyLimits,
+    ) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let names = Names::new(names);
-        let options = Options {
+        let options = ProxyOptions {
             resolver: names.clone(),
             limits,
         };

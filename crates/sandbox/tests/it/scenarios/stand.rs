@@ -11,8 +11,8 @@ use std::{
 };
 
 use haft_sandbox::{
-    ClosedDirectories, GuardedNames, Line, Mechanism, Network, Profile, Reading, Running, Sandbox,
-    Setup, Workspace,
+    ClosedDirectories, GuardedNames, Line, Mechanism, Network, Reading, Running, Sandbox,
+    SandboxProfile, Setup, Workspace,
 };
 use tempfile::TempDir;
 use tokio::{io::AsyncReadExt, time::timeout};
@@ -91,7 +91,7 @@ impl Ground {
 /// A sandbox on its ground, watched from outside.
 pub(super) struct Stand<'a> {
     pub(super) case: Case,
-    pub(super) profile: Profile,
+    pub(super) profile: SandboxProfile,
     pub(super) sandbox: Sandbox,
     pub(super) ground: &'a mut Ground,
 }
@@ -127,12 +127,12 @@ impl<'a> Stand<'a> {
             View::Open | View::ReadOnly | View::Full => Network::Open,
         };
         let profile = match case.view {
-            View::Full => Profile::Full,
-            View::ReadOnly => Profile::ReadOnly(Reading {
+            View::Full => SandboxProfile::Full,
+            View::ReadOnly => SandboxProfile::ReadOnly(Reading {
                 hidden,
                 ..Reading::default()
             }),
-            View::Open | View::Proxy | View::Nobody => Profile::Workspace(Workspace {
+            View::Open | View::Proxy | View::Nobody => SandboxProfile::Workspace(Workspace {
                 writable: vec![ground.project()],
                 protected,
                 hidden,

@@ -4,8 +4,8 @@
 //! pipe starts a command; nothing but `getline` opens a file of its own choice, unless the list of
 //! files is changed.
 
-use super::lexer::{Kind, Token, tokens};
-use crate::commands::program::{Act, Program};
+use super::lexer::{AwkToken, Token, tokens};
+use crate::commands::program::{Act, ScriptProgram};
 
 /// gawk opens a connection for such a file name, also for one among the files it is to read.
 pub(super) fn is_socket(path: &str) -> bool {
@@ -18,11 +18,11 @@ pub(super) fn contact(path: &str) -> Act {
 }
 
 /// Reads a program.
-pub(super) fn read(program: &str) -> Program {
+pub(super) fn read(program: &str) -> ScriptProgram {
     let tokens = match tokens(program) {
         Ok(tokens) => tokens,
         Err(why) => {
-            return Program {
+            return ScriptProgram {
                 acts: Vec::new(),
                 doubt: Some(why.into()),
             };
@@ -30,7 +30,7 @@ pub(super) fn read(program: &str) -> Program {
     };
     let mut code = Code {
         tokens: &tokens,
-        found: Program::default(),
+        found: ScriptProgram::default(),
     };
     code.walk();
     code.found
@@ -38,11 +38,11 @@ pub(super) fn read(program: &str) -> Program {
 
 struct Code<'a> {
     tokens: &'a [Token<'a>],
-    found: Program,
+    found: ScriptProgram,
 }
 
 impl<'a> Code<'a> {
-    fn kind(&self, at: usize) -> Option<Kind<'a>> {
+    fn kind(&self, at: usize) -> Option<AwkToken<'a>> {
         self.tokens.get(at).map(|token| token.kind)
     }
 
@@ -55,33 +55,35 @@ impl<'a> Code<'a> {
         for at in 0..self.tokens.len() {
             let Token { kind, depth } = self.tokens[at];
             match kind {
-                Kind::Word("print" | "printf") => {
+                AwkToken::Word("print" | "printf") => {
                     printing = true;
                     // In the head of a `for`: what is a comparison there cannot be said.
                     if depth > 0 {
                         self.doubt("its program prints in an odd place");
                     }
                 }
-                Kind::Sign(";" | "{" | "}") if depth == 0 => printing = false,
-                Kind::Newline if depth == 0 && self.ends_statement(at) => printing = false,
-                Kind::Sign(">") if printing && depth == 0 => self.writes(at),
-                Kind::Sign(">>") => self.writes(at),
-                Kind::Sign("|" | "|&") => self.pipe(at),
-                Kind::Sign("@") => {
+                AwkToken::Sign(";" | "{" | "}") if depth == 0 => printing = false,
+                AwkToken::Newline if depth == 0 && self.ends_statement(at) => printing = false,
+                AwkToken::Sign(">") if printing && depth == 0 => self.writes(at),
+                AwkToken::Sign(">>") => self.writes(at),
+                AwkToken::Sign("|" | "|&") => self.pipe(at),
+                AwkToken::Sign("@") => {
                     self.doubt("its program includes files or calls functions by name");
                 }
-                Kind::Word("system") => {
+                AwkToken::Word("system") => {
                     let line = match (self.kind(at + 1), self.kind(at + 3)) {
-                        (Some(Kind::Sign("(")), Some(Kind::Sign(")"))) => self.literal(at + 2),
+                        (Some(AwkToken::Sign("(")), Some(AwkToken::Sign(")"))) => {
+                            self.literal(at + 2)
+                        }
                         _ => None,
                     };
                     self.found.acts.push(Act::Run(line));
                 }
-                Kind::Word("getline") => self.getline(at),
-                Kind::Word("ARGV") if !self.compares(at) => {
+                AwkToken::Word("getline") => self.getline(at),
+                AwkToken::Word("ARGV") if !self.compares(at) => {
                     self.doubt("its program changes which files it reads");
                 }
-                Kind::Word("SYMTAB" | "FUNCTAB") => {
+                AwkToken::Word("SYMTAB" | "FUNCTAB") => {
                     self.doubt("its program reaches variables and functions by name");
                 }
                 _ => {}
@@ -92,7 +94,7 @@ impl<'a> Code<'a> {
     /// A string whose meaning is what is written.
     fn literal(&self, at: usize) -> Option<String> {
         match self.kind(at) {
-            Some(Kind::Text(text)) if !text.contains('\\') => Some(text.to_owned()),
+            Some(AwkToken::Text(text)) if !text.contains('\\') => Some(text.to_owned()),
             _ => None,
         }
     }
@@ -100,7 +102,7 @@ impl<'a> Code<'a> {
     /// The same, with nothing behind it that would lengthen it.
     fn whole_literal(&self, at: usize) -> Option<String> {
         match self.kind(at + 1) {
-            None | Some(Kind::Newline | Kind::Sign(";" | "}" | ")")) => self.literal(at),
+            None | Some(AwkToken::Newline | AwkToken::Sign(";" | "}" | ")")) => self.literal(at),
             Some(_) => None,
         }
     }
@@ -109,10 +111,10 @@ impl<'a> Code<'a> {
     fn ends_statement(&self, at: usize) -> bool {
         let before = at.checked_sub(1).and_then(|at| self.kind(at));
         match before {
-            None | Some(Kind::Newline) => true,
-            Some(Kind::Sign(sign)) => matches!(sign, ")" | "]" | "++" | "--"),
-            Some(Kind::Word(word)) => !matches!(word, "else" | "do"),
-            Some(Kind::Number | Kind::Text(_) | Kind::Pattern) => true,
+            None | Some(AwkToken::Newline) => true,
+            Some(AwkToken::Sign(sign)) => matches!(sign, ")" | "]" | "++" | "--"),
+            Some(AwkToken::Word(word)) => !matches!(word, "else" | "do"),
+            Some(AwkToken::Number | AwkToken::Text(_) | AwkToken::Pattern) => true,
         }
     }
 
@@ -129,9 +131,9 @@ impl<'a> Code<'a> {
     /// `print | command` and `command | getline`.
     fn pipe(&mut self, at: usize) {
         let line = match self.kind(at + 1) {
-            Some(Kind::Word("getline")) => {
+            Some(AwkToken::Word("getline")) => {
                 let begins = match at.checked_sub(2).and_then(|at| self.kind(at)) {
-                    None | Some(Kind::Newline | Kind::Sign("(" | "{" | "}" | ";")) => true,
+                    None | Some(AwkToken::Newline | AwkToken::Sign("(" | "{" | "}" | ";")) => true,
                     Some(_) => false,
                 };
                 let literal = at.checked_sub(1).and_then(|at| self.literal(at));
@@ -150,14 +152,14 @@ impl<'a> Code<'a> {
         let depth = self.tokens[at].depth;
         for (offset, token) in self.tokens[at + 1..].iter().enumerate() {
             let ends = match token.kind {
-                Kind::Sign(";" | "{" | "}") | Kind::Word("getline") => true,
-                Kind::Newline => self.ends_statement(at + 1 + offset),
+                AwkToken::Sign(";" | "{" | "}") | AwkToken::Word("getline") => true,
+                AwkToken::Newline => self.ends_statement(at + 1 + offset),
                 _ => token.depth < depth,
             };
             if ends {
                 return;
             }
-            if token.kind == Kind::Sign("<") && token.depth == depth {
+            if token.kind == AwkToken::Sign("<") && token.depth == depth {
                 let path = self.whole_literal(at + offset + 2);
                 match path.as_deref() {
                     Some("-" | "/dev/stdin") => {}
@@ -174,16 +176,18 @@ impl<'a> Code<'a> {
         let before = at.checked_sub(1).and_then(|at| self.kind(at));
         let index = [at + 1, at + 2, at + 3].map(|at| self.kind(at));
         let behind = self.kind(at + 4);
-        matches!(before, Some(Kind::Sign("==" | "!=")))
+        matches!(before, Some(AwkToken::Sign("==" | "!=")))
             && index
                 == [
-                    Some(Kind::Sign("[")),
-                    Some(Kind::Number),
-                    Some(Kind::Sign("]")),
+                    Some(AwkToken::Sign("[")),
+                    Some(AwkToken::Number),
+                    Some(AwkToken::Sign("]")),
                 ]
             && matches!(
                 behind,
-                None | Some(Kind::Newline | Kind::Sign("{" | "}" | ";" | ")" | "&&" | "||" | "?"))
+                None | Some(
+                    AwkToken::Newline | AwkToken::Sign("{" | "}" | ";" | ")" | "&&" | "||" | "?")
+                )
             )
     }
 }

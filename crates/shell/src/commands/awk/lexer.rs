@@ -6,13 +6,13 @@
 /// One word of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Token<'a> {
-    pub(super) kind: Kind<'a>,
+    pub(super) kind: AwkToken<'a>,
     /// How many parentheses and brackets are open around it.
     pub(super) depth: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind<'a> {
+pub(super) enum AwkToken<'a> {
     /// A keyword or name.
     Word(&'a str),
     Number,
@@ -86,7 +86,7 @@ impl<'a> Lexer<'a> {
             b' ' | b'\t' => self.at += 1,
             b'\n' => {
                 self.at += 1;
-                self.push(Kind::Newline);
+                self.push(AwkToken::Newline);
             }
             b'\\' if self.bytes.get(start + 1) == Some(&b'\n') => self.at += 2,
             b'#' => {
@@ -100,11 +100,11 @@ impl<'a> Lexer<'a> {
                 // Behind what cannot be assigned to, gawk takes `/=` for the start of a pattern.
                 Slash::Divides if self.bytes.get(start + 1) != Some(&b'=') => {
                     self.at += 1;
-                    self.push(Kind::Sign("/"));
+                    self.push(AwkToken::Sign("/"));
                 }
                 Slash::Divides if self.assignable() => {
                     self.at += 2;
-                    self.push(Kind::Sign("/="));
+                    self.push(AwkToken::Sign("/="));
                 }
                 Slash::StartsPattern => self.pattern()?,
                 Slash::Divides | Slash::Unclear => {
@@ -115,7 +115,7 @@ impl<'a> Lexer<'a> {
             b'.' if self.bytes.get(start + 1).is_some_and(u8::is_ascii_digit) => self.number()?,
             byte if byte.is_ascii_alphabetic() || byte == b'_' => {
                 self.run(is_name);
-                self.push(Kind::Word(&self.program[start..self.at]));
+                self.push(AwkToken::Word(&self.program[start..self.at]));
             }
             _ => self.sign()?,
         }
@@ -128,17 +128,17 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn push(&mut self, kind: Kind<'a>) {
+    fn push(&mut self, kind: AwkToken<'a>) {
         self.after_condition = false;
         let depth = self.open.len();
         self.tokens.push(Token { kind, depth });
     }
 
-    fn last(&self) -> Option<Kind<'a>> {
+    fn last(&self) -> Option<AwkToken<'a>> {
         self.tokens.last().map(|token| token.kind)
     }
 
-    fn before_last(&self) -> Option<Kind<'a>> {
+    fn before_last(&self) -> Option<AwkToken<'a>> {
         let before = self.tokens.len().checked_sub(2)?;
         Some(self.tokens[before].kind)
     }
@@ -163,7 +163,7 @@ impl<'a> Lexer<'a> {
                 Err("a number in its program runs into a name")
             }
             _ => {
-                self.push(Kind::Number);
+                self.push(AwkToken::Number);
                 Ok(())
             }
         }
@@ -187,7 +187,7 @@ impl<'a> Lexer<'a> {
                 Some(_) => self.at += 1,
             }
         }
-        self.push(Kind::Text(
+        self.push(AwkToken::Text(
             self.program.get(start..self.at).unwrap_or_default(),
         ));
         self.at += 1;
@@ -196,19 +196,21 @@ impl<'a> Lexer<'a> {
 
     fn slash(&self) -> Slash {
         match self.last() {
-            None | Some(Kind::Newline) => Slash::StartsPattern,
-            Some(Kind::Number | Kind::Text(_)) => Slash::Divides,
-            Some(Kind::Pattern) => Slash::Unclear,
+            None | Some(AwkToken::Newline) => Slash::StartsPattern,
+            Some(AwkToken::Number | AwkToken::Text(_)) => Slash::Divides,
+            Some(AwkToken::Pattern) => Slash::Unclear,
             // Behind `key in array` the one true awk takes a pattern.
-            Some(Kind::Word(_)) if self.before_last() == Some(Kind::Word("in")) => Slash::Unclear,
-            Some(Kind::Word(word)) => match word {
+            Some(AwkToken::Word(_)) if self.before_last() == Some(AwkToken::Word("in")) => {
+                Slash::Unclear
+            }
+            Some(AwkToken::Word(word)) => match word {
                 "print" | "printf" | "return" | "exit" | "else" | "do" => Slash::StartsPattern,
                 "BEGIN" | "END" | "BEGINFILE" | "ENDFILE" | "break" | "case" | "continue"
                 | "default" | "delete" | "for" | "func" | "function" | "getline" | "if" | "in"
                 | "length" | "next" | "nextfile" | "switch" | "while" => Slash::Unclear,
                 _ => Slash::Divides,
             },
-            Some(Kind::Sign(sign)) => match sign {
+            Some(AwkToken::Sign(sign)) => match sign {
                 ")" if self.after_condition => Slash::Unclear,
                 ")" | "]" => Slash::Divides,
                 "++" | "--" | "$" | "@" => Slash::Unclear,
@@ -220,17 +222,17 @@ impl<'a> Lexer<'a> {
     /// Is a statement that begins with a variable, a field or an element read just now, and nothing else?
     fn assignable(&self) -> bool {
         let begins = |before: usize| match before.checked_sub(1).map(|at| self.tokens[at].kind) {
-            None | Some(Kind::Newline | Kind::Sign("{" | "}" | ";")) => true,
+            None | Some(AwkToken::Newline | AwkToken::Sign("{" | "}" | ";")) => true,
             Some(_) => false,
         };
         let Some(last) = self.tokens.len().checked_sub(1) else {
             return false;
         };
-        let field = |at: usize| at > 0 && self.tokens[at - 1].kind == Kind::Sign("$");
+        let field = |at: usize| at > 0 && self.tokens[at - 1].kind == AwkToken::Sign("$");
         match self.tokens[last].kind {
-            Kind::Word(_) | Kind::Number if field(last) => begins(last - 1),
-            Kind::Word(_) => begins(last),
-            Kind::Sign("]") => self.closed > 0 && begins(self.closed - 1),
+            AwkToken::Word(_) | AwkToken::Number if field(last) => begins(last - 1),
+            AwkToken::Word(_) => begins(last),
+            AwkToken::Sign("]") => self.closed > 0 && begins(self.closed - 1),
             _ => false,
         }
     }
@@ -260,7 +262,7 @@ impl<'a> Lexer<'a> {
             return Err("a pattern in its program has a slash in brackets");
         }
         self.at += 1;
-        self.push(Kind::Pattern);
+        self.push(AwkToken::Pattern);
         Ok(())
     }
 
@@ -277,30 +279,30 @@ impl<'a> Lexer<'a> {
             "(" => {
                 let condition = matches!(
                     self.last(),
-                    Some(Kind::Word("if" | "while" | "for" | "switch"))
+                    Some(AwkToken::Word("if" | "while" | "for" | "switch"))
                 );
-                self.push(Kind::Sign(sign));
+                self.push(AwkToken::Sign(sign));
                 self.open.push(match condition {
                     true => Open::Condition,
                     false => Open::Parenthesis,
                 });
             }
             "[" => {
-                self.push(Kind::Sign(sign));
+                self.push(AwkToken::Sign(sign));
                 self.open.push(Open::Bracket(self.tokens.len() - 1));
             }
             ")" | "]" => match (sign, self.open.pop()) {
                 ("]", Some(Open::Bracket(at))) => {
                     self.closed = at;
-                    self.push(Kind::Sign(sign));
+                    self.push(AwkToken::Sign(sign));
                 }
                 (")", Some(open @ (Open::Condition | Open::Parenthesis))) => {
-                    self.push(Kind::Sign(sign));
+                    self.push(AwkToken::Sign(sign));
                     self.after_condition = open == Open::Condition;
                 }
                 _ => return Err("its program closes a parenthesis that was not opened"),
             },
-            _ => self.push(Kind::Sign(sign)),
+            _ => self.push(AwkToken::Sign(sign)),
         }
         Ok(())
     }

@@ -3,11 +3,11 @@
 use super::paths;
 use crate::{
     commands::{
-        options::Parsed,
+        options::ParsedArguments,
         shells::opaque,
         spec::{Operands, Spec, runs},
     },
-    effect::{Finding, Start, Verdict},
+    effect::{CommandFinding, EffectVerdict, Start},
 };
 
 pub(super) const SUBCOMMANDS: &[Spec] = &[
@@ -110,7 +110,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     Spec::changes("fast-import", "", "it rewrites history"),
     Spec::changes("filter-branch", "", "it rewrites history").judged(|_| {
         opaque(
-            Finding::mutating("it rewrites history"),
+            CommandFinding::mutating("it rewrites history"),
             "its filters are commands",
         )
     }),
@@ -125,8 +125,10 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
 
 const STARTS: &str = "it starts programs or writes files of its own";
 
-fn starts(parsed: &Parsed<'_>) -> Finding {
-    let finding = parsed.verdict().unwrap_or_else(|| Finding::unknown(STARTS));
+fn starts(parsed: &ParsedArguments<'_>) -> CommandFinding {
+    let finding = parsed
+        .verdict()
+        .unwrap_or_else(|| CommandFinding::unknown(STARTS));
     opaque(
         parsed.with_effects(finding, Operands::Files),
         "what it starts is not written in the line",
@@ -134,20 +136,20 @@ fn starts(parsed: &Parsed<'_>) -> Finding {
 }
 
 /// What changes, unless the line asks for a dry run of it.
-fn unless_dry(parsed: &Parsed<'_>, what: &'static str) -> Finding {
+fn unless_dry(parsed: &ParsedArguments<'_>, what: &'static str) -> CommandFinding {
     let dry = parsed.has("-n") || parsed.has("--dry-run");
     match parsed.verdict() {
-        None if dry => Finding::read_only("it only says what it would do"),
-        Some(finding) if finding.verdict == Verdict::Mutating => finding,
-        _ => Finding::mutating(what),
+        None if dry => CommandFinding::read_only("it only says what it would do"),
+        Some(finding) if finding.verdict == EffectVerdict::Mutating => finding,
+        _ => CommandFinding::mutating(what),
     }
 }
 
-fn add(parsed: &Parsed<'_>) -> Finding {
+fn add(parsed: &ParsedArguments<'_>) -> CommandFinding {
     unless_dry(parsed, "it changes the index")
 }
 
-fn rm(parsed: &Parsed<'_>) -> Finding {
+fn rm(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut finding = unless_dry(parsed, "it removes files");
     if !parsed.has("--cached") {
         let removals = parsed.operands.iter();
@@ -157,7 +159,7 @@ fn rm(parsed: &Parsed<'_>) -> Finding {
     finding
 }
 
-fn mv(parsed: &Parsed<'_>) -> Finding {
+fn mv(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut finding = unless_dry(parsed, "it moves files");
     if let Some((target, sources)) = parsed.operands.split_last() {
         let removals = sources.iter().map(|arg| paths::removed(arg));
@@ -167,7 +169,7 @@ fn mv(parsed: &Parsed<'_>) -> Finding {
     finding
 }
 
-fn clean(parsed: &Parsed<'_>) -> Finding {
+fn clean(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut finding = unless_dry(parsed, "it deletes untracked files");
     if parsed.operands.is_empty() {
         finding.effects.push(paths::removed(&paths::here(parsed)));
@@ -178,14 +180,14 @@ fn clean(parsed: &Parsed<'_>) -> Finding {
     finding
 }
 
-fn checkout(parsed: &Parsed<'_>) -> Finding {
-    let mut finding = Finding::mutating("it changes what is checked out");
+fn checkout(parsed: &ParsedArguments<'_>) -> CommandFinding {
+    let mut finding = CommandFinding::mutating("it changes what is checked out");
     finding.effects = paths::written(parsed);
     finding
 }
 
-fn restore(parsed: &Parsed<'_>) -> Finding {
-    let mut finding = Finding::mutating("it discards changes");
+fn restore(parsed: &ParsedArguments<'_>) -> CommandFinding {
+    let mut finding = CommandFinding::mutating("it discards changes");
     let index_only = (parsed.has("-S") || parsed.has("--staged"))
         && !parsed.has("-W")
         && !parsed.has("--worktree");
@@ -197,20 +199,20 @@ fn restore(parsed: &Parsed<'_>) -> Finding {
     finding
 }
 
-fn apply(parsed: &Parsed<'_>) -> Finding {
+fn apply(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let only_looks = ["--stat", "--numstat", "--summary", "--check"]
         .iter()
         .any(|name| parsed.has(name));
     let finding = if only_looks && parsed.verdict().is_none() {
-        Finding::read_only("it only looks at the patch")
+        CommandFinding::read_only("it only looks at the patch")
     } else {
-        Finding::mutating("it applies a patch")
+        CommandFinding::mutating("it applies a patch")
     };
     parsed.with_effects(finding, Operands::Files)
 }
 
-fn worktree_add(parsed: &Parsed<'_>) -> Finding {
-    let mut finding = Finding::mutating("it makes a worktree");
+fn worktree_add(parsed: &ParsedArguments<'_>) -> CommandFinding {
+    let mut finding = CommandFinding::mutating("it makes a worktree");
     let directory = parsed.operands.first();
     finding
         .effects
@@ -218,15 +220,15 @@ fn worktree_add(parsed: &Parsed<'_>) -> Finding {
     finding
 }
 
-fn bundle(parsed: &Parsed<'_>) -> Finding {
-    let mut finding = Finding::mutating("it writes a bundle");
+fn bundle(parsed: &ParsedArguments<'_>) -> CommandFinding {
+    let mut finding = CommandFinding::mutating("it writes a bundle");
     let file = parsed.operands.first();
     finding.effects.extend(file.map(|arg| paths::worked(arg)));
     finding
 }
 
-fn rebase(parsed: &Parsed<'_>) -> Finding {
-    let mut finding = Finding::mutating("it rewrites commits");
+fn rebase(parsed: &ParsedArguments<'_>) -> CommandFinding {
+    let mut finding = CommandFinding::mutating("it rewrites commits");
     let scripts = parsed.options.iter();
     let scripts = scripts.filter(|given| matches!(given.name, "-x" | "--exec"));
     for given in scripts {
@@ -238,8 +240,8 @@ fn rebase(parsed: &Parsed<'_>) -> Finding {
     finding
 }
 
-fn bisect_run(parsed: &Parsed<'_>) -> Finding {
-    let finding = Finding::mutating("it runs a command for each step");
+fn bisect_run(parsed: &ParsedArguments<'_>) -> CommandFinding {
+    let finding = CommandFinding::mutating("it runs a command for each step");
     match parsed.argv.get(1..) {
         Some(argv) if !argv.is_empty() => finding.starting(Start::Command {
             argv: argv.to_vec(),

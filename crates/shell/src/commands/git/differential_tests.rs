@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs, path::Path, process::Command, process::Stdio};
 
 use super::{TABLES, git};
-use crate::{arg::Arg, ast::Span, effect::Verdict};
+use crate::{arg::Arg, ast::Span, effect::EffectVerdict};
 
 /// Enough to hit every table a few times within seconds.
 const LINES: usize = 400;
@@ -16,7 +16,7 @@ fn random_lines_that_are_read_only_change_nothing() {
     let mut run = 0;
     while run < LINES {
         let words = line(&mut random);
-        if judged(&words) != Verdict::ReadOnly {
+        if judged(&words) != EffectVerdict::ReadOnly {
             continue;
         }
         run += 1;
@@ -31,7 +31,7 @@ fn random_lines_that_are_read_only_change_nothing() {
     }
 }
 
-fn judged(words: &[String]) -> Verdict {
+fn judged(words: &[String]) -> EffectVerdict {
     let nowhere = Span { start: 0, end: 0 };
     // Values are told from their options by where they stand.
     let argv: Vec<Arg> = [String::from("git")]

@@ -1,13 +1,13 @@
 //! Subcommands that walk history or compare: they share the options of `git log` and `git diff`.
 
-use super::paths::{self, Shows};
+use super::paths::{self, ShownPaths};
 use crate::{
     arg::Arg,
     commands::{
-        options::{self, Parsed},
+        options::{self, ParsedArguments},
         spec::{Operands, Refused, Spec, runs, writes},
     },
-    effect::{Effect, Finding, Verdict},
+    effect::{CommandFinding, Effect, EffectVerdict},
 };
 
 /// Which commits. Options that take a value only behind `=` say so: a word behind them is an
@@ -231,16 +231,16 @@ const PRINTS_NAMES: &[&str] = &[
     "--quiet",
 ];
 
-fn any(parsed: &Parsed<'_>, names: &[&str]) -> bool {
+fn any(parsed: &ParsedArguments<'_>, names: &[&str]) -> bool {
     names.iter().any(|name| parsed.has(name))
 }
 
 /// Lists commits or names of files, and content only if an option says so.
-fn listing(parsed: &Parsed<'_>) -> Finding {
+fn listing(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let shows = if any(parsed, PRINTS_CONTENT) {
-        Shows::Content
+        ShownPaths::Content
     } else {
-        Shows::Names
+        ShownPaths::Names
     };
     let mut finding = judge(parsed, shows);
     finding.effects.extend(traced(parsed));
@@ -248,8 +248,8 @@ fn listing(parsed: &Parsed<'_>) -> Finding {
 }
 
 /// Prints content whatever the options say: an operand may be a blob, also behind the name of a path.
-fn showing(parsed: &Parsed<'_>) -> Finding {
-    let mut finding = judge(parsed, Shows::Content);
+fn showing(parsed: &ParsedArguments<'_>) -> CommandFinding {
+    let mut finding = judge(parsed, ShownPaths::Content);
     let everything = paths::everything(parsed);
     let by_hash = parsed.operands.iter().any(|arg| {
         let text = arg.text().unwrap_or_default();
@@ -261,74 +261,74 @@ fn showing(parsed: &Parsed<'_>) -> Finding {
     finding
 }
 
-fn comparing(parsed: &Parsed<'_>) -> Finding {
+fn comparing(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let names_only = any(parsed, PRINTS_NAMES) && !any(parsed, PRINTS_CONTENT);
     judge(
         parsed,
         if names_only {
-            Shows::Names
+            ShownPaths::Names
         } else {
-            Shows::Content
+            ShownPaths::Content
         },
     )
 }
 
-fn patches(parsed: &Parsed<'_>) -> Finding {
-    let finding = judge(parsed, Shows::Content);
-    if finding.verdict == Verdict::ReadOnly && !parsed.has("--stdout") {
-        return Finding {
+fn patches(parsed: &ParsedArguments<'_>) -> CommandFinding {
+    let finding = judge(parsed, ShownPaths::Content);
+    if finding.verdict == EffectVerdict::ReadOnly && !parsed.has("--stdout") {
+        return CommandFinding {
             effects: finding.effects,
-            ..Finding::mutating("it writes each patch into a file")
+            ..CommandFinding::mutating("it writes each patch into a file")
         };
     }
     finding
 }
 
 /// The lines of one file; what stands before it is a revision.
-fn blaming(parsed: &Parsed<'_>) -> Finding {
-    let mut finding = judge(parsed, Shows::Content);
+fn blaming(parsed: &ParsedArguments<'_>) -> CommandFinding {
+    let mut finding = judge(parsed, ShownPaths::Content);
     finding
         .effects
         .retain(|effect| *effect != paths::everything(parsed));
     finding
 }
 
-fn judge(parsed: &Parsed<'_>, shows: Shows) -> Finding {
+fn judge(parsed: &ParsedArguments<'_>, shows: ShownPaths) -> CommandFinding {
     let finding = parsed
         .verdict()
         .or_else(|| signature(parsed))
         .or_else(|| remerge(parsed))
-        .unwrap_or_else(|| Finding::read_only("it only reads"));
+        .unwrap_or_else(|| CommandFinding::read_only("it only reads"));
     let mut finding = parsed.with_effects(finding, Operands::Text);
     finding.effects.extend(paths::reads(parsed, shows, 0));
     finding
 }
 
 /// `%G?` and its like check signatures.
-fn signature(parsed: &Parsed<'_>) -> Option<Finding> {
+fn signature(parsed: &ParsedArguments<'_>) -> Option<CommandFinding> {
     let given = parsed.options.iter().find(|given| {
         let format = matches!(given.name, "--format" | "--pretty");
         let text = given.value.as_ref().and_then(|value| value.text());
         format && text.is_some_and(|text| text.contains("%G"))
     })?;
     Some(
-        Finding::unknown("a signature in the format starts gpg")
+        CommandFinding::unknown("a signature in the format starts gpg")
             .at(given.span)
             .exact(),
     )
 }
 
 /// `--diff-merges=remerge`, by any of its names.
-fn remerge(parsed: &Parsed<'_>) -> Option<Finding> {
+fn remerge(parsed: &ParsedArguments<'_>) -> Option<CommandFinding> {
     let given = parsed.options.iter().find(|given| {
         let text = given.value.as_ref().and_then(|value| value.text());
         given.name == "--diff-merges" && text.is_none_or(|text| text.starts_with('r'))
     })?;
-    Some(Finding::unknown("it merges once more, in temporary objects").at(given.span))
+    Some(CommandFinding::unknown("it merges once more, in temporary objects").at(given.span))
 }
 
 /// `-L 10,20:file` reads that file.
-fn traced(parsed: &Parsed<'_>) -> Vec<Effect> {
+fn traced(parsed: &ParsedArguments<'_>) -> Vec<Effect> {
     let lines = parsed.options.iter().filter(|given| given.name == "-L");
     lines
         .filter_map(|given| {

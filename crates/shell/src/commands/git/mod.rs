@@ -15,16 +15,16 @@ mod remotes;
 mod subcommand_tests;
 
 use super::{
-    options::{self, Parsed},
-    spec::{Does, Entry, Spec},
+    options::{self, ParsedArguments},
+    spec::{CommandEntry, Does, Spec},
 };
 use crate::{
     arg::{Arg, Value},
     ast::Span,
-    effect::{Cover, Effect, Finding, Verdict},
+    effect::{CommandFinding, Cover, Effect, EffectVerdict},
 };
 
-pub(super) const ENTRIES: &[Entry] = &[Entry::Own("git", git)];
+pub(super) const ENTRIES: &[CommandEntry] = &[CommandEntry::Own("git", git)];
 
 /// The tables of subcommands whose reads are listed one by one. One of two words is written
 /// `stash/list`.
@@ -69,20 +69,20 @@ const PRINTING: &str = "--version -v -h --html-path --man-path --info-path";
 const WITH_VALUE: &str = "-c --config-env --git-dir --work-tree --namespace --super-prefix \
                           --shallow-file --attr-source";
 
-fn git(argv: &[Arg]) -> Finding {
+fn git(argv: &[Arg]) -> CommandFinding {
     let mut at = 1;
     let mut directory: Option<Arg> = None;
     let mut refusal: Option<(String, Span)> = None;
     let mut hidden = false;
     while let Some(arg) = argv.get(at) {
         let Some(text) = arg.text() else {
-            let finding = Finding::unknown("its subcommand is an expansion").at(arg.span);
+            let finding = CommandFinding::unknown("its subcommand is an expansion").at(arg.span);
             return finding.with(Effect::Opaque(ALIAS.into()));
         };
         at += 1;
         if text == "-C" {
             let Some(value) = argv.get(at) else {
-                return Finding::unknown("-C lacks its value").at(arg.span);
+                return CommandFinding::unknown("-C lacks its value").at(arg.span);
             };
             directory = Some(match directory {
                 Some(before) => paths::below(&before, value),
@@ -90,7 +90,7 @@ fn git(argv: &[Arg]) -> Finding {
             });
             at += 1;
         } else if listed(PRINTING, text) {
-            return Finding::read_only("it only prints");
+            return CommandFinding::read_only("it only prints");
         } else if !text.starts_with('-') {
             at -= 1;
             break;
@@ -106,7 +106,7 @@ fn git(argv: &[Arg]) -> Finding {
     }
     let mut finding = match argv.get(at) {
         Some(_) => subcommand(&argv[at..]),
-        None => Finding::read_only("it only prints how it is used"),
+        None => CommandFinding::read_only("it only prints how it is used"),
     };
     if let Some(directory) = directory {
         let uncertain = directory.text().is_none().then_some(directory.span);
@@ -150,8 +150,8 @@ fn listed(options: &str, text: &str) -> bool {
 }
 
 /// What the subcommand does stays true of its effects; only an exact rule may let it through.
-fn refused(mut finding: Finding, why: String, span: Span) -> Finding {
-    finding.verdict = finding.verdict.max(Verdict::Unknown);
+fn refused(mut finding: CommandFinding, why: String, span: Span) -> CommandFinding {
+    finding.verdict = finding.verdict.max(EffectVerdict::Unknown);
     finding.reason = why.into();
     finding.span = Some(span);
     finding.cover = Cover::Exact;
@@ -159,7 +159,7 @@ fn refused(mut finding: Finding, why: String, span: Span) -> Finding {
 }
 
 /// `-C`: every path counts from there.
-fn inside(mut finding: Finding, directory: &Arg) -> Finding {
+fn inside(mut finding: CommandFinding, directory: &Arg) -> CommandFinding {
     for effect in &mut finding.effects {
         match effect {
             Effect::Read(read) => read.path = paths::below(directory, &read.path),
@@ -171,9 +171,9 @@ fn inside(mut finding: Finding, directory: &Arg) -> Finding {
     finding
 }
 
-fn subcommand(argv: &[Arg]) -> Finding {
+fn subcommand(argv: &[Arg]) -> CommandFinding {
     let Some(name) = argv.first().and_then(Arg::text) else {
-        return Finding::unknown("its subcommand is an expansion");
+        return CommandFinding::unknown("its subcommand is an expansion");
     };
     let second = argv.get(1).and_then(Arg::text).unwrap_or_default();
     let find = |wanted: &str| {
@@ -190,13 +190,13 @@ fn subcommand(argv: &[Arg]) -> Finding {
         (None, Some(found)) => (found, argv),
         (None, None) => {
             let why = format!("git {name} is not known, or an alias");
-            return Finding::unknown(why)
+            return CommandFinding::unknown(why)
                 .at(argv[0].span)
                 .with(Effect::Opaque(ALIAS.into()));
         }
     };
     if words.len() == 2 && words[1].is("-h") && name != "grep" {
-        return Finding::read_only("it only prints how it is used");
+        return CommandFinding::read_only("it only prints how it is used");
     }
     let mut finding = options::judge(spec, words);
     if shows {
@@ -205,15 +205,15 @@ fn subcommand(argv: &[Arg]) -> Finding {
     }
     match spec.does {
         // What an option adds matters less than that it changes something.
-        Does::Change(what) if finding.verdict == Verdict::Unknown => Finding {
-            verdict: Verdict::Mutating,
+        Does::Change(what) if finding.verdict == EffectVerdict::Unknown => CommandFinding {
+            verdict: EffectVerdict::Mutating,
             reason: what.into(),
             span: None,
             ..finding
         },
-        _ if finding.verdict == Verdict::ReadOnly && name != "grep" => {
+        _ if finding.verdict == EffectVerdict::ReadOnly && name != "grep" => {
             match doubts(&options::parse(spec, words)) {
-                Some(doubt) => Finding {
+                Some(doubt) => CommandFinding {
                     effects: finding.effects,
                     ..doubt
                 },
@@ -230,21 +230,21 @@ const KEEPS_DASHES: &str = "log show diff whatchanged reflog shortlog rev-list b
                             diff-index diff-files grep status ls-files ls-tree";
 
 /// What makes a question doubtful that each option alone leaves harmless.
-fn doubts(parsed: &Parsed<'_>) -> Option<Finding> {
+fn doubts(parsed: &ParsedArguments<'_>) -> Option<CommandFinding> {
     let inside = parsed.options.iter().find(|given| {
         let kind = given.value.as_ref().map(Arg::text);
         given.name == "--submodule" && !matches!(kind, None | Some(Some("short" | "log")))
     });
     if let Some(given) = inside {
         let why = "--submodule starts git in each submodule, as its own settings say";
-        return Some(Finding::unknown(why).at(given.span));
+        return Some(CommandFinding::unknown(why).at(given.span));
     }
     read_twice(parsed)
 }
 
 /// git reads many lines twice, with a different table each time. A value that looks like an option
 /// may be taken away by the first reading, and what follows it becomes an option in the second.
-fn read_twice(parsed: &Parsed<'_>) -> Option<Finding> {
+fn read_twice(parsed: &ParsedArguments<'_>) -> Option<CommandFinding> {
     let dashed = |arg: &Arg| arg.text().is_none_or(|text| text.starts_with('-'));
     let given = parsed.options.iter().find(|given| {
         let value = given.value.as_ref();
@@ -252,7 +252,7 @@ fn read_twice(parsed: &Parsed<'_>) -> Option<Finding> {
     });
     if let Some(given) = given {
         let why = format!("git may read the value of {} as an option", given.name);
-        return Some(Finding::unknown(why).at(given.span));
+        return Some(CommandFinding::unknown(why).at(given.span));
     }
     let keeps = parsed
         .spec
@@ -261,7 +261,7 @@ fn read_twice(parsed: &Parsed<'_>) -> Option<Finding> {
         .all(|name| listed(KEEPS_DASHES, name));
     let behind = parsed.operands.get(parsed.before_dashes?..)?;
     let arg = behind.iter().find(|arg| !keeps && dashed(arg))?;
-    Some(Finding::unknown("git may read what is behind -- as an option").at(arg.span))
+    Some(CommandFinding::unknown("git may read what is behind -- as an option").at(arg.span))
 }
 
 #[cfg(test)]
@@ -305,12 +305,12 @@ mod tests {
         ];
         for line in lines {
             let finding = find(line);
-            assert_eq!(finding.verdict, Verdict::Unknown, "{line}");
+            assert_eq!(finding.verdict, EffectVerdict::Unknown, "{line}");
             assert_eq!(finding.cover, Cover::Exact, "{line}");
         }
         assert_eq!(
             find("git -c user.name=x commit -m x").verdict,
-            Verdict::Mutating
+            EffectVerdict::Mutating
         );
     }
 

@@ -1,12 +1,12 @@
 //! Subcommands that look at objects, the index or the working tree.
 
-use super::paths::{self, Shows};
+use super::paths::{self, ShownPaths};
 use crate::{
     commands::{
-        options::{self, Parsed},
+        options::{self, ParsedArguments},
         spec::{Operands, Spec, runs, writes},
     },
-    effect::Finding,
+    effect::CommandFinding,
 };
 
 pub(super) const SUBCOMMANDS: &[Spec] = &[
@@ -125,27 +125,27 @@ const fn look(names: &'static str, options: &'static str) -> Spec {
     Spec::prints(names, options).strict()
 }
 
-fn finding(parsed: &Parsed<'_>) -> Finding {
+fn finding(parsed: &ParsedArguments<'_>) -> CommandFinding {
     parsed.finding(Operands::Text)
 }
 
 /// Names of files.
-fn names(parsed: &Parsed<'_>) -> Finding {
+fn names(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut finding = finding(parsed);
     finding
         .effects
-        .extend(paths::reads(parsed, Shows::Names, 0));
+        .extend(paths::reads(parsed, ShownPaths::Names, 0));
     finding
 }
 
-fn cat_file(parsed: &Parsed<'_>) -> Finding {
+fn cat_file(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let shows = if ["-e", "-t", "-s", "--batch-check"]
         .iter()
         .any(|name| parsed.has(name))
     {
-        Shows::Names
+        ShownPaths::Names
     } else {
-        Shows::Content
+        ShownPaths::Content
     };
     // `git cat-file blob HEAD:f`: the first word is a type.
     let types = usize::from(parsed.operands.len() > 1);
@@ -154,23 +154,23 @@ fn cat_file(parsed: &Parsed<'_>) -> Finding {
     finding
 }
 
-fn grep(parsed: &Parsed<'_>) -> Finding {
+fn grep(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let patterns = usize::from(!parsed.has("-e") && !parsed.has("-f"));
     let mut finding = finding(parsed);
-    let reads = paths::reads(parsed, Shows::Content, patterns);
+    let reads = paths::reads(parsed, ShownPaths::Content, patterns);
     finding.effects.extend(reads);
     finding
 }
 
-fn archive(parsed: &Parsed<'_>) -> Finding {
+fn archive(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut finding = finding(parsed);
     finding
         .effects
-        .extend(paths::reads(parsed, Shows::Content, 0));
+        .extend(paths::reads(parsed, ShownPaths::Content, 0));
     finding
 }
 
-fn first_file(parsed: &Parsed<'_>) -> Finding {
+fn first_file(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut finding = finding(parsed);
     let file = parsed.operands.first().map(|arg| options::content(arg));
     finding.effects.extend(file);
@@ -178,12 +178,12 @@ fn first_file(parsed: &Parsed<'_>) -> Finding {
 }
 
 /// Merges three files into the first, or prints the result.
-fn merge_file(parsed: &Parsed<'_>) -> Finding {
+fn merge_file(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut finding = if parsed.has("-p") || parsed.has("--stdout") || parsed.verdict().is_some() {
         finding(parsed)
     } else {
         let written = parsed.operands.first().map(|arg| paths::worked(arg));
-        let mut finding = Finding::mutating("it merges into the first file");
+        let mut finding = CommandFinding::mutating("it merges into the first file");
         finding.effects.extend(written);
         finding
     };
@@ -195,11 +195,11 @@ fn merge_file(parsed: &Parsed<'_>) -> Finding {
     finding
 }
 
-fn merge_tree(parsed: &Parsed<'_>) -> Finding {
+fn merge_tree(parsed: &ParsedArguments<'_>) -> CommandFinding {
     // Only the old form, with three trees, writes no objects.
     let trivial = parsed.has("--trivial-merge") || parsed.operands.len() == 3;
     let mut finding = if !trivial || parsed.has("--write-tree") {
-        Finding::mutating("it writes the merged tree into the repository")
+        CommandFinding::mutating("it writes the merged tree into the repository")
     } else {
         finding(parsed)
     };

@@ -3,13 +3,13 @@
 use crate::{
     arg::{Arg, Value},
     ast::Span,
-    commands::options::{self, Parsed},
-    effect::{Effect, How, Write},
+    commands::options::{self, ParsedArguments},
+    effect::{Effect, Write, WriteKind},
 };
 
 /// What of the paths it names a subcommand shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shows {
+pub(super) enum ShownPaths {
     /// Names, dates, hashes.
     Names,
     /// What is in them, and in everything if no path is given.
@@ -17,7 +17,7 @@ pub(super) enum Shows {
 }
 
 /// The reads of operands that are revisions, objects and pathspecs; the first `texts` are neither.
-pub(super) fn reads(parsed: &Parsed<'_>, shows: Shows, texts: usize) -> Vec<Effect> {
+pub(super) fn reads(parsed: &ParsedArguments<'_>, shows: ShownPaths, texts: usize) -> Vec<Effect> {
     let mut effects = Vec::new();
     let mut limited = false;
     let mut objects = 0;
@@ -28,8 +28,8 @@ pub(super) fn reads(parsed: &Parsed<'_>, shows: Shows, texts: usize) -> Vec<Effe
         } else if let Some(path) = object_path(arg) {
             objects += 1;
             effects.push(match shows {
-                Shows::Names => options::names(&path),
-                Shows::Content => options::content(&path),
+                ShownPaths::Names => options::names(&path),
+                ShownPaths::Content => options::content(&path),
             });
         } else if parsed.before_dashes.is_none() {
             match nature(arg) {
@@ -43,26 +43,26 @@ pub(super) fn reads(parsed: &Parsed<'_>, shows: Shows, texts: usize) -> Vec<Effe
     }
     let named = parsed.operands.len().saturating_sub(texts);
     let only_objects = named > 0 && objects == named;
-    if shows == Shows::Content && !limited && !only_objects {
+    if shows == ShownPaths::Content && !limited && !only_objects {
         effects.push(everything(parsed));
     }
     effects
 }
 
 /// Everything below the current directory is shown.
-pub(super) fn everything(parsed: &Parsed<'_>) -> Effect {
+pub(super) fn everything(parsed: &ParsedArguments<'_>) -> Effect {
     options::tree(&here(parsed))
 }
 
 /// The current directory.
-pub(super) fn here(parsed: &Parsed<'_>) -> Arg {
+pub(super) fn here(parsed: &ParsedArguments<'_>) -> Arg {
     let nowhere = Span { start: 0, end: 0 };
     let span = parsed.argv.first().map_or(nowhere, |arg| arg.span);
     Arg::literal(".", span)
 }
 
 /// The files that a checkout overwrites.
-pub(super) fn written(parsed: &Parsed<'_>) -> Vec<Effect> {
+pub(super) fn written(parsed: &ParsedArguments<'_>) -> Vec<Effect> {
     let operands = parsed.operands.iter().enumerate();
     let paths = operands.filter(|(at, arg)| match parsed.before_dashes {
         Some(before) => *at >= before,
@@ -72,15 +72,15 @@ pub(super) fn written(parsed: &Parsed<'_>) -> Vec<Effect> {
 }
 
 /// Adds the read of a pathspec. Does it limit what is shown?
-fn pathspec(arg: &Arg, shows: Shows, effects: &mut Vec<Effect>) -> bool {
+fn pathspec(arg: &Arg, shows: ShownPaths, effects: &mut Vec<Effect>) -> bool {
     // `:(magic)`, `:!exclude`, `:/from the top`: what they name cannot be told from here.
     if arg.text().is_some_and(|text| text.starts_with(':')) {
         return false;
     }
     let path = pattern(arg);
     effects.push(match shows {
-        Shows::Names => options::names(&path),
-        Shows::Content => options::tree(&path),
+        ShownPaths::Names => options::names(&path),
+        ShownPaths::Content => options::tree(&path),
     });
     true
 }
@@ -209,15 +209,15 @@ pub(super) fn below(directory: &Arg, path: &Arg) -> Arg {
 
 /// The command's work on a path.
 pub(super) fn worked(path: &Arg) -> Effect {
-    write(path, How::Work)
+    write(path, WriteKind::Work)
 }
 
 /// The removal of a path.
 pub(super) fn removed(path: &Arg) -> Effect {
-    write(path, How::Removal)
+    write(path, WriteKind::Removal)
 }
 
-fn write(path: &Arg, how: How) -> Effect {
+fn write(path: &Arg, how: WriteKind) -> Effect {
     Effect::Write(Write {
         path: path.clone(),
         how,

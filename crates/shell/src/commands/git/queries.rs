@@ -1,13 +1,13 @@
 //! Subcommands that answer a question about references, configuration or settings, and change
 //! something when they are asked in another way.
 
-use super::paths::{self, Shows};
+use super::paths::{self, ShownPaths};
 use crate::{
     commands::{
-        options::Parsed,
-        spec::{Operands, Spec, Style, runs, writes},
+        options::ParsedArguments,
+        spec::{Operands, OptionStyle, Spec, runs, writes},
     },
-    effect::{Effect, Finding, How, Start, Write},
+    effect::{CommandFinding, Effect, Start, Write, WriteKind},
 };
 
 /// Which references, and how they are listed. Those of `--contains` and its like are listed as flags
@@ -118,7 +118,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         runs("-e --edit", "starts an editor"),
     ])
     // `git config a.b --list` sets a.b.
-    .style(Style::Posix)
+    .style(OptionStyle::Posix)
     .judged(config),
     ask("var", "-l"),
     ask("version", "--build-options"),
@@ -162,7 +162,7 @@ const fn ask(names: &'static str, options: &'static str) -> Spec {
     Spec::prints(names, options).strict()
 }
 
-fn finding(parsed: &Parsed<'_>) -> Finding {
+fn finding(parsed: &ParsedArguments<'_>) -> CommandFinding {
     parsed.finding(Operands::Text)
 }
 
@@ -179,30 +179,30 @@ const LISTS: &[&str] = &[
     "-l",
 ];
 
-fn branch(parsed: &Parsed<'_>) -> Finding {
+fn branch(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let lists = LISTS.iter().any(|name| parsed.has(name)) || parsed.has("--show-current");
     if parsed.verdict().is_none() && !parsed.operands.is_empty() && !lists {
-        return Finding::mutating("it makes a branch");
+        return CommandFinding::mutating("it makes a branch");
     }
     list_references(parsed)
 }
 
-fn tag(parsed: &Parsed<'_>) -> Finding {
+fn tag(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let lists = LISTS.iter().any(|name| parsed.has(name)) || parsed.has("-n");
     if parsed.verdict().is_none() && !parsed.operands.is_empty() && !lists {
-        return Finding::mutating("it makes a tag");
+        return CommandFinding::mutating("it makes a tag");
     }
     list_references(parsed)
 }
 
-fn list_references(parsed: &Parsed<'_>) -> Finding {
+fn list_references(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let signature = parsed.options.iter().find(|given| {
         let text = given.value.as_ref().and_then(|value| value.text());
         matches!(given.name, "--format" | "--sort")
             && text.is_none_or(|text| text.contains("signature"))
     });
     if let (None, Some(given)) = (parsed.verdict(), signature) {
-        return Finding::unknown("a signature in the format starts gpg").at(given.span);
+        return CommandFinding::unknown("a signature in the format starts gpg").at(given.span);
     }
     // git takes the word behind these as their value even if it looks like an option.
     let swallowed = parsed.argv.windows(2).find(|pair| {
@@ -216,48 +216,48 @@ fn list_references(parsed: &Parsed<'_>) -> Finding {
         takes && pair[1].text().is_none_or(|text| text.starts_with('-'))
     });
     if let (None, Some(pair)) = (parsed.verdict(), swallowed) {
-        return Finding::unknown("an option may be the value of another").at(pair[1].span);
+        return CommandFinding::unknown("an option may be the value of another").at(pair[1].span);
     }
     finding(parsed)
 }
 
-fn symbolic_ref(parsed: &Parsed<'_>) -> Finding {
+fn symbolic_ref(parsed: &ParsedArguments<'_>) -> CommandFinding {
     if parsed.verdict().is_none() && parsed.operands.len() > 1 {
-        return Finding::mutating("it changes a reference");
+        return CommandFinding::mutating("it changes a reference");
     }
     finding(parsed)
 }
 
-fn remote(parsed: &Parsed<'_>) -> Finding {
+fn remote(parsed: &ParsedArguments<'_>) -> CommandFinding {
     match verb(parsed) {
         None | Some("get-url") => finding(parsed),
         Some("show" | "prune" | "update")
             if parsed.operands.len() > 1 || verb(parsed) != Some("show") =>
         {
-            Finding::unknown("it contacts the remote").with(Effect::Net(None))
+            CommandFinding::unknown("it contacts the remote").with(Effect::Net(None))
         }
         Some("show") => finding(parsed),
-        Some(_) => Finding::mutating("it changes the list of remotes"),
+        Some(_) => CommandFinding::mutating("it changes the list of remotes"),
     }
 }
 
-fn notes(parsed: &Parsed<'_>) -> Finding {
+fn notes(parsed: &ParsedArguments<'_>) -> CommandFinding {
     match verb(parsed) {
         None | Some("list" | "show" | "get-ref") => finding(parsed),
-        Some(_) => Finding::mutating("it changes notes"),
+        Some(_) => CommandFinding::mutating("it changes notes"),
     }
 }
 
-fn submodule(parsed: &Parsed<'_>) -> Finding {
+fn submodule(parsed: &ParsedArguments<'_>) -> CommandFinding {
     match verb(parsed) {
         None | Some("status") => {
             let mut finding = finding(parsed);
             finding
                 .effects
-                .extend(paths::reads(parsed, Shows::Names, 1));
+                .extend(paths::reads(parsed, ShownPaths::Names, 1));
             finding
         }
-        Some("summary") => Finding::unknown("what it does is not known"),
+        Some("summary") => CommandFinding::unknown("what it does is not known"),
         Some("foreach") => {
             let words = &parsed.operands[1..];
             let starts = match words {
@@ -268,18 +268,18 @@ fn submodule(parsed: &Parsed<'_>) -> Finding {
                     more: false,
                 }),
             };
-            let mut finding = Finding::unknown("it runs a command in each submodule");
+            let mut finding = CommandFinding::unknown("it runs a command in each submodule");
             finding.starts.extend(starts);
             finding
         }
         Some("add" | "update") => {
-            Finding::mutating("it fetches submodules").with(Effect::Net(None))
+            CommandFinding::mutating("it fetches submodules").with(Effect::Net(None))
         }
-        Some(_) => Finding::mutating("it changes submodules"),
+        Some(_) => CommandFinding::mutating("it changes submodules"),
     }
 }
 
-fn config(parsed: &Parsed<'_>) -> Finding {
+fn config(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let asks = [
         "--get",
         "--get-all",
@@ -300,22 +300,22 @@ fn config(parsed: &Parsed<'_>) -> Finding {
         };
     if parsed.verdict().is_none() && !reads {
         return parsed.with_effects(
-            Finding::mutating("it changes the configuration"),
+            CommandFinding::mutating("it changes the configuration"),
             Operands::Text,
         );
     }
     finding(parsed)
 }
 
-fn help(parsed: &Parsed<'_>) -> Finding {
+fn help(parsed: &ParsedArguments<'_>) -> CommandFinding {
     if parsed.operands.is_empty() {
         finding(parsed)
     } else {
-        Finding::unknown("it opens a manual in a viewer")
+        CommandFinding::unknown("it opens a manual in a viewer")
     }
 }
 
-fn trailers(parsed: &Parsed<'_>) -> Finding {
+fn trailers(parsed: &ParsedArguments<'_>) -> CommandFinding {
     if !parsed.has("--in-place") {
         return parsed.finding(Operands::Files);
     }
@@ -323,7 +323,7 @@ fn trailers(parsed: &Parsed<'_>) -> Finding {
     let writes = parsed.operands.iter().map(|arg| {
         Effect::Write(Write {
             path: (*arg).clone(),
-            how: How::Twist,
+            how: WriteKind::Twist,
         })
     });
     finding.effects.extend(writes);
@@ -331,6 +331,6 @@ fn trailers(parsed: &Parsed<'_>) -> Finding {
 }
 
 /// The first operand; none is certain to be none.
-fn verb<'a>(parsed: &'a Parsed<'_>) -> Option<&'a str> {
+fn verb<'a>(parsed: &'a ParsedArguments<'_>) -> Option<&'a str> {
     parsed.operands.first().map(|arg| arg.text().unwrap_or(""))
 }

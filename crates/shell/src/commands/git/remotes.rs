@@ -5,10 +5,10 @@ use crate::{
     arg::Arg,
     commands::{
         hosts,
-        options::{self, Parsed},
+        options::{self, ParsedArguments},
         spec::{Operands, Refused, Spec, runs},
     },
-    effect::{Cover, Effect, Finding},
+    effect::{CommandFinding, Cover, Effect},
 };
 
 const REFUSED: &[Refused] = &[
@@ -60,33 +60,36 @@ const fn talk(names: &'static str, options: &'static str) -> Spec {
     Spec::prints(names, options).refusing(REFUSED)
 }
 
-fn push(parsed: &Parsed<'_>) -> Finding {
-    judge(parsed, Finding::mutating("it sends commits to a remote"))
-}
-
-fn pull(parsed: &Parsed<'_>) -> Finding {
+fn push(parsed: &ParsedArguments<'_>) -> CommandFinding {
     judge(
         parsed,
-        Finding::mutating("it fetches from a remote and merges"),
+        CommandFinding::mutating("it sends commits to a remote"),
     )
 }
 
-fn fetch(parsed: &Parsed<'_>) -> Finding {
-    judge(parsed, Finding::mutating("it fetches from a remote"))
+fn pull(parsed: &ParsedArguments<'_>) -> CommandFinding {
+    judge(
+        parsed,
+        CommandFinding::mutating("it fetches from a remote and merges"),
+    )
 }
 
-fn ls_remote(parsed: &Parsed<'_>) -> Finding {
-    judge(parsed, Finding::unknown("it contacts a remote"))
+fn fetch(parsed: &ParsedArguments<'_>) -> CommandFinding {
+    judge(parsed, CommandFinding::mutating("it fetches from a remote"))
 }
 
-fn mail(parsed: &Parsed<'_>) -> Finding {
-    judge(parsed, Finding::mutating("it sends mail"))
+fn ls_remote(parsed: &ParsedArguments<'_>) -> CommandFinding {
+    judge(parsed, CommandFinding::unknown("it contacts a remote"))
+}
+
+fn mail(parsed: &ParsedArguments<'_>) -> CommandFinding {
+    judge(parsed, CommandFinding::mutating("it sends mail"))
 }
 
 /// A refused option says more than the subcommand; an unlisted one does not.
-fn judge(parsed: &Parsed<'_>, usual: Finding) -> Finding {
+fn judge(parsed: &ParsedArguments<'_>, usual: CommandFinding) -> CommandFinding {
     let finding = match parsed.verdict() {
-        Some(refused) if refused.cover == Cover::Exact => Finding {
+        Some(refused) if refused.cover == Cover::Exact => CommandFinding {
             verdict: usual.verdict,
             ..refused
         },
@@ -96,13 +99,13 @@ fn judge(parsed: &Parsed<'_>, usual: Finding) -> Finding {
     contacting(finding, source)
 }
 
-fn contacting(finding: Finding, source: Option<&Arg>) -> Finding {
+fn contacting(finding: CommandFinding, source: Option<&Arg>) -> CommandFinding {
     let Some(source) = source else {
         return finding.with(Effect::Net(None));
     };
     if source.text().is_some_and(|text| text.starts_with("ext::")) {
         let why = "an ext:: address runs a command";
-        return Finding::unknown(why).at(source.span).exact();
+        return CommandFinding::unknown(why).at(source.span).exact();
     }
     let local = source
         .text()
@@ -117,8 +120,8 @@ fn contacting(finding: Finding, source: Option<&Arg>) -> Finding {
     finding
 }
 
-fn clone(parsed: &Parsed<'_>) -> Finding {
-    let mut finding = judge(parsed, Finding::mutating("it copies a repository"));
+fn clone(parsed: &ParsedArguments<'_>) -> CommandFinding {
+    let mut finding = judge(parsed, CommandFinding::mutating("it copies a repository"));
     finding = parsed.with_effects(finding, Operands::Text);
     let target = match (parsed.operands.get(1), parsed.operands.first()) {
         (Some(target), _) => Some((*target).clone()),

@@ -1,6 +1,6 @@
 use crate::{
     commands::testing::*,
-    effect::{Cover, Start, Verdict},
+    effect::{Cover, EffectVerdict, Start},
 };
 
 #[test]
@@ -453,7 +453,7 @@ fn what_starts_programs_needs_an_exact_rule_and_shows_them() {
         assert_eq!(find(line).cover, Cover::Exact, "{line}");
     }
     let rebase = find("git rebase --exec 'make test' main");
-    assert_eq!(rebase.verdict, Verdict::Mutating);
+    assert_eq!(rebase.verdict, EffectVerdict::Mutating);
     assert!(matches!(&rebase.starts[..], [Start::Script(script)] if script.is("make test")));
     let bisect = find("git bisect run make test");
     assert!(

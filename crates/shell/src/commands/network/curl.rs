@@ -5,13 +5,13 @@ use crate::{
     arg::Arg,
     commands::{
         hosts,
-        options::{self, Given, Parsed},
-        spec::{Entry, Operands, Spec, runs},
+        options::{self, GivenOption, ParsedArguments},
+        spec::{CommandEntry, Operands, Spec, runs},
     },
-    effect::{Effect, Finding, How, Verdict},
+    effect::{CommandFinding, Effect, EffectVerdict, WriteKind},
 };
 
-pub(in crate::commands) const ENTRIES: &[Entry] = &[Entry::Spec(&CURL)];
+pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[CommandEntry::Spec(&CURL)];
 
 /// The whole list, because a value that is taken for an operand would be taken for a host.
 static CURL: Spec = Spec::prints(
@@ -67,7 +67,7 @@ static CURL: Spec = Spec::prints(
 ])
 .judged(curl);
 
-fn curl(parsed: &Parsed<'_>) -> Finding {
+fn curl(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut effects = Vec::new();
     for url in parsed.operands.iter().copied() {
         effects.extend(contacted(url));
@@ -83,13 +83,13 @@ fn curl(parsed: &Parsed<'_>) -> Finding {
         let span = parsed.argv[0].span;
         effects.push(write(
             &inside(directory, Arg::literal(".", span)),
-            How::Twist,
+            WriteKind::Twist,
         ));
     }
     let keeps = ["-O", "--remote-name", "--remote-name-all"];
     if keeps.iter().any(|name| parsed.has(name)) {
         let names = urls.iter().filter_map(|url| kept_name(url));
-        effects.extend(names.map(|name| write(&inside(directory, name), How::Twist)));
+        effects.extend(names.map(|name| write(&inside(directory, name), WriteKind::Twist)));
     }
     let asks = ["-V", "--version", "-h", "--help", "-M", "--manual"];
     let only_prints = urls.is_empty() && asks.iter().any(|name| parsed.has(name));
@@ -98,20 +98,22 @@ fn curl(parsed: &Parsed<'_>) -> Finding {
         .any(|effect| matches!(effect, Effect::Write(write) if !write.path.is("/dev/null")));
     let finding = match refused(parsed) {
         Some(finding) => finding,
-        None if only_prints && parsed.verdict().is_none() => Finding::read_only("it only prints"),
-        None if sends => Finding::mutating("it sends data to a host"),
-        None if writes => Finding::mutating("it writes what a host sends into a file"),
-        None => Finding::unknown("it contacts a host"),
+        None if only_prints && parsed.verdict().is_none() => {
+            CommandFinding::read_only("it only prints")
+        }
+        None if sends => CommandFinding::mutating("it sends data to a host"),
+        None if writes => CommandFinding::mutating("it writes what a host sends into a file"),
+        None => CommandFinding::unknown("it contacts a host"),
     };
     let mut finding = parsed.with_effects(finding, Operands::Text);
     finding.effects.extend(effects);
-    if finding.verdict != Verdict::ReadOnly && urls.is_empty() {
+    if finding.verdict != EffectVerdict::ReadOnly && urls.is_empty() {
         finding.effects.push(Effect::Net(None));
     }
     finding
 }
 
-fn urls<'a>(parsed: &'a Parsed<'_>) -> Vec<&'a Arg> {
+fn urls<'a>(parsed: &'a ParsedArguments<'_>) -> Vec<&'a Arg> {
     let given = parsed.options.iter();
     let given = given.filter(|given| given.name == "--url");
     let given = given.filter_map(|given| given.value.as_ref());
@@ -129,7 +131,7 @@ fn contacted(url: &Arg) -> Vec<Effect> {
     }
 }
 
-fn sends_data(given: &Given) -> bool {
+fn sends_data(given: &GivenOption) -> bool {
     let text = given.value.as_ref().and_then(Arg::text).unwrap_or_default();
     match given.name {
         "-d" | "--data" | "--data-ascii" | "--data-binary" | "--data-raw" | "--data-urlencode"
@@ -144,7 +146,7 @@ fn sends_data(given: &Given) -> bool {
 }
 
 /// What the value of an option reads, writes or contacts.
-fn value_effects(given: &Given, directory: Option<&Arg>) -> Vec<Effect> {
+fn value_effects(given: &GivenOption, directory: Option<&Arg>) -> Vec<Effect> {
     let Some(value) = &given.value else {
         return Vec::new();
     };
@@ -181,13 +183,13 @@ fn value_effects(given: &Given, directory: Option<&Arg>) -> Vec<Effect> {
     }
     match given.name {
         "-o" | "--output" if !value.is("-") => {
-            vec![write(&inside(directory, value.clone()), How::Twist)]
+            vec![write(&inside(directory, value.clone()), WriteKind::Twist)]
         }
         "-D" | "--dump-header" | "-c" | "--cookie-jar" | "--trace" | "--trace-ascii"
         | "--stderr" | "--hsts" | "--alt-svc" | "--etag-save" | "--libcurl"
             if !value.is("-") && !value.is("") =>
         {
-            vec![write(value, How::Twist)]
+            vec![write(value, WriteKind::Twist)]
         }
         "--url" => contacted(value),
         "-x" | "--proxy" | "--preproxy" | "--proxy1.0" | "--socks4" | "--socks4a" | "--socks5"

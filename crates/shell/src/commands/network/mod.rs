@@ -6,19 +6,19 @@ pub(super) mod probes;
 pub(super) mod remote_shell;
 pub(super) mod wget;
 
-use super::{hosts, options::Parsed};
+use super::{hosts, options::ParsedArguments};
 use crate::{
     arg::Arg,
-    effect::{Effect, Finding, How, Write},
+    effect::{CommandFinding, Effect, Write, WriteKind},
 };
 
 /// The finding of a refused option, if it says more than that a host is contacted.
-fn refused(parsed: &Parsed<'_>) -> Option<Finding> {
+fn refused(parsed: &ParsedArguments<'_>) -> Option<CommandFinding> {
     let finding = parsed.verdict()?;
     (finding.cover == crate::effect::Cover::Exact).then_some(finding)
 }
 
-fn write(path: &Arg, how: How) -> Effect {
+fn write(path: &Arg, how: WriteKind) -> Effect {
     Effect::Write(Write {
         path: path.clone(),
         how,

@@ -4,19 +4,19 @@ use crate::{
     arg::Arg,
     commands::{
         hosts,
-        options::Parsed,
-        spec::{Entry, Operands, Refused, Spec, Style, writes},
-        verbs::{self, Program, change, unsure},
+        options::ParsedArguments,
+        spec::{CommandEntry, Operands, OptionStyle, Refused, Spec, writes},
+        verbs::{self, VerbProgram, change, unsure},
     },
-    effect::{Effect, Finding},
+    effect::{CommandFinding, Effect},
 };
 
-pub(in crate::commands) const ENTRIES: &[Entry] = &[Entry::Own("openssl", openssl)];
+pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[CommandEntry::Own("openssl", openssl)];
 
 const OUT: &[Refused] = &[writes("-out> -writerand>", "writes a file")];
 
-const OPENSSL: Program = Program {
-    before: Spec::prints("openssl", "").style(Style::Posix).strict(),
+const OPENSSL: VerbProgram = VerbProgram {
+    before: Spec::prints("openssl", "").style(OptionStyle::Posix).strict(),
     verbs: &[
         look("version", "-a -b -c -d -e -f -m -o -p -r -v"),
         look("help list ciphers", "-v -V -s -help -commands -digest-commands -cipher-commands \
@@ -41,7 +41,7 @@ const OPENSSL: Program = Program {
         look("rand", "-hex -base64 -help"),
         look("errstr prime", "-hex -checks: -help"),
         Spec::unsure("s_client s_time", "it contacts a host")
-            .style(Style::Words)
+            .style(OptionStyle::Words)
             .judged(connect),
     ],
     others: &[
@@ -58,16 +58,16 @@ const OPENSSL: Program = Program {
 const fn look(names: &'static str, options: &'static str) -> Spec {
     Spec::prints(names, options)
         .refusing(OUT)
-        .style(Style::Words)
+        .style(OptionStyle::Words)
         .strict()
 }
 
-fn openssl(argv: &[Arg]) -> Finding {
+fn openssl(argv: &[Arg]) -> CommandFinding {
     verbs::judge(&OPENSSL, argv)
 }
 
-fn connect(parsed: &Parsed<'_>) -> Finding {
-    let mut finding = Finding::unknown("it contacts a host");
+fn connect(parsed: &ParsedArguments<'_>) -> CommandFinding {
+    let mut finding = CommandFinding::unknown("it contacts a host");
     let behind = parsed.argv.windows(2);
     let named = behind.filter(|pair| {
         ["-connect", "-host", "-proxy"]

@@ -5,17 +5,17 @@ use crate::{
     arg::Arg,
     commands::{
         hosts,
-        options::Parsed,
-        spec::{Entry, Operands, Spec, runs},
+        options::ParsedArguments,
+        spec::{CommandEntry, Operands, Spec, runs},
     },
-    effect::{Effect, Finding},
+    effect::{CommandFinding, Effect},
 };
 
-pub(in crate::commands) const ENTRIES: &[Entry] = &[
-    Entry::Spec(&LOOKUPS),
-    Entry::Spec(&PROBES),
-    Entry::Spec(&CONNECTIONS),
-    Entry::Own("socat", socat),
+pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[
+    CommandEntry::Spec(&LOOKUPS),
+    CommandEntry::Spec(&PROBES),
+    CommandEntry::Spec(&CONNECTIONS),
+    CommandEntry::Own("socat", socat),
 ];
 
 static LOOKUPS: Spec = Spec::prints(
@@ -40,17 +40,17 @@ static CONNECTIONS: Spec = Spec::prints(
 )])
 .judged(connect);
 
-fn lookup(parsed: &Parsed<'_>) -> Finding {
+fn lookup(parsed: &ParsedArguments<'_>) -> CommandFinding {
     named(parsed, "it looks up names", |text| {
         hosts::of_authority(text.trim_start_matches('@'))
     })
 }
 
-fn probe(parsed: &Parsed<'_>) -> Finding {
+fn probe(parsed: &ParsedArguments<'_>) -> CommandFinding {
     named(parsed, "it contacts a host", hosts::of_authority)
 }
 
-fn connect(parsed: &Parsed<'_>) -> Finding {
+fn connect(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let listens = parsed.has("-l");
     let why = if listens {
         "it waits for connections"
@@ -61,8 +61,12 @@ fn connect(parsed: &Parsed<'_>) -> Finding {
 }
 
 /// Every operand that can be a host: a port, a type of record or an option of dig's is none.
-fn named(parsed: &Parsed<'_>, why: &'static str, host: fn(&str) -> Option<String>) -> Finding {
-    let finding = refused(parsed).unwrap_or_else(|| Finding::unknown(why));
+fn named(
+    parsed: &ParsedArguments<'_>,
+    why: &'static str,
+    host: fn(&str) -> Option<String>,
+) -> CommandFinding {
+    let finding = refused(parsed).unwrap_or_else(|| CommandFinding::unknown(why));
     let mut finding = parsed.with_effects(finding, Operands::Text);
     let words = parsed.operands.iter().filter(|arg| {
         arg.text().is_none_or(|text| {
@@ -84,8 +88,8 @@ fn named(parsed: &Parsed<'_>, why: &'static str, host: fn(&str) -> Option<String
 }
 
 /// Its addresses say what it joins: `TCP:host:port`, `EXEC:…`, `OPEN:file`.
-fn socat(argv: &[Arg]) -> Finding {
-    let mut finding = Finding::unknown("it joins what its addresses name").exact();
+fn socat(argv: &[Arg]) -> CommandFinding {
+    let mut finding = CommandFinding::unknown("it joins what its addresses name").exact();
     for arg in argv.get(1..).unwrap_or_default() {
         let Some(text) = arg.text() else {
             finding.effects.push(Effect::Net(None));

@@ -5,18 +5,18 @@ use crate::{
     arg::Arg,
     commands::{
         hosts,
-        options::{self, Parsed},
-        spec::{Entry, Operands, Refused, Spec, Style, runs},
+        options::{self, ParsedArguments},
+        spec::{CommandEntry, Operands, OptionStyle, Refused, Spec, runs},
     },
-    effect::{Effect, Finding, How},
+    effect::{CommandFinding, Effect, WriteKind},
 };
 
-pub(in crate::commands) const ENTRIES: &[Entry] = &[
-    Entry::Spec(&SSH),
-    Entry::Spec(&SCP),
-    Entry::Spec(&SFTP),
-    Entry::Spec(&AROUND),
-    Entry::Spec(&KEYGEN),
+pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[
+    CommandEntry::Spec(&SSH),
+    CommandEntry::Spec(&SCP),
+    CommandEntry::Spec(&SFTP),
+    CommandEntry::Spec(&AROUND),
+    CommandEntry::Spec(&KEYGEN),
 ];
 
 const REFUSED: &[Refused] = &[runs(
@@ -33,11 +33,12 @@ static SSH: Spec = Spec::prints(
     "-o: -F: -S: -D: -E: -I: -w:",
     "injects configuration or opens a tunnel",
 )])
-.style(Style::Posix)
+.style(OptionStyle::Posix)
 .judged(ssh);
 
-fn ssh(parsed: &Parsed<'_>) -> Finding {
-    let finding = refused(parsed).unwrap_or_else(|| Finding::unknown("it runs commands on a host"));
+fn ssh(parsed: &ParsedArguments<'_>) -> CommandFinding {
+    let finding =
+        refused(parsed).unwrap_or_else(|| CommandFinding::unknown("it runs commands on a host"));
     let mut finding = parsed.with_effects(finding, Operands::Text);
     let jumps = parsed.options.iter().filter(|given| given.name == "-J");
     let jumps = jumps.filter_map(|given| given.value.as_ref());
@@ -60,7 +61,7 @@ static SCP: Spec = Spec::prints("scp", "-346ABCOpqRrTv -c: -i< -J: -l: -P: -X:")
     .refusing(REFUSED)
     .judged(scp);
 
-fn scp(parsed: &Parsed<'_>) -> Finding {
+fn scp(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut effects = Vec::new();
     let mut sends = false;
     if let Some((target, sources)) = parsed.operands.split_last() {
@@ -75,14 +76,14 @@ fn scp(parsed: &Parsed<'_>) -> Finding {
                 sends = true;
                 effects.push(contact);
             }
-            None => effects.push(write(target, How::Work)),
+            None => effects.push(write(target, WriteKind::Work)),
         }
     }
     let finding = refused(parsed).unwrap_or_else(|| {
         if sends {
-            Finding::mutating("it sends files to a host")
+            CommandFinding::mutating("it sends files to a host")
         } else {
-            Finding::mutating("it copies files from a host")
+            CommandFinding::mutating("it copies files from a host")
         }
     });
     let mut finding = parsed.with_effects(finding, Operands::Text);
@@ -109,9 +110,9 @@ static SFTP: Spec = Spec::prints(
 )])
 .judged(sftp);
 
-fn sftp(parsed: &Parsed<'_>) -> Finding {
-    let finding =
-        refused(parsed).unwrap_or_else(|| Finding::unknown("it exchanges files with a host"));
+fn sftp(parsed: &ParsedArguments<'_>) -> CommandFinding {
+    let finding = refused(parsed)
+        .unwrap_or_else(|| CommandFinding::unknown("it exchanges files with a host"));
     let mut finding = parsed.with_effects(finding, Operands::Text);
     let contacts = match parsed.operands.first() {
         Some(host) => hosts::contacts(host, of_login),
@@ -123,8 +124,8 @@ fn sftp(parsed: &Parsed<'_>) -> Finding {
 
 static AROUND: Spec = Spec::prints("ssh-copy-id ssh-keyscan sshfs", "").judged(around);
 
-fn around(parsed: &Parsed<'_>) -> Finding {
-    let mut finding = Finding::unknown("it contacts a host");
+fn around(parsed: &ParsedArguments<'_>) -> CommandFinding {
+    let mut finding = CommandFinding::unknown("it contacts a host");
     let named = parsed.operands.iter();
     let named = named.flat_map(|host| hosts::contacts(host, of_login));
     finding.effects.extend(named);
@@ -136,12 +137,12 @@ static KEYGEN: Spec = Spec::prints("ssh-keygen", "-lv -f< -E:")
     .strict()
     .judged(keygen);
 
-fn keygen(parsed: &Parsed<'_>) -> Finding {
+fn keygen(parsed: &ParsedArguments<'_>) -> CommandFinding {
     if parsed.verdict().is_none() && parsed.has("-l") {
         return parsed.finding(Operands::Text);
     }
-    let file = parsed.value("-f").map(|file| write(file, How::Work));
-    let mut finding = Finding::mutating("it makes or changes keys");
+    let file = parsed.value("-f").map(|file| write(file, WriteKind::Work));
+    let mut finding = CommandFinding::mutating("it makes or changes keys");
     finding.effects.extend(file);
     finding
 }

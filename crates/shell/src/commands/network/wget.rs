@@ -5,16 +5,16 @@ use crate::{
     arg::Arg,
     commands::{
         hosts,
-        options::Parsed,
-        spec::{Entry, Operands, Spec, runs},
+        options::ParsedArguments,
+        spec::{CommandEntry, Operands, Spec, runs},
     },
-    effect::{Effect, Finding, How},
+    effect::{CommandFinding, Effect, WriteKind},
 };
 
-pub(in crate::commands) const ENTRIES: &[Entry] = &[
-    Entry::Spec(&WGET),
-    Entry::Spec(&DOWNLOADERS),
-    Entry::Spec(&BROWSERS),
+pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[
+    CommandEntry::Spec(&WGET),
+    CommandEntry::Spec(&DOWNLOADERS),
+    CommandEntry::Spec(&BROWSERS),
 ];
 
 static WGET: Spec = Spec::prints(
@@ -48,7 +48,7 @@ static WGET: Spec = Spec::prints(
 ])
 .judged(wget);
 
-fn wget(parsed: &Parsed<'_>) -> Finding {
+fn wget(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let document = parsed.value("-O").or(parsed.value("--output-document"));
     let directory = parsed.value("-P").or(parsed.value("--directory-prefix"));
     let asks = ["-V", "--version", "-h", "--help"];
@@ -56,7 +56,7 @@ fn wget(parsed: &Parsed<'_>) -> Finding {
         && parsed.operands.is_empty()
         && parsed.verdict().is_none()
     {
-        return Finding::read_only("it only prints");
+        return CommandFinding::read_only("it only prints");
     }
     let sends = [
         "--post-data",
@@ -69,7 +69,7 @@ fn wget(parsed: &Parsed<'_>) -> Finding {
     .any(|name| parsed.has(name));
     let kept: Vec<Effect> = match document {
         Some(file) if file.is("-") => Vec::new(),
-        Some(file) => vec![write(file, How::Work)],
+        Some(file) => vec![write(file, WriteKind::Work)],
         None if parsed.has("--spider") => Vec::new(),
         None => {
             let names = parsed
@@ -77,20 +77,20 @@ fn wget(parsed: &Parsed<'_>) -> Finding {
                 .iter()
                 .map(|url| kept_name(url).unwrap_or_else(|| Arg::literal("index.html", url.span)));
             names
-                .map(|name| write(&inside(directory, name), How::Work))
+                .map(|name| write(&inside(directory, name), WriteKind::Work))
                 .collect()
         }
     };
     let finding = match refused(parsed) {
         Some(finding) => finding,
-        None if sends => Finding::mutating("it sends data to a host"),
+        None if sends => CommandFinding::mutating("it sends data to a host"),
         None if kept.iter().any(
             |effect| matches!(effect, Effect::Write(write) if !write.path.is("/dev/null")),
         ) =>
         {
-            Finding::mutating("it writes what a host sends into a file")
+            CommandFinding::mutating("it writes what a host sends into a file")
         }
-        None => Finding::unknown("it contacts a host"),
+        None => CommandFinding::unknown("it contacts a host"),
     };
     let mut finding = parsed.with_effects(finding, Operands::Text);
     let hosts = parsed
@@ -108,18 +108,18 @@ fn wget(parsed: &Parsed<'_>) -> Finding {
 static DOWNLOADERS: Spec =
     Spec::prints("aria2c axel yt-dlp youtube-dl http https xh xhs httpie", "").judged(downloader);
 
-fn downloader(parsed: &Parsed<'_>) -> Finding {
-    contact_urls(parsed, Finding::unknown("it contacts a host"))
+fn downloader(parsed: &ParsedArguments<'_>) -> CommandFinding {
+    contact_urls(parsed, CommandFinding::unknown("it contacts a host"))
 }
 
 static BROWSERS: Spec = Spec::prints("lynx w3m links elinks", "").judged(browser);
 
-fn browser(parsed: &Parsed<'_>) -> Finding {
-    contact_urls(parsed, Finding::unknown("it contacts a host"))
+fn browser(parsed: &ParsedArguments<'_>) -> CommandFinding {
+    contact_urls(parsed, CommandFinding::unknown("it contacts a host"))
 }
 
 /// Every operand that can be a URL.
-fn contact_urls(parsed: &Parsed<'_>, mut finding: Finding) -> Finding {
+fn contact_urls(parsed: &ParsedArguments<'_>, mut finding: CommandFinding) -> CommandFinding {
     let urls = parsed
         .operands
         .iter()

@@ -1,7 +1,7 @@
 //! Lines that are really run.
 
 use super::{find, is_installed, pieces::AWKS, project, run, tree, words};
-use crate::effect::Verdict;
+use crate::effect::EffectVerdict;
 
 /// Runs a line in a fresh project. Did it change anything? `None` if the program is missing.
 fn changes(line: &[&str]) -> Option<bool> {
@@ -20,7 +20,7 @@ fn assert_changes_nothing(line: &str) {
     let finding = find(&words);
     assert_eq!(
         finding.verdict,
-        Verdict::ReadOnly,
+        EffectVerdict::ReadOnly,
         "{line}: {}",
         finding.reason
     );
@@ -31,7 +31,7 @@ fn assert_changes_nothing(line: &str) {
 fn assert_changes_something(line: &str) {
     let words = words(line);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    assert_ne!(find(&words).verdict, Verdict::ReadOnly, "{line}");
+    assert_ne!(find(&words).verdict, EffectVerdict::ReadOnly, "{line}");
     assert_ne!(changes(&words), Some(false), "{line} changed nothing");
 }
 

@@ -17,7 +17,7 @@ use std::{
 use tempfile::TempDir;
 
 use super::{look, testing::argv};
-use crate::{arg::Arg, ast::Span, effect::Finding};
+use crate::{arg::Arg, ast::Span, effect::CommandFinding};
 
 /// A small project that a program may spoil.
 fn project() -> TempDir {
@@ -83,7 +83,7 @@ fn run(dir: &Path, argv: &[&str]) {
 }
 
 /// What is found about literal words.
-fn find(words: &[&str]) -> Finding {
+fn find(words: &[&str]) -> CommandFinding {
     let span = Span { start: 0, end: 0 };
     let argv: Vec<Arg> = words.iter().map(|word| Arg::literal(*word, span)).collect();
     look(words[0], &argv)

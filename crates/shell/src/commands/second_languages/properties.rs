@@ -10,7 +10,7 @@ use super::{
     },
     project, run, tree,
 };
-use crate::effect::Verdict;
+use crate::effect::EffectVerdict;
 
 /// Fewer cases where each of them starts processes.
 fn with_processes() -> Config {
@@ -22,7 +22,7 @@ fn with_processes() -> Config {
 }
 
 fn is_read_only(words: &[&str]) -> bool {
-    find(words).verdict == Verdict::ReadOnly
+    find(words).verdict == EffectVerdict::ReadOnly
 }
 
 fn sed_command() -> impl Strategy<Value = String> {

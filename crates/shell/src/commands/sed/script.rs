@@ -5,17 +5,17 @@
 
 use std::borrow::Cow;
 
-use crate::commands::program::{Act, Program};
+use crate::commands::program::{Act, ScriptProgram};
 
 /// Reads a script; several `-e` are one script, a line each.
-pub(super) fn read(script: &str) -> Program {
-    let mut reader = Reader {
+pub(super) fn read(script: &str) -> ScriptProgram {
+    let mut reader = SedReader {
         script,
         at: 0,
         acts: Vec::new(),
     };
     let doubt = reader.commands().err();
-    Program {
+    ScriptProgram {
         acts: reader.acts,
         doubt,
     }
@@ -23,7 +23,7 @@ pub(super) fn read(script: &str) -> Program {
 
 type Step = Result<(), Cow<'static, str>>;
 
-struct Reader<'a> {
+struct SedReader<'a> {
     script: &'a str,
     at: usize,
     acts: Vec<Act>,
@@ -32,7 +32,7 @@ struct Reader<'a> {
 /// What follows a command.
 const EXTRA: &str = "its script has something behind a command that should end there";
 
-impl<'a> Reader<'a> {
+impl<'a> SedReader<'a> {
     fn peek(&self) -> Option<u8> {
         self.script.as_bytes().get(self.at).copied()
     }

@@ -3,14 +3,15 @@
 use crate::{
     arg::Arg,
     commands::{
-        options::Parsed,
-        spec::{Entry, Operands, Refused, Spec, Style, runs, writes},
-        verbs::{self, Program, change, unsure, verb},
+        options::ParsedArguments,
+        spec::{CommandEntry, Operands, OptionStyle, Refused, Spec, runs, writes},
+        verbs::{self, VerbProgram, change, unsure, verb},
     },
-    effect::{Finding, Verdict},
+    effect::{CommandFinding, EffectVerdict},
 };
 
-pub(in crate::commands) const ENTRIES: &[Entry] = &[Entry::Own("kubectl oc", kubectl)];
+pub(in crate::commands) const ENTRIES: &[CommandEntry] =
+    &[CommandEntry::Own("kubectl oc", kubectl)];
 
 /// Options that every verb takes, before it and behind it.
 macro_rules! everywhere {
@@ -46,10 +47,10 @@ const REFUSED: &[Refused] = &[
     writes("--profile= --profile-output=", "writes a profile"),
 ];
 
-const KUBECTL: Program = Program {
+const KUBECTL: VerbProgram = VerbProgram {
     before: Spec::prints("kubectl", everywhere!())
         .refusing(REFUSED)
-        .style(Style::Posix)
+        .style(OptionStyle::Posix)
         .strict(),
     verbs: &[
         ask(
@@ -183,13 +184,13 @@ const fn ask(names: &'static str, options: &'static str) -> Spec {
     verb(names, options).refusing(REFUSED).judged(judge)
 }
 
-fn kubectl(argv: &[Arg]) -> Finding {
+fn kubectl(argv: &[Arg]) -> CommandFinding {
     verbs::judge(&KUBECTL, argv)
 }
 
-fn judge(parsed: &Parsed<'_>) -> Finding {
+fn judge(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = parsed.finding(Operands::Text);
-    if finding.verdict != Verdict::ReadOnly {
+    if finding.verdict != EffectVerdict::ReadOnly {
         return finding;
     }
     let reads = matches!(
@@ -197,12 +198,12 @@ fn judge(parsed: &Parsed<'_>) -> Finding {
         Some("get" | "describe")
     );
     if reads && let Some(secret) = parsed.operands.iter().find(|arg| names_secrets(arg)) {
-        return Finding::unknown("it prints secrets").at(secret.span);
+        return CommandFinding::unknown("it prints secrets").at(secret.span);
     }
     if parsed.spec.operands == Operands::None
         && let Some(more) = parsed.operands.first()
     {
-        return Finding::unknown("what it would print is not known").at(more.span);
+        return CommandFinding::unknown("what it would print is not known").at(more.span);
     }
     // `-o jsonpath-file=f` and its like read a file.
     let from_file = parsed.options.iter().find(|given| {
@@ -211,7 +212,7 @@ fn judge(parsed: &Parsed<'_>) -> Finding {
         prints && text.is_none_or(|text| text.contains("-file") || given.name == "--template")
     });
     match from_file {
-        Some(given) => Finding::unknown("its format may come from a file").at(given.span),
+        Some(given) => CommandFinding::unknown("its format may come from a file").at(given.span),
         None => finding,
     }
 }
@@ -226,9 +227,9 @@ fn names_secrets(arg: &Arg) -> bool {
 }
 
 /// `oc whoami -t` prints a token, `oc project x` changes the project.
-fn about_me(parsed: &Parsed<'_>) -> Finding {
+fn about_me(parsed: &ParsedArguments<'_>) -> CommandFinding {
     match parsed.operands.first() {
-        Some(_) if parsed.verdict().is_none() => Finding::mutating("it changes the project"),
+        Some(_) if parsed.verdict().is_none() => CommandFinding::mutating("it changes the project"),
         _ => parsed.finding(Operands::Text),
     }
 }

@@ -3,14 +3,15 @@
 use crate::{
     arg::Arg,
     commands::{
-        options::Parsed,
-        spec::{Entry, Operands, Refused, Spec, Style, runs},
-        verbs::{self, Program, change, unsure, verb},
+        options::ParsedArguments,
+        spec::{CommandEntry, Operands, OptionStyle, Refused, Spec, runs},
+        verbs::{self, VerbProgram, change, unsure, verb},
     },
-    effect::{Effect, Finding, Verdict},
+    effect::{CommandFinding, Effect, EffectVerdict},
 };
 
-pub(in crate::commands) const ENTRIES: &[Entry] = &[Entry::Own("gh", gh), Entry::Own("glab", glab)];
+pub(in crate::commands) const ENTRIES: &[CommandEntry] =
+    &[CommandEntry::Own("gh", gh), CommandEntry::Own("glab", glab)];
 
 /// What most verbs take: another repository of the same host, and how to print.
 macro_rules! printing {
@@ -36,9 +37,9 @@ macro_rules! filters {
 
 const REFUSED: &[Refused] = &[runs("--web", "opens a browser")];
 
-const GH: Program = Program {
+const GH: VerbProgram = VerbProgram {
     before: Spec::prints("gh", "--version --help")
-        .style(Style::Posix)
+        .style(OptionStyle::Posix)
         .strict(),
     verbs: &[
         ask("version help", ""),
@@ -178,22 +179,22 @@ const fn ask(names: &'static str, options: &'static str) -> Spec {
     verb(names, options).refusing(REFUSED).judged(judge)
 }
 
-fn gh(argv: &[Arg]) -> Finding {
+fn gh(argv: &[Arg]) -> CommandFinding {
     verbs::judge(&GH, argv)
 }
 
-fn glab(argv: &[Arg]) -> Finding {
+fn glab(argv: &[Arg]) -> CommandFinding {
     match argv {
         [_, only] if only.is("--version") || only.is("version") || only.is("--help") => {
-            Finding::read_only("it only prints")
+            CommandFinding::read_only("it only prints")
         }
-        _ => Finding::unknown("it talks to a code host").with(Effect::Net(None)),
+        _ => CommandFinding::unknown("it talks to a code host").with(Effect::Net(None)),
     }
 }
 
-fn judge(parsed: &Parsed<'_>) -> Finding {
+fn judge(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = parsed.finding(Operands::Text);
-    if finding.verdict != Verdict::ReadOnly {
+    if finding.verdict != EffectVerdict::ReadOnly {
         return finding;
     }
     let repositories = parsed.options.iter();
@@ -201,7 +202,7 @@ fn judge(parsed: &Parsed<'_>) -> Finding {
     let repositories = repositories.filter_map(|given| given.value.as_ref());
     let mut all = repositories.chain(parsed.operands.iter().copied());
     match all.find(|arg| names_host(arg)) {
-        Some(arg) => Finding::unknown("it names a host").at(arg.span),
+        Some(arg) => CommandFinding::unknown("it names a host").at(arg.span),
         None => finding,
     }
 }
@@ -214,21 +215,21 @@ fn names_host(arg: &Arg) -> bool {
     rest.is_none() && (text.contains("://") || text.contains('@') || text.matches('/').count() > 1)
 }
 
-fn config(parsed: &Parsed<'_>) -> Finding {
+fn config(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let token = parsed
         .operands
         .iter()
         .find(|arg| arg.text().is_some_and(|text| text.contains("token")));
     match token {
-        Some(arg) => Finding::unknown("it prints a token").at(arg.span),
+        Some(arg) => CommandFinding::unknown("it prints a token").at(arg.span),
         None => judge(parsed),
     }
 }
 
 /// A request that is a GET for certain: no data, no other method, and a path at the usual host.
-fn api(parsed: &Parsed<'_>) -> Finding {
+fn api(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = parsed.finding(Operands::Text).with(Effect::Net(None));
-    if finding.verdict != Verdict::ReadOnly {
+    if finding.verdict != EffectVerdict::ReadOnly {
         return finding;
     }
     let unclear = parsed.options.iter().find(|given| {
@@ -254,7 +255,7 @@ fn api(parsed: &Parsed<'_>) -> Finding {
         })
     });
     if let Some(given) = unclear {
-        return Finding::unknown("it may be more than a GET")
+        return CommandFinding::unknown("it may be more than a GET")
             .at(given.span)
             .with(Effect::Net(None));
     }
@@ -264,9 +265,9 @@ fn api(parsed: &Parsed<'_>) -> Finding {
                 text.trim_matches('/') != "graphql" && !text.contains("://")
             }) =>
         {
-            Finding::read_only("it only reads")
+            CommandFinding::read_only("it only reads")
         }
-        _ => Finding::unknown("it may be more than a GET").with(Effect::Net(None)),
+        _ => CommandFinding::unknown("it may be more than a GET").with(Effect::Net(None)),
     }
 }
 

@@ -3,24 +3,24 @@
 use crate::{
     arg::Arg,
     commands::{
-        options::{self, Parsed},
-        spec::{Entry, Operands, Refused, Spec, Style, runs, writes},
-        verbs::{self, Program, change, unsure, verb},
+        options::{self, ParsedArguments},
+        spec::{CommandEntry, Operands, OptionStyle, Refused, Spec, runs, writes},
+        verbs::{self, VerbProgram, change, unsure, verb},
     },
-    effect::{Effect, Finding, Verdict},
+    effect::{CommandFinding, Effect, EffectVerdict},
 };
 
-pub(in crate::commands) const ENTRIES: &[Entry] = &[
-    Entry::Own("docker", docker),
-    Entry::Own("podman", podman),
-    Entry::Own("docker-compose podman-compose", launched_compose),
+pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[
+    CommandEntry::Own("docker", docker),
+    CommandEntry::Own("podman", podman),
+    CommandEntry::Own("docker-compose podman-compose", launched_compose),
 ];
 
 const UNKNOWN: &str = "what this verb does is not known, or it is a plugin";
 
-const DOCKER: Program = Program {
+const DOCKER: VerbProgram = VerbProgram {
     before: Spec::prints("docker", "-Dv -l: --debug --log-level= --version --help")
-        .style(Style::Posix)
+        .style(OptionStyle::Posix)
         .strict()
         .refusing(&[
             runs("-H: --host= -c: --context=", "chooses another endpoint"),
@@ -35,9 +35,9 @@ const DOCKER: Program = Program {
     unknown: UNKNOWN,
 };
 
-const PODMAN: Program = Program {
+const PODMAN: VerbProgram = VerbProgram {
     before: Spec::prints("podman", "-v --log-level= --version --help")
-        .style(Style::Posix)
+        .style(OptionStyle::Posix)
         .strict()
         .refusing(&[
             runs(
@@ -160,48 +160,48 @@ const OTHERS: &[verbs::Other] = &[
     ),
 ];
 
-fn docker(argv: &[Arg]) -> Finding {
+fn docker(argv: &[Arg]) -> CommandFinding {
     verbs::judge(&DOCKER, argv)
 }
 
-fn podman(argv: &[Arg]) -> Finding {
+fn podman(argv: &[Arg]) -> CommandFinding {
     verbs::judge(&PODMAN, argv)
 }
 
 /// `docker top c -o …` hands its words to ps on the host.
-fn top(parsed: &Parsed<'_>) -> Finding {
+fn top(parsed: &ParsedArguments<'_>) -> CommandFinding {
     match parsed.operands.get(1) {
         Some(more) if parsed.verdict().is_none() => {
-            Finding::unknown("it hands options to ps").at(more.span)
+            CommandFinding::unknown("it hands options to ps").at(more.span)
         }
         _ => parsed.finding(Operands::Text),
     }
 }
 
 /// A program of its own, often one that the workspace brings.
-fn launched_compose(argv: &[Arg]) -> Finding {
+fn launched_compose(argv: &[Arg]) -> CommandFinding {
     let finding = compose(argv);
     let asks = matches!(argv, [_, only] if only.is("--version") || only.is("version") || only.is("--help"));
-    if finding.verdict == Verdict::ReadOnly && !asks {
-        return Finding {
+    if finding.verdict == EffectVerdict::ReadOnly && !asks {
+        return CommandFinding {
             effects: finding.effects,
-            ..Finding::unknown("it runs what the files of the workspace say")
+            ..CommandFinding::unknown("it runs what the files of the workspace say")
         };
     }
     finding
 }
 
-fn compose_behind(parsed: &Parsed<'_>) -> Finding {
+fn compose_behind(parsed: &ParsedArguments<'_>) -> CommandFinding {
     compose(parsed.argv)
 }
 
-const COMPOSE: Program = Program {
+const COMPOSE: VerbProgram = VerbProgram {
     before: Spec::prints(
         "compose",
         "-f< -p: -v --file< --project-name= --profile= --env-file< --project-directory= --ansi= \
          --progress= --parallel= --all-resources --compatibility --version --help",
     )
-    .style(Style::Posix)
+    .style(OptionStyle::Posix)
     .strict()
     .refusing(COMPOSE_REFUSED),
     verbs: &[
@@ -246,7 +246,7 @@ const COMPOSE_REFUSED: &[Refused] = &[
     writes("--dry-run", "is not vouched for"),
 ];
 
-fn compose(argv: &[Arg]) -> Finding {
+fn compose(argv: &[Arg]) -> CommandFinding {
     let before = options::parse(&COMPOSE.before, argv);
     let finding = verbs::judge(&COMPOSE, argv);
     let files = before.options.iter().filter(|given| {
@@ -261,7 +261,7 @@ fn compose(argv: &[Arg]) -> Finding {
             .is_none_or(|text| text.contains("://") || text.starts_with("git@"));
         if remote {
             let effects = finding.effects;
-            finding = Finding::unknown("the file may be a remote one").at(given.span);
+            finding = CommandFinding::unknown("the file may be a remote one").at(given.span);
             finding.effects = effects;
             finding.effects.push(Effect::Net(None));
         } else if !value.is("-") {
@@ -365,7 +365,7 @@ mod tests {
         for line in exact {
             let finding = find(line);
             assert_eq!(finding.cover, Cover::Exact, "{line}");
-            assert_ne!(finding.verdict, Verdict::ReadOnly, "{line}");
+            assert_ne!(finding.verdict, EffectVerdict::ReadOnly, "{line}");
         }
     }
 

@@ -2,21 +2,21 @@
 
 use crate::{
     commands::{
-        options::Parsed,
-        spec::{Entry, Operands, Refused, Spec, runs, writes},
+        options::ParsedArguments,
+        spec::{CommandEntry, Operands, Refused, Spec, runs, writes},
     },
-    effect::{Cover, Finding, Verdict},
+    effect::{CommandFinding, Cover, EffectVerdict},
 };
 
-pub(in crate::commands) const ENTRIES: &[Entry] = &[
-    Entry::Spec(&SYSTEMCTL),
-    Entry::Spec(&JOURNALCTL),
-    Entry::Spec(&LOGINCTL),
-    Entry::Spec(&HOSTNAMECTL),
-    Entry::Spec(&TIMEDATECTL),
-    Entry::Spec(&LOCALECTL),
-    Entry::Spec(&CRONTAB),
-    Entry::Spec(&LAUNCHCTL),
+pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[
+    CommandEntry::Spec(&SYSTEMCTL),
+    CommandEntry::Spec(&JOURNALCTL),
+    CommandEntry::Spec(&LOGINCTL),
+    CommandEntry::Spec(&HOSTNAMECTL),
+    CommandEntry::Spec(&TIMEDATECTL),
+    CommandEntry::Spec(&LOCALECTL),
+    CommandEntry::Spec(&CRONTAB),
+    CommandEntry::Spec(&LAUNCHCTL),
 ];
 
 const ELSEWHERE: Refused = runs(
@@ -135,7 +135,7 @@ static CRONTAB: Spec = Spec::prints("crontab", "-l -u: -V")
     .strict()
     .judged(crontab);
 
-fn by_verb(parsed: &Parsed<'_>) -> Finding {
+fn by_verb(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = parsed.finding(Operands::Text);
     let Some(verb) = parsed.operands.first() else {
         // Help for launchctl, lists and states for the others.
@@ -155,23 +155,23 @@ fn by_verb(parsed: &Parsed<'_>) -> Finding {
         _ if finding.cover == Cover::Exact => finding,
         None => finding,
         Some("help" | "show-environment" | "log-level" | "log-target") => {
-            Finding::unknown("what it shows is not vouched for").at(verb.span)
+            CommandFinding::unknown("what it shows is not vouched for").at(verb.span)
         }
-        _ => Finding::mutating("it changes the system").at(verb.span),
+        _ => CommandFinding::mutating("it changes the system").at(verb.span),
     }
 }
 
-fn crontab(parsed: &Parsed<'_>) -> Finding {
+fn crontab(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = parsed.finding(Operands::Files);
-    if finding.verdict == Verdict::ReadOnly && !parsed.has("-l") && !parsed.has("-V") {
-        return Finding {
+    if finding.verdict == EffectVerdict::ReadOnly && !parsed.has("-l") && !parsed.has("-V") {
+        return CommandFinding {
             effects: finding.effects,
-            ..Finding::mutating("it replaces the scheduled jobs")
+            ..CommandFinding::mutating("it replaces the scheduled jobs")
         };
     }
     match parsed.operands.first() {
-        Some(more) if finding.verdict == Verdict::ReadOnly => {
-            Finding::unknown("it may replace the scheduled jobs").at(more.span)
+        Some(more) if finding.verdict == EffectVerdict::ReadOnly => {
+            CommandFinding::unknown("it may replace the scheduled jobs").at(more.span)
         }
         _ => finding,
     }

@@ -3,25 +3,28 @@
 use crate::{
     arg::Arg,
     commands::{
-        options::Parsed,
-        spec::{Entry, Operands, Spec, Style, writes},
-        verbs::{self, Program, change, unsure},
+        options::ParsedArguments,
+        spec::{CommandEntry, Operands, OptionStyle, Spec, writes},
+        verbs::{self, VerbProgram, change, unsure},
     },
-    effect::{Effect, Finding, How, Write},
+    effect::{CommandFinding, Effect, Write, WriteKind},
 };
 
-pub(in crate::commands) const ENTRIES: &[Entry] = &[Entry::Own("go", go), Entry::Spec(&GOFMT)];
+pub(in crate::commands) const ENTRIES: &[CommandEntry] =
+    &[CommandEntry::Own("go", go), CommandEntry::Spec(&GOFMT)];
 
-const GO: Program = Program {
-    before: Spec::prints("go", "-h --help").style(Style::Posix).strict(),
+const GO: VerbProgram = VerbProgram {
+    before: Spec::prints("go", "-h --help")
+        .style(OptionStyle::Posix)
+        .strict(),
     verbs: &[
         Spec::prints("version", "-m -v -json")
             .operands(Operands::Files)
-            .style(Style::Words)
+            .style(OptionStyle::Words)
             .strict(),
         Spec::prints("env", "-json -changed")
             .refusing(&[writes("-w -u", "changes the settings of go")])
-            .style(Style::Words)
+            .style(OptionStyle::Words)
             .strict(),
         Spec::prints("help", "").strict(),
     ],
@@ -42,7 +45,7 @@ const GO: Program = Program {
     unknown: "what this verb does is not known",
 };
 
-fn go(argv: &[Arg]) -> Finding {
+fn go(argv: &[Arg]) -> CommandFinding {
     verbs::judge(&GO, argv)
 }
 
@@ -51,18 +54,18 @@ static GOFMT: Spec = Spec::reads("gofmt", "-d -e -l -s -r:")
         writes("-w", "changes the files in place"),
         writes("-cpuprofile>", "writes a profile"),
     ])
-    .style(Style::Words)
+    .style(OptionStyle::Words)
     .strict()
     .judged(gofmt);
 
 /// It formats by no configuration, and prints unless it is told to write.
-fn gofmt(parsed: &Parsed<'_>) -> Finding {
+fn gofmt(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut finding = parsed.finding(Operands::Files);
     if parsed.has("-w") {
         let writes = parsed.operands.iter().map(|arg| {
             Effect::Write(Write {
                 path: (*arg).clone(),
-                how: How::Twist,
+                how: WriteKind::Twist,
             })
         });
         finding.effects.extend(writes);

@@ -3,14 +3,14 @@
 use crate::{
     arg::Arg,
     commands::{
-        options::Parsed,
-        spec::{Entry, Operands, Refused, Spec, Style, runs},
-        verbs::{self, Program, change, unsure, verb},
+        options::ParsedArguments,
+        spec::{CommandEntry, Operands, OptionStyle, Refused, Spec, runs},
+        verbs::{self, VerbProgram, change, unsure, verb},
     },
-    effect::Finding,
+    effect::CommandFinding,
 };
 
-pub(in crate::commands) const ENTRIES: &[Entry] = &[Entry::Own("npm", npm)];
+pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[CommandEntry::Own("npm", npm)];
 
 /// npm takes its options anywhere.
 macro_rules! everywhere {
@@ -28,10 +28,10 @@ const REFUSED: &[Refused] = &[runs(
     "injects configuration",
 )];
 
-const NPM: Program = Program {
+const NPM: VerbProgram = VerbProgram {
     before: Spec::prints("npm", everywhere!())
         .refusing(REFUSED)
-        .style(Style::Posix)
+        .style(OptionStyle::Posix)
         .strict(),
     verbs: &[
         ask("ls list la ll explain why query root prefix bin fund help-search"),
@@ -70,14 +70,14 @@ const fn ask(names: &'static str) -> Spec {
     verb(names, everywhere!()).refusing(REFUSED)
 }
 
-fn npm(argv: &[Arg]) -> Finding {
+fn npm(argv: &[Arg]) -> CommandFinding {
     verbs::judge(&NPM, argv)
 }
 
 /// `npm version` shows versions, `npm version patch` makes one.
-fn version(parsed: &Parsed<'_>) -> Finding {
+fn version(parsed: &ParsedArguments<'_>) -> CommandFinding {
     match parsed.operands.first() {
-        Some(_) => Finding::mutating("it makes a new version"),
+        Some(_) => CommandFinding::mutating("it makes a new version"),
         None => parsed.finding(Operands::Text),
     }
 }

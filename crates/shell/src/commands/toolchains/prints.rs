@@ -1,6 +1,6 @@
 //! Programs of which only versions and help are harmless.
 
-use crate::{arg::Arg, commands::spec::Entry, effect::Finding};
+use crate::{arg::Arg, commands::spec::CommandEntry, effect::CommandFinding};
 
 const BUILDS: &str = "it runs what the files of the workspace say";
 const LAUNCHES: &str = "it lets the workspace choose the program that runs";
@@ -145,24 +145,24 @@ const TABLE: &[(&str, &str, &str)] = &[
 ];
 
 /// The rows as entries: each is judged by the row that has its name.
-pub(in crate::commands) const ENTRIES: &[Entry] = &{
-    let mut entries = [Entry::Own("", only_prints); TABLE.len()];
+pub(in crate::commands) const ENTRIES: &[CommandEntry] = &{
+    let mut entries = [CommandEntry::Own("", only_prints); TABLE.len()];
     let mut at = 0;
     while at < TABLE.len() {
-        entries[at] = Entry::Own(TABLE[at].0, only_prints);
+        entries[at] = CommandEntry::Own(TABLE[at].0, only_prints);
         at += 1;
     }
     entries
 };
 
-fn only_prints(argv: &[Arg]) -> Finding {
+fn only_prints(argv: &[Arg]) -> CommandFinding {
     let name = argv.first().and_then(Arg::text).unwrap_or_default();
     let name = name.rsplit('/').next().unwrap_or(name);
     let row = TABLE
         .iter()
         .find(|(names, ..)| names.split(' ').any(|listed| listed == name));
     let Some((_, words, why)) = row else {
-        return Finding::unknown(format!("what {name} does is not known"));
+        return CommandFinding::unknown(format!("what {name} does is not known"));
     };
     let prints = |arg: &Arg| {
         let text = arg.text().unwrap_or_default();
@@ -175,9 +175,9 @@ fn only_prints(argv: &[Arg]) -> Finding {
     };
     match argv.get(1..) {
         Some(words) if !words.is_empty() && words.iter().all(prints) => {
-            Finding::read_only("it only prints")
+            CommandFinding::read_only("it only prints")
         }
-        _ => Finding::unknown(*why),
+        _ => CommandFinding::unknown(*why),
     }
 }
 

@@ -3,21 +3,21 @@
 use crate::{
     arg::Arg,
     commands::{
-        options::Parsed,
-        spec::{Entry, Operands, Refused, Spec, Style, runs, writes},
-        verbs::{self, Program, change, unsure, verb},
+        options::ParsedArguments,
+        spec::{CommandEntry, Operands, OptionStyle, Refused, Spec, runs, writes},
+        verbs::{self, VerbProgram, change, unsure, verb},
     },
-    effect::Finding,
+    effect::CommandFinding,
 };
 
-pub(in crate::commands) const ENTRIES: &[Entry] = &[
-    Entry::Own("python python2 python3 pypy pypy3", python),
-    Entry::Own("pip pip2 pip3", pip),
-    Entry::Own("uv", uv),
-    Entry::Own("conda mamba micromamba", conda),
+pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[
+    CommandEntry::Own("python python2 python3 pypy pypy3", python),
+    CommandEntry::Own("pip pip2 pip3", pip),
+    CommandEntry::Own("uv", uv),
+    CommandEntry::Own("conda mamba micromamba", conda),
 ];
 
-fn python(argv: &[Arg]) -> Finding {
+fn python(argv: &[Arg]) -> CommandFinding {
     let prints = |arg: &Arg| {
         [
             "--version",
@@ -33,9 +33,9 @@ fn python(argv: &[Arg]) -> Finding {
         .any(|word| arg.is(word))
     };
     match argv {
-        [_, only] if prints(only) => Finding::read_only("it only prints"),
-        [_, first, ..] if first.is("-m") => Finding::unknown("it runs a module"),
-        _ => Finding::unknown("it runs a program"),
+        [_, only] if prints(only) => CommandFinding::read_only("it only prints"),
+        [_, first, ..] if first.is("-m") => CommandFinding::unknown("it runs a module"),
+        _ => CommandFinding::unknown("it runs a program"),
     }
 }
 
@@ -67,10 +67,10 @@ const LIST_REFUSED: &[Refused] = &[
     ),
 ];
 
-const PIP: Program = Program {
+const PIP: VerbProgram = VerbProgram {
     before: Spec::prints("pip", concat!(" -V --version ", everywhere!()))
         .refusing(REFUSED)
-        .style(Style::Posix)
+        .style(OptionStyle::Posix)
         .strict(),
     verbs: &[
         Spec::prints(
@@ -121,16 +121,16 @@ const PIP: Program = Program {
     unknown: "what this verb does is not known",
 };
 
-fn pip(argv: &[Arg]) -> Finding {
+fn pip(argv: &[Arg]) -> CommandFinding {
     verbs::judge(&PIP, argv)
 }
 
-const UV: Program = Program {
+const UV: VerbProgram = VerbProgram {
     before: Spec::prints(
         "uv",
         "-Vhqv --version --help --quiet --verbose --offline --no-progress --color=",
     )
-    .style(Style::Posix)
+    .style(OptionStyle::Posix)
     .strict(),
     verbs: &[verb(
         "help self/version cache/dir tool/dir python/dir",
@@ -153,12 +153,12 @@ const UV: Program = Program {
     unknown: "what this verb does is not known",
 };
 
-fn uv(argv: &[Arg]) -> Finding {
+fn uv(argv: &[Arg]) -> CommandFinding {
     verbs::judge(&UV, argv)
 }
 
-const CONDA: Program = Program {
-    before: Spec::prints("conda", "-Vh --version --help").style(Style::Posix).strict(),
+const CONDA: VerbProgram = VerbProgram {
+    before: Spec::prints("conda", "-Vh --version --help").style(OptionStyle::Posix).strict(),
     verbs: &[
         verb(
             "list",
@@ -182,14 +182,14 @@ const CONDA: Program = Program {
     unknown: "what this verb does is not known",
 };
 
-fn conda(argv: &[Arg]) -> Finding {
+fn conda(argv: &[Arg]) -> CommandFinding {
     verbs::judge(&CONDA, argv)
 }
 
-fn conda_config(parsed: &Parsed<'_>) -> Finding {
+fn conda_config(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let asks = ["--show", "--show-sources", "--get", "--describe", "--help"];
     if parsed.verdict().is_none() && !asks.iter().any(|name| parsed.has(name)) {
-        return Finding::mutating("it changes the configuration");
+        return CommandFinding::mutating("it changes the configuration");
     }
     parsed.finding(Operands::Text)
 }

@@ -3,16 +3,16 @@
 use crate::{
     arg::Arg,
     commands::{
-        spec::{Entry, Refused, Spec, Style, runs},
-        verbs::{self, Program, change, unsure, verb},
+        spec::{CommandEntry, OptionStyle, Refused, Spec, runs},
+        verbs::{self, VerbProgram, change, unsure, verb},
     },
-    effect::Finding,
+    effect::CommandFinding,
 };
 
-pub(in crate::commands) const ENTRIES: &[Entry] = &[Entry::Own("gem", gem)];
+pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[CommandEntry::Own("gem", gem)];
 
-const GEM: Program = Program {
-    before: Spec::prints("gem", "-vh --version --help").style(Style::Posix).strict(),
+const GEM: VerbProgram = VerbProgram {
+    before: Spec::prints("gem", "-vh --version --help").style(OptionStyle::Posix).strict(),
     verbs: &[
         verb(
             "list query",
@@ -38,7 +38,7 @@ const REMOTE: &[Refused] = &[runs(
     "queries a registry",
 )];
 
-fn gem(argv: &[Arg]) -> Finding {
+fn gem(argv: &[Arg]) -> CommandFinding {
     verbs::judge(&GEM, argv)
 }
 

@@ -3,17 +3,17 @@
 use crate::{
     arg::Arg,
     commands::{
-        options::Parsed,
-        spec::{Entry, Operands, Refused, Spec, Style, runs},
-        verbs::{self, Program, change, unsure, verb},
+        options::ParsedArguments,
+        spec::{CommandEntry, Operands, OptionStyle, Refused, Spec, runs},
+        verbs::{self, VerbProgram, change, unsure, verb},
     },
-    effect::{Cover, Effect, Finding, Start},
+    effect::{CommandFinding, Cover, Effect, Start},
 };
 
-pub(in crate::commands) const ENTRIES: &[Entry] = &[
-    Entry::Own("cargo", cargo),
-    Entry::Spec(&RUSTC),
-    Entry::Own("rustup", rustup),
+pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[
+    CommandEntry::Own("cargo", cargo),
+    CommandEntry::Spec(&RUSTC),
+    CommandEntry::Own("rustup", rustup),
 ];
 
 const BUILDS: &str = "it runs build scripts, macros or tests of the workspace";
@@ -39,14 +39,14 @@ const REFUSED: &[Refused] = &[
     runs("-Z: -C:", "changes what cargo does"),
 ];
 
-const CARGO: Program = Program {
+const CARGO: VerbProgram = VerbProgram {
     before: Spec::prints(
         "cargo",
         "-vqVh --verbose --quiet --version --list --help --offline --locked --frozen --color= \
          --explain=",
     )
     .refusing(REFUSED)
-    .style(Style::Posix)
+    .style(OptionStyle::Posix)
     .strict(),
     verbs: &[
         ask("version help", everywhere!()),
@@ -103,18 +103,18 @@ const fn ask(names: &'static str, options: &'static str) -> Spec {
 }
 
 /// `cargo install --list` shows what is installed.
-fn install(parsed: &Parsed<'_>) -> Finding {
+fn install(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let asks = parsed.has("--help") || parsed.has("-h");
     match parsed.verdict() {
         None if asks || parsed.has("--list") && parsed.operands.is_empty() => {
             parsed.finding(Operands::Text)
         }
         Some(finding) if finding.cover == Cover::Exact => finding,
-        _ => Finding::mutating("it changes the installed programs").with(Effect::Net(None)),
+        _ => CommandFinding::mutating("it changes the installed programs").with(Effect::Net(None)),
     }
 }
 
-fn cargo(argv: &[Arg]) -> Finding {
+fn cargo(argv: &[Arg]) -> CommandFinding {
     verbs::judge(&CARGO, argv)
 }
 
@@ -125,7 +125,7 @@ static RUSTC: Spec = Spec::prints(
 .strict()
 .judged(rustc);
 
-fn rustc(parsed: &Parsed<'_>) -> Finding {
+fn rustc(parsed: &ParsedArguments<'_>) -> CommandFinding {
     // `--print=sysroot` prints, `--print=KIND=FILE` writes.
     let prints = ["-V", "--version", "-h", "--help", "--print", "--explain"];
     let writes = parsed.options.iter().any(|given| {
@@ -134,14 +134,14 @@ fn rustc(parsed: &Parsed<'_>) -> Finding {
     });
     let only = prints.iter().any(|name| parsed.has(name)) && parsed.operands.is_empty() && !writes;
     match parsed.verdict() {
-        None if !only => Finding::unknown("it compiles"),
+        None if !only => CommandFinding::unknown("it compiles"),
         _ => parsed.finding(Operands::Text),
     }
 }
 
-const RUSTUP: Program = Program {
+const RUSTUP: VerbProgram = VerbProgram {
     before: Spec::prints("rustup", "-vqVh --verbose --quiet --version --help")
-        .style(Style::Posix)
+        .style(OptionStyle::Posix)
         .strict(),
     verbs: &[
         verb(
@@ -154,7 +154,9 @@ const RUSTUP: Program = Program {
             "-qh --installed --quiet --toolchain= --help",
         ),
         verb("default", "--help").judged(default),
-        verb("run", "--install").style(Style::Posix).judged(run),
+        verb("run", "--install")
+            .style(OptionStyle::Posix)
+            .judged(run),
     ],
     others: &[
         unsure("check", "it queries a registry").contacting(),
@@ -168,20 +170,20 @@ const RUSTUP: Program = Program {
     unknown: "what this verb does is not known",
 };
 
-fn rustup(argv: &[Arg]) -> Finding {
+fn rustup(argv: &[Arg]) -> CommandFinding {
     verbs::judge(&RUSTUP, argv)
 }
 
-fn default(parsed: &Parsed<'_>) -> Finding {
+fn default(parsed: &ParsedArguments<'_>) -> CommandFinding {
     match parsed.operands.first() {
-        Some(_) => Finding::mutating("it changes the default toolchain"),
+        Some(_) => CommandFinding::mutating("it changes the default toolchain"),
         None => parsed.finding(Operands::Text),
     }
 }
 
 /// `rustup run TOOLCHAIN COMMAND…`
-fn run(parsed: &Parsed<'_>) -> Finding {
-    let finding = Finding::unknown("it runs a command with another toolchain");
+fn run(parsed: &ParsedArguments<'_>) -> CommandFinding {
+    let finding = CommandFinding::unknown("it runs a command with another toolchain");
     let argv: Vec<Arg> = parsed
         .operands
         .iter()
@@ -197,7 +199,7 @@ fn run(parsed: &Parsed<'_>) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{commands::testing::*, effect::Verdict};
+    use crate::{commands::testing::*, effect::EffectVerdict};
 
     #[test]
     fn questions_are_read_only() {
@@ -264,7 +266,7 @@ mod tests {
             &find("rustup run stable rm -r x").starts[..],
             [Start::Command { argv, .. }] if argv.len() == 3
         ));
-        assert_eq!(find("cargo clean").verdict, Verdict::Mutating);
+        assert_eq!(find("cargo clean").verdict, EffectVerdict::Mutating);
     }
 
     #[test]

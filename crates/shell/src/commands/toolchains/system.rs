@@ -3,27 +3,27 @@
 use crate::{
     arg::Arg,
     commands::{
-        options::Parsed,
-        spec::{Entry, Operands, Refused, Spec, Style, runs},
-        verbs::{self, Program, change, unsure, verb},
+        options::ParsedArguments,
+        spec::{CommandEntry, Operands, OptionStyle, Refused, Spec, runs},
+        verbs::{self, VerbProgram, change, unsure, verb},
     },
-    effect::{Effect, Finding},
+    effect::{CommandFinding, Effect},
 };
 
-pub(in crate::commands) const ENTRIES: &[Entry] = &[
-    Entry::Spec(&DPKG),
-    Entry::Spec(&DPKG_QUERY),
-    Entry::Spec(&DPKG_DEB),
-    Entry::Own("apt", apt),
-    Entry::Own("apt-get", apt_get),
-    Entry::Own("apt-cache", apt_cache),
-    Entry::Own("apt-mark", apt_mark),
-    Entry::Spec(&RPM),
-    Entry::Own("dnf yum microdnf zypper", dnf),
-    Entry::Own("brew", brew),
-    Entry::Own("pacman", pacman),
-    Entry::Own("snap flatpak", snap),
-    Entry::Own("apk", apk),
+pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[
+    CommandEntry::Spec(&DPKG),
+    CommandEntry::Spec(&DPKG_QUERY),
+    CommandEntry::Spec(&DPKG_DEB),
+    CommandEntry::Own("apt", apt),
+    CommandEntry::Own("apt-get", apt_get),
+    CommandEntry::Own("apt-cache", apt_cache),
+    CommandEntry::Own("apt-mark", apt_mark),
+    CommandEntry::Spec(&RPM),
+    CommandEntry::Own("dnf yum microdnf zypper", dnf),
+    CommandEntry::Own("brew", brew),
+    CommandEntry::Own("pacman", pacman),
+    CommandEntry::Own("snap flatpak", snap),
+    CommandEntry::Own("apk", apk),
 ];
 
 const INSTALLS: &str = "it changes the installed packages";
@@ -35,11 +35,11 @@ static DPKG: Spec = Spec::prints(
      --compare-versions --help --version --no-pager --contents< --info< --field< --force-help \
      --assert-help --robot",
 )
-.style(Style::Whole)
+.style(OptionStyle::Whole)
 .strict()
 .judged(dpkg);
 
-fn dpkg(parsed: &Parsed<'_>) -> Finding {
+fn dpkg(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mutes = ["--no-pager", "--robot"];
     let asks = parsed
         .options
@@ -47,7 +47,7 @@ fn dpkg(parsed: &Parsed<'_>) -> Finding {
         .any(|given| !mutes.contains(&given.name));
     match parsed.verdict() {
         None if asks => parsed.finding(Operands::Text),
-        _ => parsed.with_effects(Finding::mutating(INSTALLS), Operands::Text),
+        _ => parsed.with_effects(CommandFinding::mutating(INSTALLS), Operands::Text),
     }
 }
 
@@ -56,7 +56,7 @@ static DPKG_QUERY: Spec = Spec::prints(
     "-sLlSpWc -f: --status --print-avail --listfiles --list --show --search --control-list \
      --control-show --control-path --help --version --no-pager --load-avail --showformat=",
 )
-.style(Style::Whole)
+.style(OptionStyle::Whole)
 .strict();
 
 static DPKG_DEB: Spec = Spec::prints(
@@ -64,14 +64,14 @@ static DPKG_DEB: Spec = Spec::prints(
     "-cIfW --contents --info --field --show --showformat= --help --version --fsys-tarfile \
      --ctrl-tarfile",
 )
-.style(Style::Whole)
+.style(OptionStyle::Whole)
 .strict()
 .judged(dpkg_deb);
 
-fn dpkg_deb(parsed: &Parsed<'_>) -> Finding {
+fn dpkg_deb(parsed: &ParsedArguments<'_>) -> CommandFinding {
     match parsed.verdict() {
         None => parsed.finding(Operands::Files),
-        Some(_) => Finding::mutating("it packs or unpacks files"),
+        Some(_) => CommandFinding::mutating("it packs or unpacks files"),
     }
 }
 
@@ -95,10 +95,10 @@ const fn local(names: &'static str) -> Spec {
     verb(names, apt!()).refusing(APT_REFUSED)
 }
 
-const APT: Program = Program {
+const APT: VerbProgram = VerbProgram {
     before: Spec::prints("apt", apt!())
         .refusing(APT_REFUSED)
-        .style(Style::Posix)
+        .style(OptionStyle::Posix)
         .strict(),
     verbs: &[local("list show policy depends rdepends showsrc help")],
     others: &[
@@ -117,12 +117,12 @@ const APT: Program = Program {
     unknown: "what this verb does is not known",
 };
 
-const APT_GET: Program = Program {
+const APT_GET: VerbProgram = VerbProgram {
     verbs: &[local("help indextargets")],
     ..APT
 };
 
-const APT_CACHE: Program = Program {
+const APT_CACHE: VerbProgram = VerbProgram {
     verbs: &[local(
         "policy show search depends rdepends pkgnames madison stats showpkg showsrc dump dumpavail unmet \
          dotty xvcg help",
@@ -131,7 +131,7 @@ const APT_CACHE: Program = Program {
     ..APT
 };
 
-const APT_MARK: Program = Program {
+const APT_MARK: VerbProgram = VerbProgram {
     verbs: &[local(
         "showauto showmanual showhold showinstall showremove showpurge help",
     )],
@@ -142,19 +142,19 @@ const APT_MARK: Program = Program {
     ..APT
 };
 
-fn apt(argv: &[Arg]) -> Finding {
+fn apt(argv: &[Arg]) -> CommandFinding {
     verbs::judge(&APT, argv)
 }
 
-fn apt_get(argv: &[Arg]) -> Finding {
+fn apt_get(argv: &[Arg]) -> CommandFinding {
     verbs::judge(&APT_GET, argv)
 }
 
-fn apt_cache(argv: &[Arg]) -> Finding {
+fn apt_cache(argv: &[Arg]) -> CommandFinding {
     verbs::judge(&APT_CACHE, argv)
 }
 
-fn apt_mark(argv: &[Arg]) -> Finding {
+fn apt_mark(argv: &[Arg]) -> CommandFinding {
     verbs::judge(&APT_MARK, argv)
 }
 
@@ -166,22 +166,22 @@ static RPM: Spec = Spec::prints(
      --whatconflicts --group= --qf= --queryformat= --nodigest --nosignature --version --help --verbose \
      --showrc",
 )
-.style(Style::Whole)
+.style(OptionStyle::Whole)
 .strict()
 .judged(rpm);
 
-fn rpm(parsed: &Parsed<'_>) -> Finding {
+fn rpm(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let asks = ["-q", "--query", "--version", "--help", "--showrc"];
     match parsed.verdict() {
         Some(finding) => finding,
         // `-i` by itself installs.
-        None if !asks.iter().any(|name| parsed.has(name)) => Finding::mutating(INSTALLS),
+        None if !asks.iter().any(|name| parsed.has(name)) => CommandFinding::mutating(INSTALLS),
         None => {
             let remote = parsed.operands.iter();
             let mut remote =
                 remote.filter(|arg| arg.text().is_none_or(|text| text.contains("://")));
             match remote.next() {
-                Some(_) => Finding::unknown("it fetches a package").with(Effect::Net(None)),
+                Some(_) => CommandFinding::unknown("it fetches a package").with(Effect::Net(None)),
                 None if parsed.has("-p") || parsed.has("--package") || parsed.has("-f") => {
                     parsed.finding(Operands::Files)
                 }
@@ -199,9 +199,9 @@ fn first(argv: &[Arg]) -> &str {
     argv.get(1).and_then(Arg::text).unwrap_or_default()
 }
 
-fn dnf(argv: &[Arg]) -> Finding {
+fn dnf(argv: &[Arg]) -> CommandFinding {
     if only(argv, &["--version", "--help"]) {
-        return Finding::read_only("it only prints");
+        return CommandFinding::read_only("it only prints");
     }
     let asks = [
         "list",
@@ -216,17 +216,18 @@ fn dnf(argv: &[Arg]) -> Finding {
         "if",
     ];
     if asks.contains(&first(argv)) {
-        return Finding::unknown("it may fetch the lists of packages").with(Effect::Net(None));
+        return CommandFinding::unknown("it may fetch the lists of packages")
+            .with(Effect::Net(None));
     }
-    Finding::mutating(INSTALLS).with(Effect::Net(None))
+    CommandFinding::mutating(INSTALLS).with(Effect::Net(None))
 }
 
-const BREW: Program = Program {
+const BREW: VerbProgram = VerbProgram {
     before: Spec::prints(
         "brew",
         "-vh --version --help --prefix --cellar --repository --caskroom --cache --env",
     )
-    .style(Style::Posix)
+    .style(OptionStyle::Posix)
     .strict(),
     verbs: &[
         verb(
@@ -244,12 +245,12 @@ const BREW: Program = Program {
     unknown: "what this verb does is not known",
 };
 
-fn brew(argv: &[Arg]) -> Finding {
+fn brew(argv: &[Arg]) -> CommandFinding {
     verbs::judge(&BREW, argv)
 }
 
 /// pacman's first option says what it does, its letters how.
-fn pacman(argv: &[Arg]) -> Finding {
+fn pacman(argv: &[Arg]) -> CommandFinding {
     let harmless = |arg: &Arg| {
         let Some(text) = arg.text() else { return false };
         let letters =
@@ -287,34 +288,34 @@ fn pacman(argv: &[Arg]) -> Finding {
     ];
     let known = asks.iter().any(|asks| operation.starts_with(asks));
     if known && argv[1..].iter().all(harmless) {
-        return Finding::read_only("it only reads");
+        return CommandFinding::read_only("it only reads");
     }
-    Finding::mutating(INSTALLS)
+    CommandFinding::mutating(INSTALLS)
 }
 
-fn snap(argv: &[Arg]) -> Finding {
+fn snap(argv: &[Arg]) -> CommandFinding {
     let plain = argv.iter().all(|arg| arg.text().is_some());
     match first(argv) {
         "list" | "version" | "--version" | "connections" | "services" | "changes" | "help"
         | "--help"
             if plain =>
         {
-            Finding::read_only("it only reads")
+            CommandFinding::read_only("it only reads")
         }
         "info" | "search" | "find" | "remote-info" | "remote-ls" => {
-            Finding::unknown("it queries a store").with(Effect::Net(None))
+            CommandFinding::unknown("it queries a store").with(Effect::Net(None))
         }
-        "run" | "enter" => Finding::unknown("it runs a program"),
-        _ => Finding::mutating(INSTALLS).with(Effect::Net(None)),
+        "run" | "enter" => CommandFinding::unknown("it runs a program"),
+        _ => CommandFinding::mutating(INSTALLS).with(Effect::Net(None)),
     }
 }
 
-const APK: Program = Program {
+const APK: VerbProgram = VerbProgram {
     before: Spec::prints(
         "apk",
         "-Vhqv --version --help --quiet --verbose --print-arch",
     )
-    .style(Style::Posix)
+    .style(OptionStyle::Posix)
     .strict(),
     verbs: &[
         verb(
@@ -336,7 +337,7 @@ const APK: Program = Program {
     unknown: "what this verb does is not known",
 };
 
-fn apk(argv: &[Arg]) -> Finding {
+fn apk(argv: &[Arg]) -> CommandFinding {
     verbs::judge(&APK, argv)
 }
 

@@ -3,7 +3,7 @@
 //! What a file is, its first bytes decide and not its name; only a notebook, which is text as well,
 //! is known by its extension. What was shown counts as seen: it is what lets Edit and Write go on.
 
-mod again;
+mod dedupe;
 mod image;
 mod notebook;
 mod pdf;
@@ -13,14 +13,14 @@ use std::{fmt::Write, fs, path::PathBuf};
 
 use haft_contract::{
     Access, CallContext, Card, Check, Content, Effects, Profile, Tool, ToolError, ToolOutput,
-    output::Source, view::plain,
+    output::MediaSource, view::plain,
 };
 use haft_journal::{FileTarget, Journal, JournalError, resolve, respelt};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use again::Found;
+use dedupe::ReadAnswer;
 #[cfg(feature = "fuzzing")]
 pub use image::invariants::check as check_image;
 pub use pdf::PdfReader;
@@ -138,7 +138,7 @@ impl Tool for Read {
         let target = meant(input, cx).await?;
         let path = target.path();
         let found = look(input, &target, cx).await?;
-        let mut output = again::once(found, path, cx)?;
+        let mut output = dedupe::once(found, path, cx)?;
         if path != cx.cwd.join(&input.file_path) {
             let name = spelt(&shown(path, &cx.cwd));
             add_note(
@@ -238,7 +238,11 @@ fn add_note(output: &mut ToolOutput, note: &str) {
 }
 
 /// Reads the file as what it turns out to be.
-async fn look(input: &Input, target: &FileTarget, cx: &CallContext) -> Result<Found, ToolError> {
+async fn look(
+    input: &Input,
+    target: &FileTarget,
+    cx: &CallContext,
+) -> Result<ReadAnswer, ToolError> {
     let journal = cx.services.get::<Journal>()?;
     let path = target.path();
     let name = shown(path, &cx.cwd);
@@ -246,8 +250,8 @@ async fn look(input: &Input, target: &FileTarget, cx: &CallContext) -> Result<Fo
     let mut note = None;
     if is_notebook(path) {
         match notebook::read(target, &request, cx).await? {
-            notebook::Answer::Cells(found) => return Ok(found),
-            notebook::Answer::ShowAsText(why) => note = Some(why),
+            notebook::NotebookAnswer::Cells(found) => return Ok(found),
+            notebook::NotebookAnswer::ShowAsText(why) => note = Some(why),
         }
     }
     // Size 0 may also be a file of /proc, whose reading may take its time.
@@ -261,14 +265,14 @@ async fn look(input: &Input, target: &FileTarget, cx: &CallContext) -> Result<Fo
     let page = match page {
         Err(JournalError::Binary { kind, .. }) if image::is_shown(kind) => {
             let (output, real) = image::read(target, cx).await?;
-            return Ok(Found {
+            return Ok(ReadAnswer {
                 output,
                 real,
                 part: Some("the image".to_owned()),
             });
         }
         Err(JournalError::Binary { kind, .. }) if kind == Some(pdf::KIND) => {
-            let wish = pdf::Wish {
+            let wish = pdf::PdfQuery {
                 target,
                 pages: input.pages(),
                 max_tokens: request.max_tokens,
@@ -278,7 +282,7 @@ async fn look(input: &Input, target: &FileTarget, cx: &CallContext) -> Result<Fo
                 None => "the document".to_owned(),
             };
             let (output, real) = pdf::read(&wish, cx).await?;
-            return Ok(Found {
+            return Ok(ReadAnswer {
                 output,
                 real,
                 // With more room the same pages may show more of themselves.
@@ -296,7 +300,7 @@ async fn look(input: &Input, target: &FileTarget, cx: &CallContext) -> Result<Fo
     if let Some(note) = note.filter(|_| !page.empty) {
         let _ = write!(text, "\n[{note}]");
     }
-    Ok(Found {
+    Ok(ReadAnswer {
         real: page.real.clone(),
         output: ToolOutput::text(text).with_structured(text::structured(&page, path)),
         part: (!page.empty).then(|| text::range(&page, &request, None)),
@@ -306,7 +310,7 @@ async fn look(input: &Input, target: &FileTarget, cx: &CallContext) -> Result<Fo
 /// A picture as content.
 fn picture(media_type: &str, data: String) -> Content {
     Content::Image {
-        source: Source::Base64 {
+        source: MediaSource::Base64 {
             media_type: media_type.to_owned(),
             data,
         },

@@ -6,11 +6,11 @@ use data_encoding::BASE64;
 use haft_contract::{CallContext, Content, ToolError};
 use haft_journal::{
     Extent, FileTarget, Journal, NOTEBOOK_LIMIT, PageRequest, estimate_tokens,
-    notebook::{Cell, Notebook, NotebookError, Output},
+    notebook::{Cell, CellOutput, Notebook, NotebookError},
 };
 use serde_json::{Value, json};
 
-use super::{again::Found, image, output, picture};
+use super::{dedupe::ReadAnswer, image, output, picture};
 use crate::{blocking::blocking, fs::explain};
 
 /// Longer outputs are cut (spec tools.md §1).
@@ -18,8 +18,8 @@ const OUTPUT_CHARS: usize = 2_000;
 /// What a picture costs, about.
 const PICTURE_TOKENS: u64 = 1_600;
 
-pub(super) enum Answer {
-    Cells(Found),
+pub(super) enum NotebookAnswer {
+    Cells(ReadAnswer),
     /// It is no notebook, for this reason, but may still be text.
     ShowAsText(String),
 }
@@ -28,7 +28,7 @@ pub(super) async fn read(
     target: &FileTarget,
     request: &PageRequest,
     cx: &CallContext,
-) -> Result<Answer, ToolError> {
+) -> Result<NotebookAnswer, ToolError> {
     let journal = cx.services.get::<Journal>()?;
     let (target, cwd) = (target.clone(), cx.cwd.clone());
     let request = request.clone();
@@ -38,9 +38,9 @@ pub(super) async fn read(
         let raw = journal.read_bytes(target, NOTEBOOK_LIMIT).map_err(failed)?;
         let notebook = match Notebook::open(&raw.bytes) {
             Ok(notebook) => notebook,
-            Err(error) => return Ok(Answer::ShowAsText(as_text(&error))),
+            Err(error) => return Ok(NotebookAnswer::ShowAsText(as_text(&error))),
         };
-        let shown = Shown::of(&notebook, &request)?;
+        let shown = ShownNotebook::of(&notebook, &request)?;
         let is_named = request.offset.is_some() || request.limit.is_some();
         let extent = match shown.is_whole || is_named {
             true => Extent::Whole, // as for text: who named a range knows that there is more
@@ -54,7 +54,7 @@ pub(super) async fn read(
         let output = output(shown.content(), structured);
         let real = raw.real.clone();
         journal.saw(raw, extent);
-        Ok(Answer::Cells(Found { output, real, part }))
+        Ok(NotebookAnswer::Cells(ReadAnswer { output, real, part }))
     })
     .await?
 }
@@ -65,7 +65,7 @@ fn as_text(error: &NotebookError) -> String {
 
 /// What is shown of a notebook.
 #[derive(Default)]
-struct Shown {
+struct ShownNotebook {
     blocks: Vec<Content>,
     /// The text since the last picture.
     text: String,
@@ -78,7 +78,7 @@ struct Shown {
     is_whole: bool,
 }
 
-impl Shown {
+impl ShownNotebook {
     fn of(notebook: &Notebook<'_>, request: &PageRequest) -> Result<Self, ToolError> {
         let mut shown = Self::default();
         let total = notebook.len();
@@ -172,8 +172,8 @@ impl Shown {
             let count = all.len();
             for output in all {
                 let block = match output {
-                    Output::Text { text } => Content::text(cut(text)),
-                    Output::Image { media_type, data } => as_picture(&media_type, &data),
+                    CellOutput::Text { text } => Content::text(cut(text)),
+                    CellOutput::Image { media_type, data } => as_picture(&media_type, &data),
                 };
                 cost += match &block {
                     Content::Text { text } => estimate_tokens(text.len() as u64),
@@ -299,7 +299,7 @@ fn value(block: &Content) -> Value {
     match block {
         Content::Text { text } => json!({"output_type": "text", "text": text}),
         Content::Image { source } | Content::Document { source } => {
-            let haft_contract::output::Source::Base64 { media_type, data } = source;
+            let haft_contract::output::MediaSource::Base64 { media_type, data } = source;
             json!({"output_type": "image", "image": {"image_data": data, "media_type": media_type}})
         }
     }

@@ -2,7 +2,7 @@
 
 use std::{env, fmt::Write, path::Path};
 
-use haft_journal::{BreakStyle, Encoding, Page, PageRequest};
+use haft_journal::{BreakStyle, Encoding, PageRequest, TextPage};
 use serde_json::{Value, json};
 
 use super::Input;
@@ -35,7 +35,7 @@ fn within(input: &Input, budget: Option<&str>) -> PageRequest {
 }
 
 /// What the model reads.
-pub(super) fn answer(page: &Page, request: &PageRequest, name: &str) -> String {
+pub(super) fn answer(page: &TextPage, request: &PageRequest, name: &str) -> String {
     if page.empty {
         return format!("<system-reminder>{name} exists, but it is empty.</system-reminder>");
     }
@@ -69,7 +69,7 @@ pub(super) fn answer(page: &Page, request: &PageRequest, name: &str) -> String {
 }
 
 /// Which lines these are, `of` how many if that is of interest.
-pub(super) fn range(page: &Page, request: &PageRequest, of: Option<u64>) -> String {
+pub(super) fn range(page: &TextPage, request: &PageRequest, of: Option<u64>) -> String {
     let mut range = match page.first == page.last {
         true => format!("line {}", page.first),
         false => format!("lines {}–{}", page.first, page.last),
@@ -89,7 +89,7 @@ pub(super) fn range(page: &Page, request: &PageRequest, of: Option<u64>) -> Stri
 }
 
 /// Which lines these are and how to go on, unless they are the whole file.
-fn position(page: &Page, request: &PageRequest) -> Option<String> {
+fn position(page: &TextPage, request: &PageRequest) -> Option<String> {
     let all_lines = page.first <= 1 && page.next_offset.is_none();
     if all_lines && !page.unended && request.char_offset == 0 {
         return None;
@@ -113,7 +113,7 @@ fn position(page: &Page, request: &PageRequest) -> Option<String> {
 }
 
 /// What a reader would not expect of a text file.
-fn peculiarities(page: &Page) -> Option<String> {
+fn peculiarities(page: &TextPage) -> Option<String> {
     let facts = &page.facts;
     let mut notes = Vec::new();
     if facts.encoding != Encoding::Utf8 {
@@ -142,7 +142,7 @@ fn peculiarities(page: &Page) -> Option<String> {
 }
 
 /// What programs read.
-pub(super) fn structured(page: &Page, path: &Path) -> Value {
+pub(super) fn structured(page: &TextPage, path: &Path) -> Value {
     let lines: Vec<&str> = page.lines.iter().map(|line| line.text.as_str()).collect();
     let mut file = json!({
         "filePath": path.to_string_lossy(),

@@ -11,7 +11,7 @@ use haft_contract::{
     ToolOutput, Update,
 };
 use haft_journal::{FileChange, FileTarget, Journal};
-use haft_search::{Engine, Found, GrepMode, GrepQuery, split_globs};
+use haft_search::{Found, GrepMode, GrepQuery, SearchEngine, split_globs};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -81,7 +81,7 @@ fn yes() -> bool {
 }
 
 /// What is asked for.
-enum Wish<'a> {
+enum ReplaceAction<'a> {
     Plan {
         id: &'a str,
     },
@@ -92,9 +92,9 @@ enum Wish<'a> {
 }
 
 impl Input {
-    fn wish(&self) -> Result<Wish<'_>, String> {
+    fn wish(&self) -> Result<ReplaceAction<'_>, String> {
         match (&self.plan_id, &self.pattern, &self.replacement) {
-            (Some(id), None, None) => Ok(Wish::Plan { id }),
+            (Some(id), None, None) => Ok(ReplaceAction::Plan { id }),
             (Some(_), _, _) => Err(
                 "`plan_id` carries out a plan as it was shown: leave `pattern` and `replacement` out"
                     .to_owned(),
@@ -102,7 +102,7 @@ impl Input {
             (None, Some(pattern), _) if pattern.is_empty() => {
                 Err("`pattern` is empty: name the text to replace".to_owned())
             }
-            (None, Some(pattern), Some(replacement)) => Ok(Wish::Search { pattern, replacement }),
+            (None, Some(pattern), Some(replacement)) => Ok(ReplaceAction::Search { pattern, replacement }),
             (None, _, _) => {
                 Err("give `pattern` and `replacement`, or the `plan_id` of a preview".to_owned())
             }
@@ -179,11 +179,11 @@ impl Tool for ReplaceInFiles {
 
     fn effects(&self, input: &Input) -> Effects {
         match input.wish() {
-            Ok(Wish::Plan { id }) => match self.plans.find(id) {
+            Ok(ReplaceAction::Plan { id }) => match self.plans.find(id) {
                 Some(plan) => Effects::writing(plan.files.into_iter().map(|file| file.path)),
                 None => Effects::NONE,
             },
-            Ok(Wish::Search { .. }) if !input.preview => match &input.path {
+            Ok(ReplaceAction::Search { .. }) if !input.preview => match &input.path {
                 Some(path) => Effects::writing([path.clone()]),
                 None => Effects::EXCLUSIVE,
             },
@@ -193,19 +193,21 @@ impl Tool for ReplaceInFiles {
 
     async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
         match input.wish().map_err(ToolError::Refused)? {
-            Wish::Plan { id } if self.plans.find(id).is_none() => Err(ToolError::Refused(format!(
-                "no plan has the id {id}: it was carried out, or is of another session. Make a new \
+            ReplaceAction::Plan { id } if self.plans.find(id).is_none() => {
+                Err(ToolError::Refused(format!(
+                    "no plan has the id {id}: it was carried out, or is of another session. Make a new \
                  preview."
-            ))),
-            Wish::Plan { .. } => Ok(Check::Pass),
-            Wish::Search {
+                )))
+            }
+            ReplaceAction::Plan { .. } => Ok(Check::Pass),
+            ReplaceAction::Search {
                 pattern,
                 replacement,
             } => {
                 let rewrite = input
                     .rewrite(pattern, replacement)
                     .map_err(ToolError::Refused)?;
-                let engine = cx.services.get::<Engine>()?;
+                let engine = cx.services.get::<SearchEngine>()?;
                 engine
                     .check_grep(&input.query(&rewrite, cx)?)
                     .map(|()| Check::Pass)
@@ -216,7 +218,7 @@ impl Tool for ReplaceInFiles {
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         match input.wish().map_err(ToolError::Refused)? {
-            Wish::Plan { id } => {
+            ReplaceAction::Plan { id } => {
                 let plan = self.plans.find(id).ok_or_else(|| {
                     ToolError::Failed(format!("no plan has the id {id}: make a new preview"))
                 })?;
@@ -224,7 +226,7 @@ impl Tool for ReplaceInFiles {
                 self.plans.forget(id);
                 Ok(applied)
             }
-            Wish::Search {
+            ReplaceAction::Search {
                 pattern,
                 replacement,
             } => {
@@ -251,11 +253,11 @@ impl Tool for ReplaceInFiles {
 
     fn render_use(&self, input: &Input) -> Option<Card> {
         Some(match input.wish() {
-            Ok(Wish::Search {
+            Ok(ReplaceAction::Search {
                 pattern,
                 replacement,
             }) => Card::new("Replace in files", format!("{pattern} → {replacement}")),
-            Ok(Wish::Plan { id }) => {
+            Ok(ReplaceAction::Plan { id }) => {
                 let files = self.plans.find(id).map_or(0, |plan| plan.files.len());
                 Card::new("Replace in files", format!("plan {id}"))
                     .with_summary(counted(files as u64, "file"))
@@ -314,7 +316,7 @@ impl ReplaceInFiles {
 
 /// Finds the files and what would become of each.
 async fn look(input: &Input, rewrite: &Rewrite, cx: &CallContext) -> Result<Preview, ToolError> {
-    let engine = cx.services.get::<Engine>()?;
+    let engine = cx.services.get::<SearchEngine>()?;
     let journal = cx.services.get::<Journal>()?;
     let query = input.query(rewrite, cx)?;
     let (rewrite, stop, cx) = (rewrite.clone(), stop(cx, TIMEOUT), cx.clone());

@@ -8,13 +8,12 @@ use super::{Due, Run, add_notes, milliseconds};
 use crate::{
     blocking::blocking,
     shell::{
-        answer::{self, Answer, Body},
-        bash, changes,
+        answer::{self, Body, CommandAnswer},
+        bash, changes, escalate,
         job::{Cause, Stage},
         limits::{self, Limits},
         ports,
         tasks::NewTask,
-        widen,
     },
     words::counted,
 };
@@ -75,7 +74,7 @@ impl Run<'_> {
         &self,
         due: &mut Due,
         told: u64,
-        answer: &mut Answer,
+        answer: &mut CommandAnswer,
     ) -> Result<(), ToolError> {
         if matches!(due.job.stage(), Stage::Gone(_)) {
             return Ok(());
@@ -122,7 +121,7 @@ impl Run<'_> {
     }
 
     /// A command in the background moves nobody.
-    fn stays(&self, answer: &mut Answer) {
+    fn stays(&self, answer: &mut CommandAnswer) {
         if bash::moves(&self.analysis) {
             let hint = format!(
                 "Session cwd remains {}; a cd inside a background command does not change it.",
@@ -155,7 +154,7 @@ impl Run<'_> {
             Box::pin(async move {
                 let said = changes::after(watched, control, command).await;
                 let mut notes = said.map(|said| said.notes).unwrap_or_default();
-                notes.extend(widen::note(&refused.take()));
+                notes.extend(escalate::note(&refused.take()));
                 notes
             })
         });

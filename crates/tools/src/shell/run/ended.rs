@@ -4,18 +4,19 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use haft_contract::{ContextPatch, ToolError, ToolOutput};
-use haft_sandbox::{Ended, How};
+use haft_sandbox::{CommandEnd, ExitKind};
 
 use super::{Due, Run, add_notes, milliseconds};
 use crate::{
     blocking::blocking,
     paths::escaped,
     shell::{
-        answer::{self, Answer},
+        answer::{self, CommandAnswer},
         changes,
         cwd::{self, Moved},
+        exit_code,
         job::{Cause, Job},
-        limits, meaning, seen,
+        limits, read_tracking,
         text::Text,
         waiting,
     },
@@ -33,7 +34,11 @@ const WAITING_TAIL: usize = 2 << 10;
 
 impl Run<'_> {
     /// It ended by itself.
-    pub(super) async fn ended(&self, mut due: Due, ended: &Ended) -> Result<ToolOutput, ToolError> {
+    pub(super) async fn ended(
+        &self,
+        mut due: Due,
+        ended: &CommandEnd,
+    ) -> Result<ToolOutput, ToolError> {
         let job = Arc::clone(&due.job);
         if let Some(path) = &ended.uncovered {
             self.record(&mut due).await?;
@@ -41,11 +46,11 @@ impl Run<'_> {
         }
         let mut answer = self.answer();
         let code = match ended.how {
-            How::Exited(code) => code,
-            How::Killed(signal) => 128 + signal,
-            How::Lost => return Err(lost(&job, self.limits.failed_output)),
+            ExitKind::Exited(code) => code,
+            ExitKind::Killed(signal) => 128 + signal,
+            ExitKind::Lost => return Err(lost(&job, self.limits.failed_output)),
         };
-        let meaning = meaning::meaning(&self.input.command, code);
+        let meaning = exit_code::meaning(&self.input.command, code);
         if job.cause() == Some(Cause::Flood) {
             answer.failed = true;
             answer.first = Some("Killed: it printed more than 5 GB.".to_owned());
@@ -65,7 +70,7 @@ impl Run<'_> {
             false => answer::of_success(&job.capture, self.limits.output).await,
         };
         if !answer.failed && body.kept.is_none() {
-            seen::note(&self.analysis, &self.input.command, self.cx).await;
+            read_tracking::note(&self.analysis, &self.input.command, self.cx).await;
         }
         if let Some((path, bytes)) = &body.kept {
             self.shell.remember(path.into(), *bytes).await;
@@ -146,8 +151,8 @@ impl Run<'_> {
     /// Where the session goes.
     async fn moved_to(
         &self,
-        ended: &Ended,
-        answer: &mut Answer,
+        ended: &CommandEnd,
+        answer: &mut CommandAnswer,
     ) -> Result<Option<ContextPatch>, ToolError> {
         let fixed = self
             .variables

@@ -14,25 +14,25 @@ use std::{
 };
 
 use haft_contract::{
-    CallContext, Confined, Confinement, Content, ControlFiles, Reachable, Tool, ToolError,
+    CallContext, Confined, Confinement, Content, ControlFiles, NetworkAccess, Tool, ToolError,
     ToolOutput, ToolUse, Update,
 };
-use haft_sandbox::{Ended, How, Line, NameJudge};
+use haft_sandbox::{CommandEnd, ExitKind, Line, NameJudge};
 use haft_shell::Analysis;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::{
     Shell,
-    answer::{self, Answer},
+    answer::{self, CommandAnswer},
     bash::{self, Bash, Input},
     capture::Capture,
     changes::{self, Watched},
+    escalate::{self, Asked},
+    exit_code::{self, Slow},
     gate::Named,
     job::{Cause, Job},
     limits::Limits,
-    meaning::{self, Slow},
     profile,
-    widen::{self, Asked},
 };
 use crate::blocking::blocking;
 
@@ -52,7 +52,7 @@ pub(crate) async fn run(input: &Input, cx: &CallContext) -> Result<ToolOutput, T
     }
     let shell = cx.services.get::<Shell>()?;
     let confinement = cx.permissions.confinement.clone();
-    let variables = Variables(Arc::clone(&confinement.env));
+    let variables = ControlVariables(Arc::clone(&confinement.env));
     Run {
         analysis: bash::read(input, cx.cwd.to_path_buf()),
         shell: &shell,
@@ -74,7 +74,7 @@ struct Run<'a> {
     cx: &'a CallContext,
     analysis: Analysis,
     limits: Limits,
-    variables: Variables,
+    variables: ControlVariables,
     /// The person let it run without the sandbox.
     lifted: bool,
     /// Control files that it wanted to make or change, and may not.
@@ -104,7 +104,7 @@ const MOST_REFUSED: usize = 20;
 
 /// How the waiting for a command ended.
 enum Waited {
-    Ended(Ended),
+    Ended(CommandEnd),
     Interrupted,
     TimedOut(Duration),
     /// The person wants it to go on in the background.
@@ -272,7 +272,7 @@ impl Run<'_> {
             Waited::Wished => return self.moved(due, None).await,
             Waited::TimedOut(after) => after,
         };
-        match meaning::when_slow(&self.input.command) {
+        match exit_code::when_slow(&self.input.command) {
             Slow::Background if self.has_background() => self.moved(due, Some(after)).await,
             Slow::Background => self.timed_out(due, after, None).await,
             Slow::Kill(why) => self.timed_out(due, after, Some(why)).await,
@@ -280,9 +280,9 @@ impl Run<'_> {
     }
 
     /// What the sandbox kept a command from that failed, put to the person.
-    async fn refused(&self, due: &Due, ended: &Ended) -> Option<Asked> {
+    async fn refused(&self, due: &Due, ended: &CommandEnd) -> Option<Asked> {
         let files = self.refused.take();
-        let How::Exited(code) = ended.how else {
+        let ExitKind::Exited(code) = ended.how else {
             return None;
         };
         let confinement = &due.confinement;
@@ -291,17 +291,17 @@ impl Run<'_> {
         }
         if code == 0 {
             // It came to terms with it, and is not run again; what is missing must be known.
-            return widen::note(&files).map(Asked::Not);
+            return escalate::note(&files).map(Asked::Not);
         }
         let (capture, cwd) = (due.job.capture.clone(), Arc::clone(&self.cx.cwd));
         let confined = confinement.clone();
         let refused = blocking(move || {
             let text = answer::plain(&capture.end(REFUSAL_TAIL));
-            widen::kept_from(&text, code, &confined, &cwd, &files)
+            escalate::kept_from(&text, code, &confined, &cwd, &files)
         });
         let refused = refused.await.ok().filter(|refused| !refused.is_empty())?;
         let gate = self.shell.gate();
-        Some(widen::ask(&refused, confinement, gate, self.cx, self.named()).await)
+        Some(escalate::ask(&refused, confinement, gate, self.cx, self.named()).await)
     }
 
     /// The call, for questions about it.
@@ -319,8 +319,8 @@ impl Run<'_> {
     /// The connections that the proxy refused so far, if there is one.
     async fn refused_hosts(&self, confinement: &Confinement) -> Vec<String> {
         match confinement.network {
-            Reachable::ByRule(_) => self.shell.refused_hosts().await,
-            Reachable::Nobody | Reachable::Anybody => Vec::new(),
+            NetworkAccess::ByRule(_) => self.shell.refused_hosts().await,
+            NetworkAccess::Nobody | NetworkAccess::Anybody => Vec::new(),
         }
     }
 
@@ -329,8 +329,8 @@ impl Run<'_> {
         !self.variables.is_on("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")
     }
 
-    fn answer(&self) -> Answer {
-        let mut answer = Answer::default();
+    fn answer(&self) -> CommandAnswer {
+        let mut answer = CommandAnswer::default();
         if self.lifted {
             answer.field("dangerouslyDisableSandbox", true);
         }
@@ -339,9 +339,9 @@ impl Run<'_> {
 }
 
 /// Variables that set us up: those of the settings, else those of our own environment.
-struct Variables(Arc<BTreeMap<String, String>>);
+struct ControlVariables(Arc<BTreeMap<String, String>>);
 
-impl Variables {
+impl ControlVariables {
     /// One that says something.
     fn get(&self, name: &str) -> Option<String> {
         let set = self.0.get(name).cloned();

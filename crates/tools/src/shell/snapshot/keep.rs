@@ -12,8 +12,8 @@ use std::{
 };
 
 use haft_shell::{
-    Arg, Place, Verdict, analyze,
-    ast::{Kind, PartKind, Script, Word},
+    Arg, EffectVerdict, LinePlace, analyze,
+    ast::{CommandKind, PartKind, Script, ShellWord},
     commands::is_known,
     syntax::parse,
 };
@@ -228,7 +228,7 @@ fn is_function(name: &str, text: &str) -> bool {
         return false;
     };
     let plain = !item.pipeline.negated && !item.pipeline.timed && command.redirects.is_empty();
-    plain && matches!(&command.kind, Kind::Function { name: defined, .. } if defined == name)
+    plain && matches!(&command.kind, CommandKind::Function { name: defined, .. } if defined == name)
 }
 
 /// The line that defines this alias, if it is one to be taken over.
@@ -258,7 +258,7 @@ fn takes_words(value: &str) -> bool {
     let (Some(fewer), Some(more)) = (last_words(&alone), last_words(&with_word)) else {
         return false;
     };
-    let is_x = |word: &Word| {
+    let is_x = |word: &ShellWord| {
         matches!(word.parts.as_slice(), [part]
             if !part.quoted && part.kind == PartKind::Text("x".to_owned()))
     };
@@ -268,23 +268,23 @@ fn takes_words(value: &str) -> bool {
         && more.last().is_some_and(is_x)
 }
 
-fn last_words(script: &Script) -> Option<&[Word]> {
+fn last_words(script: &Script) -> Option<&[ShellWord]> {
     match &script.items.last()?.pipeline.commands.last()?.kind {
-        Kind::Simple { words, .. } => Some(words),
+        CommandKind::Simple { words, .. } => Some(words),
         _ => None,
     }
 }
 
 /// The same command with options, as harmless as it is without.
 fn only_adds_options(name: &str, value: &str) -> bool {
-    let place = Place {
+    let place = LinePlace {
         cwd: PathBuf::from("/"),
         home: None,
     };
     // With operands as well: an option must not make one of them a file to be written.
     for operands in ["", " x", " x y"] {
         let analysis = analyze(&format!("{value}{operands}"), &place);
-        if analysis.verdict != Verdict::ReadOnly {
+        if analysis.verdict != EffectVerdict::ReadOnly {
             return false;
         }
         let [part] = analysis.parts.as_slice() else {
@@ -430,7 +430,7 @@ mod tests {
             if let Some(line) = alias(&name, &value) {
                 let script = parse(&line).unwrap();
                 proptest::prop_assert_eq!(script.items.len(), 1);
-                let words = last_words(&script).map(<[Word]>::len);
+                let words = last_words(&script).map(<[ShellWord]>::len);
                 proptest::prop_assert_eq!(words, Some(3), "{}", line);
             }
         }

@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use haft_contract::{Notices, TaskKind, TaskStatus};
+use haft_contract::{BackgroundTasks, TaskKind, TaskStatus};
 use serde_json::{Value, json};
 
 use super::Terminal;
@@ -27,7 +27,7 @@ async fn a_task_is_started_asked_and_announced() {
         "one\ntwo\n"
     );
     // The watcher may be a moment behind.
-    let notices = terminal.session.services.get::<Notices>().unwrap();
+    let notices = terminal.session.services.get::<BackgroundTasks>().unwrap();
     notices.changed().await;
     let notice = notices.take().remove(0);
     assert_eq!((&notice.id, notice.status), (&info.id, info.status));
@@ -107,7 +107,7 @@ async fn a_task_that_is_stopped_is_gone_with_all_it_started() {
 #[tokio::test]
 async fn who_follows_the_session_hears_of_a_task_and_can_stop_it() {
     let terminal = Terminal::new();
-    let notices = terminal.session.services.get::<Notices>().unwrap();
+    let notices = terminal.session.services.get::<BackgroundTasks>().unwrap();
     let id = started(&terminal, "command sleep 100").await;
     let running = notices.running();
     assert_eq!(
@@ -122,7 +122,7 @@ async fn who_follows_the_session_hears_of_a_task_and_can_stop_it() {
 #[tokio::test]
 async fn what_the_model_has_asked_about_is_not_told_again() {
     let terminal = Terminal::new();
-    let notices = terminal.session.services.get::<Notices>().unwrap();
+    let notices = terminal.session.services.get::<BackgroundTasks>().unwrap();
     let id = started(&terminal, "echo x").await;
     terminal
         .call("TaskOutput", json!({"task_id": id}))

@@ -6,8 +6,8 @@ use std::{
 };
 
 use haft_contract::{
-    Answer, Approver, BoxFuture, Confined, Confinement, ControlFiles, Hosts, Notices, Passage,
-    Question, Reachable,
+    ApprovalAnswer, ApprovalRequest, Approver, BackgroundTasks, BoxFuture, Confined, Confinement,
+    ControlFiles, HostVerdict, Hosts, NetworkAccess,
 };
 use serde_json::json;
 
@@ -15,18 +15,18 @@ use super::Terminal;
 
 /// Says the same to everything, and remembers what it was asked.
 struct Person {
-    says: Answer,
+    says: ApprovalAnswer,
     asked: Mutex<Vec<String>>,
 }
 
 impl Approver for Person {
-    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         self.asked.lock().unwrap().push(question.reason);
         Box::pin(async { self.says.clone() })
     }
 }
 
-fn person(terminal: &mut Terminal, says: Answer) -> Arc<Person> {
+fn person(terminal: &mut Terminal, says: ApprovalAnswer) -> Arc<Person> {
     let person = Arc::new(Person {
         says,
         asked: Mutex::default(),
@@ -47,7 +47,7 @@ fn workspace(terminal: &Terminal) -> Confinement {
         protected: Arc::from([root.join("sub")]),
         control: ControlFiles::when(|path| path.file_name().is_some_and(|name| name == "evil.cfg")),
         writable: Arc::from([root]),
-        network: Reachable::Anybody,
+        network: NetworkAccess::Anybody,
         ..Confinement::default()
     }
 }
@@ -67,7 +67,7 @@ async fn what_only_reads_cannot_write_and_the_refusal_names_what_would_allow_it(
 async fn with_a_yes_it_runs_again_and_may_change_just_that() {
     let mut terminal = Terminal::new();
     terminal.confinement = Confinement::default();
-    let person = person(&mut terminal, Answer::Allow);
+    let person = person(&mut terminal, ApprovalAnswer::Allow);
     let text = terminal
         .bash("echo more >> file.txt; cat file.txt")
         .await
@@ -107,7 +107,7 @@ async fn a_no_is_told_with_its_reason() {
     let mut terminal = Terminal::new();
     terminal.confinement = workspace(&terminal);
     let reason = Some("not there".to_owned());
-    person(&mut terminal, Answer::Deny { reason });
+    person(&mut terminal, ApprovalAnswer::Deny { reason });
     let text = terminal.bash("echo x > sub/a.txt").await.failed();
     assert!(text.starts_with("Exit code 1\n"), "{text}");
     assert!(
@@ -124,7 +124,7 @@ async fn a_no_is_told_with_its_reason() {
 async fn what_is_protected_or_outside_is_asked_for() {
     let mut terminal = Terminal::new();
     terminal.confinement = workspace(&terminal);
-    let person = person(&mut terminal, Answer::Allow);
+    let person = person(&mut terminal, ApprovalAnswer::Allow);
     assert_eq!(terminal.bash("echo x > free.txt").await.ok(), "");
     assert!(person.asked.lock().unwrap().is_empty());
     assert_eq!(terminal.bash("echo x > sub/a.txt").await.ok(), "");
@@ -161,7 +161,7 @@ async fn a_task_leaves_no_such_file_either() {
     let command = "echo bad > evil.cfg; rm file.txt";
     let input = json!({"command": command, "run_in_background": true});
     let id = terminal.call("Bash", input).await.task();
-    let notices = terminal.session.services.get::<Notices>().unwrap();
+    let notices = terminal.session.services.get::<BackgroundTasks>().unwrap();
     notices.changed().await;
     let notes = notices.take().remove(0).notes;
     assert!(
@@ -201,10 +201,10 @@ async fn an_unknown_host_is_asked_for_once_a_session() {
     let port = server();
     let mut terminal = Terminal::new();
     terminal.confinement = Confinement {
-        network: Reachable::ByRule(Hosts::by(|_, _| Passage::Ask)),
+        network: NetworkAccess::ByRule(Hosts::by(|_, _| HostVerdict::Ask)),
         ..workspace(&terminal)
     };
-    let person = person(&mut terminal, Answer::Allow);
+    let person = person(&mut terminal, ApprovalAnswer::Allow);
     for _ in 0..2 {
         let text = terminal.bash(&fetch(port)).await.ok();
         assert!(text.ends_with("welcome"), "{text}");
@@ -227,7 +227,7 @@ async fn with_nobody_to_ask_an_unknown_host_is_refused_by_name() {
     let port = server();
     let mut terminal = Terminal::new();
     terminal.confinement = Confinement {
-        network: Reachable::ByRule(Hosts::by(|_, _| Passage::Ask)),
+        network: NetworkAccess::ByRule(Hosts::by(|_, _| HostVerdict::Ask)),
         ..workspace(&terminal)
     };
     let command = format!("{} | grep welcome && exit 0; exit 7", fetch(port));
@@ -278,7 +278,7 @@ async fn what_is_hidden_or_closed_is_asked_for_by_its_name_and_then_read() {
         untold: Some("$f".to_owned()),
         ..Confinement::default()
     };
-    let person = person(&mut terminal, Answer::Allow);
+    let person = person(&mut terminal, ApprovalAnswer::Allow);
     let line = |name: &str| format!("f={}/{name}; cat $f", place.display());
     let text = terminal.bash(&line(".ssh/a")).await.ok();
     assert_eq!(text, "key a");

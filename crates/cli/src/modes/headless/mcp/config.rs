@@ -14,13 +14,13 @@ pub(super) struct Entry {
     pub(super) name: String,
     /// As it was written.
     pub(super) config: Value,
-    pub(super) kind: Kind,
+    pub(super) kind: TransportKind,
     /// How long one call may take.
     pub(super) timeout: Option<Duration>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum TransportKind {
     /// The program at the other end runs it.
     Sdk,
     /// A program or an address.
@@ -67,7 +67,7 @@ pub(super) fn sdk(name: &str) -> Entry {
     Entry {
         name: name.to_owned(),
         config: json!({"type": "sdk", "name": name}),
-        kind: Kind::Sdk,
+        kind: TransportKind::Sdk,
         timeout: None,
     }
 }
@@ -112,8 +112,8 @@ fn entry(name: &str, config: &Value) -> Result<Entry, Skipped> {
         name: name.to_owned(),
         config: config.clone(),
         kind: match kind {
-            "sdk" => Kind::Sdk,
-            _ => Kind::External,
+            "sdk" => TransportKind::Sdk,
+            _ => TransportKind::External,
         },
         timeout: timeout.map(Duration::from_millis),
     })
@@ -164,8 +164,8 @@ mod tests {
         assert_eq!(
             names,
             [
-                ("a".to_owned(), Kind::Sdk),
-                ("b".to_owned(), Kind::External)
+                ("a".to_owned(), TransportKind::Sdk),
+                ("b".to_owned(), TransportKind::External)
             ]
         );
     }

@@ -28,7 +28,7 @@ pub(super) use result::text_of;
 
 use self::{
     client::Greeting,
-    config::{Entry, Kind, Skipped},
+    config::{Entry, Skipped, TransportKind},
     definition::{Defaults, Definition},
     tool::ServerTool,
 };
@@ -46,11 +46,11 @@ const TOKEN: usize = 4;
 /// The servers of a session.
 #[derive(Default)]
 pub(super) struct Servers {
-    state: Mutex<State>,
+    state: Mutex<ServersState>,
 }
 
 #[derive(Default)]
-struct State {
+struct ServersState {
     servers: Vec<Server>,
     skipped: Vec<Skipped>,
     /// They are connected, or are being connected: it is too late for others.
@@ -149,7 +149,7 @@ impl Servers {
         let mut greetings = JoinSet::new();
         for (at, entry) in self.begin().into_iter().enumerate() {
             match (entry.kind, channel) {
-                (Kind::Sdk, Some(channel)) => {
+                (TransportKind::Sdk, Some(channel)) => {
                     let client = Arc::new(Client::new(&entry.name, channel));
                     greetings.spawn(async move {
                         let greeting = timeout(limit, client.greet()).await;
@@ -159,10 +159,10 @@ impl Servers {
                         (at, client, greeting)
                     });
                 }
-                (Kind::Sdk, None) => {
+                (TransportKind::Sdk, None) => {
                     self.failed(at, "a server of type sdk needs --input-format stream-json")
                 }
-                (Kind::External, _) => self.failed(
+                (TransportKind::External, _) => self.failed(
                     at,
                     "only servers of type sdk can be connected here; this one is not started",
                 ),
@@ -352,7 +352,7 @@ impl Servers {
         json!({"mcpServers": told.collect::<Vec<_>>()})
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ServersState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -366,7 +366,7 @@ fn above_zero(name: &str, otherwise: u32) -> anyhow::Result<u32> {
 
 const TOO_LATE: &str = "MCP servers can be given before the first message only";
 
-impl State {
+impl ServersState {
     fn find(&self, name: &str) -> Option<&Server> {
         self.servers.iter().find(|server| server.entry.name == name)
     }

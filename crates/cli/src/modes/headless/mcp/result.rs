@@ -8,7 +8,7 @@ use std::{
 };
 
 use data_encoding::BASE64;
-use haft::{Content, ToolOutput, contract::output::Source};
+use haft::{Content, ToolOutput, contract::output::MediaSource};
 use serde_json::Value;
 
 /// Pictures that models can see.
@@ -86,7 +86,7 @@ fn resource(resource: &Value, folder: &Path) -> Content {
 fn bytes(data: &str, kind: &str, folder: &Path) -> Content {
     if PICTURES.contains(&kind) {
         return Content::Image {
-            source: Source::Base64 {
+            source: MediaSource::Base64 {
                 media_type: kind.to_owned(),
                 data: data.to_owned(),
             },

@@ -9,14 +9,14 @@ use std::{
 use haft_contract::{CallContext, Content, ToolError, ToolOutput};
 use haft_journal::{Extent, Journal};
 use haft_pdf::{
-    Document, Failure, Page, Pages, PagesError, Request,
+    Failure, Pages, PagesError, PdfPage, PdfReading, PdfRequest,
     answer::Refusal,
-    child::{self, AskError, Limits},
+    child::{self, AskError, PdfLimits},
 };
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::{PdfReader, Wish, no_reader, show};
+use super::{PdfQuery, PdfReader, no_reader, show};
 use crate::{
     blocking::blocking,
     fs::{
@@ -42,8 +42,8 @@ const DRAWING_TIME: Duration = Duration::from_secs(60);
 static READERS: Semaphore = Semaphore::const_new(2);
 
 /// What was read of a file.
-pub(super) struct Found {
-    pub(super) document: Document,
+pub(super) struct PdfContent {
+    pub(super) document: PdfReading,
     pub(super) drawings: Vec<Drawing>,
     size: usize,
     /// The file, after all links.
@@ -75,7 +75,7 @@ fn parse(text: &str) -> Result<Pages, String> {
 }
 
 pub(in crate::fs::read) async fn read(
-    wish: &Wish<'_>,
+    wish: &PdfQuery<'_>,
     cx: &CallContext,
 ) -> Result<(ToolOutput, PathBuf), ToolError> {
     let Ok(reader) = cx.services.get::<PdfReader>() else {
@@ -91,7 +91,7 @@ pub(in crate::fs::read) async fn read(
         };
         look(wish, &reader, asked.clone(), &name, cx).await?
     };
-    let Document {
+    let PdfReading {
         page_count, pages, ..
     } = &found.document;
     let first = asked.as_ref().and_then(|asked| asked.numbers().first());
@@ -115,19 +115,19 @@ pub(in crate::fs::read) async fn read(
 
 /// Reads the file, has it read, and has pages without text drawn.
 async fn look(
-    wish: &Wish<'_>,
+    wish: &PdfQuery<'_>,
     reader: &PdfReader,
     pages: Option<Pages>,
     name: &str,
     cx: &CallContext,
-) -> Result<Found, ToolError> {
+) -> Result<PdfContent, ToolError> {
     let journal = cx.services.get::<Journal>()?;
     let (target, cwd) = (wish.target.clone(), Arc::clone(&cx.cwd));
     let (reader, cancel, name) = (reader.clone(), cx.cancel.clone(), name.to_owned());
     // Bytes to tokens is 7 to 2, see `estimate_tokens`.
     let max_page_bytes = wish.max_tokens.saturating_mul(7) / 2;
     let max_pictures = wish.max_tokens / show::PICTURE_TOKENS;
-    let request = Request {
+    let request = PdfRequest {
         pages,
         whole_up_to: WHOLE_UP_TO,
         max_page_bytes: usize::try_from(max_page_bytes).unwrap_or(usize::MAX),
@@ -141,7 +141,7 @@ async fn look(
             &reader.program,
             &raw.bytes,
             &request,
-            &Limits::default(),
+            &PdfLimits::default(),
             &is_cancelled,
         );
         let document = asked.map_err(|error| match error {
@@ -169,7 +169,7 @@ async fn look(
             false => Extent::Part,
         };
         journal.saw(raw, extent);
-        Ok(Found {
+        Ok(PdfContent {
             document,
             drawings,
             size,
@@ -199,12 +199,12 @@ fn advice(error: &AskError) -> &'static str {
 
 /// Damage that left no text at all of what was read. An empty page alone is no damage: it may be a
 /// scan.
-fn lost(document: &Document) -> Option<String> {
+fn lost(document: &PdfReading) -> Option<String> {
     let pages = &document.pages;
     if pages.iter().any(|page| !page.text.is_empty()) {
         return None;
     }
-    let damage_of = |page: &Page| match &page.failure {
+    let damage_of = |page: &PdfPage| match &page.failure {
         Some(Failure::Damaged(why)) => Some(format!("page {}: {why}", page.number)),
         _ => None,
     };
@@ -218,7 +218,7 @@ fn lost(document: &Document) -> Option<String> {
 }
 
 /// A page whose data is lost would come out blank, which says less than what is missing.
-fn is_to_be_drawn(page: &Page) -> bool {
+fn is_to_be_drawn(page: &PdfPage) -> bool {
     page.text.is_empty() && !matches!(page.failure, Some(Failure::Damaged(_)))
 }
 
@@ -234,7 +234,7 @@ fn draw(
     let end = Instant::now() + DRAWING_TIME;
     let mut drawings = Vec::new();
     for page in pages {
-        let mut limits = Limits::default();
+        let mut limits = PdfLimits::default();
         limits.time = limits
             .time
             .min(end.saturating_duration_since(Instant::now()));

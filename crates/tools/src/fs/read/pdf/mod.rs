@@ -46,7 +46,7 @@ impl PdfReader {
 }
 
 /// What is asked of a PDF.
-pub(super) struct Wish<'a> {
+pub(super) struct PdfQuery<'a> {
     pub(super) target: &'a FileTarget,
     pub(super) pages: Option<&'a str>,
     pub(super) max_tokens: u64,
@@ -61,14 +61,14 @@ pub(super) fn check(_pages: &str) -> Result<(), String> {
 /// This build has no reader.
 #[cfg(not(feature = "pdf"))]
 pub(super) async fn read(
-    wish: &Wish<'_>,
+    wish: &PdfQuery<'_>,
     cx: &CallContext,
 ) -> Result<(ToolOutput, PathBuf), ToolError> {
     let _ = (wish.pages, wish.max_tokens);
     Err(no_reader(wish, cx))
 }
 
-fn no_reader(wish: &Wish<'_>, cx: &CallContext) -> ToolError {
+fn no_reader(wish: &PdfQuery<'_>, cx: &CallContext) -> ToolError {
     ToolError::Failed(format!(
         "{} is a binary file (PDF document), and PDFs cannot be read here. Extract the text with a \
          shell command such as pdftotext.",

@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use haft_contract::Content;
 use haft_journal::estimate_tokens;
-use haft_pdf::{Document, Failure, Page, Pages};
+use haft_pdf::{Failure, Pages, PdfPage, PdfReading};
 
-use super::look::{Drawing, Found, PAGES_AT_ONCE};
+use super::look::{Drawing, PAGES_AT_ONCE, PdfContent};
 use crate::{fs::read::picture, words::counted};
 
 /// What a drawn page costs, about.
@@ -16,7 +16,7 @@ const MARK_TOKENS: u64 = 10;
 
 /// The pages as text with marks, as many as fit; pictures of those without text.
 pub(super) fn pages(
-    found: &Found,
+    found: &PdfContent,
     asked: Option<&Pages>,
     max_tokens: u64,
     name: &str,
@@ -82,7 +82,7 @@ pub(super) fn pages(
     blocks
 }
 
-fn head(document: &Document, name: &str) -> String {
+fn head(document: &PdfReading, name: &str) -> String {
     let count = counted(document.page_count.into(), "page");
     let mut text = format!("{name}: PDF document, {count}");
     if let Some(damage) = &document.damage {
@@ -96,7 +96,7 @@ fn head(document: &Document, name: &str) -> String {
 }
 
 /// Why a page has no text.
-fn why_bare(page: &Page) -> String {
+fn why_bare(page: &PdfPage) -> String {
     match &page.failure {
         None => "no text layer".to_owned(),
         Some(Failure::Unreadable(why) | Failure::Damaged(why)) => {
@@ -106,7 +106,7 @@ fn why_bare(page: &Page) -> String {
 }
 
 /// A page that was not drawn.
-fn words(page: &Page, can_draw: bool) -> String {
+fn words(page: &PdfPage, can_draw: bool) -> String {
     let mut text = page.text.clone();
     if page.is_cut {
         text.push_str("\n[cut: the page has more text than fits into one answer]");
@@ -142,7 +142,7 @@ fn words(page: &Page, can_draw: bool) -> String {
 }
 
 /// A long document: what is in it, and a question.
-pub(super) fn outline(document: &Document, name: &str) -> String {
+pub(super) fn outline(document: &PdfReading, name: &str) -> String {
     let count = document.page_count;
     if count == 0 {
         return format!("{name}: PDF document without pages.");

@@ -1,0 +1,334 @@
+//! One reply, and the calls in it.
+//!
+//! Each call is pushed to the scheduler the moment its block is complete, and runs while the model goes on
+//! talking. Its block is in the transcript before that. When the reply is over, the answers are taken in
+//! the order of the calls.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures_util::StreamExt;
+use haft_contract::{CallId, CancellationToken, Card, CardPiece, Content, ToolUse};
+use haft_engine::{CallBatch, CallResult, Metadata, Scheduler, pipeline::INTERRUPTED};
+use haft_models::{
+    Assembler, Block, ErrorKind, Model, ModelError, ModelEvent, ModelRequest, Reply,
+};
+use serde_json::Value;
+use tokio::time::{Interval, MissedTickBehavior, interval_at};
+
+use crate::{
+    AgentEvent, ReplyBlock, Sink, clock,
+    running_calls::{EVERY, Working},
+    transcript::{Transcript, result_of},
+};
+
+/// What a round needs.
+pub(crate) struct Round<'a> {
+    pub(crate) model: &'a dyn Model,
+    pub(crate) transcript: &'a Arc<Transcript>,
+    pub(crate) sink: &'a dyn Sink,
+    pub(crate) cancel: &'a CancellationToken,
+}
+
+/// A reply, with every call in it answered.
+pub(crate) struct Done {
+    /// What was said; nothing where the reply is void.
+    pub(crate) reply: Reply,
+    pub(crate) answers: Vec<Answer>,
+    pub(crate) end: End,
+    /// Spent waiting for the model.
+    pub(crate) api: Duration,
+    pub(crate) first_token: Option<Duration>,
+    /// Messages whose images the provider does not take.
+    pub(crate) refused_images: Vec<(Vec<usize>, String)>,
+}
+
+/// How a round ended.
+pub(crate) enum End {
+    Complete,
+    Interrupted,
+    /// The engine has a defect.
+    Fault(String),
+    /// The model failed. What is in the reply stands all the same: calls of it have run.
+    Failed(ModelError),
+}
+
+/// The answer to one call.
+pub(crate) struct Answer {
+    /// As the model wrote it.
+    pub(crate) input: Value,
+    pub(crate) finished: CallResult,
+}
+
+/// The reply so far.
+struct Listening<'a> {
+    round: &'a Round<'a>,
+    asked: String,
+    assembler: Assembler,
+    message_id: String,
+    request_id: String,
+    model: String,
+    usage: haft_models::Usage,
+    /// The places of blocks that were not told of yet, by index.
+    untold: HashMap<usize, usize>,
+    /// How many blocks have begun.
+    begun: usize,
+    /// Blocks that are not in the transcript: until a call is complete, all of it may yet be void.
+    unwritten: Vec<ReplyBlock>,
+    /// A complete call was handed out, so the reply stands whatever follows.
+    stands: bool,
+    pushed: HashSet<String>,
+    refused_images: Vec<(Vec<usize>, String)>,
+}
+
+impl Round<'_> {
+    /// Asks, and answers the calls.
+    pub(crate) async fn run(&self, scheduler: &mut Scheduler, request: ModelRequest) -> Done {
+        let mut turn = scheduler.turn().await;
+        let working = Arc::new(Working::new(self.transcript));
+        turn.witnessed_by(Arc::clone(&working) as _);
+        let started = Instant::now();
+        let mut ticks = interval_at((started + EVERY).into(), EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut first_token = None;
+        let mut listening = Listening {
+            round: self,
+            assembler: Assembler::new(&*request.model),
+            message_id: format!("msg_{}", clock::random_id().simple()),
+            request_id: format!("req_{}", clock::random_id().simple()),
+            model: request.model.clone(),
+            asked: request.model.clone(),
+            usage: haft_models::Usage::default(),
+            untold: HashMap::new(),
+            begun: 0,
+            unwritten: Vec::new(),
+            stands: false,
+            pushed: HashSet::new(),
+            refused_images: Vec::new(),
+        };
+        let mut stream = self.model.stream(request, self.cancel.child_token());
+        let end = loop {
+            let next = tokio::select! {
+                biased;
+                () = self.cancel.cancelled() => break End::Interrupted,
+                next = stream.next() => next,
+                _ = ticks.tick() => {
+                    working.tell(self.sink);
+                    continue;
+                }
+            };
+            match next {
+                None => break End::Complete,
+                Some(Err(error)) if error.kind == ErrorKind::Cancelled => break End::Interrupted,
+                Some(Err(error)) => break End::Failed(error),
+                Some(Ok(event)) => {
+                    if matches!(event, ModelEvent::BlockStart { .. }) {
+                        first_token.get_or_insert_with(|| started.elapsed());
+                    }
+                    listening.hear(event, &mut turn);
+                }
+            }
+        };
+        // Ends the request, if it is still under way.
+        drop(stream);
+        let api = started.elapsed();
+        let refused_images = std::mem::take(&mut listening.refused_images);
+        let (reply, answers, end) = listening.answer(turn, end, (&working, ticks)).await;
+        Done {
+            reply,
+            answers,
+            end,
+            api,
+            first_token,
+            refused_images,
+        }
+    }
+}
+
+impl Listening<'_> {
+    fn hear(&mut self, event: ModelEvent, turn: &mut CallBatch<'_>) {
+        self.round.sink.on_event(&AgentEvent::Model(event.clone()));
+        match &event {
+            ModelEvent::Start { id, model } => {
+                if let Some(id) = id {
+                    self.message_id.clone_from(id);
+                }
+                if let Some(model) = model {
+                    self.model.clone_from(model);
+                }
+            }
+            ModelEvent::BlockStart { index, .. } => {
+                self.untold.insert(*index, self.begun);
+                self.begun += 1;
+            }
+            ModelEvent::Usage { usage } => self.usage = *usage,
+            ModelEvent::Discard => {
+                self.untold.clear();
+                self.begun = 0;
+                self.usage = haft_models::Usage::default();
+                self.unwritten.clear();
+            }
+            ModelEvent::Fallback { to, .. } => {
+                self.asked.clone_from(to);
+                self.model.clone_from(to);
+            }
+            ModelEvent::ImagesDropped { messages, error } => {
+                let note = format!("[image left out: {}]", error.message);
+                self.refused_images.push((messages.clone(), note));
+            }
+            _ => {}
+        }
+        let call = self.assembler.push(&event);
+        if let ModelEvent::BlockStop { index } = event
+            && let Some(block) = self.assembler.block(index)
+            && let Some(position) = self.untold.remove(&index)
+        {
+            self.tell(block, position);
+        }
+        if let Some(call) = call {
+            self.stands = true;
+            self.write(None);
+            if let Ok(input) = call.input {
+                self.push(call.id, call.name, input, turn);
+            }
+        }
+    }
+
+    fn tell(&mut self, block: Block, position: usize) {
+        let said = ReplyBlock {
+            uuid: clock::random_id(),
+            message_id: self.message_id.clone(),
+            request_id: self.request_id.clone(),
+            position,
+            model: self.model.clone(),
+            block,
+            usage: self.usage,
+        };
+        self.round
+            .sink
+            .on_event(&AgentEvent::Said(Box::new(said.clone())));
+        self.unwritten.push(said);
+    }
+
+    fn write(&mut self, stop: Option<&haft_models::StopReason>) {
+        for said in self.unwritten.drain(..) {
+            self.round
+                .transcript
+                .said(&said, &self.asked, stop, &self.usage);
+        }
+    }
+
+    fn push(&mut self, id: String, name: String, input: Value, turn: &mut CallBatch<'_>) {
+        if self.pushed.insert(id.clone()) {
+            turn.push(ToolUse { id, name, input });
+        }
+    }
+
+    /// Answers every call of the reply.
+    async fn answer(
+        mut self,
+        mut turn: CallBatch<'_>,
+        mut end: End,
+        (working, mut ticks): (&Working, Interval),
+    ) -> (Reply, Vec<Answer>, End) {
+        let assembler = std::mem::replace(&mut self.assembler, Assembler::new(""));
+        let mut reply = assembler.finish();
+        reply.id = Some(self.message_id.clone());
+        reply.model = Some(self.model.clone());
+        let is_void = match end {
+            End::Complete | End::Fault(_) => false,
+            // Providers take no message of thinking alone.
+            End::Interrupted => reply.message.content.iter().all(Block::is_thinking),
+            End::Failed(_) => !self.stands,
+        };
+        if is_void {
+            reply.message.content.clear();
+            reply.calls.clear();
+            return (reply, Vec::new(), end);
+        }
+        let stop = reply.stop.clone();
+        self.write(stop.as_ref());
+        let turn_cancel = turn.cancel_token();
+        match end {
+            End::Interrupted => turn_cancel.cancel(),
+            // A call that was held back, and no word after it.
+            _ => {
+                for call in &reply.calls {
+                    if let Ok(input) = &call.input {
+                        self.push(call.id.clone(), call.name.clone(), input.clone(), &mut turn);
+                    }
+                }
+            }
+        }
+        let mut answers = Vec::new();
+        let mut finished: HashMap<String, CallResult> = HashMap::new();
+        for call in &reply.calls {
+            let input = call.input.clone();
+            if !self.pushed.contains(&call.id) {
+                let text = match &input {
+                    Err(bad) => bad.to_string(),
+                    Ok(_) => INTERRUPTED.to_owned(),
+                };
+                let finished = unrun(&call.id, &call.name, text);
+                answers.push(self.answered(input.unwrap_or_default(), finished));
+                continue;
+            }
+            // Blocks may end in another order than they began in, and so the calls were pushed.
+            while !finished.contains_key(&call.id) {
+                let next = tokio::select! {
+                    biased;
+                    next = turn.next() => next,
+                    () = self.round.cancel.cancelled(), if !matches!(end, End::Interrupted) => {
+                        end = End::Interrupted;
+                        turn_cancel.cancel();
+                        continue;
+                    }
+                    _ = ticks.tick() => {
+                        working.tell(self.round.sink);
+                        continue;
+                    }
+                };
+                let Some(next) = next else { break };
+                finished.insert(next.id.clone(), next);
+            }
+            let finished = finished.remove(&call.id).unwrap_or_else(|| {
+                let name = &call.name;
+                end = End::Fault(format!("the engine lost call {} of {name}", call.id));
+                let text = "The engine lost this call: whether it ran is not known.";
+                unrun(&call.id, name, text.to_owned())
+            });
+            answers.push(self.answered(input.unwrap_or_default(), finished));
+        }
+        (reply, answers, end)
+    }
+
+    fn answered(&self, input: Value, finished: CallResult) -> Answer {
+        let result = result_of(&finished);
+        let structured = finished.structured.as_ref();
+        let uuid = self.round.transcript.answer(&result, structured);
+        self.round.sink.on_event(&AgentEvent::Answered {
+            uuid,
+            finished: Box::new(finished.clone()),
+        });
+        Answer { input, finished }
+    }
+}
+
+/// The result of a call that no tool has seen.
+fn unrun(id: &str, name: &str, text: String) -> CallResult {
+    CallResult {
+        call: CallId::new(),
+        id: id.to_owned(),
+        name: name.to_owned(),
+        is_error: true,
+        content: vec![Content::text(&*text)],
+        structured: None,
+        messages: Vec::new(),
+        patches: Vec::new(),
+        metadata: Metadata::default(),
+        card: Card::new(name, String::new()).with(CardPiece::Alarm(text)),
+    }
+}

@@ -1,0 +1,73 @@
+//! Which calls are at work, and for how long.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use haft_engine::{CallObserver, CallResult, pipeline::Admitted};
+use tokio::time::Instant;
+
+use crate::{AgentEvent, Sink, transcript::Transcript};
+
+/// How often a call that takes long is told of.
+pub(crate) const EVERY: Duration = Duration::from_secs(5);
+
+/// Hears of calls for the transcript, and remembers which are at work.
+pub(crate) struct Working {
+    transcript: Arc<Transcript>,
+    calls: Mutex<Vec<Call>>,
+}
+
+struct Call {
+    id: String,
+    name: String,
+    since: Instant,
+}
+
+impl Working {
+    pub(crate) fn new(transcript: &Arc<Transcript>) -> Self {
+        Self {
+            transcript: Arc::clone(transcript),
+            calls: Mutex::default(),
+        }
+    }
+
+    /// Tells of each call that is at work.
+    pub(crate) fn tell(&self, sink: &dyn Sink) {
+        // Not while it is locked: whoever hears may take their time.
+        let working: Vec<AgentEvent> = self
+            .calls()
+            .iter()
+            .map(|call| AgentEvent::Working {
+                tool_use_id: call.id.clone(),
+                tool_name: call.name.clone(),
+                elapsed: call.since.elapsed(),
+            })
+            .collect();
+        for event in &working {
+            sink.on_event(event);
+        }
+    }
+
+    fn calls(&self) -> MutexGuard<'_, Vec<Call>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CallObserver for Working {
+    fn started(&self, call: &Admitted) {
+        self.transcript.started(call);
+        let (_, id) = call.call().ids();
+        self.calls().push(Call {
+            id,
+            name: call.call().name().to_owned(),
+            since: Instant::now(),
+        });
+    }
+
+    fn ended(&self, finished: &CallResult) {
+        self.calls().retain(|call| call.id != finished.id);
+        self.transcript.ended(finished);
+    }
+}

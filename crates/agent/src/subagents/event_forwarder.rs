@@ -1,0 +1,121 @@
+//! What is heard of a subagent while it works.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
+};
+
+use haft_contract::{BackgroundTasks, TaskUsage, TokenCount};
+use haft_models::{Block, Usage};
+
+use crate::{AgentEvent, Sink};
+
+/// Which subagent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Tag {
+    /// Its id.
+    pub id: String,
+    /// Its kind.
+    pub kind: String,
+    /// What messages to it may be addressed to, beside its id.
+    pub name: Option<String>,
+    /// What it is to do, in a few words.
+    pub description: String,
+    /// The provider's id of the call that launched it.
+    pub tool_use_id: Arc<str>,
+}
+
+/// Hears a subagent, counts, and passes on what whoever follows the session should hear.
+pub(super) struct Relay {
+    tag: Arc<Tag>,
+    sink: Option<Arc<dyn Sink>>,
+    notices: Option<Arc<BackgroundTasks>>,
+    started: Instant,
+    heard: Mutex<ForwardedEvents>,
+}
+
+/// What was heard so far.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ForwardedEvents {
+    pub(super) tool_uses: u64,
+    pub(super) models: Vec<String>,
+    /// Its last words.
+    pub(super) text: String,
+    /// Of the last request.
+    pub(super) tokens: TokenCount,
+}
+
+impl Relay {
+    pub(super) fn new(
+        tag: Arc<Tag>,
+        sink: Option<Arc<dyn Sink>>,
+        notices: Option<Arc<BackgroundTasks>>,
+    ) -> Self {
+        Self {
+            tag,
+            sink,
+            notices,
+            started: Instant::now(),
+            heard: Mutex::default(),
+        }
+    }
+
+    pub(super) fn heard(&self) -> MutexGuard<'_, ForwardedEvents> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What it took so far.
+    pub(super) fn usage(&self) -> TaskUsage {
+        let heard = self.heard();
+        let millis = self.started.elapsed().as_millis();
+        TaskUsage {
+            total_tokens: heard.tokens.total(),
+            tool_uses: heard.tool_uses,
+            duration_ms: u64::try_from(millis).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+impl Sink for Relay {
+    fn on_event(&self, event: &AgentEvent) {
+        match event {
+            AgentEvent::Model(haft_models::ModelEvent::Usage { usage }) => {
+                self.heard().tokens = tokens(usage);
+                return;
+            }
+            // Pieces are many, and nobody shows those of a subagent.
+            AgentEvent::Model(_) => return,
+            AgentEvent::Said(said) => {
+                let mut heard = self.heard();
+                if !heard.models.contains(&said.model) {
+                    heard.models.push(said.model.clone());
+                }
+                if let Block::Text { text } = &said.block {
+                    heard.text.clone_from(text);
+                }
+            }
+            AgentEvent::Answered { .. } => self.heard().tool_uses += 1,
+            _ => {}
+        }
+        if let Some(sink) = &self.sink {
+            sink.on_event(&AgentEvent::Subagent {
+                agent: Arc::clone(&self.tag),
+                event: Box::new(event.clone()),
+            });
+        }
+        if let (AgentEvent::Answered { finished, .. }, Some(notices)) = (event, &self.notices) {
+            let tool = Some(finished.name.clone());
+            notices.progress(&self.tag.id, self.usage(), tool);
+        }
+    }
+}
+
+fn tokens(usage: &Usage) -> TokenCount {
+    TokenCount {
+        input: usage.input,
+        output: usage.output,
+        cache_write: usage.cache_write,
+        cache_read: usage.cache_read,
+    }
+}

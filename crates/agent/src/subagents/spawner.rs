@@ -1,0 +1,464 @@
+//! Launching subagents, at one depth.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use haft_contract::{
+    AgentKind, AgentMessage, AgentStatus, BackgroundHandle, BackgroundTask, BackgroundTasks,
+    BoxFuture, CallContext, CancellationToken, Content, LaunchOutcome, LaunchRequest,
+    MessageDelivery, SpawnAgents, TaskKind, TaskStatus, ToolError,
+};
+use haft_engine::{ContextView, Engine, Pool};
+use haft_extensions::{AgentDefinition, ExtensionOrigin};
+use haft_models::{Model, Prices};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::{
+    event_forwarder::Tag,
+    handle::Member,
+    record,
+    subagent_pool::Shared,
+    task::{self, Work},
+    tools::{self, Use},
+};
+use crate::{
+    ModelSettings, RunLimits, Session, clock,
+    cost::SharedUsage,
+    prompt::Knowledge,
+    transcript::{FileStore, StoreError},
+};
+
+/// The kind that a call means that names none.
+const GENERAL: &str = "general-purpose";
+
+/// Launches subagents for the calls of one agent.
+pub(crate) struct Spawner {
+    pub(super) shared: Arc<Shared>,
+    /// How many launches lie above: none for the main agent.
+    depth: u32,
+    /// The kinds that may be launched here; `None`: all.
+    allowed: Option<Vec<String>>,
+    host: OnceLock<Host>,
+}
+
+/// The agent for whose calls subagents are launched.
+pub(crate) struct Host {
+    /// Its services hold us: we must not hold it.
+    pub(crate) engine: Weak<Engine>,
+    pub(crate) context: ContextView,
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) settings: Mutex<ModelSettings>,
+    pub(crate) prices: Prices,
+    pub(crate) purse: SharedUsage,
+    pub(crate) limits: RunLimits,
+    pub(crate) version: String,
+    pub(crate) memory: bool,
+    pub(crate) knowledge: Knowledge,
+}
+
+/// A launch that makes sense.
+pub(super) struct Plan {
+    pub(super) kind: Arc<AgentDefinition>,
+    pub(super) engine: Arc<Engine>,
+    pub(super) pool: Pool,
+    pub(super) settings: ModelSettings,
+    pub(super) in_background: bool,
+}
+
+/// What a launch may say of the model.
+#[derive(Clone, Copy, Default)]
+struct Wish<'a> {
+    model: Option<&'a str>,
+    effort: Option<&'a str>,
+}
+
+impl Spawner {
+    pub(super) fn first(shared: Arc<Shared>, allowed: Option<Vec<String>>) -> Self {
+        Self {
+            shared,
+            depth: 0,
+            allowed,
+            host: OnceLock::new(),
+        }
+    }
+
+    /// For the calls of a subagent that is launched here.
+    pub(super) fn below(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            depth: self.depth + 1,
+            allowed: None,
+            host: OnceLock::new(),
+        }
+    }
+
+    /// From now on subagents can be launched for this agent.
+    pub(crate) fn bind(&self, host: Host) {
+        if self.depth == 0
+            && let Some(engine) = host.engine.upgrade()
+            && let Ok(notices) = engine.services().get::<BackgroundTasks>()
+        {
+            let _ = self.shared.notices.set(notices);
+        }
+        let _ = self.host.set(host);
+    }
+
+    /// The agent is asked otherwise from now on, and so are those it launches.
+    pub(crate) fn inherit(&self, settings: &ModelSettings) {
+        if let Some(host) = self.host.get() {
+            host.settings().clone_from(settings);
+        }
+    }
+
+    pub(super) fn host(&self) -> Result<&Host, ToolError> {
+        let missing = ToolError::Unavailable("launching subagents");
+        self.host.get().ok_or(missing)
+    }
+
+    fn kinds_here(&self) -> impl Iterator<Item = &Arc<AgentDefinition>> {
+        let allowed = self.allowed.as_ref();
+        let kinds = self.shared.kinds.iter();
+        kinds.filter(move |kind| allowed.is_none_or(|names| names.contains(&kind.name)))
+    }
+
+    fn kind(&self, name: Option<&str>) -> Result<Arc<AgentDefinition>, ToolError> {
+        let name = name.filter(|name| !name.is_empty());
+        let wanted = name.unwrap_or(GENERAL);
+        if let Some(kind) = self.kinds_here().find(|kind| kind.name == wanted) {
+            return Ok(Arc::clone(kind));
+        }
+        let names: Vec<&str> = self.kinds_here().map(|kind| kind.name.as_str()).collect();
+        let names = names.join(", ");
+        Err(ToolError::Refused(match name {
+            Some(name) => format!("There is no agent of type {name:?}. Available: {names}"),
+            None => format!("Say which agent, as `subagent_type`. Available: {names}"),
+        }))
+    }
+
+    fn plan(
+        &self,
+        kind: Arc<AgentDefinition>,
+        in_background: bool,
+        wish: Wish<'_>,
+    ) -> Result<Plan, ToolError> {
+        let host = self.host()?;
+        let gone = || ToolError::Failed("the session is over".to_owned());
+        let engine = host.engine.upgrade().ok_or_else(gone)?;
+        let most = self.shared.limits.depth;
+        if self.depth >= most {
+            return Err(ToolError::Refused(format!(
+                "Subagents may launch subagents only {most} deep. Do this part of the work yourself."
+            )));
+        }
+        if let Some(isolation) = &kind.isolation {
+            return Err(ToolError::Refused(format!(
+                "The agent {} wants isolation {isolation:?}, which is not available here.",
+                kind.name
+            )));
+        }
+        let how = Use {
+            in_background,
+            may_delegate: self.depth + 1 < most,
+        };
+        let pool = tools::narrowed(engine.pool(), &kind, how)
+            .map_err(|why| ToolError::Refused(format!("Not launched: {why}.")))?;
+        let mut settings = host.settings().clone();
+        let named = [self.shared.model_name.as_deref(), wish.model];
+        let named = named.into_iter().flatten().chain(kind.model.as_deref());
+        if let Some(name) = named.into_iter().find(|name| !name.is_empty())
+            && name != "inherit"
+            && let Some(id) = (self.shared.resolve)(name)
+        {
+            settings.name = id;
+        }
+        // A limit that can never be reached would be none.
+        if host.limits.max_budget_usd.is_some() && host.prices.of(&settings.name).is_none() {
+            return Err(ToolError::Refused(format!(
+                "There is a budget, and the price of the model {} is not known. Leave `model` out.",
+                settings.name
+            )));
+        }
+        if let Some(effort) = wish.effort.or(kind.effort.as_deref()) {
+            settings.effort = Some(effort.to_owned());
+        }
+        Ok(Plan {
+            kind,
+            engine,
+            pool,
+            settings,
+            in_background,
+        })
+    }
+
+    fn plan_for(&self, launch: &LaunchRequest) -> Result<Plan, ToolError> {
+        let kind = self.kind(launch.kind.as_deref())?;
+        let in_background = launch.background.unwrap_or(kind.background);
+        let wish = Wish {
+            model: launch.model.as_deref(),
+            effort: launch.effort.as_deref(),
+        };
+        self.plan(kind, in_background, wish)
+    }
+
+    fn permit(&self) -> Result<OwnedSemaphorePermit, ToolError> {
+        let places = Arc::clone(&self.shared.places);
+        // Who waits for a place while holding one could wait for ever.
+        places.try_acquire_owned().map_err(|_| {
+            let most = self.shared.limits.at_once;
+            ToolError::Failed(format!(
+                "{most} subagents are at work already, as many as there may be. Wait until one is done."
+            ))
+        })
+    }
+
+    /// Sets a subagent to work.
+    fn begin(
+        &self,
+        plan: Plan,
+        tag: Tag,
+        cancel: CancellationToken,
+        prompt: String,
+        session: impl FnOnce(&std::path::Path) -> Result<Session, ToolError>,
+    ) -> Result<Arc<Member>, ToolError> {
+        let permit = self.permit()?;
+        let folder = plan.engine.folder().to_path_buf();
+        let output_file = folder
+            .join("tool-results")
+            .join(format!("agent_{}.txt", tag.id));
+        let member = Arc::new(Member::new(
+            tag,
+            Arc::clone(&plan.kind),
+            plan.settings.name.clone(),
+            cancel,
+            plan.in_background,
+            output_file,
+        ));
+        let session = session(&record::place(&folder, &member.tag.id))?;
+        let is_new = session.loaded().lines == 0;
+        let agent = self.child(plan, &member, session)?;
+        if is_new {
+            record::begin(agent.transcript(), &member.tag, &member.model);
+        }
+        self.shared.add(&member);
+        let notices = self.shared.notices.get().cloned();
+        if let Some(notices) = &notices {
+            notices.begin(BackgroundTask {
+                id: member.tag.id.clone(),
+                kind: TaskKind::Agent,
+                description: member.tag.description.clone(),
+                prompt: prompt.clone(),
+                agent_type: Some(member.tag.kind.clone()),
+                tool_use_id: Some(Arc::clone(&member.tag.tool_use_id)).filter(|id| !id.is_empty()),
+                in_background: member.in_background,
+                stop: member.cancel.clone(),
+            });
+        }
+        let work = Work {
+            shared: Arc::clone(&self.shared),
+            member: Arc::clone(&member),
+            notices,
+            permit,
+        };
+        self.shared.tasks.spawn(work.watched(agent, prompt.into()));
+        Ok(member)
+    }
+
+    async fn run(
+        &self,
+        launch: LaunchRequest,
+        cx: &CallContext,
+    ) -> Result<LaunchOutcome, ToolError> {
+        let plan = self.plan_for(&launch)?;
+        let tag = Tag {
+            id: new_id(),
+            kind: plan.kind.name.clone(),
+            name: launch.name.filter(|name| !name.is_empty()),
+            description: launch.description,
+            tool_use_id: Arc::clone(&cx.tool_use_id),
+        };
+        let cancel = match plan.in_background {
+            true => self.shared.cancel.child_token(),
+            false => cx.cancel.child_token(),
+        };
+        let id = plan.engine.session();
+        let new = |path: &std::path::Path| {
+            let store = FileStore::create(path).map_err(unkept)?;
+            Ok(Session::new(id, Arc::new(store)))
+        };
+        let member = self.begin(plan, tag, cancel, launch.prompt, new)?;
+        if member.in_background {
+            return Ok(LaunchOutcome::InBackground(receipt(&member)));
+        }
+        // Dropped while it waits, it ends what it waits for.
+        let guard = member.cancel.clone().drop_guard();
+        let outcome = member.done().await;
+        guard.disarm();
+        let outcome = outcome.ok_or(ToolError::Cancelled)?;
+        if outcome.status == TaskStatus::Killed && cx.cancel.is_cancelled() {
+            return Err(ToolError::Cancelled);
+        }
+        Ok(LaunchOutcome::Done(Box::new(outcome.report.clone())))
+    }
+
+    async fn deliver(
+        &self,
+        letter: AgentMessage,
+        cx: &CallContext,
+    ) -> Result<MessageDelivery, ToolError> {
+        let member = self.shared.find(&letter.to);
+        if let Some(member) = &member {
+            if member.tell(vec![Content::text(&letter.message)]) {
+                let agent = member.tag.id.clone();
+                return Ok(MessageDelivery::Delivered { agent });
+            }
+            member.done().await;
+        }
+        let (tag, kind, model) = match &member {
+            Some(member) => {
+                let tag = Tag::clone(&member.tag);
+                (tag, Arc::clone(&member.kind), member.model.clone())
+            }
+            None => self.known_by_transcript(&letter.to)?,
+        };
+        let wish = Wish {
+            model: Some(model.as_str()),
+            effort: None,
+        };
+        let plan = self.plan(kind, true, wish)?;
+        let tag = Tag {
+            tool_use_id: Arc::clone(&cx.tool_use_id),
+            ..tag
+        };
+        let id = plan.engine.session();
+        let again = |path: &std::path::Path| {
+            let store = FileStore::open(path).map_err(unkept)?;
+            let session = Session::resume(id, Arc::new(store), None);
+            session.map_err(|error| ToolError::Failed(format!("it cannot go on: {error}")))
+        };
+        let cancel = self.shared.cancel.child_token();
+        let member = self.begin(plan, tag, cancel, letter.message, again)?;
+        Ok(MessageDelivery::Resumed(receipt(&member)))
+    }
+
+    /// One that an earlier process launched.
+    fn known_by_transcript(
+        &self,
+        id: &str,
+    ) -> Result<(Tag, Arc<AgentDefinition>, String), ToolError> {
+        let host = self.host()?;
+        let engine = host.engine.upgrade();
+        let record = engine.and_then(|engine| record::find(engine.folder(), id));
+        let record = record.ok_or_else(|| ToolError::Refused(self.unknown(id)))?;
+        let kind = self.kind(Some(&record.agent_type))?;
+        let tag = Tag {
+            id: record.agent_id,
+            kind: record.agent_type,
+            name: record.name,
+            description: record.description,
+            tool_use_id: record.tool_use_id.into(),
+        };
+        Ok((tag, kind, record.model))
+    }
+
+    fn unknown(&self, name: &str) -> String {
+        let running: Vec<String> = self
+            .shared
+            .running()
+            .iter()
+            .map(|member| format!("\n{}: {}", member.tag.id, member.tag.description))
+            .collect();
+        match running.is_empty() {
+            true => format!("There is no agent {name:?}, and none is running."),
+            false => format!(
+                "There is no agent {name:?}. Running agents:{}",
+                running.concat()
+            ),
+        }
+    }
+}
+
+impl Host {
+    fn settings(&self) -> MutexGuard<'_, ModelSettings> {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SpawnAgents for Spawner {
+    fn kinds(&self) -> Vec<AgentKind> {
+        self.kinds_here()
+            .map(|kind| AgentKind {
+                name: kind.name.clone(),
+                description: kind.description.clone(),
+                tools: in_words(kind),
+            })
+            .collect()
+    }
+
+    fn check(&self, launch: &LaunchRequest) -> Result<(), ToolError> {
+        self.plan_for(launch).map(drop)
+    }
+
+    fn launch<'a>(
+        &'a self,
+        launch: LaunchRequest,
+        cx: &'a CallContext,
+    ) -> BoxFuture<'a, Result<LaunchOutcome, ToolError>> {
+        Box::pin(self.run(launch, cx))
+    }
+
+    fn send<'a>(
+        &'a self,
+        letter: AgentMessage,
+        cx: &'a CallContext,
+    ) -> BoxFuture<'a, Result<MessageDelivery, ToolError>> {
+        Box::pin(self.deliver(letter, cx))
+    }
+
+    fn look(&self, name: &str) -> Option<AgentStatus> {
+        let member = self.shared.find(name)?;
+        Some(task::looked(&member))
+    }
+
+    fn wait<'a>(&'a self, name: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            if let Some(member) = self.shared.find(name) {
+                member.done().await;
+            }
+        })
+    }
+
+    fn stop(&self, name: &str) {
+        if let Some(member) = self.shared.find(name) {
+            member.cancel.cancel();
+        }
+    }
+}
+
+fn receipt(member: &Member) -> BackgroundHandle {
+    BackgroundHandle {
+        agent: member.tag.id.clone(),
+        description: member.tag.description.clone(),
+        output_file: member.output_file.clone(),
+        model: member.model.clone(),
+    }
+}
+
+fn unkept(error: StoreError) -> ToolError {
+    ToolError::Failed(format!("its transcript cannot be kept: {error}"))
+}
+
+/// Short, since the model has to repeat it; no other will be like it in this session.
+fn new_id() -> String {
+    let random = clock::random_id().simple().to_string();
+    format!("a{}", &random[..12])
+}
+
+fn in_words(kind: &AgentDefinition) -> String {
+    let but = kind.disallowed_tools.join(", ");
+    match (&kind.tools, but.is_empty()) {
+        (Some(tools), _) => tools.join(", "),
+        (None, true) => String::new(),
+        // Our own say what they are for.
+        (None, false) if kind.origin == ExtensionOrigin::BuiltIn => String::new(),
+        (None, false) => format!("all but {but}"),
+    }
+}

@@ -1,0 +1,287 @@
+//! What the subagents of one session share.
+
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+};
+
+use haft_contract::{BackgroundTasks, CancellationToken, Services, Subagents};
+use haft_engine::hooks::Handler;
+use haft_extensions::AgentDefinition;
+use haft_models::Model;
+use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
+
+use super::{handle::Member, record, spawner::Spawner};
+use crate::{Denial, Sink};
+
+/// So many that are done are remembered; others can still be taken up by their transcripts.
+const REMEMBERED: usize = 200;
+
+/// How far subagents may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SubagentLimits {
+    /// Subagents launch subagents: so deep.
+    pub depth: u32,
+    /// So many at once.
+    pub at_once: usize,
+}
+
+impl Default for SubagentLimits {
+    fn default() -> Self {
+        Self {
+            depth: 3,
+            at_once: 20,
+        }
+    }
+}
+
+/// The subagents of one session. Cheap to clone; every clone means the same.
+#[derive(Clone)]
+pub struct SubagentPool {
+    pub(crate) main: Arc<Spawner>,
+}
+
+/// Sets a [`SubagentPool`] up.
+pub struct SubagentPoolBuilder {
+    kinds: Vec<Arc<AgentDefinition>>,
+    limits: SubagentLimits,
+    sink: Option<Arc<dyn Sink>>,
+    fork: Arc<Fork>,
+    resolve: Arc<Resolve>,
+    model: Option<Arc<dyn Model>>,
+    name: Option<String>,
+    append: Option<String>,
+    allowed: Option<Vec<String>>,
+    own: Arc<OwnOf>,
+}
+
+/// What a kind of subagent brings beside its definition, found out when one is launched.
+#[derive(Debug, Clone, Default)]
+pub struct Own {
+    /// Hooks that hold while it works.
+    pub handlers: Vec<Handler>,
+    /// What stands behind its system prompt, such as what it remembers.
+    pub prompt: Option<String>,
+}
+
+type OwnOf = dyn Fn(&AgentDefinition) -> Own + Send + Sync;
+type Fork = dyn Fn(&Services) -> Services + Send + Sync;
+type Resolve = dyn Fn(&str) -> Option<String> + Send + Sync;
+
+/// What all levels share.
+pub(super) struct Shared {
+    pub(super) kinds: Vec<Arc<AgentDefinition>>,
+    pub(super) limits: SubagentLimits,
+    pub(super) sink: Option<Arc<dyn Sink>>,
+    /// The services of a subagent, out of those of its launcher.
+    pub(super) fork: Arc<Fork>,
+    /// The id of a model, out of what people call it, if it is known.
+    pub(super) resolve: Arc<Resolve>,
+    /// Who is asked, if not whom the main agent asks.
+    pub(super) model: Option<Arc<dyn Model>>,
+    /// The name of the model that all subagents are asked of.
+    pub(super) model_name: Option<String>,
+    /// Behind every system prompt.
+    pub(super) append: Option<String>,
+    /// What a kind brings.
+    pub(super) own: Arc<OwnOf>,
+    /// Where the session hears of them.
+    pub(super) notices: OnceLock<Arc<BackgroundTasks>>,
+    /// One permit for each that may work.
+    pub(super) places: Arc<Semaphore>,
+    pub(super) tasks: TaskTracker,
+    /// Ends those that nobody waits for.
+    pub(super) cancel: CancellationToken,
+    members: Mutex<Vec<Arc<Member>>>,
+    denials: Mutex<Vec<Denial>>,
+}
+
+impl SubagentPool {
+    /// Sets one up with these kinds of subagents.
+    pub fn builder(kinds: impl IntoIterator<Item = AgentDefinition>) -> SubagentPoolBuilder {
+        SubagentPoolBuilder {
+            kinds: kinds.into_iter().map(Arc::new).collect(),
+            limits: SubagentLimits::default(),
+            sink: None,
+            fork: Arc::new(Services::clone),
+            resolve: Arc::new(|name| Some(name.to_owned())),
+            model: None,
+            name: None,
+            append: None,
+            allowed: None,
+            own: Arc::new(|_| Own::default()),
+        }
+    }
+
+    /// The service that the tools ask; it works once an agent was built with the crew.
+    pub fn service(&self) -> Arc<Subagents> {
+        Arc::new(Subagents(Arc::clone(&self.main) as _))
+    }
+
+    /// Ends all that work, and waits until they have.
+    pub async fn close(&self) {
+        let shared = &self.main.shared;
+        shared.cancel.cancel();
+        for member in shared.members().iter() {
+            member.cancel.cancel();
+        }
+        shared.tasks.close();
+        shared.tasks.wait().await;
+    }
+
+    /// How many are at work.
+    pub fn at_work(&self) -> usize {
+        self.main.shared.tasks.len()
+    }
+
+    /// Calls of subagents that were not permitted, since this was last asked.
+    pub(crate) fn take_denials(&self) -> Vec<Denial> {
+        std::mem::take(&mut *self.main.shared.denials())
+    }
+
+    /// What is known of subagents that were at work when the session was last killed; for the model.
+    pub(crate) fn cut_off(&self, folder: &Path) -> Option<String> {
+        record::cut_off(folder)
+    }
+}
+
+impl SubagentPoolBuilder {
+    /// How far they may go.
+    #[must_use]
+    pub fn limits(mut self, limits: SubagentLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Who hears of them while they work, whatever run of the main agent goes on meanwhile.
+    #[must_use]
+    pub fn sink(mut self, sink: Arc<dyn Sink>) -> Self {
+        self.sink = Some(sink);
+        self
+    }
+
+    /// Makes the services of a subagent out of those of its launcher. Default: the same.
+    #[must_use]
+    pub fn services(
+        mut self,
+        fork: impl Fn(&Services) -> Services + Send + Sync + 'static,
+    ) -> Self {
+        self.fork = Arc::new(fork);
+        self
+    }
+
+    /// Makes the id of a model out of what calls and definitions name; `None`: that of the launcher. Default:
+    /// it is the id.
+    #[must_use]
+    pub fn model_names(
+        mut self,
+        resolve: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.resolve = Arc::new(resolve);
+        self
+    }
+
+    /// Who is asked. Default: whom the main agent asks.
+    #[must_use]
+    pub fn model(mut self, model: Arc<dyn Model>) -> Self {
+        self.model = Some(model);
+        self
+    }
+
+    /// The name of the model that all of them are asked of, whatever calls and definitions say.
+    #[must_use]
+    pub fn model_name(mut self, name: Option<String>) -> Self {
+        self.name = name.filter(|name| name != "inherit");
+        self
+    }
+
+    /// Behind every system prompt of theirs.
+    #[must_use]
+    pub fn append_system_prompt(mut self, text: Option<String>) -> Self {
+        self.append = text;
+        self
+    }
+
+    /// Says what a kind brings beside its definition. Default: nothing.
+    #[must_use]
+    pub fn own(mut self, own: impl Fn(&AgentDefinition) -> Own + Send + Sync + 'static) -> Self {
+        self.own = Arc::new(own);
+        self
+    }
+
+    /// The main agent may launch only these kinds.
+    #[must_use]
+    pub fn only(mut self, kinds: Option<Vec<String>>) -> Self {
+        self.allowed = kinds;
+        self
+    }
+
+    /// The crew.
+    pub fn build(self) -> SubagentPool {
+        let shared = Shared {
+            places: Arc::new(Semaphore::new(self.limits.at_once)),
+            kinds: self.kinds,
+            limits: self.limits,
+            sink: self.sink,
+            fork: self.fork,
+            resolve: self.resolve,
+            model: self.model,
+            model_name: self.name,
+            append: self.append,
+            own: self.own,
+            notices: OnceLock::new(),
+            tasks: TaskTracker::new(),
+            cancel: CancellationToken::new(),
+            members: Mutex::default(),
+            denials: Mutex::default(),
+        };
+        SubagentPool {
+            main: Arc::new(Spawner::first(Arc::new(shared), self.allowed)),
+        }
+    }
+}
+
+impl Shared {
+    /// Takes one in, in place of an earlier one of its id.
+    pub(super) fn add(&self, member: &Arc<Member>) {
+        let mut members = self.members();
+        members.retain(|known| known.tag.id != member.tag.id);
+        members.push(Arc::clone(member));
+        while members.len() > REMEMBERED {
+            let Some(oldest) = members.iter().position(|member| member.is_done()) else {
+                return;
+            };
+            members.remove(oldest);
+        }
+    }
+
+    /// The one of this id, or the newest of this name.
+    pub(super) fn find(&self, name: &str) -> Option<Arc<Member>> {
+        let members = self.members();
+        let by_id = members.iter().find(|member| member.tag.id == name);
+        let by_name = || {
+            let mut newest = members.iter().rev();
+            newest.find(|member| member.tag.name.as_deref() == Some(name))
+        };
+        by_id.or_else(by_name).cloned()
+    }
+
+    pub(super) fn running(&self) -> Vec<Arc<Member>> {
+        let members = self.members();
+        let running = members.iter().filter(|member| !member.is_done());
+        running.cloned().collect()
+    }
+
+    pub(super) fn denied(&self, denials: Vec<Denial>) {
+        self.denials().extend(denials);
+    }
+
+    fn members(&self) -> MutexGuard<'_, Vec<Arc<Member>>> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn denials(&self) -> MutexGuard<'_, Vec<Denial>> {
+        self.denials.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,231 @@
+//! A subagent at work, from its first words to its report.
+
+use std::{
+    fs::{DirBuilder, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    panic::AssertUnwindSafe,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures_util::FutureExt;
+use haft_contract::{
+    AgentReport, AgentStatus, BackgroundTasks, TaskKind, TaskNotice, TaskStatus, TokenCount,
+};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::{
+    event_forwarder::Relay,
+    handle::{Member, Outcome},
+    record,
+    subagent_pool::Shared,
+};
+use crate::{Agent, EndReason, Prompt, RunResult};
+
+/// More of its final words is not told to the model by itself.
+const MOST_TOLD: usize = 30_000;
+
+pub(super) struct Work {
+    pub(super) shared: Arc<Shared>,
+    pub(super) member: Arc<Member>,
+    pub(super) notices: Option<Arc<BackgroundTasks>>,
+    /// Given back when it is done.
+    pub(super) permit: OwnedSemaphorePermit,
+}
+
+impl Work {
+    /// Works; a defect of ours ends it too, so that nobody waits for it in vain.
+    pub(super) async fn watched(self, agent: Agent, prompt: Prompt) {
+        let (member, notices) = (Arc::clone(&self.member), self.notices.clone());
+        let worked = AssertUnwindSafe(self.run(agent, prompt)).catch_unwind();
+        if worked.await.is_err() {
+            let outcome = broken(&member);
+            if let Some(notices) = &notices {
+                let relay = Relay::new(Arc::clone(&member.tag), None, None);
+                notices.push(notice(&member, &outcome, &relay));
+            }
+            member.finish(outcome);
+        }
+    }
+
+    async fn run(self, mut agent: Agent, prompt: Prompt) {
+        let Self {
+            shared,
+            member,
+            notices,
+            permit,
+        } = self;
+        let relay = Relay::new(
+            Arc::clone(&member.tag),
+            shared.sink.clone(),
+            notices.clone(),
+        );
+        let started = Instant::now();
+        let mut prompt = prompt;
+        let ended = loop {
+            let ended = once(&mut agent, prompt, &relay, &member).await;
+            shared.denied(ended.permission_denials.clone());
+            match member.end() {
+                Some(late) => prompt = late,
+                None => break ended,
+            }
+        };
+        let outcome = outcome(&member, &ended, &relay, started);
+        record::done(agent.transcript(), outcome.status.name());
+        // Its transcript is free for whoever takes it up again.
+        drop(agent);
+        drop(permit);
+        if member.in_background
+            && let Err(error) = keep(&member.output_file, &words(&outcome.report))
+        {
+            tracing::warn!(%error, "the words of a subagent are not kept");
+        }
+        if let Some(notices) = &notices {
+            let notice = notice(&member, &outcome, &relay);
+            match member.in_background {
+                true => notices.push(notice),
+                false => notices.settle(notice),
+            }
+        }
+        member.finish(outcome);
+    }
+}
+
+/// One run, which ends early if that is wished.
+async fn once(agent: &mut Agent, prompt: Prompt, relay: &Relay, member: &Member) -> RunResult {
+    let run = agent.run(prompt, relay);
+    tokio::pin!(run);
+    tokio::select! {
+        biased;
+        ended = &mut run => ended,
+        () = member.cancel.cancelled() => {
+            member.control.interrupt();
+            run.await
+        }
+    }
+}
+
+fn outcome(member: &Member, ended: &RunResult, relay: &Relay, started: Instant) -> Outcome {
+    let heard = relay.heard().clone();
+    let status = match ended.reason {
+        EndReason::AbortedStreaming | EndReason::AbortedTools => TaskStatus::Killed,
+        EndReason::MaxTurns => TaskStatus::Completed,
+        _ if ended.is_error() => TaskStatus::Failed,
+        _ => TaskStatus::Completed,
+    };
+    let problem = match (status, ended.reason) {
+        (TaskStatus::Killed, _) => Some("it was stopped before it was done".to_owned()),
+        (TaskStatus::Failed, _) => Some(ended.errors.join("; ")),
+        (_, EndReason::MaxTurns) => Some(
+            "it was stopped after as many rounds of tool use as it may have; the work may be unfinished"
+                .to_owned(),
+        ),
+        _ => None,
+    };
+    let text = match ended.is_error() || ended.text.is_empty() {
+        true => heard.text,
+        false => ended.text.clone(),
+    };
+    Outcome {
+        status,
+        report: AgentReport {
+            agent: member.tag.id.clone(),
+            kind: member.tag.kind.clone(),
+            text,
+            failed: matches!(status, TaskStatus::Failed | TaskStatus::Killed),
+            problem,
+            model: member.model.clone(),
+            models_used: heard.models,
+            tool_uses: heard.tool_uses,
+            duration: started.elapsed(),
+            tokens: heard.tokens,
+        },
+    }
+}
+
+fn broken(member: &Member) -> Outcome {
+    Outcome {
+        status: TaskStatus::Failed,
+        report: AgentReport {
+            agent: member.tag.id.clone(),
+            kind: member.tag.kind.clone(),
+            text: String::new(),
+            failed: true,
+            problem: Some("it broke, by a defect of the program it runs in".to_owned()),
+            model: member.model.clone(),
+            models_used: Vec::new(),
+            tool_uses: 0,
+            duration: Duration::ZERO,
+            tokens: TokenCount::default(),
+        },
+    }
+}
+
+/// What there is to read of it.
+fn words(report: &AgentReport) -> String {
+    match &report.problem {
+        Some(problem) if report.text.is_empty() => format!("[{problem}]"),
+        Some(problem) => format!("{}\n\n[{problem}]", report.text),
+        None => report.text.clone(),
+    }
+}
+
+fn notice(member: &Member, outcome: &Outcome, relay: &Relay) -> TaskNotice {
+    let what = match outcome.status {
+        TaskStatus::Completed => "is done",
+        TaskStatus::Failed => "failed",
+        TaskStatus::Killed => "was stopped",
+        TaskStatus::Running => "is at work",
+    };
+    let mut result = words(&outcome.report);
+    let mut notes = Vec::new();
+    if let Some((cut, _)) = result.char_indices().nth(MOST_TOLD) {
+        result.truncate(cut);
+        notes.push("the result is cut; all of it is in the output file".to_owned());
+    }
+    TaskNotice {
+        id: member.tag.id.clone(),
+        kind: TaskKind::Agent,
+        status: outcome.status,
+        summary: format!("Agent {:?} {what}", member.tag.description),
+        result,
+        notes,
+        output_file: member.in_background.then(|| member.output_file.clone()),
+        tool_use_id: Some(Arc::clone(&member.tag.tool_use_id)).filter(|id| !id.is_empty()),
+        usage: Some(relay.usage()),
+    }
+}
+
+/// How far it is, for whoever asks.
+pub(super) fn looked(member: &Member) -> AgentStatus {
+    let outcome = member.outcome();
+    let status = outcome.as_ref().map(|outcome| outcome.status);
+    AgentStatus {
+        id: member.tag.id.clone(),
+        status: status.unwrap_or(TaskStatus::Running),
+        description: member.tag.description.clone(),
+        output_file: member.output_file.clone(),
+        text: outcome
+            .map(|outcome| words(&outcome.report))
+            .unwrap_or_default(),
+    }
+}
+
+/// Only its owner reads it.
+fn keep(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
+    }
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(text.as_bytes())
+}

@@ -1,0 +1,377 @@
+//! What goes on in the background of a session, and what the model is to hear of it when it is over.
+//!
+//! Whoever starts a task in the background, a command or a subagent, announces it with [`BackgroundTasks::begin`]
+//! and ends it with [`BackgroundTasks::push`]. The loop takes notices between two requests and tells them to the
+//! model. A program that follows the session hears of each step as it happens
+//! ([`BackgroundTasks::heard_by`]).
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// The background of one session: a service, kept in [`Services`](crate::Services).
+#[derive(Default)]
+pub struct BackgroundTasks {
+    kept: Mutex<TaskBoard>,
+    changes: watch::Sender<()>,
+}
+
+#[derive(Default)]
+struct TaskBoard {
+    running: Vec<BackgroundTask>,
+    waiting: VecDeque<TaskNotice>,
+    listener: Option<Arc<Listener>>,
+}
+
+type Listener = dyn Fn(&TaskEvent) + Send + Sync;
+
+/// What sort of task it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskKind {
+    /// A command.
+    Shell,
+    /// A subagent.
+    Agent,
+}
+
+impl TaskKind {
+    /// Its name in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Shell => "local_bash",
+            Self::Agent => "local_agent",
+        }
+    }
+}
+
+/// How far a background task is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskStatus {
+    /// It runs.
+    Running,
+    /// It ended well.
+    Completed,
+    /// It ended otherwise.
+    Failed,
+    /// It was ended.
+    Killed,
+}
+
+impl TaskStatus {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Killed => "killed",
+        }
+    }
+}
+
+/// A task that runs.
+#[derive(Debug, Clone)]
+pub struct BackgroundTask {
+    /// Its id, as the model knows it.
+    pub id: String,
+    /// What sort it is.
+    pub kind: TaskKind,
+    /// What it is for, in a few words.
+    pub description: String,
+    /// The command line, or what the subagent was told.
+    pub prompt: String,
+    /// Which kind of subagent it is.
+    pub agent_type: Option<String>,
+    /// The provider's id of the call that started it.
+    pub tool_use_id: Option<Arc<str>>,
+    /// Nobody waits for it. A subagent that its call waits for is a task too.
+    pub in_background: bool,
+    /// Fires to end it; whoever started it then sees to that, and tells when it is over.
+    pub stop: CancellationToken,
+}
+
+/// A task is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskNotice {
+    /// Its id, as the model knows it.
+    pub id: String,
+    /// What sort it is.
+    pub kind: TaskKind,
+    /// How it ended.
+    pub status: TaskStatus,
+    /// One line: what ended, and how.
+    pub summary: String,
+    /// What it came to: the end of a command's output, the last words of a subagent.
+    pub result: String,
+    /// What else there is to say of it, such as files that were taken back.
+    pub notes: Vec<String>,
+    /// Where all of its output is.
+    pub output_file: Option<PathBuf>,
+    /// The provider's id of the call that started it.
+    pub tool_use_id: Option<Arc<str>>,
+    /// What it took, where that is counted.
+    pub usage: Option<TaskUsage>,
+}
+
+/// What a task took so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TaskUsage {
+    /// Tokens.
+    pub total_tokens: u64,
+    /// Calls of tools.
+    pub tool_uses: u64,
+    /// Time.
+    pub duration_ms: u64,
+}
+
+/// A step of a task, for whoever follows the session.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum TaskEvent {
+    /// It runs now.
+    Began(BackgroundTask),
+    /// It goes on.
+    Progress {
+        /// The task.
+        task: BackgroundTask,
+        /// What it took so far.
+        usage: TaskUsage,
+        /// The tool it called last.
+        last_tool: Option<String>,
+    },
+    /// Its call no longer waits for it.
+    MovedToBackground(BackgroundTask),
+    /// It is over.
+    Over(TaskNotice),
+}
+
+impl BackgroundTasks {
+    /// A task runs now.
+    pub fn begin(&self, task: BackgroundTask) {
+        let mut kept = self.kept();
+        kept.running.push(task.clone());
+        self.tell(kept, &TaskEvent::Began(task));
+    }
+
+    /// A task goes on, and took so much so far.
+    pub fn progress(&self, id: &str, usage: TaskUsage, last_tool: Option<String>) {
+        let kept = self.kept();
+        let Some(task) = kept.running.iter().find(|task| task.id == id).cloned() else {
+            return;
+        };
+        let event = TaskEvent::Progress {
+            task,
+            usage,
+            last_tool,
+        };
+        self.tell(kept, &event);
+    }
+
+    /// From now on nobody waits for it.
+    pub fn move_to_background(&self, id: &str) {
+        let mut kept = self.kept();
+        let Some(task) = kept.running.iter_mut().find(|task| task.id == id) else {
+            return;
+        };
+        task.in_background = true;
+        let event = TaskEvent::MovedToBackground(task.clone());
+        self.tell(kept, &event);
+    }
+
+    /// A task is over, and the model should hear of it.
+    pub fn push(&self, notice: TaskNotice) {
+        let mut kept = self.kept();
+        kept.running.retain(|task| task.id != notice.id);
+        kept.waiting.push_back(notice.clone());
+        self.tell(kept, &TaskEvent::Over(notice));
+    }
+
+    /// A task is over, and the model knows it: by the result of a call.
+    pub fn settle(&self, notice: TaskNotice) {
+        let mut kept = self.kept();
+        kept.running.retain(|task| task.id != notice.id);
+        self.tell(kept, &TaskEvent::Over(notice));
+    }
+
+    /// The model has learned of the end of this task in another way: no notice of it is due any more.
+    pub fn withdraw(&self, id: &str) {
+        self.kept().waiting.retain(|notice| notice.id != id);
+    }
+
+    /// What the model should hear now, the oldest first. Each notice is handed out once.
+    pub fn take(&self) -> Vec<TaskNotice> {
+        self.kept().waiting.drain(..).collect()
+    }
+
+    /// Is there something to take?
+    pub fn is_waiting(&self) -> bool {
+        !self.kept().waiting.is_empty()
+    }
+
+    /// What runs, the oldest first.
+    pub fn running(&self) -> Vec<BackgroundTask> {
+        self.kept().running.clone()
+    }
+
+    /// Asks a task to end. `false`: none of that name runs.
+    pub fn stop(&self, id: &str) -> bool {
+        let kept = self.kept();
+        let task = kept.running.iter().find(|task| task.id == id);
+        task.map(|task| task.stop.cancel()).is_some()
+    }
+
+    /// Returns when there is something to take; at once, if there is already.
+    pub async fn changed(&self) {
+        self.until(|kept| !kept.waiting.is_empty()).await;
+    }
+
+    /// Returns when no task of this sort runs any more.
+    pub async fn over(&self, kind: TaskKind) {
+        self.until(|kept| kept.running.iter().all(|task| task.kind != kind))
+            .await;
+    }
+
+    /// Waits for the end of a task of this sort. `true`: there is a notice of one to take; `false`: none
+    /// runs any more, and there is nothing to say.
+    pub async fn news_of(&self, kind: TaskKind) -> bool {
+        let has_news = |kept: &TaskBoard| kept.waiting.iter().any(|notice| notice.kind == kind);
+        let none_runs = |kept: &TaskBoard| kept.running.iter().all(|task| task.kind != kind);
+        self.until(|kept| has_news(kept) || none_runs(kept)).await;
+        has_news(&self.kept())
+    }
+
+    /// From now on, this hears of each step. It is called by whoever takes the step, so it must be
+    /// quick, and it must not call back.
+    pub fn heard_by(&self, listener: impl Fn(&TaskEvent) + Send + Sync + 'static) {
+        self.kept().listener = Some(Arc::new(listener));
+    }
+
+    async fn until(&self, holds: impl Fn(&TaskBoard) -> bool) {
+        let mut changes = self.changes.subscribe();
+        loop {
+            if holds(&self.kept()) {
+                return;
+            }
+            // It cannot fail: the sender is ours.
+            let _ = changes.changed().await;
+        }
+    }
+
+    /// Tells while nothing else can change, so that steps are heard in their order.
+    fn tell(&self, kept: MutexGuard<'_, TaskBoard>, event: &TaskEvent) {
+        if let Some(listener) = &kept.listener {
+            listener(event);
+        }
+        drop(kept);
+        self.changes.send_replace(());
+    }
+
+    fn kept(&self) -> MutexGuard<'_, TaskBoard> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for BackgroundTasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kept = self.kept();
+        f.debug_struct("Notices")
+            .field("running", &kept.running.len())
+            .field("waiting", &kept.waiting.len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(id: &str, kind: TaskKind) -> BackgroundTask {
+        BackgroundTask {
+            id: id.to_owned(),
+            kind,
+            description: "Counts".to_owned(),
+            prompt: "seq 9".to_owned(),
+            agent_type: None,
+            tool_use_id: None,
+            in_background: true,
+            stop: CancellationToken::new(),
+        }
+    }
+
+    fn notice(id: &str) -> TaskNotice {
+        TaskNotice {
+            id: id.to_owned(),
+            kind: TaskKind::Shell,
+            status: TaskStatus::Completed,
+            summary: "done".to_owned(),
+            result: String::new(),
+            notes: Vec::new(),
+            output_file: None,
+            tool_use_id: None,
+            usage: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_notice_is_handed_out_once_and_its_task_runs_no_more() {
+        let notices = BackgroundTasks::default();
+        notices.begin(task("a", TaskKind::Shell));
+        notices.begin(task("b", TaskKind::Agent));
+        assert!(notices.stop("a"));
+        assert!(notices.running()[0].stop.is_cancelled());
+        notices.push(notice("a"));
+        assert!(!notices.stop("a"));
+        notices.changed().await;
+        notices.over(TaskKind::Shell).await;
+        assert_eq!(notices.take(), [notice("a")]);
+        assert!(notices.take().is_empty());
+        assert_eq!(notices.running().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn who_waits_is_woken_and_what_is_known_already_is_not_told() {
+        let notices = Arc::new(BackgroundTasks::default());
+        notices.begin(task("a", TaskKind::Shell));
+        notices.begin(task("b", TaskKind::Shell));
+        let waiting = Arc::clone(&notices);
+        let waiting = tokio::spawn(async move { waiting.over(TaskKind::Shell).await });
+        notices.settle(notice("a"));
+        notices.push(notice("b"));
+        notices.withdraw("b");
+        waiting.await.unwrap();
+        assert!(!notices.is_waiting());
+    }
+
+    #[test]
+    fn each_step_is_heard_in_order() {
+        let notices = BackgroundTasks::default();
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let to = Arc::clone(&heard);
+        notices.heard_by(move |event| {
+            to.lock().unwrap().push(match event {
+                TaskEvent::Began(task) => format!("{} began", task.id),
+                TaskEvent::Progress {
+                    task, last_tool, ..
+                } => format!("{} called {last_tool:?}", task.id),
+                TaskEvent::MovedToBackground(task) => format!("{} moved", task.id),
+                TaskEvent::Over(notice) => format!("{} over", notice.id),
+            });
+        });
+        notices.begin(task("a", TaskKind::Agent));
+        notices.progress("a", TaskUsage::default(), Some("Read".to_owned()));
+        notices.progress("unknown", TaskUsage::default(), None);
+        notices.move_to_background("a");
+        notices.settle(notice("a"));
+        let heard = heard.lock().unwrap();
+        assert_eq!(
+            *heard,
+            ["a began", r#"a called Some("Read")"#, "a moved", "a over"]
+        );
+    }
+}

@@ -1,0 +1,62 @@
+//! Calls that are made beside the model's own: a skill fills its text with what a command prints.
+
+use std::{fmt, sync::Arc};
+
+use serde_json::Value;
+
+use crate::{BoxFuture, CancellationToken, ToolError, ToolUse};
+
+/// Runs a call by the same rules as the model's, except that nobody is asked: what would need a person is
+/// refused. Nothing of it reaches the conversation, and it changes nothing of the session.
+pub trait RunNested: Send + Sync {
+    /// Runs it. `allowed` are rules that count for this call alone, beside those of the session.
+    fn run<'a>(
+        &'a self,
+        call: ToolUse,
+        allowed: &'a [String],
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, NestedResult>;
+}
+
+/// How such a call ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NestedResult {
+    /// It failed, in whatever way.
+    pub is_error: bool,
+    /// It was not permitted.
+    pub denied: bool,
+    /// What the model would have read.
+    pub text: String,
+    /// What programs would have read.
+    pub structured: Option<Value>,
+}
+
+/// The way to such calls; there may be none. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct NestedCalls(Option<Arc<dyn RunNested>>);
+
+impl NestedCalls {
+    /// They are run by this.
+    pub fn by(run: Arc<dyn RunNested>) -> Self {
+        Self(Some(run))
+    }
+
+    /// Runs a call; see [`RunNested::run`].
+    pub async fn run(
+        &self,
+        call: ToolUse,
+        allowed: &[String],
+        cancel: &CancellationToken,
+    ) -> Result<NestedResult, ToolError> {
+        match &self.0 {
+            Some(run) => Ok(run.run(call, allowed, cancel).await),
+            None => Err(ToolError::Unavailable("calls beside the model's own")),
+        }
+    }
+}
+
+impl fmt::Debug for NestedCalls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Aside").field(&self.0.is_some()).finish()
+    }
+}

@@ -1,0 +1,400 @@
+//! Where hooks have a say in a call.
+
+use std::{convert::Infallible, path::Path};
+
+use haft_contract::{CallContext, Content, ContextPatch, ToolError, ToolOutput, ToolUse};
+use serde_json::{Map, Value};
+
+use super::{ExecutedCall, Prepared};
+use crate::{
+    Engine, SessionContext,
+    hooks::{Common, Heard, HookDecision, HookMoment, Occasion, names_of},
+    permissions::{HookWord, PathContext, suggest},
+};
+
+/// What hooks made of a call before it is judged.
+#[derive(Debug, Default)]
+pub(super) struct Before {
+    /// They refuse it: the text for the model.
+    pub(super) denied: Option<String>,
+    pub(super) word: HookWord,
+    /// The input they want in place of the one given.
+    pub(super) updated_input: Option<Value>,
+    /// They put it off.
+    pub(super) defers: bool,
+    /// They want a person asked: which, and why.
+    pub(super) asks: Option<String>,
+    pub(super) notes: Notes,
+}
+
+/// What hooks want said of a call, beside its result.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    /// To the model.
+    pub(crate) context: Vec<String>,
+    /// To the person.
+    pub(crate) messages: Vec<String>,
+    /// Everything should stop after this call: why.
+    pub(crate) stop: Option<String>,
+}
+
+impl Notes {
+    fn take(&mut self, heard: &Heard) {
+        let said = &heard.said;
+        self.context.extend(said.context.clone());
+        self.messages.extend(said.message.clone());
+        if let Some(failure) = &said.failure {
+            self.messages
+                .push(format!("{} hook error: {failure}", heard.label));
+        }
+        if let Some(stop) = &said.stop {
+            self.stop.get_or_insert_with(|| stop.clone());
+        }
+    }
+}
+
+/// Asks the PreToolUse hooks. Deny before defer before ask before allow; of several new inputs the
+/// last one counts.
+pub(super) async fn before(
+    engine: &Engine,
+    prepared: &Prepared,
+    context: &SessionContext,
+    setting: &PathContext,
+) -> Before {
+    let event = HookMoment::PRE_TOOL_USE;
+    if engine.hooks.is_silent(event) {
+        return Before::default();
+    }
+    let fields = fields(prepared, true);
+    let heard = fire(engine, event, prepared, fields, context, setting).await;
+    let mut before = Before::default();
+    let mut strictest: Option<HookDecision> = None;
+    for one in &heard {
+        before.notes.take(one);
+        let said = &one.said;
+        let word = if said.block.is_some() {
+            Some(HookDecision::Deny)
+        } else {
+            said.decision
+        };
+        if word == Some(HookDecision::Deny) && before.denied.is_none() {
+            let why = said.block.as_ref().or(said.reason.as_ref());
+            let why = why.map_or("no reason was given", String::as_str);
+            before.denied = Some(format!("{} hook: {why}", one.label));
+        }
+        if word == Some(HookDecision::Ask) && before.asks.is_none() {
+            let why = said.reason.as_deref().unwrap_or("a hook wants it asked");
+            before.asks = Some(format!("[{}] {why}", one.owner));
+        }
+        strictest = strictest.max(word);
+        if said.block.is_none()
+            && let Some(input) = &said.updated_input
+        {
+            before.updated_input = Some(input.clone());
+        }
+    }
+    before.word = match strictest {
+        None | Some(HookDecision::Deny) => HookWord::Silent,
+        Some(HookDecision::Allow) => HookWord::Allow,
+        // Where nobody can put a call off, a person decides.
+        Some(HookDecision::Ask | HookDecision::Defer) => HookWord::Ask,
+    };
+    before.defers = strictest == Some(HookDecision::Defer);
+    before
+}
+
+/// What PermissionRequest hooks answer in a person's place.
+pub(super) enum Requested {
+    /// Nothing: the person is asked.
+    Silent,
+    Allow {
+        updated_input: Option<Value>,
+        updates: Vec<Value>,
+    },
+    /// What the model is told.
+    Deny(String),
+}
+
+/// Asks the PermissionRequest hooks.
+pub(super) async fn request(
+    engine: &Engine,
+    prepared: &Prepared,
+    rules: &[String],
+    context: &SessionContext,
+    setting: &PathContext,
+    notes: &mut Notes,
+) -> Requested {
+    let event = HookMoment::PERMISSION_REQUEST;
+    if engine.hooks.is_silent(event) {
+        return Requested::Silent;
+    }
+    let mut fields = fields(prepared, false);
+    if !rules.is_empty() {
+        fields.insert("permission_suggestions".to_owned(), suggest::updates(rules));
+    }
+    let heard = fire(engine, event, prepared, fields, context, setting).await;
+    heard.iter().for_each(|one| notes.take(one));
+    let denied = heard
+        .iter()
+        .find(|one| one.said.decision == Some(HookDecision::Deny));
+    if let Some(one) = denied {
+        let reason = one.said.reason.clone();
+        let message = reason.unwrap_or_else(|| format!("{} hook denied it", one.label));
+        return Requested::Deny(message);
+    }
+    let allowed = heard
+        .into_iter()
+        .find(|one| one.said.decision == Some(HookDecision::Allow));
+    match allowed {
+        None => Requested::Silent,
+        Some(one) => Requested::Allow {
+            updated_input: one.said.updated_input,
+            updates: one.said.updated_permissions,
+        },
+    }
+}
+
+/// Tells the hooks that a person is asked, and then waits for ever: whoever asks ends it.
+pub(super) async fn asked(engine: &Engine, what: &str, setting: &PathContext) -> Infallible {
+    let event = HookMoment::NOTIFICATION;
+    if !engine.hooks.is_silent(event) {
+        let kind = "permission_prompt";
+        let mut fields = Map::new();
+        let mut put = |name: &str, value: &str| fields.insert(name.to_owned(), value.into());
+        put("message", &format!("Permission is needed to use {what}"));
+        put("title", "Permission needed");
+        put("notification_type", kind);
+        let occasion = Occasion {
+            event,
+            names: &[kind],
+            fields,
+            call: None,
+            setting,
+        };
+        engine.hooks.tell(&occasion, &engine.common()).await;
+    }
+    std::future::pending().await
+}
+
+/// Tells the hooks that relative paths start elsewhere from now on, if a call has brought that about.
+pub(crate) async fn moved(
+    engine: &Engine,
+    patches: &[ContextPatch],
+    context: &SessionContext,
+) -> Notes {
+    let mut notes = Notes::default();
+    let new = patches.iter().rev().find_map(|patch| match patch {
+        ContextPatch::SetCwd { path } => Some(path.as_path()),
+        _ => None,
+    });
+    let Some(new) = new.filter(|new| **new != *context.cwd) else {
+        return notes;
+    };
+    let heard = fire_moved(engine, new, context).await;
+    heard.iter().for_each(|one| notes.take(one));
+    notes
+}
+
+async fn fire_moved(engine: &Engine, new: &Path, context: &SessionContext) -> Vec<Heard> {
+    let event = HookMoment::CWD_CHANGED;
+    if engine.hooks.is_silent(event) {
+        return Vec::new();
+    }
+    let mut fields = Map::new();
+    let old = context.cwd.to_string_lossy();
+    fields.insert("old_cwd".to_owned(), old.into());
+    fields.insert("new_cwd".to_owned(), new.to_string_lossy().into());
+    let moved = SessionContext {
+        cwd: new.into(),
+        ..context.clone()
+    };
+    engine.fire(event, "", fields, &moved).await
+}
+
+/// Tells the hooks how a call ended. They may add to what the model is told, and replace an output
+/// by another of the same shape.
+pub(crate) async fn after(
+    engine: &Engine,
+    outcome: &mut ExecutedCall,
+    cx: &CallContext,
+    context: &SessionContext,
+    duration: std::time::Duration,
+) -> Notes {
+    let event = match &outcome.result {
+        Ok(output) if !output.failed => HookMoment::POST_TOOL_USE,
+        _ => HookMoment::POST_TOOL_USE_FAILURE,
+    };
+    if engine.hooks.is_silent(event) {
+        return Notes::default();
+    }
+    let setting = PathContext {
+        cwd: cx.cwd.to_path_buf(),
+        home: context.home.clone(),
+    };
+    let mut fields = fields(&outcome.call, true);
+    let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
+    put("duration_ms", millis(duration).into());
+    match &outcome.result {
+        Ok(output) if output.failed => {
+            let interrupted = response(output).get("interrupted") == Some(&Value::Bool(true));
+            put("error", middle_cut(&text_of(output)).into());
+            put("is_interrupt", interrupted.into());
+        }
+        Ok(output) => {
+            put("tool_response", response(output));
+        }
+        Err(error) => {
+            put("error", middle_cut(&error.to_string()).into());
+            put("is_interrupt", matches!(error, ToolError::Cancelled).into());
+        }
+    }
+    let heard = fire(engine, event, &outcome.call, fields, context, &setting).await;
+    let mut notes = Notes::default();
+    for one in &heard {
+        notes.take(one);
+        if let Some(why) = &one.said.block {
+            notes.context.push(format!("{} hook: {why}", one.label));
+        }
+        if let (Some(new), Ok(output)) = (&one.said.updated_output, &mut outcome.result)
+            && !output.failed
+        {
+            replace(output, new);
+        }
+    }
+    notes
+}
+
+/// The beginning and the end of a text that is long.
+fn middle_cut(text: &str) -> String {
+    const LONGEST: usize = 10_000;
+    let length = text.chars().count();
+    if length <= LONGEST {
+        return text.to_owned();
+    }
+    let start: String = text.chars().take(LONGEST / 2).collect();
+    let end: String = text.chars().skip(length - LONGEST / 2).collect();
+    format!(
+        "{start}\n[{} characters are left out]\n{end}",
+        length - LONGEST
+    )
+}
+
+fn millis(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn response(output: &ToolOutput) -> Value {
+    match &output.structured {
+        Some(structured) => structured.clone(),
+        None => text_of(output).into(),
+    }
+}
+
+fn text_of(output: &ToolOutput) -> String {
+    let texts: Vec<&str> = output.content.iter().filter_map(Content::as_text).collect();
+    texts.join("\n")
+}
+
+/// Takes over an output that has the shape of the tool's own; any other is left alone.
+fn replace(output: &mut ToolOutput, new: &Value) {
+    if !fits(&response(output), new) {
+        return;
+    }
+    let text = match new {
+        Value::String(text) => text.clone(),
+        Value::Object(fields) => {
+            let part = |name: &str| fields.get(name).and_then(Value::as_str);
+            match (part("stdout"), part("stderr")) {
+                (Some(stdout), stderr) => {
+                    let both = [stdout, stderr.unwrap_or_default()];
+                    let said: Vec<&str> =
+                        both.into_iter().filter(|text| !text.is_empty()).collect();
+                    said.join("\n")
+                }
+                (None, _) => new.to_string(),
+            }
+        }
+        // Blocks, as servers answer them.
+        Value::Array(blocks) if blocks.iter().all(|block| block["type"] == "text") => {
+            let texts: Vec<&str> = blocks
+                .iter()
+                .filter_map(|one| one["text"].as_str())
+                .collect();
+            texts.join("\n")
+        }
+        other => other.to_string(),
+    };
+    output.content = vec![Content::text(text)];
+    if output.structured.is_some() {
+        output.structured = Some(new.clone());
+    }
+}
+
+/// The same kind of value, and for objects the same names.
+fn fits(old: &Value, new: &Value) -> bool {
+    match (old, new) {
+        (Value::Object(old), Value::Object(new)) => {
+            new.keys().all(|name| old.contains_key(name))
+                && old.iter().all(|(name, value)| {
+                    value.is_null() || new.get(name).is_some_and(|new| same_kind(value, new))
+                })
+        }
+        (old, new) => same_kind(old, new),
+    }
+}
+
+fn same_kind(old: &Value, new: &Value) -> bool {
+    std::mem::discriminant(old) == std::mem::discriminant(new)
+}
+
+/// What every event about a call tells of it.
+fn fields(prepared: &Prepared, with_id: bool) -> Map<String, Value> {
+    let mut fields = Map::new();
+    fields.insert("tool_name".to_owned(), prepared.name().into());
+    fields.insert("tool_input".to_owned(), prepared.input().clone());
+    if with_id {
+        let (call, id) = prepared.ids();
+        let id = if id.is_empty() { call.to_string() } else { id };
+        fields.insert("tool_use_id".to_owned(), id.into());
+    }
+    fields
+}
+
+async fn fire(
+    engine: &Engine,
+    event: HookMoment,
+    prepared: &Prepared,
+    fields: Map<String, Value>,
+    context: &SessionContext,
+    setting: &PathContext,
+) -> Vec<Heard> {
+    let aliases: Vec<&str> = prepared
+        .spec()
+        .profile
+        .aliases
+        .iter()
+        .map(|alias| &**alias)
+        .collect();
+    let names = names_of(prepared.name(), &aliases);
+    let occasion = Occasion {
+        event,
+        names: &names,
+        fields,
+        call: Some((prepared.name(), prepared.input())),
+        setting,
+    };
+    let common = Common {
+        permission_mode: Some(context.mode.name()),
+        ..engine.common()
+    };
+    engine.hooks.fire(&occasion, &common).await
+}
+
+/// The call again, with another input.
+pub(super) fn again(prepared: &Prepared, input: Value) -> ToolUse {
+    ToolUse {
+        id: prepared.id.clone(),
+        name: prepared.name().to_owned(),
+        input,
+    }
+}

@@ -1,0 +1,515 @@
+//! Two looks at the same directories, and what became of each path in between.
+
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use super::preimages::{Filled, Object, ShelvedFile};
+use super::walk::{EntryKind, Listing, Tree, TreeEntry, grouped};
+use super::{CommandChanges, SweepLimits, is_directory_both};
+use crate::stamp::now_ns;
+use crate::undo::{Content, Left, RecordState, Seal, Swept, digest, read_content, regular, unread};
+
+/// A new directory with more in it than this is recorded as one.
+const GROWN: usize = 500;
+/// So many paths that cannot be restored are named.
+const NAMED: usize = 200;
+/// A wait for the clock is no longer than this; on slower clocks contents are compared.
+const LONGEST_WAIT: Duration = Duration::from_millis(25);
+
+pub(crate) struct TreeComparison<'a> {
+    pub(crate) before: &'a Tree,
+    pub(crate) after: &'a Tree,
+    pub(crate) filled: &'a Filled,
+    /// When the command began, in nanoseconds after the epoch.
+    pub(crate) begun: i128,
+    /// What other units of the journal made of paths meanwhile.
+    pub(crate) claimed: &'a HashMap<PathBuf, RecordState>,
+    pub(crate) limits: SweepLimits,
+    pub(crate) is_control: &'a dyn Fn(&Path) -> bool,
+    /// The objects of the first look; filled when needed.
+    pub(crate) known: OnceCell<HashSet<Object>>,
+}
+
+/// How long to wait until a change must show in every stamp.
+pub(crate) fn until_certain(tree: &Tree) -> Duration {
+    let now = now_ns();
+    let listed = tree.listings.values().flat_map(|listing| &listing.entries);
+    let points = tree.points.values().flatten();
+    let waits = listed
+        .chain(points)
+        .map(|entry| entry.stamp.until_certain(now));
+    waits
+        .filter(|wait| *wait <= LONGEST_WAIT)
+        .max()
+        .unwrap_or_default()
+}
+
+type TreePair<'t> = (Option<&'t TreeEntry>, Option<&'t TreeEntry>);
+
+impl<'a> TreeComparison<'a> {
+    /// Fills in what changed, and gives what is recorded of it.
+    pub(crate) fn make(
+        &self,
+        changed: &mut CommandChanges,
+    ) -> Result<(Vec<Swept>, Vec<Left>), String> {
+        let mut pairs = self.pairs();
+        let moved = self.take_moved(&mut pairs);
+        let grown = self.take_grown(&mut pairs, &moved);
+        if pairs.len() > self.limits.changed {
+            return Err(format!(
+                "the command changed over {} files and directories",
+                grouped(self.limits.changed)
+            ));
+        }
+        let mut left: BTreeMap<PathBuf, String> = BTreeMap::new();
+        let mut swept = Vec::new();
+        let twins = Twins {
+            before: twins(self.before, self.after, pairs.values().map(|pair| pair.0)),
+            after: twins(self.after, self.before, pairs.values().map(|pair| pair.1)),
+        };
+        for one in moved {
+            if let RecordState::Moved { to, .. } = &one.before {
+                self.count(changed, to, true, false);
+            }
+            let is_gone = one.after == RecordState::Absent;
+            self.count(changed, &one.path, false, is_gone);
+            swept.push(one);
+        }
+        for (path, (before, after)) in &pairs {
+            let is_new = before.is_none();
+            match self.judge(path, *before, *after, &twins) {
+                Ok(None) => continue,
+                Ok(Some(one)) => {
+                    if !is_directory_both(&one) {
+                        self.count(changed, path, is_new, after.is_none());
+                    }
+                    swept.push(one);
+                }
+                Err(why) => {
+                    self.count(changed, path, is_new, after.is_none());
+                    left.insert(path.clone(), why);
+                }
+            }
+        }
+        for one in grown {
+            changed.created.push(one.path.clone());
+            swept.push(one);
+        }
+        self.spare_objects(&mut swept, &mut left);
+        let more = left.len().saturating_sub(NAMED);
+        let mut named: Vec<Left> = left
+            .into_iter()
+            .take(NAMED)
+            .map(|(path, why)| Left { path, why })
+            .collect();
+        if let (Some(last), true) = (named.last_mut(), more > 0) {
+            last.why += &format!("; and {} more", grouped(more));
+        }
+        Ok((swept, named))
+    }
+
+    fn count(&self, changed: &mut CommandChanges, path: &Path, is_new: bool, is_gone: bool) {
+        if is_gone {
+            changed.removed.push(path.to_path_buf());
+            return;
+        }
+        if (self.is_control)(path) {
+            changed.control.push(path.to_path_buf());
+        }
+        match is_new {
+            true => changed.created.push(path.to_path_buf()),
+            false => changed.modified.push(path.to_path_buf()),
+        }
+    }
+
+    /// All paths that differ, or may differ without showing it.
+    fn pairs(&self) -> BTreeMap<PathBuf, TreePair<'a>> {
+        let mut pairs = BTreeMap::new();
+        let (before, after) = (self.before, self.after);
+        let directories: BTreeSet<&PathBuf> = before
+            .listings
+            .keys()
+            .chain(after.listings.keys())
+            .collect();
+        for directory in directories {
+            if self.is_unseen(directory) {
+                continue;
+            }
+            let lists = [
+                before.listings.get(directory),
+                after.listings.get(directory),
+            ];
+            for (old, new) in merged(lists) {
+                if self.differ(old, new)
+                    && let Some(entry) = old.or(new)
+                {
+                    pairs.insert(directory.join(&entry.name), (old, new));
+                }
+            }
+        }
+        for (path, old) in &before.points {
+            let new = after.points.get(path).and_then(Option::as_ref);
+            if self.differ(old.as_ref(), new) && !self.is_unseen(path) {
+                pairs.insert(path.clone(), (old.as_ref(), new));
+            }
+        }
+        pairs
+    }
+
+    /// What is in an unseen directory is not known; that it came or went is.
+    fn is_unseen(&self, directory: &Path) -> bool {
+        let unseen = |tree: &Tree| tree.why_unseen(directory).is_some();
+        unseen(self.before) || unseen(self.after)
+    }
+
+    fn differ(&self, old: Option<&TreeEntry>, new: Option<&TreeEntry>) -> bool {
+        let (Some(old), Some(new)) = (old, new) else {
+            return old.is_some() != new.is_some();
+        };
+        !old.stamp.is_same(&new.stamp)
+            || old.target != new.target
+            // Written again within a tick of the clock, it would look the same.
+            || (old.kind() == EntryKind::File
+                && !old.stamp.until_certain(self.begun).is_zero()
+                && self.kept(old).is_some())
+    }
+
+    fn kept(&self, entry: &TreeEntry) -> Option<&ShelvedFile> {
+        let object = (entry.stamp.device, entry.stamp.inode);
+        let kept = self.filled.contents.get(&object)?;
+        kept.stamp.is_same(&entry.stamp).then_some(kept)
+    }
+
+    /// Was this very object in the first look, at whatever path?
+    fn is_known(&self, entry: &TreeEntry) -> bool {
+        let known = self.known.get_or_init(|| {
+            let listed = self.before.listings.values().flat_map(|one| &one.entries);
+            let all = listed.chain(self.before.points.values().flatten());
+            all.map(|entry| (entry.stamp.device, entry.stamp.inode))
+                .collect()
+        });
+        known.contains(&(entry.stamp.device, entry.stamp.inode))
+    }
+
+    fn why_unkept(&self, entry: &TreeEntry) -> String {
+        let object = (entry.stamp.device, entry.stamp.inode);
+        let why = self.filled.unkept.get(&object).map(String::as_str);
+        let why = why.unwrap_or("changed by someone else just before");
+        format!("what it held was not kept ({why})")
+    }
+
+    /// `None`: nothing that matters is different. `Err`: it cannot be restored.
+    fn judge(
+        &self,
+        path: &Path,
+        before: Option<&TreeEntry>,
+        after: Option<&TreeEntry>,
+        twins: &Twins,
+    ) -> Result<Option<Swept>, String> {
+        let after_state = match after {
+            None => RecordState::Absent,
+            Some(entry) => self.state_after(path, entry, twins),
+        };
+        if let Some(claim) = self.claimed.get(path) {
+            return match is_claimed(claim, &after_state) {
+                true => Ok(None),
+                false => Err("several calls changed it at the same time".to_owned()),
+            };
+        }
+        for (entry, tree) in [(before, self.before), (after, self.after)] {
+            if entry.is_some_and(|entry| entry.kind() == EntryKind::Directory)
+                && let Some(why) = tree.why_unseen(path)
+                && (before.is_none() || after.is_none())
+            {
+                return Err(format!("it was not looked at: {why}"));
+            }
+        }
+        if let (None, Some(entry)) = (before, after)
+            && !self.is_known(entry)
+            && is_older(path, self.begun)
+        {
+            return Err("it was moved here from elsewhere, so an undo leaves it".to_owned());
+        }
+        let before_state = match before {
+            None => RecordState::Absent,
+            Some(entry) => match (entry.kind(), self.kept(entry)) {
+                (EntryKind::File, Some(kept)) => {
+                    let content = Content {
+                        hash: kept.hash.clone(),
+                        extended: kept.extended.clone(),
+                    };
+                    regular(&entry.stamp, &content, twin_of(&twins.before, path, entry))
+                }
+                (EntryKind::File, None) => match after {
+                    // The content is as it was; a mode can be restored without it.
+                    Some(after) if entry.stamp.looks_like(&after.stamp) => {
+                        if entry.stamp.mode == after.stamp.mode {
+                            return Ok(None);
+                        }
+                        let pair = (unread(entry), unread(after));
+                        return Ok(Some(swept(path, pair.0, pair.1)));
+                    }
+                    _ => return Err(self.why_unkept(entry)),
+                },
+                (EntryKind::Special(_), _)
+                    if after.is_some_and(|after| {
+                        after.stamp.same_object(&entry.stamp)
+                            && after.stamp.mode == entry.stamp.mode
+                    }) =>
+                {
+                    return Ok(None);
+                }
+                (EntryKind::Special(kind), _) => {
+                    return Err(format!("it was {kind}, which cannot be made again"));
+                }
+                (EntryKind::Directory | EntryKind::Link, _) => unread(entry),
+            },
+        };
+        // A new inode or another time of its status is nothing that anyone sees.
+        Ok((timed(&before_state) != timed(&after_state))
+            .then(|| swept(path, before_state, after_state)))
+    }
+
+    fn state_after(&self, path: &Path, entry: &TreeEntry, twins: &Twins) -> RecordState {
+        if entry.kind() == EntryKind::File
+            && entry.stamp.size <= self.limits.read
+            && let Ok(content) = read_content(path, &entry.stamp)
+        {
+            return regular(&entry.stamp, &content, twin_of(&twins.after, path, entry));
+        }
+        unread(entry)
+    }
+
+    /// Files that were not kept and are at another path now: they need only be moved back, and must
+    /// not be removed where they are.
+    fn take_moved(&self, pairs: &mut BTreeMap<PathBuf, TreePair<'a>>) -> Vec<Swept> {
+        let is_file = |entry: &&TreeEntry| entry.kind() == EntryKind::File;
+        let object = |entry: &TreeEntry| (entry.stamp.device, entry.stamp.inode);
+        let new: HashMap<Object, (PathBuf, &TreeEntry)> = pairs
+            .iter()
+            .filter(|(path, (before, _))| before.is_none() && !self.claimed.contains_key(*path))
+            .filter_map(|(path, (_, after))| Some((path, after.filter(is_file)?)))
+            .map(|(path, entry)| (object(entry), (path.clone(), entry)))
+            .collect();
+        let mut moved = Vec::new();
+        for (path, (before, after)) in pairs.iter() {
+            let Some(before) = before.filter(is_file) else {
+                continue;
+            };
+            let is_other = after.is_none_or(|after| !after.stamp.same_object(&before.stamp));
+            if is_other
+                && self.kept(before).is_none()
+                && !self.claimed.contains_key(path)
+                && let Some((to, there)) = new.get(&object(before))
+                && there.stamp.looks_like(&before.stamp)
+            {
+                let state = RecordState::Moved {
+                    to: to.clone(),
+                    seal: Seal::of(&there.stamp),
+                };
+                moved.push((path.clone(), state, *after));
+            }
+        }
+        let mut all = Vec::new();
+        for (path, state, after) in moved {
+            let after = match after {
+                None => RecordState::Absent,
+                Some(entry) => self.state_after(&path, entry, &Twins::default()),
+            };
+            if let RecordState::Moved { to, .. } = &state {
+                pairs.remove(to);
+            }
+            pairs.remove(&path);
+            all.push(swept(&path, state, after));
+        }
+        all
+    }
+
+    /// New directories with very much in them, instead of all that is in them.
+    fn take_grown(
+        &self,
+        pairs: &mut BTreeMap<PathBuf, TreePair<'a>>,
+        moved: &[Swept],
+    ) -> Vec<Swept> {
+        let mut grown: Vec<Swept> = Vec::new();
+        let is_new = |pair: &TreePair<'_>| match pair {
+            (None, Some(entry)) => entry.kind() == EntryKind::Directory,
+            _ => false,
+        };
+        let mut top: Option<PathBuf> = None;
+        let mut made: Vec<(PathBuf, usize)> = Vec::new();
+        for (path, pair) in pairs.iter() {
+            match &top {
+                Some(above) if path.starts_with(above) => {
+                    if let Some((_, count)) = made.last_mut() {
+                        *count += 1;
+                    }
+                }
+                _ if is_new(pair) => {
+                    top = Some(path.clone());
+                    made.push((path.clone(), 0));
+                }
+                _ => top = None,
+            }
+        }
+        for (directory, count) in made.into_iter().filter(|(_, count)| *count > GROWN) {
+            let below = |path: &Path| path.starts_with(&directory) && path != directory;
+            let mut inside = pairs.iter().filter(|(path, _)| below(path));
+            let has_moved = moved.iter().any(|one| match &one.before {
+                RecordState::Moved { to, .. } => below(to),
+                _ => false,
+            });
+            // All of it must be new, and nobody may ask for a part of it.
+            let is_special = has_moved
+                || inside.any(|(path, (_, after))| {
+                    after.is_some_and(|entry| self.is_known(entry) || is_older(path, self.begun))
+                        || (self.is_control)(path)
+                        || self.claimed.contains_key(path)
+                        || self.after.unseen.contains_key(path)
+                });
+            if is_special {
+                continue;
+            }
+            pairs.retain(|path, _| !path.starts_with(&directory));
+            let after = RecordState::Grown {
+                entries: count as u64,
+                digest: digest(self.after, &directory),
+            };
+            grown.push(swept(&directory, RecordState::Absent, after));
+        }
+        grown
+    }
+
+    /// Git may have packed its objects anew: if an old one is gone for good, the new ones are what is
+    /// left of the repository.
+    fn spare_objects(&self, swept: &mut Vec<Swept>, left: &mut BTreeMap<PathBuf, String>) {
+        let stores: BTreeSet<PathBuf> = left
+            .keys()
+            .filter_map(|path| self.object_store(path))
+            .collect();
+        for store in stores {
+            let is_new =
+                |one: &Swept| one.before == RecordState::Absent && one.path.starts_with(&store);
+            let why = "git's objects were packed anew; the new ones stay".to_owned();
+            left.retain(|path, _| !path.starts_with(&store));
+            swept.retain(|one| !is_new(one));
+            left.insert(store, why);
+        }
+    }
+
+    fn object_store(&self, path: &Path) -> Option<PathBuf> {
+        let mut above = path.ancestors().filter(|above| above.ends_with("objects"));
+        above
+            .find(|above| {
+                let repository = above.parent().and_then(|one| self.before.listings.get(one));
+                repository.is_some_and(|one| super::rank::Rank::is_repository(&one.entries))
+            })
+            .map(Path::to_path_buf)
+    }
+}
+
+/// For files with several names, by object, one of them.
+#[derive(Default)]
+struct Twins {
+    before: HashMap<Object, PathBuf>,
+    after: HashMap<Object, PathBuf>,
+}
+
+/// The first name in the one tree that is the same in the other, or else the first, for all files
+/// with several, if one of these entries is of such a file.
+fn twins<'t>(
+    tree: &Tree,
+    other: &Tree,
+    mut changed: impl Iterator<Item = Option<&'t TreeEntry>>,
+) -> HashMap<Object, PathBuf> {
+    let is_linked = |entry: &TreeEntry| entry.kind() == EntryKind::File && entry.stamp.links > 1;
+    if !changed.any(|entry| entry.is_some_and(is_linked)) {
+        return HashMap::new();
+    }
+    let mut best: HashMap<Object, (bool, PathBuf)> = HashMap::new();
+    for (directory, listing) in &tree.listings {
+        let other = other.listings.get(directory);
+        for entry in listing.entries.iter().filter(|entry| is_linked(entry)) {
+            let other = other.and_then(|other| other.find(&entry.name));
+            let is_changed = other.is_none_or(|other| !other.stamp.looks_like(&entry.stamp));
+            let name = (is_changed, directory.join(&entry.name));
+            let object = (entry.stamp.device, entry.stamp.inode);
+            let best = best.entry(object).or_insert_with(|| name.clone());
+            if name < *best {
+                *best = name;
+            }
+        }
+    }
+    let names = best.into_iter();
+    names.map(|(object, (_, path))| (object, path)).collect()
+}
+
+fn twin_of(twins: &HashMap<Object, PathBuf>, path: &Path, entry: &TreeEntry) -> Option<PathBuf> {
+    let twin = twins.get(&(entry.stamp.device, entry.stamp.inode));
+    twin.filter(|twin| *twin != path).cloned()
+}
+
+/// Was it made before the command began? Where the file system does not say, no.
+fn is_older(path: &Path, begun: i128) -> bool {
+    let born = fs::symlink_metadata(path).and_then(|found| found.created());
+    let born = born
+        .ok()
+        .and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+    // The file system's clock may be behind by a tick.
+    born.is_some_and(|born| (born + LONGEST_WAIT).as_nanos() as i128 <= begun)
+}
+
+fn swept(path: &Path, before: RecordState, after: RecordState) -> Swept {
+    Swept {
+        path: path.to_path_buf(),
+        before,
+        after,
+    }
+}
+
+/// Without the name of a twin, which only one side has.
+fn timed(state: &RecordState) -> RecordState {
+    let mut state = state.clone();
+    if let RecordState::Regular { twin, .. } = &mut state {
+        *twin = None;
+    }
+    state
+}
+
+/// Another unit made it so; modes and times it does not always know.
+fn is_claimed(claim: &RecordState, now: &RecordState) -> bool {
+    match (claim, now) {
+        (RecordState::Regular { hash: one, .. }, RecordState::Regular { hash: other, .. }) => {
+            one == other
+        }
+        (RecordState::Directory { .. }, RecordState::Directory { .. }) => true,
+        _ => timed(claim) == timed(now),
+    }
+}
+
+/// Two sorted lists side by side.
+fn merged<'t>(lists: [Option<&'t Listing>; 2]) -> Vec<TreePair<'t>> {
+    let [old, new] = lists.map(|list| list.map_or(&[][..], |list| &list.entries));
+    let mut pairs = Vec::new();
+    let (mut at, mut to) = (0, 0);
+    while at < old.len() || to < new.len() {
+        let order = match (old.get(at), new.get(to)) {
+            (Some(a), Some(b)) => a.name.as_bytes().cmp(b.name.as_bytes()),
+            (Some(_), None) => std::cmp::Ordering::Less,
+            _ => std::cmp::Ordering::Greater,
+        };
+        let pair = match order {
+            std::cmp::Ordering::Less => (old.get(at), None),
+            std::cmp::Ordering::Greater => (None, new.get(to)),
+            std::cmp::Ordering::Equal => (old.get(at), new.get(to)),
+        };
+        at += usize::from(pair.0.is_some());
+        to += usize::from(pair.1.is_some());
+        pairs.push(pair);
+    }
+    pairs
+}

@@ -1,0 +1,378 @@
+//! What a command changes: everything is looked at before and after, and compared.
+//!
+//! Before, the contents of files that it could change are kept, as far as a budget goes; after, what
+//! became different is one unit of the undo journal, like a change that a file tool made. What could
+//! not be kept is named with the reason. The cost is bounded: in entries, in bytes and in time.
+//!
+//! - `walk`, `rank`: the look, and what matters most in it
+//! - `preimages`: the contents, kept for the session
+//! - `compare`: what is different
+//!
+//! Hard links: names of one file inside the working directories are names of one file again after an
+//! undo; a name outside keeps what the command wrote. Extended attributes of files are restored,
+//! those of directories are not. Pipes, sockets and devices that a command removes are named only.
+
+mod compare;
+pub(crate) mod preimages;
+mod rank;
+mod walk;
+
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+pub(crate) use preimages::clone;
+pub(crate) use walk::{Area, EntryKind, Tree, TreeEntry};
+
+use crate::error::JournalError;
+use crate::journal::Journal;
+use crate::open::resolve;
+use crate::stamp::now_ns;
+use crate::undo::{Left, RecordState, Swept, Undone, now};
+use crate::write_grant::WriteGrant;
+use compare::TreeComparison;
+use preimages::{Budget, Filled, Shelf, ShelvedFile};
+use walk::{TooMuch, grouped};
+
+/// Where a command may change files.
+#[derive(Debug, Clone, Default)]
+pub struct Sweep {
+    /// The directories in which it may write, each with everything below it.
+    pub roots: Vec<PathBuf>,
+    /// What its command line names as written or removed. Kept first, and also outside the roots.
+    pub hints: Vec<PathBuf>,
+    /// Never looked at. The undo journal's own folder is left out in any case.
+    pub leave_out: Vec<PathBuf>,
+}
+
+/// How much a sweep may cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SweepLimits {
+    /// Files and directories that are looked at.
+    pub entries: usize,
+    /// For each of the two looks.
+    pub look: Duration,
+    /// For keeping contents. The next command goes on where this one stopped.
+    pub keep: Duration,
+    /// Contents kept, per session.
+    pub bytes: u64,
+    /// A larger file is not kept.
+    pub file: u64,
+    /// Larger files that a command made are known by their times, not by their contents.
+    pub read: u64,
+    /// Paths that one record names.
+    pub changed: usize,
+}
+
+impl Default for SweepLimits {
+    fn default() -> Self {
+        Self {
+            entries: 200_000,
+            look: Duration::from_secs(3),
+            keep: Duration::from_secs(2),
+            bytes: 256 << 20,
+            file: 16 << 20,
+            read: 64 << 20,
+            changed: 50_000,
+        }
+    }
+}
+
+/// Directories that were too much are looked at again after this.
+const TRIED_AGAIN: Duration = Duration::from_secs(300);
+
+impl SweepLimits {
+    fn why(&self, reason: TooMuch) -> String {
+        match reason {
+            TooMuch::Entries => {
+                let most = grouped(self.entries);
+                format!("there are over {most} files and directories")
+            }
+            TooMuch::Time => format!("looking at them took over {} s", self.look.as_secs_f32()),
+        }
+    }
+}
+
+/// What was there before a command. To be given to [`Journal::after_command`].
+#[derive(Debug)]
+pub struct Before {
+    area: Area,
+    /// `Err`: why nothing is known.
+    seen: Result<TreeState, String>,
+    /// Only what the command line names is looked at, because there is too much besides.
+    narrowed: Option<String>,
+    /// Milliseconds after the epoch.
+    started: u64,
+}
+
+#[derive(Debug)]
+struct TreeState {
+    tree: Tree,
+    filled: Filled,
+    /// When the command may begin, in nanoseconds after the epoch.
+    begun: i128,
+}
+
+/// What a command changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CommandChanges {
+    /// What it is undone by; `None` if nothing was changed, or nothing can be undone.
+    pub unit: Option<String>,
+    pub created: Vec<PathBuf>,
+    pub modified: Vec<PathBuf>,
+    pub removed: Vec<PathBuf>,
+    /// Those of the created and modified ones for which the caller's question said yes.
+    pub control: Vec<PathBuf>,
+    /// What cannot be restored, and why.
+    pub not_restorable: Vec<(PathBuf, String)>,
+    /// Why undo does not cover the command at all, or only what its command line names.
+    pub uncovered: Option<String>,
+}
+
+impl Before {
+    /// Why undo will not cover the command, or only what its command line names.
+    pub fn uncovered(&self) -> Option<&str> {
+        match &self.seen {
+            Err(why) => Some(why),
+            Ok(_) => self.narrowed.as_deref(),
+        }
+    }
+
+    /// How many files and directories were looked at, and how many contents were read for it.
+    pub fn cost(&self) -> (usize, usize) {
+        match &self.seen {
+            Ok(seen) => (seen.tree.entries, seen.filled.copied),
+            Err(_) => (0, 0),
+        }
+    }
+}
+
+impl Journal {
+    /// Looks at everything a command may change, and keeps what it could destroy. A command may run
+    /// whatever comes of it: what undo will not cover is said.
+    pub fn before_command(&self, sweep: &Sweep) -> Before {
+        let limits = self.sweep_limits;
+        let started = now();
+        let Some(history) = self.history() else {
+            return Before {
+                area: Area::default(),
+                seen: Err("this session keeps no undo journal".to_owned()),
+                narrowed: None,
+                started,
+            };
+        };
+        let mut area = area_of(sweep, history.folder());
+        area.entries = limits.entries;
+        area.deadline = Instant::now().checked_add(limits.look);
+        let mut narrowed = None;
+        let mut looked = match self.given_up(&area.roots) {
+            Some(why) => Err(why),
+            None => area.look().map_err(|reason| {
+                let why = limits.why(reason);
+                let mut shelf = self.shelf();
+                shelf.gave_up = Some((area.roots.clone(), why.clone(), Instant::now()));
+                why
+            }),
+        };
+        if let Err(why) = &looked
+            && !area.named.is_empty()
+        {
+            narrowed = Some(format!(
+                "{why}: undo covers only what the command line names"
+            ));
+            area.roots.clear();
+            area.deadline = Instant::now().checked_add(limits.look);
+            looked = area.look().map_err(|reason| limits.why(reason));
+        }
+        let seen = looked.and_then(|tree| {
+            let budget = Budget {
+                bytes: limits.bytes,
+                file: limits.file,
+                deadline: Instant::now().checked_add(limits.keep),
+            };
+            let filled = self.shelf().fill(&tree, budget, &|| history.nameless());
+            let filled = filled.map_err(|error| format!("contents cannot be kept: {error}"))?;
+            std::thread::sleep(compare::until_certain(&tree));
+            Ok(TreeState {
+                tree,
+                filled,
+                begun: now_ns(),
+            })
+        });
+        Before {
+            area,
+            seen,
+            narrowed,
+            started,
+        }
+    }
+
+    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why these directories were too much a moment ago.
+    fn given_up(&self, roots: &[PathBuf]) -> Option<String> {
+        let shelf = self.shelf();
+        let (tried, why, when) = shelf.gave_up.as_ref()?;
+        (tried == roots && when.elapsed() < TRIED_AGAIN).then(|| why.clone())
+    }
+
+    /// Finds what the command changed, and records it as one unit of the undo journal, by the
+    /// ticket's call. `about` is the command, for people; `is_control` is asked for each file that is
+    /// new or changed.
+    pub fn after_command(
+        &self,
+        before: Before,
+        ticket: &WriteGrant,
+        about: &str,
+        is_control: &dyn Fn(&Path) -> bool,
+    ) -> CommandChanges {
+        let mut changed = CommandChanges {
+            uncovered: before.uncovered().map(str::to_owned),
+            ..CommandChanges::default()
+        };
+        let Some(history) = self.history() else {
+            return changed;
+        };
+        let roots = before.area.roots.clone();
+        let filled = before
+            .seen
+            .as_ref()
+            .map(|seen| seen.filled.contents.clone());
+        let contents = filled.unwrap_or_default();
+        let compared = self.compare(before, is_control, &mut changed);
+        let (swept, left) = compared.unwrap_or_else(|why| {
+            let left = roots.into_iter().map(|path| Left {
+                path,
+                why: why.clone(),
+            });
+            changed.uncovered = Some(why.clone());
+            (Vec::new(), left.collect())
+        });
+        changed.not_restorable = left
+            .iter()
+            .map(|left| (left.path.clone(), left.why.clone()))
+            .collect();
+        // That something was done in a directory is nothing to be undone by itself.
+        if left.is_empty() && swept.iter().all(is_only_time) {
+            return changed;
+        }
+        let by_hash: HashMap<&str, &ShelvedFile> = contents
+            .values()
+            .map(|kept| (kept.hash.as_str(), &**kept))
+            .collect();
+        let kept_content = |hash: &str| match by_hash.get(hash) {
+            Some(kept) => kept.content(),
+            None => Err(io::ErrorKind::NotFound.into()),
+        };
+        match history.observe(ticket, about, swept, left, &kept_content) {
+            Ok(unit) => changed.unit = Some(unit),
+            Err(error) => changed.uncovered = Some(error.to_string()),
+        }
+        changed
+    }
+
+    fn compare(
+        &self,
+        before: Before,
+        is_control: &dyn Fn(&Path) -> bool,
+        changed: &mut CommandChanges,
+    ) -> Result<(Vec<Swept>, Vec<Left>), String> {
+        let limits = self.sweep_limits;
+        let seen = before.seen?;
+        let mut area = before.area;
+        // It may have made as much again.
+        area.entries = area.entries.saturating_mul(2);
+        area.deadline = Instant::now().checked_add(limits.look.saturating_mul(2));
+        let tree = area
+            .look()
+            .map_err(|_| "after the command there was too much to be looked at".to_owned())?;
+        let history = self.history().ok_or("this session keeps no undo journal")?;
+        let claimed = history
+            .changed_since(before.started)
+            .map_err(|error| error.to_string())?;
+        let comparison = TreeComparison {
+            before: &seen.tree,
+            after: &tree,
+            filled: &seen.filled,
+            begun: seen.begun,
+            claimed: &claimed,
+            limits,
+            is_control,
+            known: OnceCell::new(),
+        };
+        comparison.make(changed)
+    }
+
+    /// Takes back single paths of what a command changed: a new file goes, a changed one becomes what
+    /// it was. What they were is kept, and can be had again by undoing this.
+    pub fn take_back(
+        &self,
+        ticket: &WriteGrant,
+        unit: &str,
+        paths: &[PathBuf],
+    ) -> Result<Undone, JournalError> {
+        self.required_history()?.take_back(ticket, unit, paths)
+    }
+}
+
+fn area_of(sweep: &Sweep, own: &Path) -> Area {
+    let real = |path: &PathBuf| resolve(path).ok().map(|found| found.real);
+    // A link that the command line names is itself what is changed.
+    let itself = |path: &PathBuf| {
+        let name = path.file_name()?;
+        let above = path
+            .parent()
+            .filter(|above| !above.as_os_str().is_empty())?;
+        Some(real(&above.to_path_buf())?.join(name))
+    };
+    let mut roots: Vec<PathBuf> = sweep.roots.iter().filter_map(real).collect();
+    roots.sort();
+    roots.dedup();
+    let all = roots.clone();
+    roots.retain(|root| {
+        let mut others = all.iter().filter(|other| *other != root);
+        !others.any(|other| root.starts_with(other))
+    });
+    let named = sweep.hints.iter();
+    let named: HashSet<PathBuf> = named
+        .flat_map(|path| [real(path), itself(path)])
+        .flatten()
+        .filter(|path| !roots.contains(path))
+        .collect();
+    let mut leave_out: HashSet<PathBuf> = sweep.leave_out.iter().filter_map(real).collect();
+    leave_out.extend(real(&own.to_path_buf()));
+    Area {
+        roots,
+        named: named.into_iter().collect(),
+        leave_out,
+        ..Area::default()
+    }
+}
+
+fn is_directory_both(one: &Swept) -> bool {
+    matches!(
+        (&one.before, &one.after),
+        (RecordState::Directory { .. }, RecordState::Directory { .. })
+    )
+}
+
+/// Is it a directory with another time?
+fn is_only_time(one: &Swept) -> bool {
+    match (&one.before, &one.after) {
+        (
+            RecordState::Directory { mode, uid, gid, .. },
+            RecordState::Directory {
+                mode: mode_now,
+                uid: uid_now,
+                gid: gid_now,
+                ..
+            },
+        ) => (mode, uid, gid) == (mode_now, uid_now, gid_now),
+        _ => false,
+    }
+}

@@ -1,0 +1,385 @@
+//! Contents as they are before a command, kept as long as the session lives.
+//!
+//! All are in a few files without a name, one for each thread that copies, so that thousands of small
+//! ones cost little, and nothing is left of them when the process ends, however it ends. A command
+//! that changes something has what it needs copied to where records name it. What has been kept once
+//! is known by its stamp: the second command only looks.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use rustix::fs::OFlags;
+
+use super::rank::Rank;
+use super::walk::{EntryKind, Listing, Tree};
+use crate::commit::Attributes;
+use crate::open::open_real;
+use crate::stamp::{ContentHash, Stamp, now_ns};
+
+/// Larger files go from file to file without passing through here, if the system can; where the file
+/// system shares blocks, none is copied.
+const LARGE: u64 = 64 << 10;
+/// Where blocks begin that could be shared.
+const BLOCK: u64 = 4096;
+/// So much is collected before it is written.
+const COLLECTED: usize = 1 << 20;
+
+/// A file whose content is on the shelf.
+#[derive(Debug, Clone)]
+pub(crate) struct ShelvedFile {
+    /// When it was read.
+    pub(crate) stamp: Stamp,
+    pub(crate) hash: String,
+    pub(crate) extended: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Any later change must show in the stamp.
+    certain: bool,
+    pack: Arc<File>,
+    offset: u64,
+}
+
+impl ShelvedFile {
+    /// The content, as long as it is what the hash says.
+    pub(crate) fn content(&self) -> io::Result<Vec<u8>> {
+        let mut content = vec![0; usize::try_from(self.stamp.size).unwrap_or(usize::MAX)];
+        self.pack.read_exact_at(&mut content, self.offset)?;
+        if ContentHash::of(&content).to_string() != self.hash {
+            return Err(io::Error::other("it is damaged"));
+        }
+        Ok(content)
+    }
+}
+
+/// Device and inode.
+pub(crate) type Object = (u64, u64);
+
+/// All that is kept, by object.
+pub(crate) type Contents = HashMap<Object, Arc<ShelvedFile>>;
+
+/// What a session may keep.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Budget {
+    pub(crate) bytes: u64,
+    pub(crate) file: u64,
+    pub(crate) deadline: Option<Instant>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Shelf {
+    contents: Arc<Contents>,
+    packs: Vec<Pack>,
+    /// Where there was too much to look at, why, and when: it is not tried again at once.
+    pub(crate) gave_up: Option<(Vec<PathBuf>, String, Instant)>,
+}
+
+/// What [`Shelf::fill`] has kept, and why not the rest.
+#[derive(Debug, Default)]
+pub(crate) struct Filled {
+    pub(crate) contents: Arc<Contents>,
+    pub(crate) unkept: HashMap<Object, String>,
+    /// How many were read now.
+    pub(crate) copied: usize,
+}
+
+struct WantedContent {
+    rank: Rank,
+    path: PathBuf,
+    stamp: Stamp,
+}
+
+impl Shelf {
+    /// Keeps the contents of all files in the tree, as far as the budget goes. `new_pack` makes a
+    /// file without a name.
+    pub(crate) fn fill(
+        &mut self,
+        tree: &Tree,
+        budget: Budget,
+        new_pack: &dyn Fn() -> io::Result<File>,
+    ) -> io::Result<Filled> {
+        let held: u64 = self.packs.iter().map(|pack| pack.end).sum();
+        if held > budget.bytes.saturating_mul(2) {
+            // Mostly what is no longer needed: begin anew.
+            *self = Self::default();
+        }
+        let (mut contents, wanted, bytes) = self.known(tree);
+        let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(4));
+        let threads = threads.min(wanted.len() / 64 + 1);
+        while self.packs.len() < threads && !wanted.is_empty() {
+            self.packs.push(Pack::new(new_pack()?));
+        }
+        let copier = Copier {
+            wanted: &wanted,
+            budget,
+            next: AtomicUsize::new(0),
+            bytes: AtomicU64::new(bytes),
+            done: Mutex::default(),
+        };
+        std::thread::scope(|scope| {
+            let mut packs = self.packs.iter_mut().take(threads);
+            let own = packs.next();
+            for pack in packs {
+                scope.spawn(|| copier.work(pack));
+            }
+            if let Some(pack) = own {
+                copier.work(pack);
+            }
+        });
+        let done = copier
+            .done
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        let (mut unkept, mut copied) = (HashMap::new(), 0);
+        for (object, result) in done {
+            match result {
+                Ok(kept) => {
+                    copied += 1;
+                    contents.insert(object, Arc::new(kept));
+                }
+                Err(why) => {
+                    unkept.insert(object, why);
+                }
+            }
+        }
+        self.contents = Arc::new(contents);
+        Ok(Filled {
+            contents: self.contents.clone(),
+            unkept,
+            copied,
+        })
+    }
+
+    /// What of the tree is kept already, what is not, in order of preference, and how much the first is.
+    fn known(&self, tree: &Tree) -> (Contents, Vec<WantedContent>, u64) {
+        let mut contents = Contents::with_capacity(self.contents.len());
+        let mut wanted = Vec::new();
+        let mut bytes = 0;
+        let mut add = |stamp: &Stamp, path: &dyn Fn() -> PathBuf, listing: Option<&Listing>| {
+            let object = (stamp.device, stamp.inode);
+            let known = self.contents.get(&object);
+            if let Some(kept) = known.filter(|kept| kept.certain && kept.stamp.is_same(stamp)) {
+                // Hard links are counted once.
+                if contents.insert(object, kept.clone()).is_none() {
+                    bytes += stamp.size;
+                }
+                return;
+            }
+            let path = path();
+            let rank = match listing {
+                Some(listing) => listing.rank.of_file(&path, listing.ignores.as_deref()),
+                None => Rank::Named,
+            };
+            wanted.push(WantedContent {
+                rank,
+                path,
+                stamp: stamp.clone(),
+            });
+        };
+        for (path, entry) in &tree.points {
+            if let Some(entry) = entry
+                .as_ref()
+                .filter(|entry| entry.kind() == EntryKind::File)
+            {
+                add(&entry.stamp, &|| path.clone(), None);
+            }
+        }
+        for (directory, listing) in &tree.listings {
+            for entry in listing
+                .entries
+                .iter()
+                .filter(|one| one.kind() == EntryKind::File)
+            {
+                add(&entry.stamp, &|| directory.join(&entry.name), Some(listing));
+            }
+        }
+        // Small ones first: more files for the same room. One object once, by its best name.
+        wanted.sort_unstable_by(|a, b| {
+            (a.rank, a.stamp.size, &a.path).cmp(&(b.rank, b.stamp.size, &b.path))
+        });
+        let mut seen = std::collections::HashSet::new();
+        wanted.retain(|one| seen.insert((one.stamp.device, one.stamp.inode)));
+        (contents, wanted, bytes)
+    }
+}
+
+/// A file of contents, one after another.
+#[derive(Debug)]
+struct Pack {
+    file: Arc<File>,
+    end: u64,
+    /// What belongs to the end and is not yet written.
+    collected: Vec<u8>,
+}
+
+impl Pack {
+    fn new(file: File) -> Self {
+        Self {
+            file: Arc::new(file),
+            end: 0,
+            collected: Vec::new(),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.write_all_at(&self.collected, self.end)?;
+        self.end += self.collected.len() as u64;
+        self.collected.clear();
+        Ok(())
+    }
+
+    /// Gives where it begins, and its hash.
+    fn add(&mut self, file: &File, size: u64) -> io::Result<(u64, String)> {
+        if size >= LARGE {
+            self.flush()?;
+            let start = self.end.next_multiple_of(BLOCK);
+            if copy_inside(file, &self.file, start, size) {
+                self.end = start + size;
+                return Ok((start, self.hash(start, size)?));
+            }
+        }
+        let from = self.collected.len();
+        let read = file.take(size + 1).read_to_end(&mut self.collected);
+        if let Err(error) = read {
+            self.collected.truncate(from);
+            return Err(error);
+        }
+        let content = &self.collected[from..];
+        if content.len() as u64 != size {
+            self.collected.truncate(from);
+            return Err(changed_meanwhile());
+        }
+        let hash = ContentHash::of(content).to_string();
+        let start = self.end + from as u64;
+        if self.collected.len() > COLLECTED {
+            self.flush()?;
+        }
+        Ok((start, hash))
+    }
+
+    fn hash(&self, start: u64, size: u64) -> io::Result<String> {
+        let mut hasher = blake3::Hasher::new();
+        let mut buffer = vec![0; 256 << 10];
+        let mut at = 0;
+        while at < size {
+            let piece = buffer
+                .len()
+                .min(usize::try_from(size - at).unwrap_or(usize::MAX));
+            self.file.read_exact_at(&mut buffer[..piece], start + at)?;
+            hasher.update(&buffer[..piece]);
+            at += piece as u64;
+        }
+        Ok(ContentHash::finish(&hasher).to_string())
+    }
+}
+
+/// Copies, or shares, without reading; `false` if that cannot be done here, or not all was there.
+fn copy_inside(from: &File, to: &File, start: u64, size: u64) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        let (mut read, mut written) = (0, start);
+        while read < size {
+            let rest = usize::try_from(size - read).unwrap_or(usize::MAX);
+            match rustix::fs::copy_file_range(from, Some(&mut read), to, Some(&mut written), rest) {
+                Ok(0) | Err(_) => return false,
+                Ok(_) => {}
+            }
+        }
+        true
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (from, to, start, size);
+        false
+    }
+}
+
+struct Copier<'a> {
+    wanted: &'a [WantedContent],
+    budget: Budget,
+    next: AtomicUsize,
+    bytes: AtomicU64,
+    done: Mutex<Vec<(Object, Result<ShelvedFile, String>)>>,
+}
+
+impl Copier<'_> {
+    fn work(&self, pack: &mut Pack) {
+        let mut own = Vec::new();
+        while let Some(one) = self.wanted.get(self.next.fetch_add(1, Ordering::Relaxed)) {
+            let object = (one.stamp.device, one.stamp.inode);
+            own.push((object, self.keep(one, pack)));
+        }
+        if let Err(error) = pack.flush() {
+            // What was collected is not there, and which that was does not matter.
+            for (_, result) in &mut own {
+                *result = Err(error.to_string());
+            }
+        }
+        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        done.append(&mut own);
+    }
+
+    fn keep(&self, one: &WantedContent, pack: &mut Pack) -> Result<ShelvedFile, String> {
+        let size = one.stamp.size;
+        if size > self.budget.file {
+            return Err(format!("larger than {} MB", self.budget.file >> 20));
+        }
+        let deadline = self.budget.deadline;
+        if deadline.is_some_and(|deadline| Instant::now() > deadline) {
+            return Err("there was no time for it".to_owned());
+        }
+        if self.bytes.fetch_add(size, Ordering::Relaxed) + size > self.budget.bytes {
+            self.bytes.fetch_sub(size, Ordering::Relaxed);
+            return Err(format!(
+                "more than {} MB of contents in this session",
+                self.budget.bytes >> 20
+            ));
+        }
+        copy(one, pack).map_err(|error| {
+            self.bytes.fetch_sub(size, Ordering::Relaxed);
+            error.to_string()
+        })
+    }
+}
+
+fn copy(one: &WantedContent, pack: &mut Pack) -> io::Result<ShelvedFile> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::from(open_real(&one.path, flags)?);
+    let stamp = Stamp::of(&file.metadata()?);
+    let certain = stamp.until_certain(now_ns()).is_zero();
+    if !stamp.is_same(&one.stamp) {
+        return Err(changed_meanwhile());
+    }
+    let (offset, hash) = pack.add(&file, stamp.size)?;
+    if !stamp.is_same(&Stamp::of(&file.metadata()?)) {
+        return Err(changed_meanwhile());
+    }
+    Ok(ShelvedFile {
+        extended: Attributes::of(&file, &stamp)?.extended,
+        stamp,
+        hash,
+        certain,
+        pack: pack.file.clone(),
+        offset,
+    })
+}
+
+fn changed_meanwhile() -> io::Error {
+    io::Error::other("it was changed meanwhile")
+}
+
+/// Shares a content instead of copying it, where the file system can.
+pub(crate) fn clone(to: &File, from: &File) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        rustix::fs::ioctl_ficlone(to, from).is_ok()
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (to, from);
+        false
+    }
+}

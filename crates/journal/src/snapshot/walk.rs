@@ -1,0 +1,468 @@
+//! A look at everything below some directories: names, kinds and stamps, no contents.
+//!
+//! All of it, also what is hidden or ignored. What git ignores comes last, so that a bound which is
+//! reached there costs the sight of those directories only. Links are never followed.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use super::rank::{Ignores, Rank};
+use crate::stamp::Stamp;
+
+/// One name in a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TreeEntry {
+    pub(crate) name: OsString,
+    pub(crate) stamp: Stamp,
+    /// Where it leads, if it is a symbolic link.
+    pub(crate) target: Option<PathBuf>,
+}
+
+impl TreeEntry {
+    /// What is at a path, if anything.
+    pub(crate) fn at(path: &Path) -> io::Result<Option<Self>> {
+        match fs::symlink_metadata(path) {
+            Ok(found) => Self::of(path, OsString::new(), &found).map(Some),
+            Err(error) if is_gone(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn of(path: &Path, name: OsString, found: &Metadata) -> io::Result<Self> {
+        let target = match found.is_symlink() {
+            true => Some(fs::read_link(path)?),
+            false => None,
+        };
+        Ok(Self {
+            name,
+            stamp: Stamp::of(found),
+            target,
+        })
+    }
+
+    pub(crate) fn kind(&self) -> EntryKind {
+        EntryKind::of(&self.stamp)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EntryKind {
+    File,
+    Directory,
+    Link,
+    /// With its name.
+    Special(&'static str),
+}
+
+impl EntryKind {
+    pub(crate) fn of(stamp: &Stamp) -> Self {
+        use rustix::fs::FileType;
+        match FileType::from_raw_mode(stamp.mode) {
+            FileType::RegularFile => Self::File,
+            FileType::Directory => Self::Directory,
+            FileType::Symlink => Self::Link,
+            FileType::Fifo => Self::Special("a named pipe"),
+            FileType::Socket => Self::Special("a socket"),
+            _ => Self::Special("a device"),
+        }
+    }
+}
+
+/// A directory and the names in it, sorted.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    pub(crate) entries: Vec<TreeEntry>,
+    pub(crate) rank: Rank,
+    pub(crate) ignores: Option<Arc<Ignores>>,
+}
+
+impl Listing {
+    pub(crate) fn find(&self, name: &OsStr) -> Option<&TreeEntry> {
+        let by_name = |entry: &TreeEntry| entry.name.as_bytes().cmp(name.as_bytes());
+        let at = self.entries.binary_search_by(by_name).ok()?;
+        self.entries.get(at)
+    }
+}
+
+/// What there was at one moment.
+#[derive(Debug, Default)]
+pub(crate) struct Tree {
+    pub(crate) listings: HashMap<PathBuf, Listing>,
+    /// Where the walk began, and what else was asked for: these may be missing.
+    pub(crate) points: BTreeMap<PathBuf, Option<TreeEntry>>,
+    /// What could not be looked at, and why.
+    pub(crate) unseen: BTreeMap<PathBuf, String>,
+    pub(crate) entries: usize,
+}
+
+impl Tree {
+    /// Why nothing is known of what is at or below this path.
+    pub(crate) fn why_unseen(&self, path: &Path) -> Option<&str> {
+        if self.unseen.is_empty() {
+            return None;
+        }
+        let mut above = path.ancestors();
+        above.find_map(|path| self.unseen.get(path).map(String::as_str))
+    }
+}
+
+/// Where to look, and how much of it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Area {
+    /// Real paths, none below another.
+    pub(crate) roots: Vec<PathBuf>,
+    /// Real paths; everything below them is looked at first.
+    pub(crate) named: Vec<PathBuf>,
+    pub(crate) leave_out: HashSet<PathBuf>,
+    pub(crate) entries: usize,
+    pub(crate) deadline: Option<Instant>,
+}
+
+/// The bound that was reached before everything of importance was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TooMuch {
+    Entries,
+    Time,
+}
+
+impl Area {
+    /// `Err`: not even what git does not ignore could be looked at.
+    pub(crate) fn look(&self) -> Result<Tree, TooMuch> {
+        let mut tree = Tree::default();
+        let mut first = Vec::new();
+        for root in self.roots.iter().chain(&self.named) {
+            self.point(root, &mut tree);
+            let is_named = self.named.contains(root);
+            let is_inside = is_named && self.roots.iter().any(|other| root.starts_with(other));
+            if !is_inside {
+                if let (true, Some(above)) = (is_named, root.parent()) {
+                    self.point(above, &mut tree);
+                }
+                let rank = if is_named { Rank::Named } else { Rank::Plain };
+                first.push(Pending::root(root, rank));
+            }
+        }
+        let found = self.run(first, 0, false)?;
+        tree.take(found.listings, found.unseen);
+        let later: Vec<PathBuf> = found.later.iter().map(|one| one.path.clone()).collect();
+        match self.run(found.later, found.count, true) {
+            Ok(found) => tree.take(found.listings, found.unseen),
+            Err(reason) => {
+                let why = match reason {
+                    TooMuch::Entries => format!("more than {} files", grouped(self.entries)),
+                    TooMuch::Time => "looking at it took too long".to_owned(),
+                };
+                let unseen = later.into_iter().map(|path| (path, why.clone()));
+                tree.unseen.extend(unseen);
+            }
+        }
+        tree.entries = tree.listings.values().map(|one| one.entries.len()).sum();
+        Ok(tree)
+    }
+
+    /// The state of a path itself; if it is missing, also of what is above it.
+    fn point(&self, path: &Path, tree: &mut Tree) {
+        for path in path.ancestors() {
+            match TreeEntry::at(path) {
+                Ok(Some(entry)) => {
+                    tree.points.insert(path.to_path_buf(), Some(entry));
+                    return;
+                }
+                Ok(None) => {
+                    tree.points.insert(path.to_path_buf(), None);
+                }
+                Err(error) => {
+                    tree.unseen.insert(path.to_path_buf(), error.to_string());
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Everything below these directories; unless it is the last run, without what is ignored.
+    fn run(&self, start: Vec<Pending>, already: usize, last: bool) -> Result<WalkResult, TooMuch> {
+        let shared = Shared {
+            area: self,
+            last,
+            count: AtomicUsize::new(already),
+            stopped: AtomicBool::new(false),
+            late: AtomicBool::new(false),
+            state: Mutex::new(WalkState {
+                queue: start,
+                ..WalkState::default()
+            }),
+            changed: Condvar::new(),
+        };
+        // More threads than this wait for each other in the kernel.
+        let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(4));
+        std::thread::scope(|scope| {
+            for _ in 1..threads {
+                scope.spawn(|| shared.work());
+            }
+            shared.work();
+        });
+        let count = shared.count.load(Ordering::Relaxed);
+        if shared.late.load(Ordering::Relaxed) {
+            return Err(TooMuch::Time);
+        }
+        if shared.stopped.load(Ordering::Relaxed) {
+            return Err(TooMuch::Entries);
+        }
+        let mut found = shared
+            .state
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+            .found;
+        found.count = count;
+        Ok(found)
+    }
+}
+
+impl Tree {
+    fn take(&mut self, listings: Vec<(PathBuf, Listing)>, unseen: Vec<(PathBuf, String)>) {
+        self.listings.extend(listings);
+        self.unseen.extend(unseen);
+    }
+}
+
+/// A directory that is still to be looked at.
+#[derive(Debug)]
+struct Pending {
+    path: PathBuf,
+    rank: Rank,
+    ignores: Option<Arc<Ignores>>,
+    device: Option<u64>,
+}
+
+impl Pending {
+    fn root(path: &Path, rank: Rank) -> Self {
+        Self {
+            path: path.to_path_buf(),
+            rank,
+            ignores: None,
+            device: None,
+        }
+    }
+}
+
+#[derive(Default)]
+struct WalkResult {
+    listings: Vec<(PathBuf, Listing)>,
+    unseen: Vec<(PathBuf, String)>,
+    later: Vec<Pending>,
+    count: usize,
+}
+
+#[derive(Default)]
+struct WalkState {
+    queue: Vec<Pending>,
+    busy: usize,
+    found: WalkResult,
+}
+
+struct Shared<'a> {
+    area: &'a Area,
+    /// Ignored directories are not put off any more.
+    last: bool,
+    count: AtomicUsize,
+    stopped: AtomicBool,
+    late: AtomicBool,
+    state: Mutex<WalkState>,
+    changed: Condvar,
+}
+
+impl Shared<'_> {
+    fn lock(&self) -> MutexGuard<'_, WalkState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work(&self) {
+        let mut own = WalkResult::default();
+        while let Some(pending) = self.next() {
+            let below = if self.stopped.load(Ordering::Relaxed) {
+                Vec::new()
+            } else {
+                self.list(pending, &mut own)
+            };
+            let mut state = self.lock();
+            state.queue.extend(below);
+            state.busy -= 1;
+            self.changed.notify_all();
+        }
+        let mut state = self.lock();
+        state.found.listings.append(&mut own.listings);
+        state.found.unseen.append(&mut own.unseen);
+        state.found.later.append(&mut own.later);
+    }
+
+    /// `None`: nothing is left to do, and nobody can add anything.
+    fn next(&self) -> Option<Pending> {
+        let mut state = self.lock();
+        loop {
+            if let Some(pending) = state.queue.pop() {
+                state.busy += 1;
+                return Some(pending);
+            }
+            if state.busy == 0 {
+                self.changed.notify_all();
+                return None;
+            }
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// One directory; gives those in it that are to be looked at now.
+    fn list(&self, pending: Pending, found: &mut WalkResult) -> Vec<Pending> {
+        let mut entries = match entries_of(&pending.path) {
+            Ok(entries) => entries,
+            Err(error) if is_gone(&error) => return Vec::new(),
+            Err(error) => {
+                let why = format!("it cannot be read: {error}");
+                found.unseen.push((pending.path, why));
+                return Vec::new();
+            }
+        };
+        let count = self.count.fetch_add(entries.len(), Ordering::Relaxed) + entries.len();
+        let is_late = self
+            .area
+            .deadline
+            .is_some_and(|deadline| Instant::now() > deadline);
+        if is_late {
+            self.late.store(true, Ordering::Relaxed);
+        }
+        if is_late || count > self.area.entries {
+            self.stopped.store(true, Ordering::Relaxed);
+            return Vec::new();
+        }
+        entries.retain(|entry| {
+            self.area.leave_out.is_empty()
+                || !self
+                    .area
+                    .leave_out
+                    .contains(&pending.path.join(&entry.name))
+        });
+        entries.sort_unstable_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
+        let ignores = Ignores::extend(&pending.path, &entries, pending.ignores, pending.rank);
+        let is_repository = Rank::is_repository(&entries);
+        let mut below = Vec::new();
+        for entry in &entries {
+            if entry.kind() != EntryKind::Directory {
+                continue;
+            }
+            let path = pending.path.join(&entry.name);
+            let crossed = pending
+                .device
+                .is_some_and(|above| above != entry.stamp.device);
+            if crossed && is_of_the_kernel(&path) {
+                found
+                    .unseen
+                    .push((path, "the kernel's own files".to_owned()));
+                continue;
+            }
+            let rank = if self.area.named.contains(&path) {
+                Rank::Named
+            } else {
+                pending
+                    .rank
+                    .of_directory(&path, &entry.name, is_repository, ignores.as_deref())
+            };
+            let next = Pending {
+                path,
+                rank,
+                ignores: ignores.clone(),
+                device: Some(entry.stamp.device),
+            };
+            if rank == Rank::Ignored && !self.last {
+                found.later.push(next);
+            } else {
+                below.push(next);
+            }
+        }
+        let listing = Listing {
+            entries,
+            rank: pending.rank,
+            ignores,
+        };
+        found.listings.push((pending.path, listing));
+        below
+    }
+}
+
+fn entries_of(directory: &Path) -> io::Result<Vec<TreeEntry>> {
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let found = match entry.metadata() {
+            Err(error) if is_gone(&error) => continue,
+            found => found?,
+        };
+        let path = match found.is_symlink() {
+            true => entry.path(),
+            false => PathBuf::new(),
+        };
+        match TreeEntry::of(&path, entry.file_name(), &found) {
+            Err(error) if is_gone(&error) || error.kind() == io::ErrorKind::InvalidInput => {}
+            entry => entries.push(entry?),
+        }
+    }
+    Ok(entries)
+}
+
+/// Nothing is there, or no longer.
+pub(crate) fn is_gone(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+/// `/proc` and its like, where looking has effects and never ends.
+fn is_of_the_kernel(path: &Path) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        // proc, sysfs, cgroup, cgroup2, debugfs, tracefs, bpf, securityfs
+        const MAGIC: [u64; 8] = [
+            0x9fa0,
+            0x6265_6572,
+            0x0027_e0eb,
+            0x6367_7270,
+            0x6462_6720,
+            0x7472_6163,
+            0xcafe_4a11,
+            0x7363_6673,
+        ];
+        rustix::fs::statfs(path).is_ok_and(|found| MAGIC.contains(&(found.f_type as u64)))
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = path;
+        false
+    }
+}
+
+/// `200,000`.
+pub(crate) fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+#[path = "walk_tests.rs"]
+mod walk_tests;

@@ -1,0 +1,535 @@
+//! A sandbox that stands: its keeper, and the shells that wait in it.
+
+use std::{
+    collections::VecDeque,
+    fs, io,
+    net::TcpListener,
+    os::fd::{AsFd, OwnedFd},
+    os::unix::{fs::MetadataExt, net::UnixStream as BlockingStream},
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::{MemfdFlags, SeekFrom, memfd_create, seek},
+    io::Errno,
+    net::{AddressFamily, SocketFlags, SocketType, socketpair},
+    pipe::{PipeFlags, fcntl_setpipe_size, pipe_with},
+    process::{Signal, pidfd_send_signal},
+};
+use tokio::{
+    net::{UnixStream, unix::pipe},
+    process::{Child, Command},
+    signal::unix::{SignalKind, signal},
+    time::timeout,
+};
+
+use crate::{
+    Line, Mechanism, Running, SandboxError, SandboxProfile, Setup,
+    child::ARGUMENT,
+    guard_link::GuardLink,
+    network::{Accepting, ByRules, GateLogEntry, Proxy, ProxyOptions},
+    protocol::{self, Keeper, News, Order, Plan},
+    sandbox::{PAUSE, SILENT},
+    scratch::{self, Scratch},
+    tree,
+};
+
+/// How many shells wait for a command.
+const WAITING: usize = 2;
+/// How long the setting up, or a shell, may take before it is given up: it takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How much a command can write before anybody reads it, in bytes.
+const PIPE: usize = 1 << 20;
+/// How long the end of a sandbox is waited for.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+pub(crate) struct SandboxInstance {
+    plan: Plan,
+    /// Which files it hides and protects. When somebody outside puts another one in the place of such a
+    /// file, as many programs do to write it, the kernel takes away what was mounted there.
+    guarded: Vec<Option<FileIdentity>>,
+    pid: u32,
+    /// Without it, the sandbox ends.
+    link: Mutex<Option<Link>>,
+    child: Mutex<Option<Child>>,
+    waiting: Mutex<VecDeque<WaitingShell>>,
+    /// For those who may talk through it only.
+    proxy: Option<Proxy>,
+    /// A shell may wait for its command: no other command reaches it.
+    apart: AtomicBool,
+    scratch: Arc<Scratch>,
+}
+
+/// Device and number of a file, and when it was made: numbers are used again.
+type FileIdentity = (u64, u64, Option<SystemTime>);
+
+/// To the processes that hold the sandbox. They end when it is closed, and so does all that runs there.
+struct Link {
+    keeper: OwnedFd,
+    waiter: OwnedFd,
+    /// Nobody else needs the temporary files: the waiter removes them when nothing runs any more, as
+    /// it does when our process dies.
+    last: bool,
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        if !self.last {
+            let _ = protocol::send(&self.waiter, b"bye", &[]);
+        }
+    }
+}
+
+/// A shell that waits for its command.
+pub(crate) struct WaitingShell {
+    pub(crate) guard: GuardLink,
+    pub(crate) output: pipe::Receiver,
+    standing: Option<Standing>,
+}
+
+/// A guard that stands, with its shell.
+pub(crate) struct Standing {
+    /// Its process.
+    handle: OwnedFd,
+    pub(crate) mediated: bool,
+    /// The proxy listens in its network.
+    _accepting: Option<Accepting>,
+}
+
+impl Standing {
+    /// The number of the guard's process; `None` when it is gone.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        tree::number(&self.handle)
+    }
+
+    /// Ends the guard. Where it has a process space of its own, the kernel ends all that is in there.
+    pub(crate) fn kill(&self) {
+        let _ = pidfd_send_signal(&self.handle, Signal::KILL);
+    }
+}
+
+impl WaitingShell {
+    /// Waits until the guard stands and has its shell.
+    pub(crate) async fn stand(&mut self, world: &SandboxInstance) -> io::Result<Standing> {
+        match self.standing.take() {
+            Some(standing) => Ok(standing),
+            None => self.rise(world).await.map_err(Fallen::into),
+        }
+    }
+
+    async fn rise(&mut self, world: &SandboxInstance) -> Result<Standing, Fallen> {
+        match self.guard.next().await {
+            Some(News::Standing { apart, mediated }) => {
+                world.apart.store(apart, Ordering::Relaxed);
+                let handle = self.guard.file().ok_or(io::ErrorKind::NotFound);
+                let listener = self.guard.file().map(TcpListener::from);
+                let accepting = world.proxy.as_ref().zip(listener);
+                let accepting = accepting.map(|(proxy, listener)| proxy.accept_from(listener));
+                Ok(Standing {
+                    handle: handle.map_err(|kind| Fallen::Shell(kind.into()))?,
+                    mediated,
+                    _accepting: accepting.transpose().map_err(Fallen::Shell)?,
+                })
+            }
+            Some(News::Unable {
+                step,
+                error,
+                passing,
+            }) if passing || step.is_empty() => Err(Fallen::Shell(io::Error::other(error))),
+            Some(News::Unable { step, error, .. }) => Err(Fallen::Confinement { step, error }),
+            // It says nothing when it cannot do its work.
+            None if world.mechanism() == Mechanism::Bubblewrap => Err(Fallen::Confinement {
+                step: world.mechanism().name().to_owned(),
+                error: "it ended without a word".to_owned(),
+            }),
+            _ => Err(Fallen::Shell(io::ErrorKind::BrokenPipe.into())),
+        }
+    }
+}
+
+/// Why a guard does not stand.
+enum Fallen {
+    /// Its command cannot be confined so.
+    Confinement { step: String, error: String },
+    /// That says nothing about what can be had here.
+    Shell(io::Error),
+}
+
+impl From<Fallen> for io::Error {
+    fn from(fallen: Fallen) -> Self {
+        match fallen {
+            // It could be done before: what is there has changed meanwhile, so that it is tried anew.
+            Fallen::Confinement { step, error } => {
+                Self::new(io::ErrorKind::BrokenPipe, format!("{step}: {error}"))
+            }
+            Fallen::Shell(error) => error,
+        }
+    }
+}
+
+impl SandboxInstance {
+    /// Sets a sandbox up.
+    pub(crate) async fn raise(
+        setup: &Setup,
+        plan: Plan,
+        scratch: Arc<Scratch>,
+    ) -> Result<Self, SandboxError> {
+        let program = &setup.program;
+        // Before it is set up: what changes from now on is seen by the next command.
+        let guarded = guarded(&plan.profile);
+        let failed = |step: &str, error: &io::Error| SandboxError::Unavailable {
+            step: step.to_owned(),
+            error: error.to_string(),
+        };
+        let (link, child) = start(program, &plan).map_err(|error| {
+            let text = format!("{}: {error}", program.display());
+            SandboxError::Shell(io::Error::new(error.kind(), text))
+        })?;
+        let answer = receive(&link.keeper)
+            .await
+            .map_err(|error| failed("its keeper does not answer", &error))?;
+        let Some((answer, files)) = answer else {
+            let silent = io::Error::other("its keeper ended without a word");
+            return Err(match plan.mechanism {
+                // It says nothing when it cannot do its work.
+                Mechanism::Bubblewrap => failed(plan.mechanism.name(), &silent),
+                // Somebody killed it: that says nothing about what can be had here.
+                _ => SandboxError::Shell(silent),
+            });
+        };
+        match serde_json::from_slice(&answer) {
+            Ok(Keeper::Ready) => {}
+            Ok(Keeper::NoScratch { error }) => {
+                return Err(SandboxError::Scratch(io::Error::other(error)));
+            }
+            Ok(Keeper::Failed {
+                step,
+                error,
+                passing,
+            }) => {
+                return Err(if passing {
+                    SandboxError::Shell(io::Error::other(format!("{step}: {error}")))
+                } else {
+                    SandboxError::Unavailable { step, error }
+                });
+            }
+            Err(error) => return Err(failed("its keeper's answer", &error.into())),
+        }
+        // What the proxy's socket is for; without anybody who decides, all is refused.
+        let gate = setup
+            .gate
+            .clone()
+            .unwrap_or_else(|| Arc::new(ByRules::default()));
+        let listener = files.into_iter().next().map(TcpListener::from);
+        let proxy = match listener {
+            Some(listener) => {
+                Some(Proxy::serve(listener, gate).map_err(|error| failed("the proxy", &error))?)
+            }
+            // Each command brings a listener of its own.
+            None if plan.mechanism == Mechanism::Bubblewrap => {
+                Some(Proxy::with(gate, ProxyOptions::default()))
+            }
+            None => None,
+        };
+        let world = Self {
+            plan,
+            guarded,
+            pid: child.id().unwrap_or_default(),
+            link: Mutex::new(Some(link)),
+            child: Mutex::new(Some(child)),
+            waiting: Mutex::default(),
+            proxy,
+            apart: AtomicBool::new(false),
+            scratch,
+        };
+        world.first_shell().await?;
+        Ok(world)
+    }
+
+    /// Finds out whether a command can be confined so, by getting a shell ready for one. Where commands
+    /// are not confined there is nothing to be found out.
+    async fn first_shell(&self) -> Result<(), SandboxError> {
+        if self.plan.mechanism == Mechanism::None || self.plan.profile == SandboxProfile::Full {
+            return Ok(());
+        }
+        let mut shell = self.shell().map_err(SandboxError::Shell)?;
+        let standing = match timeout(PATIENCE, shell.rise(self)).await {
+            Ok(Ok(standing)) => standing,
+            Ok(Err(Fallen::Confinement { step, error })) => {
+                return Err(SandboxError::Unavailable { step, error });
+            }
+            Ok(Err(Fallen::Shell(error))) => return Err(SandboxError::Shell(error)),
+            Err(_) => return Err(SandboxError::Shell(silence())),
+        };
+        if self.may_wait() {
+            shell.standing = Some(standing);
+            locked(&self.waiting).push_back(shell);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn fits(&self, profile: &SandboxProfile, sockets: &[PathBuf]) -> bool {
+        // A socket that went away may stay hidden.
+        self.plan.profile == *profile
+            && self.guarded == guarded(profile)
+            && sockets
+                .iter()
+                .all(|socket| self.plan.sockets.contains(socket))
+    }
+
+    pub(crate) fn profile(&self) -> &SandboxProfile {
+        &self.plan.profile
+    }
+
+    pub(crate) fn mechanism(&self) -> Mechanism {
+        self.plan.mechanism
+    }
+
+    /// The number of the process all others are below.
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// What the proxy decided lately.
+    pub(crate) fn network_log(&self) -> Vec<GateLogEntry> {
+        self.proxy.as_ref().map(Proxy::log).unwrap_or_default()
+    }
+
+    /// Hands a command to a shell that waits, and lets another one get ready.
+    pub(crate) async fn start(self: &Arc<Self>, line: &Line) -> io::Result<Running> {
+        if line.text.contains('\0') {
+            let text = "the command holds a NUL byte, which no command line can: take it out";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        let order = Order::Run {
+            cwd: line.cwd.clone().into(),
+            sourced: line.sourced.clone().map(Into::into),
+            text: line.text.clone(),
+            judged: line.names.is_some(),
+        };
+        let mut silent = 0;
+        let running = loop {
+            let waited = locked(&self.waiting).pop_front();
+            let fresh = waited.is_none();
+            let shell = match waited {
+                Some(shell) => shell,
+                None => self.shell()?,
+            };
+            let names = line.names.clone();
+            let starting = Running::start(Arc::clone(self), shell, &order, names);
+            let started = match timeout(PATIENCE, starting).await {
+                Ok(started) => started,
+                // Stopped, it seems. It may yet run the command, so that another must not.
+                Err(_) => break Err(silence()),
+            };
+            // It gives up when a socket that it is to hide goes away meanwhile; nothing has run then.
+            if self.mechanism() == Mechanism::Bubblewrap && started.is_err() && silent < SILENT {
+                silent += 1;
+                tokio::time::sleep(PAUSE * silent).await;
+                continue;
+            }
+            // Somebody killed the one that waited, which was never told what to run.
+            if started.is_ok() || fresh {
+                break started;
+            }
+        };
+        let mut waiting = locked(&self.waiting);
+        let most = match self.may_wait() {
+            true => WAITING,
+            false => 0,
+        };
+        while waiting.len() < most {
+            match self.shell() {
+                Ok(shell) => waiting.push_back(shell),
+                Err(_) => break, // the next command will tell
+            }
+        }
+        drop(waiting);
+        running
+    }
+
+    /// May a shell wait for its command? Not if another command could reach it: that would run the next
+    /// one. Nor if it was confined by what was there at that time: bubblewrap looks for each.
+    fn may_wait(&self) -> bool {
+        self.apart.load(Ordering::Relaxed) && self.mechanism() != Mechanism::Bubblewrap
+    }
+
+    /// Has the keeper make a guard with a shell.
+    fn shell(&self) -> io::Result<WaitingShell> {
+        let (ours, theirs) = BlockingStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+        // A large output comes in large pieces. Where a user has too many such pipes, small ones do.
+        let _ = fcntl_setpipe_size(&read, PIPE);
+        let link = locked(&self.link);
+        let link = link.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        protocol::send(&link.keeper, b"guard", &[theirs.as_fd(), write.as_fd()])?;
+        Ok(WaitingShell {
+            guard: GuardLink::new(UnixStream::from_std(ours)?),
+            output: pipe::Receiver::from_owned_fd(read)?,
+            standing: None,
+        })
+    }
+
+    /// Ends everything in it, with its temporary files, and waits until that is so.
+    pub(crate) async fn close(&self) {
+        locked(&self.waiting).clear();
+        if let Some(mut link) = locked(&self.link).take() {
+            link.last = true;
+        }
+        let child = locked(&self.child).take();
+        if let Some(mut child) = child
+            && timeout(FAREWELL, child.wait()).await.is_err()
+        {
+            let _ = child.kill().await;
+        }
+    }
+}
+
+impl Drop for SandboxInstance {
+    fn drop(&mut self) {
+        if let Some(mut link) = locked(&self.link).take() {
+            link.last = scratch::is_last(&self.scratch);
+        }
+    }
+}
+
+/// What is there of the files that a profile hides, protects and opens.
+fn guarded(profile: &SandboxProfile) -> Vec<Option<FileIdentity>> {
+    let (hidden, protected, open) = match profile {
+        SandboxProfile::ReadOnly(reading) => (&reading.hidden[..], &[][..], &reading.closed.open),
+        SandboxProfile::Workspace(workspace) => (
+            &workspace.hidden[..],
+            &workspace.protected[..],
+            &workspace.closed.open,
+        ),
+        SandboxProfile::Full => return Vec::new(),
+    };
+    // A link that leads elsewhere now is as new as a file.
+    hidden
+        .iter()
+        .chain(protected)
+        .chain(open)
+        .flat_map(|path| [fs::symlink_metadata(path), fs::metadata(path)])
+        .map(|found| {
+            found
+                .ok()
+                .map(|found| (found.dev(), found.ino(), found.created().ok()))
+        })
+        .collect()
+}
+
+/// Starts the keeper and tells it what to keep.
+fn start(program: &Path, plan: &Plan) -> io::Result<(Link, Child)> {
+    let (link, command) = call(program, plan)?;
+    // Whoever started our process may have had it ignore the end of children; theirs would then be
+    // lost to all who wait for it. A handler here is the default there.
+    let _ = signal(SignalKind::child());
+    Ok((link, Command::from(command).spawn()?))
+}
+
+/// What starts the keeper, with the plan already on its way.
+fn call(program: &Path, plan: &Plan) -> io::Result<(Link, std::process::Command)> {
+    let pair = || {
+        socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )
+    };
+    let (keeper, keepers) = pair()?;
+    let (waiter, waiters) = pair()?;
+    let file = memfd_create("plan", MemfdFlags::CLOEXEC)?;
+    let mut file = fs::File::from(file);
+    io::Write::write_all(&mut file, &serde_json::to_vec(plan)?)?;
+    seek(&file, SeekFrom::Start(0))?;
+    // Before it is started: it knows what to tidy up however soon our process ends.
+    protocol::send(&waiter, b"plan", &[file.as_fd(), keepers.as_fd()])?;
+    let mut command = std::process::Command::new(program);
+    command
+        .arg(ARGUMENT)
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::from(waiters))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let link = Link {
+        keeper,
+        waiter,
+        last: false,
+    };
+    Ok((link, command))
+}
+
+/// The keeper's answer with its files; `None` when it ended.
+async fn receive(channel: &OwnedFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
+    let channel = channel.try_clone()?;
+    let waiting = tokio::task::spawn_blocking(move || answer(&channel));
+    waiting.await.map_err(io::Error::other)?
+}
+
+/// The same, for a thread that may wait.
+fn answer(channel: &OwnedFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
+    let patience = Timespec {
+        tv_sec: PATIENCE.as_secs().try_into().unwrap_or(i64::MAX),
+        tv_nsec: 0,
+    };
+    let mut watched = [PollFd::new(channel, PollFlags::IN)];
+    while let Err(Errno::INTR) = poll(&mut watched, Some(&patience)) {}
+    if watched[0].revents().is_empty() {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    match protocol::receive(channel) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(None),
+        received => received,
+    }
+}
+
+/// Does a sandbox of this plan stand? It is set up and taken down again.
+pub(crate) fn stands(program: &Path, plan: &Plan) -> bool {
+    let Ok((link, mut command)) = call(program, plan) else {
+        return false;
+    };
+    let Ok(mut child) = command.spawn() else {
+        return false;
+    };
+    drop(command); // it holds the other end
+    let stood = guard_stands(&link.keeper);
+    drop(link);
+    let _ = child.wait();
+    stood.unwrap_or(false)
+}
+
+/// Does the keeper make a guard with a shell?
+fn guard_stands(keeper: &OwnedFd) -> io::Result<bool> {
+    let Some((ready, _)) = answer(keeper)? else {
+        return Ok(false);
+    };
+    if !matches!(serde_json::from_slice(&ready)?, Keeper::Ready) {
+        return Ok(false);
+    }
+    let (mut ours, theirs) = BlockingStream::pair()?;
+    let (_read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+    protocol::send(keeper, b"guard", &[theirs.as_fd(), write.as_fd()])?;
+    drop(theirs);
+    ours.set_read_timeout(Some(PATIENCE))?;
+    let news: Option<News> = protocol::read(&mut ours)?;
+    Ok(matches!(news, Some(News::Standing { .. })))
+}
+
+fn silence() -> io::Error {
+    let text = "its sandbox does not answer; the next command gets another one";
+    io::Error::new(io::ErrorKind::TimedOut, text)
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,46 @@
+//! Where hooks have a say in the task list.
+
+use haft_contract::{CallContext, Content, HookEvent, HookFire, ToolOutput};
+use serde_json::json;
+
+use super::list::ListedTask;
+
+/// What the user's programs said of a task.
+#[derive(Debug, Default)]
+pub(super) struct HookReport {
+    /// They object: why.
+    pub(super) objection: Option<String>,
+    context: Vec<String>,
+}
+
+/// Tells them that a task is about to be created.
+pub(super) async fn created(cx: &CallContext, task: &ListedTask) -> HookReport {
+    fire(cx, "TaskCreated", task).await
+}
+
+/// Tells them that a task is about to be completed.
+pub(super) async fn completed(cx: &CallContext, task: &ListedTask) -> HookReport {
+    fire(cx, "TaskCompleted", task).await
+}
+
+async fn fire(cx: &CallContext, event: &str, task: &ListedTask) -> HookReport {
+    let mut fields = json!({"task_id": task.id, "task_subject": task.subject});
+    if !task.description.is_empty() {
+        fields["task_description"] = json!(task.description);
+    }
+    let verdict = HookFire::fire(cx, HookEvent::new(event, "", fields)).await;
+    HookReport {
+        objection: verdict.block,
+        context: verdict.context,
+    }
+}
+
+impl HookReport {
+    /// The output with what they want the model to know.
+    pub(super) fn beside(self, mut output: ToolOutput) -> ToolOutput {
+        let texts = self.context.iter();
+        let texts = texts.map(|text| format!("<system-reminder>\n{text}\n</system-reminder>"));
+        output.content.extend(texts.map(Content::text));
+        output
+    }
+}

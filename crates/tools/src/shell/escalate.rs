@@ -1,0 +1,539 @@
+//! What the sandbox kept a command from is put to a person; with a yes the command runs again, with
+//! just that allowed.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use haft_contract::{
+    ApprovalAnswer, ApprovalRequest, CallContext, Confined, Confinement, ControlFiles,
+    ControlNames, ControlRules, ControlUse, HostVerdict, Hosts, NetworkAccess, PermissionMode,
+};
+use haft_sandbox::{Network, SandboxProfile};
+use rustix::fs::{Access, access};
+
+use super::{
+    gate::{HostGate, Named},
+    profile,
+    refusal::{self, Refused},
+};
+use crate::paths::escaped;
+
+/// What was asked, and what came of it.
+pub(crate) enum Asked {
+    /// Run it again like this.
+    Again(Confinement),
+    /// It stays as it is; to be said of it.
+    Not(String),
+}
+
+/// What a command was kept from, by what it printed.
+pub(crate) fn kept_from(
+    output: &str,
+    code: i32,
+    confinement: &Confinement,
+    cwd: &Path,
+    files: &[PathBuf],
+) -> Vec<Refused> {
+    let network = match profile::of(confinement) {
+        SandboxProfile::Full => return Vec::new(),
+        SandboxProfile::ReadOnly(_) => Network::None,
+        SandboxProfile::Workspace(workspace) => workspace.network,
+    };
+    let unreadable = |path: &Path| unreadable(confinement, path);
+    // What the kernel shows of processes and of itself is no file that anyone could allow.
+    let is_file = |path: &Path| !path.starts_with("/proc") && !path.starts_with("/sys");
+    let forbidden =
+        |path: &Path| is_file(path) && !is_writable(confinement, path) && user_may(path);
+    let mut refused = refusal::refusals(
+        output,
+        code,
+        &refusal::Confined {
+            cwd,
+            forbidden: &forbidden,
+            unreadable: &unreadable,
+            untold: !confinement.closed.is_empty() && confinement.untold.is_some(),
+            network,
+        },
+    );
+    refused.retain(|one| match one {
+        // A file system that nobody can write, or a path it may change: not our doing.
+        Refused::Write(path) => {
+            let same =
+                |file: &PathBuf| existing(path).is_some_and(|path| path == *file) || path == file;
+            forbidden(path) && !files.iter().any(same)
+        }
+        Refused::Control(_) => true,
+        Refused::Read(_) | Refused::Homes => true,
+        // The gate has asked, and its log knows better whom.
+        Refused::Network(_) => network != Network::Proxy,
+        Refused::Other(_) => true,
+    });
+    let mut all: Vec<Refused> = files.iter().cloned().map(Refused::Control).collect();
+    // What a program says of a file that is known by its path already.
+    refused.retain(|one| all.is_empty() || !matches!(one, Refused::Other(_)));
+    all.extend(refused);
+    all
+}
+
+/// What to say of control files that a command was kept from, and ended well without.
+pub(crate) fn note(files: &[PathBuf]) -> Option<String> {
+    let names: Vec<String> = files.iter().map(|path| escaped(path.as_os_str())).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "The sandbox kept it from making or changing what decides what other programs run: {}. \
+             Use Write or Edit for it, so that the user can be asked.",
+            names.join(", ")
+        )
+    })
+}
+
+/// Asks the person about what was refused.
+pub(crate) async fn ask(
+    refused: &[Refused],
+    confinement: &Confinement,
+    gate: &HostGate,
+    cx: &CallContext,
+    call: Named,
+) -> Asked {
+    let told: Vec<String> = refused.iter().map(words).collect();
+    let told = told.join("; ");
+    let closed = why_closed(refused, confinement);
+    let Some(grants) = grants(refused) else {
+        return Asked::Not(format!("The sandbox kept it from: {told}.{closed}"));
+    };
+    let allowing: Vec<String> = grants.iter().map(Grant::words).collect();
+    let allowing = allowing.join(", ");
+    let question = ApprovalRequest {
+        call: cx.call,
+        tool: "Bash".to_owned(),
+        card: call.card,
+        reason: format!(
+            "the sandbox kept it from: {told}. It has run, and would be run again with {allowing} \
+             allowed"
+        ),
+        rules: Vec::new(),
+        asked: Some(call.asked),
+        agent: None,
+    };
+    let answer = if cx.permissions.mode == PermissionMode::DontAsk {
+        ApprovalAnswer::Nobody
+    } else {
+        tokio::select! {
+            answer = cx.services.approver().ask(question) => answer,
+            () = cx.cancel.cancelled() => ApprovalAnswer::Nobody,
+        }
+    };
+    match answer {
+        ApprovalAnswer::Allow
+        | ApprovalAnswer::Always
+        | ApprovalAnswer::Updated { input: None, .. } => {
+            Asked::Again(widened(confinement, &grants, gate))
+        }
+        // It has run: another command in its place is not what was asked about.
+        ApprovalAnswer::Changed { .. } | ApprovalAnswer::Updated { .. } => Asked::Not(format!(
+            "The sandbox kept it from: {told}. The user wants another call in its place, which can \
+             only be made by calling again."
+        )),
+        ApprovalAnswer::Deny { reason } => {
+            let said = reason.map_or_else(String::new, |reason| format!(" They said: {reason}"));
+            Asked::Not(format!(
+                "The sandbox kept it from: {told}. The user did not allow it.{said}{closed}"
+            ))
+        }
+        ApprovalAnswer::Nobody => Asked::Not(format!(
+            "The sandbox kept it from: {told}. Nobody can be asked. What would allow it: {}{closed}",
+            remedy(&grants, confinement.profile)
+        )),
+    }
+}
+
+/// Why the homes are closed to a line, and how to write it so that they are not; nothing where that was
+/// not what it was kept from.
+fn why_closed(refused: &[Refused], confinement: &Confinement) -> String {
+    let reads = |one: &Refused| matches!(one, Refused::Read(_) | Refused::Homes);
+    match &confinement.untold {
+        Some(untold) if refused.iter().any(reads) => format!(
+            " Home directories are closed to this line, since it cannot be told beforehand what `{}` \
+             reads. Name each file plainly, without expansions and without following links: then its \
+             path is judged.",
+            escaped(untold.trim().as_ref())
+        ),
+        _ => String::new(),
+    }
+}
+
+/// What would have to be allowed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Grant {
+    /// To change this, with everything below. It exists.
+    Path(PathBuf),
+    /// To make or change this, which decides what other programs run, with everything below.
+    Control(PathBuf),
+    /// To read this, with everything below but stores of keys in it. A real path.
+    Read(PathBuf),
+    /// To talk to this host.
+    Host(String),
+    /// To talk to anybody: nobody knows to whom it tried.
+    Network,
+}
+
+impl Grant {
+    fn words(&self) -> String {
+        match self {
+            Self::Path(path) | Self::Control(path) if path.is_dir() => {
+                format!("changes in {}", escaped(path.as_os_str()))
+            }
+            Self::Path(path) | Self::Control(path) => {
+                format!("changes of {}", escaped(path.as_os_str()))
+            }
+            Self::Read(path) => format!("reading of {}", escaped(path.as_os_str())),
+            Self::Host(host) => format!("the host {host}"),
+            Self::Network => "the whole network".to_owned(),
+        }
+    }
+}
+
+fn words(refused: &Refused) -> String {
+    match refused {
+        Refused::Write(path) | Refused::Control(path) => {
+            format!("changing {}", escaped(path.as_os_str()))
+        }
+        Refused::Read(path) => format!("reading {}", escaped(path.as_os_str())),
+        Refused::Homes => "reading something in a home directory".to_owned(),
+        Refused::Network(Some(host)) => format!("talking to {host}"),
+        Refused::Network(None) => "using the network".to_owned(),
+        Refused::Other(line) => format!("something that it told as \"{line}\""),
+    }
+}
+
+/// The grants that would let it through; none if that cannot be told.
+fn grants(refused: &[Refused]) -> Option<Vec<Grant>> {
+    let mut grants = Vec::new();
+    for one in refused {
+        let grant = match one {
+            Refused::Write(path) => Grant::Path(existing(path)?),
+            Refused::Control(path) => Grant::Control(whole(path)),
+            Refused::Read(path) => Grant::Read(path.clone()),
+            Refused::Network(Some(host)) => Grant::Host(host.clone()),
+            Refused::Network(None) => Grant::Network,
+            Refused::Other(_) | Refused::Homes => continue,
+        };
+        if !grants.contains(&grant) {
+            grants.push(grant);
+        }
+    }
+    (!grants.is_empty()).then_some(grants)
+}
+
+/// The path itself; of a worktree that git makes, what it keeps of that worktree, which is several files.
+fn whole(path: &Path) -> PathBuf {
+    let mut above = path.ancestors();
+    let worktree = above.find(|folder| {
+        let of = |folder: Option<&Path>, name: &str| {
+            folder
+                .and_then(Path::file_name)
+                .is_some_and(|found| found == name)
+        };
+        let worktrees = folder.parent();
+        of(worktrees, "worktrees") && of(worktrees.and_then(Path::parent), ".git")
+    });
+    worktree.unwrap_or(path).to_path_buf()
+}
+
+/// The path itself, or the directory in which it would be made; links followed. Never the root.
+fn existing(path: &Path) -> Option<PathBuf> {
+    let found = path
+        .ancestors()
+        .find_map(|place| place.canonicalize().ok())?;
+    found.parent().is_some().then_some(found)
+}
+
+/// The same confinement with the grants.
+fn widened(confinement: &Confinement, grants: &[Grant], gate: &HostGate) -> Confinement {
+    let mut wider = confinement.clone();
+    if grants.iter().any(|grant| !matches!(grant, Grant::Read(_))) {
+        wider.profile = Confined::Workspace;
+    }
+    open(&mut wider, grants);
+    let paths: Vec<PathBuf> = grants
+        .iter()
+        .filter_map(|grant| match grant {
+            Grant::Path(path) | Grant::Control(path) => Some(path.clone()),
+            Grant::Read(_) | Grant::Host(_) | Grant::Network => None,
+        })
+        .collect();
+    // Whoever lets a file be made in a directory does not let control files be made there.
+    let meant = grants.iter().filter_map(|grant| match grant {
+        Grant::Control(path) => Some(path),
+        Grant::Path(path) => {
+            let mut protected = confinement.protected.iter();
+            protected.any(|kept| path.starts_with(kept)).then_some(path)
+        }
+        Grant::Read(_) | Grant::Host(_) | Grant::Network => None,
+    });
+    let meant = meant.cloned().collect();
+    let mut writable = confinement.writable.to_vec();
+    writable.extend(paths.iter().cloned());
+    wider.writable = writable.into();
+    let protected = confinement.protected.iter();
+    wider.protected = protected
+        .flat_map(|kept| but_for(kept, &paths))
+        .collect::<Vec<_>>()
+        .into();
+    wider.control = ControlFiles::by(Except {
+        control: confinement.control.clone(),
+        granted: meant,
+    });
+    for grant in grants {
+        match grant {
+            Grant::Path(_) | Grant::Control(_) | Grant::Read(_) => {}
+            Grant::Host(host) => {
+                gate.allow(host);
+                if matches!(wider.network, NetworkAccess::Nobody) {
+                    wider.network = NetworkAccess::ByRule(Hosts::by(|_, _| HostVerdict::Ask));
+                }
+            }
+            Grant::Network => wider.network = NetworkAccess::Anybody,
+        }
+    }
+    wider
+}
+
+/// Control files, but for those that were granted.
+struct Except {
+    control: ControlFiles,
+    granted: Vec<PathBuf>,
+}
+
+impl Except {
+    fn grants(&self, path: &Path) -> bool {
+        self.granted.iter().any(|granted| path.starts_with(granted))
+    }
+}
+
+impl ControlRules for Except {
+    fn names(&self) -> ControlNames {
+        self.control.names().unwrap_or_default()
+    }
+
+    fn permits(&self, used: &ControlUse<'_>) -> bool {
+        self.grants(used.path) || self.control.permits(used)
+    }
+
+    fn include(&self, path: &Path) -> bool {
+        !self.grants(path) && self.control.include(path)
+    }
+}
+
+/// Opens what may be read now.
+fn open(wider: &mut Confinement, grants: &[Grant]) {
+    let read = grants.iter().filter_map(|grant| match grant {
+        Grant::Read(path) => Some(path.clone()),
+        _ => None,
+    });
+    let read: Vec<PathBuf> = read.collect();
+    if read.is_empty() {
+        return;
+    }
+    let stores = &wider.stores;
+    let in_store = |path: &PathBuf| stores.iter().any(|store| path.starts_with(store));
+    // Of a store only what was named: whoever opens a home does not open the keys in it.
+    let keys: Vec<PathBuf> = read.iter().filter(|path| in_store(path)).cloned().collect();
+    let hidden = wider.hidden.iter();
+    let hidden = hidden.flat_map(|hidden| but_for(hidden, &keys));
+    wider.hidden = hidden.collect::<Vec<_>>().into();
+    wider.open = wider.open.iter().cloned().chain(read).collect();
+}
+
+/// Where a path leads, if the profile keeps it from being read although the user may read it, and no
+/// rule denies it.
+fn unreadable(confinement: &Confinement, path: &Path) -> Option<PathBuf> {
+    let real = path.canonicalize().ok()?;
+    let below = |list: &Arc<[PathBuf]>| list.iter().any(|one| real.starts_with(one));
+    let opened = || {
+        let open = confinement.open.iter().chain(&*confinement.writable);
+        let mut open = open.filter_map(|open| open.canonicalize().ok());
+        open.any(|open| real.starts_with(open))
+    };
+    let kept = if below(&confinement.hidden) {
+        below(&confinement.stores)
+    } else {
+        below(&confinement.closed) && !opened()
+    };
+    (kept && access(&real, Access::READ_OK).is_ok()).then_some(real)
+}
+
+/// What is protected, without what is granted in it: then everything beside the way to it, one by one.
+fn but_for(kept: &Path, granted: &[PathBuf]) -> Vec<PathBuf> {
+    if granted.iter().any(|path| kept.starts_with(path)) {
+        return Vec::new();
+    }
+    if !granted.iter().any(|path| path.starts_with(kept)) {
+        return vec![kept.to_path_buf()];
+    }
+    let children = fs::read_dir(kept).into_iter().flatten().flatten();
+    children
+        .flat_map(|child| but_for(&child.path(), granted))
+        .collect()
+}
+
+/// May the profile change it?
+fn is_writable(confinement: &Confinement, path: &Path) -> bool {
+    let real = existing(path).unwrap_or_else(|| path.to_path_buf());
+    let below = |list: &Arc<[PathBuf]>| list.iter().any(|one| real.starts_with(one));
+    confinement.profile == Confined::Workspace
+        && below(&confinement.writable)
+        && !below(&confinement.protected)
+}
+
+/// May the user, without a sandbox? As far as modes tell, and mounts.
+fn user_may(path: &Path) -> bool {
+    existing(path).is_some_and(|place| access(&place, Access::WRITE_OK).is_ok())
+}
+
+fn remedy(grants: &[Grant], profile: Confined) -> String {
+    let reads = |grant: &Grant| matches!(grant, Grant::Read(_));
+    if profile == Confined::ReadOnly && !grants.iter().any(reads) {
+        // It was taken for one that only reads: no setting speaks of those.
+        return "someone to ask.".to_owned();
+    }
+    // Nor should any be kept for what is the kernel's, a device's or a service's.
+    let systems_own = ["/dev", "/proc", "/run", "/sys"];
+    let is_systems_own = |grant: &Grant| match grant {
+        Grant::Path(path) | Grant::Read(path) => {
+            systems_own.iter().any(|place| path.starts_with(place))
+        }
+        Grant::Control(_) | Grant::Host(_) | Grant::Network => false,
+    };
+    if grants.iter().any(is_systems_own) {
+        return "someone to ask.".to_owned();
+    }
+    let settings: Vec<String> = grants
+        .iter()
+        .map(|grant| match grant {
+            Grant::Path(path) => format!(
+                "\"{}\" in `sandbox.filesystem.allowWrite`",
+                escaped(path.as_os_str())
+            ),
+            // No rule and no setting opens it to commands.
+            Grant::Control(path) => format!("Write or Edit for {}", escaped(path.as_os_str())),
+            Grant::Read(path) => format!(
+                "the rule `Read(/{})` in `permissions.allow` of the user's own settings",
+                escaped(path.as_os_str())
+            ),
+            Grant::Host(host) => format!("\"{host}\" in `sandbox.network.allowedDomains`"),
+            Grant::Network => "a network that is not confined".to_owned(),
+        })
+        .collect();
+    format!("{}, or someone to ask.", settings.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grant_inside_what_is_protected_leaves_the_rest_protected() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for path in [".git/hooks", ".git/objects", ".git/refs"] {
+            fs::create_dir_all(root.join(path)).unwrap();
+        }
+        let confinement = Confinement {
+            profile: Confined::Workspace,
+            writable: Arc::from([root.clone()]),
+            protected: Arc::from([root.join(".git")]),
+            control: ControlFiles::when(|_| true),
+            ..Confinement::default()
+        };
+        let grants = [Grant::Path(root.join(".git/refs"))];
+        let wider = widened(&confinement, &grants, &HostGate::default());
+        let mut protected = wider.protected.to_vec();
+        protected.sort();
+        assert_eq!(
+            protected,
+            [root.join(".git/hooks"), root.join(".git/objects")]
+        );
+        assert!(!wider.control.include(&root.join(".git/refs/x")));
+        assert!(wider.control.include(&root.join(".git/hooks/x")));
+        assert!(!is_writable(&confinement, &root.join(".git/refs/new")));
+        assert!(is_writable(&wider, &root.join(".git/refs/new")));
+        assert!(is_writable(&wider, &root.join("new/file")));
+    }
+
+    #[test]
+    fn no_setting_is_named_for_what_is_the_systems_own() {
+        let remedy = |path: &str| remedy(&[Grant::Path(path.into())], Confined::Workspace);
+        for path in ["/proc/self/mem", "/dev/sda", "/sys/kernel", "/run/x.sock"] {
+            assert_eq!(remedy(path), "someone to ask.");
+        }
+        assert!(remedy("/srv/x").starts_with("\"/srv/x\" in `sandbox"));
+    }
+
+    #[test]
+    fn a_grant_to_read_opens_what_was_named_and_no_other_key() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().canonicalize().unwrap();
+        for file in [".ssh/a", ".ssh/b", ".denied/x", "notes", "open/x"] {
+            fs::create_dir_all(home.join(file).parent().unwrap()).unwrap();
+            fs::write(home.join(file), "").unwrap();
+        }
+        let confinement = Confinement {
+            hidden: Arc::from([home.join(".denied"), home.join(".ssh")]),
+            stores: Arc::from([home.join(".ssh")]),
+            closed: Arc::from([home.clone()]),
+            open: Arc::from([home.join("open")]),
+            ..Confinement::default()
+        };
+        let at = |name: &str| unreadable(&confinement, &home.join(name));
+        assert_eq!(at(".ssh/a"), Some(home.join(".ssh/a")));
+        assert_eq!(at("notes"), Some(home.join("notes")));
+        // Denied by a rule, open, and not there.
+        assert_eq!(at(".denied/x"), None);
+        assert_eq!(at("open/x"), None);
+        assert_eq!(at("gone"), None);
+        let wider = |path: PathBuf| {
+            let grants = [Grant::Read(path)];
+            widened(&confinement, &grants, &HostGate::default())
+        };
+        let one = wider(home.join(".ssh/a"));
+        assert_eq!(one.profile, Confined::ReadOnly);
+        assert_eq!(*one.hidden, [home.join(".denied"), home.join(".ssh/b")]);
+        assert_eq!(*one.open, [home.join("open"), home.join(".ssh/a")]);
+        let all = wider(home.clone());
+        assert_eq!(all.hidden, confinement.hidden);
+    }
+
+    #[test]
+    fn a_grant_for_a_new_file_is_none_for_control_files_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let confinement = Confinement {
+            control: ControlFiles::when(|path| path.ends_with(".envrc")),
+            ..Confinement::default()
+        };
+        let permits = |confinement: &Confinement, name: &str| {
+            confinement.control.permits(&ControlUse {
+                path: &root.join(name),
+                action: haft_contract::ControlAction::MakeFile,
+            })
+        };
+        let wider = |grant: Grant| widened(&confinement, &[grant], &HostGate::default());
+        let beside = wider(Grant::Path(root.clone()));
+        assert_eq!(*beside.writable, *std::slice::from_ref(&root));
+        assert!(permits(&beside, "new.txt") && !permits(&beside, ".envrc"));
+        let itself = wider(Grant::Control(root.join(".envrc")));
+        assert!(permits(&itself, ".envrc"));
+    }
+
+    #[test]
+    fn what_is_not_there_is_granted_by_its_directory_and_never_by_the_root() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        assert_eq!(existing(&root.join("a/b")), Some(root));
+        assert_eq!(existing(Path::new("/no-such-directory/x")), None);
+    }
+}

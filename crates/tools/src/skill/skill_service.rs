@@ -1,0 +1,235 @@
+//! Calling a skill: its text is read anew, filled in, and what its commands print is put in their place.
+
+use std::{path::Path, sync::Arc};
+
+use haft_contract::{CancellationToken, ContextPatch, NestedCalls, RuleList, ToolUse};
+use haft_extensions::{
+    ExtensionOrigin, Skill, Skills,
+    markdown::mentions,
+    skills::{SkillCall, SkillPart, render},
+};
+use serde_json::json;
+
+/// So many files one command may mention.
+const MOST_MENTIONS: usize = 20;
+
+/// The skills of a session, as a service for `Skill` and for whoever reads what a person types.
+#[derive(Debug, Clone)]
+pub struct SkillBook {
+    /// The skills.
+    pub skills: Arc<Skills>,
+    /// The directory is trusted, so that the project's skills may permit what they say.
+    pub trusts_project: bool,
+    /// The session's id.
+    pub session: String,
+    /// How hard the model tries.
+    pub effort: Option<String>,
+    /// It is kept count of what the model has read of them. Not for a subagent: its conversation is
+    /// another.
+    pub counts: bool,
+}
+
+/// Who calls a skill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caller {
+    /// The model, by the tool.
+    Model,
+    /// A person, by `/name`.
+    Person,
+}
+
+/// A skill that was called.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Invoked {
+    /// As it is on disk now.
+    pub skill: Skill,
+    /// What it says.
+    pub text: String,
+    /// The model has these very words before it already.
+    pub is_known: bool,
+    /// What it permits until the person speaks again.
+    pub allowed: Vec<String>,
+    /// It would permit more, but the directory is not trusted.
+    pub is_held_back: bool,
+}
+
+impl Invoked {
+    /// What changes in the session while it is at work.
+    pub fn patches(&self) -> Vec<ContextPatch> {
+        let rules = |list, rules: &[String]| {
+            let rules = rules.iter().cloned();
+            let patches = rules.map(move |rule| ContextPatch::AddRuleForTurn { list, rule });
+            patches.collect::<Vec<_>>()
+        };
+        let mut patches = rules(RuleList::Allow, &self.allowed);
+        patches.extend(rules(RuleList::Deny, &self.skill.disallowed_tools));
+        patches
+    }
+}
+
+impl SkillBook {
+    /// Is there one that the model may call?
+    pub(crate) fn has_any(&self) -> bool {
+        self.skills.all().iter().any(|skill| skill.model_invocable)
+    }
+
+    /// The skill, if this caller may call it. The error says why not, and what there is instead.
+    pub fn find(&self, name: &str, caller: Caller) -> Result<Arc<Skill>, String> {
+        let name = name.trim().trim_start_matches('/');
+        let Some(skill) = self.skills.get(name) else {
+            let near = self.skills.near(name);
+            let hint = match near.is_empty() {
+                true => String::new(),
+                false => format!(" Did you mean {}?", near.join(", ")),
+            };
+            return Err(format!("No skill is called {name:?}.{hint}"));
+        };
+        match caller {
+            Caller::Model if !skill.model_invocable => Err(format!(
+                "The skill {name:?} can be called by a person only (disable-model-invocation): they \
+                 type /{name}."
+            )),
+            Caller::Person if !skill.user_invocable => Err(format!(
+                "The skill {name:?} can be called by the model only (user-invocable: false)."
+            )),
+            _ => Ok(skill),
+        }
+    }
+
+    /// Calls a skill. Commands in its text, and files that a command mentions, go through `aside`. The
+    /// error is for whoever called it; nothing of the skill has been said then.
+    pub async fn invoke(
+        &self,
+        name: &str,
+        arguments: &str,
+        caller: Caller,
+        aside: &NestedCalls,
+        cancel: &CancellationToken,
+    ) -> Result<Invoked, String> {
+        let (skill, body) = self.find(name, caller)?.again()?;
+        let trusted = match skill.origin {
+            ExtensionOrigin::Project => {
+                self.trusts_project && self.skills.places().is_of_project(&skill.file)
+            }
+            _ => true,
+        };
+        let allowed = match trusted {
+            true => skill.allowed_tools.clone(),
+            false => Vec::new(),
+        };
+        let project = self.skills.places().project();
+        let data = skill.plugin.as_deref().and_then(Path::file_name);
+        let data = data.map(|name| self.skills.places().user.join("plugins/data").join(name));
+        let given = SkillCall {
+            arguments,
+            session: &self.session,
+            effort: self.effort.as_deref(),
+            project: &project,
+            plugin_data: data.as_deref(),
+        };
+        let mut text = String::new();
+        let mut mentioned: Vec<String> = Vec::new();
+        for part in render(&skill, &body, given) {
+            match part {
+                SkillPart::Text(said) => {
+                    // Only the flat form has them: a skill names its files to be read when needed.
+                    if skill.folder.is_none() {
+                        mentioned.extend(mentions(&said).into_iter().map(str::to_owned));
+                    }
+                    text += &said;
+                }
+                SkillPart::Command { line, .. } if self.skills.settings().without_commands => {
+                    text +=
+                        &format!("[not run: {line}: the settings switch off commands of skills]");
+                }
+                SkillPart::Command { line, .. } => {
+                    let printed = self.command(&skill, &line, &allowed, aside, cancel).await?;
+                    text += printed.trim_end();
+                }
+            }
+        }
+        mentioned.dedup();
+        for path in mentioned.iter().take(MOST_MENTIONS) {
+            if let Some(content) = self.file(path, &allowed, aside, cancel).await {
+                text += &content;
+            }
+        }
+        // What a subagent reads, the model does not.
+        let counts = self.counts && skill.fork.is_none();
+        let is_known = counts && !self.skills.note_read(&skill.name, &text);
+        let is_held_back = allowed.len() < skill.allowed_tools.len();
+        Ok(Invoked {
+            skill,
+            text,
+            is_known,
+            allowed,
+            is_held_back,
+        })
+    }
+
+    async fn command(
+        &self,
+        skill: &Skill,
+        line: &str,
+        allowed: &[String],
+        aside: &NestedCalls,
+        cancel: &CancellationToken,
+    ) -> Result<String, String> {
+        let name = &skill.name;
+        if let Some(shell) = skill.shell.as_deref().filter(|shell| *shell != "bash") {
+            return Err(format!(
+                "The skill {name:?} was not loaded: its commands want {shell}, and there is only bash \
+                 here."
+            ));
+        }
+        let call = ToolUse {
+            id: format!("skill-{name}"),
+            name: "Bash".to_owned(),
+            input: json!({"command": line, "description": format!("Part of the skill {name}")}),
+        };
+        let ran = aside
+            .run(call, allowed, cancel)
+            .await
+            .map_err(|error| format!("The skill {name:?} was not loaded: {error}."))?;
+        if !ran.is_error {
+            let printed = ran.structured.as_ref().map(|value| &value["stdout"]);
+            let printed = printed.and_then(|value| value.as_str()).map(str::to_owned);
+            return Ok(printed.unwrap_or(ran.text));
+        }
+        let why = match ran.denied {
+            true => "was not permitted",
+            false => "failed",
+        };
+        Err(format!(
+            "The skill {name:?} was not loaded: its command `{line}` {why}.\n{}",
+            ran.text
+        ))
+    }
+
+    /// What a file says that a command mentions; nothing, if there is none or it may not be read.
+    async fn file(
+        &self,
+        path: &str,
+        allowed: &[String],
+        aside: &NestedCalls,
+        cancel: &CancellationToken,
+    ) -> Option<String> {
+        let places = self.skills.places();
+        let file = match path.strip_prefix("~/") {
+            Some(below) => places.home.join(below),
+            None => places.cwd.join(path),
+        };
+        let call = ToolUse {
+            id: format!("mention-{path}"),
+            name: "Read".to_owned(),
+            input: json!({"file_path": file}),
+        };
+        let ran = aside.run(call, allowed, cancel).await.ok()?;
+        match (ran.is_error, ran.denied) {
+            (false, _) => Some(format!("\n\nContents of {}:\n{}", file.display(), ran.text)),
+            // Words like `@someone` name no file. What may not be read is worth a word.
+            (true, false) => None,
+            (true, true) => Some(format!("\n\n{} may not be read here.", file.display())),
+        }
+    }
+}
