@@ -236,6 +236,9 @@ impl Agent {
         if let Some(mode) = changes.mode {
             self.set_mode(mode);
         }
+        for path in changes.directories {
+            self.scheduler.apply(&ContextPatch::AddDirectory { path });
+        }
         if let Some(level) = &self.level {
             level.inherit(&self.settings);
         }
