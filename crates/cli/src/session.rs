@@ -1,6 +1,6 @@
 //! Sessions as the command line describes them.
 
-use std::{env, path::PathBuf, sync::Arc};
+use std::{env, path::PathBuf};
 
 use anyhow::Context;
 use haft::{Haft, engine::permissions::Scope, engine::settings::Problem};
@@ -54,7 +54,7 @@ pub(crate) fn config(session: &SessionArgs) -> anyhow::Result<SessionConfig> {
 pub(crate) async fn tools(session: &SessionArgs) -> anyhow::Result<Haft> {
     let mut parts = SessionParts::new(warn);
     if let Some(terminal) = Terminal::of_this_process() {
-        parts = parts.questions(Arc::new(terminal));
+        parts = parts.questions(terminal);
     }
     Ok(open_tools(&config(session)?, parts).await?)
 }

@@ -19,6 +19,11 @@
 //! # }
 //! ```
 //!
+//! That is a session of tools, for those who bring their own loop. A whole agent, with a model, settings,
+//! subagents, slash commands and what goes on in the background, is an [`AgentSession`]: plain data in
+//! ([`SessionConfig`]), one input ([`SessionInput`]), one ordered stream of events out ([`SessionEvent`]); see
+//! `examples/agent.rs`.
+//!
 //! Tools of your own implement [`Tool`] and go in by [`HaftBuilder::tool`]; see
 //! `examples/word_count.rs`. A whole assistant message is answered by [`Haft::answer`]; see
 //! `examples/embed.rs`. For streams, where calls start while the model still talks, use
@@ -30,7 +35,9 @@ pub use haft_engine::{
     Metadata, Pool, Scheduler, SessionContext, pool::Selection,
 };
 pub use haft_host::{
-    self as host, BuildError, Haft, HaftBuilder, MessageError, Messages, memory_folder, messages,
+    self as host, AgentSession, BuildError, Environment, EventSink, Haft, HaftBuilder,
+    MessageError, Messages, OpenError, Questions, SessionConfig, SessionEnd, SessionEvent,
+    SessionInput, SessionParts, StopKind, UserQuestions, agent, memory_folder, messages, models,
     project_folder, session_folder,
 };
-pub use haft_tools as tools;
+pub use haft_tools::{self as tools, serve_child};

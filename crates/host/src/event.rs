@@ -7,7 +7,11 @@ use std::{
 
 use haft_agent::{AgentEvent, NoticeLevel, RunResult, Sink};
 use haft_contract::{ApprovalRequest, SessionId, TaskEvent};
-use haft_engine::hooks::{HearHooks, HookNews};
+use haft_engine::{
+    CallResult,
+    hooks::{HearHooks, HookNews},
+};
+use haft_models::ModelEvent;
 use serde_json::Value;
 
 use crate::{ExtensionNames, ServerList};
@@ -68,6 +72,24 @@ pub enum SessionEvent {
     Continues,
     /// A message is answered.
     Result(Box<TurnResult>),
+}
+
+impl SessionEvent {
+    /// A piece of the main agent's reply, as the model says it.
+    pub fn reply_text(&self) -> Option<&str> {
+        match self {
+            Self::Agent(AgentEvent::Model(ModelEvent::Text { text, .. })) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// A call that was answered, by the main agent's hand.
+    pub fn call_result(&self) -> Option<&CallResult> {
+        match self {
+            Self::Agent(AgentEvent::Answered { finished, .. }) => Some(finished),
+            _ => None,
+        }
+    }
 }
 
 /// Does it work, or wait?

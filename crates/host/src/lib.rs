@@ -68,6 +68,8 @@ pub use event::{EventSink, SessionActivity, SessionEvent, SessionFacts, TurnResu
 pub use extensions::{CommandDetails, ExtensionDetails, ExtensionNames};
 pub use folder::{memory_folder, project_folder, session_folder};
 pub use haft::Haft;
+pub use haft_agent as agent;
+pub use haft_models as models;
 pub use input::SessionInput;
 pub use mcp::{ServerChanges, ServerDetails, ServerList, SkippedServer, text_of as text_of_answer};
 pub use messages::{MessageError, Messages};

@@ -46,8 +46,8 @@ impl SessionParts {
     }
 
     /// Who is asked for permission, for answers, and about plans.
-    pub fn questions(mut self, questions: Arc<dyn Questions>) -> Self {
-        self.asked = Asked::Face(questions);
+    pub fn questions(mut self, questions: impl Questions + 'static) -> Self {
+        self.asked = Asked::Face(Arc::new(questions));
         self
     }
 

@@ -81,6 +81,14 @@ impl AgentSession {
         Ok(self.live().await?)
     }
 
+    /// The same for one message, and the end.
+    pub async fn answer(self, prompt: impl Into<Prompt>) -> Result<SessionEnd, OpenError> {
+        let input = self.input();
+        input.prompt(prompt);
+        input.close();
+        self.run().await
+    }
+
     /// The life of a session, step by step.
     async fn live(mut self) -> anyhow::Result<SessionEnd> {
         let Some(first) = self.first_message().await? else {

@@ -90,13 +90,13 @@ fn parts(flags: &Headless, output: &Arc<Output>, channel: &Arc<Channel>) -> Sess
     }
     match flags.permission_prompt_tool.as_deref() {
         None => parts,
-        Some("stdio") => parts.questions(Arc::new(Host {
+        Some("stdio") => parts.questions(Host {
             channel: Arc::clone(channel),
-        })),
-        Some(tool) => parts.questions(Arc::new(PromptTool {
+        }),
+        Some(tool) => parts.questions(PromptTool {
             tool: tool.to_owned(),
             output: Arc::clone(output),
-        })),
+        }),
     }
 }
 
