@@ -78,7 +78,7 @@ async fn run(number: usize, barrier: Arc<Barrier>) -> Left {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_sessions_side_by_side_share_nothing() {
-    let (directory, variables) = (env::current_dir().unwrap(), variables());
+    let (directory, before) = (env::current_dir().unwrap(), variables());
     let barrier = Arc::new(Barrier::new(SESSIONS));
     let mut running = JoinSet::new();
     for number in 0..SESSIONS {
@@ -89,7 +89,7 @@ async fn ten_sessions_side_by_side_share_nothing() {
         check(left);
     }
     assert_eq!(env::current_dir().unwrap(), directory);
-    assert_eq!(variables(), variables, "the process's environment");
+    assert_eq!(variables(), before, "the environment of the process");
     let ids: std::collections::BTreeSet<String> = all.iter().map(session_id).collect();
     assert_eq!(ids.len(), SESSIONS);
 }
