@@ -100,11 +100,11 @@ fn variables() -> BTreeMap<std::ffi::OsString, std::ffi::OsString> {
 
 fn session_id(left: &Left) -> String {
     let all = left.recorded.all();
-    let ids = all.iter().filter_map(|event| match event {
+    let mut ids = all.iter().filter_map(|event| match event {
         SessionEvent::Ready(facts) => Some(facts.id.to_string()),
         _ => None,
     });
-    ids.last().unwrap()
+    ids.next().unwrap()
 }
 
 fn check(left: &Left) {
