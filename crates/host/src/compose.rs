@@ -84,6 +84,7 @@ pub(crate) async fn build(
     let files = SettingsFiles {
         places: permitted.settings.places.clone(),
         flags: permitted.flags.clone(),
+        complain: haft_engine::complain,
     };
     let environment = &config.environment;
     let http = HttpOptions::from_variables(|name| environment.variable(name));

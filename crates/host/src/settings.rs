@@ -9,7 +9,7 @@ use std::{
 use haft_contract::PermissionMode;
 use haft_engine::{
     hooks::{Hooks, HttpLimits},
-    permissions::{Bases, Policy, RuleStore, Rules, SandboxSettings},
+    permissions::{Bases, PermissionSettings, Policy, RuleStore, Rules, SandboxSettings},
     settings::{AutoMemory, Flags, LocalRules, Problem, Settings, Trust, files},
 };
 
@@ -163,7 +163,7 @@ fn hooks(settings: &mut Settings) -> Hooks {
     };
     let mut handlers = Vec::new();
     for (scope, file, value) in settings.hooks() {
-        let (read, problems) = haft_engine::hooks::read(scope, file.as_ref(), &value, &bases);
+        let (read, problems) = haft_engine::conditions::read(scope, file.as_ref(), &value, &bases);
         handlers.extend(read);
         settings.problems.extend(problems);
     }

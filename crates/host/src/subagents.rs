@@ -8,7 +8,8 @@ use haft_agent::{
     subagents::{Own, launchable},
 };
 use haft_engine::{
-    hooks::{self, Handler},
+    conditions,
+    hooks::Handler,
     permissions::{Bases, Scope},
 };
 use haft_extensions::{
@@ -237,7 +238,7 @@ fn handlers(
         slash: places.cwd.clone(),
     };
     let value = Value::Object(hooks.clone());
-    let (handlers, problems) = hooks::read(scope, kind.file.as_ref(), &value, &bases);
+    let (handlers, problems) = conditions::read(scope, kind.file.as_ref(), &value, &bases);
     for problem in problems {
         events.warn(problem.to_string());
     }

@@ -10,7 +10,7 @@ use spdx::{Expression, LicenseReq};
 
 /// What each crate may depend on of ours (normal dependencies; tests and examples may use more).
 /// A crate that is not here may depend on none.
-const GRAPH: [(&str, &[&str]); 8] = [
+const GRAPH: [(&str, &[&str]); 11] = [
     (
         "haft-cli",
         &[
@@ -52,7 +52,21 @@ const GRAPH: [(&str, &[&str]); 8] = [
             "haft-models",
         ],
     ),
-    ("haft-engine", &["haft-contract", "haft-shell"]),
+    (
+        "haft-engine",
+        &[
+            "haft-contract",
+            "haft-hooks",
+            "haft-permissions",
+            "haft-settings",
+        ],
+    ),
+    (
+        "haft-permissions",
+        &["haft-contract", "haft-settings", "haft-shell"],
+    ),
+    ("haft-hooks", &["haft-contract", "haft-settings"]),
+    ("haft-settings", &["haft-contract"]),
     ("haft-models", &["haft-contract"]),
     (
         "haft-tools",
