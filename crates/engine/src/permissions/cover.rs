@@ -270,7 +270,7 @@ fn fits_a_prefix(policy: &Policy, part: &Part, paths: &[PathUse]) -> bool {
         && !hidden
         && !git_elsewhere
         && matching::written(paths).all(|(path, how)| match how {
-            How::Work | How::Removal => is_inside(policy, path),
+            How::Work | How::Removal | How::Tree => is_inside(policy, path),
             How::Twist | How::Redirect => may_edit(policy, path),
         })
 }

@@ -10,6 +10,7 @@ mod cover;
 mod credentials;
 pub mod decide;
 pub mod facts;
+mod filled;
 mod git_audit;
 mod globs;
 mod matching;

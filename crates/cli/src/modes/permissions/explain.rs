@@ -227,6 +227,7 @@ fn effect_text(effect: &Effect) -> String {
         Effect::Read(read) => format!("looks at {}", arg_text(&read.path)),
         Effect::Write(write) => match write.how {
             How::Removal => format!("removes {}", arg_text(&write.path)),
+            How::Tree => format!("writes what is below {}", arg_text(&write.path)),
             How::Work | How::Twist | How::Redirect => {
                 format!("writes {}", arg_text(&write.path))
             }

@@ -92,3 +92,10 @@ pub(in crate::permissions) fn is_enough(policy: &Policy, facts: &Facts) -> bool 
         && policy.mode != PermissionMode::Plan
         && profile(policy, facts).is_some_and(|(confined, _)| confined != Confined::Full)
 }
+
+/// Would nothing keep the command from files that are denied, once it runs?
+pub(in crate::permissions) fn is_open(policy: &Policy, facts: &Facts) -> bool {
+    policy.sandbox.unconfined
+        || policy.sandbox.files_open
+        || profile(policy, facts).is_none_or(|(confined, _)| confined == Confined::Full)
+}

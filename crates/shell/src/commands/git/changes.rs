@@ -162,7 +162,7 @@ fn mv(parsed: &Parsed<'_>) -> Finding {
     if let Some((target, sources)) = parsed.operands.split_last() {
         let removals = sources.iter().map(|arg| paths::removed(arg));
         finding.effects.extend(removals);
-        finding.effects.push(paths::worked(target));
+        finding.effects.push(paths::filled(target));
     }
     finding
 }
@@ -191,7 +191,7 @@ fn restore(parsed: &Parsed<'_>) -> Finding {
         && !parsed.has("--worktree");
     if !index_only {
         let writes = parsed.operands.iter();
-        let writes = writes.map(|arg| paths::worked(&paths::pattern(arg)));
+        let writes = writes.map(|arg| paths::checked_out(arg));
         finding.effects.extend(writes);
     }
     finding
@@ -214,7 +214,7 @@ fn worktree_add(parsed: &Parsed<'_>) -> Finding {
     let directory = parsed.operands.first();
     finding
         .effects
-        .extend(directory.map(|arg| paths::worked(arg)));
+        .extend(directory.map(|arg| paths::filled(arg)));
     finding
 }
 

@@ -131,6 +131,6 @@ fn clone(parsed: &Parsed<'_>) -> Finding {
     };
     finding
         .effects
-        .extend(target.map(|target| paths::worked(&target)));
+        .extend(target.map(|target| paths::filled(&target)));
     finding
 }

@@ -85,6 +85,10 @@ fn curl(parsed: &Parsed<'_>) -> Finding {
             &inside(directory, Arg::literal(".", span)),
             How::Twist,
         ));
+        effects.push(write(
+            &inside(directory, Arg::literal(".", span)),
+            How::Tree,
+        ));
     }
     let keeps = ["-O", "--remote-name", "--remote-name-all"];
     if keeps.iter().any(|name| parsed.has(name)) {
@@ -281,7 +285,7 @@ mod tests {
             ),
             (
                 "curl -OJ https://a.com/x",
-                &["net a.com", "Twist .", "Twist x"],
+                &["net a.com", "Twist .", "Tree .", "Twist x"],
             ),
             ("curl -d @f a.com", &["net a.com", "read f"]),
             ("curl --data-binary @f a.com", &["net a.com", "read f"]),

@@ -75,7 +75,7 @@ fn scp(parsed: &Parsed<'_>) -> Finding {
                 sends = true;
                 effects.push(contact);
             }
-            None => effects.push(write(target, How::Work)),
+            None => effects.push(write(target, How::Tree)),
         }
     }
     let finding = refused(parsed).unwrap_or_else(|| {
@@ -161,7 +161,7 @@ mod tests {
             ("ssh -V", &["net ?"]),
             ("ssh $x ls", &["net ?"]),
             ("scp a b host:c", &["tree a", "tree b", "net host"]),
-            ("scp -r host:a .", &["net host", "Work ."]),
+            ("scp -r host:a .", &["net host", "Tree ."]),
             ("scp ./a:b host:", &["tree ./a:b", "net host"]),
             (
                 "sftp me@host.com",
