@@ -189,6 +189,10 @@ fn fight(arena: &Arena, before: &BTreeMap<PathBuf, String>, outsider: &Outsider<
     let mut dice = Dice(7);
     let mut waited_for = 0;
     for (round, commands) in commands.chunks(A_ROUND).enumerate() {
+        // What is to be removed must not be replaced meanwhile: it is not told who did it then.
+        let removes =
+            |command: &String| command.contains("mv .git") || command.contains("rm -rf .git");
+        outsider.rests(commands.iter().any(removes));
         let mut session = Session::new(arena, outsider);
         // Somewhere in it haft is ended while a command runs, and another one goes on.
         let fatal = usize::try_from(dice.below(commands.len() as u64)).unwrap();
@@ -220,6 +224,7 @@ fn fight(arena: &Arena, before: &BTreeMap<PathBuf, String>, outsider: &Outsider<
     }
     // They did run: what is never started attacks nothing. Those that had just begun when something was
     // moved away, or a hidden file was replaced, may not have come so far.
+    let _still = outsider.still();
     let ran = fs::read_to_string(arena.project().join("ran")).unwrap();
     let ran = ran.lines().collect::<BTreeSet<_>>().len();
     assert!(ran >= waited_for / 2, "{ran} of {waited_for} ran");
