@@ -26,14 +26,14 @@ const REPLACED: [&str; 5] = [
     "home/.ssh/id_rsa",
 ];
 
-/// Directories that are moved away and put back: theirs, and those above them.
-const MOVED: [&str; 7] = [
+/// Directories that are moved away and put back: theirs, and those above them. Not the project itself: the
+/// session would follow it.
+const MOVED: [&str; 6] = [
     "place/project/.git/hooks",
     "place/project/.git",
     "place/project/.vscode",
     "place/project/hidden",
     "place/project/sub",
-    "place/project",
     "home/.ssh",
 ];
 
