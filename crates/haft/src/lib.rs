@@ -37,7 +37,7 @@ pub use haft_engine::{
 pub use haft_host::{
     self as host, AgentSession, BuildError, Environment, EventSink, Haft, HaftBuilder,
     MessageError, Messages, OpenError, Questions, SessionConfig, SessionEnd, SessionEvent,
-    SessionInput, SessionParts, StopKind, UserQuestions, agent, memory_folder, messages, models,
-    project_folder, session_folder,
+    SessionEvents, SessionInput, SessionParts, StopKind, UserQuestions, agent, memory_folder,
+    messages, models, project_folder, session_folder,
 };
 pub use haft_tools::{self as tools, serve_child};

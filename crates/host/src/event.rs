@@ -13,6 +13,7 @@ use haft_engine::{
 };
 use haft_models::ModelEvent;
 use serde_json::Value;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::{ExtensionNames, ServerList};
 
@@ -72,6 +73,8 @@ pub enum SessionEvent {
     Continues,
     /// A message is answered.
     Result(Box<TurnResult>),
+    /// The session is over, however that came: the last event.
+    Over,
 }
 
 impl SessionEvent {
@@ -146,6 +149,38 @@ pub trait EventSink: Send + Sync {
 impl<F: Fn(&SessionEvent) + Send + Sync> EventSink for F {
     fn on_event(&self, event: &SessionEvent) {
         self(event);
+    }
+}
+
+/// The events of a session as a stream, for those who take them in a task of their own. What is not taken
+/// is kept: who stops reading drops it.
+#[derive(Debug)]
+pub struct SessionEvents(UnboundedReceiver<SessionEvent>);
+
+impl SessionEvents {
+    pub(crate) fn new() -> (impl EventSink, Self) {
+        let (sender, receiver) = unbounded_channel();
+        let sink = move |event: &SessionEvent| {
+            let _ = sender.send(event.clone());
+        };
+        (sink, Self(receiver))
+    }
+
+    /// The next event; `None` when the session is over.
+    pub async fn next(&mut self) -> Option<SessionEvent> {
+        match self.0.recv().await? {
+            SessionEvent::Over => None,
+            event => Some(event),
+        }
+    }
+}
+
+/// Tells that the session is over when it is dropped.
+pub(crate) struct TellsEnd(pub(crate) Arc<Events>);
+
+impl Drop for TellsEnd {
+    fn drop(&mut self) {
+        self.0.emit(&SessionEvent::Over);
     }
 }
 

@@ -64,7 +64,9 @@ pub use config::{
 pub use conversation::conversations;
 pub use environment::Environment;
 pub use error::OpenError;
-pub use event::{EventSink, SessionActivity, SessionEvent, SessionFacts, TurnResult};
+pub use event::{
+    EventSink, SessionActivity, SessionEvent, SessionEvents, SessionFacts, TurnResult,
+};
 pub use extensions::{CommandDetails, ExtensionDetails, ExtensionNames};
 pub use folder::{memory_folder, project_folder, session_folder};
 pub use haft::Haft;

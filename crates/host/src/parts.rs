@@ -7,7 +7,7 @@ use haft_contract::{BoxFuture, DynTool, Tool, erase};
 use haft_models::Model;
 use serde_json::Value;
 
-use crate::{EventSink, Questions};
+use crate::{EventSink, Questions, SessionEvents};
 
 /// What a session is given beside its [`SessionConfig`](crate::SessionConfig).
 #[must_use]
@@ -43,6 +43,12 @@ impl SessionParts {
             model: None,
             tools: Vec::new(),
         }
+    }
+
+    /// The same for one that takes the events as a stream.
+    pub fn stream() -> (Self, SessionEvents) {
+        let (sink, events) = SessionEvents::new();
+        (Self::new(sink), events)
     }
 
     /// Who is asked for permission, for answers, and about plans.

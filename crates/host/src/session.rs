@@ -10,7 +10,7 @@ use crate::{
     OpenError, SessionActivity, SessionConfig, SessionEvent, SessionInput, SessionParts, StopKind,
     background::Background,
     conversation,
-    event::Events,
+    event::{Events, TellsEnd},
     extensions::Extensions,
     input::SharedState,
     mcp::Servers,
@@ -78,6 +78,7 @@ impl AgentSession {
 
     /// Until the input is closed and everything is answered, or something ends it.
     pub async fn run(self) -> Result<SessionEnd, OpenError> {
+        let _over = TellsEnd(Arc::clone(&self.events));
         Ok(self.live().await?)
     }
 

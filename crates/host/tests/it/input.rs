@@ -1,7 +1,9 @@
 //! What can be done to a session while it runs.
 
 use haft_contract::PermissionMode;
-use haft_host::{AgentSession, SessionActivity, SessionEvent, StopKind, agent::AgentEvent};
+use haft_host::{
+    AgentSession, SessionActivity, SessionEvent, SessionParts, StopKind, agent::AgentEvent,
+};
 use haft_testkit::TempProject;
 use serde_json::json;
 use std::sync::Arc;
@@ -34,12 +36,13 @@ async fn messages_are_answered_in_their_order_and_the_end_comes_when_the_input_i
             SessionEvent::Agent(AgentEvent::Began(_)) => Some("began"),
             SessionEvent::Agent(AgentEvent::Said(_)) => Some("said"),
             SessionEvent::Result(_) => Some("result"),
+            SessionEvent::Over => Some("over"),
             _ => None,
         })
         .collect();
     assert_eq!(
         kinds.join(" "),
-        "ready running servers running began said result running began said result idle"
+        "ready running servers running began said result running began said result idle over"
     );
 }
 
@@ -51,7 +54,7 @@ async fn a_session_that_is_stopped_ends_its_run_with_a_result_or_without() {
         let recorded = Recorded::default();
         let (began, mut begins) = mpsc::unbounded_channel();
         let to = recorded.clone();
-        let parts = haft_host::SessionParts::new(move |event: &SessionEvent| {
+        let parts = SessionParts::new(move |event: &SessionEvent| {
             to.push(event);
             if event.reply_text().is_some() {
                 let _ = began.send(());
@@ -133,4 +136,25 @@ async fn a_directory_that_is_not_absolute_is_refused() {
         error.to_string(),
         "relative: the directory of a session must be an absolute path"
     );
+}
+
+#[tokio::test]
+async fn events_may_be_taken_as_a_stream_that_ends_with_the_session() {
+    let project = TempProject::new([]);
+    let (parts, mut events) = SessionParts::stream();
+    let parts = parts.model(Arc::new(scripted(json!([says("hello")]))));
+    let session = AgentSession::open(config(&project), parts).unwrap();
+    let input = session.input();
+    let running = tokio::spawn(session.run());
+    input.prompt("go");
+    let (mut text, mut answer) = (String::new(), None);
+    while let Some(event) = in_time(events.next()).await {
+        text += event.reply_text().unwrap_or_default();
+        if let SessionEvent::Result(result) = event {
+            answer = Some(result.run.text);
+            input.close();
+        }
+    }
+    assert_eq!((text.as_str(), answer.as_deref()), ("hello", Some("hello")));
+    in_time(running).await.unwrap().unwrap();
 }
