@@ -6,11 +6,14 @@
 //! - [`toys`]: tools that read, write, patch, wait and panic on command
 //! - [`bash`]: one in the place of Bash, which runs nothing
 //! - [`contract`]: what every tool must keep to, as one function
+//! - [`skip`](mod@skip): what cannot be tried here
 
 pub mod bash;
 pub mod contract;
 pub mod project;
+pub mod skip;
 pub mod toys;
 
 pub use bash::Bash;
 pub use project::TempProject;
+pub use skip::skip;

@@ -30,15 +30,9 @@ pub(crate) fn all() -> Vec<User> {
     if setpriv.is_ok() {
         vec![User::Same, User::Ordinary]
     } else {
-        skip("not tried as an ordinary user: setpriv is missing");
+        haft_testkit::skip("an ordinary user in the place of root: no setpriv");
         vec![User::Same]
     }
-}
-
-/// Says that something is not tried.
-pub(crate) fn skip(why: &str) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stderr().lock(), "SKIPPED: {why}");
 }
 
 /// A folder that this user owns, and programs that they reach.
