@@ -390,6 +390,7 @@ fn lines(of: &[&str], home: &Home, more: &str) -> Vec<String> {
     lines.map(|line| format!("{line}{more}")).collect()
 }
 
+fn hold(settings: &str, more: &str) {
     for user in users() {
         for (attempts, secrets) in [(KEYS, &[KEY][..]), (NOTES, &[KEY, NOTE][..])] {
             let home = Home::new(user, settings);
@@ -412,15 +413,13 @@ fn lines(of: &[&str], home: &Home, more: &str) -> Vec<String> {
 
 #[test]
 fn no_line_that_only_reads_gets_at_a_key_or_a_note_unasked() {
-    let test = "no_line_that_only_reads_gets_at_a_key_or_a_note_unasked";
-    hold(test, "{}", "");
+    hold("{}", "");
 }
 
 #[test]
 fn no_command_that_is_allowed_by_its_name_gets_at_a_key_or_a_note_unasked() {
-    let test = "no_command_that_is_allowed_by_its_name_gets_at_a_key_or_a_note_unasked";
     let settings = r#"{"permissions": {"allow": ["Bash"]}}"#;
-    hold(test, settings, "; touch made");
+    hold(settings, "; touch made");
 }
 
 #[test]
