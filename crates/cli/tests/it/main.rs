@@ -37,7 +37,6 @@ mod listing;
 #[cfg(feature = "pdf")]
 mod pdf;
 mod permissions;
-mod provider;
 mod sdk;
 #[cfg(target_os = "linux")]
 mod secrecy;

@@ -13,10 +13,12 @@ use std::{
     sync::OnceLock,
 };
 
+use haft_testkit::{
+    anthropic::{called_as, said},
+    http::{HttpFake, HttpReply},
+};
 use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir};
-
-use crate::provider::{Reply, Server, called_as, said};
 
 /// Where the version is pinned.
 const PINNED: &str = include_str!("../sdk/requirements.txt");
@@ -85,7 +87,7 @@ struct Ran {
 }
 
 /// Runs a case; `None` where there is no SDK.
-fn run(script: &str, replies: Vec<Reply>) -> Option<Ran> {
+fn run(script: &str, replies: Vec<HttpReply>) -> Option<Ran> {
     let python = python()?;
     let dir = tempdir().unwrap();
     let (work, home, bin) = (
@@ -98,7 +100,7 @@ fn run(script: &str, replies: Vec<Reply>) -> Option<Ran> {
     }
     lay_trap(&bin);
     let trap = dir.path().join("trap");
-    let server = Server::new(replies);
+    let server = HttpFake::start_strict(replies);
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sdk");
     let ran = Command::new(python)
         .arg(scripts.join(script))
@@ -113,7 +115,7 @@ fn run(script: &str, replies: Vec<Reply>) -> Option<Ran> {
         .env("HAFT_CASE_TRAP", &trap)
         .output()
         .unwrap();
-    let asked = server.asked();
+    let asked = server.bodies();
     let told = String::from_utf8_lossy(&ran.stderr);
     assert!(
         ran.status.success() && ran.stdout.ends_with(b"done\n"),
@@ -129,13 +131,13 @@ fn run(script: &str, replies: Vec<Reply>) -> Option<Ran> {
 }
 
 /// The same, and only our program may have run.
-fn case(script: &str, replies: Vec<Reply>) -> Option<Vec<Value>> {
+fn case(script: &str, replies: Vec<HttpReply>) -> Option<Vec<Value>> {
     let ran = run(script, replies)?;
     assert_eq!(ran.marks, "", "another program than ours was started");
     Some(ran.asked)
 }
 
-fn bash(id: &str, command: &str) -> Reply {
+fn bash(id: &str, command: &str) -> HttpReply {
     called_as(id, "Bash", json!({"command": command}))
 }
 
@@ -271,7 +273,7 @@ fn interrupting() {
     let replies = vec![
         bash("toolu_a", "sleep 300"),
         called_as("toolu_b", "mcp__slow__wait", json!({})),
-        said("On and on").stalling(),
+        said("On and on").silent_before("event: content_block_stop"),
         said("Still here."),
     ];
     if let Some(asked) = case("interrupt.py", replies) {

@@ -5,6 +5,7 @@
 //! - `notebooks`: one cell changed, whatever the layout; `notebook_invariants`: what must hold then
 //! - `pages`: what Read shows, and of which sizes
 //! - `safety`: links, modes, attributes, pipes, parallel edits, no litter
+//! - `moments`: waiting for a clock to move on
 //! - `undo`: taking changes back, confinement, several files at once
 //! - `commands`: the same for whatever a command did
 //! - `sequences`: the same for any sequence of changes, undos and restarts
@@ -26,6 +27,7 @@ mod edit_refusals;
 mod edit_vectors;
 mod faults;
 mod invariants;
+mod moments;
 mod notebook_invariants;
 mod notebooks;
 mod pages;
