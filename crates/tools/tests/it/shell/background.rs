@@ -4,6 +4,7 @@ use std::{
 };
 
 use haft_contract::{BackgroundTasks, TaskKind, TaskStatus};
+use haft_testkit::until;
 use serde_json::{Value, json};
 
 use super::Terminal;
@@ -15,16 +16,11 @@ async fn nothing_runs_in(directory: &Path) {
         let cwd = std::fs::read_link(process.path().join("cwd"));
         cwd.is_ok_and(|cwd| cwd.starts_with(&directory))
     };
-    let mut left = 0;
-    for _ in 0..600 {
+    let left = || {
         let processes = std::fs::read_dir("/proc").unwrap().flatten();
-        left = processes.filter(is_in).count();
-        if left == 0 {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("{left} processes are left");
+        processes.filter(is_in).count()
+    };
+    until("no process is left", || left() == 0).await;
 }
 
 async fn started(terminal: &Terminal, command: &str) -> String {
@@ -81,8 +77,11 @@ async fn only_what_is_new_is_told_and_lines_can_be_picked() {
     let id = started(&terminal, command).await;
     let ask = |input: Value| terminal.call("TaskOutput", input);
     let mut text = String::new();
-    while !text.contains("pear") {
+    for _ in 0..3000 {
         text += &ask(json!({"bash_id": id, "block": false})).await.ok();
+        if text.contains("pear") {
+            break;
+        }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert!(
@@ -114,9 +113,7 @@ async fn a_task_that_is_stopped_is_gone_with_all_it_started() {
     )
     .await;
     let tick = terminal.root().join("busy/tick");
-    while !tick.exists() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until("the command runs", || tick.exists()).await;
     let heard = terminal.call("TaskStop", json!({"task_id": id})).await;
     assert_eq!(heard.structured["task_type"], "local_bash");
     heard.ok();
@@ -223,9 +220,7 @@ async fn a_call_that_nobody_waits_for_any_more_takes_its_command_along() {
     let tick = terminal.root().join("busy/tick");
     let command = "mkdir busy; cd busy; while :; do command sleep 0.1; echo x >> tick; done";
     let begun = async {
-        while !tick.exists() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        until("the command runs", || tick.exists()).await;
     };
     tokio::select! {
         heard = terminal.bash(command) => panic!("{heard:?}"),
@@ -243,9 +238,7 @@ async fn a_session_that_ends_takes_its_tasks_along() {
     )
     .await;
     let tick = terminal.root().join("busy/tick");
-    while !tick.exists() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until("the command runs", || tick.exists()).await;
     let busy = terminal.root().join("busy");
     let Terminal { session, .. } = terminal;
     drop(session.services);
