@@ -6,11 +6,19 @@
 //! - [`toys`]: tools that read, write, patch, wait and panic on command
 //! - [`bash`]: one in the place of Bash, which runs nothing
 //! - [`contract`]: what every tool must keep to, as one function
+//! - [`http`]: a server with prepared replies; [`anthropic`]: such replies
+//! - [`skip`](mod@skip): what cannot be tried here; [`wait`]: waiting that ends
 
+pub mod anthropic;
 pub mod bash;
 pub mod contract;
+pub mod http;
 pub mod project;
+pub mod skip;
 pub mod toys;
+pub mod wait;
 
 pub use bash::Bash;
 pub use project::TempProject;
+pub use skip::skip;
+pub use wait::until;

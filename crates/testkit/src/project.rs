@@ -21,6 +21,7 @@ impl TempProject {
     /// # Panics
     /// Where the temporary folder cannot be written.
     pub fn new<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        crate::wait::bound_this_process();
         let dir = tempfile::Builder::new()
             .prefix("haft-test-")
             .tempdir()

@@ -6,9 +6,9 @@
 //! - `call`, `demo`, `listing`: for people
 //! - `headless`: a model at work
 //! - `hostile`: hundreds of commands that attack; `interrupt`: signals; `pdf`: PDFs
+//! - `names`: of types
 //! - `permissions`: rules, settings files, trust
 //! - `process_wide`: what sessions in one process must not touch
-//! - `provider`: a model's provider on this machine
 //! - `sdk`: the official SDK drives it
 //! - `secrecy`: what others can find out about it; `weak_sandbox`: machines that cannot confine; `users`:
 //!   the same as an ordinary user
@@ -35,11 +35,11 @@ mod headless;
 mod hostile;
 mod interrupt;
 mod listing;
+mod names;
 #[cfg(feature = "pdf")]
 mod pdf;
 mod permissions;
 mod process_wide;
-mod provider;
 mod sdk;
 #[cfg(target_os = "linux")]
 mod secrecy;

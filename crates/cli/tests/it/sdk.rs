@@ -13,10 +13,12 @@ use std::{
     sync::OnceLock,
 };
 
+use haft_testkit::{
+    anthropic::{called_as, said},
+    http::{HttpFake, HttpReply},
+};
 use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir};
-
-use crate::provider::{Reply, Server, called_as, said};
 
 /// Where the version is pinned.
 const PINNED: &str = include_str!("../sdk/requirements.txt");
@@ -31,14 +33,7 @@ fn python() -> Option<&'static Path> {
         .get_or_init(|| match look() {
             Ok(python) => Some(python),
             Err(why) => {
-                assert!(
-                    env::var_os("HAFT_SDK_REQUIRED").is_none(),
-                    "the Python SDK is required here: {why}"
-                );
-                let told =
-                    format!("SKIPPED: the cases of the Python SDK: {why}; `.ci/run` installs it\n");
-                // Not `eprintln!`, which a passing test keeps to itself.
-                std::io::stderr().write_all(told.as_bytes()).unwrap();
+                haft_testkit::skip(&format!("the Python SDK: {why}; `.ci/run` installs it"));
                 None
             }
         })
@@ -92,7 +87,7 @@ struct Ran {
 }
 
 /// Runs a case; `None` where there is no SDK.
-fn run(script: &str, replies: Vec<Reply>) -> Option<Ran> {
+fn run(script: &str, replies: Vec<HttpReply>) -> Option<Ran> {
     let python = python()?;
     let dir = tempdir().unwrap();
     let (work, home, bin) = (
@@ -105,7 +100,7 @@ fn run(script: &str, replies: Vec<Reply>) -> Option<Ran> {
     }
     lay_trap(&bin);
     let trap = dir.path().join("trap");
-    let server = Server::new(replies);
+    let server = HttpFake::start_strict(replies);
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sdk");
     let ran = Command::new(python)
         .arg(scripts.join(script))
@@ -120,7 +115,7 @@ fn run(script: &str, replies: Vec<Reply>) -> Option<Ran> {
         .env("HAFT_CASE_TRAP", &trap)
         .output()
         .unwrap();
-    let asked = server.asked();
+    let asked = server.bodies();
     let told = String::from_utf8_lossy(&ran.stderr);
     assert!(
         ran.status.success() && ran.stdout.ends_with(b"done\n"),
@@ -136,13 +131,13 @@ fn run(script: &str, replies: Vec<Reply>) -> Option<Ran> {
 }
 
 /// The same, and only our program may have run.
-fn case(script: &str, replies: Vec<Reply>) -> Option<Vec<Value>> {
+fn case(script: &str, replies: Vec<HttpReply>) -> Option<Vec<Value>> {
     let ran = run(script, replies)?;
     assert_eq!(ran.marks, "", "another program than ours was started");
     Some(ran.asked)
 }
 
-fn bash(id: &str, command: &str) -> Reply {
+fn bash(id: &str, command: &str) -> HttpReply {
     called_as(id, "Bash", json!({"command": command}))
 }
 
@@ -278,7 +273,7 @@ fn interrupting() {
     let replies = vec![
         bash("toolu_a", "sleep 300"),
         called_as("toolu_b", "mcp__slow__wait", json!({})),
-        said("On and on").stalling(),
+        said("On and on").silent_before("event: content_block_stop"),
         said("Still here."),
     ];
     if let Some(asked) = case("interrupt.py", replies) {

@@ -160,7 +160,9 @@ fn a_process_of_the_same_user_cannot_look_into_a_session() {
         plain.wait().unwrap();
         assert!(environ, "{user:?}: the test itself sees nothing");
         if !memory || attached == Some(false) {
-            users::skip("this system lets no process attach to another that is not its child");
+            haft_testkit::skip(
+                "this system lets no process attach to another that is not its child",
+            );
         }
     }
 }
@@ -198,7 +200,7 @@ fn a_session_that_crashes_leaves_no_memory_behind() {
     let cores = files.filter(|file| file.file_name().to_string_lossy().contains("core"));
     assert_eq!(cores.count(), 0);
     if !ended(&home, "exec cat").core_dumped() {
-        users::skip("this system writes no core files at all");
+        haft_testkit::skip("this system writes no core files at all");
     }
 }
 

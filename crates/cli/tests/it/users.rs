@@ -30,15 +30,9 @@ pub(crate) fn all() -> Vec<User> {
     if setpriv.is_ok() {
         vec![User::Same, User::Ordinary]
     } else {
-        skip("not tried as an ordinary user: setpriv is missing");
+        haft_testkit::skip("an ordinary user in the place of root: no setpriv");
         vec![User::Same]
     }
-}
-
-/// Says that something is not tried.
-pub(crate) fn skip(why: &str) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stderr().lock(), "SKIPPED: {why}");
 }
 
 /// A folder that this user owns, and programs that they reach.
@@ -49,6 +43,7 @@ pub(crate) struct Home {
 
 impl Home {
     pub(crate) fn new(user: User) -> Self {
+        haft_testkit::wait::bound_this_process();
         let dir = tempfile::tempdir().unwrap();
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let home = Self { dir, user };

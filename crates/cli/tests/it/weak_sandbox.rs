@@ -194,7 +194,7 @@ fn where_it_is_confined_in_part_the_holes_are_named_and_what_holds_holds() {
         let flags = ["--allowedTools", "Bash(sh *)"];
         let (answers, said) = exec(&home, REDUCED, &flags, &["cat a.txt", "sh write.sh"]);
         if said.contains(WARNED_NOTHING) {
-            users::skip("this kernel has no Landlock");
+            haft_testkit::skip("this kernel has no Landlock");
             continue;
         }
         assert_eq!(content(&answers[0]).trim_end(), "alpha", "{user:?}");

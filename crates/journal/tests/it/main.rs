@@ -5,6 +5,7 @@
 //! - `notebooks`: one cell changed, whatever the layout; `notebook_invariants`: what must hold then
 //! - `pages`: what Read shows, and of which sizes
 //! - `safety`: links, modes, attributes, pipes, parallel edits, no litter
+//! - `moments`: waiting for a clock to move on
 //! - `undo`: taking changes back, confinement, several files at once
 //! - `commands`: the same for whatever a command did
 //! - `sequences`: the same for any sequence of changes, undos and restarts
@@ -26,6 +27,7 @@ mod edit_refusals;
 mod edit_vectors;
 mod faults;
 mod invariants;
+mod moments;
 mod notebook_invariants;
 mod notebooks;
 mod pages;
@@ -56,6 +58,7 @@ struct Desk {
 
 impl Desk {
     fn new() -> Self {
+        haft_testkit::wait::bound_this_process();
         let dir = tempfile::tempdir().unwrap();
         let session = tempfile::tempdir().unwrap();
         let journal =

@@ -155,7 +155,7 @@ fn crlf(text: &str) -> String {
 fn the_history_of_this_repository_can_be_replayed() {
     let revisions = revisions();
     if revisions.is_empty() {
-        say("skipped: no git, or no history to replay");
+        haft_testkit::skip("replaying this repository: no git, or no history");
         return;
     }
     let mut total = 0;

@@ -105,10 +105,7 @@ pub(crate) fn is_there() -> bool {
             .status();
         let there = probe.is_ok_and(|status| status.success());
         if !there {
-            let words = "SKIPPED: faults at system calls are not tested, because there is no \
-                         `strace` on the path or it may not trace\n";
-            // Past the harness, which keeps what a passing test prints.
-            let _ = std::io::stderr().write_all(words.as_bytes());
+            haft_testkit::skip("faults at system calls: no strace, or it may not trace");
         }
         there
     })

@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use haft_journal::{
     Applied, ChangeKind, ContentHash, FileChange, Journal, JournalError, Mode, UndoHistory,
@@ -13,7 +13,7 @@ use haft_journal::{
 use proptest::prelude::*;
 use rustix::fs::{CWD, RenameFlags, XattrFlags, getxattr, renameat_with, setxattr};
 
-use crate::{Desk, assert_says, ticket};
+use crate::{Desk, assert_says, moments::next_millisecond, ticket};
 
 impl Desk {
     fn undo(&self, which: Which) -> Result<Undone, JournalError> {
@@ -265,9 +265,9 @@ fn an_error_in_the_middle_puts_everything_back() {
 fn everything_since_a_time_is_taken_back_as_one() {
     let desk = Desk::with_read("1\n");
     desk.edit("file", "1", "2").unwrap();
-    std::thread::sleep(Duration::from_millis(5));
+    next_millisecond();
     let then = SystemTime::now();
-    std::thread::sleep(Duration::from_millis(5));
+    next_millisecond();
     desk.edit("file", "2", "3").unwrap();
     desk.write("new", "x\n").unwrap();
     desk.undo(Which::Last).unwrap();
@@ -276,7 +276,7 @@ fn everything_since_a_time_is_taken_back_as_one() {
     assert_eq!(desk.get("file"), b"2\n");
     assert_eq!(desk.names(), ["file"]);
     // Times are kept in milliseconds: what was just done would be since now.
-    std::thread::sleep(Duration::from_millis(5));
+    next_millisecond();
     assert_says(
         desk.undo(Which::Since(SystemTime::now())),
         &["nothing was changed since then"],

@@ -3,13 +3,11 @@ use haft_models::{
     Anthropic, Block, Conversation, ErrorKind, Message, Model, ModelEvent, ModelRequest, Prefix,
     StopReason, SystemBlock, ToolResult, Usage, anthropic::AnthropicOptions,
 };
+use haft_testkit::http::{HttpFake, HttpReply, header};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 
-use crate::{
-    ask::{Heard, anthropic, ask, http, request, retrying},
-    server::{Answer, Server, header},
-};
+use crate::ask::{Heard, anthropic, ask, http, request, retrying};
 
 /// The stream of the specification, word for word: it has no blank lines between its events.
 const VECTOR: &str = include_str!("traffic/anthropic/vector.sse");
@@ -67,8 +65,8 @@ fn error(kind: &str) -> String {
     event(json!({"type": "error", "error": {"type": kind, "message": "busy"}}))
 }
 
-async fn heard(answer: Answer) -> Heard {
-    let server = Server::start([answer]).await;
+async fn heard(answer: HttpReply) -> Heard {
+    let server = HttpFake::start([answer]);
     ask(&anthropic(&server.url), request()).await
 }
 
@@ -96,15 +94,15 @@ fn is_the_vector(heard: &Heard) {
 
 #[tokio::test]
 async fn the_vector() {
-    is_the_vector(&heard(Answer::events(VECTOR)).await);
+    is_the_vector(&heard(HttpReply::events(VECTOR)).await);
     let spaced = VECTOR.replace("\nevent:", "\n\nevent:");
-    is_the_vector(&heard(Answer::events(spaced.clone())).await);
-    is_the_vector(&heard(Answer::events(spaced.replace('\n', "\r\n"))).await);
-    is_the_vector(&heard(Answer::events(spaced.replace("data: ", "data:"))).await);
+    is_the_vector(&heard(HttpReply::events(spaced.clone())).await);
+    is_the_vector(&heard(HttpReply::events(spaced.replace('\n', "\r\n"))).await);
+    is_the_vector(&heard(HttpReply::events(spaced.replace("data: ", "data:"))).await);
     // Data in several lines, cut where JSON allows it.
     let lines = spaced.replace("data: {", "data: {\ndata: ");
-    is_the_vector(&heard(Answer::events(lines)).await);
-    is_the_vector(&heard(Answer::events(spaced).in_chunks_of(1)).await);
+    is_the_vector(&heard(HttpReply::events(lines)).await);
+    is_the_vector(&heard(HttpReply::events(spaced).in_chunks_of(1)).await);
 }
 
 #[tokio::test]
@@ -112,8 +110,8 @@ async fn the_vector_cut_in_two_at_every_byte() {
     let spaced = VECTOR
         .replace("\nevent:", "\n\nevent:")
         .replace("hm", "hé€🙂m");
-    let answers = (0..spaced.len()).map(|at| Answer::events(spaced.clone()).split_at(at));
-    let server = Server::start(answers).await;
+    let answers = (0..spaced.len()).map(|at| HttpReply::events(spaced.clone()).split_at(at));
+    let server = HttpFake::start(answers);
     let model = anthropic(&server.url);
     for at in 0..spaced.len() {
         let heard = ask(&model, request()).await;
@@ -142,7 +140,11 @@ async fn tool_input_fragmented_at_every_character() {
     }
     let single: Vec<Value> = text.chars().map(|c| json_delta(&c.to_string())).collect();
     streams.push(start() + &block(0, tool("a"), &single) + &stop("tool_use"));
-    let server = Server::start(streams.iter().map(|stream| Answer::events(stream.clone()))).await;
+    let server = HttpFake::start(
+        streams
+            .iter()
+            .map(|stream| HttpReply::events(stream.clone())),
+    );
     let model = anthropic(&server.url);
     for _ in &streams {
         let heard = ask(&model, request()).await;
@@ -153,9 +155,12 @@ async fn tool_input_fragmented_at_every_character() {
 #[tokio::test]
 async fn vector_1_no_input_at_all_is_an_empty_object() {
     let stream = start() + &block(0, tool("a"), &[]) + &stop("tool_use");
-    assert_eq!(heard(Answer::events(stream)).await.calls(), ["a Read {}"]);
+    assert_eq!(
+        heard(HttpReply::events(stream)).await.calls(),
+        ["a Read {}"]
+    );
     let two = start() + &block(0, tool("a"), &[]) + &call(1, "b", r#"{"x":1}"#) + &stop("tool_use");
-    let heard = heard(Answer::events(two)).await;
+    let heard = heard(HttpReply::events(two)).await;
     assert_eq!(heard.calls(), ["a Read {}", r#"b Read {"x":1}"#]);
 }
 
@@ -180,7 +185,7 @@ async fn vector_2_interleaved_blocks_are_told_apart_by_their_index() {
         end(0),
         stop("tool_use"),
     ];
-    let heard = heard(Answer::events(parts.concat())).await;
+    let heard = heard(HttpReply::events(parts.concat())).await;
     let handed_out: Vec<&str> = heard
         .handed_out
         .iter()
@@ -203,7 +208,7 @@ async fn vector_4_an_error_after_text_is_retried_and_leaves_no_partial_text() {
     );
     let failing = start() + &open + &error("overloaded_error");
     let whole = start() + &say(0, "whole") + &stop("end_turn");
-    let server = Server::start([Answer::events(failing), Answer::events(whole)]).await;
+    let server = HttpFake::start([HttpReply::events(failing), HttpReply::events(whole)]);
     let (model, _) = retrying(anthropic(&server.url));
     let heard = ask(&model, request()).await;
     assert_eq!(heard.notes(), ["discard", "retry 1 after 500ms: busy"]);
@@ -234,7 +239,7 @@ async fn vector_5_unknown_events_blocks_and_deltas() {
         ),
         stop("end_turn"),
     ];
-    let heard = heard(Answer::events(parts.concat())).await;
+    let heard = heard(HttpReply::events(parts.concat())).await;
     assert_eq!((heard.error.as_ref(), heard.text().as_str()), (None, "hi"));
     let kept =
         json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"q": 1}});
@@ -244,8 +249,8 @@ async fn vector_5_unknown_events_blocks_and_deltas() {
 
 #[tokio::test]
 async fn vector_6_and_7_statuses_that_are_retried() {
-    let good = || Answer::events(start() + &say(0, "ok") + &stop("end_turn"));
-    let busy = |status, kind| Answer::error(status, kind, "busy");
+    let good = || HttpReply::events(start() + &say(0, "ok") + &stop("end_turn"));
+    let busy = |status, kind| HttpReply::error(status, kind, "busy");
     let cases = [
         (busy(529, "overloaded_error"), 500),
         (busy(500, "api_error"), 500),
@@ -267,7 +272,7 @@ async fn vector_6_and_7_statuses_that_are_retried() {
     ];
     for (answer, millis) in cases {
         let what = format!("{answer:?}");
-        let server = Server::start([answer, good()]).await;
+        let server = HttpFake::start([answer, good()]);
         let (model, clock) = retrying(anthropic(&server.url));
         let heard = ask(&model, request()).await;
         assert_eq!(heard.text(), "ok", "{what}");
@@ -282,11 +287,11 @@ async fn vector_6_and_7_statuses_that_are_retried() {
 
 #[tokio::test]
 async fn after_ten_retries_the_error_is_handed_on() {
-    let server = Server::start([Answer::error(529, "overloaded_error", "busy")]).await;
+    let server = HttpFake::start([HttpReply::error(529, "overloaded_error", "busy")]);
     let (model, clock) = retrying(anthropic(&server.url));
     let heard = ask(&model, request()).await;
     assert_eq!(heard.kind(), Some(ErrorKind::Overloaded));
-    assert_eq!(server.seen().len(), 11);
+    assert_eq!(server.asked().len(), 11);
     let seconds: Vec<f64> = clock
         .waits
         .lock()
@@ -309,10 +314,12 @@ async fn vector_8_a_history_without_a_result_is_repaired_before_it_is_sent() {
     let (conversation, repairs) =
         Conversation::load(serde_json::from_value::<Vec<Message>>(log).unwrap());
     assert_eq!(repairs.len(), 1);
-    let server = Server::start([Answer::events(start() + &say(0, "ok") + &stop("end_turn"))]).await;
+    let server = HttpFake::start([HttpReply::events(
+        start() + &say(0, "ok") + &stop("end_turn"),
+    )]);
     let request = ModelRequest::new("m", Arc::new(Prefix::default()), conversation.history());
     ask(&anthropic(&server.url), request).await;
-    let result = &server.seen()[0].body["messages"][2]["content"][0];
+    let result = &server.asked()[0].body["messages"][2]["content"][0];
     assert_eq!(
         (&result["type"], &result["tool_use_id"], &result["is_error"]),
         (&json!("tool_result"), &json!("a"), &json!(true))
@@ -322,12 +329,12 @@ async fn vector_8_a_history_without_a_result_is_repaired_before_it_is_sent() {
 #[tokio::test]
 async fn vector_10_a_call_that_was_cut_off_by_the_limit_is_not_run() {
     let cut = start() + &call(0, "a", r#"{"file_path":"/p"#) + &stop("max_tokens");
-    let heard_cut = heard(Answer::events(cut)).await;
+    let heard_cut = heard(HttpReply::events(cut)).await;
     let bad = heard_cut.handed_out[0].input.clone().unwrap_err();
     insta::assert_snapshot!(bad.to_string(), @r#"The call was not run, because its input cannot be used: the JSON is cut off (EOF while parsing a string at line 1 column 16). Send the call again with a complete JSON object. The input was: {"file_path":"/p"#);
     // Not even begun.
     let empty = start() + &block(0, tool("a"), &[json_delta("")]) + &stop("max_tokens");
-    let heard_empty = heard(Answer::events(empty)).await;
+    let heard_empty = heard(HttpReply::events(empty)).await;
     assert_eq!(
         heard_empty.calls(),
         ["a Read bad: the reply was cut off before it"]
@@ -336,7 +343,7 @@ async fn vector_10_a_call_that_was_cut_off_by_the_limit_is_not_run() {
     let begin =
         event(json!({"type": "content_block_start", "index": 1, "content_block": tool("b")}));
     let open = start() + &say(0, "x") + &begin + &stop("max_tokens");
-    let heard_open = heard(Answer::events(open)).await;
+    let heard_open = heard(HttpReply::events(open)).await;
     assert!(heard_open.reply.incomplete && heard_open.reply.calls.is_empty());
 }
 
@@ -345,7 +352,7 @@ async fn calls_are_recognised_by_their_blocks_whatever_the_reason_to_stop() {
     for reason in ["end_turn", "stop_sequence", "something_new"] {
         let stream = start() + &call(0, "a", "{}") + &stop(reason);
         assert_eq!(
-            heard(Answer::events(stream)).await.calls(),
+            heard(HttpReply::events(stream)).await.calls(),
             ["a Read {}"],
             "{reason}"
         );
@@ -361,15 +368,15 @@ async fn a_connection_lost_before_a_call_is_complete_is_retried() {
     let lost = start() + &say(0, "let me") + &begin + &half;
     let whole = start() + &call(0, "b", r#"{"x":1}"#) + &stop("tool_use");
     for broken in [
-        Answer::events(lost.clone()),
-        Answer::events(lost.clone()).then_cut(),
+        HttpReply::events(lost.clone()),
+        HttpReply::events(lost.clone()).then_cut(),
     ] {
-        let server = Server::start([broken, Answer::events(whole.clone())]).await;
+        let server = HttpFake::start([broken, HttpReply::events(whole.clone())]);
         let (model, _) = retrying(anthropic(&server.url));
         let heard = ask(&model, request()).await;
         assert_eq!(heard.calls(), [r#"b Read {"x":1}"#]);
         assert_eq!(heard.notes()[0], "discard");
-        assert_eq!(server.seen().len(), 2);
+        assert_eq!(server.asked().len(), 2);
     }
 }
 
@@ -379,12 +386,12 @@ async fn a_connection_lost_after_a_complete_call_runs_nothing_twice() {
         event(json!({"type": "content_block_start", "index": 2, "content_block": tool("b")}));
     let lost = start() + &say(0, "let me") + &call(1, "a", r#"{"x":1}"#) + &begin;
     let broken = [
-        Answer::events(lost.clone()),
-        Answer::events(lost.clone()).then_cut(),
-        Answer::events(lost.clone() + &error("overloaded_error")),
+        HttpReply::events(lost.clone()),
+        HttpReply::events(lost.clone()).then_cut(),
+        HttpReply::events(lost.clone() + &error("overloaded_error")),
     ];
     for answer in broken {
-        let server = Server::start([answer]).await;
+        let server = HttpFake::start([answer]);
         let (model, clock) = retrying(anthropic(&server.url));
         let heard = ask(&model, request()).await;
         assert_eq!(heard.calls(), [r#"a Read {"x":1}"#]);
@@ -395,7 +402,7 @@ async fn a_connection_lost_after_a_complete_call_runs_nothing_twice() {
         assert_eq!(heard.reply.stop, Some(StopReason::CutOff));
         assert!(heard.reply.incomplete);
         assert_eq!(
-            (server.seen().len(), clock.waits.lock().unwrap().len()),
+            (server.asked().len(), clock.waits.lock().unwrap().len()),
             (1, 0)
         );
         // What is left can be answered and sent.
@@ -416,8 +423,8 @@ async fn cut_after_every_event_each_call_is_handed_out_at_most_once() {
             .collect();
     let whole = events.concat();
     for kept in 0..events.len() {
-        let broken = Answer::events(events[..kept].concat()).then_cut();
-        let server = Server::start([broken, Answer::events(whole.clone())]).await;
+        let broken = HttpReply::events(events[..kept].concat()).then_cut();
+        let server = HttpFake::start([broken, HttpReply::events(whole.clone())]);
         let (model, _) = retrying(anthropic(&server.url));
         let heard = ask(&model, request()).await;
         assert_eq!(heard.error, None, "{kept}");
@@ -441,8 +448,8 @@ async fn a_missing_goodbye_is_forgiven() {
     );
     assert_ne!(stream, without);
     for answer in [
-        Answer::events(without.clone()),
-        Answer::events(without).then_cut(),
+        HttpReply::events(without.clone()),
+        HttpReply::events(without).then_cut(),
     ] {
         let heard = heard(answer).await;
         assert_eq!((heard.error.as_ref(), heard.text().as_str()), (None, "ok"));
@@ -451,8 +458,8 @@ async fn a_missing_goodbye_is_forgiven() {
 
 #[tokio::test]
 async fn addresses_and_headers() {
-    let good = || Answer::events(start() + &say(0, "ok") + &stop("end_turn"));
-    let server = Server::start([good()]).await;
+    let good = || HttpReply::events(start() + &say(0, "ok") + &stop("end_turn"));
+    let server = HttpFake::start([good()]);
     for base in ["", "/", "/v1", "/v1/", "/proxy"] {
         ask(&anthropic(&format!("{}{base}", server.url)), request()).await;
     }
@@ -462,7 +469,7 @@ async fn addresses_and_headers() {
     options.betas = vec!["one".to_owned(), "two".to_owned()];
     options.custom_headers = "X-Mine: yes".to_owned();
     ask(&Anthropic::new(http(), options), request()).await;
-    let seen = server.seen();
+    let seen = server.asked();
     let lines: Vec<&str> = seen
         .iter()
         .filter_map(|seen| seen.head.lines().next())
@@ -496,7 +503,7 @@ async fn addresses_and_headers() {
 async fn cancelling_ends_a_reply_and_closes_the_connection() {
     use futures_util::StreamExt;
     let stream = start() + &say(0, "first");
-    let server = Server::start([Answer::events(stream).then_silence()]).await;
+    let server = HttpFake::start([HttpReply::events(stream).then_silence()]);
     let cancel = CancellationToken::new();
     let (model, _) = retrying(anthropic(&server.url));
     let mut events = model.stream(request(), cancel.clone());
@@ -513,7 +520,7 @@ async fn cancelling_ends_a_reply_and_closes_the_connection() {
 #[tokio::test]
 async fn a_second_turn_repeats_the_first_byte_for_byte_but_for_its_marks() {
     let first = start() + &say(0, "so") + &call(1, "a", r#"{"x":1}"#) + &stop("tool_use");
-    let server = Server::start([Answer::events(first)]).await;
+    let server = HttpFake::start([HttpReply::events(first)]);
     let model = anthropic(&server.url);
     let prefix = Arc::new(Prefix::new(vec![SystemBlock::stable("s")], vec![]));
     let mut conversation = Conversation::new();
@@ -537,7 +544,7 @@ async fn a_second_turn_repeats_the_first_byte_for_byte_but_for_its_marks() {
         ModelRequest::new("m", prefix, conversation.history()),
     )
     .await;
-    let bodies: Vec<Value> = server.seen().into_iter().map(|seen| seen.body).collect();
+    let bodies: Vec<Value> = server.asked().into_iter().map(|seen| seen.body).collect();
     assert_eq!(bodies[0]["system"], bodies[1]["system"]);
     assert_eq!(
         bodies[0]["messages"][0], bodies[1]["messages"][0],
@@ -556,9 +563,9 @@ async fn a_second_turn_repeats_the_first_byte_for_byte_but_for_its_marks() {
 async fn a_reply_that_nobody_reads_any_more_closes_its_connection() {
     use futures_util::StreamExt;
     let whole = start() + &say(0, "ok") + &stop("end_turn");
-    let silent = Answer::events(start()).then_silence();
+    let silent = HttpReply::events(start()).then_silence();
     // It serves one connection after the other, so the second waits for the end of the first.
-    let server = Server::start([silent, Answer::events(whole)]).await;
+    let server = HttpFake::start([silent, HttpReply::events(whole)]);
     let model = anthropic(&server.url);
     let mut events = model.stream(request(), CancellationToken::new());
     assert!(matches!(
@@ -571,14 +578,13 @@ async fn a_reply_that_nobody_reads_any_more_closes_its_connection() {
 
 #[tokio::test]
 async fn how_long_a_request_is_and_which_models_there_are() {
-    let json = |text: &str| Answer::new(200, "application/json", text);
-    let server = Server::start([
+    let json = |text: &str| HttpReply::new(200, "application/json", text);
+    let server = HttpFake::start([
         json(r#"{"input_tokens":2095}"#),
         json(r#"{"data":[{"type":"model","id":"m-1","display_name":"M One"}],"has_more":false}"#),
         json("{}"),
-        Answer::error(401, "authentication_error", "invalid x-api-key"),
-    ])
-    .await;
+        HttpReply::error(401, "authentication_error", "invalid x-api-key"),
+    ]);
     let model = anthropic(&server.url);
     let cancel = CancellationToken::new();
     assert_eq!(model.count_tokens(&request(), &cancel).await, Ok(2095));
@@ -596,7 +602,7 @@ async fn how_long_a_request_is_and_which_models_there_are() {
         model.models(&cancel).await.map_err(kind),
         Err(ErrorKind::Auth)
     );
-    let seen = server.seen();
+    let seen = server.asked();
     let lines: Vec<&str> = seen
         .iter()
         .filter_map(|seen| seen.head.lines().next())

@@ -7,16 +7,14 @@ use haft_models::{
     Anthropic, Conversation, ErrorKind, Http, HttpOptions, Model, ModelError, ModelRequest, Prefix,
     ToolResult, anthropic::AnthropicOptions,
 };
+use haft_testkit::http::{HttpFake, HttpReply};
 use serde_json::json;
 
-use crate::{
-    ask::{anthropic, ask, openai, request, retrying},
-    server::{Answer, Server},
-};
+use crate::ask::{anthropic, ask, openai, request, retrying};
 
 /// What both providers say of the same answer, each through retries; addresses hidden.
-async fn said(answer: Answer) -> String {
-    let server = Server::start([answer]).await;
+async fn said(answer: HttpReply) -> String {
+    let server = HttpFake::start([answer]);
     let (a, _) = retrying(anthropic(&server.url));
     let (o, _) = retrying(openai(&server.url));
     let host = server.url.trim_start_matches("http://").to_owned();
@@ -25,7 +23,7 @@ async fn said(answer: Answer) -> String {
         let error = ask(model, request()).await.error.unwrap();
         lines.push(format!("{:?}: {error}", error.kind).replace(&host, "HOST"));
     }
-    let tries = server.seen().len();
+    let tries = server.asked().len();
     if lines[0] == lines[1] {
         lines.pop();
     }
@@ -38,23 +36,23 @@ async fn what_people_read() {
     let cases = [
         (
             "wrong key",
-            Answer::error(401, "authentication_error", "invalid x-api-key"),
+            HttpReply::error(401, "authentication_error", "invalid x-api-key"),
         ),
         (
             "not allowed",
-            Answer::error(403, "permission_error", "Your key cannot use this model."),
+            HttpReply::error(403, "permission_error", "Your key cannot use this model."),
         ),
         (
             "no credit",
-            Answer::error(402, "billing_error", "Your credit balance is too low."),
+            HttpReply::error(402, "billing_error", "Your credit balance is too low."),
         ),
         (
             "no such model",
-            Answer::error(404, "not_found_error", "model: clod-4"),
+            HttpReply::error(404, "not_found_error", "model: clod-4"),
         ),
         (
             "too long",
-            Answer::error(
+            HttpReply::error(
                 400,
                 "invalid_request_error",
                 "prompt is too long: 210000 tokens > 200000 maximum",
@@ -62,39 +60,43 @@ async fn what_people_read() {
         ),
         (
             "too large",
-            Answer::error(413, "request_too_large", "Request exceeds the maximum size"),
+            HttpReply::error(413, "request_too_large", "Request exceeds the maximum size"),
         ),
         (
             "wait an hour",
-            Answer::error(
+            HttpReply::error(
                 429,
                 "rate_limit_error",
                 "Number of request tokens has exceeded your limit",
             )
             .header("retry-after", "3600"),
         ),
-        ("a page with 200", Answer::new(200, "text/html", html)),
-        ("a page with 404", Answer::new(404, "text/html", html)),
-        ("a page with 502", Answer::new(502, "text/html", html)),
-        ("plain text", Answer::new(200, "text/plain", "It works!\n")),
-        ("nothing", Answer::new(200, "text/event-stream", "")),
+        ("a page with 200", HttpReply::new(200, "text/html", html)),
+        ("a page with 404", HttpReply::new(404, "text/html", html)),
+        ("a page with 502", HttpReply::new(502, "text/html", html)),
+        (
+            "plain text",
+            HttpReply::new(200, "text/plain", "It works!\n"),
+        ),
+        ("nothing", HttpReply::new(200, "text/event-stream", "")),
         (
             "a redirect",
-            Answer::new(307, "text/plain", "").header("location", "https://elsewhere.example/v1"),
+            HttpReply::new(307, "text/plain", "")
+                .header("location", "https://elsewhere.example/v1"),
         ),
         (
             "not UTF-8",
-            Answer::events(b"event: message_start\ndata: {\"type\":\"\xff\xfe\"}\n\n".to_vec()),
+            HttpReply::events(b"event: message_start\ndata: {\"type\":\"\xff\xfe\"}\n\n".to_vec()),
         ),
         (
             "not JSON",
-            Answer::events("event: message_start\ndata: {\"type\":\n\n"),
+            HttpReply::events("event: message_start\ndata: {\"type\":\n\n"),
         ),
         (
             "cut in the head of a stream",
-            Answer::events("event: mess").then_cut(),
+            HttpReply::events("event: mess").then_cut(),
         ),
-        ("gone", Answer::new(503, "text/plain", "").then_cut()),
+        ("gone", HttpReply::new(503, "text/plain", "").then_cut()),
     ];
     let mut lines = Vec::new();
     for (what, answer) in cases {
@@ -161,7 +163,7 @@ async fn the_proxies_of_the_environment_are_used() {
         return;
     }
     let stream = "data: {\"type\":\"message_start\",\"message\":{\"id\":\"proxied\"}}\n\ndata: {\"type\":\"message_stop\"}\n\n";
-    let server = Server::start([Answer::events(stream)]).await;
+    let server = HttpFake::start([HttpReply::events(stream)]);
     let child = tokio::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "bad::the_proxies_of_the_environment_are_used"])
         .env(CHILD, "1")
@@ -179,7 +181,7 @@ async fn the_proxies_of_the_environment_are_used() {
         "{}",
         String::from_utf8_lossy(&child.stdout)
     );
-    let line = server.seen()[0].head.lines().next().unwrap().to_owned();
+    let line = server.asked()[0].head.lines().next().unwrap().to_owned();
     assert_eq!(line, "POST http://model.invalid/v1/messages HTTP/1.1");
 }
 
@@ -196,7 +198,7 @@ fn impatient(url: &str, change: impl FnOnce(&mut HttpOptions)) -> Anthropic {
 
 #[tokio::test]
 async fn silence_does_not_hang() {
-    let server = Server::start([Answer::events(": hello\n\n").then_silence()]).await;
+    let server = HttpFake::start([HttpReply::events(": hello\n\n").then_silence()]);
     let model = impatient(&server.url, |http| http.silence = Duration::from_millis(50));
     let error = ask(&model, request()).await.error.unwrap();
     assert_eq!(
@@ -233,7 +235,7 @@ async fn an_endless_stream_ends() {
     ];
     let mut lines = Vec::new();
     for (what, chunk) in endless {
-        let server = Server::start([Answer::events(chunk).endless()]).await;
+        let server = HttpFake::start([HttpReply::events(chunk).endless()]);
         let model = impatient(&server.url, |http| {
             (http.longest_answer, http.longest_event) = (4 << 20, 1 << 20);
         });
@@ -263,7 +265,7 @@ async fn a_tool_input_of_30_megabytes_is_answered_and_not_run() {
     stream += &event(json!({"type": "content_block_stop", "index": 0}));
     stream += &event(json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}}));
     stream += &event(json!({"type": "message_stop"}));
-    let server = Server::start([Answer::events(stream).in_chunks_of(65_536)]).await;
+    let server = HttpFake::start([HttpReply::events(stream).in_chunks_of(65_536)]);
     let heard = ask(&anthropic(&server.url), request()).await;
     assert_eq!(heard.error, None);
     let bad = heard.handed_out[0].input.clone().unwrap_err();
@@ -342,8 +344,10 @@ async fn an_image_that_is_refused_is_left_out() {
         } else {
             "invalid_request_error"
         };
-        let server =
-            Server::start([Answer::error(status, kind, message), Answer::events(good)]).await;
+        let server = HttpFake::start([
+            HttpReply::error(status, kind, message),
+            HttpReply::events(good),
+        ]);
         let (model, clock) = retrying(anthropic(&server.url));
         let request = ModelRequest::new("m", Arc::new(Prefix::default()), conversation.history());
         let heard = ask(&model, request).await;
@@ -360,7 +364,7 @@ async fn an_image_that_is_refused_is_left_out() {
                 messages.filter(|(_, message)| message.to_string().contains(r#""type":"image""#));
             found.map(|(index, _)| index).collect()
         };
-        let second = &server.seen()[1].body;
+        let second = &server.asked()[1].body;
         let left: Vec<usize> = [0, 2, 4]
             .into_iter()
             .filter(|index| !expected.contains(index))
@@ -371,23 +375,22 @@ async fn an_image_that_is_refused_is_left_out() {
         conversation.drop_images(&expected, "[image left out]");
         let request = ModelRequest::new("m", Arc::new(Prefix::default()), conversation.history());
         ask(&model, request).await;
-        assert_eq!(with_images(&server.seen()[2].body), left, "{what}");
+        assert_eq!(with_images(&server.asked()[2].body), left, "{what}");
     }
 }
 
 #[tokio::test]
 async fn images_are_left_out_once_and_then_the_error_is_told() {
-    let server = Server::start([Answer::error(
+    let server = HttpFake::start([HttpReply::error(
         400,
         "invalid_request_error",
         "image exceeds 5 MB maximum",
-    )])
-    .await;
+    )]);
     let (model, _) = retrying(anthropic(&server.url));
     let request = ModelRequest::new("m", Arc::new(Prefix::default()), pictures(8).history());
     let heard = ask(&model, request).await;
     assert_eq!(
-        (heard.kind(), server.seen().len()),
+        (heard.kind(), server.asked().len()),
         (Some(ErrorKind::BadRequest), 2)
     );
 }
@@ -395,10 +398,10 @@ async fn images_are_left_out_once_and_then_the_error_is_told() {
 #[tokio::test]
 async fn an_answer_in_gzip_is_unpacked() {
     let plain = b"data: {\"type\":\"message_start\",\"message\":{\"id\":\"zipped\"}}\n\ndata: {\"type\":\"message_stop\"}\n\n";
-    let answer = Answer::events(gzip(plain))
+    let answer = HttpReply::events(gzip(plain))
         .header("content-encoding", "gzip")
         .in_chunks_of(7);
-    let server = Server::start([answer]).await;
+    let server = HttpFake::start([answer]);
     let heard = ask(&anthropic(&server.url), request()).await;
     assert_eq!(
         (heard.error, heard.reply.id.as_deref()),

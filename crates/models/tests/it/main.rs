@@ -18,6 +18,5 @@ mod assembling;
 mod bad;
 mod openai;
 mod plain;
-mod server;
 mod traffic;
 mod wrappers;

@@ -2,12 +2,10 @@ use haft_models::{
     Block, ErrorKind, OpenAi, StopReason, Usage,
     openai::{OpenAiOptions, Quirks},
 };
+use haft_testkit::http::{HttpFake, HttpReply, header};
 use serde_json::{Value, json};
 
-use crate::{
-    ask::{Heard, ask, http, openai, request, retrying},
-    server::{Answer, Server, header},
-};
+use crate::ask::{Heard, ask, http, openai, request, retrying};
 
 fn chunk(value: Value) -> String {
     format!("data: {value}\n\n")
@@ -30,7 +28,7 @@ fn call(id: &str, arguments: &str) -> Value {
 const DONE: &str = "data: [DONE]\n\n";
 
 async fn heard(stream: impl Into<String>) -> Heard {
-    let server = Server::start([Answer::events(stream.into())]).await;
+    let server = HttpFake::start([HttpReply::events(stream.into())]);
     ask(&openai(&server.url), request()).await
 }
 
@@ -88,10 +86,10 @@ async fn vector_13_usage_comes_at_the_end_or_on_the_way_or_not_at_all() {
 async fn vector_14_a_missing_end_is_forgiven_after_the_reason_to_finish() {
     let stream = delta(json!({"content": "hi"})) + &finish(json!("stop"));
     for answer in [
-        Answer::events(stream.clone()),
-        Answer::events(stream.clone()).then_cut(),
+        HttpReply::events(stream.clone()),
+        HttpReply::events(stream.clone()).then_cut(),
     ] {
-        let server = Server::start([answer]).await;
+        let server = HttpFake::start([answer]);
         let heard = ask(&openai(&server.url), request()).await;
         assert_eq!((heard.error.as_ref(), heard.text().as_str()), (None, "hi"));
     }
@@ -140,8 +138,8 @@ async fn a_stream_cut_in_two_at_every_byte() {
         + &delta(entry)
         + &finish(json!("tool_calls"))
         + DONE;
-    let answers = (0..stream.len()).map(|at| Answer::events(stream.clone()).split_at(at));
-    let server = Server::start(answers).await;
+    let answers = (0..stream.len()).map(|at| HttpReply::events(stream.clone()).split_at(at));
+    let server = HttpFake::start(answers);
     let model = openai(&server.url);
     for at in 0..stream.len() {
         let heard = ask(&model, request()).await;
@@ -184,12 +182,11 @@ async fn a_server_that_does_not_stream_is_understood() {
     let message = json!({"role": "assistant", "content": "so", "tool_calls": calls});
     let usage = json!({"prompt_tokens": 5, "completion_tokens": 2});
     let body = json!({"id": "c1", "choices": [{"message": message, "finish_reason": "tool_calls"}], "usage": usage});
-    let server = Server::start([Answer::new(
+    let server = HttpFake::start([HttpReply::new(
         200,
         "application/json; charset=utf-8",
         body.to_string(),
-    )])
-    .await;
+    )]);
     let heard = ask(&openai(&server.url), request()).await;
     assert_eq!(heard.calls(), [r#"a R {"x":1}"#]);
     assert_eq!((heard.text().as_str(), heard.reply.usage.input), ("so", 5));
@@ -210,7 +207,7 @@ async fn whole_answers_that_cannot_be_used() {
         ),
     ];
     for (body, kind) in cases {
-        let server = Server::start([Answer::new(200, "application/json", body)]).await;
+        let server = HttpFake::start([HttpReply::new(200, "application/json", body)]);
         let heard = ask(&openai(&server.url), request()).await;
         assert_eq!(
             heard.kind(),
@@ -223,16 +220,16 @@ async fn whole_answers_that_cannot_be_used() {
 
 #[tokio::test]
 async fn fields_that_a_server_refuses_are_left_out_from_then_on() {
-    let good = || Answer::events(delta(json!({"content": "ok"})) + &finish(json!("stop")) + DONE);
-    let refuse = |message: &str| Answer::error(400, "invalid_request_error", message);
-    let server = Server::start([
+    let good =
+        || HttpReply::events(delta(json!({"content": "ok"})) + &finish(json!("stop")) + DONE);
+    let refuse = |message: &str| HttpReply::error(400, "invalid_request_error", message);
+    let server = HttpFake::start([
         refuse("Unrecognized request argument: stream_options"),
         refuse("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."),
         good(),
         good(),
         refuse("max_completion_tokens is not known here"),
-    ])
-    .await;
+    ]);
     let model = openai(&server.url);
     for _ in 0..2 {
         assert_eq!(ask(&model, request()).await.text(), "ok");
@@ -240,7 +237,7 @@ async fn fields_that_a_server_refuses_are_left_out_from_then_on() {
     let last = ask(&model, request()).await;
     assert_eq!(last.kind(), Some(ErrorKind::BadRequest), "no third way");
     let keys: Vec<String> = server
-        .seen()
+        .asked()
         .iter()
         .map(|seen| {
             let keys = seen.body.as_object().unwrap().keys();
@@ -264,27 +261,26 @@ async fn fields_that_a_server_refuses_are_left_out_from_then_on() {
 async fn a_call_without_a_name_is_asked_for_again_once() {
     let nameless =
         json!({"tool_calls": [{"index": 0, "id": "a", "function": {"arguments": "{}"}}]});
-    let bad = || Answer::events(delta(nameless.clone()) + &finish(json!("tool_calls")) + DONE);
-    let good = Answer::events(delta(json!({"content": "ok"})) + &finish(json!("stop")) + DONE);
-    let server = Server::start([bad(), good]).await;
+    let bad = || HttpReply::events(delta(nameless.clone()) + &finish(json!("tool_calls")) + DONE);
+    let good = HttpReply::events(delta(json!({"content": "ok"})) + &finish(json!("stop")) + DONE);
+    let server = HttpFake::start([bad(), good]);
     assert_eq!(ask(&openai(&server.url), request()).await.text(), "ok");
-    let server = Server::start([bad()]).await;
+    let server = HttpFake::start([bad()]);
     let heard = ask(&openai(&server.url), request()).await;
     assert_eq!(
-        (heard.kind(), server.seen().len()),
+        (heard.kind(), server.asked().len()),
         (Some(ErrorKind::Protocol), 2)
     );
 }
 
 #[tokio::test]
 async fn thinking_in_tags_is_told_from_text() {
-    let server = Server::start([Answer::events(
+    let server = HttpFake::start([HttpReply::events(
         delta(json!({"content": "<thi"}))
             + &delta(json!({"content": "nk>hm</think>\n\nhi"}))
             + &finish(json!("stop"))
             + DONE,
-    )])
-    .await;
+    )]);
     let mut options = OpenAiOptions::default();
     options.base_url.clone_from(&server.url);
     // As is known of a server on this machine.
@@ -301,7 +297,7 @@ async fn printed_calls_are_calls_only_where_the_server_is_known_to_print_them() 
         + &delta(json!({"content": "call>{\"name\":\"R\",\"arguments\":{\"x\":1}}</tool_call>"}))
         + &finish(json!("stop"))
         + DONE;
-    let server = Server::start([Answer::events(stream)]).await;
+    let server = HttpFake::start([HttpReply::events(stream)]);
     let with = |quirks: Quirks| {
         let mut options = OpenAiOptions::default();
         options.base_url.clone_from(&server.url);
@@ -332,10 +328,9 @@ async fn a_refusal_and_a_filter_are_told() {
 
 #[tokio::test]
 async fn addresses_and_keys() {
-    let server = Server::start([Answer::events(
+    let server = HttpFake::start([HttpReply::events(
         delta(json!({"content": "ok"})) + &finish(json!("stop")) + DONE,
-    )])
-    .await;
+    )]);
     let with = |base: &str, change: &dyn Fn(&mut OpenAiOptions)| {
         let mut options = OpenAiOptions::default();
         options.base_url = format!("{}{base}", server.url);
@@ -357,7 +352,7 @@ async fn addresses_and_keys() {
     for model in &models {
         assert_eq!(ask(model, request()).await.text(), "ok");
     }
-    let seen = server.seen();
+    let seen = server.asked();
     let lines: Vec<&str> = seen
         .iter()
         .filter_map(|seen| seen.head.lines().next())
@@ -389,7 +384,7 @@ async fn addresses_and_keys() {
 async fn a_lost_connection_hands_out_no_call_and_is_retried() {
     let lost = delta(call("a", "{}"));
     let whole = delta(call("b", "{}")) + &finish(json!("tool_calls")) + DONE;
-    let server = Server::start([Answer::events(lost).then_cut(), Answer::events(whole)]).await;
+    let server = HttpFake::start([HttpReply::events(lost).then_cut(), HttpReply::events(whole)]);
     let (model, _) = retrying(openai(&server.url));
     assert_eq!(ask(&model, request()).await.calls(), ["b R {}"]);
 }
@@ -411,12 +406,12 @@ async fn a_call_is_handed_out_while_the_next_one_is_still_written() {
         ("so", Some(StopReason::ToolUse))
     );
     // Lost after that: what was handed out stands, and nothing is asked again.
-    let server = Server::start([Answer::events(begun).then_cut()]).await;
+    let server = HttpFake::start([HttpReply::events(begun).then_cut()]);
     let (model, _) = retrying(openai(&server.url));
     let lost = ask(&model, request()).await;
     assert_eq!(lost.calls(), [r#"a R {"x":1}"#]);
     assert_eq!(
-        (lost.reply.stop, server.seen().len()),
+        (lost.reply.stop, server.asked().len()),
         (Some(StopReason::CutOff), 1)
     );
 }

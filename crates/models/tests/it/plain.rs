@@ -2,8 +2,7 @@
 
 use haft_contract::{HttpClient, HttpPost};
 use haft_models::{Http, HttpOptions};
-
-use crate::server::{Answer, Server};
+use haft_testkit::http::{HttpFake, HttpReply};
 
 fn http() -> Http {
     Http::new(HttpOptions {
@@ -25,12 +24,11 @@ fn to(url: &str, headers: &[(&str, &str)]) -> HttpPost {
 
 #[tokio::test]
 async fn json_goes_out_and_whatever_comes_back_is_given() {
-    let server = Server::start([
-        Answer::new(200, "application/json", "{}"),
-        Answer::new(500, "text/plain", "broken"),
-        Answer::new(302, "text/plain", "").header("location", "http://127.0.0.1:1/"),
-    ])
-    .await;
+    let server = HttpFake::start([
+        HttpReply::new(200, "application/json", "{}"),
+        HttpReply::new(500, "text/plain", "broken"),
+        HttpReply::new(302, "text/plain", "").header("location", "http://127.0.0.1:1/"),
+    ]);
     let client: &dyn HttpClient = &http();
     let answer = client
         .post(to(&server.url, &[("X-Key", "k")]))
@@ -42,7 +40,7 @@ async fn json_goes_out_and_whatever_comes_back_is_given() {
     let answer = client.post(to(&server.url, &[])).await.unwrap();
     assert_eq!(answer.status, 302);
     assert_eq!(answer.location.as_deref(), Some("http://127.0.0.1:1/"));
-    let seen = server.seen();
+    let seen = server.asked();
     assert_eq!(seen.len(), 3, "a redirect is not followed");
     assert_eq!(seen[0].body["a"], 1);
     let head = seen[0].head.to_lowercase();

@@ -3,11 +3,9 @@
 use std::{fs, path::PathBuf};
 
 use haft_models::Model;
+use haft_testkit::http::{HttpFake, HttpReply};
 
-use crate::{
-    ask::{Heard, anthropic, ask, openai, request},
-    server::{Answer, Server},
-};
+use crate::ask::{Heard, anthropic, ask, openai, request};
 
 fn files(provider: &str) -> Vec<(String, Vec<u8>)> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/traffic");
@@ -66,11 +64,10 @@ fn described(heard: &Heard) -> String {
 async fn all(provider: &str, model: impl Fn(&str) -> Box<dyn Model>) -> String {
     let mut sections = Vec::new();
     for (name, bytes) in files(provider) {
-        let server = Server::start([
-            Answer::events(bytes.clone()),
-            Answer::events(bytes).in_chunks_of(1),
-        ])
-        .await;
+        let server = HttpFake::start([
+            HttpReply::events(bytes.clone()),
+            HttpReply::events(bytes).in_chunks_of(1),
+        ]);
         let model = model(&server.url);
         let whole = described(&ask(&*model, request()).await);
         let single = described(&ask(&*model, request()).await);

@@ -45,7 +45,7 @@ fn pdftoppm() -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-const NO_PDFTOPPM: &str = "skipped: there is no pdftoppm (poppler-utils) on the path";
+const NO_PDFTOPPM: &str = "pages drawn by pdftoppm: no poppler-utils";
 
 fn draw(drawer: &Path, pdf: &[u8], page: u32) -> Result<Vec<u8>, AskError> {
     let program = env::current_exe().unwrap();
@@ -56,7 +56,7 @@ fn draw(drawer: &Path, pdf: &[u8], page: u32) -> Result<Vec<u8>, AskError> {
 #[test]
 fn the_real_pdftoppm_draws_under_the_limits() {
     let Some(drawer) = pdftoppm() else {
-        println!("{NO_PDFTOPPM}");
+        haft_testkit::skip(NO_PDFTOPPM);
         return;
     };
     for (file, width, height) in [
@@ -76,7 +76,7 @@ fn the_real_pdftoppm_draws_under_the_limits() {
 #[test]
 fn what_pdftoppm_cannot_draw_is_an_error() {
     let Some(drawer) = pdftoppm() else {
-        println!("{NO_PDFTOPPM}");
+        haft_testkit::skip(NO_PDFTOPPM);
         return;
     };
     for file in [&b"%PDF-1.4\nnothing else"[..], &scan(1)] {

@@ -324,7 +324,7 @@ fn compare_all(tree: &Tree, queries: impl IntoIterator<Item = GrepQuery>) -> boo
     queries.into_iter().all(|query| compare(tree, &query))
 }
 
-const NO_RG: &str = "skipped: there is no `rg` on the path to compare with";
+const NO_RG: &str = "searches compared with ripgrep: no rg";
 
 #[test]
 fn every_pattern_in_every_mode() {
@@ -333,7 +333,7 @@ fn every_pattern_in_every_mode() {
         .iter()
         .flat_map(|pattern| MODES.map(|mode| tree.query(pattern, mode)));
     if !compare_all(&tree, queries) {
-        eprintln!("{NO_RG}");
+        haft_testkit::skip(NO_RG);
     }
 }
 
@@ -360,7 +360,7 @@ fn files_larger_than_the_buffer() {
         }
     }
     if !compare_all(&tree, queries) {
-        eprintln!("{NO_RG}");
+        haft_testkit::skip(NO_RG);
     }
 }
 
@@ -376,7 +376,7 @@ fn case_insensitive_patterns() {
             })
         });
     if !compare_all(&tree, queries) {
-        eprintln!("{NO_RG}");
+        haft_testkit::skip(NO_RG);
     }
 }
 
@@ -390,7 +390,7 @@ fn multiline_patterns() {
         })
     });
     if !compare_all(&tree, queries) {
-        eprintln!("{NO_RG}");
+        haft_testkit::skip(NO_RG);
     }
 }
 
@@ -442,7 +442,7 @@ fn globs_and_types_choose_and_revive_files() {
         }
     }
     if !compare_all(&tree, queries) {
-        eprintln!("{NO_RG}");
+        haft_testkit::skip(NO_RG);
     }
 }
 
@@ -497,7 +497,7 @@ fn a_file_or_directory_named_directly() {
         }
     }
     if !compare_all(&tree, queries) {
-        eprintln!("{NO_RG}");
+        haft_testkit::skip(NO_RG);
     }
 }
 
@@ -509,7 +509,7 @@ fn git_rules_need_a_repository() {
     }
     let queries = [MODES[0], MODES[1], CONTENT].map(|mode| tree.query("needle", mode));
     if !compare_all(&tree, queries) {
-        eprintln!("{NO_RG}");
+        haft_testkit::skip(NO_RG);
     }
 }
 
@@ -527,6 +527,6 @@ fn globs_are_relative_to_the_current_directory() {
             })
         });
     if !compare_all(&tree, queries.collect::<Vec<_>>()) {
-        eprintln!("{NO_RG}");
+        haft_testkit::skip(NO_RG);
     }
 }

@@ -15,13 +15,7 @@ pub(crate) fn path() -> Option<&'static Path> {
         .map(Path::new)
         .find(|path| path.exists());
     if found.is_none() {
-        #[expect(
-            clippy::print_stderr,
-            reason = "the person who runs the tests must know"
-        )]
-        {
-            eprintln!("SKIPPED: there is no bash here to compare with");
-        }
+        haft_testkit::skip("lines compared with bash: no bash");
     }
     found
 }

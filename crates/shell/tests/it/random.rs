@@ -1,10 +1,11 @@
 //! Random text: no panic, honest spans, linear time, and bash accepts what we accept.
 
 use std::collections::HashSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::executed::line;
 use crate::lines::{BAD, GOOD, REFUSED};
@@ -215,6 +216,15 @@ fn bash_accepts_the_trees_that_we_write() {
     bash_accepts(&accepted(&texts, cases(200)));
 }
 
+/// What the processor has spent on this thread.
+fn processor_time() -> Duration {
+    let spent = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(
+        spent.tv_sec.try_into().unwrap(),
+        spent.tv_nsec.try_into().unwrap(),
+    )
+}
+
 /// Texts that invite reading again and again: twice the text may not take four times as long.
 #[test]
 fn time_is_linear() {
@@ -281,12 +291,12 @@ fn time_is_linear() {
         ] {
             let time = |count: usize| {
                 let text = format!("{before}{}{after}", unit.repeat(count));
-                let start = Instant::now();
+                let start = processor_time();
                 let _ = parse(&text);
-                start.elapsed()
+                processor_time() - start
             };
-            // Eight times the text would take 64 times as long in a quadratic reading. A busy machine
-            // may disturb a measurement, but not all of them.
+            // Eight times the text would take 64 times as long in a quadratic reading. What the processor
+            // spends on this thread does not depend on what else runs, but for cold caches.
             let linear =
                 (0..8).any(|_| time(4_000) < time(500).max(Duration::from_micros(200)) * 40);
             assert!(linear, "{before}{unit}");

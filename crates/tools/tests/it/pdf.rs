@@ -196,7 +196,7 @@ async fn the_real_pdftoppm_draws_a_scan_but_not_what_is_lost() {
     let mut session = session();
     let reader = PdfReader::new(env::current_exe().unwrap());
     if reader.drawer.is_none() {
-        println!("skipped: there is no pdftoppm (poppler-utils) on the path");
+        haft_testkit::skip("pages drawn by pdftoppm: no poppler-utils");
         return;
     }
     session.services = session.services.with(Arc::new(reader));

@@ -7,14 +7,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use haft_testkit::http::{HttpFake, HttpReply};
 use serde_json::{Value, json};
 use tempfile::tempdir;
 
 use super::{Talk, answer, call, kinds, lines, scripted, steady_lines, text};
-use crate::{
-    binary::Ran,
-    provider::{Reply, Server},
-};
+use crate::binary::Ran;
 
 fn bash(command: &str) -> Value {
     call("Bash", json!({"command": command}))
@@ -162,7 +160,11 @@ fn v28_v29_a_server_is_told_and_decides() {
     }});
     for (status, body, denied) in [(500, "", false), (200, &*deny.to_string(), true)] {
         let dir = tempdir().unwrap();
-        let server = Server::new(vec![Reply::whole(status, body.to_owned())]);
+        let server = HttpFake::start_strict(vec![HttpReply::new(
+            status,
+            "application/json",
+            body.to_owned(),
+        )]);
         let hook = json!({"type": "http", "url": format!("{}/hook", server.url)});
         let turns = json!([[bash("echo ran")], [text("Done.")]]);
         let mut haft = hooked(dir.path(), &turns, &on("PreToolUse", &hook));
@@ -178,7 +180,7 @@ fn v28_v29_a_server_is_told_and_decides() {
             of_kind(&messages, "informational").len(),
             usize::from(!denied)
         );
-        let asked = server.asked();
+        let asked = server.bodies();
         assert_eq!(asked[0]["tool_input"]["command"], "echo ran");
         assert_eq!(asked[0]["hook_event_name"], "PreToolUse");
     }

@@ -2,16 +2,17 @@
 
 use std::{fs, path::Path, process::Command};
 
+use haft_testkit::{
+    anthropic::{called, said},
+    http::{HttpFake, HttpReply},
+};
 use serde_json::{Value, json};
 use tempfile::tempdir;
 
 use super::{answer, kinds, lines};
-use crate::{
-    binary::haft,
-    provider::{Reply, Server, called, said},
-};
+use crate::binary::haft;
 
-fn asking(server: &Server, cwd: &Path) -> Command {
+fn asking(server: &HttpFake, cwd: &Path) -> Command {
     let mut command = haft(cwd);
     command
         .env("ANTHROPIC_BASE_URL", &server.url)
@@ -24,7 +25,7 @@ fn asking(server: &Server, cwd: &Path) -> Command {
 #[test]
 fn a_text_answer() {
     let dir = tempdir().unwrap();
-    let server = Server::new(vec![said("Hello.")]);
+    let server = HttpFake::start_strict(vec![said("Hello.")]);
     let ran = answer(asking(&server, dir.path()).arg("hi"));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let messages = lines(&ran);
@@ -36,7 +37,7 @@ fn a_text_answer() {
     assert_eq!(messages[1]["message"]["model"], "m-1-2026");
     assert_eq!(messages[2]["result"], "Hello.");
     assert_eq!(messages[2]["usage"]["output_tokens"], 40);
-    let asked = server.asked();
+    let asked = server.bodies();
     assert_eq!(asked[0]["model"], "m-1");
 }
 
@@ -45,7 +46,7 @@ fn a_file_is_read_and_its_text_sent_back() {
     let dir = tempdir().unwrap();
     fs::write(dir.path().join("a.txt"), "forty-two\n").unwrap();
     let read = called("Read", json!({"file_path": dir.path().join("a.txt")}));
-    let server = Server::new(vec![read, said("It says 42.")]);
+    let server = HttpFake::start_strict(vec![read, said("It says 42.")]);
     let ran = answer(asking(&server, dir.path()).arg("what is in a.txt?"));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let messages = lines(&ran);
@@ -58,7 +59,7 @@ fn a_file_is_read_and_its_text_sent_back() {
     ];
     assert_eq!(kinds(&messages), expected);
     assert_eq!(messages[4]["num_turns"], 2);
-    let asked = server.asked();
+    let asked = server.bodies();
     let sent = asked[1]["messages"].to_string();
     assert!(
         sent.contains("toolu_1") && sent.contains("forty-two"),
@@ -70,7 +71,7 @@ fn a_file_is_read_and_its_text_sent_back() {
 fn a_command_runs_and_its_output_is_sent_back() {
     let dir = tempdir().unwrap();
     let bash = called("Bash", json!({"command": "echo $((6 * 7)) | cat"}));
-    let server = Server::new(vec![bash, said("42.")]);
+    let server = HttpFake::start_strict(vec![bash, said("42.")]);
     let ran =
         answer(asking(&server, dir.path()).args(["what is 6 * 7?", "--allowedTools", "Bash"]));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
@@ -81,7 +82,7 @@ fn a_command_runs_and_its_output_is_sent_back() {
         messages[2]
     );
     assert_eq!(messages.last().unwrap()["permission_denials"], json!([]));
-    let asked = server.asked();
+    let asked = server.bodies();
     let result = asked[1]["messages"]
         .as_array()
         .unwrap()
@@ -103,12 +104,12 @@ fn a_command_cannot_reach_what_nobody_permitted() {
     );
     fs::write(dir.path().join("run.sh"), script).unwrap();
     let bash = called("Bash", json!({"command": "sh run.sh"}));
-    let server = Server::new(vec![bash, said("It was kept out.")]);
+    let server = HttpFake::start_strict(vec![bash, said("It was kept out.")]);
     let ran = answer(asking(&server, dir.path()).args(["run it", "--allowedTools", "Bash"]));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(dir.path().join("inside").exists());
     assert!(!outside.path().join("x").exists());
-    let asked = server.asked();
+    let asked = server.bodies();
     let told = asked[1]["messages"].to_string();
     assert!(told.contains("kept out"), "{told}");
 }
@@ -127,7 +128,7 @@ fn a_base_url_of_the_other_sort_is_asked_the_other_way() {
     let usage = json!({"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13});
     let last = json!({"id": "c", "object": "chat.completion.chunk", "model": "m", "choices": [], "usage": usage});
     body += &format!("data: {last}\n\ndata: [DONE]\n\n");
-    let server = Server::new(vec![Reply::whole(200, body)]);
+    let server = HttpFake::start_strict(vec![HttpReply::events(body)]);
     let flags = [
         "-p",
         "hi",
@@ -151,7 +152,7 @@ fn a_base_url_of_the_other_sort_is_asked_the_other_way() {
         .find(|one| one["event"]["type"] == "message_delta")
         .unwrap();
     assert_eq!(end["event"]["usage"]["output_tokens"], 4);
-    assert_eq!(server.asked()[0]["model"], "m");
+    assert_eq!(server.bodies()[0]["model"], "m");
 }
 
 #[test]
@@ -159,7 +160,11 @@ fn a_key_that_is_not_known_ends_it() {
     let dir = tempdir().unwrap();
     let error = json!({"type": "authentication_error", "message": "invalid x-api-key"});
     let body = json!({"type": "error", "error": error, "request_id": "req_1"});
-    let server = Server::new(vec![Reply::whole(401, body.to_string())]);
+    let server = HttpFake::start_strict(vec![HttpReply::new(
+        401,
+        "application/json",
+        body.to_string(),
+    )]);
     let ran = answer(asking(&server, dir.path()).arg("hi"));
     let messages = lines(&ran);
     assert_eq!(ran.code, 1);
@@ -169,5 +174,5 @@ fn a_key_that_is_not_known_ends_it() {
         messages[1]
     );
     assert_eq!(messages[2]["api_error_status"], 401);
-    assert_eq!(server.asked().len(), 1);
+    assert_eq!(server.bodies().len(), 1);
 }

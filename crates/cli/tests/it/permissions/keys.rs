@@ -159,8 +159,7 @@ fn own(path: &Path, user: u32) {
 }
 
 /// Whoever runs the tests, and an ordinary user where those are run by root.
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-fn users(test: &str) -> Vec<Option<u32>> {
+fn users() -> Vec<Option<u32>> {
     let mut users = vec![None];
     let is_root = fs::metadata("/proc/self").is_ok_and(|own| {
         use std::os::unix::fs::MetadataExt;
@@ -168,10 +167,15 @@ fn users(test: &str) -> Vec<Option<u32>> {
     });
     let mut version = Command::new(env!("CARGO_BIN_EXE_haft"));
     version.arg("--version").uid(ORDINARY).gid(ORDINARY);
-    if is_root && version.output().is_ok_and(|ran| ran.status.success()) {
+    if !is_root {
+        return users;
+    }
+    if version.output().is_ok_and(|ran| ran.status.success()) {
         users.push(Some(ORDINARY));
     } else {
-        eprintln!("{test}: not run as another user: not root, or that user reaches no program");
+        haft_testkit::skip(
+            "keys, as an ordinary user: that user cannot reach the programs built here",
+        );
     }
     users
 }
@@ -386,8 +390,8 @@ fn lines(of: &[&str], home: &Home, more: &str) -> Vec<String> {
     lines.map(|line| format!("{line}{more}")).collect()
 }
 
-fn hold(test: &str, settings: &str, more: &str) {
-    for user in users(test) {
+fn hold(settings: &str, more: &str) {
+    for user in users() {
         for (attempts, secrets) in [(KEYS, &[KEY][..]), (NOTES, &[KEY, NOTE][..])] {
             let home = Home::new(user, settings);
             let lines = lines(attempts, &home, more);
@@ -409,27 +413,23 @@ fn hold(test: &str, settings: &str, more: &str) {
 
 #[test]
 fn no_line_that_only_reads_gets_at_a_key_or_a_note_unasked() {
-    let test = "no_line_that_only_reads_gets_at_a_key_or_a_note_unasked";
-    hold(test, "{}", "");
+    hold("{}", "");
 }
 
 #[test]
 fn no_command_that_is_allowed_by_its_name_gets_at_a_key_or_a_note_unasked() {
-    let test = "no_command_that_is_allowed_by_its_name_gets_at_a_key_or_a_note_unasked";
     let settings = r#"{"permissions": {"allow": ["Bash"]}}"#;
-    hold(test, settings, "; touch made");
+    hold(settings, "; touch made");
 }
 
 #[test]
 fn a_program_that_is_allowed_finds_no_key_whatever_it_does() {
     if !Path::new("/usr/bin/python3").exists() {
-        eprintln!(
-            "a_program_that_is_allowed_finds_no_key_whatever_it_does: not run without python3"
-        );
+        haft_testkit::skip("keys and a program that is allowed: no /usr/bin/python3");
         return;
     }
     let settings = r#"{"permissions": {"allow": ["Bash"]}}"#;
-    for user in users("a_program_that_is_allowed_finds_no_key_whatever_it_does") {
+    for user in users() {
         let home = Home::new(user, settings);
         let program = "import os\nfor base, _, names in os.walk(os.environ['HOME'], followlinks=False):\n    \
                        for name in names:\n        try: print(open(os.path.join(base, name)).read())\n        \
@@ -476,7 +476,7 @@ const EVERYDAY: &[(&str, &str)] = &[
 
 #[test]
 fn everyday_lines_run_unasked() {
-    for user in users("everyday_lines_run_unasked") {
+    for user in users() {
         let home = Home::new(user, "{}");
         for git in [
             &["init", "-q"][..],
@@ -552,7 +552,7 @@ fn what_was_kept_from_a_line_is_named_with_what_would_allow_it() {
 #[test]
 fn a_rule_of_the_users_own_that_names_a_file_opens_it_and_nothing_beside_it() {
     let settings = r#"{"permissions": {"allow": ["Read(~/.ssh/id_rsa)", "Read(~/papers/**)"]}}"#;
-    for user in users("a_rule_of_the_users_own_that_names_a_file_opens_it_and_nothing_beside_it") {
+    for user in users() {
         let home = Home::new(user, settings);
         home.write(".ssh/other", &format!("{KEY} other\n"));
         if let Some(user) = user {

@@ -8,6 +8,7 @@ use std::{
     process::Command,
 };
 
+use haft_testkit::http::{HttpFake, HttpReply};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -15,10 +16,7 @@ use super::{
     hostile::{assert_clean, everything, name},
     pty::{Input, Screen},
 };
-use crate::{
-    binary::{exec, haft, run},
-    provider::{Reply, Server},
-};
+use crate::binary::{exec, haft, run};
 
 /// A directory in which everything that can be hostile is.
 struct Place {
@@ -141,8 +139,9 @@ fn what_a_provider_answers_is_cleaned() {
         let body = json!({"type": "error", "error": error, "request_id": name()}).to_string();
         for (body, kind) in [(body, "JSON"), (everything(), "no JSON")] {
             // One for each of the two terminals.
-            let replies = [(); 2].map(|()| Reply::whole(status, body.clone()));
-            let server = Server::new(replies.into());
+            let replies =
+                [(); 2].map(|()| HttpReply::new(status, "application/json", body.clone()));
+            let server = HttpFake::start_strict(replies);
             let mut command = place.haft(&["-p", "hi", "--model", "m-1"]);
             command
                 .env("ANTHROPIC_BASE_URL", &server.url)
@@ -150,7 +149,7 @@ fn what_a_provider_answers_is_cleaned() {
                 .env("CLAUDE_CODE_MAX_RETRIES", "0");
             let seen = shown(&format!("{status} as {kind}"), &mut command, "");
             assert!(!seen.is_empty(), "{status}");
-            server.asked();
+            server.bodies();
         }
     }
     // In the middle of a stream, and what a model of such a name would say.
@@ -158,15 +157,15 @@ fn what_a_provider_answers_is_cleaned() {
         "event: error\ndata: {}\n\n",
         json!({"type": "error", "error": {"type": "overloaded_error", "message": everything()}})
     );
-    let replies = [(); 2].map(|()| Reply::whole(200, broken.clone()));
-    let server = Server::new(replies.into());
+    let replies = [(); 2].map(|()| HttpReply::events(broken.clone()));
+    let server = HttpFake::start_strict(replies);
     let mut command = place.haft(&["-p", "hi", "--model", &name()]);
     command
         .env("ANTHROPIC_BASE_URL", &server.url)
         .env("ANTHROPIC_API_KEY", "key")
         .env("CLAUDE_CODE_MAX_RETRIES", "0");
     shows("an error in the stream", &mut command);
-    server.asked();
+    server.bodies();
 }
 
 #[test]
@@ -517,7 +516,7 @@ fn neither_a_command_nor_a_hook_writes_to_the_terminal_past_us() {
     place.write(".claude/settings.json", &settings.to_string());
     let setsid = ["/usr/bin/setsid", "/bin/setsid"];
     let Some(setsid) = setsid.iter().find(|path| Path::new(path).exists()) else {
-        eprintln!("skipped: no setsid here");
+        haft_testkit::skip("what a command writes to the terminal past us: no setsid");
         return;
     };
     for flags in ["--allowed-tools=Bash", "--dangerously-skip-permissions"] {

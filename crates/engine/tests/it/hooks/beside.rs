@@ -1,14 +1,12 @@
 //! Hooks that run beside the session: nobody waits for them, and what they say comes later.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex};
 
 use haft_engine::{
     hooks::{HearHooks, HookNews, HookOutcome, HookStage, Hooks, Late},
     permissions::Scope,
 };
+use haft_testkit::until;
 use serde_json::{Value, json};
 
 use super::Rig;
@@ -29,13 +27,13 @@ fn beside(command: &str, field: &str) -> Value {
 
 /// Waits until something is said.
 async fn late(rig: &Rig) -> Vec<Late> {
-    loop {
-        let late = rig.scheduler.engine().hooks().take_late();
-        if !late.is_empty() {
-            return late;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let mut late = Vec::new();
+    until("a hook says something", || {
+        late = rig.scheduler.engine().hooks().take_late();
+        !late.is_empty()
+    })
+    .await;
+    late
 }
 
 #[tokio::test]
@@ -79,9 +77,7 @@ async fn an_objection_wakes_the_model_where_that_is_wanted() {
                 assert!(said[0].wakes && !hooks.has_waker());
             }
             None => {
-                while !rig.ran("over") {
-                    tokio::time::sleep(Duration::from_millis(5)).await;
-                }
+                until("it is over", || rig.ran("over")).await;
                 assert!(!hooks.has_waker(), "{command}");
             }
         }
@@ -96,22 +92,16 @@ async fn it_ends_with_the_session() {
     let with = |hooks: Hooks| hooks.heard_by(heard);
     let mut rig = Rig::with(&files, &[], with, |builder| builder).await;
     rig.bash("echo 1").await;
-    let pid = loop {
-        let path = rig.project.path("work/pid");
-        let read = std::fs::read_to_string(path).unwrap_or_default();
-        if read.ends_with('\n') {
-            break read.trim().to_owned();
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    };
+    let path = rig.project.path("work/pid");
+    let read = || std::fs::read_to_string(&path).unwrap_or_default();
+    until("the hook says its number", || read().ends_with('\n')).await;
+    let pid = read().trim().to_owned();
     rig.scheduler.engine().hooks().end().await;
     let alive = || {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         !stat.is_empty() && !stat.contains(") Z ")
     };
-    while alive() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until("it is gone", || !alive()).await;
     let heard = ear.0.lock().unwrap();
     let last = &heard.last().unwrap().stage;
     let HookStage::Ended { outcome, .. } = last else {

@@ -17,7 +17,7 @@ use haft_engine::{
     permissions::{Bases, Scope},
     settings::{Flags, SettingsPlaces, Watch},
 };
-use haft_testkit::TempProject;
+use haft_testkit::{TempProject, until};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -100,12 +100,12 @@ async fn what_a_hook_prints_is_told_while_it_runs() {
     let watch = {
         let ear = Arc::clone(&ear);
         async move {
-            while !heard(&ear)
-                .iter()
-                .any(|line| line.contains(r#"printed "half\n" """#))
-            {
-                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-            }
+            let is_heard = || {
+                let heard = heard(&ear);
+                let mut lines = heard.iter();
+                lines.any(|line| line.contains(r#"printed "half\n" """#))
+            };
+            until("the first line is heard", is_heard).await;
             std::fs::write(seen, "").unwrap();
         }
     };
@@ -130,9 +130,7 @@ async fn a_hook_that_nobody_waits_for_any_more_was_cancelled() {
     let engine = Arc::clone(rig.scheduler.engine());
     let fired = engine.fire(HookMoment::PRE_TOOL_USE, "Bash", Map::new(), &context);
     let begins = async {
-        while !begun.exists() {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
+        until("it has begun", || begun.exists()).await;
     };
     tokio::select! {
         _ = fired => panic!("it ended"),
@@ -302,9 +300,7 @@ async fn hooks_hear_that_a_person_is_asked_and_the_answer_need_not_wait_for_them
     let until = |name: &'static str| {
         let path = work.join(name);
         async move {
-            while !path.exists() {
-                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-            }
+            until("the hook ran", || path.exists()).await;
         }
     };
     let told = until("asked.json");

@@ -17,7 +17,11 @@ use haft_journal::{
 };
 use proptest::prelude::*;
 
-use crate::{Desk, assert_says, ticket};
+use crate::{
+    Desk, assert_says,
+    moments::{next_file_time, next_millisecond, until_file_time},
+    ticket,
+};
 
 /// Everything that can be seen of a directory, times included.
 pub(crate) type Exact = BTreeMap<PathBuf, String>;

@@ -65,7 +65,7 @@ fn what_file_tools_change_meanwhile_is_theirs() {
     desk.read("README").unwrap();
     desk.run("echo quiet > quiet");
     let before = desk.journal.before_command(&desk.sweep());
-    std::thread::sleep(Duration::from_millis(5));
+    next_file_time(desk.dir.path());
     shell(desk.dir.path(), "echo loud > loud");
     let edited = desk.edit("README", "world", "there").unwrap();
     desk.write("made/file", "x\n").unwrap();
@@ -96,7 +96,7 @@ fn everything_since_a_time_is_taken_back_whoever_did_it() {
     desk.read("README").unwrap();
     let before = desk.exact();
     let then = std::time::SystemTime::now();
-    std::thread::sleep(Duration::from_millis(5));
+    next_millisecond();
     desk.edit("README", "world", "there").unwrap();
     desk.run("echo more >> README; rm -r src");
     desk.write("made/by/write", "x\n").unwrap();

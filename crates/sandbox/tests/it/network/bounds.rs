@@ -108,9 +108,7 @@ impl Gate for Silent {
 }
 
 async fn until(what: impl Fn() -> bool) {
-    while !what() {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    haft_testkit::until("what the test waits for", what).await;
 }
 
 #[tokio::test]

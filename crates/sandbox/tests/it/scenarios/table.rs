@@ -5,7 +5,7 @@ use std::{fmt, path::Path};
 use haft_sandbox::Mechanism;
 
 use super::{
-    stand::{Around, Ground, Stand, say},
+    stand::{Around, Ground, Stand},
     user,
 };
 
@@ -175,7 +175,7 @@ impl Scenario {
 /// `test` is the name of the test that asks, for the one that runs it without rights.
 pub(super) async fn check(test: &str, scenarios: &[Scenario], around: Around) {
     if !Path::new("/usr/bin/python3").exists() {
-        say(&format!("{test}: not run: there is no /usr/bin/python3"));
+        haft_testkit::skip("attempts in a sandbox: no /usr/bin/python3");
         return;
     }
     let second = user::start(test);

@@ -42,9 +42,9 @@ pub(super) fn start(test: &str) -> Option<Second> {
             *program = copy;
         }
         if !programs.iter().all(|program| reachable(program)) {
-            super::stand::say(&format!(
-                "{test}: not run without rights: setpriv is missing, or that user reaches no program"
-            ));
+            haft_testkit::skip(
+                "attempts in a sandbox, without rights: no setpriv, or programs out of that user's reach",
+            );
             return None;
         }
         copies = Some(dir);

@@ -1,9 +1,27 @@
-use std::time::{Duration, Instant};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use haft_contract::{BackgroundTasks, TaskKind, TaskStatus};
+use haft_testkit::until;
 use serde_json::{Value, json};
 
 use super::Terminal;
+
+/// Waits until no process is left in this directory.
+async fn nothing_runs_in(directory: &Path) {
+    let directory = std::fs::canonicalize(directory).unwrap();
+    let is_in = |process: &std::fs::DirEntry| {
+        let cwd = std::fs::read_link(process.path().join("cwd"));
+        cwd.is_ok_and(|cwd| cwd.starts_with(&directory))
+    };
+    let left = || {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        processes.filter(is_in).count()
+    };
+    until("no process is left", || left() == 0).await;
+}
 
 async fn started(terminal: &Terminal, command: &str) -> String {
     let input = json!({"command": command, "run_in_background": true});
@@ -59,8 +77,11 @@ async fn only_what_is_new_is_told_and_lines_can_be_picked() {
     let id = started(&terminal, command).await;
     let ask = |input: Value| terminal.call("TaskOutput", input);
     let mut text = String::new();
-    while !text.contains("pear") {
+    for _ in 0..3000 {
         text += &ask(json!({"bash_id": id, "block": false})).await.ok();
+        if text.contains("pear") {
+            break;
+        }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert!(
@@ -88,19 +109,15 @@ async fn a_task_that_is_stopped_is_gone_with_all_it_started() {
     let terminal = Terminal::new();
     let id = started(
         &terminal,
-        "(trap '' TERM; while :; do command sleep 0.1; echo x >> tick; done) & wait",
+        "mkdir busy; cd busy; (trap '' TERM; while :; do command sleep 0.1; echo x >> tick; done) & wait",
     )
     .await;
-    let tick = terminal.root().join("tick");
-    while !tick.exists() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let tick = terminal.root().join("busy/tick");
+    until("the command runs", || tick.exists()).await;
     let heard = terminal.call("TaskStop", json!({"task_id": id})).await;
     assert_eq!(heard.structured["task_type"], "local_bash");
     heard.ok();
-    let before = std::fs::metadata(&tick).unwrap().len();
-    tokio::time::sleep(Duration::from_millis(400)).await;
-    assert_eq!(std::fs::metadata(&tick).unwrap().len(), before);
+    nothing_runs_in(&terminal.root().join("busy")).await;
     assert_eq!(terminal.over(&id).await.status, TaskStatus::Killed);
 }
 
@@ -200,21 +217,16 @@ async fn a_command_can_be_sent_to_the_background_while_it_runs() {
 #[tokio::test]
 async fn a_call_that_nobody_waits_for_any_more_takes_its_command_along() {
     let terminal = Terminal::new();
-    let tick = terminal.root().join("tick");
-    let command = "while :; do command sleep 0.1; echo x >> tick; done";
+    let tick = terminal.root().join("busy/tick");
+    let command = "mkdir busy; cd busy; while :; do command sleep 0.1; echo x >> tick; done";
     let begun = async {
-        while !tick.exists() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        until("the command runs", || tick.exists()).await;
     };
     tokio::select! {
         heard = terminal.bash(command) => panic!("{heard:?}"),
         () = begun => {}
     }
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    let before = std::fs::metadata(&tick).unwrap().len();
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    assert_eq!(std::fs::metadata(&tick).unwrap().len(), before);
+    nothing_runs_in(&terminal.root().join("busy")).await;
 }
 
 #[tokio::test]
@@ -222,17 +234,13 @@ async fn a_session_that_ends_takes_its_tasks_along() {
     let terminal = Terminal::new();
     started(
         &terminal,
-        "while :; do command sleep 0.1; echo x >> tick; done",
+        "mkdir busy; cd busy; while :; do command sleep 0.1; echo x >> tick; done",
     )
     .await;
-    let tick = terminal.root().join("tick");
-    while !tick.exists() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let tick = terminal.root().join("busy/tick");
+    until("the command runs", || tick.exists()).await;
+    let busy = terminal.root().join("busy");
     let Terminal { session, .. } = terminal;
     drop(session.services);
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    let before = std::fs::metadata(&tick).unwrap().len();
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    assert_eq!(std::fs::metadata(&tick).unwrap().len(), before);
+    nothing_runs_in(&busy).await;
 }

@@ -1,0 +1,80 @@
+//! Names of types: a public one is unique in the workspace, any other in its crate, so that each can be found.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// A type, where it is written.
+struct Defined {
+    is_public: bool,
+    package: String,
+    place: String,
+}
+
+/// Every tool has an `Input` in its own file (CONTRIBUTING.md).
+const EACH_TOOL_HAS_ONE: &str = "Input";
+
+#[test]
+fn public_types_have_names_of_their_own_and_so_have_others_in_their_crate() {
+    let mut types: BTreeMap<String, Vec<Defined>> = BTreeMap::new();
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    for package in fs::read_dir(crates).unwrap() {
+        let package = package.unwrap().path();
+        for file in sources(&package.join("src")) {
+            let text = fs::read_to_string(&file).unwrap();
+            for (number, line) in (1..).zip(text.lines()) {
+                let Some((is_public, name)) = definition(line) else {
+                    continue;
+                };
+                types.entry(name.to_owned()).or_default().push(Defined {
+                    is_public,
+                    package: package.display().to_string(),
+                    place: format!("{}:{number}", file.strip_prefix(crates).unwrap().display()),
+                });
+            }
+        }
+    }
+    assert!(types.len() > 500, "the sources were not found: {crates:?}");
+    types.remove(EACH_TOOL_HAS_ONE);
+    let clashes = |defined: &[Defined]| {
+        defined.iter().enumerate().any(|(at, one)| {
+            let others = &defined[at + 1..];
+            others
+                .iter()
+                .any(|other| one.package == other.package || (one.is_public && other.is_public))
+        })
+    };
+    let clashing: BTreeMap<_, Vec<&str>> = types
+        .iter()
+        .filter(|(_, defined)| clashes(defined))
+        .map(|(name, defined)| (name, defined.iter().map(|one| &*one.place).collect()))
+        .collect();
+    assert!(clashing.is_empty(), "{clashing:#?}");
+}
+
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let found = entries.flat_map(|entry| match entry.path() {
+        path if path.is_dir() => sources(&path),
+        path if path.extension().is_some_and(|end| end == "rs") => vec![path],
+        _ => Vec::new(),
+    });
+    found.collect()
+}
+
+/// The type that a line defines: is it public, and its name. Those inside of functions and tests are told
+/// by nobody else, and stand deeper.
+fn definition(line: &str) -> Option<(bool, &str)> {
+    let (is_public, rest) = match line.strip_prefix("pub ") {
+        Some(rest) => (true, rest),
+        None if line.starts_with("pub(") => (false, line.split_once(") ")?.1),
+        None => (false, line),
+    };
+    let mut words = rest.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    let keyword = words.next()?;
+    let name = words.next()?;
+    let is_type = matches!(keyword, "struct" | "enum" | "trait" | "type" | "union");
+    (is_type && !name.is_empty()).then_some((is_public, name))
+}

@@ -1,0 +1,57 @@
+//! Replies as Anthropic streams them.
+
+use serde_json::{Value, json};
+
+use crate::http::HttpReply;
+
+/// A reply of these blocks, as a stream.
+pub fn reply(blocks: &[Value], stop: &str) -> HttpReply {
+    let message = json!({
+        "id": "msg_1", "type": "message", "role": "assistant", "model": "m-1-2026", "content": [],
+        "stop_reason": null, "stop_sequence": null,
+        "usage": {"input_tokens": 12, "output_tokens": 1},
+    });
+    let mut events = vec![json!({"type": "message_start", "message": message})];
+    for (index, block) in blocks.iter().enumerate() {
+        let (start, delta) = match block["type"].as_str() {
+            Some("text") => (
+                json!({"type": "text", "text": ""}),
+                json!({"type": "text_delta", "text": block["text"]}),
+            ),
+            _ => (
+                json!({"type": "tool_use", "id": block["id"], "name": block["name"], "input": {}}),
+                json!({"type": "input_json_delta", "partial_json": block["input"].to_string()}),
+            ),
+        };
+        events.push(json!({"type": "content_block_start", "index": index, "content_block": start}));
+        events.push(json!({"type": "content_block_delta", "index": index, "delta": delta}));
+        events.push(json!({"type": "content_block_stop", "index": index}));
+    }
+    let delta = json!({"stop_reason": stop, "stop_sequence": null});
+    events.push(json!({"type": "message_delta", "delta": delta, "usage": {"output_tokens": 40}}));
+    events.push(json!({"type": "message_stop"}));
+    let body: String = events
+        .iter()
+        .map(|event| {
+            let name = event["type"].as_str().unwrap_or_default();
+            format!("event: {name}\ndata: {event}\n\n")
+        })
+        .collect();
+    HttpReply::events(body)
+}
+
+/// A reply that is this text.
+pub fn said(text: &str) -> HttpReply {
+    reply(&[json!({"type": "text", "text": text})], "end_turn")
+}
+
+/// A reply that calls a tool.
+pub fn called(name: &str, input: Value) -> HttpReply {
+    called_as("toolu_1", name, input)
+}
+
+/// The same with this id.
+pub fn called_as(id: &str, name: &str, input: Value) -> HttpReply {
+    let block = json!({"type": "tool_use", "id": id, "name": name, "input": input});
+    reply(&[block], "tool_use")
+}

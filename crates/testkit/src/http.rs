@@ -1,0 +1,272 @@
+//! A server on this machine that gives prepared replies, one a connection, and remembers what it was asked.
+//!
+//! It answers from a thread of its own, so that tests with a runtime and tests without one can use it.
+
+use std::{
+    io::{self, BufRead, BufReader, Read, Write},
+    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+};
+
+use serde_json::{Value, json};
+
+/// A server that runs until it is dropped.
+pub struct HttpFake {
+    /// Where it listens: `http://127.0.0.1:PORT`.
+    pub url: String,
+    address: SocketAddr,
+    asked: Arc<Mutex<Vec<HttpAsked>>>,
+    is_over: Arc<AtomicBool>,
+}
+
+/// A request as it came.
+#[derive(Debug, Clone)]
+pub struct HttpAsked {
+    /// Its first line and its headers.
+    pub head: String,
+    /// Its body; `Null` where that is no JSON.
+    pub body: Value,
+}
+
+/// What is sent back.
+#[derive(Debug, Clone)]
+pub struct HttpReply {
+    status: u16,
+    headers: Vec<(String, String)>,
+    chunks: Vec<Vec<u8>>,
+    end: ReplyEnd,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum ReplyEnd {
+    /// As HTTP wants it.
+    Proper,
+    /// The connection breaks.
+    Cut,
+    /// Nothing more comes, until the client goes away.
+    Silence,
+    /// The last chunk again and again, until the client goes away.
+    Endless,
+}
+
+impl HttpReply {
+    /// All of it at once.
+    pub fn new(status: u16, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
+        Self {
+            status,
+            headers: vec![("content-type".to_owned(), content_type.to_owned())],
+            chunks: vec![body.into()],
+            end: ReplyEnd::Proper,
+        }
+    }
+
+    /// A stream of events.
+    pub fn events(body: impl Into<Vec<u8>>) -> Self {
+        Self::new(200, "text/event-stream", body)
+    }
+
+    /// A refusal in JSON, as Anthropic says it.
+    pub fn error(status: u16, kind: &str, message: &str) -> Self {
+        let error = json!({"type": kind, "message": message});
+        let body = json!({"type": "error", "error": error, "request_id": "req_1"});
+        Self::new(status, "application/json", body.to_string())
+    }
+
+    /// The same with one more header.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The same bytes in chunks of this length.
+    #[must_use]
+    pub fn in_chunks_of(mut self, length: usize) -> Self {
+        let all = self.chunks.concat();
+        self.chunks = all.chunks(length).map(<[u8]>::to_vec).collect();
+        self
+    }
+
+    /// The same bytes in two chunks.
+    #[must_use]
+    pub fn split_at(mut self, at: usize) -> Self {
+        let all = self.chunks.concat();
+        let (a, b) = all.split_at(at);
+        let halves = [a, b].into_iter().filter(|half| !half.is_empty());
+        self.chunks = halves.map(<[u8]>::to_vec).collect();
+        self
+    }
+
+    /// The bytes before this text, and nothing more until the client goes away.
+    ///
+    /// # Panics
+    /// If the text is not there.
+    #[must_use]
+    pub fn silent_before(mut self, text: &str) -> Self {
+        let all = self.chunks.concat();
+        let at = all
+            .windows(text.len())
+            .position(|window| window == text.as_bytes());
+        #[expect(clippy::expect_used, reason = "the test is wrong then")]
+        let at = at.expect("the text at which the reply stops is not in it");
+        self.chunks = vec![all[..at].to_vec()];
+        self.then_silence()
+    }
+
+    /// The connection breaks behind it.
+    #[must_use]
+    pub fn then_cut(mut self) -> Self {
+        self.end = ReplyEnd::Cut;
+        self
+    }
+
+    /// Behind it nothing comes, not even the end.
+    #[must_use]
+    pub fn then_silence(mut self) -> Self {
+        self.end = ReplyEnd::Silence;
+        self
+    }
+
+    /// Its last chunk comes again and again.
+    #[must_use]
+    pub fn endless(mut self) -> Self {
+        self.end = ReplyEnd::Endless;
+        self
+    }
+}
+
+impl HttpFake {
+    /// Gives these replies, in this order; the last one again if more is asked.
+    pub fn start(replies: impl IntoIterator<Item = HttpReply>) -> Self {
+        let replies: Vec<HttpReply> = replies.into_iter().collect();
+        Self::answering(move |number| replies[number.min(replies.len() - 1)].clone())
+    }
+
+    /// Gives these replies, in this order, and then errors.
+    pub fn start_strict(replies: impl IntoIterator<Item = HttpReply>) -> Self {
+        let replies: Vec<HttpReply> = replies.into_iter().collect();
+        Self::answering(move |number| {
+            let out_of_words = || HttpReply::error(500, "api_error", "no more replies");
+            replies.get(number).cloned().unwrap_or_else(out_of_words)
+        })
+    }
+
+    #[expect(clippy::expect_used, reason = "without it no test can run")]
+    fn answering(reply: impl Fn(usize) -> HttpReply + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port of this machine");
+        let address = listener.local_addr().expect("the port that was bound");
+        let asked = Arc::<Mutex<Vec<HttpAsked>>>::default();
+        let is_over = Arc::<AtomicBool>::default();
+        let (log, over) = (Arc::clone(&asked), Arc::clone(&is_over));
+        thread::spawn(move || {
+            while let Ok((stream, _)) = listener.accept() {
+                if over.load(Ordering::Acquire) {
+                    return;
+                }
+                let Some(request) = read_request(&stream) else {
+                    continue;
+                };
+                let number = {
+                    let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+                    log.push(request);
+                    log.len() - 1
+                };
+                // The client may go away at any time.
+                let _ = give(stream, &reply(number));
+            }
+        });
+        Self {
+            url: format!("http://{address}"),
+            address,
+            asked,
+            is_over,
+        }
+    }
+
+    /// What it was asked so far.
+    pub fn asked(&self) -> Vec<HttpAsked> {
+        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.clone()
+    }
+
+    /// The bodies of that.
+    pub fn bodies(&self) -> Vec<Value> {
+        self.asked().into_iter().map(|asked| asked.body).collect()
+    }
+}
+
+impl Drop for HttpFake {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Release);
+        // So that it notices.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+/// The value of a header in a head.
+pub fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines().find_map(|line| {
+        let (own, value) = line.split_once(':')?;
+        own.eq_ignore_ascii_case(name).then_some(value.trim())
+    })
+}
+
+fn read_request(stream: &TcpStream) -> Option<HttpAsked> {
+    let mut reader = BufReader::new(stream);
+    let mut head = String::new();
+    loop {
+        let before = head.len();
+        reader
+            .read_line(&mut head)
+            .ok()
+            .filter(|length| *length > 0)?;
+        if head[before..].trim_end().is_empty() {
+            break;
+        }
+    }
+    let head = head.trim_end().to_owned();
+    let length = header(&head, "content-length").and_then(|value| value.parse().ok());
+    let mut body = vec![0; length.unwrap_or(0)];
+    reader.read_exact(&mut body).ok()?;
+    let body = serde_json::from_slice(&body).unwrap_or_default();
+    Some(HttpAsked { head, body })
+}
+
+fn give(mut stream: TcpStream, reply: &HttpReply) -> io::Result<()> {
+    let mut head = format!(
+        "HTTP/1.1 {} X\r\nconnection: close\r\ntransfer-encoding: chunked\r\n",
+        reply.status
+    );
+    for (name, value) in &reply.headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    head.push_str("\r\n");
+    stream.write_all(head.as_bytes())?;
+    for chunk in reply.chunks.iter().filter(|chunk| !chunk.is_empty()) {
+        write_chunk(&mut stream, chunk)?;
+    }
+    match reply.end {
+        ReplyEnd::Proper => {
+            stream.write_all(b"0\r\n\r\n")?;
+            stream.shutdown(Shutdown::Write)
+        }
+        ReplyEnd::Cut => stream.shutdown(Shutdown::Write),
+        ReplyEnd::Silence => stream.read_to_end(&mut Vec::new()).map(drop),
+        ReplyEnd::Endless => {
+            let chunk = reply.chunks.last().cloned().unwrap_or_default();
+            loop {
+                write_chunk(&mut stream, &chunk)?;
+            }
+        }
+    }
+}
+
+fn write_chunk(stream: &mut TcpStream, chunk: &[u8]) -> io::Result<()> {
+    stream.write_all(format!("{:x}\r\n", chunk.len()).as_bytes())?;
+    stream.write_all(chunk)?;
+    stream.write_all(b"\r\n")
+}
