@@ -27,6 +27,7 @@ pub(crate) use {
     admit::admit,
     execute::execute,
     finish::finish,
+    hooks::Notes,
     prepare::{Author, prepare},
 };
 
@@ -60,7 +61,7 @@ pub struct CallResult {
 
 impl CallResult {
     /// Adds what hooks want said.
-    pub(crate) fn with_notes(mut self, notes: hooks::Notes) -> Self {
+    pub(crate) fn with_notes(mut self, notes: Notes) -> Self {
         for context in notes.context {
             let text = format!("<system-reminder>\n{context}\n</system-reminder>");
             self.content.push(Content::text(text));
@@ -146,7 +147,7 @@ pub(crate) struct EarlyResult {
     /// A hook has put it off.
     pub(crate) deferred: bool,
     /// What hooks want said.
-    pub(crate) notes: Box<hooks::Notes>,
+    pub(crate) notes: Box<Notes>,
 }
 
 impl EarlyResult {

@@ -12,7 +12,7 @@ use haft_extensions::{Slash, slash};
 use haft_models::Prices;
 
 use super::output::Output;
-use crate::signals::Signals;
+use crate::{show, signals::Signals};
 
 /// What we bring ourselves, with a word on each.
 pub(super) const BUILT_IN: [(&str, &str); 6] = [
@@ -159,6 +159,12 @@ async fn skills(
             .invoke(name, called.arguments, Caller::Person, &aside, &cancel)
             .await?;
         patches.extend(invoked.patches());
+        for message in &invoked.hooks.messages {
+            show::warn(&format!("haft: {}", show::clean(message)));
+        }
+        if let Some(why) = invoked.hooks.stop {
+            return Err(format!("/{name}: a hook stopped it: {why}"));
+        }
         let typed = format!("/{name} {}", called.arguments);
         let what = match &skill.fork {
             Some(kind) => format!(
@@ -168,6 +174,8 @@ async fn skills(
             None => format!("The person calls {}", typed.trim()),
         };
         said.push(format!("{what}:\n\n{}", invoked.text));
+        let context = invoked.hooks.context.iter();
+        said.extend(context.map(|text| format!("<system-reminder>\n{text}\n</system-reminder>")));
     }
     agent.permit(patches);
     Ok(said.join("\n\n"))
