@@ -12,7 +12,8 @@ use haft_contract::{
 
 use crate::{
     permissions::{
-        Bases, Policy, RuleSource, Rules, SandboxSettings, Scope, is_protected, rules::Rule, stores,
+        Bases, PathContext, Policy, RuleSource, Rules, SandboxSettings, Scope, is_protected,
+        rules::Rule, stores,
     },
     settings::resolve,
 };
@@ -107,6 +108,14 @@ impl SessionContext {
     pub fn with_plan_file(mut self, path: Option<PathBuf>) -> Self {
         self.plan_file = path.map(Arc::from);
         self
+    }
+
+    /// Where its calls are made.
+    pub fn place(&self) -> PathContext {
+        PathContext {
+            cwd: self.cwd.to_path_buf(),
+            home: self.home.clone(),
+        }
     }
 
     /// What it permits. `readable` must be a real path.

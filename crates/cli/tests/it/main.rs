@@ -8,6 +8,7 @@
 //! - `hostile`: hundreds of commands that attack; `interrupt`: signals; `pdf`: PDFs
 //! - `permissions`: rules, settings files, trust
 //! - `provider`: a model's provider on this machine
+//! - `read_once`: what is worked out once for a call
 //! - `sdk`: the official SDK drives it
 //! - `secrecy`: what others can find out about it; `weak_sandbox`: machines that cannot confine; `users`:
 //!   the same as an ordinary user
@@ -38,6 +39,7 @@ mod listing;
 mod pdf;
 mod permissions;
 mod provider;
+mod read_once;
 mod sdk;
 #[cfg(target_os = "linux")]
 mod secrecy;

@@ -248,7 +248,7 @@ pub(crate) async fn after(
     }
     let setting = PathContext {
         cwd: cx.cwd.to_path_buf(),
-        home: context.home.clone(),
+        ..context.place()
     };
     let mut fields = fields(&outcome.call, true);
     let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
@@ -396,7 +396,7 @@ async fn fire(
         .collect();
     let names = names_of(prepared.name(), &aliases);
     let facts = OnceLock::new();
-    let gather = || Facts::named(prepared.name(), prepared.input(), setting);
+    let gather = || Facts::named_call(&*prepared.bound, setting);
     let holds = |condition: &Condition| conditions::holds(condition, facts.get_or_init(gather));
     let occasion = Occasion {
         event,

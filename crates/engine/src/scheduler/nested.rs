@@ -102,7 +102,13 @@ async fn run(
     }
     let call = CallId::new();
     let id = tool_use.id.clone();
-    let prepared = match prepare(&engine.pool, tool_use, Author::Model, call, &context.cwd) {
+    let prepared = match prepare(
+        &engine.pool,
+        tool_use,
+        Author::Model,
+        call,
+        &context.place(),
+    ) {
         Ok(prepared) => prepared,
         Err(settled) => return (settled.finish(call, id), Notes::default()),
     };

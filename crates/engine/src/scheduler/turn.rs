@@ -183,12 +183,20 @@ impl Inner {
     }
 
     fn prepare(&self, id: CallId, tool_use: ToolUse) -> (Result<Prepared, EarlyResult>, u64) {
-        let (cwd, version) = {
+        let (place, version) = {
             let context = self.shared.context();
-            (Arc::clone(&context.context.cwd), context.version)
+            (context.context.place(), context.version)
         };
         let name = tool_use.name.clone();
-        let prepare = || prepare(&self.shared.engine.pool, tool_use, Author::Model, id, &cwd);
+        let prepare = || {
+            prepare(
+                &self.shared.engine.pool,
+                tool_use,
+                Author::Model,
+                id,
+                &place,
+            )
+        };
         let prepared = caught(prepare)
             .unwrap_or_else(|panic| Err(EarlyResult::broken(&name, &panicked(&name, &*panic))));
         (prepared, version)
