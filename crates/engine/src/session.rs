@@ -12,7 +12,7 @@ use haft_contract::{
 
 use crate::{
     permissions::{
-        Bases, PathContext, Policy, RuleSource, Rules, SandboxSettings, Scope, is_protected,
+        Bases, PathContext, Policy, RuleSource, Rules, SandboxSettings, Scope, control_names,
         rules::Rule, stores,
     },
     settings::resolve,
@@ -144,7 +144,7 @@ impl SessionContext {
             locked: self.rules.keep_from(&["Read", "Edit"]),
             control: match self.mode {
                 PermissionMode::BypassPermissions => Hidden::default(),
-                _ => Hidden::when(is_protected),
+                _ => control_names(),
             },
             // Made for a call that starts a command, when it is admitted.
             confinement: Confinement::default(),

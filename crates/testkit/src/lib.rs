@@ -9,8 +9,10 @@
 
 pub mod bash;
 pub mod contract;
+mod control_file;
 pub mod project;
 pub mod toys;
 
 pub use bash::Bash;
+pub use control_file::ControlFile;
 pub use project::TempProject;

@@ -460,7 +460,7 @@ impl Judge<'_> {
 
 fn unasked(kind: &'static str, reason: impl ToString) -> Denied {
     Denied::Unasked {
-        kind,
+        kind: kind.into(),
         reason: reason.to_string(),
     }
 }

@@ -147,7 +147,7 @@ fn banned(forbidden: &Forbidden) -> EarlyResult {
         message,
         repairs: Vec::new(),
         denied: Some(Box::new(Denied::Unasked {
-            kind: "rule",
+            kind: "rule".into(),
             reason: format!("the deny rule {}", forbidden.rule),
         })),
         deferred: false,
