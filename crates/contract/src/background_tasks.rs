@@ -12,6 +12,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -32,7 +33,8 @@ struct TaskBoard {
 type Listener = dyn Fn(&TaskEvent) + Send + Sync;
 
 /// What sort of task it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum TaskKind {
     /// A command.
     Shell,
@@ -51,7 +53,8 @@ impl TaskKind {
 }
 
 /// How far a background task is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
     /// It runs.
     Running,
@@ -76,7 +79,7 @@ impl TaskStatus {
 }
 
 /// A task that runs.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct BackgroundTask {
     /// Its id, as the model knows it.
     pub id: String,
@@ -89,15 +92,18 @@ pub struct BackgroundTask {
     /// Which kind of subagent it is.
     pub agent_type: Option<String>,
     /// The provider's id of the call that started it.
+    #[serde(with = "crate::shared::text")]
     pub tool_use_id: Option<Arc<str>>,
     /// Nobody waits for it. A subagent that its call waits for is a task too.
     pub in_background: bool,
-    /// Fires to end it; whoever started it then sees to that, and tells when it is over.
+    /// Fires to end it; whoever started it then sees to that, and tells when it is over. A handle, no
+    /// part of what is written down: one that was read ends nothing.
+    #[serde(skip)]
     pub stop: CancellationToken,
 }
 
 /// A task is over.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskNotice {
     /// Its id, as the model knows it.
     pub id: String,
@@ -114,13 +120,14 @@ pub struct TaskNotice {
     /// Where all of its output is.
     pub output_file: Option<PathBuf>,
     /// The provider's id of the call that started it.
+    #[serde(with = "crate::shared::text")]
     pub tool_use_id: Option<Arc<str>>,
     /// What it took, where that is counted.
     pub usage: Option<TaskUsage>,
 }
 
 /// What a task took so far.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskUsage {
     /// Tokens.
     pub total_tokens: u64,
@@ -131,7 +138,8 @@ pub struct TaskUsage {
 }
 
 /// A step of a task, for whoever follows the session.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TaskEvent {
     /// It runs now.
@@ -315,6 +323,54 @@ mod tests {
             output_file: None,
             tool_use_id: None,
             usage: None,
+        }
+    }
+
+    #[test]
+    fn events_survive_being_written_and_read() {
+        let task = BackgroundTask {
+            id: "t1".to_owned(),
+            kind: TaskKind::Agent,
+            description: "looks around".to_owned(),
+            prompt: "look".to_owned(),
+            agent_type: Some("Explore".to_owned()),
+            tool_use_id: Some("toolu_1".into()),
+            in_background: true,
+            stop: CancellationToken::new(),
+        };
+        let usage = TaskUsage {
+            total_tokens: 3,
+            tool_uses: 2,
+            duration_ms: 1,
+        };
+        let notice = TaskNotice {
+            id: "t1".to_owned(),
+            kind: TaskKind::Shell,
+            status: TaskStatus::Killed,
+            summary: "make was ended".to_owned(),
+            result: "x".to_owned(),
+            notes: vec!["y".to_owned()],
+            output_file: Some("/o".into()),
+            tool_use_id: None,
+            usage: Some(usage),
+        };
+        let events = [
+            TaskEvent::Began(task.clone()),
+            TaskEvent::Progress {
+                task: task.clone(),
+                usage,
+                last_tool: Some("Read".to_owned()),
+            },
+            TaskEvent::MovedToBackground(task),
+            TaskEvent::Over(notice.clone()),
+        ];
+        for event in events {
+            let written = serde_json::to_value(&event).unwrap();
+            let read: TaskEvent = serde_json::from_value(written.clone()).unwrap();
+            assert_eq!(serde_json::to_value(&read).unwrap(), written);
+            if let (TaskEvent::Over(_), TaskEvent::Over(read)) = (&event, &read) {
+                assert_eq!(*read, notice);
+            }
         }
     }
 

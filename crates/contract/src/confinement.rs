@@ -3,34 +3,40 @@
 //! The engine decides it with the permission and from the same facts; the tool that starts the
 //! command holds itself to it. The default is the strictest: nothing may be changed, nobody reached.
 
-use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
-use crate::ControlFiles;
+use serde::{Deserialize, Serialize};
 
-use crate::BoxFuture;
+use crate::{BoxFuture, ControlFiles, Hosts, shared};
 
 /// How a command is to be confined. Cheap to clone. Paths are absolute, links in them followed.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Confinement {
     /// How much of the machine it gets.
     pub profile: Confined,
     /// With [`Confined::Workspace`]: what it may change, with everything below. What this very call
     /// was permitted to make may not exist yet.
+    #[serde(with = "shared::list")]
     pub writable: Arc<[PathBuf]>,
     /// With [`Confined::Workspace`]: existing files and directories below what is writable that stay
     /// as they are. None of them holds a writable path.
+    #[serde(with = "shared::list")]
     pub protected: Arc<[PathBuf]>,
     /// Existing files and directories that it may not even read, in every profile but
     /// [`Confined::Full`].
+    #[serde(with = "shared::list")]
     pub hidden: Arc<[PathBuf]>,
     /// Those of the hidden ones that a person may let a command read: stores of keys, which no rule
     /// denies.
+    #[serde(with = "shared::list")]
     pub stores: Arc<[PathBuf]>,
     /// Existing directories of which it sees nothing but what is open in them, in every profile but
     /// [`Confined::Full`]: the homes, where it cannot be told beforehand what it reads.
+    #[serde(with = "shared::list")]
     pub closed: Arc<[PathBuf]>,
     /// What of the closed directories it sees, with everything below, under this name: links in it
     /// need not be followed yet. What is writable is open too.
+    #[serde(with = "shared::list")]
     pub open: Arc<[PathBuf]>,
     /// What in the line keeps its reads from being told beforehand, if anything does: as written.
     pub untold: Option<String>,
@@ -39,8 +45,10 @@ pub struct Confinement {
     /// Whom it may talk to.
     pub network: NetworkAccess,
     /// Variables that the settings give it; an empty value takes away an inherited one.
+    #[serde(with = "shared::value")]
     pub env: Arc<BTreeMap<String, String>>,
     /// Variables that it must not inherit, whatever else passes.
+    #[serde(with = "shared::list")]
     pub withheld: Arc<[String]>,
     /// A file that its shell reads first: what hooks of the session want set.
     pub sourced: Option<PathBuf>,
@@ -64,7 +72,8 @@ impl Confinement {
 }
 
 /// How well commands are confined on this machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ConfinementStrength {
     /// All that a confinement says holds.
     Whole,
@@ -88,7 +97,8 @@ pub trait ProbeConfinement: Send + Sync {
 pub type OnWeakSandbox = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// How much of the machine a command gets.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Confined {
     /// It changes no file and talks to nobody.
     #[default]
@@ -111,7 +121,8 @@ impl Confined {
 }
 
 /// Whom a command may talk to.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum NetworkAccess {
     /// Nobody.
     #[default]
@@ -120,41 +131,6 @@ pub enum NetworkAccess {
     ByRule(Hosts),
     /// Whoever the user may.
     Anybody,
-}
-
-/// Hosts by rule.
-#[derive(Clone)]
-pub struct Hosts(Arc<JudgeHost>);
-
-type JudgeHost = dyn Fn(&str, u16) -> HostVerdict + Send + Sync;
-
-/// What the rules say of a host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum HostVerdict {
-    /// It may be talked to.
-    Allowed,
-    /// It may not.
-    Denied,
-    /// They do not name it, and a person may be asked.
-    Ask,
-}
-
-impl Hosts {
-    /// Judged like this; asked with a host as it was requested, without brackets, and a port.
-    pub fn by(judge: impl Fn(&str, u16) -> HostVerdict + Send + Sync + 'static) -> Self {
-        Self(Arc::new(judge))
-    }
-
-    /// What the rules say of this one.
-    pub fn judge(&self, host: &str, port: u16) -> HostVerdict {
-        (self.0)(host, port)
-    }
-}
-
-impl fmt::Debug for Hosts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Hosts")
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! What a running call is given.
 
 use std::{
-    fmt,
     path::{Component, Path, PathBuf},
     sync::Arc,
 };
@@ -9,8 +8,8 @@ use std::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    CallId, Confinement, NestedCalls, PermissionMode, Progress, Services, SessionId, Updates,
-    progress,
+    CallId, Confinement, Hidden, NestedCalls, PermissionMode, Progress, Services, SessionId,
+    Updates, progress,
 };
 
 /// Everything a call knows of where it runs. A snapshot: it does not change while the call runs.
@@ -144,45 +143,6 @@ fn without_dots(path: &Path) -> PathBuf {
         }
     }
     clean
-}
-
-/// Files that a call which finds its files by itself must leave out.
-#[derive(Clone, Default)]
-pub struct Hidden(Option<Arc<IsHidden>>);
-
-type IsHidden = dyn Fn(&Path) -> bool + Send + Sync;
-
-impl Hidden {
-    /// Those for which this says so; it is asked with absolute paths.
-    pub fn when(is_hidden: impl Fn(&Path) -> bool + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(is_hidden)))
-    }
-
-    /// Those, and the others.
-    #[must_use]
-    pub fn and(&self, others: &Self) -> Self {
-        if others.is_empty() {
-            return self.clone();
-        }
-        let (these, others) = (self.clone(), others.clone());
-        Self::when(move |path| these.hides(path) || others.hides(path))
-    }
-
-    /// There are none, so that nobody need ask.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_none()
-    }
-
-    /// Is this one?
-    pub fn hides(&self, path: &Path) -> bool {
-        self.0.as_ref().is_some_and(|is_hidden| is_hidden(path))
-    }
-}
-
-impl fmt::Debug for Hidden {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Hidden").field(&!self.is_empty()).finish()
-    }
 }
 
 impl CallContext {

@@ -1,6 +1,18 @@
 //! Files that decide what other programs run, and what a command may do with them.
+//!
+//! What is forbidden is data ([`ControlledFiles`]); whoever knows such files brings [`ControlRules`] made from
+//! it. Data alone, as it comes from another process, lets a command make nothing until somebody does.
 
-use std::{collections::BTreeSet, fmt, path::Path, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::PathGlob;
 
 /// What a command may do with files that decide what other programs run. Cheap to clone.
 #[derive(Clone, Default)]
@@ -17,10 +29,36 @@ pub trait ControlRules: Send + Sync {
     /// Is this one, which a command has made? It exists, and may be looked into. For where a command
     /// cannot be kept from making it.
     fn include(&self, path: &Path) -> bool;
+
+    /// The same as data; `None`: they forbid nothing.
+    fn files(&self) -> Option<ControlledFiles>;
+}
+
+/// What a command may not make or change, as data. Which names control files have is known to whoever
+/// judges them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ControlledFiles {
+    /// The working directories: what git would take for a repository there is one.
+    pub roots: Vec<PathBuf>,
+    /// What rules forbid to change, whatever was permitted.
+    pub locked: Vec<PathGlob>,
+    /// What this very call was permitted to write.
+    pub permitted: Vec<PermittedPath>,
+    /// What a person has let a command do since, with all below, whatever else is said.
+    pub granted: Vec<PathBuf>,
+}
+
+/// A path that a call was permitted to write.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PermittedPath {
+    /// The path.
+    pub path: PathBuf,
+    /// With everything below it.
+    pub whole: bool,
 }
 
 /// Names of files that are asked about; in lower case, because some disks ignore case.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControlNames {
     /// All names.
     pub all: bool,
@@ -72,9 +110,18 @@ impl ControlFiles {
         Self(Some(Arc::new(rules)))
     }
 
-    /// Those for which this says so; a command may do nothing with them.
-    pub fn when(is_control: impl Fn(&Path) -> bool + Send + Sync + 'static) -> Self {
-        Self::by(When(is_control))
+    /// The same, but a command may do what it likes with these and all that is below them.
+    #[must_use]
+    pub fn except(&self, granted: Vec<PathBuf>) -> Self {
+        Self::by(Except {
+            control: self.clone(),
+            granted,
+        })
+    }
+
+    /// The same as data; `None`: a command makes and changes files as it likes.
+    pub fn files(&self) -> Option<ControlledFiles> {
+        self.0.as_ref().and_then(|rules| rules.files())
     }
 
     /// Which names are asked about. `None`: a command makes and changes files as it likes.
@@ -101,9 +148,21 @@ impl fmt::Debug for ControlFiles {
     }
 }
 
-struct When<F>(F);
+impl Serialize for ControlFiles {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.files().serialize(serializer)
+    }
+}
 
-impl<F: Fn(&Path) -> bool + Send + Sync> ControlRules for When<F> {
+impl<'de> Deserialize<'de> for ControlFiles {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let files: Option<ControlledFiles> = Option::deserialize(deserializer)?;
+        Ok(files.map(Self::by).unwrap_or_default())
+    }
+}
+
+/// Nobody here knows which files those are.
+impl ControlRules for ControlledFiles {
     fn names(&self) -> ControlNames {
         ControlNames {
             all: true,
@@ -111,11 +170,47 @@ impl<F: Fn(&Path) -> bool + Send + Sync> ControlRules for When<F> {
         }
     }
 
+    fn permits(&self, _: &ControlUse<'_>) -> bool {
+        false
+    }
+
+    fn include(&self, _: &Path) -> bool {
+        true
+    }
+
+    fn files(&self) -> Option<ControlledFiles> {
+        Some(self.clone())
+    }
+}
+
+/// Control files, but for those that were granted.
+struct Except {
+    control: ControlFiles,
+    granted: Vec<PathBuf>,
+}
+
+impl Except {
+    fn grants(&self, path: &Path) -> bool {
+        self.granted.iter().any(|granted| path.starts_with(granted))
+    }
+}
+
+impl ControlRules for Except {
+    fn names(&self) -> ControlNames {
+        self.control.names().unwrap_or_default()
+    }
+
     fn permits(&self, used: &ControlUse<'_>) -> bool {
-        !(self.0)(used.path)
+        self.grants(used.path) || self.control.permits(used)
     }
 
     fn include(&self, path: &Path) -> bool {
-        (self.0)(path)
+        !self.grants(path) && self.control.include(path)
+    }
+
+    fn files(&self) -> Option<ControlledFiles> {
+        let mut files = self.control.files()?;
+        files.granted.extend(self.granted.iter().cloned());
+        Some(files)
     }
 }

@@ -3,7 +3,7 @@
 //! Tools that come from elsewhere (an MCP server, a plugin) implement these directly. There is no
 //! second registry.
 
-use std::{fmt, pin::Pin, sync::Arc};
+use std::{any::Any, fmt, path::Path, pin::Pin, sync::Arc};
 
 use serde_json::Value;
 
@@ -73,6 +73,16 @@ pub trait BoundCall: Send + Sync {
 
     /// What this call touches, held to what the tool may do at most.
     fn effects(&self) -> Effects;
+
+    /// Is told where it would run.
+    fn locate(&mut self, cwd: &Path, home: Option<&Path>) {
+        let _ = (cwd, home);
+    }
+
+    /// What the tool has read out of the input.
+    fn reading(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        None
+    }
 
     /// Fills in what only the session knows.
     fn complete<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Option<Value>> {

@@ -3,10 +3,12 @@
 //! The scheduler runs calls side by side where their effects cannot meet, and the permission check
 //! judges the same effects, so a tool says it once and both agree.
 
-use std::path::PathBuf;
+use std::{borrow::Cow, path::PathBuf};
+
+use serde::{Deserialize, Serialize};
 
 /// What one call touches.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effects {
     /// What it looks at.
     pub reads: Reach,
@@ -22,13 +24,14 @@ pub struct Effects {
     pub in_order: bool,
     /// It works on something that is no file and has this name (the task list): calls that say the same
     /// name run one after the other, in the order of the calls.
-    pub queue: Option<&'static str>,
+    pub queue: Option<Cow<'static, str>>,
     /// What a second run of the same call would do, when nobody knows whether the first one ran.
     pub repeat: Idempotency,
 }
 
 /// How far reading or writing goes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Reach {
     /// Not at all.
     Nothing,
@@ -39,7 +42,8 @@ pub enum Reach {
 }
 
 /// Whether a call may be run again when its outcome was lost (a crash, a broken connection).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Idempotency {
     /// Run it again: nothing changes.
     Harmless,
@@ -81,8 +85,13 @@ impl Effects {
     /// Touches nothing but this part of the session.
     pub const fn queueing(name: &'static str) -> Self {
         Self {
-            queue: Some(name),
-            ..Self::NONE
+            reads: Reach::Nothing,
+            writes: Reach::Nothing,
+            exclusive: false,
+            patches: false,
+            in_order: false,
+            queue: Some(Cow::Borrowed(name)),
+            repeat: Idempotency::Harmless,
         }
     }
 
@@ -113,5 +122,26 @@ impl Effects {
     /// Changes nothing: neither files nor anything nobody can name.
     pub fn is_read_only(&self) -> bool {
         !self.exclusive && self.writes == Reach::Nothing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn effects_survive_being_written_and_read() {
+        let all = [
+            Effects::NONE,
+            Effects::READS,
+            Effects::EXCLUSIVE,
+            Effects::queueing("tasks"),
+            Effects::reading(["/a".into()]),
+            Effects::writing(["/a".into(), "/b c".into()]),
+        ];
+        for effects in all {
+            let written = serde_json::to_string(&effects).unwrap();
+            assert_eq!(serde_json::from_str::<Effects>(&written).unwrap(), effects);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! From a typed [`Tool`] to a [`DynTool`].
 
-use std::sync::Arc;
+use std::{any::Any, path::Path, sync::Arc};
 
 use serde_json::Value;
 
@@ -76,6 +76,14 @@ impl<T: Tool> BoundCall for Bound<T> {
             .profile
             .access
             .hold(self.tool().effects(&self.typed))
+    }
+
+    fn locate(&mut self, cwd: &Path, home: Option<&Path>) {
+        self.tool.tool.locate(&mut self.typed, cwd, home);
+    }
+
+    fn reading(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.tool().reading(&self.typed)
     }
 
     fn complete<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Option<Value>> {

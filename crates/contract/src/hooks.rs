@@ -45,6 +45,16 @@ pub struct HookVerdict {
     pub stop: Option<String>,
 }
 
+impl HookVerdict {
+    /// Adds what was said later. Whoever was first to hold it up, or to want everything to stop, is heard.
+    pub fn extend(&mut self, later: Self) {
+        self.block = self.block.take().or(later.block);
+        self.context.extend(later.context);
+        self.messages.extend(later.messages);
+        self.stop = self.stop.take().or(later.stop);
+    }
+}
+
 type Fire = dyn Fn(HookEvent, &CallContext) -> BoxFuture<'static, HookVerdict> + Send + Sync;
 
 /// The service that fires them. The engine brings it; where there is none, nobody objects.

@@ -36,7 +36,9 @@ pub mod dyn_tool;
 pub mod effects;
 pub mod erase;
 pub mod error;
+mod hidden;
 pub mod hooks;
+mod hosts;
 pub mod http;
 pub mod ids;
 pub mod nested_calls;
@@ -48,6 +50,7 @@ pub mod secrets;
 pub mod services;
 pub mod session_state;
 pub mod settings_access;
+mod shared;
 pub mod subagents;
 pub mod tool;
 pub mod view;
@@ -59,17 +62,21 @@ pub use background_tasks::{
     BackgroundTask, BackgroundTasks, TaskEvent, TaskKind, TaskNotice, TaskStatus, TaskUsage,
 };
 pub use confinement::{
-    Confined, Confinement, ConfinementStrength, HostVerdict, Hosts, NetworkAccess, OnWeakSandbox,
-    ProbeConfinement,
+    Confined, Confinement, ConfinementStrength, NetworkAccess, OnWeakSandbox, ProbeConfinement,
 };
-pub use context::{CallContext, Hidden, JudgedPath, JudgedPaths, MustLead, PermissionSnapshot};
-pub use control_files::{ControlAction, ControlFiles, ControlNames, ControlRules, ControlUse};
+pub use context::{CallContext, JudgedPath, JudgedPaths, MustLead, PermissionSnapshot};
+pub use control_files::{
+    ControlAction, ControlFiles, ControlNames, ControlRules, ControlUse, ControlledFiles,
+    PermittedPath,
+};
 pub use deferred_tools::DeferredTools;
 pub use dyn_tool::{BoundCall, BoxFuture, DynTool, ToolSpec};
 pub use effects::{Effects, Idempotency, Reach};
 pub use erase::erase;
 pub use error::ToolError;
+pub use hidden::{GlobStart, Hidden, HiddenFiles, HiddenRules, PathGlob};
 pub use hooks::{HookEvent, HookFire, HookVerdict};
+pub use hosts::{HostLists, HostPattern, HostRules, HostVerdict, Hosts};
 pub use http::{HttpAnswer, HttpClient, HttpPost};
 pub use ids::{CallId, SessionId};
 pub use nested_calls::{NestedCalls, NestedResult, RunNested};

@@ -4,10 +4,10 @@ use std::{fmt, sync::Arc};
 
 use serde_json::Value;
 
-use crate::{BoxFuture, CancellationToken, ToolError, ToolUse};
+use crate::{BoxFuture, CancellationToken, HookVerdict, ToolError, ToolUse};
 
 /// Runs a call by the same rules as the model's, except that nobody is asked: what would need a person is
-/// refused. Nothing of it reaches the conversation, and it changes nothing of the session.
+/// refused. No message or patch of it reaches the conversation or the session; what hooks want kept is.
 pub trait RunNested: Send + Sync {
     /// Runs it. `allowed` are rules that count for this call alone, beside those of the session.
     fn run<'a>(
@@ -29,6 +29,8 @@ pub struct NestedResult {
     pub text: String,
     /// What programs would have read.
     pub structured: Option<Value>,
+    /// What hooks said of it. Where it was made inside another call, that call's result tells it already.
+    pub hooks: HookVerdict,
 }
 
 /// The way to such calls; there may be none. Cheap to clone.

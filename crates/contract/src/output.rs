@@ -19,7 +19,7 @@ pub struct ToolUse {
 }
 
 /// What a call gives back.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolOutput {
     /// What the model reads, unless [`Tool::to_model`](crate::Tool::to_model) says otherwise.
     pub content: Vec<Content>,

@@ -1,6 +1,6 @@
 //! The trait a tool author implements.
 
-use std::{borrow::Cow, time::Duration};
+use std::{any::Any, borrow::Cow, path::Path, sync::Arc, time::Duration};
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -119,6 +119,19 @@ pub trait Tool: Send + Sync + 'static {
     fn effects(&self, input: &Self::Input) -> Effects {
         let _ = input;
         Effects::EXCLUSIVE
+    }
+
+    /// Is told where the call would run: relative paths start at `cwd`. Called by `prepare`, once, right
+    /// after the input was parsed, for tools that read more out of it.
+    fn locate(&self, input: &mut Self::Input, cwd: &Path, home: Option<&Path>) {
+        let _ = (input, cwd, home);
+    }
+
+    /// What the tool has read out of the input, for an engine that knows the type: a command line is
+    /// read once, and not by everybody anew.
+    fn reading(&self, input: &Self::Input) -> Option<Arc<dyn Any + Send + Sync>> {
+        let _ = input;
+        None
     }
 
     /// Fills in what only the session knows, once, before hooks, rules and people see the call: the

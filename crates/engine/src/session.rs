@@ -12,7 +12,8 @@ use haft_contract::{
 
 use crate::{
     permissions::{
-        Bases, Policy, RuleSource, Rules, SandboxSettings, Scope, is_protected, rules::Rule, stores,
+        Bases, PathContext, Policy, RuleSource, Rules, SandboxSettings, Scope, control_names,
+        rules::Rule, stores,
     },
     settings::resolve,
 };
@@ -109,6 +110,14 @@ impl SessionContext {
         self
     }
 
+    /// Where its calls are made.
+    pub fn place(&self) -> PathContext {
+        PathContext {
+            cwd: self.cwd.to_path_buf(),
+            home: self.home.clone(),
+        }
+    }
+
     /// What it permits. `readable` must be a real path.
     pub fn policy(&self, readable: &Path) -> Policy {
         let plan = self.plan_file.as_deref().and_then(unlinked);
@@ -135,7 +144,7 @@ impl SessionContext {
             locked: self.rules.keep_from(&["Read", "Edit"]),
             control: match self.mode {
                 PermissionMode::BypassPermissions => Hidden::default(),
-                _ => Hidden::when(is_protected),
+                _ => control_names(),
             },
             // Made for a call that starts a command, when it is admitted.
             confinement: Confinement::default(),

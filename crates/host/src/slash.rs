@@ -99,7 +99,7 @@ impl Commands {
                 let answer = self.model(agent, called.arguments);
                 announced(agent, events, answer)
             }
-            _ => match skills(book, &called, agent, self.launches).await {
+            _ => match skills(book, &called, agent, self.launches, events).await {
                 Ok(text) => {
                     *typed = text;
                     return PromptMeaning::Said(prompt);
@@ -137,6 +137,7 @@ async fn skills(
     called: &Slash<'_>,
     agent: &mut Agent,
     launches: bool,
+    events: &Events,
 ) -> Result<String, String> {
     let (aside, cancel) = (agent.aside(), CancellationToken::new());
     let mut said = Vec::new();
@@ -155,6 +156,12 @@ async fn skills(
             .invoke(name, called.arguments, Caller::Person, &aside, &cancel)
             .await?;
         patches.extend(invoked.patches());
+        for message in &invoked.hooks.messages {
+            events.warn(message.clone());
+        }
+        if let Some(why) = invoked.hooks.stop {
+            return Err(format!("/{name}: a hook stopped it: {why}"));
+        }
         let typed = format!("/{name} {}", called.arguments);
         let what = match &skill.fork {
             Some(kind) => format!(
@@ -164,6 +171,8 @@ async fn skills(
             None => format!("The person calls {}", typed.trim()),
         };
         said.push(format!("{what}:\n\n{}", invoked.text));
+        let context = invoked.hooks.context.iter();
+        said.extend(context.map(|text| format!("<system-reminder>\n{text}\n</system-reminder>")));
     }
     agent.permit(patches);
     Ok(said.join("\n\n"))

@@ -48,8 +48,8 @@ mod write_grant;
 pub use encoding::CodePage;
 pub use error::JournalError;
 pub use journal::{
-    Applied, AppliedFile, Edited, Extent, FileChange, Journal, NOTEBOOK_LIMIT, NotebookEdited, Raw,
-    WriteOutcome, WriteReport,
+    Applied, AppliedFile, CheckedEdit, Edited, Extent, FileChange, Journal, NOTEBOOK_LIMIT,
+    NotebookEdited, Raw, WriteOutcome, WriteReport,
 };
 pub use ledger::{ReadLedger, SeenBy, Shown, Sight};
 pub use lines::BreakStyle;

@@ -1,8 +1,12 @@
 //! What a decision is made from: gathered here, where the world may be looked at.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use haft_contract::{BoundCall, CallContext, JudgedPath, JudgedPaths, Permission, Reach};
+use haft_shell::ReadLine;
 use serde_json::Value;
 
 use super::{
@@ -78,6 +82,8 @@ pub struct Facts {
     pub interactive: bool,
     /// A command line, read.
     pub shell: Option<ShellFacts>,
+    /// The same line as the tool has read it already, if it has.
+    pub read: Option<Arc<ReadLine>>,
     /// Addresses it fetches: the one asked for, then where it is sent on to.
     pub fetches: Vec<Target>,
     /// What the host of the first address resolves to, where that was asked.
@@ -142,13 +148,30 @@ impl Facts {
         facts.opaque = effects.exclusive || effects.writes == Reach::Anything || from_a_server;
         facts.command = bound.classifier_input();
         facts.opinion = bound.permission(cx);
+        facts.read = read_line(bound);
         facts.internal = false;
         facts
     }
 
     /// The same from a tool's name and an input, for any tool of the convention, built in or not.
     pub fn named(tool: &str, input: &Value, setting: &PathContext) -> Self {
+        Self::named_read(tool, input, setting, None)
+    }
+
+    /// The same of a bound call, whose line may have been read already.
+    pub fn named_call(bound: &dyn BoundCall, setting: &PathContext) -> Self {
+        let read = read_line(bound);
+        Self::named_read(&bound.spec().name, bound.input(), setting, read)
+    }
+
+    fn named_read(
+        tool: &str,
+        input: &Value,
+        setting: &PathContext,
+        read: Option<Arc<ReadLine>>,
+    ) -> Self {
         let mut facts = Self::bare(canonical(tool), input.clone());
+        facts.read = read;
         facts.special();
         facts.read_command(setting);
         let path = |name: &str| {
@@ -183,6 +206,7 @@ impl Facts {
             internal: INTERNAL.contains(&tool),
             interactive: ["AskUserQuestion", "ExitPlanMode"].contains(&tool),
             shell: None,
+            read: None,
             fetches: Vec::new(),
             resolved: Vec::new(),
             subject: None,
@@ -201,7 +225,8 @@ impl Facts {
     pub fn read_command(&mut self, setting: &PathContext) {
         if self.has_command() {
             let line = self.input.get("command").and_then(Value::as_str);
-            self.shell = Some(ShellFacts::of(line.unwrap_or_default(), setting));
+            let (line, read) = (line.unwrap_or_default(), self.read.as_deref());
+            self.shell = Some(ShellFacts::of_read(line, setting, read));
         }
     }
 
@@ -262,6 +287,11 @@ impl Facts {
         let more = self.opaque && self.shell.is_none();
         !more && self.writes.is_empty() && self.fetches.is_empty() && command
     }
+}
+
+/// The command line of a call as its tool has read it.
+fn read_line(bound: &dyn BoundCall) -> Option<Arc<ReadLine>> {
+    bound.reading()?.downcast().ok()
 }
 
 fn path_parameters(bound: &dyn BoundCall) -> Vec<PathBuf> {

@@ -3,10 +3,11 @@
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use haft_shell::{
-    Analysis, Arg, Effect, EffectVerdict, LinePart, LinePlace, Value, WriteKind, analyze,
+    Analysis, Arg, Effect, EffectVerdict, LinePart, LinePlace, ReadLine, Value, WriteKind, analyze,
     commands::{is_known, variables::has_known_charset},
     is_stream, keeps_nothing,
 };
@@ -29,7 +30,7 @@ pub struct ShellFacts {
     /// The line.
     pub line: String,
     /// What it does.
-    pub analysis: Analysis,
+    pub analysis: Arc<Analysis>,
     /// The paths each part touches.
     pub paths: Vec<Vec<PathUse>>,
     /// Every way each part may be written that means the same, for rules that hold up.
@@ -87,11 +88,30 @@ pub enum Where {
     Below(Option<Vec<Touched>>),
 }
 
+/// Where a call is made, as the reader of lines wants it.
+fn place(setting: &PathContext) -> LinePlace {
+    LinePlace {
+        cwd: setting.cwd.clone(),
+        home: setting.home.clone(),
+    }
+}
+
 impl ShellFacts {
     /// Reads a line and resolves its paths. Follows links, looks at git's configuration, for programs
     /// and for what pins them, reads nothing else.
     pub fn of(line: &str, setting: &PathContext) -> Self {
         Self::in_environment(line, setting, &|name| std::env::var_os(name))
+    }
+
+    /// The same of a line that may have been read already.
+    pub(super) fn of_read(line: &str, setting: &PathContext, read: Option<&ReadLine>) -> Self {
+        let place = place(setting);
+        let known = read.filter(|read| read.is_of(line, &place));
+        let analysis = known.map_or_else(
+            || Arc::new(analyze(line, &place)),
+            |read| Arc::clone(read.analysis()),
+        );
+        Self::of_analysis(line, analysis, setting, &|name| std::env::var_os(name))
     }
 
     /// The same where commands get these variables.
@@ -100,11 +120,16 @@ impl ShellFacts {
         setting: &PathContext,
         variable: &dyn Fn(&str) -> Option<OsString>,
     ) -> Self {
-        let place = LinePlace {
-            cwd: setting.cwd.clone(),
-            home: setting.home.clone(),
-        };
-        let analysis = analyze(line, &place);
+        let analysis = Arc::new(analyze(line, &place(setting)));
+        Self::of_analysis(line, analysis, setting, variable)
+    }
+
+    fn of_analysis(
+        line: &str,
+        analysis: Arc<Analysis>,
+        setting: &PathContext,
+        variable: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Self {
         let paths = analysis.parts.iter().map(|part| paths_of(part, line));
         let paths: Vec<Vec<PathUse>> = paths.collect();
         let spellings = analysis.parts.iter().map(spellings).collect();

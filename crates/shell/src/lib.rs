@@ -10,6 +10,7 @@
 //! - [`git_config`]: whether a git repository starts programs by its configuration
 //! - [`commands`]: what is known of each command, as tables; [`effect`] is what they say
 //! - `walk`: every command of a line, one after the other; [`analysis`] is what comes of it
+//! - [`ReadLine`]: a line with what came of it, to be handed on
 
 #![warn(missing_docs)]
 
@@ -18,9 +19,12 @@ pub mod arg;
 mod arithmetic;
 pub mod ast;
 pub mod commands;
+#[doc(hidden)]
+pub mod count;
 mod decode;
 pub mod effect;
 pub mod git_config;
+mod read_line;
 pub mod syntax;
 mod walk;
 
@@ -28,4 +32,5 @@ pub use analysis::{Analysis, Assigned, LinePart, LinePlace};
 pub use arg::{Arg, Value};
 pub use ast::Span;
 pub use effect::{CommandFinding, Cover, Effect, EffectVerdict, Start, WriteKind};
+pub use read_line::ReadLine;
 pub use walk::{analyze, is_safe_variable, is_stream, keeps_nothing};

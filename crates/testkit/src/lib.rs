@@ -12,6 +12,7 @@
 pub mod anthropic;
 pub mod bash;
 pub mod contract;
+mod control_file;
 pub mod http;
 pub mod project;
 pub mod skip;
@@ -19,6 +20,7 @@ pub mod toys;
 pub mod wait;
 
 pub use bash::Bash;
+pub use control_file::ControlFile;
 pub use project::TempProject;
 pub use skip::skip;
 pub use wait::until;

@@ -9,6 +9,7 @@
 //! - `names`: of types
 //! - `permissions`: rules, settings files, trust
 //! - `process_wide`: what sessions in one process must not touch
+//! - `read_once`: what is worked out once for a call
 //! - `sdk`: the official SDK drives it
 //! - `secrecy`: what others can find out about it; `weak_sandbox`: machines that cannot confine; `users`:
 //!   the same as an ordinary user
@@ -40,6 +41,7 @@ mod names;
 mod pdf;
 mod permissions;
 mod process_wide;
+mod read_once;
 mod sdk;
 #[cfg(target_os = "linux")]
 mod secrecy;

@@ -89,7 +89,7 @@ pub(crate) async fn admit(
         policy: context.policy(engine.results.real_folder()),
         setting: PathContext {
             cwd: cx.cwd.to_path_buf(),
-            home: context.home.clone(),
+            ..context.place()
         },
         slot,
         kept: JudgedState::default(),
@@ -285,7 +285,13 @@ impl Judge<'_> {
     fn again(&self, prepared: &Prepared, input: Value) -> Result<Prepared, EarlyResult> {
         let call = hooks::again(prepared, input);
         let author = Author::Answer;
-        super::prepare(&self.engine.pool, call, author, prepared.call, &self.cx.cwd)
+        super::prepare(
+            &self.engine.pool,
+            call,
+            author,
+            prepared.call,
+            &self.setting,
+        )
     }
 
     /// Does it make sense?
@@ -455,7 +461,7 @@ impl Judge<'_> {
 
 fn unasked(kind: &'static str, reason: impl ToString) -> Denied {
     Denied::Unasked {
-        kind,
+        kind: kind.into(),
         reason: reason.to_string(),
     }
 }

@@ -2,7 +2,9 @@
 
 use std::{convert::Infallible, path::Path, sync::OnceLock};
 
-use haft_contract::{CallContext, Content, ContextPatch, ToolError, ToolOutput, ToolUse};
+use haft_contract::{
+    CallContext, Content, ContextPatch, HookVerdict, ToolError, ToolOutput, ToolUse,
+};
 use serde_json::{Map, Value};
 
 use super::{ExecutedCall, Prepared};
@@ -39,6 +41,23 @@ pub(crate) struct Notes {
 }
 
 impl Notes {
+    /// Adds what was said later. The first who wants everything to stop is heard.
+    pub(crate) fn extend(&mut self, later: Self) {
+        self.context.extend(later.context);
+        self.messages.extend(later.messages);
+        self.stop = self.stop.take().or(later.stop);
+    }
+
+    /// The same for those who know no more of calls than a tool does.
+    pub(crate) fn verdict(&self) -> HookVerdict {
+        HookVerdict {
+            context: self.context.clone(),
+            messages: self.messages.clone(),
+            stop: self.stop.clone(),
+            ..HookVerdict::default()
+        }
+    }
+
     fn take(&mut self, heard: &Heard) {
         let said = &heard.said;
         self.context.extend(said.context.clone());
@@ -229,7 +248,7 @@ pub(crate) async fn after(
     }
     let setting = PathContext {
         cwd: cx.cwd.to_path_buf(),
-        home: context.home.clone(),
+        ..context.place()
     };
     let mut fields = fields(&outcome.call, true);
     let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
@@ -377,7 +396,7 @@ async fn fire(
         .collect();
     let names = names_of(prepared.name(), &aliases);
     let facts = OnceLock::new();
-    let gather = || Facts::named(prepared.name(), prepared.input(), setting);
+    let gather = || Facts::named_call(&*prepared.bound, setting);
     let holds = |condition: &Condition| conditions::holds(condition, facts.get_or_init(gather));
     let occasion = Occasion {
         event,

@@ -14,10 +14,10 @@ mod paths;
 pub mod prepare;
 mod validate;
 
-use std::{path::PathBuf, time::Duration};
+use std::{borrow::Cow, path::PathBuf, time::Duration};
 
 use haft_contract::{CallId, Card, CardPiece, Content, ContextPatch, InjectedMessage, view::plain};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use admit::Admitted;
@@ -27,6 +27,7 @@ pub(crate) use {
     admit::admit,
     execute::execute,
     finish::finish,
+    hooks::Notes,
     prepare::{Author, prepare},
 };
 
@@ -34,7 +35,7 @@ pub(crate) use {
 pub const INTERRUPTED: &str = "[Request interrupted by user for tool use]";
 
 /// A call that is over: what the model reads, what programs read, what a person sees.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallResult {
     /// Our id of the call.
     pub call: CallId,
@@ -53,6 +54,7 @@ pub struct CallResult {
     /// Changes of the session, applied by the scheduler.
     pub patches: Vec<ContextPatch>,
     /// What else is worth knowing.
+    #[serde(with = "WholeMetadata")]
     pub metadata: Metadata,
     /// What a person is shown.
     pub card: Card,
@@ -60,7 +62,7 @@ pub struct CallResult {
 
 impl CallResult {
     /// Adds what hooks want said.
-    pub(crate) fn with_notes(mut self, notes: hooks::Notes) -> Self {
+    pub(crate) fn with_notes(mut self, notes: Notes) -> Self {
         for context in notes.context {
             let text = format!("<system-reminder>\n{context}\n</system-reminder>");
             self.content.push(Content::text(text));
@@ -108,13 +110,28 @@ pub struct Metadata {
     pub duration: Duration,
 }
 
+/// The same with everything in it: what programs are told of a call leaves some out.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Metadata")]
+struct WholeMetadata {
+    repairs: Vec<ArgumentRepair>,
+    stored: Option<PathBuf>,
+    dropped_patches: Vec<ContextPatch>,
+    notices: Vec<String>,
+    stop: Option<String>,
+    denied: Option<Denied>,
+    deferred: bool,
+    duration: Duration,
+}
+
 /// Why a call was not permitted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Denied {
     /// Nobody was asked: a rule, the mode or a hook said no, or there was nobody to ask.
     Unasked {
         /// What sort of reason it is, as messages name it.
-        kind: &'static str,
+        kind: Cow<'static, str>,
         /// The reason, for people.
         reason: String,
     },
@@ -125,7 +142,7 @@ pub enum Denied {
 }
 
 /// One repair of the arguments.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArgumentRepair {
     /// Which parameter; empty for the arguments as a whole.
     pub parameter: String,
@@ -146,7 +163,7 @@ pub(crate) struct EarlyResult {
     /// A hook has put it off.
     pub(crate) deferred: bool,
     /// What hooks want said.
-    pub(crate) notes: Box<hooks::Notes>,
+    pub(crate) notes: Box<Notes>,
 }
 
 impl EarlyResult {
@@ -217,4 +234,62 @@ fn misuse_card(spec: &haft_contract::ToolSpec, input: &Value, problem: &str) -> 
     plain::call(spec, input)
         .with_summary("invalid call")
         .with(CardPiece::Alarm(problem.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use haft_contract::{DiffHunk, Role};
+
+    use super::*;
+
+    #[test]
+    fn a_result_survives_being_written_and_read() {
+        let result = CallResult {
+            call: CallId::new(),
+            id: "toolu_1".to_owned(),
+            name: "Edit".to_owned(),
+            is_error: true,
+            content: vec![Content::text("no")],
+            structured: Some(serde_json::json!({"a": [1, null]})),
+            messages: vec![InjectedMessage {
+                role: Role::User,
+                content: vec![Content::text("more")],
+            }],
+            patches: vec![ContextPatch::SetCwd { path: "/p".into() }],
+            metadata: Metadata {
+                repairs: vec![ArgumentRepair {
+                    parameter: "path".to_owned(),
+                    note: "a number became a text".to_owned(),
+                }],
+                stored: Some("/kept".into()),
+                dropped_patches: vec![ContextPatch::LeavePlan],
+                notices: vec!["heard".to_owned()],
+                stop: Some("enough".to_owned()),
+                denied: Some(Denied::Unasked {
+                    kind: "rule".into(),
+                    reason: "the deny rule Edit".to_owned(),
+                }),
+                deferred: true,
+                duration: Duration::from_micros(1_500_001),
+            },
+            card: Card::new("Edit", "a.rs")
+                .with_summary("refused")
+                .with(CardPiece::Alarm("no".to_owned()))
+                .with(CardPiece::Diff(vec![DiffHunk {
+                    old_start: 1,
+                    old_lines: 1,
+                    new_start: 1,
+                    new_lines: 1,
+                    lines: vec!["-a".to_owned(), "+b".to_owned()],
+                }])),
+        };
+        let written = serde_json::to_string(&result).unwrap();
+        assert_eq!(
+            serde_json::from_str::<CallResult>(&written).unwrap(),
+            result
+        );
+        // What programs are told of a call is less.
+        let told = serde_json::to_value(&result.metadata).unwrap();
+        assert_eq!(told.get("denied"), None);
+    }
 }

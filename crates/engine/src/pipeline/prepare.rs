@@ -2,7 +2,7 @@
 //!
 //! Name and alias, repair, filling in, validation, absolute paths, binding. No file is touched.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use haft_contract::{
     BoundCall, BoxFuture, CallContext, CallId, Card, CardPiece, Effects, ToolError, ToolOutput,
@@ -13,7 +13,10 @@ use serde_json::Value;
 use super::{
     ArgumentRepair, Denied, EarlyResult, admit::by_rule, coerce, misuse_card, paths, validate,
 };
-use crate::pool::{Forbidden, Pool, PoolTool};
+use crate::{
+    permissions::PathContext,
+    pool::{Forbidden, Pool, PoolTool},
+};
 
 /// A call that fits its tool, and that nobody has permitted yet.
 #[derive(Debug)]
@@ -80,7 +83,7 @@ pub(crate) fn prepare(
     tool_use: ToolUse,
     author: Author,
     call: CallId,
-    cwd: &Path,
+    place: &PathContext,
 ) -> Result<Prepared, EarlyResult> {
     let ToolUse {
         id,
@@ -100,7 +103,7 @@ pub(crate) fn prepare(
     let repairs = coerce::coerce(&spec.input_schema, &mut input);
     tool.tool().backfill(&mut input);
     let problems = validate::problems(tool.validator(), &spec.input_schema, &input)
-        .or_else(|| paths::make_absolute(spec.profile.paths, &mut input, cwd));
+        .or_else(|| paths::make_absolute(spec.profile.paths, &mut input, &place.cwd));
     if let Some(problems) = problems {
         return Err(invalid(tool, &input, &problems, repairs));
     }
@@ -108,13 +111,16 @@ pub(crate) fn prepare(
         input.extend(reserved);
     }
     match Arc::clone(tool.tool()).bind(input) {
-        Ok(bound) => Ok(Prepared {
-            call,
-            id,
-            tool: Arc::clone(tool),
-            bound,
-            repairs,
-        }),
+        Ok(mut bound) => {
+            bound.locate(&place.cwd, place.home.as_deref());
+            Ok(Prepared {
+                call,
+                id,
+                tool: Arc::clone(tool),
+                bound,
+                repairs,
+            })
+        }
         // The schema let it pass and the type did not: still one problem of the input.
         Err(error) => Err(invalid(tool, &Value::Null, &[error.to_string()], repairs)),
     }
@@ -141,7 +147,7 @@ fn banned(forbidden: &Forbidden) -> EarlyResult {
         message,
         repairs: Vec::new(),
         denied: Some(Box::new(Denied::Unasked {
-            kind: "rule",
+            kind: "rule".into(),
             reason: format!("the deny rule {}", forbidden.rule),
         })),
         deferred: false,

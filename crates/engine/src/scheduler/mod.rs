@@ -8,6 +8,7 @@
 //! of the calls; a call behind one that may patch waits for it, and is prepared anew if the context
 //! changed, so it never acts on a stale directory or mode.
 
+mod call;
 pub mod claims;
 mod nested;
 mod observer;
@@ -100,7 +101,7 @@ impl Scheduler {
 
     /// Calls beside the model's own.
     pub fn aside(&self) -> NestedCalls {
-        nested::of(&self.shared)
+        nested::beside(&self.shared)
     }
 
     /// Fires to end the whole session: every turn and every call in it.

@@ -1,5 +1,6 @@
-//! Calls beside the model's own: judged and run like those, but nobody is asked, and nothing of them goes
-//! into the conversation or changes the session.
+//! Calls beside the model's own: judged and run like those, but nobody is asked, and no message or patch of
+//! theirs reaches the conversation or the session. What hooks say of one that was made inside a call is
+//! told with that call's result; what they want kept is kept.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -9,20 +10,38 @@ use std::{
 
 use futures_util::FutureExt;
 use haft_contract::{
-    BoxFuture, CallContext, CallId, CancellationToken, ContextPatch, NestedCalls, NestedResult,
+    BoxFuture, CallId, CancellationToken, ContextPatch, HookVerdict, NestedCalls, NestedResult,
     Progress, RuleList, RunNested, ToolUse, approval::NobodyToAsk,
 };
 
-use super::{Shared, slots::Slot};
-use crate::pipeline::{Author, CallResult, admit, execute, finish, hooks, prepare};
+use super::{
+    Shared,
+    call::{CallRun, NestedNotes, panicked},
+    slots::Slot,
+};
+use crate::pipeline::{Author, CallResult, Notes, prepare};
 
-/// The way to such calls of a session.
-pub(super) fn of(shared: &Arc<Shared>) -> NestedCalls {
-    NestedCalls::by(Arc::new(Runner(Arc::downgrade(shared))))
+/// The way to such calls of a session, outside any call.
+pub(super) fn beside(shared: &Arc<Shared>) -> NestedCalls {
+    NestedCalls::by(Arc::new(Runner {
+        shared: Arc::downgrade(shared),
+        outer: None,
+    }))
+}
+
+/// The same for one call, whose result tells what hooks say of them.
+pub(super) fn inside(shared: &Arc<Shared>, outer: &NestedNotes) -> NestedCalls {
+    NestedCalls::by(Arc::new(Runner {
+        shared: Arc::downgrade(shared),
+        outer: Some(outer.clone()),
+    }))
 }
 
 /// Keeps no session alive: what it is handed to may outlive it.
-struct Runner(Weak<Shared>);
+struct Runner {
+    shared: Weak<Shared>,
+    outer: Option<NestedNotes>,
+}
 
 impl RunNested for Runner {
     fn run<'a>(
@@ -32,19 +51,25 @@ impl RunNested for Runner {
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, NestedResult> {
         Box::pin(async move {
-            let Some(shared) = self.0.upgrade() else {
+            let Some(shared) = self.shared.upgrade() else {
                 return failed("the session is over".to_owned());
             };
             let name = call.name.clone();
             let run = AssertUnwindSafe(run(&shared, call, allowed, cancel));
-            match run.catch_unwind().await {
-                Ok(finished) => NestedResult {
-                    is_error: finished.is_error,
-                    denied: finished.metadata.denied.is_some(),
-                    text: finished.text(),
-                    structured: finished.structured,
-                },
-                Err(_) => failed(format!("{name} panicked. That is a defect of the tool.")),
+            let (finished, notes) = match run.catch_unwind().await {
+                Ok(ran) => ran,
+                Err(panic) => return failed(panicked(&name, &*panic)),
+            };
+            let hooks = notes.verdict();
+            if let Some(outer) = &self.outer {
+                outer.add(notes);
+            }
+            NestedResult {
+                is_error: finished.is_error,
+                denied: finished.metadata.denied.is_some(),
+                text: finished.text(),
+                structured: finished.structured,
+                hooks,
             }
         })
     }
@@ -56,6 +81,7 @@ fn failed(text: String) -> NestedResult {
         denied: false,
         text,
         structured: None,
+        hooks: HookVerdict::default(),
     }
 }
 
@@ -64,7 +90,7 @@ async fn run(
     tool_use: ToolUse,
     allowed: &[String],
     cancel: &CancellationToken,
-) -> CallResult {
+) -> (CallResult, Notes) {
     let engine = &shared.engine;
     let started = Instant::now();
     let mut context = shared.context().context.clone();
@@ -76,29 +102,29 @@ async fn run(
     }
     let call = CallId::new();
     let id = tool_use.id.clone();
-    let prepared = match prepare(&engine.pool, tool_use, Author::Model, call, &context.cwd) {
-        Ok(prepared) => prepared,
-        Err(settled) => return settled.finish(call, id),
-    };
-    let cx = CallContext {
-        session: engine.session,
+    let prepared = match prepare(
+        &engine.pool,
+        tool_use,
+        Author::Model,
         call,
-        tool_use_id: id.as_str().into(),
-        cwd: Arc::clone(&context.cwd),
-        cancel: cancel.child_token(),
-        progress: Progress::silent(call),
-        permissions: context.permissions(),
-        model: engine.model.clone(),
-        services: engine.services.clone().with_approver(Arc::new(NobodyToAsk)),
-        nested: NestedCalls::default(),
+        &context.place(),
+    ) {
+        Ok(prepared) => prepared,
+        Err(settled) => return (settled.finish(call, id), Notes::default()),
     };
-    match admit(prepared, &cx, &context, engine, &mut Slot::inner()).await {
-        Ok(admitted) => {
-            let mut outcome = execute(admitted, &cx, &engine.layers).await;
-            let duration = started.elapsed();
-            let notes = hooks::after(engine, &mut outcome, &cx, &context, duration).await;
-            finish(outcome, &engine.results, duration).with_notes(notes)
-        }
-        Err(settled) => settled.finish(call, id),
-    }
+    let none = NestedCalls::default();
+    let mut cx = shared.call_context(call, id.into(), &context, cancel.child_token(), none);
+    cx.progress = Progress::silent(call);
+    cx.services = cx.services.with_approver(Arc::new(NobodyToAsk));
+    let run = CallRun {
+        shared,
+        cx: &cx,
+        context: &context,
+        slot: &mut Slot::inner(),
+        started,
+        observer: None,
+        inner: None,
+        patches: false,
+    };
+    run.run(prepared).await
 }

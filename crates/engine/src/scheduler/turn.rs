@@ -10,15 +10,18 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use haft_contract::{
-    CallContext, CallId, CancellationToken, ContextPatch, Effects, Progress, RuleList, ToolUse,
-};
+use haft_contract::{CallContext, CallId, CancellationToken, Effects, ToolUse};
 use tokio::sync::Notify;
 
-use super::{CallObserver, Scheduler, Shared, claims::Claims, nested, slots::Slot};
+use super::{
+    CallObserver, Scheduler, Shared,
+    call::{CallRun, NestedNotes, panicked},
+    claims::Claims,
+    nested,
+    slots::Slot,
+};
 use crate::pipeline::{
-    Author, CallResult, EarlyResult, INTERRUPTED, Prepared, admit, execute, finish, hooks, prepare,
-    without_outcome,
+    Author, CallResult, EarlyResult, INTERRUPTED, Prepared, prepare, without_outcome,
 };
 
 /// The calls of one reply, from the first push to the last result. Dropping it interrupts what
@@ -180,14 +183,22 @@ impl Inner {
     }
 
     fn prepare(&self, id: CallId, tool_use: ToolUse) -> (Result<Prepared, EarlyResult>, u64) {
-        let (cwd, version) = {
+        let (place, version) = {
             let context = self.shared.context();
-            (Arc::clone(&context.context.cwd), context.version)
+            (context.context.place(), context.version)
         };
         let name = tool_use.name.clone();
-        let prepare = || prepare(&self.shared.engine.pool, tool_use, Author::Model, id, &cwd);
+        let prepare = || {
+            prepare(
+                &self.shared.engine.pool,
+                tool_use,
+                Author::Model,
+                id,
+                &place,
+            )
+        };
         let prepared = caught(prepare)
-            .unwrap_or_else(|panic| Err(EarlyResult::broken(&name, &panicked(&name, &panic))));
+            .unwrap_or_else(|panic| Err(EarlyResult::broken(&name, &panicked(&name, &*panic))));
         (prepared, version)
     }
 
@@ -261,14 +272,22 @@ impl Inner {
 
     fn spawn(self: &Arc<Self>, index: usize, id: CallId, prepared: Prepared) {
         let inner = Arc::clone(self);
-        let cx = self.call_context(id, prepared.ids().1.into());
+        let notes = NestedNotes::default();
+        let nested = nested::inside(&self.shared, &notes);
+        let tool_use_id = prepared.ids().1.into();
+        let cx = {
+            let context = &self.shared.context().context;
+            let cancel = self.cancel.child_token();
+            self.shared
+                .call_context(id, tool_use_id, context, cancel, nested)
+        };
         let name = prepared.name().to_owned();
         self.shared.tasks.spawn(async move {
-            let ran = AssertUnwindSafe(inner.run(prepared, &cx))
+            let ran = AssertUnwindSafe(inner.run(prepared, &cx, &notes))
                 .catch_unwind()
                 .await;
             let finished = ran.unwrap_or_else(|panic| {
-                inner.state().calls[index].without_outcome(&panicked(&name, &panic))
+                inner.state().calls[index].without_outcome(&panicked(&name, &*panic))
             });
             if let Some(witness) = inner.witness.get() {
                 witness.ended(&finished);
@@ -282,82 +301,22 @@ impl Inner {
         });
     }
 
-    async fn run(&self, prepared: Prepared, cx: &CallContext) -> CallResult {
-        let engine = &self.shared.engine;
+    async fn run(&self, prepared: Prepared, cx: &CallContext, inner: &NestedNotes) -> CallResult {
         let started = Instant::now();
         let mut slot = Slot::take(&self.shared.slots).await;
         let context = self.shared.context().context.clone();
-        let (call, id) = prepared.ids();
-        match admit(prepared, cx, &context, engine, &mut slot).await {
-            Ok(mut admitted) => {
-                let kept = admitted.take_kept();
-                self.keep(&kept.rules, &kept.patches);
-                if let Some(witness) = self.witness.get() {
-                    witness.started(&admitted);
-                }
-                let mut outcome = execute(admitted, cx, &engine.layers).await;
-                let duration = started.elapsed();
-                let notes = hooks::after(engine, &mut outcome, cx, &context, duration).await;
-                let finished = finish(outcome, &engine.results, duration);
-                let moved = hooks::moved(engine, &finished.patches, &context).await;
-                finished
-                    .with_notes(kept.notes)
-                    .with_notes(notes)
-                    .with_notes(moved)
-            }
-            Err(settled) => {
-                let mut finished = settled.finish(call, id);
-                finished.metadata.duration = started.elapsed();
-                finished
-            }
-        }
-    }
-
-    /// Keeps rules that a person agreed to: for the session at once, and where the session says.
-    fn keep(&self, rules: &[String], patches: &[ContextPatch]) {
-        if rules.is_empty() && patches.is_empty() {
-            return;
-        }
-        let mut context = self.shared.context();
-        for rule in rules {
-            context.context.apply(&ContextPatch::AddRule {
-                list: RuleList::Allow,
-                rule: rule.clone(),
-            });
-        }
-        for patch in patches {
-            context.context.apply(patch);
-        }
-        drop(context);
-        if let Some(keeper) = self
-            .shared
-            .engine
-            .keeper
-            .as_ref()
-            .filter(|_| !rules.is_empty())
-        {
-            keeper.keep(rules);
-        }
-    }
-
-    fn call_context(&self, call: CallId, tool_use_id: Arc<str>) -> CallContext {
-        let engine = &self.shared.engine;
-        let context = self.shared.context();
-        CallContext {
-            session: engine.session,
-            call,
-            tool_use_id,
-            cwd: Arc::clone(&context.context.cwd),
-            cancel: self.cancel.child_token(),
-            progress: match &engine.progress {
-                Some(progress) => progress.of(call),
-                None => Progress::silent(call),
-            },
-            permissions: context.context.permissions(),
-            model: self.shared.model().clone(),
-            services: engine.services.clone(),
-            nested: nested::of(&self.shared),
-        }
+        let run = CallRun {
+            shared: &self.shared,
+            cx,
+            context: &context,
+            slot: &mut slot,
+            started,
+            observer: self.witness.get().map(|observer| &**observer),
+            inner: Some(inner),
+            patches: true,
+        };
+        let (finished, notes) = run.run(prepared).await;
+        finished.with_notes(notes)
     }
 
     /// Writes a result down, applies what is due in call order, and says who is free to start.
@@ -425,16 +384,4 @@ fn effects_of(prepared: &Result<Prepared, EarlyResult>) -> Effects {
 
 fn caught<T>(run: impl FnOnce() -> T) -> Result<T, Box<dyn Any + Send>> {
     panic::catch_unwind(AssertUnwindSafe(run))
-}
-
-fn panicked(name: &str, panic: &Box<dyn Any + Send>) -> String {
-    let said = panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no message");
-    format!(
-        "{name} panicked ({said}). That is a defect of the tool, not of the call; what it had done \
-         by then is not known."
-    )
 }

@@ -1,13 +1,20 @@
 //! Calls beside the model's own.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    path::Path,
+    sync::{Arc, Mutex},
+};
 
 use haft_contract::{
     ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, CancellationToken,
-    ContextPatch, NestedResult, PermissionMode, RuleList, Tool, ToolError, ToolOutput,
+    ContextPatch, Effects, NestedResult, PermissionMode, RuleList, Tool, ToolError, ToolOutput,
 };
-use haft_engine::permissions::Scope;
-use serde_json::json;
+use haft_engine::{
+    conditions::read,
+    hooks::Hooks,
+    permissions::{Bases, Scope},
+};
+use serde_json::{Map, Value, json};
 
 use crate::rig::{Rig, services, tool_use};
 
@@ -80,6 +87,132 @@ async fn nobody_is_asked_and_rules_of_the_call_count_for_it_alone() {
     drop(rig);
     let over = aside.run(call(), &[], &cancel).await.unwrap();
     assert_eq!(over.text, "the session is over");
+}
+
+/// Handlers that answer every event with these words.
+fn hooks(root: &Path, said: &[(&str, Value)]) -> Hooks {
+    let mut events = Map::new();
+    for (event, output) in said {
+        let output = json!({"hookSpecificOutput": output, "systemMessage": format!("by {event}")});
+        let command = format!("cat > /dev/null; echo '{output}'");
+        let group =
+            json!([{"matcher": "Append", "hooks": [{"type": "command", "command": command}]}]);
+        events.insert((*event).to_owned(), group);
+    }
+    let bases = Bases {
+        cwd: root.into(),
+        home: root.into(),
+        slash: root.into(),
+    };
+    let (handlers, problems) = read(Scope::User, None, &Value::Object(events), &bases);
+    assert_eq!(problems, []);
+    Hooks::new(handlers, root)
+}
+
+#[tokio::test]
+async fn what_hooks_say_of_a_call_inside_a_call_is_told_with_its_result() {
+    let said = [
+        (
+            "PreToolUse",
+            json!({"hookEventName": "PreToolUse", "additionalContext": "before it"}),
+        ),
+        (
+            "PostToolUse",
+            json!({"hookEventName": "PostToolUse", "additionalContext": "after it"}),
+        ),
+    ];
+    let ran = Arc::new(Mutex::new(None));
+    let mut rig = Rig::with(PermissionMode::Default, |builder| {
+        builder
+            .tool(Through(Arc::clone(&ran)))
+            .unwrap()
+            .hooks(hooks("/".as_ref(), &said))
+            .services(services(Agrees(Arc::default())))
+    })
+    .await;
+    let finished = rig.call("Through", json!({"allowed": ["Append"]})).await;
+    let told = finished.text();
+    assert_eq!(told.matches("before it").count(), 1, "{told}");
+    assert_eq!(told.matches("after it").count(), 1, "{told}");
+    assert_eq!(
+        finished.metadata.notices,
+        ["by PreToolUse", "by PostToolUse"]
+    );
+    let ran = ran.lock().unwrap().take().unwrap();
+    assert!(!ran.is_error, "{ran:?}");
+    assert!(!ran.text.contains("it\n</system-reminder>"), "{}", ran.text);
+
+    // Outside of any call they come with what ran.
+    let aside = rig.scheduler.aside();
+    let call = tool_use("Append", json!({"path": "a.txt", "line": "more"}));
+    let allowed = ["Append".to_owned()];
+    let ran = aside.run(call, &allowed, &CancellationToken::new()).await;
+    let hooks = ran.unwrap().hooks;
+    assert_eq!(hooks.context, ["before it", "after it"]);
+    assert_eq!(hooks.messages, ["by PreToolUse", "by PostToolUse"]);
+}
+
+#[tokio::test]
+async fn what_a_hook_permits_of_a_call_inside_a_call_is_kept() {
+    let allow = json!({"hookEventName": "PermissionRequest", "decision": {
+        "behavior": "allow",
+        "updatedPermissions": [{
+            "type": "addRules",
+            "rules": [{"toolName": "Append"}],
+            "behavior": "allow",
+            "destination": "session",
+        }],
+    }});
+    let ran = Arc::new(Mutex::new(None));
+    let mut rig = Rig::with(PermissionMode::Default, |builder| {
+        builder
+            .tool(Through(Arc::clone(&ran)))
+            .unwrap()
+            .hooks(hooks("/".as_ref(), &[("PermissionRequest", allow)]))
+            .services(services(Agrees(Arc::default())))
+    })
+    .await;
+    let finished = rig.call("Through", json!({"allowed": []})).await;
+    assert!(!finished.is_error, "{}", finished.text());
+    let ran = ran.lock().unwrap().take().unwrap();
+    assert!(!ran.is_error, "{}", ran.text);
+    let rules = rig.scheduler.context().rules;
+    let kept: Vec<_> = rules.iter().map(|rule| rule.text.as_str()).collect();
+    assert_eq!(kept, ["Append"]);
+    assert_eq!(finished.metadata.notices, ["by PermissionRequest"]);
+}
+
+/// Says whose call it is.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct WhoseInput {}
+
+struct Whose;
+
+impl Tool for Whose {
+    type Input = WhoseInput;
+    const NAME: &'static str = "Whose";
+
+    fn effects(&self, _: &WhoseInput) -> Effects {
+        Effects::NONE
+    }
+
+    async fn call(&self, _: &WhoseInput, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::text(cx.model.as_deref().unwrap_or("nobody's")))
+    }
+}
+
+#[tokio::test]
+async fn a_call_beside_the_model_s_own_is_of_the_model_at_work() {
+    let mut rig = Rig::with(PermissionMode::Default, |builder| {
+        builder.tool(Whose).unwrap()
+    })
+    .await;
+    rig.scheduler.set_model("other");
+    let aside = rig.scheduler.aside();
+    let cancel = CancellationToken::new();
+    let ran = aside.run(tool_use("Whose", json!({})), &[], &cancel).await;
+    assert_eq!(ran.unwrap().text, "other");
 }
 
 /// Vector 8 of the extensions: in that turn it is allowed, in the next it asks.

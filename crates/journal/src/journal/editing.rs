@@ -39,7 +39,8 @@ pub struct Edited {
 }
 
 /// An edit that may be made: all questions are answered.
-struct Prepared {
+#[derive(Debug)]
+pub struct CheckedEdit {
     /// `None`: the file is to be created.
     before: Option<Snapshot>,
     plan: EditPlan,
@@ -49,8 +50,9 @@ struct Prepared {
     partial: bool,
 }
 
-impl Prepared {
-    fn patch(&self) -> Patch {
+impl CheckedEdit {
+    /// The change it would make; worked out when it is asked for.
+    pub fn patch(&self) -> Patch {
         match &self.before {
             Some(before) => Patch::between(&before.bytes, &self.after),
             None => Patch::default(),
@@ -59,16 +61,16 @@ impl Prepared {
 }
 
 impl Journal {
-    /// Would this edit be refused? Gives the change it would make; changes nothing.
+    /// Would this edit be refused? Changes nothing.
     pub fn check_edit(
         &self,
         target: impl Into<FileTarget>,
         change: &Change<'_>,
-    ) -> Result<Patch, JournalError> {
+    ) -> Result<CheckedEdit, JournalError> {
         let target = target.into();
         let (path, real) = (target.path(), target.resolve()?.real);
         let before = Snapshot::take(&real, LOAD_LIMIT)?;
-        Ok(self.prepare_edit(path, &real, before, change)?.patch())
+        self.prepare_edit(path, &real, before, change)
     }
 
     /// Makes the change, if its place is certain and the file is what the session knows.
@@ -84,7 +86,7 @@ impl Journal {
         let before = look(&real, LOAD_LIMIT)?;
         let prepared = self.prepare_edit(path, &real, before, change)?;
         let patch = prepared.patch();
-        let Prepared {
+        let CheckedEdit {
             before,
             plan,
             after,
@@ -111,7 +113,7 @@ impl Journal {
         real: &Path,
         before: Option<Snapshot>,
         change: &Change<'_>,
-    ) -> Result<Prepared, JournalError> {
+    ) -> Result<CheckedEdit, JournalError> {
         let refused = |error| JournalError::Edit {
             path: path.to_path_buf(),
             error,
@@ -125,7 +127,7 @@ impl Journal {
             }
             let plan = edit::plan(&[], change).map_err(refused)?;
             let after = edit::apply(&[], &plan);
-            return Ok(Prepared {
+            return Ok(CheckedEdit {
                 before: None,
                 plan,
                 after,
@@ -152,7 +154,7 @@ impl Journal {
         let plan = edit::plan(&before.bytes, change)
             .map_err(|error| refused(self.name_other_files(error, real, change.old)))?;
         let after = edit::apply(&before.bytes, &plan);
-        Ok(Prepared {
+        Ok(CheckedEdit {
             before: Some(before),
             plan,
             after,

@@ -12,7 +12,7 @@ mod writing;
 
 pub use applying::{Applied, AppliedFile, FileChange};
 pub use bytes::{Extent, Raw};
-pub use editing::Edited;
+pub use editing::{CheckedEdit, Edited};
 pub use notebooks::{NOTEBOOK_LIMIT, NotebookEdited};
 pub use writing::{WriteOutcome, WriteReport};
 

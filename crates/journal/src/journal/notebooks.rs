@@ -33,17 +33,17 @@ pub struct NotebookEdited {
 }
 
 impl Journal {
-    /// Would this change be refused? Gives the lines it would change; changes nothing.
+    /// Would this change be refused? Changes nothing.
     pub fn check_notebook(
         &self,
         target: impl Into<FileTarget>,
         change: &CellChange,
-    ) -> Result<Patch, JournalError> {
+    ) -> Result<(), JournalError> {
         let target = target.into();
         let (path, real) = (target.path(), target.resolve()?.real);
         let before = Snapshot::take(&real, NOTEBOOK_LIMIT)?;
-        let (before, spliced, _) = self.prepare_notebook(path, &real, before, change)?;
-        Ok(Patch::between(&before.bytes, &spliced.content))
+        self.prepare_notebook(path, &real, before, change)?;
+        Ok(())
     }
 
     /// Changes one cell, if the notebook is what the session knows.

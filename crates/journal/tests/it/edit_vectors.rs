@@ -25,7 +25,7 @@ fn meant(notation: &str) -> String {
 fn check_edit(number: &str, before: &[u8], change: &Change<'_>, after: &[u8], tier: Tier) {
     let desk = Desk::with_read(before);
     let path = desk.path("file");
-    let preview = desk.journal.check_edit(&path, change).unwrap();
+    let preview = desk.journal.check_edit(&path, change).unwrap().patch();
     assert_eq!(
         desk.get("file"),
         before,

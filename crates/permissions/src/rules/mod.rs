@@ -6,7 +6,7 @@ mod path;
 mod rule;
 mod wildcard;
 
-use haft_contract::Hidden;
+use haft_contract::{Hidden, HiddenFiles, HiddenRules};
 
 use std::{collections::HashSet, path::Path, sync::Arc};
 
@@ -79,19 +79,15 @@ impl Rules {
 
     /// Files that deny rules for these tools name.
     pub fn keep_from(self: &Arc<Self>, tools: &'static [&'static str]) -> Hidden {
-        let denies =
-            |rule: &Rule| rule.list == List::Deny && tools.iter().any(|tool| rule.tool.is(tool));
-        let paths = |rule: &Rule| matches!(rule.content, RuleContent::Path(_));
-        if !self.iter().any(|rule| denies(rule) && paths(rule)) {
+        let denied = DeniedPaths {
+            rules: Arc::clone(self),
+            tools,
+        };
+        let none = denied.patterns().next().is_none();
+        if none {
             return Hidden::default();
         }
-        let rules = Arc::clone(self);
-        Hidden::when(move |path| {
-            rules.iter().any(|rule| match &rule.content {
-                RuleContent::Path(pattern) => denies(rule) && pattern.covers(path),
-                _ => false,
-            })
-        })
+        Hidden::by(denied)
     }
 
     /// Only the administrator's rules count, now and later.
@@ -128,6 +124,36 @@ impl Rules {
     pub fn bans(&self, tool: &str) -> Option<&Rule> {
         self.of(List::Deny)
             .find(|rule| rule.is_bare() && rule.tool.is(tool))
+    }
+}
+
+/// Files that deny rules for some tools name.
+struct DeniedPaths {
+    rules: Arc<Rules>,
+    tools: &'static [&'static str],
+}
+
+impl DeniedPaths {
+    fn patterns(&self) -> impl Iterator<Item = &PathPattern> {
+        let denies = |rule: &&Rule| self.tools.iter().any(|tool| rule.tool.is(tool));
+        let denying = self.rules.of(List::Deny).filter(denies);
+        denying.filter_map(|rule| match &rule.content {
+            RuleContent::Path(pattern) => Some(&**pattern),
+            _ => None,
+        })
+    }
+}
+
+impl HiddenRules for DeniedPaths {
+    fn hides(&self, path: &Path) -> bool {
+        self.patterns().any(|pattern| pattern.covers(path))
+    }
+
+    fn files(&self) -> HiddenFiles {
+        HiddenFiles {
+            patterns: self.patterns().map(PathPattern::glob).collect(),
+            control: false,
+        }
     }
 }
 

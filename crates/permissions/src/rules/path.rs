@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use haft_contract::{GlobStart, PathGlob};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::{Bases, List};
@@ -90,6 +91,27 @@ impl PathPattern {
             starts.push(Start::new(base, &rest)?);
         }
         Ok(Self { anchor, starts })
+    }
+
+    /// The same as data, from which it can be made anew.
+    pub fn glob(&self) -> PathGlob {
+        let starts = self.starts.iter().map(|start| GlobStart {
+            base: start.base.clone(),
+            pattern: start.pattern.clone(),
+        });
+        PathGlob {
+            starts: starts.collect(),
+        }
+    }
+
+    /// One that covers what this data says.
+    pub fn of_glob(glob: &PathGlob) -> Result<Self, String> {
+        let starts = glob.starts.iter();
+        let starts = starts.map(|start| Start::new(start.base.clone(), &start.pattern));
+        Ok(Self {
+            anchor: Anchor::Root,
+            starts: starts.collect::<Result<_, _>>()?,
+        })
     }
 
     /// Does it cover this absolute path, by itself or by a directory above it?

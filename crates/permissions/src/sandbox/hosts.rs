@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use haft_contract::{HostVerdict, Hosts};
+use haft_contract::{HostLists, HostPattern, HostRules, HostVerdict, Hosts};
 
 use super::super::{
     Policy, Scope,
@@ -57,6 +57,26 @@ impl SettingsHost {
             domain: Domain::new(host),
             port,
         })
+    }
+
+    fn pattern(&self) -> HostPattern {
+        HostPattern {
+            host: self.domain.to_string(),
+            port: self.port,
+        }
+    }
+
+    fn of_pattern(pattern: &HostPattern) -> Self {
+        let HostPattern { host, port } = pattern;
+        Self {
+            text: match port {
+                Some(port) if host.contains(':') => format!("[{host}]:{port}"),
+                Some(port) => format!("{host}:{port}"),
+                None => host.clone(),
+            },
+            domain: Domain::new(host),
+            port: *port,
+        }
     }
 
     fn matches(&self, host: &str, port: u16) -> bool {
@@ -134,7 +154,34 @@ impl SettingsHosts {
     }
 
     pub(super) fn judge(self) -> Hosts {
-        Hosts::by(move |host, port| self.passage(host, port))
+        Hosts::by(self)
+    }
+
+    /// Those of data that was made from some.
+    pub(crate) fn of_lists(lists: &HostLists) -> Self {
+        let read = |list: &[HostPattern]| list.iter().map(SettingsHost::of_pattern).collect();
+        Self {
+            allowed: read(&lists.allowed),
+            asked: read(&lists.asked),
+            denied: read(&lists.denied),
+            closed: lists.closed,
+        }
+    }
+}
+
+impl HostRules for SettingsHosts {
+    fn judge(&self, host: &str, port: u16) -> HostVerdict {
+        self.passage(host, port)
+    }
+
+    fn lists(&self) -> HostLists {
+        let written = |list: &[SettingsHost]| list.iter().map(SettingsHost::pattern).collect();
+        HostLists {
+            allowed: written(&self.allowed),
+            asked: written(&self.asked),
+            denied: written(&self.denied),
+            closed: self.closed,
+        }
     }
 }
 

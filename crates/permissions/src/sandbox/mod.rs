@@ -24,6 +24,7 @@ use super::{
 };
 
 pub use hosts::{SettingsHost, SettingsHosts};
+pub(crate) use paths::controlled;
 pub use profile::{ProfileReason, profile};
 pub(super) use profile::{is_enough, is_lifted, is_open};
 

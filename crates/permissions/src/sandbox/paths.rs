@@ -9,7 +9,9 @@ use std::{
     sync::Arc,
 };
 
-use haft_contract::{Confined, ControlFiles, ControlNames, ControlRules, ControlUse};
+use haft_contract::{
+    Confined, ControlFiles, ControlNames, ControlRules, ControlUse, ControlledFiles, PermittedPath,
+};
 use haft_shell::WriteKind;
 
 use super::{
@@ -72,7 +74,7 @@ pub(super) fn of(policy: &Policy, facts: &Facts, confined: Confined) -> Paths {
     let (hidden, stores) = with_stores(hidden(look.hidden, policy), policy, facts);
     let mut protected = Vec::new();
     for path in look.control {
-        if !granted.iter().any(|one| one.reaches(&path)) {
+        if !granted.iter().any(|one| reaches(one, &path)) {
             let inside = granted.iter().map(|one| one.path.as_path());
             protected.extend(but_for(path, inside));
         }
@@ -202,28 +204,20 @@ fn with_stores(
     (outermost(hidden), stores)
 }
 
-/// A path that this very call was permitted to write.
-struct Granted {
-    path: PathBuf,
-    /// With everything below it: it goes away, or it is itself one that is asked about.
-    whole: bool,
-}
-
-impl Granted {
-    /// Was the change of this path permitted with it?
-    fn reaches(&self, path: &Path) -> bool {
-        self.path == path || (self.whole && path.starts_with(&self.path))
-    }
+/// Was the change of this path permitted with it?
+fn reaches(granted: &PermittedPath, path: &Path) -> bool {
+    granted.path == path || (granted.whole && path.starts_with(&granted.path))
 }
 
 /// What this very call was permitted to write, as far as its line says where.
-fn granted(policy: &Policy, facts: &Facts) -> Vec<Granted> {
-    let one = |path: &Path, removed: bool| Granted {
+fn granted(policy: &Policy, facts: &Facts) -> Vec<PermittedPath> {
+    let one = |path: &Path, removed: bool| PermittedPath {
         path: path.to_path_buf(),
+        // It goes away, or it is itself one that is asked about.
         whole: removed || is_protected(path),
     };
     let writes = facts.writes.iter();
-    let mut granted: Vec<Granted> = writes.map(|touched| one(&touched.real, false)).collect();
+    let mut granted: Vec<PermittedPath> = writes.map(|touched| one(&touched.real, false)).collect();
     let shell = facts.shell.iter().flat_map(ShellFacts::parts);
     for path in shell.flat_map(|(_, _, paths)| paths) {
         let PathAccess::Write(how) = path.access else {
@@ -255,7 +249,7 @@ fn granted(policy: &Policy, facts: &Facts) -> Vec<Granted> {
 /// what else is in there stays as it is.
 fn grant(
     path: &Path,
-    granted: &[Granted],
+    granted: &[PermittedPath],
     writable: &mut Vec<PathBuf>,
     neighbours: &mut Vec<PathBuf>,
 ) {
@@ -338,15 +332,29 @@ struct ProtectedPaths {
     sandbox: Arc<SandboxSettings>,
     /// Rules that forbid changes.
     locked: Vec<PathPattern>,
-    granted: Vec<Granted>,
+    granted: Vec<PermittedPath>,
 }
 
-fn kept(policy: &Policy, granted: Vec<Granted>) -> ControlFiles {
+fn kept(policy: &Policy, granted: Vec<PermittedPath>) -> ControlFiles {
     let locked = patterns(policy, "Edit", &[]).into_iter().cloned();
     ControlFiles::by(ProtectedPaths {
         roots: policy.roots.clone(),
         sandbox: Arc::clone(&policy.sandbox),
         locked: locked.collect(),
+        granted,
+    })
+}
+
+/// What a command may not make or change, by these.
+pub(crate) fn controlled(
+    roots: Vec<PathBuf>,
+    locked: Vec<PathPattern>,
+    granted: Vec<PermittedPath>,
+) -> ControlFiles {
+    ControlFiles::by(ProtectedPaths {
+        roots,
+        sandbox: Arc::default(),
+        locked,
         granted,
     })
 }
@@ -358,7 +366,7 @@ impl ProtectedPaths {
     }
 
     fn is_permitted(&self, path: &Path) -> bool {
-        self.granted.iter().any(|one| one.reaches(path))
+        self.granted.iter().any(|one| reaches(one, path))
     }
 }
 
@@ -374,6 +382,16 @@ impl ControlRules for ProtectedPaths {
     fn permits(&self, used: &ControlUse<'_>) -> bool {
         !self.is_locked(used.path)
             && (self.is_permitted(used.path) || control::permits(used, &self.roots))
+    }
+
+    fn files(&self) -> Option<ControlledFiles> {
+        let locked = self.sandbox.deny_write.iter().chain(&self.locked);
+        Some(ControlledFiles {
+            roots: self.roots.clone(),
+            locked: locked.map(PathPattern::glob).collect(),
+            permitted: self.granted.clone(),
+            granted: Vec::new(),
+        })
     }
 
     fn include(&self, path: &Path) -> bool {

@@ -3,6 +3,7 @@
 //! - `properties`: what holds of any policy and any call
 //! - `denials`: ways around a deny rule; `lines`: harmless lines, run
 //! - `suggestions`: rules that are proposed to a person
+//! - `revived`: what was permitted, written down and read again
 
 #![expect(
     clippy::unwrap_used,
@@ -12,4 +13,5 @@
 mod denials;
 mod lines;
 mod properties;
+mod revived;
 mod suggestions;

@@ -16,7 +16,7 @@ use crate::{
     analysis::{Analysis, LinePart, LinePlace},
     arithmetic,
     ast::{Command, CommandKind, Item, Pipeline, Script, Separator, Span},
-    commands,
+    commands, count,
     decode::Known,
     effect::{CommandFinding, Effect, EffectVerdict},
     syntax,
@@ -31,6 +31,7 @@ const MOST_PLACES: usize = 4;
 
 /// Reads a line and says what it does. Pure, and linear in the length of the line.
 pub fn analyze(line: &str, place: &LinePlace) -> Analysis {
+    count::note(line);
     let whole = Span {
         start: 0,
         end: line.len(),

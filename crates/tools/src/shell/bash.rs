@@ -1,11 +1,15 @@
 //! `Bash`: a command line, run.
 
-use std::path::PathBuf;
+use std::{
+    any::Any,
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+};
 
 use haft_contract::{
     Access, CallContext, Card, CardPiece, Check, Effects, Profile, Tool, ToolError, ToolOutput,
 };
-use haft_shell::{Analysis, EffectVerdict, LinePlace, analyze};
+use haft_shell::{Analysis, EffectVerdict, LinePlace, ReadLine, analyze};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -50,6 +54,16 @@ pub(crate) struct Input {
     /// Run it without the sandbox, for a command that failed because of it. The user is always asked.
     #[serde(default, rename = "dangerouslyDisableSandbox")]
     pub(crate) dangerously_disable_sandbox: bool,
+    /// The line, read; and where, once that is known.
+    #[serde(skip)]
+    pub(crate) read: ReadOnce,
+}
+
+/// A line is read once, where it would run.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ReadOnce {
+    place: Option<LinePlace>,
+    line: OnceLock<Arc<ReadLine>>,
 }
 
 impl Input {
@@ -89,16 +103,26 @@ impl Tool for Bash {
     }
 
     fn effects(&self, input: &Input) -> Effects {
-        // Where it would run is not known here. The verdict does not depend on it, and what is
-        // permitted, and how it is confined, is judged where it is known.
-        let analysis = read(input, PathBuf::from("/"));
-        if !is_harmless(&analysis, input) || input.dangerously_disable_sandbox {
+        let read = read_line(input);
+        let analysis = read.analysis();
+        if !is_harmless(analysis, input) || input.dangerously_disable_sandbox {
             return Effects::EXCLUSIVE;
         }
         Effects {
-            patches: moves(&analysis),
+            patches: moves(analysis),
             ..Effects::READS
         }
+    }
+
+    fn locate(&self, input: &mut Input, cwd: &Path, home: Option<&Path>) {
+        input.read = ReadOnce {
+            place: Some(place(cwd, home)),
+            line: OnceLock::new(),
+        };
+    }
+
+    fn reading(&self, input: &Input) -> Option<Arc<dyn Any + Send + Sync>> {
+        Some(Arc::clone(read_line(input)) as Arc<dyn Any + Send + Sync>)
     }
 
     async fn check(&self, input: &Input, _: &CallContext) -> Result<Check, ToolError> {
@@ -192,9 +216,34 @@ fn summary(output: &ToolOutput, text: &str) -> String {
 }
 
 /// What the line does, if it runs in this directory.
-pub(crate) fn read(input: &Input, cwd: PathBuf) -> Analysis {
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    analyze(&input.command, &LinePlace { cwd, home })
+pub(crate) fn read(input: &Input, cwd: &Path) -> Arc<Analysis> {
+    let known = input.read.place.as_ref();
+    let home = known.and_then(|place| place.home.as_deref());
+    let place = place(cwd, home);
+    let read = read_line(input);
+    if read.is_of(&input.command, &place) {
+        return Arc::clone(read.analysis());
+    }
+    Arc::new(analyze(&input.command, &place))
+}
+
+/// The line, read where it would run. As long as nobody has said where that is: anywhere, since whether
+/// it changes something does not depend on it.
+fn read_line(input: &Input) -> &Arc<ReadLine> {
+    input.read.line.get_or_init(|| {
+        let known = input.read.place.clone();
+        let place = known.unwrap_or_else(|| place(Path::new("/"), None));
+        Arc::new(ReadLine::new(&input.command, place))
+    })
+}
+
+/// A place to read lines for; a home that nobody names is that of this process.
+fn place(cwd: &Path, home: Option<&Path>) -> LinePlace {
+    let own = || std::env::var_os("HOME").map(PathBuf::from);
+    LinePlace {
+        cwd: cwd.to_path_buf(),
+        home: home.map(Path::to_path_buf).or_else(own),
+    }
 }
 
 /// Does it change nothing?

@@ -8,9 +8,8 @@ use std::{
 };
 
 use haft_contract::{
-    ApprovalAnswer, ApprovalKind, ApprovalRequest, CallContext, Confined, Confinement,
-    ControlFiles, ControlNames, ControlRules, ControlUse, HostVerdict, Hosts, NetworkAccess,
-    PermissionMode,
+    ApprovalAnswer, ApprovalKind, ApprovalRequest, CallContext, Confined, Confinement, Hosts,
+    NetworkAccess, PermissionMode,
 };
 use haft_sandbox::{Network, SandboxProfile};
 use rustix::fs::{Access, access};
@@ -285,49 +284,20 @@ fn widened(confinement: &Confinement, grants: &[Grant], gate: &HostGate) -> Conf
         .flat_map(|kept| but_for(kept, &paths))
         .collect::<Vec<_>>()
         .into();
-    wider.control = ControlFiles::by(Except {
-        control: confinement.control.clone(),
-        granted: meant,
-    });
+    wider.control = confinement.control.except(meant);
     for grant in grants {
         match grant {
             Grant::Path(_) | Grant::Control(_) | Grant::Read(_) => {}
             Grant::Host(host) => {
                 gate.allow(host);
                 if matches!(wider.network, NetworkAccess::Nobody) {
-                    wider.network = NetworkAccess::ByRule(Hosts::by(|_, _| HostVerdict::Ask));
+                    wider.network = NetworkAccess::ByRule(Hosts::asking());
                 }
             }
             Grant::Network => wider.network = NetworkAccess::Anybody,
         }
     }
     wider
-}
-
-/// Control files, but for those that were granted.
-struct Except {
-    control: ControlFiles,
-    granted: Vec<PathBuf>,
-}
-
-impl Except {
-    fn grants(&self, path: &Path) -> bool {
-        self.granted.iter().any(|granted| path.starts_with(granted))
-    }
-}
-
-impl ControlRules for Except {
-    fn names(&self) -> ControlNames {
-        self.control.names().unwrap_or_default()
-    }
-
-    fn permits(&self, used: &ControlUse<'_>) -> bool {
-        self.grants(used.path) || self.control.permits(used)
-    }
-
-    fn include(&self, path: &Path) -> bool {
-        !self.grants(path) && self.control.include(path)
-    }
 }
 
 /// Opens what may be read now.
@@ -435,6 +405,9 @@ fn remedy(grants: &[Grant], profile: Confined) -> String {
 
 #[cfg(test)]
 mod tests {
+    use haft_contract::{ControlFiles, ControlUse, ControlledFiles};
+    use haft_testkit::ControlFile;
+
     use super::*;
 
     #[test]
@@ -448,7 +421,7 @@ mod tests {
             profile: Confined::Workspace,
             writable: Arc::from([root.clone()]),
             protected: Arc::from([root.join(".git")]),
-            control: ControlFiles::when(|_| true),
+            control: ControlFiles::by(ControlledFiles::default()),
             ..Confinement::default()
         };
         let grants = [Grant::Path(root.join(".git/refs"))];
@@ -514,7 +487,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         let confinement = Confinement {
-            control: ControlFiles::when(|path| path.ends_with(".envrc")),
+            control: ControlFiles::by(ControlFile(".envrc")),
             ..Confinement::default()
         };
         let permits = |confinement: &Confinement, name: &str| {

@@ -36,14 +36,14 @@ const PASSING_ON: &[&str] = &[
 const DEEPEST: usize = 8;
 
 /// What `code` says about `line`: its last command decides, the one whose code it is.
-pub(crate) fn meaning(line: &str, code: i32) -> Meaning {
+pub(crate) fn meaning(line: &str, analysis: &Analysis, code: i32) -> Meaning {
     if code == 0 {
         return Meaning {
             failed: false,
             text: None,
         };
     }
-    let last = last(line, DEEPEST);
+    let last = last(line, analysis, DEEPEST);
     if let (1, Some(last)) = (code, &last)
         && let Some(answer) = answer(last)
     {
@@ -126,7 +126,7 @@ enum ExitQuestion {
     Walk,
 }
 
-fn last(line: &str, depth: usize) -> Option<Last> {
+fn last(line: &str, analysis: &Analysis, depth: usize) -> Option<Last> {
     let script = syntax::parse(line).ok()?;
     let (command, negated) = last_command(&script)?;
     let mut last = match &command.kind {
@@ -136,7 +136,6 @@ fn last(line: &str, depth: usize) -> Option<Last> {
             timed: false,
         },
         CommandKind::Simple { .. } => {
-            let analysis = read(line);
             let part = analysis
                 .parts
                 .iter()
@@ -171,7 +170,10 @@ fn inner(argv: &[Arg], depth: usize) -> Option<Last> {
         let starts = commands::look(name, argv).starts;
         let mut last = match starts.last()? {
             Start::Command { argv, more: false } => inner(argv, depth - 1)?,
-            Start::Script(text) => last(text.text()?, depth - 1)?,
+            Start::Script(text) => {
+                let line = text.text()?;
+                last(line, &read(line), depth - 1)?
+            }
             Start::Command { .. } => return None,
         };
         last.timed |= name == "timeout";
@@ -212,9 +214,8 @@ fn git_subcommand(argv: &[Arg]) -> Option<&str> {
     }
 }
 
-/// What becomes of this line if it is not done in time.
-pub(crate) fn when_slow(line: &str) -> Slow {
-    let analysis = read(line);
+/// What becomes of a line if it is not done in time.
+pub(crate) fn when_slow(analysis: &Analysis) -> Slow {
     if analysis.unreadable.is_some() {
         return Slow::Kill("what it runs cannot be read from the line");
     }
@@ -248,7 +249,7 @@ mod tests {
     use super::*;
 
     fn said(line: &str, code: i32) -> (bool, String) {
-        let Meaning { failed, text } = meaning(line, code);
+        let Meaning { failed, text } = meaning(line, &read(line), code);
         (failed, text.unwrap_or_default())
     }
 
@@ -358,7 +359,7 @@ mod tests {
             "make 'x",
             "if true; then",
         ] {
-            assert!(matches!(when_slow(line), Slow::Kill(_)), "{line}");
+            assert!(matches!(when_slow(&read(line)), Slow::Kill(_)), "{line}");
         }
         for line in [
             "make",
@@ -369,7 +370,7 @@ mod tests {
             "while true; do date; sleep 1; done",
             "",
         ] {
-            assert_eq!(when_slow(line), Slow::Background, "{line}");
+            assert_eq!(when_slow(&read(line)), Slow::Background, "{line}");
         }
     }
 
@@ -379,9 +380,10 @@ mod tests {
             line in "((!|timeout 1|sudo|env A=1|bash -c|grep|git|diff|\\[|\\(|\\)|'|\"|\\$x|;|\\||&&) ?){0,8}",
             code in proptest::prelude::any::<i32>(),
         ) {
-            meaning(&line, code);
-            meaning(&line, 1);
-            when_slow(&line);
+            let analysis = read(&line);
+            meaning(&line, &analysis, code);
+            meaning(&line, &analysis, 1);
+            when_slow(&analysis);
         }
     }
 }

@@ -186,9 +186,25 @@ mod tests {
         sync::atomic::{AtomicUsize, Ordering},
     };
 
-    use haft_contract::Services;
+    use haft_contract::{HostLists, HostRules, Services};
 
     use super::*;
+
+    struct Examples;
+
+    impl HostRules for Examples {
+        fn judge(&self, host: &str, _: u16) -> HostVerdict {
+            match host {
+                "good.example" | "10.0.0.1" => HostVerdict::Allowed,
+                "bad.example" => HostVerdict::Denied,
+                _ => HostVerdict::Ask,
+            }
+        }
+
+        fn lists(&self) -> HostLists {
+            HostLists::default()
+        }
+    }
 
     struct Person {
         says: ApprovalAnswer,
@@ -210,11 +226,7 @@ mod tests {
         let (mut cx, _updates) = CallContext::for_test(Path::new("/"));
         cx.services = Services::none().with_approver(person.clone());
         let gate = HostGate::default();
-        let rules = Hosts::by(|host, _| match host {
-            "good.example" | "10.0.0.1" => HostVerdict::Allowed,
-            "bad.example" => HostVerdict::Denied,
-            _ => HostVerdict::Ask,
-        });
+        let rules = Hosts::by(Examples);
         let named = Named {
             card: Card::new("Bash", "x"),
             asked: ToolUse {

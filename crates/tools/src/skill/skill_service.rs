@@ -1,8 +1,13 @@
 //! Calling a skill: its text is read anew, filled in, and what its commands print is put in their place.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use haft_contract::{CancellationToken, ContextPatch, NestedCalls, RuleList, ToolUse};
+use haft_contract::{
+    CancellationToken, ContextPatch, HookVerdict, NestedCalls, NestedResult, RuleList, ToolUse,
+};
 use haft_extensions::{
     ExtensionOrigin, Skill, Skills,
     markdown::mentions,
@@ -51,6 +56,8 @@ pub struct Invoked {
     pub allowed: Vec<String>,
     /// It would permit more, but the directory is not trusted.
     pub is_held_back: bool,
+    /// What hooks said of its commands and files. Where the model called it, they are told already.
+    pub hooks: HookVerdict,
 }
 
 impl Invoked {
@@ -128,6 +135,7 @@ impl SkillBook {
             plugin_data: data.as_deref(),
         };
         let mut text = String::new();
+        let mut hooks = HookVerdict::default();
         let mut mentioned: Vec<String> = Vec::new();
         for part in render(&skill, &body, given) {
             match part {
@@ -143,15 +151,25 @@ impl SkillBook {
                         &format!("[not run: {line}: the settings switch off commands of skills]");
                 }
                 SkillPart::Command { line, .. } => {
-                    let printed = self.command(&skill, &line, &allowed, aside, cancel).await?;
-                    text += printed.trim_end();
+                    let call = command(&skill, &line)?;
+                    let ran = aside.run(call, &allowed, cancel).await;
+                    let ran = ran.map_err(|error| not_loaded(&skill, &error.to_string()))?;
+                    hooks.extend(ran.hooks.clone());
+                    text += printed(&skill, &line, ran)?.trim_end();
                 }
             }
         }
         mentioned.dedup();
         for path in mentioned.iter().take(MOST_MENTIONS) {
-            if let Some(content) = self.file(path, &allowed, aside, cancel).await {
-                text += &content;
+            let file = self.mentioned(path);
+            let call = ToolUse {
+                id: format!("mention-{path}"),
+                name: "Read".to_owned(),
+                input: json!({"file_path": file}),
+            };
+            if let Ok(ran) = aside.run(call, &allowed, cancel).await {
+                hooks.extend(ran.hooks.clone());
+                text += &content(&file, ran);
             }
         }
         // What a subagent reads, the model does not.
@@ -164,72 +182,59 @@ impl SkillBook {
             is_known,
             allowed,
             is_held_back,
+            hooks,
         })
     }
 
-    async fn command(
-        &self,
-        skill: &Skill,
-        line: &str,
-        allowed: &[String],
-        aside: &NestedCalls,
-        cancel: &CancellationToken,
-    ) -> Result<String, String> {
-        let name = &skill.name;
-        if let Some(shell) = skill.shell.as_deref().filter(|shell| *shell != "bash") {
-            return Err(format!(
-                "The skill {name:?} was not loaded: its commands want {shell}, and there is only bash \
-                 here."
-            ));
-        }
-        let call = ToolUse {
-            id: format!("skill-{name}"),
-            name: "Bash".to_owned(),
-            input: json!({"command": line, "description": format!("Part of the skill {name}")}),
-        };
-        let ran = aside
-            .run(call, allowed, cancel)
-            .await
-            .map_err(|error| format!("The skill {name:?} was not loaded: {error}."))?;
-        if !ran.is_error {
-            let printed = ran.structured.as_ref().map(|value| &value["stdout"]);
-            let printed = printed.and_then(|value| value.as_str()).map(str::to_owned);
-            return Ok(printed.unwrap_or(ran.text));
-        }
-        let why = match ran.denied {
-            true => "was not permitted",
-            false => "failed",
-        };
-        Err(format!(
-            "The skill {name:?} was not loaded: its command `{line}` {why}.\n{}",
-            ran.text
-        ))
-    }
-
-    /// What a file says that a command mentions; nothing, if there is none or it may not be read.
-    async fn file(
-        &self,
-        path: &str,
-        allowed: &[String],
-        aside: &NestedCalls,
-        cancel: &CancellationToken,
-    ) -> Option<String> {
+    /// Where a file is that a command mentions.
+    fn mentioned(&self, path: &str) -> PathBuf {
         let places = self.skills.places();
-        let file = match path.strip_prefix("~/") {
+        match path.strip_prefix("~/") {
             Some(below) => places.home.join(below),
             None => places.cwd.join(path),
-        };
-        let call = ToolUse {
-            id: format!("mention-{path}"),
-            name: "Read".to_owned(),
-            input: json!({"file_path": file}),
-        };
-        let ran = aside.run(call, allowed, cancel).await.ok()?;
-        match (ran.is_error, ran.denied) {
-            (false, _) => Some(format!("\n\nContents of {}:\n{}", file.display(), ran.text)),
-            // Words like `@someone` name no file. What may not be read is worth a word.
-            (true, false) => None,
-            (true, true) => Some(format!("\n\n{} may not be read here.", file.display())),
         }
+    }
+}
+
+/// The call that runs a command of a skill's text.
+fn command(skill: &Skill, line: &str) -> Result<ToolUse, String> {
+    let name = &skill.name;
+    if let Some(shell) = skill.shell.as_deref().filter(|shell| *shell != "bash") {
+        let why = format!("its commands want {shell}, and there is only bash here");
+        return Err(not_loaded(skill, &why));
+    }
+    Ok(ToolUse {
+        id: format!("skill-{name}"),
+        name: "Bash".to_owned(),
+        input: json!({"command": line, "description": format!("Part of the skill {name}")}),
+    })
+}
+
+/// What it printed.
+fn printed(skill: &Skill, line: &str, ran: NestedResult) -> Result<String, String> {
+    if !ran.is_error {
+        let printed = ran.structured.as_ref().map(|value| &value["stdout"]);
+        let printed = printed.and_then(|value| value.as_str()).map(str::to_owned);
+        return Ok(printed.unwrap_or(ran.text));
+    }
+    let why = match ran.denied {
+        true => "was not permitted",
+        false => "failed",
+    };
+    let why = not_loaded(skill, &format!("its command `{line}` {why}"));
+    Err(format!("{why}\n{}", ran.text))
+}
+
+fn not_loaded(skill: &Skill, why: &str) -> String {
+    format!("The skill {:?} was not loaded: {why}.", skill.name)
+}
+
+/// What a file says that a command mentions; nothing, if there is none.
+fn content(file: &Path, ran: NestedResult) -> String {
+    match (ran.is_error, ran.denied) {
+        (false, _) => format!("\n\nContents of {}:\n{}", file.display(), ran.text),
+        // Words like `@someone` name no file. What may not be read is worth a word.
+        (true, false) => String::new(),
+        (true, true) => format!("\n\n{} may not be read here.", file.display()),
     }
 }

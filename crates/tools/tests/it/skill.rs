@@ -2,9 +2,9 @@ use std::sync::{Arc, Mutex};
 
 use haft_contract::{
     AgentKind, AgentMessage, AgentReport, AgentStatus, BackgroundHandle, BoxFuture, CallContext,
-    CancellationToken, Content, ContextPatch, LaunchOutcome, LaunchRequest, MessageDelivery,
-    NestedCalls, NestedResult, Permission, RuleList, RunNested, SpawnAgents, Subagents, TokenCount,
-    ToolError, ToolOutput, ToolUse,
+    CancellationToken, Content, ContextPatch, HookVerdict, LaunchOutcome, LaunchRequest,
+    MessageDelivery, NestedCalls, NestedResult, Permission, RuleList, RunNested, SpawnAgents,
+    Subagents, TokenCount, ToolError, ToolOutput, ToolUse,
 };
 use haft_extensions::{ExtensionPlaces, Skills, Sources, skills::SkillSettings};
 use haft_testkit::TempProject;
@@ -58,6 +58,7 @@ impl RunNested for Fake {
                 denied: text.contains("forbidden"),
                 text: format!("<{text}>"),
                 structured: None,
+                hooks: HookVerdict::default(),
             }
         })
     }

@@ -50,7 +50,7 @@ impl Run<'_> {
             ExitKind::Killed(signal) => 128 + signal,
             ExitKind::Lost => return Err(lost(&job, self.limits.failed_output)),
         };
-        let meaning = exit_code::meaning(&self.input.command, code);
+        let meaning = exit_code::meaning(&self.input.command, &self.analysis, code);
         if job.cause() == Some(Cause::Flood) {
             answer.failed = true;
             answer.first = Some("Killed: it printed more than 5 GB.".to_owned());

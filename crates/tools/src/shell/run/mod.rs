@@ -54,7 +54,7 @@ pub(crate) async fn run(input: &Input, cx: &CallContext) -> Result<ToolOutput, T
     let confinement = cx.permissions.confinement.clone();
     let variables = ControlVariables(Arc::clone(&confinement.env));
     Run {
-        analysis: bash::read(input, cx.cwd.to_path_buf()),
+        analysis: bash::read(input, &cx.cwd),
         shell: &shell,
         input,
         cx,
@@ -72,7 +72,7 @@ struct Run<'a> {
     shell: &'a Shell,
     input: &'a Input,
     cx: &'a CallContext,
-    analysis: Analysis,
+    analysis: Arc<Analysis>,
     limits: Limits,
     variables: ControlVariables,
     /// The person let it run without the sandbox.
@@ -272,7 +272,7 @@ impl Run<'_> {
             Waited::Wished => return self.moved(due, None).await,
             Waited::TimedOut(after) => after,
         };
-        match exit_code::when_slow(&self.input.command) {
+        match exit_code::when_slow(&self.analysis) {
             Slow::Background if self.has_background() => self.moved(due, Some(after)).await,
             Slow::Background => self.timed_out(due, after, None).await,
             Slow::Kill(why) => self.timed_out(due, after, Some(why)).await,

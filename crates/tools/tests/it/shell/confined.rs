@@ -7,8 +7,9 @@ use std::{
 
 use haft_contract::{
     ApprovalAnswer, ApprovalRequest, Approver, BackgroundTasks, BoxFuture, Confined, Confinement,
-    ControlFiles, HostVerdict, Hosts, NetworkAccess,
+    ControlFiles, Hosts, NetworkAccess,
 };
+use haft_testkit::ControlFile;
 use serde_json::json;
 
 use super::Terminal;
@@ -45,7 +46,7 @@ fn workspace(terminal: &Terminal) -> Confinement {
     Confinement {
         profile: Confined::Workspace,
         protected: Arc::from([root.join("sub")]),
-        control: ControlFiles::when(|path| path.file_name().is_some_and(|name| name == "evil.cfg")),
+        control: ControlFiles::by(ControlFile("evil.cfg")),
         writable: Arc::from([root]),
         network: NetworkAccess::Anybody,
         ..Confinement::default()
@@ -201,7 +202,7 @@ async fn an_unknown_host_is_asked_for_once_a_session() {
     let port = server();
     let mut terminal = Terminal::new();
     terminal.confinement = Confinement {
-        network: NetworkAccess::ByRule(Hosts::by(|_, _| HostVerdict::Ask)),
+        network: NetworkAccess::ByRule(Hosts::asking()),
         ..workspace(&terminal)
     };
     let person = person(&mut terminal, ApprovalAnswer::Allow);
@@ -227,7 +228,7 @@ async fn with_nobody_to_ask_an_unknown_host_is_refused_by_name() {
     let port = server();
     let mut terminal = Terminal::new();
     terminal.confinement = Confinement {
-        network: NetworkAccess::ByRule(Hosts::by(|_, _| HostVerdict::Ask)),
+        network: NetworkAccess::ByRule(Hosts::asking()),
         ..workspace(&terminal)
     };
     let command = format!("{} | grep welcome && exit 0; exit 7", fetch(port));

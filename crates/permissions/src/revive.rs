@@ -1,0 +1,86 @@
+//! What a call was permitted, as it comes from another process: data that is given its rules again.
+//!
+//! Data alone is the strictest it can be. What cannot be read stays so.
+
+use std::path::Path;
+
+use haft_contract::{
+    Confinement, ControlFiles, ControlledFiles, Hidden, HiddenFiles, HiddenRules, HostLists, Hosts,
+    NetworkAccess,
+};
+
+use super::{
+    is_protected,
+    rules::PathPattern,
+    sandbox::{SettingsHosts, controlled},
+};
+
+/// Gives a confinement its rules again.
+pub fn revive(confinement: &mut Confinement) {
+    if let Some(files) = confinement.control.files() {
+        confinement.control = control(files);
+    }
+    if let NetworkAccess::ByRule(hosts) = &mut confinement.network {
+        *hosts = revive_hosts(hosts.lists());
+    }
+}
+
+/// Gives hidden files their rules again.
+pub fn revive_hidden(files: HiddenFiles) -> Hidden {
+    if files == HiddenFiles::default() {
+        return Hidden::default();
+    }
+    match patterns(&files.patterns) {
+        Ok(patterns) => Hidden::by(HiddenPaths {
+            patterns,
+            control: files.control,
+        }),
+        Err(_) => Hidden::by(files),
+    }
+}
+
+/// Files that decide what other programs run, by their names.
+pub fn control_names() -> Hidden {
+    Hidden::by(HiddenPaths {
+        patterns: Vec::new(),
+        control: true,
+    })
+}
+
+fn revive_hosts(lists: HostLists) -> Hosts {
+    Hosts::by(SettingsHosts::of_lists(&lists))
+}
+
+fn control(files: ControlledFiles) -> ControlFiles {
+    let Ok(locked) = patterns(&files.locked) else {
+        return ControlFiles::by(files);
+    };
+    let control = controlled(files.roots, locked, files.permitted);
+    match files.granted.is_empty() {
+        true => control,
+        false => control.except(files.granted),
+    }
+}
+
+fn patterns(globs: &[haft_contract::PathGlob]) -> Result<Vec<PathPattern>, String> {
+    globs.iter().map(PathPattern::of_glob).collect()
+}
+
+struct HiddenPaths {
+    patterns: Vec<PathPattern>,
+    control: bool,
+}
+
+impl HiddenRules for HiddenPaths {
+    fn hides(&self, path: &Path) -> bool {
+        self.patterns.iter().any(|pattern| pattern.covers(path))
+            || (self.control && is_protected(path))
+    }
+
+    fn files(&self) -> HiddenFiles {
+        HiddenFiles {
+            patterns: self.patterns.iter().map(PathPattern::glob).collect(),
+            control: self.control,
+        }
+    }
+}
