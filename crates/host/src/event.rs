@@ -141,8 +141,9 @@ pub struct SessionFacts {
 
 /// Gets the events of a session, in their order.
 pub trait EventSink: Send + Sync {
-    /// Something happened. The session waits until this returns; input may be given from here, but
-    /// nothing may be waited for.
+    /// Something happened. The session waits until this returns, so nothing may be waited for here.
+    /// Prompts, answers, interrupts, changes and the end may be given from here; tasks in the background
+    /// are not stopped from here, because that is an event itself.
     fn on_event(&self, event: &SessionEvent);
 }
 
