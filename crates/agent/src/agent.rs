@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use haft_contract::{ContextPatch, PendingInput, PermissionMode, SessionId, SessionState};
-use haft_engine::{Scheduler, SessionContext};
+use haft_engine::{Scheduler, SessionContext, pool::ToolOffer};
 use haft_models::{
     Conversation, Model, ModelRequest, Prefix, Prices, SystemBlock, Thinking, ToolDefinition,
 };
@@ -114,7 +114,7 @@ pub struct Agent {
 /// What every request begins with.
 struct Offer {
     system: Vec<SystemBlock>,
-    tools: Vec<ToolDefinition>,
+    tools: ToolOffer,
     prefix: Arc<Prefix>,
 }
 
@@ -213,6 +213,7 @@ impl Agent {
         let system = self.offer.system.iter();
         let system = system.map(|block| text_tokens(block.text.len())).sum();
         let tools = self.offer.tools.iter().map(|tool| {
+            let tool = tool.spec();
             let bytes = tool.name.len() + tool.description.len();
             let schema = tool.input_schema.to_string().len();
             (tool.name.clone(), text_tokens(bytes + schema))
@@ -256,28 +257,20 @@ impl Agent {
         request
     }
 
-    /// Tools that were activated since go to the end, so that what the provider has cached stays so.
+    /// Tools that were activated or came since go to the end, so that what the provider has cached stays so.
     fn prefix(&mut self) -> Arc<Prefix> {
-        let context = self.scheduler.context();
-        let known = self.offer.tools.len();
-        for tool in self.scheduler.engine().pool().offered(&context.activated) {
-            let spec = tool.spec();
-            if !self.offer.tools[..known]
-                .iter()
-                .any(|tool| tool.name == spec.name)
-            {
-                self.offer.tools.push(ToolDefinition::from(spec));
-            }
-        }
-        if self.offer.tools.len() != known {
-            self.offer.prefix = prefix(&self.offer.system, &self.offer.tools);
+        let tools = self.scheduler.offer();
+        if tools != self.offer.tools {
+            self.offer.prefix = prefix(&self.offer.system, &tools);
+            self.offer.tools = tools;
         }
         Arc::clone(&self.offer.prefix)
     }
 }
 
-fn prefix(system: &[SystemBlock], tools: &[ToolDefinition]) -> Arc<Prefix> {
-    Arc::new(Prefix::new(system.to_vec(), tools.to_vec()))
+fn prefix(system: &[SystemBlock], tools: &ToolOffer) -> Arc<Prefix> {
+    let tools = tools.iter().map(|tool| ToolDefinition::from(tool.spec()));
+    Arc::new(Prefix::new(system.to_vec(), tools.collect()))
 }
 
 impl AgentBuilder {
@@ -376,11 +369,7 @@ impl AgentBuilder {
             .system
             .unwrap_or_else(|| SystemPrompt::new(PromptEnvironment::look(&context)));
         let system = system.blocks();
-        let pool = self.scheduler.engine().pool();
-        let tools: Vec<_> = pool
-            .offered(&context.activated)
-            .map(|tool| ToolDefinition::from(tool.spec()))
-            .collect();
+        let tools = self.scheduler.offer();
         let prefix = prefix(&system, &tools);
         let engine = self.scheduler.engine();
         let knowledge = self

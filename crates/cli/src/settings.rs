@@ -67,7 +67,12 @@ pub(crate) fn load(session: &SessionArgs, cwd: &Path) -> anyhow::Result<Permitte
     }
     let mut settings = Settings::load(places, &flags, Trust::default());
     settings.trust = Trust::of(&settings.places, &flags, &settings.running_things());
-    let rules = settings.rules(&session.allowed_tools, &session.disallowed_tools);
+    let mut rules = settings.rules(&session.allowed_tools, &session.disallowed_tools);
+    let tools: Vec<_> = haft::tools::all()
+        .iter()
+        .map(|tool| tool.spec().clone())
+        .collect();
+    settings.understand(&mut rules, &tools);
     let mut directories = Vec::new();
     for directory in &session.add_dir {
         directories.push(std::path::absolute(directory)?);

@@ -12,7 +12,9 @@ use haft_contract::{
 
 use crate::{
     permissions::{
-        Bases, RuleSource, Rules, SandboxSettings, Scope, is_protected, rules::Rule, stores,
+        Bases, PathContext, RuleSource, Rules, SandboxSettings, Scope, is_protected,
+        rules::{Rule, RuleClass},
+        stores,
     },
     resolve,
 };
@@ -78,6 +80,14 @@ impl SessionContext {
         self
     }
 
+    /// Where calls are made.
+    pub fn place(&self) -> PathContext {
+        PathContext {
+            cwd: self.cwd.to_path_buf(),
+            home: self.home.clone(),
+        }
+    }
+
     /// Where the patterns of rules start that are made in this session.
     pub fn bases(&self) -> Bases {
         let start = self.directories.first().cloned().unwrap_or_default();
@@ -118,8 +128,8 @@ impl SessionContext {
             // No path has been judged yet, so none may be opened.
             judged: JudgedPaths::new([]),
             stores: self.stores(),
-            hidden: self.rules.keep_from(&["Read"]),
-            locked: self.rules.keep_from(&["Read", "Edit"]),
+            hidden: self.rules.keep_from(&[RuleClass::Reads]),
+            locked: self.rules.keep_from(&[RuleClass::Reads, RuleClass::Edits]),
             control: match self.mode {
                 PermissionMode::BypassPermissions => Hidden::default(),
                 _ => Hidden::when(is_protected),

@@ -28,6 +28,8 @@ mod builder;
 mod folder;
 pub mod messages;
 
+use std::sync::Arc;
+
 use haft_engine::CallBatch;
 use serde_json::Value;
 
@@ -54,15 +56,15 @@ impl Haft {
         HaftBuilder::new(cwd.into())
     }
 
-    /// The tools.
-    pub fn pool(&self) -> &Pool {
+    /// The tools as they are now.
+    pub fn pool(&self) -> Arc<Pool> {
         self.scheduler.engine().pool()
     }
 
-    /// What the model should be sent: the definitions of the tools, in a provider's shape.
+    /// What the model should be sent: the definitions of the tools, in a provider's shape. What was sent
+    /// before comes first, unchanged.
     pub fn definitions(&self, format: Format) -> Vec<Value> {
-        self.pool()
-            .definitions(format, &self.scheduler.context().activated)
+        self.scheduler.offer().definitions(format)
     }
 
     /// Names that the filters asked for and no tool has.
@@ -88,6 +90,11 @@ impl Haft {
     /// Fires to end everything that runs.
     pub fn cancel_token(&self) -> CancellationToken {
         self.scheduler.cancel_token()
+    }
+
+    /// The engine: tools can be added to it while the session goes on.
+    pub fn engine(&self) -> &Arc<Engine> {
+        self.scheduler.engine()
     }
 
     /// The scheduler, for whoever runs turns themselves.

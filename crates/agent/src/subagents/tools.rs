@@ -1,42 +1,8 @@
 //! Which tools a subagent has.
 
-use haft_contract::ToolSpec;
+use haft_contract::{AgentAccess, ToolSpec};
 use haft_engine::Pool;
 use haft_extensions::AgentDefinition;
-
-/// Only the main agent has these: they speak with the person, or are about the main conversation.
-const NEVER: [&str; 7] = [
-    "AskUserQuestion",
-    "EndConversation",
-    "EnterPlanMode",
-    "ScheduleWakeup",
-    "TaskOutput",
-    "WaitForMcpServers",
-    "Workflow",
-];
-
-/// Who works in the background has not these either.
-const NOT_IN_BACKGROUND: [&str; 13] = [
-    AGENT,
-    "Artifact",
-    "CronCreate",
-    "CronDelete",
-    "CronList",
-    "LSP",
-    "ListMcpResourcesTool",
-    "PushNotification",
-    "ReadMcpResourceTool",
-    "ReportFindings",
-    "TaskCreate",
-    "TaskList",
-    "TaskUpdate",
-];
-
-/// Hands work on.
-const AGENT: &str = "Agent";
-
-/// Gets a plan approved, so it is for those who make one.
-const EXIT_PLAN_MODE: &str = "ExitPlanMode";
 
 /// Where and how the tools are to be used.
 #[derive(Debug, Clone, Copy)]
@@ -50,12 +16,14 @@ pub(super) struct Use {
 pub(super) fn narrowed(pool: &Pool, kind: &AgentDefinition, how: Use) -> Result<Pool, String> {
     let plans = kind.permission_mode.as_deref() == Some("plan");
     let available = |spec: &ToolSpec| {
-        let name = spec.name.as_str();
-        !NEVER.contains(&name)
-            && (name != AGENT || how.may_delegate)
-            && (name != EXIT_PLAN_MODE || plans)
-            && !(how.in_background && NOT_IN_BACKGROUND.contains(&name))
-            && !kind.disallowed_tools.iter().any(|entry| means(entry, spec))
+        let is_for_it = match spec.profile.agents {
+            AgentAccess::Every => true,
+            AgentAccess::Foreground => !how.in_background,
+            AgentAccess::Planning => plans,
+            AgentAccess::Launching => how.may_delegate && !how.in_background,
+            AgentAccess::Main => false,
+        };
+        is_for_it && !kind.disallowed_tools.iter().any(|entry| means(entry, spec))
     };
     wanted(pool, kind, available)
 }

@@ -1,12 +1,12 @@
 //! The `if` of a handler: one permission rule, read generously. A handler that runs for nothing is a
 //! nuisance, one that does not run when it should is a hole.
 
-use serde_json::Value;
+use haft_contract::BoundCall;
 
 use super::HookMoment;
 use crate::permissions::{
     Bases, Facts, List, PathContext, RuleSource, Rules, Scope,
-    rules::{Rule, RuleContent},
+    rules::{Rule, RuleClass},
 };
 
 /// Which calls a handler is for.
@@ -22,11 +22,11 @@ impl Condition {
             return Ok(Self { rule: None });
         }
         let mut rules = Rules::default();
-        // A path without more is meant from the working directory, as in an allow rule.
-        let list = if text.trim_start().starts_with("Bash") {
-            List::Ask
-        } else {
-            List::Allow
+        let name = text.split('(').next().unwrap_or_default().trim();
+        let list = match RuleClass::of(name) {
+            RuleClass::Commands | RuleClass::Tool => List::Ask,
+            // A path without more is meant from the working directory, as in an allow rule.
+            RuleClass::Reads | RuleClass::Edits | RuleClass::Hosts => List::Allow,
         };
         let added = rules.add(list, text, RuleSource::of(Scope::Session), bases);
         added.map_err(|problem| format!("if {:?}: {}", problem.rule, problem.problem))?;
@@ -36,15 +36,16 @@ impl Condition {
     }
 
     /// Does it hold for this call?
-    pub(super) fn holds(&self, tool: &str, input: &Value, setting: &PathContext) -> bool {
+    pub(super) fn holds(&self, call: &dyn BoundCall, setting: &PathContext) -> bool {
         let Some(rule) = &self.rule else {
             return false;
         };
-        let facts = Facts::named(tool, input, setting);
+        let mut facts = Facts::of_call(call);
+        facts.read_command(setting);
         if facts.is_hit_by(rule) {
             return true;
         }
-        let (Some(shell), RuleContent::Command { text, .. }) = (&facts.shell, &rule.content) else {
+        let (Some(shell), Some(text)) = (&facts.shell, facts.command_of(rule)) else {
             return false;
         };
         if shell.analysis.unreadable.is_some() {

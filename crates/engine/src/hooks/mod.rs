@@ -29,7 +29,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use haft_contract::{HookVerdict, HttpClient, SessionId};
+use haft_contract::{BoundCall, HookVerdict, HttpClient, SessionId};
 use serde_json::{Map, Value, json};
 
 pub use ask::{AskModel, ModelQuestion};
@@ -43,10 +43,7 @@ use job::{Job, Means};
 pub use matcher::Matcher;
 pub use output::{HookDecision, HookOutput};
 
-use crate::{
-    ResultStore,
-    permissions::{PathContext, rules::canonical},
-};
+use crate::{ResultStore, permissions::PathContext};
 
 /// All handlers of SessionEnd together may take so long, unless one of them says more…
 const END: Duration = Duration::from_millis(1500);
@@ -96,7 +93,7 @@ pub struct Occasion<'a> {
     /// What handlers are told, beside what every event tells.
     pub fields: Map<String, Value>,
     /// The call it is about, for `if`.
-    pub call: Option<(&'a str, &'a Value)>,
+    pub call: Option<&'a dyn BoundCall>,
     /// Where the session is.
     pub setting: &'a PathContext,
 }
@@ -295,9 +292,7 @@ impl Hooks {
             .filter(|handler| handler.matcher.fits(occasion.names))
             .filter(|handler| match (&handler.condition, occasion.call) {
                 (None, _) => true,
-                (Some(condition), Some((tool, input))) => {
-                    condition.holds(tool, input, occasion.setting)
-                }
+                (Some(condition), Some(call)) => condition.holds(call, occasion.setting),
                 (Some(_), None) => false,
             })
             .filter(|handler| seen.insert(handler.key()));
@@ -402,15 +397,4 @@ fn message(occasion: &Occasion<'_>, common: &Common, situation: &Situation) -> S
         put(name, value.clone());
     }
     Value::Object(object).to_string()
-}
-
-/// A tool's name with every alias that a matcher may know it by.
-pub fn names_of<'a>(tool: &'a str, aliases: &[&'a str]) -> Vec<&'a str> {
-    let mut names = vec![tool];
-    names.extend(aliases);
-    let own = canonical(tool);
-    if own != tool {
-        names.push(own);
-    }
-    names
 }

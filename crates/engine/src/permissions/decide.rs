@@ -17,7 +17,7 @@ use super::{
     allow::{self, Covered},
     credentials, matching,
     protected::{is_protected, sensitive},
-    rules::{List, RuleContent, Target},
+    rules::{List, RuleClass, RuleContent, Target},
     sandbox,
     shell_facts::{PathAccess, PathUse, ShellFacts, Where},
 };
@@ -127,10 +127,6 @@ fn let_through(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
     if policy.mode == Mode::BypassPermissions {
         return Ok(Because::Mode(policy.mode));
     }
-    let inside = || Because::Tool("it touches nothing but the session".to_owned());
-    if harmless && facts.internal {
-        return Ok(inside());
-    }
     if harmless && facts.subject.is_none() {
         return Ok(Because::ReadOnly);
     }
@@ -141,7 +137,7 @@ fn let_through(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
     if harmless && facts.opinion == Permission::Allow {
         return Ok(needs_none());
     }
-    if policy.mode == Mode::Plan && !facts.internal {
+    if policy.mode == Mode::Plan {
         return Err(Because::Mode(policy.mode));
     }
     if let Some(shell) = &facts.shell {
@@ -158,9 +154,6 @@ fn let_through(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
     }
     if policy.mode == Mode::AcceptEdits && !facts.opaque {
         return Ok(Because::Mode(policy.mode));
-    }
-    if facts.internal {
-        return Ok(inside());
     }
     if facts.opinion == Permission::Allow {
         return Ok(needs_none());
@@ -341,7 +334,7 @@ fn named_stores(policy: &Policy, is_store: &dyn Fn(&Path) -> bool) -> Vec<PathBu
     let rules = policy.rules.of(List::Allow);
     let rules = rules.filter(|rule| rule.source.scope.is_users());
     let mut named = Vec::new();
-    for rule in rules.filter(|rule| rule.tool.is("Read") || rule.tool.is("Edit")) {
+    for rule in rules.filter(|rule| matches!(rule.class, RuleClass::Reads | RuleClass::Edits)) {
         if let RuleContent::Path(pattern) = &rule.content {
             let paths = pattern.wholes().into_iter().flatten();
             let paths = paths.filter(|path| pattern.names(path) && is_store(path));
@@ -354,7 +347,7 @@ fn named_stores(policy: &Policy, is_store: &dyn Fn(&Path) -> bool) -> Vec<PathBu
 /// A rule of the user's own names exactly this path.
 fn is_named(policy: &Policy, touched: &Touched, written: bool) -> bool {
     policy.rules.of(List::Allow).any(|rule| {
-        let fits = rule.tool.is("Edit") || (!written && rule.tool.is("Read"));
+        let fits = rule.class == RuleClass::Edits || (!written && rule.class == RuleClass::Reads);
         match &rule.content {
             RuleContent::Path(pattern) => {
                 fits && rule.source.scope.is_users()
@@ -423,7 +416,7 @@ fn outside(policy: &Policy, facts: &Facts) -> Option<Because> {
 /// A rule of the user's own, written as an absolute path, covers it.
 fn reaches_outside(policy: &Policy, touched: &Touched, written: bool) -> bool {
     policy.rules.of(List::Allow).any(|rule| {
-        let fits = rule.tool.is("Edit") || (!written && rule.tool.is("Read"));
+        let fits = rule.class == RuleClass::Edits || (!written && rule.class == RuleClass::Reads);
         match &rule.content {
             RuleContent::Path(pattern) => {
                 fits && rule.source.scope.is_users()

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::{ExecutedCall, Prepared};
 use crate::{
     Engine, SessionContext,
-    hooks::{Common, Heard, HookDecision, HookMoment, Occasion, names_of},
+    hooks::{Common, Heard, HookDecision, HookMoment, Occasion},
     permissions::{HookWord, PathContext, suggest},
 };
 
@@ -368,19 +368,14 @@ async fn fire(
     context: &SessionContext,
     setting: &PathContext,
 ) -> Vec<Heard> {
-    let aliases: Vec<&str> = prepared
-        .spec()
-        .profile
-        .aliases
-        .iter()
-        .map(|alias| &**alias)
-        .collect();
-    let names = names_of(prepared.name(), &aliases);
+    let aliases = prepared.spec().profile.aliases.iter();
+    let mut names = vec![prepared.name()];
+    names.extend(aliases.map(|alias| &**alias));
     let occasion = Occasion {
         event,
         names: &names,
         fields,
-        call: Some((prepared.name(), prepared.input())),
+        call: Some(&*prepared.bound),
         setting,
     };
     let common = Common {

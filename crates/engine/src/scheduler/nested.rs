@@ -76,7 +76,8 @@ async fn run(
     }
     let call = CallId::new();
     let id = tool_use.id.clone();
-    let prepared = match prepare(&engine.pool, tool_use, Author::Model, call, &context.cwd) {
+    let place = context.place();
+    let prepared = match prepare(&engine.pool(), tool_use, Author::Model, call, &place) {
         Ok(prepared) => prepared,
         Err(settled) => return settled.finish(call, id),
     };

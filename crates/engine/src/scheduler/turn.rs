@@ -5,7 +5,7 @@ use std::{
     collections::VecDeque,
     mem,
     panic::{self, AssertUnwindSafe},
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
 
@@ -16,9 +16,12 @@ use haft_contract::{
 use tokio::sync::Notify;
 
 use super::{CallObserver, Scheduler, Shared, claims::Claims, nested, slots::Slot};
-use crate::pipeline::{
-    Author, CallResult, EarlyResult, INTERRUPTED, Prepared, admit, execute, finish, hooks, prepare,
-    without_outcome,
+use crate::{
+    Pool,
+    pipeline::{
+        Author, CallResult, EarlyResult, INTERRUPTED, Prepared, admit, execute, finish, hooks,
+        prepare, without_outcome,
+    },
 };
 
 /// The calls of one reply, from the first push to the last result. Dropping it interrupts what
@@ -32,10 +35,12 @@ pub struct CallBatch<'a> {
 
 struct Inner {
     shared: Arc<Shared>,
+    /// The tools as they were when the turn began.
+    pool: Arc<Pool>,
     cancel: CancellationToken,
     state: Mutex<TurnState>,
     settled: Notify,
-    witness: OnceLock<Arc<dyn CallObserver>>,
+    witness: Mutex<Option<Arc<dyn CallObserver>>>,
 }
 
 #[derive(Default)]
@@ -91,11 +96,12 @@ impl<'a> CallBatch<'a> {
         let shared = Arc::clone(&scheduler.shared);
         let cancel = shared.cancel.child_token();
         let inner = Inner {
+            pool: shared.engine.pool(),
             shared,
             cancel,
             state: Mutex::default(),
             settled: Notify::new(),
-            witness: OnceLock::new(),
+            witness: Mutex::default(),
         };
         Self {
             inner: Arc::new(inner),
@@ -104,9 +110,14 @@ impl<'a> CallBatch<'a> {
         }
     }
 
-    /// Who hears of the turn's calls as they start and end; set it before the first is pushed, once.
+    /// Who hears from now on of the turn's calls as they start and end, in place of any other.
     pub fn witnessed_by(&mut self, witness: Arc<dyn CallObserver>) {
-        let _ = self.inner.witness.set(witness);
+        let mut current = self
+            .inner
+            .witness
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *current = Some(witness);
     }
 
     /// Adds a call. It is prepared at once and starts as soon as nothing before it is in its way.
@@ -150,6 +161,11 @@ impl Drop for CallBatch<'_> {
 }
 
 impl Inner {
+    fn witness(&self) -> Option<Arc<dyn CallObserver>> {
+        let witness = self.witness.lock().unwrap_or_else(PoisonError::into_inner);
+        witness.clone()
+    }
+
     fn state(&self) -> MutexGuard<'_, TurnState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -180,12 +196,12 @@ impl Inner {
     }
 
     fn prepare(&self, id: CallId, tool_use: ToolUse) -> (Result<Prepared, EarlyResult>, u64) {
-        let (cwd, version) = {
+        let (place, version) = {
             let context = self.shared.context();
-            (Arc::clone(&context.context.cwd), context.version)
+            (context.context.place(), context.version)
         };
         let name = tool_use.name.clone();
-        let prepare = || prepare(&self.shared.engine.pool, tool_use, Author::Model, id, &cwd);
+        let prepare = || prepare(&self.pool, tool_use, Author::Model, id, &place);
         let prepared = caught(prepare)
             .unwrap_or_else(|panic| Err(EarlyResult::broken(&name, &panicked(&name, &panic))));
         (prepared, version)
@@ -270,7 +286,7 @@ impl Inner {
             let finished = ran.unwrap_or_else(|panic| {
                 inner.state().calls[index].without_outcome(&panicked(&name, &panic))
             });
-            if let Some(witness) = inner.witness.get() {
+            if let Some(witness) = inner.witness() {
                 witness.ended(&finished);
             }
             let mut state = inner.state();
@@ -292,7 +308,7 @@ impl Inner {
             Ok(mut admitted) => {
                 let kept = admitted.take_kept();
                 self.keep(&kept.rules, &kept.patches);
-                if let Some(witness) = self.witness.get() {
+                if let Some(witness) = self.witness() {
                     witness.started(&admitted);
                 }
                 let mut outcome = execute(admitted, cx, &engine.layers).await;

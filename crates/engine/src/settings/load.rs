@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use haft_contract::PermissionMode;
+use haft_contract::{PermissionMode, ToolSpec};
 use serde_json::{Map, Value};
 
 use super::{
@@ -74,7 +74,7 @@ impl Settings {
         for (list, texts) in [(List::Allow, allowed), (List::Deny, denied)] {
             for text in texts.iter().flat_map(|texts| split_list(texts)) {
                 let added = rules.add(list, &text, RuleSource::of(Scope::CommandLine), &flags);
-                if let Ok(Some(problem)) | Err(problem) = added {
+                if let Err(problem) = added {
                     self.problems.push(Problem {
                         place: "command line".to_owned(),
                         what: format!("rule {:?}: {}", problem.rule, problem.problem),
@@ -120,16 +120,11 @@ impl Settings {
                         slash: layer.slash.clone(),
                         ..flags.clone()
                     };
-                    match rules.add(list, text, source, &bases) {
-                        Ok(None) => {}
-                        Ok(Some(problem)) => self.problems.push(layer.problem(
-                            &here,
-                            &format!("rule {:?}: {}", problem.rule, problem.problem),
-                        )),
-                        Err(problem) => self.problems.push(layer.problem(
+                    if let Err(problem) = rules.add(list, text, source, &bases) {
+                        self.problems.push(layer.problem(
                             &here,
                             &format!("rule {:?} is left out: {}", problem.rule, problem.problem),
-                        )),
+                        ));
                     }
                 }
             }
@@ -141,6 +136,18 @@ impl Settings {
             self.waiting_rules = waiting;
         }
         rules
+    }
+
+    /// Holds rules against the tools there are, and keeps what is wrong with them among the problems.
+    pub fn understand(&mut self, rules: &mut Rules, tools: &[ToolSpec]) {
+        let problems = rules.understand(tools).into_iter().map(|problem| Problem {
+            place: problem.source.to_string(),
+            what: match problem.left_out && problem.source.file.is_some() {
+                true => format!("rule {:?} is left out: {}", problem.rule, problem.problem),
+                false => format!("rule {:?}: {}", problem.rule, problem.problem),
+            },
+        });
+        self.problems.extend(problems);
     }
 
     /// Further working directories.

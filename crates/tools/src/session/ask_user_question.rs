@@ -9,8 +9,8 @@ use std::{
 };
 
 use haft_contract::{
-    Access, CallContext, Card, CardPiece, Check, Effects, Permission, Profile, Tool, ToolError,
-    ToolOutput,
+    Access, AgentAccess, CallContext, Card, CardPiece, Check, Effects, Permission, Profile, Tool,
+    ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -99,6 +99,8 @@ impl Tool for AskUserQuestion {
                 "response",
                 "afkTimeoutMs",
             ],
+            interactive: true,
+            agents: AgentAccess::Main,
             ..Profile::default()
         }
     }

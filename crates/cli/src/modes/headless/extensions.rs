@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use haft::{
     SessionId,
-    engine::permissions::{Bases, List, RuleSource, Rules, Scope},
+    engine::permissions::{Bases, List, RuleSource, Rules, Scope, rules::RuleClass},
     tools::SkillBook,
 };
 use haft_agent::prompt::{Knowledge, SystemPrompt};
@@ -262,7 +262,7 @@ fn memory_options(
         .filter_map(|layer| layer.document.value["claudeMd"].as_str())
         .next();
     let rules = Arc::new(permitted.rules.clone());
-    let hidden = rules.keep_from(&["Read"]);
+    let hidden = rules.keep_from(&[RuleClass::Reads]);
     memory::MemoryOptions {
         managed_text: managed_text.map(str::to_owned),
         kept: kept(permitted, places),

@@ -273,7 +273,7 @@ async fn go(
     let haft = compose::build(session, cwd.clone(), permitted, additions).await?;
     looked.has(&haft);
     let launches = haft.services().get::<Subagents>().is_ok();
-    let has_skill_tool = haft.pool().iter().any(|tool| tool.spec().name == "Skill");
+    let has_skill_tool = haft.pool().with_role(haft::ToolRole::LoadsSkills).is_some();
     let mut scheduler = haft.into_scheduler();
     if let Some(main) = &main {
         scheduler = as_main_agent(&scheduler, main).map_err(anyhow::Error::msg)?;

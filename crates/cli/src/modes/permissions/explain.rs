@@ -1,22 +1,26 @@
 //! A decision as a tree: the parts of the call, what they do, what decided, and how a command would
 //! be confined.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
-use haft::engine::permissions::{
-    Bases, Behavior, Covered, Decision, Facts, PathContext, Policy, Touched, decide, suggest,
-    uncovered,
+use haft::{
+    SessionContext, SessionId,
+    engine::permissions::{
+        Bases, Behavior, Covered, Decision, Facts, Policy, Touched, decide, suggest, uncovered,
+    },
 };
 use haft_sandbox::Mechanism;
 use haft_shell::{Arg, Effect, LinePart, Value as ArgValue, WriteKind};
 use serde_json::{Value, json};
+use tokio::runtime::Builder;
 
-use super::confined::Confined;
+use super::{confined::Confined, judge::Judge};
 use crate::{
     args::SessionArgs,
+    compose::{self, Additions},
     exit::Exit,
     modes::call,
-    settings,
+    settings::{self, Permitted},
     show::{self, Style},
 };
 
@@ -28,25 +32,16 @@ pub(super) fn run(
 ) -> anyhow::Result<Exit> {
     let cwd = settings::cwd(session)?;
     let permitted = settings::load(session, &cwd)?;
-    settings::report(&permitted.settings);
-    let mut policy = super::policy(&permitted);
-    let left_out = permitted.settings.left_out;
-    let home = permitted.settings.places.home;
-    let setting = PathContext {
-        cwd: cwd.clone(),
-        home: Some(home.clone()),
-    };
-    let bases = Bases {
-        slash: cwd.clone(),
-        cwd,
-        home,
-    };
+    let left_out = permitted.settings.left_out.clone();
     let (tool, input) = match (bash, words) {
         (Some(command), _) => ("Bash".to_owned(), json!({ "command": command })),
         (None, [tool, input @ ..]) => (tool.clone(), call::input(input)?),
         (None, []) => anyhow::bail!("say which call, or --bash 'COMMAND'"),
     };
-    let facts = Facts::named(&tool, &input, &setting);
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let (mut policy, context, facts) =
+        runtime.block_on(judged(session, cwd, permitted, &tool, input))?;
+    let bases = context.bases();
     // As it would be decided: a command that counts on being confined is asked about where it is not.
     let mechanism = facts.shell.is_some().then(settings::strongest);
     Arc::make_mut(&mut policy.sandbox).unconfined = mechanism == Some(Mechanism::None);
@@ -65,6 +60,27 @@ pub(super) fn run(
         show::drawn(&explained.tree(Style::of_stdout()))?;
     }
     Ok(Exit::Success)
+}
+
+/// The call as a session here would find it.
+async fn judged(
+    session: &SessionArgs,
+    cwd: PathBuf,
+    permitted: Permitted,
+    tool: &str,
+    input: Value,
+) -> anyhow::Result<(Policy, SessionContext, Facts)> {
+    let folder = haft::session_folder(&cwd, SessionId::new());
+    let additions = Additions {
+        folder: Some(folder.clone()),
+        ..Additions::default()
+    };
+    let haft = compose::build(session, cwd, permitted, additions).await?;
+    let context = haft.context();
+    let policy = haft.engine().policy(&context);
+    let judge = Judge::new(haft.services().clone(), folder).await?;
+    let facts = judge.facts(tool, input, &context).await;
+    Ok((policy, context, facts.map_err(anyhow::Error::msg)?))
 }
 
 fn suggestions(policy: &Policy, facts: &Facts, bases: &Bases) -> Vec<String> {

@@ -3,14 +3,13 @@
 mod confined;
 mod explain;
 mod jsonl;
+mod judge;
 mod list;
+mod stand_in;
 
 use std::io::{self, IsTerminal};
 
-use haft::engine::{
-    permissions::Policy,
-    settings::{Flags, Settings, SettingsPlaces, Trust, TrustFile, trust::directory},
-};
+use haft::engine::settings::{Flags, Settings, SettingsPlaces, Trust, TrustFile, trust::directory};
 
 use crate::{
     args::{Permissions, SessionArgs},
@@ -22,22 +21,10 @@ use crate::{
 pub(crate) fn run(session: &SessionArgs, asked: Permissions) -> anyhow::Result<Exit> {
     match asked {
         Permissions::Explain { bash, call, json } => explain::run(session, bash, &call, json),
-        Permissions::Classify { .. } => jsonl::run(jsonl::classify, "unknown"),
-        Permissions::Check { .. } => jsonl::run(jsonl::check, "deny"),
+        Permissions::Classify { .. } => jsonl::run(|line| jsonl::classify(line), "unknown"),
+        Permissions::Check { .. } => jsonl::check_all(),
         Permissions::List { json } => list::run(session, json),
         Permissions::Trust { yes } => trust(session, yes),
-    }
-}
-
-/// The policy that a session here would have.
-fn policy(permitted: &settings::Permitted) -> Policy {
-    let places = &permitted.settings.places;
-    let mut roots = vec![places.cwd.clone()];
-    roots.extend(permitted.directories.iter().cloned());
-    Policy {
-        rules: permitted.rules.clone().into(),
-        sandbox: permitted.sandbox.clone().into(),
-        ..Policy::of_directories(permitted.mode, &roots).with_home(Some(&places.home))
     }
 }
 
