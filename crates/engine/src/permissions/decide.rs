@@ -452,14 +452,8 @@ mod tests {
     #[test]
     fn the_whole_table() {
         use PermissionMode as Mode;
-        let setting = super::super::PathContext {
-            cwd: "/p".into(),
-            home: None,
-        };
-        let nothing = Facts {
-            opaque: false,
-            ..Facts::named("T", &serde_json::Value::Null, &setting)
-        };
+        let rules = haft_contract::RuleMatch::default();
+        let nothing = Facts::of_nothing("T", rules, serde_json::Value::Null);
         let calls = [
             ("touches nothing", nothing.clone()),
             (

@@ -113,6 +113,31 @@ impl Facts {
         facts
     }
 
+    /// Of a call that touches nothing.
+    #[cfg(test)]
+    pub(super) fn of_nothing(tool: &str, rules: RuleMatch, input: Value) -> Self {
+        Self {
+            tool: tool.to_owned(),
+            aliases: Vec::new(),
+            rules,
+            parameters: Vec::new(),
+            from_server: false,
+            input,
+            reads: Vec::new(),
+            writes: Vec::new(),
+            searches: false,
+            opaque: false,
+            interactive: false,
+            shell: None,
+            fetches: Vec::new(),
+            resolved: Vec::new(),
+            subject: None,
+            command: None,
+            opinion: Permission::ByEffects,
+            hook: HookWord::Silent,
+        }
+    }
+
     /// The same without the tool's own word: what rules are held against.
     pub fn of_call(bound: &dyn BoundCall) -> Self {
         let effects = bound.effects();

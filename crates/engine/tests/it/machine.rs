@@ -1,5 +1,6 @@
 //! A machine with settings files of everybody, in a temporary folder.
 
+use crate::judged;
 use std::{path::Path, process::Command};
 
 use haft_engine::{
@@ -97,7 +98,7 @@ impl Machine {
             cwd: self.places.cwd.clone(),
             home: Some(self.places.home.clone()),
         };
-        Facts::named(tool, input, &setting)
+        judged::facts(tool, input, &setting)
     }
 
     /// What is wrong with the settings, with the machine's folder taken out.

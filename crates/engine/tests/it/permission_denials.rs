@@ -1,6 +1,7 @@
 //! Ways around a deny rule. What a line does not show is not let through while one is in
 //! force, not even where everything else is allowed.
 
+use crate::judged;
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -8,7 +9,7 @@ use std::{
 
 use haft_contract::PermissionMode;
 use haft_engine::permissions::{
-    Bases, Facts, List, PathContext, Policy, RuleSource, Rules, Scope, decide,
+    Bases, List, PathContext, Policy, RuleSource, Rules, Scope, decide,
 };
 use serde_json::json;
 
@@ -28,7 +29,7 @@ impl Denied {
         let mut rules = Rules::default();
         for text in deny {
             let added = rules.add(List::Deny, text, RuleSource::of(Scope::User), &bases);
-            assert!(matches!(added, Ok(None)), "{text}: {added:?}");
+            assert!(added.is_ok(), "{text}: {added:?}");
         }
         Self {
             rules,
@@ -48,7 +49,7 @@ impl Denied {
             cwd: self.cwd.clone(),
             home: None,
         };
-        let facts = Facts::named("Bash", &json!({ "command": line }), &setting);
+        let facts = judged::facts("Bash", &json!({ "command": line }), &setting);
         let policy = Policy {
             rules: self.rules.clone().into(),
             ..Policy::of_directories(

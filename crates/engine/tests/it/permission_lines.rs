@@ -2,6 +2,7 @@
 //! has programs of its own everywhere a name may lead: beside the files, in `PATH`, behind a pinned
 //! toolchain, in git's settings. The lines are those of the classifier's corpus.
 
+use crate::judged;
 use std::{
     collections::{BTreeMap, hash_map::DefaultHasher},
     ffi::OsString,
@@ -14,7 +15,7 @@ use std::{
     thread,
 };
 
-use haft_engine::permissions::{Facts, PathContext, Policy, decide, shell_facts::ShellFacts};
+use haft_engine::permissions::{PathContext, Policy, decide, shell_facts::ShellFacts};
 use serde_json::json;
 
 /// Seconds a line may take; none needs them, a pager or a loop would.
@@ -163,7 +164,7 @@ impl Project {
             home: Some(self.home.clone()),
         };
         let input = json!({ "command": line });
-        let mut facts = Facts::named("Bash", &input, &setting);
+        let mut facts = judged::facts("Bash", &input, &setting);
         facts.shell = Some(ShellFacts::in_environment(line, &setting, &|name| {
             self.variable(name)
         }));
@@ -377,7 +378,7 @@ fn trust_covers_pins_and_no_more() {
         home: Some(project.home.clone()),
     };
     let behavior = |line: &str, trusted: bool| {
-        let mut facts = Facts::named("Bash", &json!({ "command": line }), &setting);
+        let mut facts = judged::facts("Bash", &json!({ "command": line }), &setting);
         facts.shell = Some(ShellFacts::in_environment(line, &setting, &|name| {
             project.variable(name)
         }));
@@ -400,7 +401,7 @@ fn a_line_in_another_character_set_is_asked_about() {
         home: None,
     };
     let behavior = |line: &str, locale: &str| {
-        let mut facts = Facts::named("Bash", &json!({ "command": line }), &setting);
+        let mut facts = judged::facts("Bash", &json!({ "command": line }), &setting);
         facts.shell = Some(ShellFacts::in_environment(line, &setting, &|name| {
             (name == "LC_ALL").then(|| locale.into())
         }));

@@ -1,5 +1,6 @@
 //! What must hold of decisions, whatever the rules and the call.
 
+use crate::judged;
 use std::sync::Arc;
 
 use haft_contract::{Confined, PermissionMode};
@@ -108,9 +109,14 @@ fn call() -> impl Strategy<Value = (&'static str, Value)> {
         1 => Just(("mcp__git__get_x", json!({}))),
         1 => Just(("Agent", json!({"subagent_type": "Explore"}))),
         1 => Just(("Skill", json!({"skill": "deploy", "args": "x"}))),
-        1 => Just(("AskUserQuestion", json!({}))),
+        1 => Just(("AskUserQuestion", question())),
         1 => ("[A-Za-z_]{1,12}", "\\PC{0,12}").prop_map(|(_, text)| ("Unknown", json!({"x": text}))),
     ]
+}
+
+fn question() -> Value {
+    let options = json!([{"label": "a", "description": "A"}, {"label": "b", "description": "B"}]);
+    json!({"questions": [{"question": "Which?", "header": "Which", "options": options}]})
 }
 
 fn mode() -> impl Strategy<Value = PermissionMode> {
@@ -162,7 +168,7 @@ fn policy(mode: PermissionMode, written: &Written) -> Policy {
 fn facts(call: &(&'static str, Value), hook: HookWord) -> Facts {
     Facts {
         hook,
-        ..Facts::named(call.0, &call.1, &setting())
+        ..judged::facts(call.0, &call.1, &setting())
     }
 }
 
@@ -205,7 +211,7 @@ proptest! {
             ..policy(PermissionMode::Plan, &written)
         };
         let decision = decide(&policy, &facts);
-        let reads = facts.is_read_only() || facts.internal;
+        let reads = facts.is_read_only();
         prop_assert!(decision.behavior != Behavior::Allow || reads, "{decision:?}");
     }
 
@@ -338,8 +344,10 @@ proptest! {
             ("Bash", json!({"command": 7})),
             ("Edit", Value::Null),
         ] {
-            let first = decide(&policy, &Facts::named(tool, &input, &setting()));
-            let second = decide(&policy, &Facts::named(tool, &input, &setting()));
+            let first = judged::try_facts(tool, &input, &setting());
+            let second = judged::try_facts(tool, &input, &setting());
+            let first = first.map(|facts| decide(&policy, &facts));
+            let second = second.map(|facts| decide(&policy, &facts));
             prop_assert_eq!(first, second);
         }
     }

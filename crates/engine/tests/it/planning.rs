@@ -1,5 +1,6 @@
 //! Plan mode, and calls that need an answer.
 
+use crate::judged;
 use std::{collections::BTreeSet, fs, os::unix::fs::symlink, sync::Arc};
 
 use haft_contract::{
@@ -9,9 +10,7 @@ use haft_contract::{
 use haft_engine::{
     CallResult, Engine, SessionContext,
     hooks::{Hooks, read},
-    permissions::{
-        Bases, Behavior, Facts, List, PathContext, Policy, RuleSource, Rules, Scope, decide,
-    },
+    permissions::{Bases, Behavior, List, PathContext, Policy, RuleSource, Rules, Scope, decide},
     settings::{Flags, SettingsFiles},
 };
 use haft_testkit::TempProject;
@@ -29,7 +28,7 @@ fn verdict(policy: &Policy, cwd: &TempProject, tool: &str, input: &Value) -> Beh
         cwd: cwd.path("p"),
         home: Some(cwd.path("h")),
     };
-    decide(policy, &Facts::named(tool, input, &setting)).behavior
+    decide(policy, &judged::facts(tool, input, &setting)).behavior
 }
 
 #[test]

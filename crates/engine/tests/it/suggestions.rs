@@ -1,5 +1,6 @@
 //! What "always" offers and what a refusal proposes: it lets this call through, and nothing more.
 
+use crate::judged;
 use std::sync::Arc;
 
 use haft_contract::PermissionMode;
@@ -36,7 +37,7 @@ fn facts(tool: &str, input: &Value) -> Facts {
         cwd: "/p".into(),
         home: Some("/h".into()),
     };
-    Facts::named(tool, input, &setting)
+    judged::facts(tool, input, &setting)
 }
 
 fn bash(line: &str) -> Facts {
