@@ -292,7 +292,7 @@ mod tests {
             description: "Looks around.".to_owned(),
             tools: "all tools but Edit".to_owned(),
         }];
-        let tool = erase(Agent::of(kinds));
+        let tool = erase(Agent { kinds });
         insta::assert_snapshot!(tool.spec().description);
         insta::assert_json_snapshot!(tool.spec().input_schema);
     }
