@@ -85,6 +85,7 @@ pub(crate) async fn build(
     let files = SettingsFiles {
         places: permitted.settings.places.clone(),
         flags: permitted.flags.clone(),
+        complain: haft::engine::complain,
     };
     let http = Arc::new(Http::new(HttpOptions::from_env()));
     let mut hooks = permitted

@@ -12,7 +12,7 @@ use haft::{
     PermissionMode,
     engine::{
         hooks::{Hooks, HttpLimits},
-        permissions::{Bases, RuleStore, Rules, SandboxSettings, Scope},
+        permissions::{Bases, PermissionSettings, RuleStore, Rules, SandboxSettings, Scope},
         settings::{
             AutoMemory, Flags, LocalRules, Problem, Settings, SettingsPlaces, Trust, files,
         },
@@ -168,7 +168,7 @@ fn hooks(settings: &mut Settings) -> Hooks {
     };
     let mut handlers = Vec::new();
     for (scope, file, value) in settings.hooks() {
-        let (read, problems) = haft::engine::hooks::read(scope, file.as_ref(), &value, &bases);
+        let (read, problems) = haft::engine::conditions::read(scope, file.as_ref(), &value, &bases);
         handlers.extend(read);
         settings.problems.extend(problems);
     }

@@ -16,7 +16,7 @@ use crate::{
     DefinitionError, Filters, Pool, Registry, ResultStore, Scheduler, SessionContext,
     hooks::{Common, Handler, Heard, HookMoment, Hooks, Identity, Occasion, together},
     layers::{self, Layer, LayerSettings},
-    permissions::{Facts, PathContext, Policy, RuleStore},
+    permissions::{Facts, Policy, RuleStore},
     pipeline,
     pool::live::LivePool,
     results::Budget,
@@ -105,16 +105,12 @@ impl Engine {
         if self.hooks.is_silent(event) {
             return Vec::new();
         }
-        let setting = PathContext {
-            cwd: context.cwd.to_path_buf(),
-            home: context.home.clone(),
-        };
         let occasion = Occasion {
             event,
             names: &[matched],
             fields,
             call: None,
-            setting: &setting,
+            cwd: &context.cwd,
         };
         let common = Common {
             permission_mode: event.tells_mode().then(|| context.mode.name()),
@@ -152,7 +148,7 @@ impl Engine {
 
     /// What the session permits.
     pub fn policy(&self, context: &SessionContext) -> Policy {
-        Policy::of(context, self.results.real_folder())
+        context.policy(self.results.real_folder())
     }
 
     /// What is known of a call before it is decided on, gathered as for a call that is about to run: it is
@@ -365,7 +361,7 @@ impl EngineBuilder {
         let results = ResultStore::new(self.session_folder.join("tool-results"), self.budget);
         let results = Arc::new(results);
         let env_file = self.session_folder.join("hook-env.sh");
-        let hooks = self.hooks.kept_in(Arc::clone(&results), env_file);
+        let hooks = self.hooks.kept_in(results.clone(), env_file);
         let common = Common {
             agent: self.agent.clone(),
             ..Common::of(self.session, &self.session_folder)
@@ -404,17 +400,14 @@ fn by_tools(hooks: Hooks, common: Common) -> HookFire {
             permission_mode: event.tells_mode().then(|| cx.permissions.mode.name()),
             ..common.clone()
         };
-        let setting = PathContext {
-            cwd: cx.cwd.to_path_buf(),
-            home: None,
-        };
+        let cwd = Arc::clone(&cx.cwd);
         Box::pin(async move {
             let occasion = Occasion {
                 event,
                 names: &[&fired.matched],
                 fields: fired.fields,
                 call: None,
-                setting: &setting,
+                cwd: &cwd,
             };
             together(hooks.fire(&occasion, &common).await)
         })

@@ -7,7 +7,8 @@ use haft_agent::{
 };
 use haft_contract::{PermissionMode, SessionId};
 use haft_engine::{
-    hooks::{Hooks, read},
+    conditions::read,
+    hooks::Hooks,
     permissions::{Bases, Scope},
 };
 use haft_models::Scripted;

@@ -10,7 +10,7 @@ use spdx::{Expression, LicenseReq};
 
 /// What each crate may depend on of ours (normal dependencies; tests and examples may use more).
 /// A crate that is not here may depend on none.
-const GRAPH: [(&str, &[&str]); 7] = [
+const GRAPH: [(&str, &[&str]); 10] = [
     (
         "haft-cli",
         &[
@@ -40,7 +40,21 @@ const GRAPH: [(&str, &[&str]); 7] = [
             "haft-models",
         ],
     ),
-    ("haft-engine", &["haft-contract", "haft-shell"]),
+    (
+        "haft-engine",
+        &[
+            "haft-contract",
+            "haft-hooks",
+            "haft-permissions",
+            "haft-settings",
+        ],
+    ),
+    (
+        "haft-permissions",
+        &["haft-contract", "haft-settings", "haft-shell"],
+    ),
+    ("haft-hooks", &["haft-contract", "haft-settings"]),
+    ("haft-settings", &["haft-contract"]),
     ("haft-models", &["haft-contract"]),
     (
         "haft-tools",

@@ -1,15 +1,15 @@
 //! Where hooks have a say in a call.
 
-use std::{convert::Infallible, path::Path};
+use std::{convert::Infallible, path::Path, sync::OnceLock};
 
 use haft_contract::{CallContext, Content, ContextPatch, ToolError, ToolOutput, ToolUse};
 use serde_json::{Map, Value};
 
 use super::{ExecutedCall, Prepared};
 use crate::{
-    Engine, SessionContext,
-    hooks::{Common, Heard, HookDecision, HookMoment, Occasion},
-    permissions::{HookWord, PathContext, suggest},
+    Engine, SessionContext, conditions,
+    hooks::{Common, Condition, Heard, HookDecision, HookMoment, Occasion},
+    permissions::{Facts, HookWord, PathContext, suggest},
 };
 
 /// What hooks made of a call before it is judged.
@@ -169,7 +169,7 @@ pub(super) async fn asked(engine: &Engine, what: &str, setting: &PathContext) ->
             names: &[kind],
             fields,
             call: None,
-            setting,
+            cwd: &setting.cwd,
         };
         engine.hooks.tell(&occasion, &engine.common()).await;
     }
@@ -371,12 +371,19 @@ async fn fire(
     let aliases = prepared.spec().profile.aliases.iter();
     let mut names = vec![prepared.name()];
     names.extend(aliases.map(|alias| &**alias));
+    let facts = OnceLock::new();
+    let gather = || {
+        let mut facts = Facts::of_call(&*prepared.bound);
+        facts.read_command(setting);
+        facts
+    };
+    let holds = |condition: &Condition| conditions::holds(condition, facts.get_or_init(gather));
     let occasion = Occasion {
         event,
         names: &names,
         fields,
-        call: Some(&*prepared.bound),
-        setting,
+        call: Some(&holds),
+        cwd: &setting.cwd,
     };
     let common = Common {
         permission_mode: Some(context.mode.name()),

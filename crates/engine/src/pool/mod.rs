@@ -26,7 +26,7 @@ pub use filter::{Filters, Selection};
 pub use offer::ToolOffer;
 pub use registry::{DefinitionError, Registry};
 
-use crate::nearby;
+use crate::settings::nearby;
 
 /// The tools of a session, in their final order.
 #[derive(Debug)]

@@ -28,7 +28,9 @@ pub use observer::CallObserver;
 pub(crate) use slots::Slot;
 pub use turn::CallBatch;
 
-use crate::{Engine, SessionContext, hooks::HookMoment, pool::ToolOffer, settings::watch::POLICY};
+use crate::{
+    Engine, SessionContext, hooks::HookMoment, pool::ToolOffer, settings::watch::POLICY, tighten,
+};
 
 /// Runs the calls of one session.
 pub struct Scheduler {
@@ -147,7 +149,7 @@ impl Scheduler {
         }
         if counts {
             let mut context = self.shared.context();
-            watch.tighten(&mut context.context);
+            tighten::tighten(&mut context.context, watch.load());
             context.version += 1;
         }
     }

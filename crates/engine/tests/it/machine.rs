@@ -1,15 +1,16 @@
 //! A machine with settings files of everybody, in a temporary folder.
 
-use crate::judged;
 use std::{path::Path, process::Command};
 
 use haft_engine::{
     SessionContext,
-    permissions::{Decision, Facts, PathContext, Policy, Rules, decide},
+    permissions::{Decision, Facts, PathContext, PermissionSettings, Policy, Rules, decide},
     settings::{Flags, Settings, SettingsPlaces, Trust, TrustFile},
 };
 use haft_testkit::TempProject;
 use serde_json::Value;
+
+use crate::judged;
 
 pub(crate) const MANAGED: &str = "etc/managed-settings.json";
 pub(crate) const USER: &str = "home/.claude/settings.json";

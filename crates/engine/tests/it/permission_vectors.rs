@@ -1,12 +1,13 @@
 //! The vectors of the permission rules: each call with its rules, and what must come of it.
 
-use crate::judged;
 use std::path::PathBuf;
 
 use haft_engine::permissions::{
     Bases, HookWord, List, PathContext, Policy, RuleSource, Rules, Scope, decide,
 };
 use serde_json::Value;
+
+use crate::judged;
 
 const VECTORS: &str = include_str!("../vectors/permissions.json");
 

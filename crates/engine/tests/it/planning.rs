@@ -1,6 +1,5 @@
 //! Plan mode, and calls that need an answer.
 
-use crate::judged;
 use std::{collections::BTreeSet, fs, os::unix::fs::symlink, sync::Arc};
 
 use haft_contract::{
@@ -9,8 +8,12 @@ use haft_contract::{
 };
 use haft_engine::{
     CallResult, Engine, SessionContext,
-    hooks::{Hooks, read},
-    permissions::{Bases, Behavior, List, PathContext, Policy, RuleSource, Rules, Scope, decide},
+    conditions::read,
+    hooks::Hooks,
+    permissions::{
+        Bases, Behavior, List, PathContext, PermissionSettings, Policy, RuleSource, Rules, Scope,
+        decide,
+    },
     settings::{Flags, SettingsFiles},
 };
 use haft_testkit::TempProject;
@@ -19,6 +22,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
+    judged,
     machine::{LOCAL, Machine, PROJECT, USER},
     rig::{only, services, tool_use},
 };
@@ -38,7 +42,12 @@ fn the_plan_is_the_one_file_that_may_be_written_in_plan_mode() {
     let context = SessionContext::new(project.path("p"))
         .with_home(Some(project.path("h")))
         .with_plan_file(Some(plan.clone()));
-    let policy = |mode| Policy::of(&context.clone().with_mode(mode), &project.path("kept"));
+    let policy = |mode| {
+        context
+            .clone()
+            .with_mode(mode)
+            .policy(&project.path("kept"))
+    };
     let (planning, default) = (
         policy(PermissionMode::Plan),
         policy(PermissionMode::Default),
@@ -333,6 +342,7 @@ fn files(machine: &Machine) -> SettingsFiles {
     SettingsFiles {
         places: machine.places.clone(),
         flags: Flags::default(),
+        complain: haft_engine::complain,
     }
 }
 

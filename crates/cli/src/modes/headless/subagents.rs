@@ -4,7 +4,8 @@ use std::{fs, sync::Arc};
 
 use anyhow::Context;
 use haft::engine::{
-    hooks::{self, Handler},
+    conditions,
+    hooks::Handler,
     permissions::{Bases, Scope},
 };
 use haft_agent::{
@@ -223,7 +224,7 @@ fn handlers(kind: &AgentDefinition, places: &ExtensionPlaces, trusted: bool) -> 
         slash: places.cwd.clone(),
     };
     let value = Value::Object(hooks.clone());
-    let (handlers, problems) = hooks::read(scope, kind.file.as_ref(), &value, &bases);
+    let (handlers, problems) = conditions::read(scope, kind.file.as_ref(), &value, &bases);
     for problem in problems {
         show::warn(&format!("haft: {}", show::clean(&problem.to_string())));
     }

@@ -1,0 +1,292 @@
+//! What a decision is made from: gathered here, where the world may be looked at.
+
+use std::{
+    borrow::Cow,
+    path::{Path, PathBuf},
+};
+
+use haft_contract::{
+    BoundCall, CallContext, JudgedPath, JudgedPaths, Permission, Reach, RuleMatch,
+};
+use serde_json::Value;
+
+use super::{
+    rules::{Target, ToolName, parameters, target},
+    shell_facts::ShellFacts,
+};
+use haft_settings::resolve;
+
+/// A path a call touches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Touched {
+    /// As the call names it; absolute, without `..`.
+    pub given: PathBuf,
+    /// Where it really leads.
+    pub real: PathBuf,
+}
+
+impl Touched {
+    pub(super) fn new(given: &Path) -> Self {
+        Self {
+            given: resolve::lexical(given),
+            real: resolve::real(given),
+        }
+    }
+
+    /// Both, the given first.
+    pub fn both(&self) -> [&Path; 2] {
+        [&self.given, &self.real]
+    }
+}
+
+/// Where a call is made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathContext {
+    /// The directory relative paths start from; absolute.
+    pub cwd: PathBuf,
+    /// The home directory, where there is one.
+    pub home: Option<PathBuf>,
+}
+
+/// What hooks said of a call, all of them taken together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum HookWord {
+    /// Nothing.
+    #[default]
+    Silent,
+    /// It may run.
+    Allow,
+    /// It may run, with an input that a hook or a person gave: that stands in for a person's answer.
+    Answer,
+    /// A person should decide.
+    Ask,
+}
+
+/// What is known of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Facts {
+    /// Which tool, by its own name.
+    pub tool: String,
+    /// What else rules may call it.
+    pub aliases: Vec<Cow<'static, str>>,
+    /// What rules with its name are compared with.
+    pub rules: RuleMatch,
+    /// The names of its parameters, where rules must tell them from other texts.
+    pub parameters: Vec<String>,
+    /// It comes from a server.
+    pub from_server: bool,
+    /// The call's input, for rules about a parameter.
+    pub input: Value,
+    /// Paths it reads.
+    pub reads: Vec<Touched>,
+    /// Paths it writes.
+    pub writes: Vec<Touched>,
+    /// It lists or looks at what is below what it reads.
+    pub searches: bool,
+    /// It may write more than these paths, or do something else altogether.
+    pub opaque: bool,
+    /// It needs a person by its nature: no rule stands in for one.
+    pub interactive: bool,
+    /// A command line, read.
+    pub shell: Option<ShellFacts>,
+    /// Addresses it fetches: the one asked for, then where it is sent on to.
+    pub fetches: Vec<Target>,
+    /// What the host of the first address resolves to, where that was asked.
+    pub resolved: Vec<String>,
+    /// What a rule's text is compared with: the kind of agent, the skill with its arguments.
+    pub subject: Option<String>,
+    /// The text in which danger would hide.
+    pub command: Option<String>,
+    /// The tool's own word.
+    pub opinion: Permission,
+    /// What hooks said.
+    pub hook: HookWord,
+}
+
+impl Facts {
+    /// Gathers what is known of a call that is about to run, but for its command line
+    /// ([`Self::read_command`]). Follows links, reads nothing else.
+    pub fn of(bound: &dyn BoundCall, cx: &CallContext) -> Self {
+        let mut facts = Self::of_call(bound);
+        facts.command = bound.classifier_input();
+        facts.opinion = bound.permission(cx);
+        facts
+    }
+
+    /// Of a call that touches nothing.
+    #[cfg(test)]
+    pub(super) fn of_nothing(tool: &str, rules: RuleMatch, input: Value) -> Self {
+        Self {
+            tool: tool.to_owned(),
+            aliases: Vec::new(),
+            rules,
+            parameters: Vec::new(),
+            from_server: false,
+            input,
+            reads: Vec::new(),
+            writes: Vec::new(),
+            searches: false,
+            opaque: false,
+            interactive: false,
+            shell: None,
+            fetches: Vec::new(),
+            resolved: Vec::new(),
+            subject: None,
+            command: None,
+            opinion: Permission::ByEffects,
+            hook: HookWord::Silent,
+        }
+    }
+
+    /// The same without the tool's own word: what rules are held against.
+    pub fn of_call(bound: &dyn BoundCall) -> Self {
+        let effects = bound.effects();
+        let paths = |reach: &Reach| match reach {
+            Reach::Paths(paths) => paths.iter().map(|path| Touched::new(path)).collect(),
+            Reach::Nothing | Reach::Anything => Vec::new(),
+        };
+        let writes: Vec<Touched> = paths(&effects.writes);
+        let mut reads: Vec<Touched> = paths(&effects.reads);
+        // A path parameter is at least looked at, whatever the effects say.
+        for path in path_parameters(bound) {
+            let known = |touched: &Touched| touched.given == path;
+            if !reads.iter().any(known) && !writes.iter().any(known) {
+                reads.push(Touched::new(&path));
+            }
+        }
+        let spec = bound.spec();
+        let profile = &spec.profile;
+        let from_server = profile.origin.server().is_some();
+        let aliases = match from_server {
+            true => Vec::new(),
+            false => profile.aliases.clone(),
+        };
+        let (fetches, subject) = matched(profile.rules, bound.input());
+        Self {
+            tool: spec.name.clone(),
+            aliases,
+            rules: profile.rules,
+            parameters: match profile.rules {
+                RuleMatch::Text { .. } => parameters(spec),
+                _ => Vec::new(),
+            },
+            from_server,
+            input: bound.input().clone(),
+            reads,
+            writes,
+            searches: profile.searches,
+            // What a server says of its tools is a hint: it lets calls run side by side, and permits none.
+            opaque: effects.exclusive || effects.writes == Reach::Anything || from_server,
+            interactive: profile.interactive,
+            shell: None,
+            fetches,
+            resolved: Vec::new(),
+            subject,
+            command: None,
+            opinion: Permission::ByEffects,
+            hook: HookWord::Silent,
+        }
+    }
+
+    /// Does a rule's name mean this tool?
+    pub(super) fn is_called(&self, name: &ToolName) -> bool {
+        match name {
+            ToolName::One(name) => {
+                *name == self.tool || self.aliases.iter().any(|alias| alias == name)
+            }
+            ToolName::Server(_) | ToolName::Fitting(_) => name.is(&self.tool),
+        }
+    }
+
+    /// Is there a command line to read?
+    pub fn has_command(&self) -> bool {
+        matches!(self.rules, RuleMatch::Command(_))
+    }
+
+    /// Reads the command line of a call that has one.
+    pub fn read_command(&mut self, setting: &PathContext) {
+        if let RuleMatch::Command(parameter) = self.rules {
+            let line = self.input.get(parameter).and_then(Value::as_str);
+            self.shell = Some(ShellFacts::of(line.unwrap_or_default(), setting));
+        }
+    }
+
+    /// Where it goes beyond the directories of the policy, as real paths; written ones first.
+    pub fn outside<'a>(&'a self, policy: &'a super::Policy) -> impl Iterator<Item = &'a Path> {
+        let written = self
+            .writes
+            .iter()
+            .filter(move |touched| !policy.is_inside(&touched.real));
+        let read = self
+            .reads
+            .iter()
+            .filter(move |touched| !policy.may_read(&touched.real));
+        written.chain(read).map(|touched| touched.real.as_path())
+    }
+
+    /// The paths it was judged by, for the tool to hold itself to.
+    pub fn judged(&self) -> JudgedPaths {
+        let touched = self.reads.iter().chain(&self.writes);
+        JudgedPaths::new(touched.map(|touched| JudgedPath {
+            given: touched.given.clone(),
+            real: touched.real.clone(),
+        }))
+    }
+
+    /// Does this rule speak of it, whatever list the rule stands in?
+    pub fn is_hit_by(&self, rule: &super::rules::Rule) -> bool {
+        super::matching::hit(rule, self).is_some()
+    }
+
+    /// The command that a rule speaks of, as written, whichever list the rule stands in.
+    pub fn command_of(&self, rule: &super::rules::Rule) -> Option<String> {
+        match rule.meaning(self).as_deref() {
+            Some(super::rules::RuleContent::Command { text, .. }) => Some(text.clone()),
+            _ => None,
+        }
+    }
+
+    /// It changes nothing.
+    pub fn is_read_only(&self) -> bool {
+        let command = self.shell.as_ref().is_none_or(ShellFacts::is_read_only);
+        let more = self.opaque && self.shell.is_none();
+        !more && self.writes.is_empty() && self.fetches.is_empty() && command
+    }
+}
+
+fn path_parameters(bound: &dyn BoundCall) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    for name in bound.spec().profile.paths {
+        match bound.input().get(*name) {
+            Some(Value::String(path)) => paths.push(PathBuf::from(path)),
+            Some(Value::Array(several)) => {
+                paths.extend(several.iter().filter_map(Value::as_str).map(PathBuf::from));
+            }
+            _ => {}
+        }
+    }
+    paths
+}
+
+/// What of an input rules look at: addresses, and a text.
+fn matched(rules: RuleMatch, input: &Value) -> (Vec<Target>, Option<String>) {
+    let text = |name: &str| input.get(name).and_then(Value::as_str).unwrap_or_default();
+    match rules {
+        RuleMatch::Address(parameter) => {
+            let target = target(text(parameter)).unwrap_or_else(Target::none);
+            (vec![target], None)
+        }
+        RuleMatch::Text {
+            parameters,
+            otherwise,
+        } => {
+            let mut texts: Vec<&str> = parameters.iter().map(|name| text(name)).collect();
+            if let Some(first) = texts.first_mut().filter(|first| first.is_empty()) {
+                *first = otherwise;
+            }
+            texts.retain(|text| !text.is_empty());
+            (Vec::new(), Some(texts.join(" ")))
+        }
+        _ => (Vec::new(), None),
+    }
+}

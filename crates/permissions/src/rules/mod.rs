@@ -1,0 +1,182 @@
+//! Permission rules: `Tool`, `Tool(content)`, in three lists.
+
+mod content;
+mod domain;
+mod names;
+mod path;
+mod rule;
+mod wildcard;
+
+use haft_contract::{Hidden, ToolSpec};
+
+use std::{collections::HashSet, path::Path, sync::Arc};
+
+pub use content::OpenContent;
+pub(super) use content::parameters;
+pub use domain::{Domain, Target, target};
+pub use haft_contract::RuleList as List;
+pub use haft_settings::{Bases, RuleSource, Scope};
+pub use names::{RuleClass, is_known};
+pub use path::{Anchor, PathPattern};
+pub(crate) use rule::collapse;
+pub use rule::{Rule, RuleContent, RuleProblem, ToolName, split_list};
+pub use wildcard::Wildcard;
+
+/// The rules in force.
+#[derive(Debug, Clone, Default)]
+pub struct Rules {
+    rules: Vec<Rule>,
+    /// What is there already, so that many rules are no trouble.
+    known: HashSet<RuleKey>,
+    /// Only the administrator's count.
+    closed: bool,
+}
+
+impl PartialEq for Rules {
+    fn eq(&self, other: &Self) -> bool {
+        let key = |rule: &Rule| (rule.list, rule.text.clone(), rule.source.clone());
+        self.iter().map(key).eq(other.iter().map(key))
+    }
+}
+
+impl Eq for Rules {}
+
+impl Rules {
+    /// Adds a rule from its text. `Err`: it was left out, and why. Whether its name and content mean
+    /// something to the tools there are, [`Self::understand`] says.
+    pub fn add(
+        &mut self,
+        list: List,
+        text: &str,
+        source: RuleSource,
+        bases: &Bases,
+    ) -> Result<(), RuleProblem> {
+        let rule = Rule::parse(list, text, source, bases)?;
+        if !self.takes(&rule) {
+            return Err(RuleProblem {
+                rule: rule.text,
+                problem: "only the rules of managed settings count here".to_owned(),
+                source: rule.source,
+                left_out: true,
+            });
+        }
+        if self.known.insert(key(&rule)) {
+            self.rules.push(rule);
+        }
+        Ok(())
+    }
+
+    /// Holds the rules against the tools there are: leaves out those whose content means nothing to their
+    /// tool, and says so; and warns of names that no tool has. Rules for other tools stay as they are, since
+    /// a tool may come later.
+    pub fn understand(&mut self, tools: &[ToolSpec]) -> Vec<RuleProblem> {
+        let mut problems = Vec::new();
+        self.retain(|rule| {
+            let ToolName::One(name) = &rule.tool else {
+                return true;
+            };
+            let mut called = tools.iter();
+            let tool = called.find(|spec| spec.profile.is_called(&spec.name, name));
+            let (problem, stays) = match tool {
+                Some(spec) => match rule.misfit(spec) {
+                    Some(problem) => (problem, false),
+                    None => return true,
+                },
+                // An allow rule for a tool that is not there does no harm.
+                None if (rule.list == List::Allow && rule.is_bare())
+                    || name.contains(['_', '*'])
+                    || is_known(name) =>
+                {
+                    return true;
+                }
+                None => {
+                    let problem = format!("no tool is called {name}; is it spelled right?");
+                    (problem, true)
+                }
+            };
+            problems.push(RuleProblem {
+                rule: rule.text.clone(),
+                problem,
+                source: rule.source.clone(),
+                left_out: !stays,
+            });
+            stays
+        });
+        problems
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.iter()
+    }
+
+    /// Those of one list.
+    pub fn of(&self, list: List) -> impl Iterator<Item = &Rule> {
+        self.rules.iter().filter(move |rule| rule.list == list)
+    }
+
+    /// There are none.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// Files that deny rules of these classes name.
+    pub fn keep_from(self: &Arc<Self>, classes: &'static [RuleClass]) -> Hidden {
+        let denies = |rule: &Rule| rule.list == List::Deny && classes.contains(&rule.class);
+        let paths = |rule: &Rule| matches!(rule.content, RuleContent::Path(_));
+        if !self.iter().any(|rule| denies(rule) && paths(rule)) {
+            return Hidden::default();
+        }
+        let rules = Arc::clone(self);
+        Hidden::when(move |path| {
+            rules.iter().any(|rule| match &rule.content {
+                RuleContent::Path(pattern) => denies(rule) && pattern.covers(path),
+                _ => false,
+            })
+        })
+    }
+
+    /// Only the administrator's rules count, now and later.
+    pub fn close(&mut self) {
+        self.closed = true;
+        self.retain(|rule| rule.source.scope == Scope::Managed);
+    }
+
+    fn takes(&self, rule: &Rule) -> bool {
+        !self.closed || rule.source.scope == Scope::Managed
+    }
+
+    /// Leaves out what does not pass.
+    pub fn retain(&mut self, keep: impl FnMut(&Rule) -> bool) {
+        self.rules.retain(keep);
+        self.known = self.rules.iter().map(key).collect();
+    }
+
+    /// Adds the rules of another set that are not there yet. Nothing gets looser by it where the
+    /// other takes only the administrator's: what is denied stays.
+    pub fn extend(&mut self, other: Self) {
+        if other.closed {
+            self.closed = true;
+            self.retain(|rule| rule.list != List::Allow || rule.source.scope == Scope::Managed);
+        }
+        for rule in other.rules {
+            if self.takes(&rule) && self.known.insert(key(&rule)) {
+                self.rules.push(rule);
+            }
+        }
+    }
+
+    /// The rule that bans a tool as a whole, if there is one: such a tool is not even offered.
+    pub fn bans(&self, tool: &ToolSpec) -> Option<&Rule> {
+        self.of(List::Deny)
+            .find(|rule| rule.is_bare() && rule.tool.means(&tool.name, &tool.profile))
+    }
+}
+
+/// What makes two rules the same. The file belongs to it: it says where patterns start.
+type RuleKey = (List, Scope, Option<Arc<Path>>, String);
+
+fn key(rule: &Rule) -> RuleKey {
+    let RuleSource { scope, file, .. } = &rule.source;
+    (rule.list, *scope, file.clone(), rule.text.clone())
+}

@@ -1,0 +1,364 @@
+//! One rule: its grammar.
+
+use std::{borrow::Cow, fmt};
+
+use haft_contract::{Profile, ToolSpec};
+
+use super::{
+    Bases, Domain, List, PathPattern, RuleClass, RuleSource, Wildcard,
+    content::{OpenContent, parameters},
+};
+use crate::Facts;
+
+/// A rule.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    /// As written.
+    pub text: String,
+    /// In which list it stands.
+    pub list: List,
+    /// Where it comes from.
+    pub source: RuleSource,
+    /// Which tools it speaks of.
+    pub tool: ToolName,
+    /// What its name stands for.
+    pub class: RuleClass,
+    /// Which of their calls.
+    pub content: RuleContent,
+}
+
+/// Which tools a rule speaks of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToolName {
+    /// This one.
+    One(String),
+    /// Every tool of an MCP server.
+    Server(String),
+    /// Those whose names fit.
+    Fitting(Wildcard),
+}
+
+impl ToolName {
+    /// Does it speak of the tool of this name?
+    pub fn is(&self, tool: &str) -> bool {
+        match self {
+            Self::One(name) => name == tool,
+            Self::Server(server) => tool
+                .strip_prefix(server.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with("__")),
+            Self::Fitting(pattern) => pattern.matches(tool),
+        }
+    }
+
+    /// Does it speak of this tool, by its own name or another of its names?
+    pub fn means(&self, tool: &str, profile: &Profile) -> bool {
+        match self {
+            Self::One(name) => profile.is_called(tool, name),
+            Self::Server(_) | Self::Fitting(_) => self.is(tool),
+        }
+    }
+}
+
+/// Which calls of a tool a rule speaks of.
+#[derive(Debug, Clone)]
+pub enum RuleContent {
+    /// All of them.
+    All,
+    /// Commands that fit.
+    Command {
+        /// The pattern.
+        pattern: Wildcard,
+        /// As written, for a comparison with the whole line.
+        text: String,
+    },
+    /// Paths that fit.
+    Path(Box<PathPattern>),
+    /// Hosts that fit.
+    Domain(Domain),
+    /// Texts that fit: a kind of agent, a skill with its arguments.
+    Text(Wildcard),
+    /// What the tool's profile makes of it.
+    Open(Box<OpenContent>),
+    /// A parameter of the call.
+    Parameter {
+        /// Its name.
+        name: String,
+        /// The value that fits.
+        value: Wildcard,
+    },
+}
+
+/// Why a rule was left out, or what is odd about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleProblem {
+    /// The rule as written.
+    pub rule: String,
+    /// What is wrong, and what to write instead.
+    pub problem: String,
+    /// Where it stands.
+    pub source: RuleSource,
+    /// The rule does not count.
+    pub left_out: bool,
+}
+
+impl fmt::Display for RuleProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: rule {:?}: {}", self.source, self.rule, self.problem)
+    }
+}
+
+impl Rule {
+    pub(super) fn parse(
+        list: List,
+        written: &str,
+        source: RuleSource,
+        bases: &Bases,
+    ) -> Result<Self, RuleProblem> {
+        let text = written.trim().to_owned();
+        let problem = |problem: String| RuleProblem {
+            rule: text.clone(),
+            problem,
+            source: source.clone(),
+            left_out: true,
+        };
+        let (name, content) = split(&text).map_err(|what| problem(what.to_owned()))?;
+        let tool = tool_name(name, list).map_err(problem)?;
+        let plain = match &tool {
+            ToolName::One(name) => name.as_str(),
+            ToolName::Server(_) | ToolName::Fitting(_) => "",
+        };
+        let class = RuleClass::of(plain);
+        let content = match content {
+            None => RuleContent::All,
+            Some(text) => {
+                let open = OpenContent::new(text, list, bases);
+                open.read(class, plain).map_err(problem)?
+            }
+        };
+        Ok(Self {
+            text,
+            list,
+            source,
+            tool,
+            class,
+            content,
+        })
+    }
+
+    /// What its content means to a tool; `None` where it means nothing to it.
+    pub(crate) fn meaning(&self, facts: &Facts) -> Option<Cow<'_, RuleContent>> {
+        match &self.content {
+            RuleContent::Open(open) => {
+                let meaning = open.meaning(&facts.tool, facts.rules, &facts.parameters);
+                meaning.ok().map(Cow::Owned)
+            }
+            content => Some(Cow::Borrowed(content)),
+        }
+    }
+
+    /// Why its content means nothing to a tool of its name, if it does not.
+    pub(super) fn misfit(&self, spec: &ToolSpec) -> Option<String> {
+        match &self.content {
+            RuleContent::Open(open) => {
+                let meaning = open.meaning(&spec.name, spec.profile.rules, &parameters(spec));
+                meaning.err()
+            }
+            _ => None,
+        }
+    }
+
+    /// It speaks of a tool as a whole.
+    pub fn is_bare(&self) -> bool {
+        matches!(self.content, RuleContent::All)
+    }
+}
+
+/// `Tool(content)` → the two. The content reaches to the last parenthesis.
+fn split(text: &str) -> Result<(&str, Option<String>), &'static str> {
+    let Some((name, rest)) = text.split_once('(') else {
+        return match text {
+            "" => Err("it is empty"),
+            text if text.contains(')') => Err("a parenthesis is closed that was never opened"),
+            text => Ok((text, None)),
+        };
+    };
+    let Some(content) = rest.strip_suffix(')') else {
+        return Err("the parenthesis is not closed at its end");
+    };
+    let content = unescape(content.trim());
+    let name = name.trim();
+    if name.is_empty() {
+        return Err("it names no tool");
+    }
+    Ok((
+        name,
+        (!content.is_empty() && content != "*").then_some(content),
+    ))
+}
+
+/// `\(`, `\)` and `\\` are the characters themselves; any other backslash stays.
+fn unescape(content: &str) -> String {
+    let mut text = String::with_capacity(content.len());
+    let mut rest = content.chars();
+    while let Some(next) = rest.next() {
+        match (next, rest.clone().next()) {
+            ('\\', Some(escaped @ ('(' | ')' | '\\'))) => {
+                rest.next();
+                text.push(escaped);
+            }
+            _ => text.push(next),
+        }
+    }
+    text
+}
+
+fn tool_name(name: &str, list: List) -> Result<ToolName, String> {
+    if name.contains('*') {
+        let after_server = name
+            .strip_prefix("mcp__")
+            .and_then(|rest| rest.split_once("__"))
+            .is_some_and(|(server, _)| !server.is_empty() && !server.contains('*'));
+        if list == List::Allow && !after_server {
+            return Err(
+                "an allow rule may hold `*` only behind mcp__SERVER__: name the tools".to_owned(),
+            );
+        }
+        return Ok(ToolName::Fitting(Wildcard::new(name)));
+    }
+    if let Some(rest) = name.strip_prefix("mcp__")
+        && !rest.contains("__")
+    {
+        return Ok(ToolName::Server(name.to_owned()));
+    }
+    Ok(ToolName::One(name.to_owned()))
+}
+
+/// Runs of blanks outside quotes made one.
+pub(crate) fn collapse(text: &str) -> String {
+    let mut collapsed = String::with_capacity(text.len());
+    let mut quote = None;
+    for next in text.trim().chars() {
+        match (quote, next) {
+            (Some(open), close) if open == close => quote = None,
+            (None, '\'' | '"') => quote = Some(next),
+            (None, ' ' | '\t') => {
+                if !collapsed.ends_with(' ') {
+                    collapsed.push(' ');
+                }
+                continue;
+            }
+            _ => {}
+        }
+        collapsed.push(next);
+    }
+    collapsed
+}
+
+/// Splits the value of `--allowedTools` on commas and blanks outside parentheses.
+pub fn split_list(list: &str) -> Vec<String> {
+    let mut rules = vec![String::new()];
+    let mut depth = 0_usize;
+    for next in list.chars() {
+        match next {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            ',' | ' ' | '\t' | '\n' if depth == 0 => {
+                rules.push(String::new());
+                continue;
+            }
+            _ => {}
+        }
+        if let Some(last) = rules.last_mut() {
+            last.push(next);
+        }
+    }
+    rules.retain(|rule| !rule.is_empty());
+    rules
+}
+
+#[cfg(test)]
+mod tests {
+    use haft_contract::RuleMatch;
+
+    use super::*;
+    use crate::rules::{Rules, Scope};
+
+    #[test]
+    fn rules_are_read_or_refused_with_a_reason() {
+        let bases = Bases {
+            cwd: "/p".into(),
+            home: "/h".into(),
+            slash: "/p".into(),
+        };
+        let tool = |name: &str, rules| ToolSpec {
+            name: name.to_owned(),
+            description: "d".to_owned(),
+            input_schema: serde_json::json!({"properties": {"model": {}}}),
+            profile: Profile {
+                rules,
+                ..Profile::default()
+            },
+        };
+        let edits = RuleMatch::Edits {
+            held_by_reads: true,
+        };
+        let kinds = RuleMatch::Text {
+            parameters: &["kind"],
+            otherwise: "",
+        };
+        let tools = [
+            tool("Agent", kinds),
+            tool("Grep", RuleMatch::Reads),
+            tool("Write", edits),
+        ];
+        let cases = [
+            (List::Allow, "Bash"),
+            (List::Allow, " Bash( * ) "),
+            (List::Allow, "Bash(npm run test:*)"),
+            (List::Deny, "Bash(run_in_background:true)"),
+            (List::Allow, "Bash(run_in_background:true)"),
+            (List::Deny, "Bash(rm *"),
+            (List::Deny, "Bash rm)"),
+            (List::Deny, "(x)"),
+            (List::Deny, ""),
+            (List::Allow, "Write(docs/**)"),
+            (List::Deny, "Grep(x)"),
+            (List::Deny, "Read(!x)"),
+            (List::Allow, "mcp__*"),
+            (List::Allow, "*"),
+            (List::Deny, "*"),
+            (List::Allow, "mcp__git__get_*"),
+            (List::Deny, "Agent(model:opus)"),
+            (List::Allow, "Agent(Explore)"),
+            (List::Deny, "Bassh"),
+            (List::Deny, "Read(file_path:x)"),
+            (List::Deny, "WebFetch(bad.com)"),
+            (List::Deny, "mcp__a__b(path:x)"),
+            (List::Deny, "mcp__a__b(mode:x)"),
+            (List::Allow, "Bash(echo \\(a\\))"),
+        ];
+        let mut table = String::new();
+        for (list, text) in cases {
+            let mut rules = Rules::default();
+            let added = rules.add(list, text, RuleSource::of(Scope::User), &bases);
+            let mut problems = rules.understand(&tools);
+            let said = match (added, problems.pop(), rules.is_empty()) {
+                (Ok(()), None, _) => "ok".to_owned(),
+                (Ok(()), Some(warning), false) => format!("ok, but: {}", warning.problem),
+                (Err(problem), ..) | (Ok(()), Some(problem), true) => {
+                    format!("left out: {}", problem.problem)
+                }
+            };
+            table += &format!("{:5} {text:30} {said}\n", list.name());
+        }
+        insta::assert_snapshot!(table);
+    }
+
+    #[test]
+    fn a_list_is_split_outside_parentheses() {
+        assert_eq!(
+            split_list("Bash(git log *),Read Edit(a, b)  ,"),
+            ["Bash(git log *)", "Read", "Edit(a, b)"]
+        );
+    }
+}

@@ -1,0 +1,18 @@
+//! Permissions as their users meet them.
+//!
+//! - `judged`: the facts of a call, as the pipeline finds them
+//! - `properties`: what holds of any policy and any call
+//! - `denials`: ways around a deny rule; `lines`: harmless lines, run
+//! - `suggestions`: rules that are proposed to a person; `understood`: rules and the tools there are
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should stop there"
+)]
+
+mod denials;
+mod judged;
+mod lines;
+mod properties;
+mod suggestions;
+mod understood;
