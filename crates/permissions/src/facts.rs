@@ -167,7 +167,7 @@ impl Facts {
             aliases,
             rules: profile.rules,
             parameters: match profile.rules {
-                RuleMatch::Text { .. } => parameters(spec),
+                RuleMatch::Text { .. } | RuleMatch::Paths => parameters(spec),
                 _ => Vec::new(),
             },
             from_server,

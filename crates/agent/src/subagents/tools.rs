@@ -72,9 +72,49 @@ fn means(entry: &str, spec: &ToolSpec) -> bool {
 #[cfg(test)]
 mod tests {
     use haft_contract::Profile;
+    use haft_engine::{Filters, Registry};
+    use haft_extensions::ExtensionOrigin;
+    use haft_testkit::toys::Profiled;
     use serde_json::json;
 
     use super::*;
+
+    /// Tools of any name: who may have one, its profile says.
+    #[tokio::test]
+    async fn a_subagent_has_what_the_profiles_of_tools_allow_it() {
+        let mut registry = Registry::new();
+        for (name, agents) in [
+            ("A", AgentAccess::Every),
+            ("B", AgentAccess::Foreground),
+            ("C", AgentAccess::Main),
+            ("D", AgentAccess::Planning),
+            ("E", AgentAccess::Launching),
+        ] {
+            let profile = Profile {
+                agents,
+                ..Profile::default()
+            };
+            registry.add_erased(Profiled::with(name, profile)).unwrap();
+        }
+        let (pool, _) = registry.pool(&Filters::default()).await;
+        let mut kind = AgentDefinition::new("k", "d", "p", ExtensionOrigin::BuiltIn);
+        let names = |kind: &AgentDefinition, in_background, may_delegate| {
+            let how = Use {
+                in_background,
+                may_delegate,
+            };
+            let pool = narrowed(&pool, kind, how).unwrap();
+            let names = pool.iter().map(|tool| tool.spec().name.clone());
+            names.collect::<String>()
+        };
+        assert_eq!(names(&kind, false, true), "ABE");
+        assert_eq!(names(&kind, false, false), "AB");
+        assert_eq!(names(&kind, true, true), "A");
+        kind.permission_mode = Some("plan".to_owned());
+        assert_eq!(names(&kind, false, false), "ABD");
+        let main = of_main(&pool, &kind).unwrap();
+        assert_eq!(main.iter().len(), 5);
+    }
 
     #[test]
     fn an_entry_means_a_tool_by_name_alias_or_server() {

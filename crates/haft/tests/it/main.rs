@@ -2,6 +2,7 @@
 //!
 //! - `examples`: they run, and print what they promise
 //! - `messages`: assistant messages of providers, and their answers
+//! - `new_tool`: a tool that no crate knows of, in one file
 //! - `plan`: plan mode, whatever a model tries
 //! - `replace`: one change in many files, and its undo
 //! - `serial`: a batch of file calls equals a serial run
@@ -15,6 +16,7 @@
 
 mod examples;
 mod messages;
+mod new_tool;
 mod plan;
 mod replace;
 mod serial;

@@ -70,6 +70,13 @@ impl OpenContent {
                 "path rules for {tool} are not consulted; write {word}({text})"
             ))
         };
+        // Kinds of agent, skills of plugins and paths hold a colon too.
+        if matches!(rules, RuleMatch::Paths | RuleMatch::Text { .. })
+            && let Some((name, value)) = self.parameter()
+            && parameters.iter().any(|own| own == name)
+        {
+            return self.of_parameter(name, value);
+        }
         match rules {
             RuleMatch::Command(_) => self.command(),
             RuleMatch::Paths => self.path(),
@@ -77,13 +84,7 @@ impl OpenContent {
             RuleMatch::Reads => elsewhere(RuleClass::Reads),
             RuleMatch::Edits { .. } => elsewhere(RuleClass::Edits),
             RuleMatch::NameOnly => Err(format!("{tool} takes no content; write {tool}")),
-            RuleMatch::Text { .. } => match self.parameter() {
-                // Kinds of agent and skills of plugins hold a colon too.
-                Some((name, value)) if parameters.iter().any(|own| own == name) => {
-                    self.of_parameter(name, value)
-                }
-                _ => Ok(RuleContent::Text(Wildcard::new(&self.text))),
-            },
+            RuleMatch::Text { .. } => Ok(RuleContent::Text(Wildcard::new(&self.text))),
             RuleMatch::Parameters => self.only_parameter(),
         }
     }

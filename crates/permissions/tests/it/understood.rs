@@ -36,7 +36,11 @@ fn a_rule_that_means_nothing_to_its_tool_is_left_out_and_told() {
         let problems = rules.understand(&judged::specs());
         let problem = problems.first();
         let said = problem.map_or("", |problem| problem.problem.as_str());
-        let stays = if rules.is_empty() { "left out" } else { "counts" };
+        let stays = if rules.is_empty() {
+            "left out"
+        } else {
+            "counts"
+        };
         assert_eq!(rules.is_empty(), problem.is_some_and(|one| one.left_out));
         let line = format!("{:5} {text:24} {stays:8} {said}", list.name());
         table += &format!("{}\n", line.trim_end());
