@@ -156,7 +156,8 @@ impl Facts {
         }
         let spec = bound.spec();
         let profile = &spec.profile;
-        let from_server = profile.origin.server().is_some();
+        // By its name as well: what stands where rules for servers look is one of theirs.
+        let from_server = profile.origin.server().is_some() || spec.name.starts_with("mcp__");
         let aliases = match from_server {
             true => Vec::new(),
             false => profile.aliases.clone(),

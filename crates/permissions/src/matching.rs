@@ -48,7 +48,11 @@ pub(super) fn hit(rule: &Rule, facts: &Facts) -> Option<Hit> {
     }
     match &*rule.meaning(facts)? {
         RuleContent::All => own.then(Hit::call),
-        RuleContent::Command { pattern, .. } => command_hit(pattern, facts.shell.as_ref()?),
+        RuleContent::Command { pattern, .. } => match &facts.shell {
+            Some(shell) => command_hit(pattern, shell),
+            // A tool of this name that does not say where its command is: it may be any.
+            None => (own && !facts.has_command()).then(Hit::call),
+        },
         RuleContent::Path(pattern) => path_hit(rule, pattern, facts),
         RuleContent::Domain(domain) => domain_hit(domain, facts),
         RuleContent::Text(pattern) => {

@@ -57,7 +57,12 @@ fn the_plan_is_the_one_file_that_may_be_written_in_plan_mode() {
     let plan_text = plan.display().to_string();
     for (tool, input, in_plan, in_default) in [
         ("Write", write(&plan_text), allow, ask),
-        ("Edit", write("../h/.claude/plans/s.md"), allow, ask),
+        (
+            "Edit",
+            json!({"file_path": "../h/.claude/plans/s.md"}),
+            allow,
+            ask,
+        ),
         ("Read", json!({"file_path": plan_text}), allow, allow),
         ("Write", write(&format!("{plan_text}x")), ask, ask),
         ("Write", write("../h/.claude/plans/other.md"), ask, ask),
@@ -159,6 +164,7 @@ impl Tool for Ask {
     fn profile(&self) -> Profile {
         Profile {
             reserved: &["answers"],
+            interactive: true,
             ..Profile::default()
         }
     }

@@ -67,8 +67,8 @@ impl Rules {
     }
 
     /// Holds the rules against the tools there are: leaves out those whose content means nothing to their
-    /// tool, and says so; and warns of names that no tool has. Rules for other tools stay as they are, since
-    /// a tool may come later.
+    /// tool, and says so; and warns of names that no tool has. Rules for tools of servers, and for those of the
+    /// convention that are not there, stay as they are: a tool may come later.
     pub fn understand(&mut self, tools: &[ToolSpec]) -> Vec<RuleProblem> {
         let mut problems = Vec::new();
         self.retain(|rule| {
@@ -91,7 +91,7 @@ impl Rules {
                 }
                 None => {
                     let problem = format!("no tool is called {name}; is it spelled right?");
-                    (problem, true)
+                    (problem, rule.is_bare())
                 }
             };
             problems.push(RuleProblem {

@@ -75,5 +75,10 @@ fn filled(spec: &ToolSpec, mut input: Value) -> Value {
             input[name] = json!("x");
         }
     }
+    // A question that is asked of nobody.
+    if input["questions"] == json!([]) {
+        let options = json!([{"label": "a", "description": ""}, {"label": "b", "description": ""}]);
+        input["questions"] = json!([{"question": "Which?", "header": "h", "options": options}]);
+    }
     input
 }

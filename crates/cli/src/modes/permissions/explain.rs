@@ -66,11 +66,13 @@ pub(super) fn run(
 async fn judged(
     session: &SessionArgs,
     cwd: PathBuf,
-    permitted: Permitted,
+    mut permitted: Permitted,
     tool: &str,
     input: Value,
 ) -> anyhow::Result<(Policy, SessionContext, Facts)> {
     let folder = haft::session_folder(&cwd, SessionId::new());
+    // A directory that is not there makes no session, and no difference here.
+    permitted.directories.retain(|directory| directory.is_dir());
     let additions = Additions {
         folder: Some(folder.clone()),
         ..Additions::default()
@@ -103,6 +105,12 @@ struct Explained<'a> {
 }
 
 impl Explained<'_> {
+    /// What is read and not written: that a write needs to read is no news.
+    fn only_read(&self) -> Vec<&Touched> {
+        let Facts { reads, writes, .. } = self.facts;
+        reads.iter().filter(|read| !writes.contains(read)).collect()
+    }
+
     fn tree(&self, style: Style) -> String {
         let Decision { behavior, because } = &self.decision;
         let because = show::clean(&because.to_string());
@@ -132,7 +140,7 @@ impl Explained<'_> {
                 }
             }
         } else {
-            for touched in &self.facts.reads {
+            for touched in self.only_read() {
                 text += &format!("  reads {}\n", path_text(touched));
             }
             for touched in &self.facts.writes {
@@ -184,18 +192,19 @@ impl Explained<'_> {
                 })
                 .collect(),
         };
-        let paths = |touched: &[Touched]| -> Vec<String> {
+        let paths = |touched: &[&Touched]| -> Vec<String> {
             let real = touched.iter().map(|path| path.real.display().to_string());
             real.collect()
         };
+        let writes: Vec<&Touched> = self.facts.writes.iter().collect();
         json!({
             "decision": self.decision.behavior.name(),
             "because": self.decision.because.to_string(),
             "tool": self.facts.tool,
             "verdict": self.facts.shell.as_ref().map(|shell| shell.analysis.verdict.name()),
             "reason": self.facts.shell.as_ref().map(|shell| shell.analysis.reason.clone()),
-            "reads": paths(&self.facts.reads),
-            "writes": paths(&self.facts.writes),
+            "reads": paths(&self.only_read()),
+            "writes": paths(&writes),
             "parts": parts,
             "rules_that_would_allow": self.rules,
             "confinement": self.confined.as_ref().map(Confined::json),

@@ -88,9 +88,10 @@ fn filled(spec: &ToolSpec, mut input: Map<String, Value>) -> Value {
     let names = required.into_iter().flatten().filter_map(Value::as_str);
     for name in names.filter(|name| !spec.profile.paths.contains(name)) {
         let schema = &spec.input_schema["properties"][name];
-        if !input.contains_key(name)
-            && let Some(value) = anything(schema)
-        {
+        let least = schema["minItems"].as_u64().unwrap_or_default();
+        let given = input.get(name);
+        let is_given = given.is_some_and(|given| least == 0 || *given != json!([]));
+        if !is_given && let Some(value) = anything(schema) {
             input.insert(name.to_owned(), value);
         }
     }
@@ -113,8 +114,21 @@ fn anything(schema: &Value) -> Option<Value> {
         }
         "integer" | "number" => schema.get("minimum").cloned().unwrap_or(json!(0)),
         "boolean" => json!(false),
-        "array" if schema["minItems"].as_u64().unwrap_or_default() == 0 => json!([]),
-        "object" if schema.get("required").is_none() => json!({}),
+        "array" => {
+            let least = schema["minItems"].as_u64().unwrap_or_default();
+            let items: Option<Vec<Value>> =
+                (0..least).map(|_| anything(&schema["items"])).collect();
+            json!(items?)
+        }
+        "object" => {
+            let required = schema["required"].as_array().into_iter().flatten();
+            let names = required.filter_map(Value::as_str);
+            let fields = names.map(|name| {
+                let value = anything(&schema["properties"][name])?;
+                Some((name.to_owned(), value))
+            });
+            Value::Object(fields.collect::<Option<Map<String, Value>>>()?)
+        }
         _ => return None,
     })
 }
