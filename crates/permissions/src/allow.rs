@@ -261,7 +261,7 @@ fn fits_a_prefix(policy: &Policy, part: &LinePart, paths: &[PathUse]) -> bool {
         && !hidden
         && !git_elsewhere
         && matching::written(paths).all(|(path, how)| match how {
-            WriteKind::Work | WriteKind::Removal => is_inside(policy, path),
+            WriteKind::Work | WriteKind::Removal | WriteKind::Tree => is_inside(policy, path),
             WriteKind::Twist | WriteKind::Redirect => may_edit(policy, path),
         })
 }

@@ -15,7 +15,7 @@ use haft_shell::WriteKind;
 use super::{
     Because, Behavior, Decision, Facts, Policy, Touched,
     allow::{self, Covered},
-    credentials, matching,
+    credentials, filled, matching,
     protected::{is_protected, sensitive},
     rules::{List, RuleClass, RuleContent, Target},
     sandbox,
@@ -74,6 +74,12 @@ fn held_up(policy: &Policy, facts: &Facts) -> Option<Because> {
             return Some(Because::Critical(path));
         }
         if let Some(why) = matching::taken_along(policy, shell) {
+            return Some(Because::Undecidable(why));
+        }
+        // In a sandbox, what is denied cannot be written by any way.
+        if sandbox::is_open(policy, facts)
+            && let Some(why) = filled::denied_below(policy, shell)
+        {
             return Some(Because::Undecidable(why));
         }
     }

@@ -10,6 +10,7 @@ mod credentials;
 pub mod decide;
 pub mod decision;
 pub mod facts;
+mod filled;
 mod from_settings;
 mod git_audit;
 mod globs;

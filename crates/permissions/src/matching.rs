@@ -332,7 +332,7 @@ pub(super) fn taken_along(policy: &super::Policy, shell: &ShellFacts) -> Option<
     shell.removed.iter().find_map(taken)
 }
 
-fn denied_paths(policy: &super::Policy, speaks: fn(&Rule) -> bool) -> Vec<&PathPattern> {
+pub(super) fn denied_paths(policy: &super::Policy, speaks: fn(&Rule) -> bool) -> Vec<&PathPattern> {
     let rules = rules(policy).filter(|rule| speaks(rule));
     let patterns = rules.filter_map(|rule| match &rule.content {
         RuleContent::Path(pattern) => Some(&**pattern),

@@ -42,7 +42,7 @@ impl Removed {
         all
     }
 
-    fn looked_through(directory: &Path) -> Self {
+    pub(super) fn looked_through(directory: &Path) -> Self {
         let mut removed = Self {
             directory: directory.to_path_buf(),
             below: Vec::new(),
@@ -62,6 +62,11 @@ impl Removed {
             }
         }
         removed
+    }
+
+    /// What is below it, if all of it was looked at.
+    pub(super) fn whole(&self) -> Option<&[PathBuf]> {
+        (!self.more).then_some(&self.below)
     }
 
     /// The first file that goes with it and that one of these covers, or may.

@@ -13,6 +13,7 @@ use haft_shell::{
 
 use super::{
     facts::{PathContext, Touched},
+    filled::Filled,
     git_audit, globs,
     matching::spellings,
     program_audit::Programs,
@@ -46,6 +47,8 @@ pub struct ShellFacts {
     pub(super) named: Vec<Vec<Touched>>,
     /// Directories that it removes, with what goes with them.
     pub(super) removed: Vec<Removed>,
+    /// Directories below which it may write any file.
+    pub(super) filled: Vec<Filled>,
 }
 
 /// A path that a part touches.
@@ -109,10 +112,12 @@ impl ShellFacts {
         let path = variable("PATH");
         let programs = Programs::of(&analysis.parts, path.as_deref(), setting.home.as_deref());
         let stored = analysis.parts.iter().map(|part| stored(part, line));
+        let stored: Vec<Vec<PathUse>> = stored.collect();
         Self {
             programs,
             charset: charset(line, variable),
-            stored: stored.collect(),
+            filled: Filled::of(&analysis.parts, &paths, &stored),
+            stored,
             named: analysis.parts.iter().map(named).collect(),
             removed: Removed::of(&paths),
             line: line.to_owned(),
@@ -244,19 +249,31 @@ fn stored(part: &LinePart, line: &str) -> Vec<PathUse> {
         return Vec::new();
     }
     let mut again = part.clone();
-    again.cwd = Some(tops);
+    again.cwd = Some(tops.clone());
     // Behind `-C` the effects count from where the line starts, and objects do not.
     for effect in &mut again.finding.effects {
-        if let Effect::Read(read) = effect
-            && let Value::Literal(text) = &mut read.path.value
+        let path = match effect {
+            Effect::Read(read) => &mut read.path,
+            Effect::Write(write) => &mut write.path,
+            Effect::Net(_) | Effect::Env(_) | Effect::Opaque(_) => continue,
+        };
+        if let Value::Literal(text) = &mut path.value
             && let Ok(rest) = Path::new(text.as_str()).strip_prefix(&moved)
         {
             *text = rest.to_string_lossy().into_owned();
         }
     }
+    // What a branch holds is written from the top as well; a path that is named is not.
+    let whole = |place: &Where| match place {
+        Where::Known(places) => places.iter().all(|touched| tops.contains(&touched.given)),
+        Where::Below(_) => false,
+    };
     paths_of(&again, line)
         .into_iter()
-        .filter(|path| matches!(path.access, PathAccess::Read { content: true, .. }))
+        .filter(|path| match path.access {
+            PathAccess::Read { content, .. } => content,
+            PathAccess::Write(how) => how == WriteKind::Tree && whole(&path.place),
+        })
         .collect()
 }
 

@@ -47,13 +47,14 @@ impl<'a> Look<'a> {
             locked: Vec::new(),
             control: Vec::new(),
         };
-        for (patterns, found) in [
-            (&mut look.hiding, &mut look.hidden),
-            (&mut look.locking, &mut look.locked),
+        // What is hidden may be missing now and come back while a command runs: then that is ended.
+        for (patterns, found, missing) in [
+            (&mut look.hiding, &mut look.hidden, true),
+            (&mut look.locking, &mut look.locked, false),
         ] {
             patterns.retain(|pattern| match pattern.wholes() {
                 Some(wholes) => {
-                    let there = wholes.iter().filter(|path| path.exists());
+                    let there = wholes.iter().filter(|path| missing || path.exists());
                     found.extend(there.map(|path| resolve::real(path)));
                     false
                 }

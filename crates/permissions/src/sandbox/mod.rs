@@ -25,7 +25,7 @@ use super::{
 
 pub use hosts::{SettingsHost, SettingsHosts};
 pub use profile::{ProfileReason, profile};
-pub(super) use profile::{is_enough, is_lifted};
+pub(super) use profile::{is_enough, is_lifted, is_open};
 
 /// What the settings say of confining commands. The default is what holds without a word.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -95,3 +95,10 @@ pub(crate) fn is_enough(policy: &Policy, facts: &Facts) -> bool {
         && policy.mode != PermissionMode::Plan
         && profile(policy, facts).is_some_and(|(confined, _)| confined != Confined::Full)
 }
+
+/// Would nothing keep the command from files that are denied, once it runs?
+pub(crate) fn is_open(policy: &Policy, facts: &Facts) -> bool {
+    policy.sandbox.unconfined
+        || policy.sandbox.files_open
+        || profile(policy, facts).is_none_or(|(confined, _)| confined == Confined::Full)
+}

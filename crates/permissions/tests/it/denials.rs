@@ -338,3 +338,150 @@ fn what_may_not_be_read_is_not_in_the_object_store_either() {
         "git branch -a",
     ]);
 }
+
+#[test]
+fn what_may_not_be_changed_is_not_written_with_the_rest_of_its_directory() {
+    let (_dir, root) = folder();
+    fs::create_dir_all(root.join(".git/objects")).unwrap();
+    for name in ["secrets/keep", "free/x", "src/deep/x", "f", ".env", "a.tar"] {
+        fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
+        fs::write(root.join(name), "").unwrap();
+    }
+    let whole_tree = [
+        "tar xf a.tar",
+        "tar -xzf a.tgz -C .",
+        "unzip a.zip",
+        "7z x a.7z",
+        "cpio -id",
+        "patch -p1 -i x.diff",
+        "git checkout other",
+        "git checkout other -- .",
+        "git checkout .",
+        "git checkout -f",
+        "git checkout -b new other",
+        "git switch other",
+        "git switch -c new other",
+        "git restore .",
+        "git restore --source=other :/",
+        "git reset --hard",
+        "git reset --har other",
+        "git reset --keep other",
+        "git stash",
+        "git stash push -u",
+        "git stash pop",
+        "git stash apply",
+        "git apply x.diff",
+        "git am x.mbox",
+        "git merge other",
+        "git rebase other",
+        "git cherry-pick abc",
+        "git revert abc",
+        "git pull",
+        "git bisect start a b",
+        "git read-tree -u -m other",
+        "git checkout-index -a -f",
+        "git submodule update --init",
+        "rsync -a x/ .",
+        "wget -r http://example.com/",
+        "curl -OJ http://example.com/x",
+        "cp -r x/. .",
+    ];
+    let into_secrets = [
+        "cp .env secrets",
+        "cp .env secrets/",
+        "cp -t secrets .env",
+        "cp x/.env secrets/.",
+        "cp ./* secrets",
+        "cp -r x secrets",
+        "cp -a x/. secrets",
+        "cp -rT x secrets",
+        "mv .env secrets",
+        "mv .env secrets/",
+        "mv -t secrets f .env",
+        "mv x secrets",
+        "mv -T x secrets",
+        "install -m 644 .env secrets",
+        "install -t secrets .env",
+        "ln -s /x/.env secrets",
+        "ln -s ../.env secrets/",
+        "ln .env secrets/",
+        "ln -s x secrets",
+        "ln -s secrets s && cp .env s/",
+        "tar xf a.tar -C secrets",
+        "tar -C secrets -xf a.tar .env",
+        "tar xf a.tar --one-top-level=secrets",
+        "unzip a.zip -d secrets",
+        "unzip -d secrets a.zip",
+        "7z x a.7z -osecrets",
+        "unrar x a.rar secrets/",
+        "cpio -id -D secrets",
+        "cpio -p secrets",
+        "rsync -a x/ secrets/",
+        "rsync .env secrets/",
+        "scp host:.env secrets/",
+        "scp -r host:x secrets",
+        "git mv .env secrets",
+        "git restore secrets",
+        "git checkout HEAD -- secrets",
+        "git clone x secrets",
+        "git worktree add secrets",
+        "git -C secrets restore .",
+        "cd secrets && tar xf ../a.tar",
+        "wget -P secrets -r http://example.com/",
+        "patch -d secrets -p1",
+        "mkdir x && cp .env x/ && mv x secrets",
+        "rm -r free; cp .env free; mv free secrets",
+    ];
+    for rule in ["Edit(./secrets/.env)", "Edit(secrets/**)", "Edit(**/.env)"] {
+        let denied = Denied::new(&root, &[rule]);
+        denied.assert_held_up(&whole_tree);
+        denied.assert_held_up(&into_secrets);
+        // From below, a branch is still checked out from the top.
+        let below = Denied::new(&root, &[rule]).from("src/deep");
+        below.assert_held_up(&["git checkout other", "git stash", "git -C . reset --hard"]);
+    }
+    let named = Denied::new(&root, &["Edit(./secrets/.env)"]);
+    named.assert_passes(&[
+        "cp f secrets/",
+        "cp f secrets",
+        "cp -r src free",
+        "cp .env free/",
+        "mv f secrets/",
+        "mv f secrets",
+        "mv f free/g",
+        "install -m 644 f secrets/",
+        "ln -s ../f free/",
+        "mkdir -p secrets/deep",
+        "touch secrets/new",
+        "tar xf a.tar -C free",
+        "tar cf b.tar src",
+        "unzip a.zip -d free",
+        "rsync -a src/ free/",
+        "git checkout -b new",
+        "git switch -c new",
+        "git checkout -- src/deep/x",
+        "git restore src",
+        "git restore --staged .",
+        "git reset",
+        "git reset --soft HEAD~1",
+        "git stash list",
+        "git stash drop",
+        "git add -A",
+        "git commit -m x",
+        "git fetch",
+        "git apply --check x.diff",
+        "git clone x free/clone",
+        "make",
+    ]);
+    let anywhere = Denied::new(&root, &["Edit(**/.env)"]);
+    anywhere.assert_passes(&[
+        "cp f secrets/",
+        "mv f secrets/",
+        "mv f g",
+        "git restore src/deep/x",
+        "git checkout -b new",
+    ]);
+    // Nothing is learned by it, so that a rule for reading does not ask.
+    Denied::new(&root, &["Read(./secrets/.env)"])
+        .assert_passes(&["git checkout other", "git pull"]);
+}

@@ -253,6 +253,7 @@ fn effect_text(effect: &Effect) -> String {
         Effect::Read(read) => format!("looks at {}", arg_text(&read.path)),
         Effect::Write(write) => match write.how {
             WriteKind::Removal => format!("removes {}", arg_text(&write.path)),
+            WriteKind::Tree => format!("writes what is below {}", arg_text(&write.path)),
             WriteKind::Work | WriteKind::Twist | WriteKind::Redirect => {
                 format!("writes {}", arg_text(&write.path))
             }
