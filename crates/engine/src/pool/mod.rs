@@ -3,7 +3,7 @@
 //! Three layers. What is compiled in is decided by the cargo features of the tool families, in the
 //! crate that lists them; [`filter`] decides at run time; [`merge`] puts what is left into one order
 //! that the session keeps, because the model's provider caches by prefix. What comes later goes behind it:
-//! [`live`] exchanges the pool as a whole between turns, [`offer`] is what the model has been sent so far.
+//! `live` exchanges the pool as a whole between turns, [`offer`] is what the model has been sent so far.
 
 pub mod definitions;
 pub mod filter;

@@ -21,7 +21,7 @@ use crate::{
 pub(crate) fn run(session: &SessionArgs, asked: Permissions) -> anyhow::Result<Exit> {
     match asked {
         Permissions::Explain { bash, call, json } => explain::run(session, bash, &call, json),
-        Permissions::Classify { .. } => jsonl::run(|line| jsonl::classify(line), "unknown"),
+        Permissions::Classify { .. } => jsonl::run(jsonl::classify, "unknown"),
         Permissions::Check { .. } => jsonl::check_all(),
         Permissions::List { json } => list::run(session, json),
         Permissions::Trust { yes } => trust(session, yes),
