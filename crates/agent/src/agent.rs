@@ -216,6 +216,9 @@ impl Agent {
         if let Some(mode) = changes.mode {
             self.scheduler.apply(&ContextPatch::SetMode { mode });
         }
+        for path in changes.directories {
+            self.scheduler.apply(&ContextPatch::AddDirectory { path });
+        }
         if let Some(spawner) = &self.spawner {
             spawner.inherit(&self.client.settings);
         }

@@ -3,7 +3,7 @@
 
 use std::{borrow::Cow, fmt, time::Duration};
 
-use crate::{Effects, Services, effects::Reach};
+use crate::{ApprovalKind, Effects, Services, effects::Reach};
 
 /// What a tool says of itself, once, whatever the input.
 #[derive(Debug, Clone)]
@@ -54,6 +54,8 @@ pub struct Profile {
     pub cache: Option<Duration>,
     /// How often it may be called.
     pub rate: Option<Rate>,
+    /// What a person is asked where its calls ask: for permission, unless it is a question itself.
+    pub approval: ApprovalKind,
 }
 
 /// The ceiling for tools that name none (spec: "everything else 50,000").
@@ -83,6 +85,7 @@ impl Default for Profile {
             timeout: None,
             cache: None,
             rate: None,
+            approval: ApprovalKind::Permission,
         }
     }
 }

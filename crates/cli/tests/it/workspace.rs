@@ -10,7 +10,7 @@ use spdx::{Expression, LicenseReq};
 
 /// What each crate may depend on of ours (normal dependencies; tests and examples may use more).
 /// A crate that is not here may depend on none.
-const GRAPH: [(&str, &[&str]); 10] = [
+const GRAPH: [(&str, &[&str]); 11] = [
     (
         "haft-cli",
         &[
@@ -19,6 +19,7 @@ const GRAPH: [(&str, &[&str]); 10] = [
             "haft-contract",
             "haft-engine",
             "haft-extensions",
+            "haft-host",
             "haft-journal",
             "haft-models",
             "haft-pdf",
@@ -29,7 +30,18 @@ const GRAPH: [(&str, &[&str]); 10] = [
     ),
     (
         "haft",
-        &["haft-engine", "haft-tools", "haft-contract", "haft-sandbox"],
+        &["haft-contract", "haft-engine", "haft-host", "haft-tools"],
+    ),
+    (
+        "haft-host",
+        &[
+            "haft-agent",
+            "haft-contract",
+            "haft-engine",
+            "haft-extensions",
+            "haft-models",
+            "haft-tools",
+        ],
     ),
     (
         "haft-agent",

@@ -361,6 +361,7 @@ impl Judge<'_> {
             None => why,
         };
         let question = ApprovalRequest {
+            kind: prepared.spec().profile.approval,
             call: self.cx.call,
             tool: prepared.name().to_owned(),
             card: prepared.card(),

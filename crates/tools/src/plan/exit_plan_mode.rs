@@ -3,8 +3,8 @@
 use std::{fs::OpenOptions, io::Read, os::unix::fs::OpenOptionsExt, path::Path};
 
 use haft_contract::{
-    Access, AgentAccess, CallContext, Card, CardPiece, Check, ContextPatch, Effects, Permission,
-    PermissionMode, Profile, Tool, ToolError, ToolOutput,
+    Access, AgentAccess, ApprovalKind, CallContext, Card, CardPiece, Check, ContextPatch, Effects,
+    Permission, PermissionMode, Profile, Tool, ToolError, ToolOutput,
 };
 use rustix::fs::OFlags;
 use schemars::JsonSchema;
@@ -39,6 +39,7 @@ impl Tool for ExitPlanMode {
             access: Access::Reads,
             interactive: true,
             agents: AgentAccess::Planning,
+            approval: ApprovalKind::Plan,
             ..Profile::default()
         }
     }

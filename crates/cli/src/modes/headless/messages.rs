@@ -1,17 +1,16 @@
 //! What is told, as messages.
 
-use std::sync::Arc;
-
 use haft::{
     CallResult,
     engine::hooks::{HookNews, HookStage},
 };
 use haft_agent::{Began, ReplyBlock, RunResult, Subtype};
+use haft_host::{ExtensionNames, ServerList, SessionFacts};
 use haft_models::{Block, ModelError, Usage};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::{extensions::ExtensionNames, mcp::Servers};
+use super::status;
 
 /// The level of the conventions that our messages keep to.
 const LEVEL: &str = "2.1.240";
@@ -28,7 +27,21 @@ pub(super) struct Facts {
     pub(super) sandbox_warning: Option<String>,
     /// What people laid in folders.
     pub(super) told: ExtensionNames,
-    pub(super) servers: Arc<Servers>,
+    pub(super) servers: ServerList,
+}
+
+impl Facts {
+    pub(super) fn of(session: &SessionFacts) -> Self {
+        Self {
+            key_source: session.key_source,
+            window: session.window,
+            max_tokens: session.max_tokens,
+            left_out: session.untrusted.clone(),
+            sandbox_warning: session.sandbox_warning.clone(),
+            told: session.names.clone(),
+            servers: ServerList::default(),
+        }
+    }
 }
 
 pub(super) fn init(began: &Began, facts: &Facts) -> Value {
@@ -43,7 +56,7 @@ pub(super) fn init(began: &Began, facts: &Facts) -> Value {
         "subtype": "init",
         "cwd": began.cwd.to_string_lossy(),
         "tools": tools,
-        "mcp_servers": facts.servers.told(),
+        "mcp_servers": status::servers_in_short(&facts.servers),
         "model": began.model,
         "permissionMode": began.mode.name(),
         "slash_commands": facts.told.commands,
@@ -60,7 +73,7 @@ pub(super) fn init(began: &Began, facts: &Facts) -> Value {
     if let Some(warning) = &facts.sandbox_warning {
         message["sandbox_warning"] = json!(warning);
     }
-    if let Some(left_out) = facts.servers.left_out() {
+    if let Some(left_out) = status::servers_left_out(&facts.servers) {
         message["mcp_server_errors"] = left_out;
     }
     message

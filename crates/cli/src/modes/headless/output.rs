@@ -3,7 +3,7 @@
 use std::{
     io,
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -12,7 +12,8 @@ use haft::{
     CallResult, Denied, SessionId,
     engine::hooks::{HearHooks, HookNews},
 };
-use haft_agent::{Added, AgentEvent, Control, RunResult, Sink, Subtype, Tag};
+use haft_agent::{Added, AgentEvent, RunResult, Sink, Subtype, Tag};
+use haft_host::{Environment, NEVER_FITTED, ServerList, SessionInput};
 use haft_models::{Block, ModelEvent};
 use serde_json::{Value, json};
 
@@ -20,9 +21,7 @@ use super::{
     flags::{Headless, OutputFormat},
     line_limit,
     messages::{self, Facts},
-    model::variable,
     stream_events::Pieces,
-    structured_output,
 };
 use crate::show;
 
@@ -37,7 +36,7 @@ pub(super) struct Output {
     hooks: bool,
     states: States,
     /// Whoever reads no more wants no more done.
-    control: Control,
+    session: OnceLock<SessionInput>,
     state: Mutex<OutputState>,
 }
 
@@ -72,8 +71,8 @@ enum States {
 }
 
 impl Output {
-    pub(super) fn new(flags: &Headless, control: Control) -> Self {
-        let on = |name| variable(name).is_some_and(|value| value == "1");
+    pub(super) fn new(flags: &Headless, environment: &Environment) -> Self {
+        let on = |name| environment.is_on(name);
         let states = if on("CLAUDE_CODE_SDK_READS_SESSION_STATE") {
             States::ForTheHost
         } else if on("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS") {
@@ -89,9 +88,24 @@ impl Output {
                 .into(),
             hooks: flags.include_hook_events,
             states,
-            control,
+            session: OnceLock::new(),
             state: Mutex::default(),
         }
+    }
+
+    /// What goes out is of this session; it ends when nobody reads any more.
+    pub(super) fn follows(&self, session: SessionInput) {
+        let _ = self.session.set(session);
+    }
+
+    /// The session, once it is open.
+    pub(super) fn session(&self) -> Option<&SessionInput> {
+        self.session.get()
+    }
+
+    /// The servers are known now.
+    pub(super) fn has_servers(&self, servers: ServerList) {
+        self.state().facts.servers = servers;
     }
 
     /// The session is known now.
@@ -150,8 +164,15 @@ impl Output {
 
     fn write(&self, state: &mut OutputState, message: &Value) {
         if let Err(error) = show::json(&line_limit::line(message)) {
-            state.failed.get_or_insert(error);
-            self.control.interrupt();
+            self.fails(state, error);
+        }
+    }
+
+    /// Nobody reads any more.
+    fn fails(&self, state: &mut OutputState, error: io::Error) {
+        state.failed.get_or_insert(error);
+        if let Some(session) = self.session.get() {
+            session.abandon();
         }
     }
 
@@ -175,11 +196,6 @@ impl Output {
         self.put(informational(level, text));
     }
 
-    /// Is each message answered by a result of its own, as it comes?
-    pub(super) fn tells_each_result(&self) -> bool {
-        self.format == OutputFormat::StreamJson
-    }
-
     /// The next run is still about the same message: its beginning is not told.
     pub(super) fn goes_on(&self) {
         self.state().goes_on = true;
@@ -196,7 +212,7 @@ impl Output {
                 _ => ended.errors.join("\n"),
             };
             if let Err(error) = show::line(&text) {
-                state.failed.get_or_insert(error);
+                self.fails(&mut state, error);
             }
             return;
         }
@@ -205,7 +221,7 @@ impl Output {
             None => {}
             Some(Ok(value)) => message["structured_output"] = value,
             Some(Err(why)) => {
-                message["subtype"] = json!(structured_output::NEVER_FITTED);
+                message["subtype"] = json!(NEVER_FITTED);
                 message["is_error"] = json!(true);
                 message["errors"] = json!([why]);
                 if let Some(object) = message.as_object_mut() {
@@ -221,11 +237,6 @@ impl Output {
         if !self.state().has_result {
             self.put(messages::stillborn(problem));
         }
-    }
-
-    /// Nobody reads any more.
-    pub(super) fn has_failed(&self) -> bool {
-        self.state().failed.is_some()
     }
 
     /// Nothing more comes. The error is that of the first write that failed.

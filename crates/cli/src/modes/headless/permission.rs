@@ -1,36 +1,44 @@
 //! Who is asked for permission: the program at the other end, or a tool of one of its servers.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use haft::{
-    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, ContextPatch, PermissionMode, RuleList,
+    ApprovalAnswer, ApprovalRequest, BoxFuture, ContextPatch, PermissionMode, RuleList,
     engine::permissions::suggest,
 };
-use haft_agent::Control;
+use haft_host::{Questions, UserQuestions, text_of_answer};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::{
     channel::{CLOSED, Channel},
-    mcp::{Client, text_of},
     output::Output,
 };
-use crate::questions;
 
 /// Asks the program at the other end.
 pub(super) struct Host {
     pub(super) channel: Arc<Channel>,
-    pub(super) control: Control,
-    /// How long an answer to a question of the model's is waited for.
-    pub(super) patience: Option<Duration>,
 }
 
-impl Approver for Host {
+impl Questions for Host {
     fn is_there(&self) -> bool {
         !self.channel.is_closed()
     }
 
-    fn ask(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
+    fn question(&self, asked: UserQuestions) -> BoxFuture<'_, ApprovalAnswer> {
+        Box::pin(async move {
+            let answer = self.permission(asked.request.clone());
+            match asked.patience {
+                None => answer.await,
+                Some(patience) => match timeout(patience, answer).await {
+                    Ok(answer) => answer,
+                    Err(_) => asked.unanswered(),
+                },
+            }
+        })
+    }
+
+    fn permission(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         Box::pin(async move {
             let (id, input) = match &question.asked {
                 Some(asked) => (asked.id.clone(), asked.input.clone()),
@@ -49,19 +57,12 @@ impl Approver for Host {
             if let Some(agent) = &question.agent {
                 request["agent_id"] = json!(agent);
             }
-            let asked = self.channel.ask(request);
-            let reply = match self.patience.filter(|_| questions::is_one(&question)) {
-                None => asked.await,
-                Some(patience) => match timeout(patience, asked).await {
-                    Ok(reply) => reply,
-                    Err(_) => return questions::unanswered(&question, patience),
-                },
-            };
+            let reply = self.channel.ask(request).await;
             drop(waits);
             match reply {
                 Err(why) if why == CLOSED => ApprovalAnswer::Nobody,
                 Err(why) => ApprovalAnswer::Deny { reason: Some(why) },
-                Ok(reply) => meant(&reply, &question, &self.control, output),
+                Ok(reply) => meant(&reply, &question, output),
             }
         })
     }
@@ -69,14 +70,17 @@ impl Approver for Host {
 
 /// Asks a tool: `--permission-prompt-tool mcp__SERVER__TOOL`.
 pub(super) struct PromptTool {
-    pub(super) client: Arc<Client>,
-    /// As its server names it.
+    /// As the pool names it.
     pub(super) tool: String,
-    pub(super) control: Control,
+    pub(super) output: Arc<Output>,
 }
 
-impl Approver for PromptTool {
-    fn ask(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
+impl Questions for PromptTool {
+    fn question(&self, asked: UserQuestions) -> BoxFuture<'_, ApprovalAnswer> {
+        self.permission(asked.request)
+    }
+
+    fn permission(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         Box::pin(async move {
             let (id, input) = match &question.asked {
                 Some(asked) => (asked.id.clone(), asked.input.clone()),
@@ -90,16 +94,16 @@ impl Approver for PromptTool {
             let deny = |reason: String| ApprovalAnswer::Deny {
                 reason: Some(reason),
             };
-            let answer = match self.client.call(&self.tool, &arguments).await {
+            let Some(session) = self.output.session() else {
+                return ApprovalAnswer::Nobody;
+            };
+            let answer = match session.call_server_tool(&self.tool, &arguments).await {
                 Ok(answer) if answer["isError"] != true => answer,
-                Ok(answer) => return deny(text_of(&answer)),
+                Ok(answer) => return deny(text_of_answer(&answer)),
                 Err(why) => return deny(why),
             };
-            match serde_json::from_str::<Value>(&text_of(&answer)) {
-                Ok(reply) => {
-                    let output = &self.client.channel().output;
-                    meant(&reply, &question, &self.control, output)
-                }
+            match serde_json::from_str::<Value>(&text_of_answer(&answer)) {
+                Ok(reply) => meant(&reply, &question, &self.output),
                 Err(_) => deny(format!("{} did not answer in JSON", self.tool)),
             }
         })
@@ -107,15 +111,12 @@ impl Approver for PromptTool {
 }
 
 /// What an answer means. What is neither a yes nor a no is a no.
-fn meant(
-    reply: &Value,
-    question: &ApprovalRequest,
-    control: &Control,
-    output: &Output,
-) -> ApprovalAnswer {
+fn meant(reply: &Value, question: &ApprovalRequest, output: &Output) -> ApprovalAnswer {
     if reply["behavior"] != "allow" {
-        if reply["interrupt"] == true {
-            control.interrupt();
+        if reply["interrupt"] == true
+            && let Some(session) = output.session()
+        {
+            session.interrupt();
         }
         let reason = match reply["behavior"].as_str() {
             Some("deny") => reply["message"].as_str().map(str::to_owned),

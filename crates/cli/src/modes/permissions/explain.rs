@@ -1,14 +1,15 @@
 //! A decision as a tree: the parts of the call, what they do, what decided, and how a command would
 //! be confined.
 
-use std::{path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
 use haft::{
-    SessionContext, SessionId,
+    SessionContext,
     engine::permissions::{
         Bases, Behavior, Covered, Decision, Facts, Policy, Touched, decide, suggest, uncovered,
     },
 };
+use haft_host::{Permitted, SessionConfig, SessionParts, open_tools};
 use haft_sandbox::Mechanism;
 use haft_shell::{Arg, Effect, LinePart, Value as ArgValue, WriteKind};
 use serde_json::{Value, json};
@@ -16,34 +17,34 @@ use tokio::runtime::Builder;
 
 use super::{confined::Confined, judge::Judge};
 use crate::{
+    approver::Terminal,
     args::SessionArgs,
-    compose::{self, Additions},
     exit::Exit,
     modes::call,
-    settings::{self, Permitted},
+    session,
     show::{self, Style},
 };
 
 pub(super) fn run(
-    session: &SessionArgs,
+    args: &SessionArgs,
     bash: Option<String>,
     words: &[String],
     as_json: bool,
 ) -> anyhow::Result<Exit> {
-    let cwd = settings::cwd(session)?;
-    let permitted = settings::load(session, &cwd)?;
-    let left_out = permitted.settings.left_out.clone();
+    let mut config = session::config(args)?;
+    // A directory that is not there makes no session, and no difference here.
+    config.directories.retain(|directory| directory.is_dir());
+    let left_out = Permitted::load(&config)?.settings.left_out;
     let (tool, input) = match (bash, words) {
         (Some(command), _) => ("Bash".to_owned(), json!({ "command": command })),
         (None, [tool, input @ ..]) => (tool.clone(), call::input(input)?),
         (None, []) => anyhow::bail!("say which call, or --bash 'COMMAND'"),
     };
     let runtime = Builder::new_current_thread().enable_all().build()?;
-    let (mut policy, context, facts) =
-        runtime.block_on(judged(session, cwd, permitted, &tool, input))?;
+    let (mut policy, context, facts) = runtime.block_on(judged(&config, &tool, input))?;
     let bases = context.bases();
     // As it would be decided: a command that counts on being confined is asked about where it is not.
-    let mechanism = facts.shell.is_some().then(settings::strongest);
+    let mechanism = facts.shell.is_some().then(session::strongest);
     Arc::make_mut(&mut policy.sandbox).unconfined = mechanism == Some(Mechanism::None);
     let explained = Explained {
         decision: decide(&policy, &facts),
@@ -64,22 +65,18 @@ pub(super) fn run(
 
 /// The call as a session here would find it.
 async fn judged(
-    session: &SessionArgs,
-    cwd: PathBuf,
-    mut permitted: Permitted,
+    config: &SessionConfig,
     tool: &str,
     input: Value,
 ) -> anyhow::Result<(Policy, SessionContext, Facts)> {
-    let folder = haft::session_folder(&cwd, SessionId::new());
-    // A directory that is not there makes no session, and no difference here.
-    permitted.directories.retain(|directory| directory.is_dir());
-    let additions = Additions {
-        folder: Some(folder.clone()),
-        ..Additions::default()
-    };
-    let haft = compose::build(session, cwd, permitted, additions).await?;
+    let mut parts = SessionParts::new(session::warn);
+    if let Some(terminal) = Terminal::of_this_process() {
+        parts = parts.questions(terminal);
+    }
+    let haft = open_tools(config, parts).await?;
     let context = haft.context();
     let policy = haft.engine().policy(&context);
+    let folder = haft.engine().folder().to_path_buf();
     let judge = Judge::new(haft.services().clone(), folder).await?;
     let facts = judge.facts(tool, input, &context).await;
     Ok((policy, context, facts.map_err(anyhow::Error::msg)?))
