@@ -64,7 +64,11 @@ fuzz_target!(|line: &str| {
         cwd: "/p".into(),
         home: Some("/h".into()),
     };
-    let facts = Facts::named("Bash", &json!({ "command": line }), &setting);
+    let tools = haft_tools::all();
+    let bash = tools.into_iter().find(|tool| tool.spec().name == "Bash").unwrap();
+    let call = bash.bind(json!({ "command": line })).unwrap();
+    let mut facts = Facts::of_call(&*call);
+    facts.read_command(&setting);
     let [without, with] = &*RULES;
     let before = decide(without, &facts);
     let after = decide(with, &facts);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_engine::Scheduler;
+use haft_engine::{Scheduler, pool::ToolOffer};
 use haft_models::{
     Conversation, Model, ModelRequest, Prefix, Prices, SystemBlock, ToolDefinition, Usage,
 };
@@ -18,7 +18,7 @@ pub(crate) struct ModelClient {
     prices: Prices,
     usage: SharedUsage,
     system: Vec<SystemBlock>,
-    tools: Vec<ToolDefinition>,
+    tools: ToolOffer,
     prefix: Arc<Prefix>,
 }
 
@@ -31,12 +31,7 @@ impl ModelClient {
         system: Vec<SystemBlock>,
         scheduler: &Scheduler,
     ) -> Self {
-        let activated = scheduler.context().activated;
-        let pool = scheduler.engine().pool();
-        let tools: Vec<_> = pool
-            .offered(&activated)
-            .map(|tool| ToolDefinition::from(tool.spec()))
-            .collect();
+        let tools = scheduler.offer();
         Self {
             model,
             settings,
@@ -54,7 +49,7 @@ impl ModelClient {
         conversation: &Conversation,
         scheduler: &Scheduler,
     ) -> ModelRequest {
-        self.offer_activated(scheduler);
+        self.offer_tools(scheduler);
         let name = self.settings.name.clone();
         let prefix = Arc::clone(&self.prefix);
         let mut request = ModelRequest::new(name, prefix, conversation.history());
@@ -64,21 +59,12 @@ impl ModelClient {
         request
     }
 
-    /// Tools that were activated since go to the end, so that what the provider has cached stays so.
-    fn offer_activated(&mut self, scheduler: &Scheduler) {
-        let context = scheduler.context();
-        let known = self.tools.len();
-        for tool in scheduler.engine().pool().offered(&context.activated) {
-            let spec = tool.spec();
-            let is_known = self.tools[..known]
-                .iter()
-                .any(|tool| tool.name == spec.name);
-            if !is_known {
-                self.tools.push(ToolDefinition::from(spec));
-            }
-        }
-        if self.tools.len() != known {
-            self.prefix = prefix(&self.system, &self.tools);
+    /// Tools that were activated or came since go to the end, so that what the provider has cached stays so.
+    fn offer_tools(&mut self, scheduler: &Scheduler) {
+        let tools = scheduler.offer();
+        if tools != self.tools {
+            self.prefix = prefix(&self.system, &tools);
+            self.tools = tools;
         }
     }
 
@@ -113,6 +99,7 @@ impl ModelClient {
         let system = self.system.iter();
         let system = system.map(|block| text_tokens(block.text.len())).sum();
         let tools = self.tools.iter().map(|tool| {
+            let tool = tool.spec();
             let bytes = tool.name.len() + tool.description.len();
             let schema = tool.input_schema.to_string().len();
             (tool.name.clone(), text_tokens(bytes + schema))
@@ -121,6 +108,7 @@ impl ModelClient {
     }
 }
 
-fn prefix(system: &[SystemBlock], tools: &[ToolDefinition]) -> Arc<Prefix> {
-    Arc::new(Prefix::new(system.to_vec(), tools.to_vec()))
+fn prefix(system: &[SystemBlock], tools: &ToolOffer) -> Arc<Prefix> {
+    let tools = tools.iter().map(|tool| ToolDefinition::from(tool.spec()));
+    Arc::new(Prefix::new(system.to_vec(), tools.collect()))
 }

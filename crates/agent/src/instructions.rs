@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 
-use haft_contract::{Content, ContextPatch};
+use haft_contract::{Content, ContextPatch, ToolRole};
 use haft_engine::Scheduler;
 use haft_extensions::{
     Skill, Skills, Warning,
@@ -24,9 +24,6 @@ use crate::{
 /// What stands before the list of skills.
 const SKILLS: &str = "There are skills: instructions for kinds of tasks. When what you are asked is what \
                       one of these is for, call the Skill tool with its name before you begin:";
-
-/// What calls them.
-const SKILL_TOOL: &str = "Skill";
 
 /// What stands before skills that came to light later.
 const MORE_SKILLS: &str = "There are further skills for the files you work with:";
@@ -144,8 +141,11 @@ impl Instructions {
             if let Some(listing) = listing {
                 texts.push(format!("{MORE_SKILLS}\n\n{listing}"));
                 // Where there were none before, the tool was not offered in full.
+                let pool = scheduler.engine().pool();
+                let loads = pool.with_role(ToolRole::LoadsSkills);
+                let names = loads.map(|tool| tool.spec().name.clone());
                 scheduler.apply(&ContextPatch::ActivateTools {
-                    names: vec![SKILL_TOOL.to_owned()],
+                    names: names.into_iter().collect(),
                 });
             }
         }

@@ -154,11 +154,21 @@ fn decision() {
             json!({"command": "ls -la src && wc -l src/main.rs"}),
         ),
         ("Read", json!({"file_path": "/p/src/main.rs"})),
-        ("Edit", json!({"file_path": "/p/src/main.rs"})),
+        (
+            "Edit",
+            json!({"file_path": "/p/src/main.rs", "old_string": "a", "new_string": "b"}),
+        ),
     ];
+    let tools = haft::tools::all();
     let facts: Vec<Facts> = calls
-        .iter()
-        .map(|(tool, input)| Facts::named(tool, input, &setting))
+        .into_iter()
+        .map(|(name, input)| {
+            let tool = tools.iter().find(|tool| tool.spec().name == name).unwrap();
+            let bound = std::sync::Arc::clone(tool).bind(input).unwrap();
+            let mut facts = Facts::of_call(&*bound);
+            facts.read_command(&setting);
+            facts
+        })
         .collect();
     let samples = (0..2_000).map(|_| {
         let start = Instant::now();

@@ -1,27 +1,27 @@
 //! Tools that are there and whose definitions are not sent yet.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::DynTool;
 
-/// The deferred tools of a session. A service: filled once the pool is made, since only then it is
-/// known which they are.
+/// The deferred tools of a session as they are now. A service: whoever holds the pool sets it whenever the
+/// pool changes, so that a tool that came later is found like one that was there from the start.
 #[derive(Debug, Default)]
-pub struct DeferredTools(OnceLock<Vec<Arc<dyn DynTool>>>);
+pub struct DeferredTools(Mutex<Arc<[Arc<dyn DynTool>]>>);
 
 impl DeferredTools {
-    /// One that is filled already.
+    /// One with these.
     pub fn of(tools: Vec<Arc<dyn DynTool>>) -> Self {
-        Self(OnceLock::from(tools))
+        Self(Mutex::new(tools.into()))
     }
 
-    /// These they are. Only the first word counts.
-    pub fn fill(&self, tools: Vec<Arc<dyn DynTool>>) {
-        let _ = self.0.set(tools);
+    /// From now on these are deferred.
+    pub fn set(&self, tools: Vec<Arc<dyn DynTool>>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = tools.into();
     }
 
-    /// Those there are.
-    pub fn tools(&self) -> &[Arc<dyn DynTool>] {
-        self.0.get().map_or(&[], Vec::as_slice)
+    /// Those there are now.
+    pub fn tools(&self) -> Arc<[Arc<dyn DynTool>]> {
+        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

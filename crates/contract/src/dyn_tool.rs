@@ -8,8 +8,8 @@ use std::{any::Any, fmt, path::Path, pin::Pin, sync::Arc};
 use serde_json::Value;
 
 use crate::{
-    CallContext, Card, Check, Content, Effects, Permission, Profile, ToolError, ToolOutput,
-    view::plain,
+    CallContext, Card, Check, Content, Effects, Permission, Profile, Services, ToolError,
+    ToolOutput, view::plain,
 };
 
 /// A boxed future, for traits that must be objects.
@@ -40,6 +40,12 @@ impl ToolSpec {
 pub trait DynTool: Send + Sync {
     /// Its definition; the same for as long as it is in a pool.
     fn spec(&self) -> &ToolSpec;
+
+    /// The tool as this session has it, where that is another than as it is.
+    fn for_session(&self, services: &Services) -> Option<Arc<dyn DynTool>> {
+        let _ = services;
+        None
+    }
 
     /// Can it be used here and now?
     fn is_enabled(&self) -> BoxFuture<'_, bool> {
@@ -136,7 +142,7 @@ pub trait BoundCall: Send + Sync {
     }
 }
 
-impl fmt::Debug for dyn BoundCall {
+impl fmt::Debug for dyn BoundCall + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BoundCall")
             .field("name", &self.spec().name)

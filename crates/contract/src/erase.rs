@@ -5,8 +5,8 @@ use std::{any::Any, path::Path, sync::Arc};
 use serde_json::Value;
 
 use crate::{
-    BoundCall, BoxFuture, CallContext, Card, Check, Content, DynTool, Effects, Permission, Tool,
-    ToolError, ToolInput, ToolOutput, ToolSpec, view::plain,
+    BoundCall, BoxFuture, CallContext, Card, Check, Content, DynTool, Effects, Permission,
+    Services, Tool, ToolError, ToolInput, ToolOutput, ToolSpec, view::plain,
 };
 
 /// Makes a tool fit for a pool: its schema is derived, and its input type disappears behind
@@ -30,6 +30,10 @@ struct Erased<T> {
 impl<T: Tool> DynTool for Erased<T> {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn for_session(&self, services: &Services) -> Option<Arc<dyn DynTool>> {
+        self.tool.for_session(services).map(erase)
     }
 
     fn is_enabled(&self) -> BoxFuture<'_, bool> {

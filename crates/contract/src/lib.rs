@@ -7,7 +7,7 @@
 //! This crate knows nobody: no engine, no file system, no terminal. It changes rarely.
 //!
 //! # Layout
-//! - [`tool`]: the trait authors implement, and what a tool says of itself ([`Profile`])
+//! - [`tool`]: the trait authors implement; [`profile`]: what a tool says of itself
 //! - [`dyn_tool`]: the object-safe twin, for pools and for tools that come from elsewhere
 //! - [`erase`](mod@erase): from the first to the second
 //! - [`effects`]: what a call touches; the scheduler and the permission check both read it
@@ -44,6 +44,7 @@ pub mod ids;
 pub mod nested_calls;
 pub mod output;
 pub mod pending_input;
+pub mod profile;
 pub mod progress;
 pub mod schema;
 pub mod secrets;
@@ -82,6 +83,9 @@ pub use ids::{CallId, SessionId};
 pub use nested_calls::{NestedCalls, NestedResult, RunNested};
 pub use output::{Content, ContextPatch, InjectedMessage, Role, RuleList, ToolOutput, ToolUse};
 pub use pending_input::PendingInput;
+pub use profile::{
+    Access, AgentAccess, Profile, Rate, RuleMatch, ServiceNeed, ToolOrigin, ToolRole,
+};
 pub use progress::{Progress, Update, Updates};
 pub use services::Services;
 pub use session_state::{SessionState, StateSlot};
@@ -90,7 +94,7 @@ pub use subagents::{
     AgentKind, AgentMessage, AgentReport, AgentStatus, BackgroundHandle, LaunchOutcome,
     LaunchRequest, MessageDelivery, SpawnAgents, Subagents, TokenCount,
 };
-pub use tool::{Access, Profile, Rate, Tool, ToolInput};
+pub use tool::{Tool, ToolInput};
 pub use view::{Card, CardPiece, DiffHunk};
 
 // A tool's input type derives these; re-exported so that an author needs no version of their own.

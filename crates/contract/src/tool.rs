@@ -1,14 +1,14 @@
 //! The trait a tool author implements.
 
-use std::{any::Any, borrow::Cow, path::Path, sync::Arc, time::Duration};
+use std::{any::Any, path::Path, sync::Arc};
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
-    ApprovalKind, CallContext, Card, Check, Content, Effects, Permission, ToolError, ToolOutput,
-    effects::Reach, schema,
+    CallContext, Card, Check, Content, Effects, Permission, Profile, Services, ToolError,
+    ToolOutput, schema,
 };
 
 /// What a tool takes: any type that serde can read and schemars can describe.
@@ -93,6 +93,16 @@ pub trait Tool: Send + Sync + 'static {
     /// What the tool says of itself. Called once, by [`erase`](fn@crate::erase).
     fn profile(&self) -> Profile {
         Profile::default()
+    }
+
+    /// The tool as this session has it, where what it says of itself depends on the session's services, such
+    /// as the kinds of subagents there are. Called once, before it is registered. `None`: as it is.
+    fn for_session(&self, services: &Services) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        let _ = services;
+        None
     }
 
     /// Can it be used here and now? Called by the pool when it is built, for all tools at once; a
@@ -208,99 +218,4 @@ pub trait Tool: Send + Sync + 'static {
         let _ = (input, reason);
         None
     }
-}
-
-/// What a tool says of itself, once, whatever the input.
-#[derive(Debug, Clone)]
-pub struct Profile {
-    /// Other names under which it may be called, filtered or named in a rule.
-    pub aliases: Vec<Cow<'static, str>>,
-    /// The name people see; the tool's name where absent.
-    pub title: Option<Cow<'static, str>>,
-    /// The family it belongs to: what `haft tools` shows as its class.
-    pub family: Cow<'static, str>,
-    /// Words a search for tools should find it by, beyond its name and description.
-    pub search_hint: Cow<'static, str>,
-    /// Sent to the model by name only, until something activates it.
-    pub deferred: bool,
-    /// Offered only where it is asked for by name.
-    pub optional: bool,
-    /// Parameters that only the answer of a person or a hook sets. They stand in no schema, and what a
-    /// model writes there is dropped.
-    pub reserved: &'static [&'static str],
-    /// The most any of its calls can do. The engine holds [`Effects`] to it.
-    pub access: Access,
-    /// Parameters that hold paths (strings or lists of strings): `~` and relative ones are made
-    /// absolute, and each is held against the working directories.
-    pub paths: &'static [&'static str],
-    /// Longest result in characters that goes to the model inline; the rest is kept on disk.
-    /// `None`: the tool has limits of its own.
-    pub result_cap: Option<usize>,
-    /// How long one call may run; `None`: as the engine is configured.
-    pub timeout: Option<Duration>,
-    /// How long a read-only answer may be served again. `None`: never; an answer about files must
-    /// be fresh.
-    pub cache: Option<Duration>,
-    /// How often it may be called.
-    pub rate: Option<Rate>,
-    /// What a person is asked where its calls ask: for permission, unless it is a question itself.
-    pub approval: ApprovalKind,
-}
-
-/// The ceiling for tools that name none (spec: "everything else 50,000").
-pub const DEFAULT_RESULT_CAP: usize = 50_000;
-
-impl Default for Profile {
-    fn default() -> Self {
-        Self {
-            aliases: Vec::new(),
-            title: None,
-            family: Cow::Borrowed("custom"),
-            search_hint: Cow::Borrowed(""),
-            deferred: false,
-            optional: false,
-            reserved: &[],
-            access: Access::Anything,
-            paths: &[],
-            result_cap: Some(DEFAULT_RESULT_CAP),
-            timeout: None,
-            cache: None,
-            rate: None,
-            approval: ApprovalKind::Permission,
-        }
-    }
-}
-
-/// The most a tool can do, known without its input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Access {
-    /// Only ever reads: runs beside any other reader.
-    Reads,
-    /// Writes the paths it names: runs beside whatever touches none of them.
-    Paths,
-    /// May do anything: judged call by call.
-    Anything,
-}
-
-impl Access {
-    /// Holds effects to what the tool may do at most: what goes beyond it runs alone, as the effects
-    /// of an unknown tool would.
-    pub fn hold(self, effects: Effects) -> Effects {
-        let within = match self {
-            Self::Reads => effects.is_read_only(),
-            Self::Paths => !effects.exclusive && effects.writes != Reach::Anything,
-            Self::Anything => true,
-        };
-        if within { effects } else { Effects::EXCLUSIVE }
-    }
-}
-
-/// At most `calls` in any `per`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rate {
-    /// How many calls.
-    pub calls: u32,
-    /// In how long a time.
-    pub per: Duration,
 }

@@ -11,7 +11,7 @@ use crate::{
     hooks::{self, Condition, Handler},
     permissions::{
         Bases, Facts, List, PermissionSettings, RuleSource, Rules, Scope,
-        rules::{Rule, RuleContent},
+        rules::{Rule, RuleClass},
     },
     settings::{Problem, Settings},
 };
@@ -40,7 +40,7 @@ pub(crate) fn holds(condition: &Condition, facts: &Facts) -> bool {
     if facts.is_hit_by(&rule) {
         return true;
     }
-    let (Some(shell), RuleContent::Command { text, .. }) = (&facts.shell, &rule.content) else {
+    let (Some(shell), Some(text)) = (&facts.shell, facts.command_of(&rule)) else {
         return false;
     };
     if shell.analysis.unreadable.is_some() {
@@ -53,11 +53,11 @@ pub(crate) fn holds(condition: &Condition, facts: &Facts) -> bool {
 
 fn rule(condition: &Condition) -> Result<Option<Rule>, String> {
     let mut rules = Rules::default();
-    // A path without more is meant from the working directory, as in an allow rule.
-    let list = if condition.rule.trim_start().starts_with("Bash") {
-        List::Ask
-    } else {
-        List::Allow
+    let name = condition.rule.split('(').next().unwrap_or_default().trim();
+    let list = match RuleClass::of(name) {
+        RuleClass::Commands | RuleClass::Tool => List::Ask,
+        // A path without more is meant from the working directory, as in an allow rule.
+        RuleClass::Reads | RuleClass::Edits | RuleClass::Hosts => List::Allow,
     };
     let source = RuleSource::of(Scope::Session);
     let added = rules.add(list, &condition.rule, source, &condition.bases);

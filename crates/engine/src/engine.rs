@@ -7,7 +7,8 @@ use std::{
 };
 
 use haft_contract::{
-    BoxFuture, CallContext, HookEvent, HookFire, HookVerdict, Progress, Services, SessionId,
+    BoxFuture, CallContext, DynTool, HookEvent, HookFire, HookVerdict, Progress, Services,
+    SessionId, ToolUse,
 };
 use serde_json::{Map, Value};
 
@@ -15,7 +16,9 @@ use crate::{
     DefinitionError, Filters, Pool, Registry, ResultStore, Scheduler, SessionContext,
     hooks::{Common, Handler, Heard, HookMoment, Hooks, Identity, Occasion, together},
     layers::{self, Layer, LayerSettings},
-    permissions::RuleStore,
+    permissions::{Facts, Policy, RuleStore},
+    pipeline,
+    pool::live::LivePool,
     results::Budget,
     settings::Watch,
 };
@@ -30,7 +33,7 @@ pub const DEFAULT_CONCURRENCY: usize = 10;
 /// Everything that calls of one session share and none of them changes.
 pub struct Engine {
     pub(crate) session: SessionId,
-    pub(crate) pool: Pool,
+    pub(crate) pool: LivePool,
     pub(crate) services: Services,
     pub(crate) layers: Vec<Arc<dyn Layer>>,
     pub(crate) results: Arc<ResultStore>,
@@ -121,9 +124,41 @@ impl Engine {
         &self.services
     }
 
-    /// The tools.
-    pub fn pool(&self) -> &Pool {
-        &self.pool
+    /// The tools as they are now. A turn keeps those it began with.
+    pub fn pool(&self) -> Arc<Pool> {
+        self.pool.get()
+    }
+
+    /// Offers further tools from the next turn on, behind those that are there. The answer names those that
+    /// were left out, and why. Subagents that run already do not get them.
+    pub async fn add_tools(&self, tools: Vec<Arc<dyn DynTool>>) -> Vec<DefinitionError> {
+        self.pool.add(tools).await
+    }
+
+    /// From the next turn on the server of this name has these tools and no others: it has come, has changed
+    /// its list, is there again, or (with none) has gone. What the model was sent stays so; a call of a tool
+    /// that is gone is answered by saying that.
+    pub async fn replace_server_tools(
+        &self,
+        server: &str,
+        tools: Vec<Arc<dyn DynTool>>,
+    ) -> Vec<DefinitionError> {
+        self.pool.replace_server(server, tools).await
+    }
+
+    /// What the session permits.
+    pub fn policy(&self, context: &SessionContext) -> Policy {
+        context.policy(self.results.real_folder())
+    }
+
+    /// What is known of a call before it is decided on, gathered as for a call that is about to run: it is
+    /// fitted to its tool, and nothing runs and no one is asked. The error says what is wrong with it.
+    pub async fn facts(
+        &self,
+        tool_use: ToolUse,
+        context: &SessionContext,
+    ) -> Result<Facts, String> {
+        pipeline::facts(self, tool_use, context).await
     }
 
     /// What the session keeps on disk is in here; the folder is made when first needed.
@@ -150,10 +185,11 @@ impl Engine {
             ..self.common()
         };
         let fire = by_tools(hooks.clone(), common);
+        let pool = LivePool::new(part.pool, self.pool.filters().clone());
         Arc::new(Self {
             session: self.session,
-            pool: part.pool,
-            services: part.services.with(Arc::new(fire)),
+            services: part.services.with(Arc::new(fire)).with(pool.deferred()),
+            pool,
             layers: self.layers.clone(),
             results: Arc::clone(&self.results),
             // News of a subagent's calls would be taken for news of the main agent's.
@@ -331,10 +367,11 @@ impl EngineBuilder {
             ..Common::of(self.session, &self.session_folder)
         };
         let fire = by_tools(hooks.clone(), common);
+        let pool = LivePool::new(pool, self.filters);
         let engine = Engine {
             session: self.session,
+            services: self.services.with(Arc::new(fire)).with(pool.deferred()),
             pool,
-            services: self.services.with(Arc::new(fire)),
             layers,
             results,
             progress: self.progress,

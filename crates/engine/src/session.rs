@@ -13,7 +13,8 @@ use haft_contract::{
 use crate::{
     permissions::{
         Bases, PathContext, Policy, RuleSource, Rules, SandboxSettings, Scope, control_names,
-        rules::Rule, stores,
+        rules::{Rule, RuleClass},
+        stores,
     },
     settings::resolve,
 };
@@ -79,6 +80,14 @@ impl SessionContext {
         self
     }
 
+    /// Where calls are made.
+    pub fn place(&self) -> PathContext {
+        PathContext {
+            cwd: self.cwd.to_path_buf(),
+            home: self.home.clone(),
+        }
+    }
+
     /// Where the patterns of rules start that are made in this session.
     pub fn bases(&self) -> Bases {
         let start = self.directories.first().cloned().unwrap_or_default();
@@ -110,14 +119,6 @@ impl SessionContext {
         self
     }
 
-    /// Where its calls are made.
-    pub fn place(&self) -> PathContext {
-        PathContext {
-            cwd: self.cwd.to_path_buf(),
-            home: self.home.clone(),
-        }
-    }
-
     /// What it permits. `readable` must be a real path.
     pub fn policy(&self, readable: &Path) -> Policy {
         let plan = self.plan_file.as_deref().and_then(unlinked);
@@ -140,8 +141,8 @@ impl SessionContext {
             // No path has been judged yet, so none may be opened.
             judged: JudgedPaths::new([]),
             stores: self.stores(),
-            hidden: self.rules.keep_from(&["Read"]),
-            locked: self.rules.keep_from(&["Read", "Edit"]),
+            hidden: self.rules.keep_from(&[RuleClass::Reads]),
+            locked: self.rules.keep_from(&[RuleClass::Reads, RuleClass::Edits]),
             control: match self.mode {
                 PermissionMode::BypassPermissions => Hidden::default(),
                 _ => control_names(),

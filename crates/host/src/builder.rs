@@ -7,7 +7,7 @@ use std::{
 };
 
 use haft_contract::{
-    Approver, DeferredTools, DynTool, PermissionMode, Progress, Services, SessionId, Tool, erase,
+    Approver, DynTool, PermissionMode, Progress, Services, SessionId, Tool, erase,
 };
 use haft_engine::{
     DefinitionError, Engine, Filters, Registry, SessionContext,
@@ -280,12 +280,8 @@ impl HaftBuilder {
         } else {
             Vec::new()
         };
-        for tool in built_ins.into_iter().chain(self.tools) {
+        for tool in built_ins {
             registry.add_erased(tool)?;
-        }
-        let mut unusable_tools = Vec::new();
-        for tool in self.external {
-            unusable_tools.extend(registry.add_external(tool).err());
         }
         let folder = match self.folder {
             Some(folder) => folder,
@@ -297,6 +293,13 @@ impl HaftBuilder {
             }
         };
         let services = haft_tools::with_services(self.services, &folder, &cwd);
+        for tool in haft_tools::fitted(self.tools, &services) {
+            registry.add_erased(tool)?;
+        }
+        let mut unusable_tools = Vec::new();
+        for tool in self.external {
+            unusable_tools.extend(registry.add_external(tool).err());
+        }
         let mut builder = Engine::builder(registry, folder)
             .filters(filters)
             .session(self.session)
@@ -327,9 +330,6 @@ impl HaftBuilder {
             builder = builder.watch(watch);
         }
         let (engine, unknown_tools) = builder.build().await;
-        if let Ok(catalogue) = engine.services().get::<DeferredTools>() {
-            catalogue.fill(engine.pool().deferred());
-        }
         Ok(Haft {
             scheduler: engine.scheduler(context),
             unknown_tools,

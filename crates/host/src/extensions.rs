@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use haft_agent::prompt::{Knowledge, SystemPrompt};
 use haft_contract::SessionId;
-use haft_engine::permissions::{Bases, List, RuleSource, Rules, Scope};
+use haft_engine::permissions::{Bases, List, RuleSource, Rules, Scope, rules::RuleClass};
 use haft_extensions::{
     ExtensionPlaces, Skills, Sources, Warning,
     memory::{self, Memory},
@@ -286,7 +286,7 @@ fn memory_options(
         .filter_map(|layer| layer.document.value["claudeMd"].as_str())
         .next();
     let rules = Arc::new(permitted.rules.clone());
-    let hidden = rules.keep_from(&["Read"]);
+    let hidden = rules.keep_from(&[RuleClass::Reads]);
     memory::MemoryOptions {
         managed_text: managed_text.map(str::to_owned),
         kept: kept(permitted, places),

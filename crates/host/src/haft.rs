@@ -1,8 +1,10 @@
 //! A session of tools alone: the engine with the built-in tools, for those who bring their own loop.
 
+use std::sync::Arc;
+
 use haft_contract::{CancellationToken, Services, ToolUse};
 use haft_engine::{
-    CallBatch, CallResult, DefinitionError, Format, Pool, Scheduler, SessionContext,
+    CallBatch, CallResult, DefinitionError, Engine, Format, Pool, Scheduler, SessionContext,
 };
 use serde_json::Value;
 
@@ -25,14 +27,14 @@ impl Haft {
     }
 
     /// The tools.
-    pub fn pool(&self) -> &Pool {
+    pub fn pool(&self) -> Arc<Pool> {
         self.scheduler.engine().pool()
     }
 
-    /// What the model should be sent: the definitions of the tools, in a provider's shape.
+    /// What the model should be sent: the definitions of the tools, in a provider's shape. What was sent
+    /// before comes first, unchanged.
     pub fn definitions(&self, format: Format) -> Vec<Value> {
-        self.pool()
-            .definitions(format, &self.scheduler.context().activated)
+        self.scheduler.offer().definitions(format)
     }
 
     /// Names that the filters asked for and no tool has.
@@ -58,6 +60,11 @@ impl Haft {
     /// Fires to end everything that runs.
     pub fn cancel_token(&self) -> CancellationToken {
         self.scheduler.cancel_token()
+    }
+
+    /// The engine: tools can be added to it while the session goes on.
+    pub fn engine(&self) -> &Arc<Engine> {
+        self.scheduler.engine()
     }
 
     /// The scheduler, for whoever runs turns themselves.

@@ -82,7 +82,12 @@ fn load(config: &SessionConfig) -> anyhow::Result<Permitted> {
     }
     let mut settings = Settings::load(places, &flags, Trust::default());
     settings.trust = Trust::of(&settings.places, &flags, &settings.running_things());
-    let rules = settings.rules(&config.allow, &config.deny);
+    let mut rules = settings.rules(&config.allow, &config.deny);
+    let tools: Vec<_> = haft_tools::all()
+        .iter()
+        .map(|tool| tool.spec().clone())
+        .collect();
+    settings.understand(&mut rules, &tools);
     let mut directories = config.directories.clone();
     for directory in settings.directories() {
         // One that is not there today is no reason to do nothing at all.

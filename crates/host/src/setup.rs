@@ -201,7 +201,10 @@ impl AgentSession {
         let haft = compose::build(config, permitted, approver, &self.events, additions).await?;
         self.shared.access.has(&haft);
         let launches = haft.services().get::<Subagents>().is_ok();
-        let has_skill_tool = haft.pool().iter().any(|tool| tool.spec().name == "Skill");
+        let has_skill_tool = haft
+            .pool()
+            .with_role(haft_contract::ToolRole::LoadsSkills)
+            .is_some();
         let mut scheduler = haft.into_scheduler();
         if let Some(main) = &plan.main {
             scheduler = as_main_agent(&scheduler, main).map_err(anyhow::Error::msg)?;

@@ -1,23 +1,13 @@
 //! What lets a call through: every effect must be covered by something.
 
-use haft_contract::PermissionMode;
+use haft_contract::{PermissionMode, RuleMatch};
 use haft_shell::{Cover, Effect, EffectVerdict, LinePart, WriteKind, is_safe_variable};
 
 use super::{
     Because, Facts, Policy, Touched, matching,
-    rules::{List, Rule, RuleContent, Target, collapse},
+    rules::{List, Rule, RuleClass, RuleContent, Target, collapse},
     shell_facts::{LONGEST, PathUse, ShellFacts, Where},
 };
-
-/// Tools that `Edit` rules speak of.
-const EDITORS: [&str; 6] = [
-    "Edit",
-    "MultiEdit",
-    "NotebookEdit",
-    "ReplaceInFiles",
-    "Undo",
-    "Write",
-];
 
 /// Commands that edit files, which go where edits go.
 const EDITING_COMMANDS: [&str; 7] = ["mkdir", "touch", "rm", "rmdir", "mv", "cp", "sed"];
@@ -125,9 +115,9 @@ pub(super) fn line(
 fn whole(policy: &Policy, facts: &Facts, shell: &ShellFacts) -> Option<Because> {
     let line = shell.line.trim();
     let collapsed = collapse(line);
-    let rule = allowing(policy, facts).find(|rule| match &rule.content {
-        RuleContent::All => true,
-        RuleContent::Command { pattern, text } => {
+    let rule = allowing(policy, facts).find(|rule| match rule.meaning(facts).as_deref() {
+        Some(RuleContent::All) => true,
+        Some(RuleContent::Command { pattern, text }) => {
             pattern.is_exact() && (pattern.matches(line) || *text == collapsed)
         }
         _ => false,
@@ -138,7 +128,7 @@ fn whole(policy: &Policy, facts: &Facts, shell: &ShellFacts) -> Option<Because> 
 /// Allow rules for this tool.
 fn allowing<'a>(policy: &'a Policy, facts: &'a Facts) -> impl Iterator<Item = &'a Rule> {
     policy.rules.of(List::Allow).filter(|rule| {
-        rule.tool.is(&facts.tool) || (facts.tool == "Monitor" && rule.tool.is("Bash"))
+        facts.is_called(&rule.tool) || (facts.has_command() && rule.class == RuleClass::Commands)
     })
 }
 
@@ -191,7 +181,8 @@ fn one(
         .map(|text| collapse(text))
         .collect();
     for rule in allowing(policy, facts) {
-        let RuleContent::Command { pattern, .. } = &rule.content else {
+        let meaning = rule.meaning(facts);
+        let Some(RuleContent::Command { pattern, .. }) = meaning.as_deref() else {
             continue;
         };
         if pattern.is_exact() && written.iter().any(|text| pattern.matches(text)) {
@@ -295,7 +286,7 @@ fn may_edit(policy: &Policy, path: &PathUse) -> bool {
 
 fn edit_rule<'a>(policy: &'a Policy, touched: &Touched) -> Option<&'a Rule> {
     policy.rules.of(List::Allow).find(|rule| {
-        rule.tool.is("Edit")
+        rule.class == RuleClass::Edits
             && match &rule.content {
                 RuleContent::All => true,
                 RuleContent::Path(pattern) => {
@@ -352,15 +343,16 @@ fn edits_inside(policy: &Policy, part: &LinePart, paths: &[PathUse]) -> bool {
 /// What lets a call of another tool through.
 pub(super) fn call(policy: &Policy, facts: &Facts) -> Option<Because> {
     let found = allowing(policy, facts).find_map(|rule| {
-        let fits = match &rule.content {
+        let fits = match &*rule.meaning(facts)? {
             RuleContent::All => true,
             RuleContent::Text(pattern) => {
                 let subject = facts.subject.as_deref()?;
                 pattern.matches(subject)
             }
-            // What it is sent on to needs a rule as well: looked at below.
+            // What it is sent on to, and every path, needs a rule as well: looked at below.
             RuleContent::Domain(_) | RuleContent::Path(_) => false,
             RuleContent::Command { .. } | RuleContent::Parameter { .. } => false,
+            RuleContent::Open(_) => false,
         };
         fits.then(|| Because::rule(rule, facts.subject.clone().unwrap_or_default()))
     });
@@ -388,22 +380,46 @@ fn fetch_rule<'a>(policy: &'a Policy, facts: &Facts, target: &Target) -> Option<
     policy
         .rules
         .of(List::Allow)
-        .find(|rule| match &rule.content {
-            RuleContent::Domain(domain) => {
-                rule.tool.is(&facts.tool) && target.odd.is_none() && domain.matches(&target.host)
+        .filter(|rule| facts.is_called(&rule.tool))
+        .find(|rule| match rule.meaning(facts).as_deref() {
+            Some(RuleContent::Domain(domain)) => {
+                target.odd.is_none() && domain.matches(&target.host)
             }
             _ => false,
         })
 }
 
+/// A rule for every path: that of `Edit` for what is written, or one with the tool's own name for all that
+/// the call touches.
 fn edited(policy: &Policy, facts: &Facts) -> Option<Because> {
-    if !EDITORS.contains(&facts.tool.as_str()) || facts.opaque || facts.writes.is_empty() {
+    if facts.opaque || facts.writes.is_empty() {
         return None;
     }
+    let touched: Vec<&Touched> = match facts.rules {
+        RuleMatch::Edits { .. } => facts.writes.iter().collect(),
+        RuleMatch::Paths => facts.writes.iter().chain(&facts.reads).collect(),
+        _ => return None,
+    };
     let mut because = None;
-    for touched in &facts.writes {
-        let rule = edit_rule(policy, touched)?;
+    for touched in touched {
+        let rule = match facts.rules {
+            RuleMatch::Paths => own_path_rule(policy, facts, touched)?,
+            _ => edit_rule(policy, touched)?,
+        };
         because = Some(Because::rule(rule, touched.given.display().to_string()));
     }
     because
+}
+
+fn own_path_rule<'a>(policy: &'a Policy, facts: &Facts, touched: &Touched) -> Option<&'a Rule> {
+    let mut rules = policy.rules.of(List::Allow);
+    rules.find(|rule| {
+        facts.is_called(&rule.tool)
+            && match rule.meaning(facts).as_deref() {
+                Some(RuleContent::Path(pattern)) => {
+                    touched.both().into_iter().all(|path| pattern.covers(path))
+                }
+                _ => false,
+            }
+    })
 }

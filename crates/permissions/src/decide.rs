@@ -17,7 +17,7 @@ use super::{
     allow::{self, Covered},
     credentials, filled, matching,
     protected::{is_protected, sensitive},
-    rules::{List, RuleContent, Target},
+    rules::{List, RuleClass, RuleContent, Target},
     sandbox,
     shell_facts::{PathAccess, PathUse, ShellFacts, Where},
 };
@@ -133,10 +133,6 @@ fn let_through(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
     if policy.mode == Mode::BypassPermissions {
         return Ok(Because::Mode(policy.mode));
     }
-    let inside = || Because::Tool("it touches nothing but the session".to_owned());
-    if harmless && facts.internal {
-        return Ok(inside());
-    }
     if harmless && facts.subject.is_none() {
         return Ok(Because::ReadOnly);
     }
@@ -147,7 +143,7 @@ fn let_through(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
     if harmless && facts.opinion == Permission::Allow {
         return Ok(needs_none());
     }
-    if policy.mode == Mode::Plan && !facts.internal {
+    if policy.mode == Mode::Plan {
         return Err(Because::Mode(policy.mode));
     }
     if let Some(shell) = &facts.shell {
@@ -164,9 +160,6 @@ fn let_through(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
     }
     if policy.mode == Mode::AcceptEdits && !facts.opaque {
         return Ok(Because::Mode(policy.mode));
-    }
-    if facts.internal {
-        return Ok(inside());
     }
     if facts.opinion == Permission::Allow {
         return Ok(needs_none());
@@ -347,7 +340,7 @@ fn named_stores(policy: &Policy, is_store: &dyn Fn(&Path) -> bool) -> Vec<PathBu
     let rules = policy.rules.of(List::Allow);
     let rules = rules.filter(|rule| rule.source.scope.is_users());
     let mut named = Vec::new();
-    for rule in rules.filter(|rule| rule.tool.is("Read") || rule.tool.is("Edit")) {
+    for rule in rules.filter(|rule| matches!(rule.class, RuleClass::Reads | RuleClass::Edits)) {
         if let RuleContent::Path(pattern) = &rule.content {
             let paths = pattern.wholes().into_iter().flatten();
             let paths = paths.filter(|path| pattern.names(path) && is_store(path));
@@ -360,7 +353,7 @@ fn named_stores(policy: &Policy, is_store: &dyn Fn(&Path) -> bool) -> Vec<PathBu
 /// A rule of the user's own names exactly this path.
 fn is_named(policy: &Policy, touched: &Touched, written: bool) -> bool {
     policy.rules.of(List::Allow).any(|rule| {
-        let fits = rule.tool.is("Edit") || (!written && rule.tool.is("Read"));
+        let fits = rule.class == RuleClass::Edits || (!written && rule.class == RuleClass::Reads);
         match &rule.content {
             RuleContent::Path(pattern) => {
                 fits && rule.source.scope.is_users()
@@ -429,7 +422,7 @@ fn outside(policy: &Policy, facts: &Facts) -> Option<Because> {
 /// A rule of the user's own, written as an absolute path, covers it.
 fn reaches_outside(policy: &Policy, touched: &Touched, written: bool) -> bool {
     policy.rules.of(List::Allow).any(|rule| {
-        let fits = rule.tool.is("Edit") || (!written && rule.tool.is("Read"));
+        let fits = rule.class == RuleClass::Edits || (!written && rule.class == RuleClass::Reads);
         match &rule.content {
             RuleContent::Path(pattern) => {
                 fits && rule.source.scope.is_users()
@@ -465,14 +458,8 @@ mod tests {
     #[test]
     fn the_whole_table() {
         use PermissionMode as Mode;
-        let setting = super::super::PathContext {
-            cwd: "/p".into(),
-            home: None,
-        };
-        let nothing = Facts {
-            opaque: false,
-            ..Facts::named("T", &serde_json::Value::Null, &setting)
-        };
+        let rules = haft_contract::RuleMatch::default();
+        let nothing = Facts::of_nothing("T", rules, serde_json::Value::Null);
         let calls = [
             ("touches nothing", nothing.clone()),
             (

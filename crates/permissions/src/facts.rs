@@ -1,16 +1,19 @@
 //! What a decision is made from: gathered here, where the world may be looked at.
 
 use std::{
+    borrow::Cow,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use haft_contract::{BoundCall, CallContext, JudgedPath, JudgedPaths, Permission, Reach};
+use haft_contract::{
+    BoundCall, CallContext, JudgedPath, JudgedPaths, Permission, Reach, RuleMatch,
+};
 use haft_shell::ReadLine;
 use serde_json::Value;
 
 use super::{
-    rules::{Target, canonical, target},
+    rules::{Target, ToolName, parameters, target},
     shell_facts::ShellFacts,
 };
 use haft_settings::resolve;
@@ -66,6 +69,14 @@ pub enum HookWord {
 pub struct Facts {
     /// Which tool, by its own name.
     pub tool: String,
+    /// What else rules may call it.
+    pub aliases: Vec<Cow<'static, str>>,
+    /// What rules with its name are compared with.
+    pub rules: RuleMatch,
+    /// The names of its parameters, where rules must tell them from other texts.
+    pub parameters: Vec<String>,
+    /// It comes from a server.
+    pub from_server: bool,
     /// The call's input, for rules about a parameter.
     pub input: Value,
     /// Paths it reads.
@@ -76,8 +87,6 @@ pub struct Facts {
     pub searches: bool,
     /// It may write more than these paths, or do something else altogether.
     pub opaque: bool,
-    /// It only speaks to the session or to the person; nothing outside is touched.
-    pub internal: bool,
     /// It needs a person by its nature: no rule stands in for one.
     pub interactive: bool,
     /// A command line, read.
@@ -98,33 +107,44 @@ pub struct Facts {
     pub hook: HookWord,
 }
 
-/// Tools that touch nothing outside the session.
-const INTERNAL: [&str; 19] = [
-    "Agent",
-    "CronList",
-    "EnterPlanMode",
-    "ListMcpResourcesTool",
-    "MemoryRead",
-    "SendMessage",
-    "Sleep",
-    "StructuredOutput",
-    "TaskCreate",
-    "TaskGet",
-    "TaskList",
-    "TaskOutput",
-    "TaskStop",
-    "TaskUpdate",
-    "Think",
-    "TodoRead",
-    "TodoWrite",
-    "ToolSearch",
-    "ReadMcpResourceTool",
-];
-
 impl Facts {
     /// Gathers what is known of a call that is about to run, but for its command line
     /// ([`Self::read_command`]). Follows links, reads nothing else.
     pub fn of(bound: &dyn BoundCall, cx: &CallContext) -> Self {
+        let mut facts = Self::of_call(bound);
+        facts.command = bound.classifier_input();
+        facts.opinion = bound.permission(cx);
+        facts
+    }
+
+    /// Of a call that touches nothing.
+    #[cfg(test)]
+    pub(super) fn of_nothing(tool: &str, rules: RuleMatch, input: Value) -> Self {
+        Self {
+            tool: tool.to_owned(),
+            aliases: Vec::new(),
+            rules,
+            parameters: Vec::new(),
+            from_server: false,
+            input,
+            reads: Vec::new(),
+            writes: Vec::new(),
+            searches: false,
+            opaque: false,
+            interactive: false,
+            shell: None,
+            read: None,
+            fetches: Vec::new(),
+            resolved: Vec::new(),
+            subject: None,
+            command: None,
+            opinion: Permission::ByEffects,
+            hook: HookWord::Silent,
+        }
+    }
+
+    /// The same without the tool's own word: what rules are held against.
+    pub fn of_call(bound: &dyn BoundCall) -> Self {
         let effects = bound.effects();
         let paths = |reach: &Reach| match reach {
             Reach::Paths(paths) => paths.iter().map(|path| Touched::new(path)).collect(),
@@ -139,118 +159,63 @@ impl Facts {
                 reads.push(Touched::new(&path));
             }
         }
-        let mut facts = Self::bare(&bound.spec().name, bound.input().clone());
-        facts.special();
-        facts.reads = reads;
-        facts.writes = writes;
-        // What a server says of its tools is a hint: it lets calls run side by side, and permits none.
-        let from_a_server = facts.tool.starts_with("mcp__");
-        facts.opaque = effects.exclusive || effects.writes == Reach::Anything || from_a_server;
-        facts.command = bound.classifier_input();
-        facts.opinion = bound.permission(cx);
-        facts.read = read_line(bound);
-        facts.internal = false;
-        facts
-    }
-
-    /// The same from a tool's name and an input, for any tool of the convention, built in or not.
-    pub fn named(tool: &str, input: &Value, setting: &PathContext) -> Self {
-        Self::named_read(tool, input, setting, None)
-    }
-
-    /// The same of a bound call, whose line may have been read already.
-    pub fn named_call(bound: &dyn BoundCall, setting: &PathContext) -> Self {
-        let read = read_line(bound);
-        Self::named_read(&bound.spec().name, bound.input(), setting, read)
-    }
-
-    fn named_read(
-        tool: &str,
-        input: &Value,
-        setting: &PathContext,
-        read: Option<Arc<ReadLine>>,
-    ) -> Self {
-        let mut facts = Self::bare(canonical(tool), input.clone());
-        facts.read = read;
-        facts.special();
-        facts.read_command(setting);
-        let path = |name: &str| {
-            let given = input.get(name)?.as_str()?;
-            Some(Touched::new(&absolute(given, setting)))
+        let spec = bound.spec();
+        let profile = &spec.profile;
+        // By its name as well: what stands where rules for servers look is one of theirs.
+        let from_server = profile.origin.server().is_some() || spec.name.starts_with("mcp__");
+        let aliases = match from_server {
+            true => Vec::new(),
+            false => profile.aliases.clone(),
         };
-        let here = || Touched::new(&setting.cwd);
-        match facts.tool.as_str() {
-            "Read" | "LSP" => facts.reads.extend(path("file_path")),
-            "LS" | "Glob" | "Grep" => {
-                facts.reads.push(path("path").unwrap_or_else(here));
-            }
-            "Edit" | "Write" | "MultiEdit" => facts.writes.extend(path("file_path")),
-            "NotebookEdit" => facts.writes.extend(path("notebook_path")),
-            "ReplaceInFiles" | "Undo" => {
-                facts.writes.push(path("path").unwrap_or_else(here));
-            }
-            "AskUserQuestion" | "ExitPlanMode" => {}
-            _ => facts.opaque = !facts.internal,
-        }
-        facts
-    }
-
-    fn bare(tool: &str, input: Value) -> Self {
+        let (fetches, subject) = matched(profile.rules, bound.input());
         Self {
-            tool: tool.to_owned(),
-            input,
-            reads: Vec::new(),
-            writes: Vec::new(),
-            searches: ["Grep", "Glob", "LS"].contains(&tool),
-            opaque: false,
-            internal: INTERNAL.contains(&tool),
-            interactive: ["AskUserQuestion", "ExitPlanMode"].contains(&tool),
+            tool: spec.name.clone(),
+            aliases,
+            rules: profile.rules,
+            parameters: match profile.rules {
+                RuleMatch::Text { .. } | RuleMatch::Paths => parameters(spec),
+                _ => Vec::new(),
+            },
+            from_server,
+            input: bound.input().clone(),
+            reads,
+            writes,
+            searches: profile.searches,
+            // What a server says of its tools is a hint: it lets calls run side by side, and permits none.
+            opaque: effects.exclusive || effects.writes == Reach::Anything || from_server,
+            interactive: profile.interactive,
             shell: None,
-            read: None,
-            fetches: Vec::new(),
+            read: read_line(bound),
+            fetches,
             resolved: Vec::new(),
-            subject: None,
+            subject,
             command: None,
             opinion: Permission::ByEffects,
             hook: HookWord::Silent,
         }
     }
 
+    /// Does a rule's name mean this tool?
+    pub(super) fn is_called(&self, name: &ToolName) -> bool {
+        match name {
+            ToolName::One(name) => {
+                *name == self.tool || self.aliases.iter().any(|alias| alias == name)
+            }
+            ToolName::Server(_) | ToolName::Fitting(_) => name.is(&self.tool),
+        }
+    }
+
     /// Is there a command line to read?
     pub fn has_command(&self) -> bool {
-        ["Bash", "Monitor"].contains(&self.tool.as_str())
+        matches!(self.rules, RuleMatch::Command(_))
     }
 
     /// Reads the command line of a call that has one.
     pub fn read_command(&mut self, setting: &PathContext) {
-        if self.has_command() {
-            let line = self.input.get("command").and_then(Value::as_str);
+        if let RuleMatch::Command(parameter) = self.rules {
+            let line = self.input.get(parameter).and_then(Value::as_str);
             let (line, read) = (line.unwrap_or_default(), self.read.as_deref());
             self.shell = Some(ShellFacts::of_read(line, setting, read));
-        }
-    }
-
-    /// What the rules of the convention look at in particular tools.
-    fn special(&mut self) {
-        let text = |name: &str| self.input.get(name).and_then(Value::as_str);
-        match self.tool.as_str() {
-            "WebFetch" => {
-                let url = text("url").unwrap_or_default();
-                self.fetches = vec![target(url).unwrap_or_else(Target::none)];
-            }
-            "Agent" => {
-                let kind = text("subagent_type").filter(|kind| !kind.is_empty());
-                self.subject = Some(kind.unwrap_or("general-purpose").to_owned());
-            }
-            "Skill" => {
-                let name = text("skill").or(text("name")).unwrap_or_default();
-                let with = text("args").filter(|args| !args.is_empty());
-                self.subject = Some(match with {
-                    Some(args) => format!("{name} {args}"),
-                    None => name.to_owned(),
-                });
-            }
-            _ => {}
         }
     }
 
@@ -281,6 +246,14 @@ impl Facts {
         super::matching::hit(rule, self).is_some()
     }
 
+    /// The command that a rule speaks of, as written, whichever list the rule stands in.
+    pub fn command_of(&self, rule: &super::rules::Rule) -> Option<String> {
+        match rule.meaning(self).as_deref() {
+            Some(super::rules::RuleContent::Command { text, .. }) => Some(text.clone()),
+            _ => None,
+        }
+    }
+
     /// It changes nothing.
     pub fn is_read_only(&self) -> bool {
         let command = self.shell.as_ref().is_none_or(ShellFacts::is_read_only);
@@ -308,11 +281,25 @@ fn path_parameters(bound: &dyn BoundCall) -> Vec<PathBuf> {
     paths
 }
 
-/// A path as a call writes it, made absolute.
-fn absolute(given: &str, setting: &PathContext) -> PathBuf {
-    match (given.strip_prefix("~/"), &setting.home) {
-        (Some(rest), Some(home)) => home.join(rest),
-        _ if given == "~" => setting.home.clone().unwrap_or_else(|| setting.cwd.clone()),
-        _ => setting.cwd.join(given),
+/// What of an input rules look at: addresses, and a text.
+fn matched(rules: RuleMatch, input: &Value) -> (Vec<Target>, Option<String>) {
+    let text = |name: &str| input.get(name).and_then(Value::as_str).unwrap_or_default();
+    match rules {
+        RuleMatch::Address(parameter) => {
+            let target = target(text(parameter)).unwrap_or_else(Target::none);
+            (vec![target], None)
+        }
+        RuleMatch::Text {
+            parameters,
+            otherwise,
+        } => {
+            let mut texts: Vec<&str> = parameters.iter().map(|name| text(name)).collect();
+            if let Some(first) = texts.first_mut().filter(|first| first.is_empty()) {
+                *first = otherwise;
+            }
+            texts.retain(|text| !text.is_empty());
+            (Vec::new(), Some(texts.join(" ")))
+        }
+        _ => (Vec::new(), None),
     }
 }

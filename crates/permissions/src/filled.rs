@@ -12,6 +12,7 @@ use super::{
     Policy, Touched,
     matching::denied_paths,
     removals::Removed,
+    rules::RuleClass,
     shell_facts::{PathAccess, PathUse, ShellFacts, Where},
 };
 
@@ -66,7 +67,7 @@ impl Filled {
 /// Why a line must not pass that may write what is denied together with the rest of a directory.
 /// Rules for reading are not asked: nothing is learned by it.
 pub(super) fn denied_below(policy: &Policy, shell: &ShellFacts) -> Option<String> {
-    let denied = denied_paths(policy, |rule| !rule.tool.is("Read"));
+    let denied = denied_paths(policy, |rule| rule.class != RuleClass::Reads);
     if denied.is_empty() {
         return None;
     }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use haft_contract::ToolSpec;
 use haft_settings::{Bases, Problem, RuleSource, Scope, Settings, resolve};
 
 use super::{
@@ -14,6 +15,9 @@ use super::{
 pub trait PermissionSettings {
     /// The rules of all files, and of the flags.
     fn rules(&mut self, allowed: &[String], denied: &[String]) -> Rules;
+
+    /// Holds rules against the tools there are ([`Rules::understand`]), and notes what is wrong with them.
+    fn understand(&mut self, rules: &mut Rules, tools: &[ToolSpec]);
 
     /// How commands are to be confined. Whether the machine can do it is for others to say.
     fn sandbox(&mut self) -> SandboxSettings;
@@ -34,7 +38,7 @@ impl PermissionSettings for Settings {
         for (list, texts) in [(List::Allow, allowed), (List::Deny, denied)] {
             for text in texts.iter().flat_map(|texts| split_list(texts)) {
                 let added = rules.add(list, &text, RuleSource::of(Scope::CommandLine), &flags);
-                if let Ok(Some(problem)) | Err(problem) = added {
+                if let Err(problem) = added {
                     self.problems.push(Problem {
                         place: "command line".to_owned(),
                         what: format!("rule {:?}: {}", problem.rule, problem.problem),
@@ -80,16 +84,11 @@ impl PermissionSettings for Settings {
                         slash: layer.slash.clone(),
                         ..flags.clone()
                     };
-                    match rules.add(list, text, source, &bases) {
-                        Ok(None) => {}
-                        Ok(Some(problem)) => self.problems.push(layer.problem(
-                            &here,
-                            &format!("rule {:?}: {}", problem.rule, problem.problem),
-                        )),
-                        Err(problem) => self.problems.push(layer.problem(
+                    if let Err(problem) = rules.add(list, text, source, &bases) {
+                        self.problems.push(layer.problem(
                             &here,
                             &format!("rule {:?} is left out: {}", problem.rule, problem.problem),
-                        )),
+                        ));
                     }
                 }
             }
@@ -101,6 +100,17 @@ impl PermissionSettings for Settings {
             self.waiting_rules = waiting;
         }
         rules
+    }
+
+    fn understand(&mut self, rules: &mut Rules, tools: &[ToolSpec]) {
+        let problems = rules.understand(tools).into_iter().map(|problem| Problem {
+            place: problem.source.to_string(),
+            what: match problem.left_out && problem.source.file.is_some() {
+                true => format!("rule {:?} is left out: {}", problem.rule, problem.problem),
+                false => format!("rule {:?}: {}", problem.rule, problem.problem),
+            },
+        });
+        self.problems.extend(problems);
     }
 
     fn sandbox(&mut self) -> SandboxSettings {

@@ -249,7 +249,10 @@ mod tests {
             home: None,
         };
         let input = serde_json::json!({ "command": line });
-        let facts = Facts::named("Bash", &input, &setting);
+        let rules = haft_contract::RuleMatch::Command("command");
+        let mut facts = Facts::of_nothing("Bash", rules, input);
+        facts.opaque = true;
+        facts.read_command(&setting);
         let mode = haft_contract::PermissionMode::Default;
         let policy = Policy::of_directories(mode, &[root.to_path_buf()]);
         decide(&policy, &facts).behavior.name()

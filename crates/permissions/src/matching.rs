@@ -3,13 +3,14 @@
 
 use std::{borrow::Cow, path::Path};
 
+use haft_contract::RuleMatch;
 use haft_shell::{Arg, Effect, LinePart, WriteKind, commands::is_known};
 use serde_json::Value;
 
 use super::{
     Facts, Touched,
     removals::Removed,
-    rules::{Domain, PathPattern, Rule, RuleContent, Target, Wildcard},
+    rules::{Domain, PathPattern, Rule, RuleClass, RuleContent, Target, Wildcard},
     shell_facts::{PathAccess, PathUse, ShellFacts, Where},
 };
 
@@ -40,24 +41,26 @@ impl Hit {
 
 /// What of the call a deny or ask rule speaks of, if anything.
 pub(super) fn hit(rule: &Rule, facts: &Facts) -> Option<Hit> {
-    match &rule.content {
-        RuleContent::All => rule.tool.is(&facts.tool).then(Hit::call),
-        RuleContent::Command { pattern, .. } => {
-            // Monitor runs commands by the rules of Bash.
-            let speaks =
-                rule.tool.is(&facts.tool) || (facts.tool == "Monitor" && rule.tool.is("Bash"));
-            let shell = facts.shell.as_ref().filter(|_| speaks)?;
-            command_hit(pattern, shell)
-        }
+    let own = facts.is_called(&rule.tool);
+    // Whatever runs a command or touches a path is held by the rules about that, whichever tool it is.
+    if !own && rule.class == RuleClass::Tool {
+        return None;
+    }
+    match &*rule.meaning(facts)? {
+        RuleContent::All => own.then(Hit::call),
+        RuleContent::Command { pattern, .. } => match &facts.shell {
+            Some(shell) => command_hit(pattern, shell),
+            // A tool of this name that does not say where its command is: it may be any.
+            None => (own && !facts.has_command()).then(Hit::call),
+        },
         RuleContent::Path(pattern) => path_hit(rule, pattern, facts),
         RuleContent::Domain(domain) => domain_hit(domain, facts),
         RuleContent::Text(pattern) => {
             let subject = facts.subject.as_deref()?;
-            let fits = rule.tool.is(&facts.tool) && pattern.matches(subject);
-            fits.then(|| Hit::on(subject))
+            (own && pattern.matches(subject)).then(|| Hit::on(subject))
         }
         RuleContent::Parameter { name, value } => {
-            if !rule.tool.is(&facts.tool) {
+            if !own {
                 return None;
             }
             let given = scalar(facts.input.get(name)?)?;
@@ -65,6 +68,8 @@ pub(super) fn hit(rule: &Rule, facts: &Facts) -> Option<Hit> {
                 .matches(&given)
                 .then(|| Hit::on(format!("{name}: {given}")))
         }
+        // Its meaning was just asked for.
+        RuleContent::Open(_) => None,
     }
 }
 
@@ -177,7 +182,8 @@ fn lenient(line: &str) -> impl Iterator<Item = String> {
 
 /// A path rule against the paths of any tool, also of a command line.
 fn path_hit(rule: &Rule, pattern: &PathPattern, facts: &Facts) -> Option<Hit> {
-    let reading = rule.tool.is("Read");
+    // A rule with a tool's own name speaks of everything that it touches.
+    let reading = rule.class != RuleClass::Edits;
     let covers = |touched: &Touched| covers(pattern, touched);
     let shell = facts.shell.iter().flat_map(ShellFacts::parts);
     let stored = facts.shell.iter().flat_map(|shell| &shell.stored);
@@ -207,12 +213,14 @@ fn path_hit(rule: &Rule, pattern: &PathPattern, facts: &Facts) -> Option<Hit> {
             }
         }
     }
-    // Each path rule speaks of a family of tools.
+    // Each path rule speaks of a family of tools. Some may write what they may not be used to read.
+    let spared = RuleMatch::Edits {
+        held_by_reads: false,
+    };
+    let is_spared = rule.class == RuleClass::Reads && facts.rules == spared;
     let read = reading.then_some(&facts.reads).into_iter().flatten();
-    let write = (!reading || facts.tool != "NotebookEdit")
-        .then_some(&facts.writes)
-        .into_iter()
-        .flatten();
+    let read = read.filter(|touched| !is_spared || !facts.writes.contains(touched));
+    let write = (!is_spared).then_some(&facts.writes).into_iter().flatten();
     read.chain(write)
         .find(|touched| covers(touched) || (facts.searches && covers_below(pattern, touched)))
         .map(|touched| Hit::on(touched.given.display().to_string()))
@@ -279,7 +287,7 @@ pub(super) fn undecidable(
         return handed_on;
     }
     // What may not be read may not be overwritten either.
-    let unread = denied_paths(policy, |rule| rule.tool.is("Read"));
+    let unread = denied_paths(policy, |rule| rule.class == RuleClass::Reads);
     let unwritten = denied_paths(policy, |_| true);
     if unwritten.is_empty() {
         return None;

@@ -4,13 +4,13 @@
 
 use std::{path::Path, sync::Arc};
 
-use haft_contract::{ContextPatch, PermissionMode, RuleList};
+use haft_contract::{ContextPatch, PermissionMode, RuleList, RuleMatch};
 use haft_shell::{Cover, LinePart, is_safe_variable};
 use serde_json::{Value, json};
 
 use super::{
     Bases, Behavior, Covered, Facts, List, Policy, RuleSource, Scope, decide,
-    protected::is_systems_own, shell_facts::ShellFacts, uncovered,
+    protected::is_systems_own, rules::RuleClass, shell_facts::ShellFacts, uncovered,
 };
 
 /// More rules than this out of one call are a sign that it should be looked at each time.
@@ -111,11 +111,13 @@ pub fn path_rule(policy: &Policy, facts: &Facts, bases: &Bases, path: &Path) -> 
     if !is_plain || is_systems_own(path) {
         return None;
     }
-    ["Read", "Edit"].into_iter().find_map(|tool| {
-        let rule = [format!("{tool}(/{text})")];
-        let works = would_allow(policy, facts, bases, Scope::User, &rule);
-        works.then(|| rule.concat())
-    })
+    [RuleClass::Reads, RuleClass::Edits]
+        .into_iter()
+        .find_map(|class| {
+            let rule = [format!("{}(/{text})", class.word())];
+            let works = would_allow(policy, facts, bases, Scope::User, &rule);
+            works.then(|| rule.concat())
+        })
 }
 
 fn would_allow(
@@ -156,7 +158,7 @@ fn commands(policy: &Policy, facts: &Facts, shell: &ShellFacts) -> Vec<Vec<Strin
     if !joins && !parts.iter().any(|part| part.moved) {
         let mut rules: Vec<String> = parts
             .iter()
-            .filter_map(|part| exactly("Bash", &part.text))
+            .filter_map(|part| exactly(RuleClass::Commands.word(), &part.text))
             .collect();
         rules.sort_unstable();
         rules.dedup();
@@ -164,7 +166,11 @@ fn commands(policy: &Policy, facts: &Facts, shell: &ShellFacts) -> Vec<Vec<Strin
     }
     // Where something is put in when it runs, it is not the same line the next time.
     if parts.len() <= MOST && !shell.line.contains(['$', '`', '*', '?', '[']) {
-        offers.push(exactly("Bash", shell.line.trim()).into_iter().collect());
+        offers.push(
+            exactly(RuleClass::Commands.word(), shell.line.trim())
+                .into_iter()
+                .collect(),
+        );
     }
     offers
 }
@@ -216,14 +222,13 @@ fn other(facts: &Facts) -> Vec<String> {
     if let Some(target) = facts.fetches.first() {
         return match target.odd {
             Some(_) => Vec::new(),
-            None => vec![format!("WebFetch(domain:{})", target.host)],
+            None => vec![format!("{}(domain:{})", facts.tool, target.host)],
         };
     }
-    if facts.tool == "Skill" {
-        let subject = facts.subject.as_deref().unwrap_or_default();
-        return exactly("Skill", subject).into_iter().collect();
+    if let Some(subject) = &facts.subject {
+        return exactly(&facts.tool, subject).into_iter().collect();
     }
-    if facts.tool.starts_with("mcp__") || facts.tool == "WebSearch" {
+    if facts.from_server || facts.rules == RuleMatch::NameOnly {
         return vec![facts.tool.clone()];
     }
     Vec::new()

@@ -3,7 +3,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use haft_contract::{CallContext, Confinement, Effects, Tool, ToolError, ToolOutput};
+use haft_contract::{
+    CallContext, Confinement, Effects, Profile, RuleMatch, Tool, ToolError, ToolOutput,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +46,13 @@ impl Bash {
 impl Tool for Bash {
     type Input = BashInput;
     const NAME: &'static str = "Bash";
+
+    fn profile(&self) -> Profile {
+        Profile {
+            rules: RuleMatch::Command("command"),
+            ..Profile::default()
+        }
+    }
 
     fn effects(&self, _: &BashInput) -> Effects {
         self.effects.clone()

@@ -6,11 +6,12 @@
 use std::{fs, path::PathBuf, sync::Arc};
 
 use haft_contract::{
-    Access, CallContext, Check, ContextPatch, DynTool, Effects, Permission, Profile, Tool,
-    ToolError, ToolOutput, erase,
+    Access, BoundCall, BoxFuture, CallContext, Check, ContextPatch, DynTool, Effects, Permission,
+    Profile, RuleMatch, Tool, ToolError, ToolOrigin, ToolOutput, ToolSpec, erase,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 /// All of them, erased.
 pub fn all() -> Vec<Arc<dyn DynTool>> {
@@ -287,5 +288,83 @@ impl Tool for Echo {
     async fn call(&self, input: &EchoInput, _: &CallContext) -> Result<ToolOutput, ToolError> {
         let text = input.text.repeat(input.times as usize) + &input.words.join("");
         Ok(ToolOutput::text(text))
+    }
+}
+
+/// A tool of which only the name and the profile are known: for questions about permissions. It takes anything
+/// and does nothing.
+pub struct Profiled {
+    spec: ToolSpec,
+}
+
+impl Profiled {
+    /// One whose rules are compared with this.
+    pub fn tool(name: &str, rules: RuleMatch) -> Arc<dyn DynTool> {
+        Self::with(
+            name,
+            Profile {
+                rules,
+                ..Profile::default()
+            },
+        )
+    }
+
+    /// One of a server.
+    pub fn of_server(server: &str, name: &str) -> Arc<dyn DynTool> {
+        Self::with(
+            &format!("mcp__{server}__{name}"),
+            Profile {
+                origin: ToolOrigin::Server(server.to_owned().into()),
+                ..Profile::default()
+            },
+        )
+    }
+
+    /// One with this profile.
+    pub fn with(name: &str, profile: Profile) -> Arc<dyn DynTool> {
+        Arc::new(Self {
+            spec: ToolSpec {
+                name: name.to_owned(),
+                description: format!("A toy called {name}."),
+                input_schema: json!({"type": "object", "additionalProperties": true}),
+                profile,
+            },
+        })
+    }
+}
+
+impl DynTool for Profiled {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn bind(self: Arc<Self>, input: Value) -> Result<Box<dyn BoundCall>, ToolError> {
+        Ok(Box::new(ProfiledCall { tool: self, input }))
+    }
+}
+
+struct ProfiledCall {
+    tool: Arc<Profiled>,
+    input: Value,
+}
+
+impl BoundCall for ProfiledCall {
+    fn spec(&self) -> &ToolSpec {
+        &self.tool.spec
+    }
+
+    fn input(&self) -> &Value {
+        &self.input
+    }
+
+    fn effects(&self) -> Effects {
+        match self.tool.spec.profile.access {
+            Access::Reads => Effects::READS,
+            Access::Paths | Access::Anything => Effects::EXCLUSIVE,
+        }
+    }
+
+    fn call<'a>(&'a self, _: &'a CallContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async { Ok(ToolOutput::text(format!("{} ran", self.tool.spec.name))) })
     }
 }

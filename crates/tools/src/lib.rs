@@ -53,8 +53,7 @@ mod words;
 use std::{path::Path, sync::Arc};
 
 use haft_contract::{
-    BackgroundTasks, DeferredTools, DynTool, PendingInput, Services, SessionState, SettingsAccess,
-    Subagents, erase,
+    BackgroundTasks, DeferredTools, DynTool, PendingInput, Services, SessionState, erase,
 };
 
 #[cfg(feature = "fs")]
@@ -136,75 +135,24 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
     ])
 }
 
-/// Those of them that can work with these services: without a [`ShellProgram`] no command can run, without
-/// [`Subagents`] nobody can be handed a task, without a [`MemoryFolder`] nothing can be kept, without a
-/// [`SkillBook`] there is no skill, so that there is nothing to offer.
+/// Those of them that can work with these services, as this session has them.
 pub fn usable(services: &Services) -> Vec<Arc<dyn DynTool>> {
-    #[cfg(feature = "shell")]
-    let runs_commands = services.get::<ShellProgram>().is_ok();
-    #[cfg(not(feature = "shell"))]
-    let runs_commands = false;
-    #[cfg(feature = "memory")]
-    let has_memory = services.get::<MemoryFolder>().is_ok();
-    #[cfg(not(feature = "memory"))]
-    let has_memory = false;
-    let has_settings = services.get::<Arc<dyn SettingsAccess>>().is_ok();
-    #[cfg(feature = "skill")]
-    let book = services.get::<SkillBook>();
-    #[cfg(feature = "skill")]
-    let has_skills = book.is_ok();
-    #[cfg(not(feature = "skill"))]
-    let has_skills = false;
-    let subagents = services.get::<Subagents>().ok();
-    let mut tools = all();
-    tools.retain(|tool| {
-        let spec = tool.spec();
-        match &*spec.profile.family {
-            "agent" => subagents.is_some(),
-            // What runs in the background may be a subagent.
-            "shell" if spec.name.starts_with("Task") => runs_commands || subagents.is_some(),
-            "shell" => runs_commands,
-            "memory" => has_memory,
-            "session" if spec.name == "Config" => has_settings,
-            "skill" => has_skills,
-            _ => true,
-        }
-    });
-    #[cfg(feature = "session")]
-    name_deferred(&mut tools);
-    // Behind the naming of deferred tools: there is nothing to find before there is a skill.
-    #[cfg(feature = "skill")]
-    if book.is_ok_and(|book| !book.has_any()) {
-        let idle = erase(skill::Skill { is_idle: true });
-        for tool in &mut tools {
-            if tool.spec().name == idle.spec().name {
-                *tool = Arc::clone(&idle);
-            }
-        }
-    }
-    if let Some(subagents) = subagents {
-        let agent = erase(agent::Agent::of(subagents.0.kinds()));
-        for tool in &mut tools {
-            if tool.spec().name == agent.spec().name {
-                *tool = Arc::clone(&agent);
-            }
-        }
-    }
-    tools
+    fitted(all(), services)
 }
 
-/// Whoever finds deferred tools knows their names; where there are none, nobody looks for them.
-#[cfg(feature = "session")]
-fn name_deferred(tools: &mut Vec<Arc<dyn DynTool>>) {
+/// Of these tools those whose needs are met: without what a tool needs there is nothing to offer. Each as the
+/// session has it.
+pub fn fitted(mut tools: Vec<Arc<dyn DynTool>>, services: &Services) -> Vec<Arc<dyn DynTool>> {
+    tools.retain(|tool| tool.spec().profile.has_its_needs(services));
+    // What finds deferred tools knows which there are from the start. Not what only waits for something to
+    // do, which none of them says before it is fitted.
     let deferred = tools.iter().filter(|tool| tool.spec().profile.deferred);
-    let names: Vec<String> = deferred.map(|tool| tool.spec().name.clone()).collect();
-    let search = erase(session::ToolSearch::of(names.clone()));
-    tools.retain(|tool| !names.is_empty() || tool.spec().name != search.spec().name);
-    for tool in tools.iter_mut() {
-        if tool.spec().name == search.spec().name {
-            *tool = Arc::clone(&search);
-        }
-    }
+    let deferred = DeferredTools::of(deferred.cloned().collect());
+    let services = services.clone().with(Arc::new(deferred));
+    tools
+        .into_iter()
+        .map(|tool| tool.for_session(&services).unwrap_or(tool))
+        .collect()
 }
 
 /// The services of a subagent, out of those of whoever launches it: the same, but what it has seen of
@@ -237,7 +185,6 @@ pub fn for_subagent(services: &Services) -> Services {
 pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> Services {
     let services = or_new(services, SessionState::default);
     let services = or_new(services, PendingInput::default);
-    let services = or_new(services, DeferredTools::default);
     #[cfg(feature = "fs")]
     let services = or_new(services, || {
         haft_journal::Journal::new(Some(cwd.to_path_buf())).with_undo(session_folder.join("undo"))

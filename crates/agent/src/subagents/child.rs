@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use haft_contract::{
-    ApprovalAnswer, ApprovalRequest, Approver, BackgroundTasks, BoxFuture, DeferredTools,
-    Subagents, ToolError, approval::NobodyToAsk,
+    ApprovalAnswer, ApprovalRequest, Approver, BackgroundTasks, BoxFuture, Subagents, ToolError,
+    ToolRole, approval::NobodyToAsk,
 };
 use haft_engine::{
     EnginePart, SessionContext,
@@ -52,10 +52,9 @@ impl Spawner {
         let services = (self.shared.fork)(parents)
             // What ends in the background is told to the main agent.
             .with(Arc::new(BackgroundTasks::default()))
-            .with(Arc::new(DeferredTools::of(plan.pool.deferred())))
             .with(Arc::new(Subagents(Arc::clone(&level) as _)))
             .with_approver(approver);
-        let calls_skills = plan.pool.find("Skill").is_some();
+        let calls_skills = plan.pool.with_role(ToolRole::LoadsSkills).is_some();
         let known = host
             .knowledge
             .preloaded(&kind.skills, plan.engine.session());

@@ -15,7 +15,7 @@ pub fn as_main_agent(scheduler: &Scheduler, kind: &AgentDefinition) -> Result<Sc
     context.mode = mode::both(context.mode, kind.permission_mode.as_deref()).mode;
     let model = engine.model().map_or_else(|| Arc::from(""), Arc::clone);
     let engine = engine.for_subagent(EnginePart {
-        pool: tools::of_main(engine.pool(), kind)?,
+        pool: tools::of_main(&engine.pool(), kind)?,
         services: engine.services().clone(),
         model,
         agent: Identity {

@@ -159,7 +159,7 @@ impl Spawner {
             in_background,
             may_delegate: self.depth + 1 < most,
         };
-        let pool = tools::narrowed(engine.pool(), &kind, how)
+        let pool = tools::narrowed(&engine.pool(), &kind, how)
             .map_err(|why| ToolError::Refused(format!("Not launched: {why}.")))?;
         let mut settings = host.settings().clone();
         let named = [self.shared.model_name.as_deref(), wish.model];

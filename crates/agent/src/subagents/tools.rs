@@ -1,42 +1,8 @@
 //! Which tools a subagent has.
 
-use haft_contract::ToolSpec;
+use haft_contract::{AgentAccess, ToolSpec};
 use haft_engine::Pool;
 use haft_extensions::AgentDefinition;
-
-/// Only the main agent has these: they speak with the person, or are about the main conversation.
-const NEVER: [&str; 7] = [
-    "AskUserQuestion",
-    "EndConversation",
-    "EnterPlanMode",
-    "ScheduleWakeup",
-    "TaskOutput",
-    "WaitForMcpServers",
-    "Workflow",
-];
-
-/// Who works in the background has not these either.
-const NOT_IN_BACKGROUND: [&str; 13] = [
-    AGENT,
-    "Artifact",
-    "CronCreate",
-    "CronDelete",
-    "CronList",
-    "LSP",
-    "ListMcpResourcesTool",
-    "PushNotification",
-    "ReadMcpResourceTool",
-    "ReportFindings",
-    "TaskCreate",
-    "TaskList",
-    "TaskUpdate",
-];
-
-/// Hands work on.
-const AGENT: &str = "Agent";
-
-/// Gets a plan approved, so it is for those who make one.
-const EXIT_PLAN_MODE: &str = "ExitPlanMode";
 
 /// Where and how the tools are to be used.
 #[derive(Debug, Clone, Copy)]
@@ -50,12 +16,14 @@ pub(super) struct Use {
 pub(super) fn narrowed(pool: &Pool, kind: &AgentDefinition, how: Use) -> Result<Pool, String> {
     let plans = kind.permission_mode.as_deref() == Some("plan");
     let available = |spec: &ToolSpec| {
-        let name = spec.name.as_str();
-        !NEVER.contains(&name)
-            && (name != AGENT || how.may_delegate)
-            && (name != EXIT_PLAN_MODE || plans)
-            && !(how.in_background && NOT_IN_BACKGROUND.contains(&name))
-            && !kind.disallowed_tools.iter().any(|entry| means(entry, spec))
+        let is_for_it = match spec.profile.agents {
+            AgentAccess::Every => true,
+            AgentAccess::Foreground => !how.in_background,
+            AgentAccess::Planning => plans,
+            AgentAccess::Launching => how.may_delegate && !how.in_background,
+            AgentAccess::Main => false,
+        };
+        is_for_it && !kind.disallowed_tools.iter().any(|entry| means(entry, spec))
     };
     wanted(pool, kind, available)
 }
@@ -104,9 +72,49 @@ fn means(entry: &str, spec: &ToolSpec) -> bool {
 #[cfg(test)]
 mod tests {
     use haft_contract::Profile;
+    use haft_engine::{Filters, Registry};
+    use haft_extensions::ExtensionOrigin;
+    use haft_testkit::toys::Profiled;
     use serde_json::json;
 
     use super::*;
+
+    /// Tools of any name: who may have one, its profile says.
+    #[tokio::test]
+    async fn a_subagent_has_what_the_profiles_of_tools_allow_it() {
+        let mut registry = Registry::new();
+        for (name, agents) in [
+            ("A", AgentAccess::Every),
+            ("B", AgentAccess::Foreground),
+            ("C", AgentAccess::Main),
+            ("D", AgentAccess::Planning),
+            ("E", AgentAccess::Launching),
+        ] {
+            let profile = Profile {
+                agents,
+                ..Profile::default()
+            };
+            registry.add_erased(Profiled::with(name, profile)).unwrap();
+        }
+        let (pool, _) = registry.pool(&Filters::default()).await;
+        let mut kind = AgentDefinition::new("k", "d", "p", ExtensionOrigin::BuiltIn);
+        let names = |kind: &AgentDefinition, in_background, may_delegate| {
+            let how = Use {
+                in_background,
+                may_delegate,
+            };
+            let pool = narrowed(&pool, kind, how).unwrap();
+            let names = pool.iter().map(|tool| tool.spec().name.clone());
+            names.collect::<String>()
+        };
+        assert_eq!(names(&kind, false, true), "ABE");
+        assert_eq!(names(&kind, false, false), "AB");
+        assert_eq!(names(&kind, true, true), "A");
+        kind.permission_mode = Some("plan".to_owned());
+        assert_eq!(names(&kind, false, false), "ABD");
+        let main = of_main(&pool, &kind).unwrap();
+        assert_eq!(main.iter().len(), 5);
+    }
 
     #[test]
     fn an_entry_means_a_tool_by_name_alias_or_server() {

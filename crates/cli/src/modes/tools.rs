@@ -12,18 +12,19 @@ use crate::{
 
 pub(crate) async fn run(args: SessionArgs, tools: Tools) -> anyhow::Result<Exit> {
     let haft = session::tools(&args).await?;
+    let pool = haft.pool();
     let format = tools
         .format
         .map(Format::from)
         .or(tools.json.then_some(Format::Anthropic));
     match (&tools.name, format) {
-        (None, None) => show::line(&table(haft.pool()))?,
+        (None, None) => show::line(&table(&pool))?,
         (None, Some(format)) => {
             show::json(&serde_json::to_string_pretty(&haft.definitions(format))?)?;
         }
         (Some(name), format) => {
-            let Some(tool) = haft.pool().find(name) else {
-                let near = haft.pool().near(name);
+            let Some(tool) = pool.find(name) else {
+                let near = pool.near(name);
                 let hint = match near.as_slice() {
                     [] => "`haft tools` lists them".to_owned(),
                     near => format!("did you mean {}?", near.join(", ")),

@@ -86,7 +86,7 @@ pub(crate) async fn admit(
         cx,
         context,
         engine,
-        policy: context.policy(engine.results.real_folder()),
+        policy: engine.policy(context),
         setting: PathContext {
             cwd: cx.cwd.to_path_buf(),
             ..context.place()
@@ -285,13 +285,7 @@ impl Judge<'_> {
     fn again(&self, prepared: &Prepared, input: Value) -> Result<Prepared, EarlyResult> {
         let call = hooks::again(prepared, input);
         let author = Author::Answer;
-        super::prepare(
-            &self.engine.pool,
-            call,
-            author,
-            prepared.call,
-            &self.setting,
-        )
+        super::prepare::fit(&prepared.tool, call, author, prepared.call, &self.setting)
     }
 
     /// Does it make sense?

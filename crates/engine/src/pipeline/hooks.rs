@@ -11,7 +11,7 @@ use super::{ExecutedCall, Prepared};
 use crate::{
     Engine, SessionContext, conditions,
     hooks::{Common, Condition, Heard, HookDecision, HookMoment, Occasion},
-    permissions::{Facts, HookWord, PathContext, rules::canonical, suggest},
+    permissions::{Facts, HookWord, PathContext, suggest},
 };
 
 /// What hooks made of a call before it is judged.
@@ -387,16 +387,15 @@ async fn fire(
     context: &SessionContext,
     setting: &PathContext,
 ) -> Vec<Heard> {
-    let aliases: Vec<&str> = prepared
-        .spec()
-        .profile
-        .aliases
-        .iter()
-        .map(|alias| &**alias)
-        .collect();
-    let names = names_of(prepared.name(), &aliases);
+    let aliases = prepared.spec().profile.aliases.iter();
+    let mut names = vec![prepared.name()];
+    names.extend(aliases.map(|alias| &**alias));
     let facts = OnceLock::new();
-    let gather = || Facts::named_call(&*prepared.bound, setting);
+    let gather = || {
+        let mut facts = Facts::of_call(&*prepared.bound);
+        facts.read_command(setting);
+        facts
+    };
     let holds = |condition: &Condition| conditions::holds(condition, facts.get_or_init(gather));
     let occasion = Occasion {
         event,
@@ -410,17 +409,6 @@ async fn fire(
         ..engine.common()
     };
     engine.hooks.fire(&occasion, &common).await
-}
-
-/// A tool's name with every alias that a matcher may know it by.
-fn names_of<'a>(tool: &'a str, aliases: &[&'a str]) -> Vec<&'a str> {
-    let mut names = vec![tool];
-    names.extend(aliases);
-    let own = canonical(tool);
-    if own != tool {
-        names.push(own);
-    }
-    names
 }
 
 /// The call again, with another input.

@@ -8,6 +8,7 @@ pub mod admit;
 mod coerce;
 mod confinement;
 pub mod execute;
+mod facts;
 pub mod finish;
 pub(crate) mod hooks;
 mod paths;
@@ -26,6 +27,7 @@ pub use prepare::Prepared;
 pub(crate) use {
     admit::admit,
     execute::execute,
+    facts::facts,
     finish::finish,
     hooks::Notes,
     prepare::{Author, prepare},

@@ -7,21 +7,23 @@ use std::{
 
 use serde_json::Value;
 
-/// Makes the named parameters absolute paths: `~` is the home directory, and what is relative
-/// starts at `cwd`. The answer says what cannot be a path.
+use crate::permissions::PathContext;
+
+/// Makes the named parameters absolute paths: `~` is the home directory, of the process where the session has
+/// none, and what is relative starts at the working directory. The answer says what cannot be a path.
 pub(super) fn make_absolute(
     parameters: &[&str],
     input: &mut Value,
-    cwd: &Path,
+    place: &PathContext,
 ) -> Option<Vec<String>> {
     let mut problems = Vec::new();
     for name in parameters {
         match input.get_mut(*name) {
-            Some(Value::String(path)) => expand(name, path, cwd, &mut problems),
+            Some(Value::String(path)) => expand(name, path, place, &mut problems),
             Some(Value::Array(paths)) => {
                 for path in paths {
                     if let Value::String(path) = path {
-                        expand(name, path, cwd, &mut problems);
+                        expand(name, path, place, &mut problems);
                     }
                 }
             }
@@ -31,13 +33,14 @@ pub(super) fn make_absolute(
     (!problems.is_empty()).then_some(problems)
 }
 
-fn expand(name: &str, path: &mut String, cwd: &Path, problems: &mut Vec<String>) {
+fn expand(name: &str, path: &mut String, place: &PathContext, problems: &mut Vec<String>) {
     if path.contains('\0') {
         problems.push(format!("`{name}` holds a NUL byte, which no path can"));
     } else if path.is_empty() {
         problems.push(format!("`{name}` is empty: name a path"));
     } else {
-        let absolute = absolute(Path::new(path.as_str()), cwd, home().as_deref());
+        let home = place.home.clone().or_else(home);
+        let absolute = absolute(Path::new(path.as_str()), &place.cwd, home.as_deref());
         match absolute.into_os_string().into_string() {
             Ok(text) => *path = text,
             Err(_) => problems.push(format!(
@@ -92,7 +95,11 @@ mod tests {
     #[test]
     fn a_nul_byte_is_refused_and_lists_are_looked_into() {
         let mut input = json!({"path": "a\0b", "paths": ["x", "y\0"]});
-        let problems = make_absolute(&["path", "paths"], &mut input, Path::new("/w")).unwrap();
+        let place = PathContext {
+            cwd: "/w".into(),
+            home: None,
+        };
+        let problems = make_absolute(&["path", "paths"], &mut input, &place).unwrap();
         assert_eq!(problems.len(), 2, "{problems:?}");
         assert_eq!(input["paths"][0], "/w/x");
     }

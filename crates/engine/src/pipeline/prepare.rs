@@ -85,17 +85,26 @@ pub(crate) fn prepare(
     call: CallId,
     place: &PathContext,
 ) -> Result<Prepared, EarlyResult> {
-    let ToolUse {
-        id,
-        name,
-        mut input,
-    } = tool_use;
-    let Some(tool) = pool.find(&name) else {
-        return Err(match pool.forbidden(&name) {
-            Some(forbidden) => banned(forbidden),
-            None => unknown(pool, &name),
+    let name = &tool_use.name;
+    let Some(tool) = pool.find(name) else {
+        return Err(match (pool.forbidden(name), pool.withdrawn(name)) {
+            (Some(forbidden), _) => banned(forbidden),
+            (None, Some(server)) => gone(name, server),
+            (None, None) => unknown(pool, name),
         });
     };
+    fit(tool, tool_use, author, call, place)
+}
+
+/// The same for a call of a tool that is found already.
+pub(super) fn fit(
+    tool: &Arc<PoolTool>,
+    tool_use: ToolUse,
+    author: Author,
+    call: CallId,
+    place: &PathContext,
+) -> Result<Prepared, EarlyResult> {
+    let ToolUse { id, mut input, .. } = tool_use;
     let spec = tool.spec();
 
     // No schema speaks of these; the type does.
@@ -103,7 +112,7 @@ pub(crate) fn prepare(
     let repairs = coerce::coerce(&spec.input_schema, &mut input);
     tool.tool().backfill(&mut input);
     let problems = validate::problems(tool.validator(), &spec.input_schema, &input)
-        .or_else(|| paths::make_absolute(spec.profile.paths, &mut input, &place.cwd));
+        .or_else(|| paths::make_absolute(spec.profile.paths, &mut input, place));
     if let Some(problems) = problems {
         return Err(invalid(tool, &input, &problems, repairs));
     }
@@ -153,6 +162,16 @@ fn banned(forbidden: &Forbidden) -> EarlyResult {
         deferred: false,
         notes: Box::default(),
     }
+}
+
+/// A tool that was there, and whose server has it no longer.
+fn gone(name: &str, server: &str) -> EarlyResult {
+    let problem = format!(
+        "{name} is gone: the server {server} is not there any more, or does not offer it any more. Go on \
+         without it."
+    );
+    let card = Card::new(name.to_owned(), String::new()).with(CardPiece::Alarm(problem.clone()));
+    EarlyResult::misuse(name, &problem, card, Vec::new())
 }
 
 fn unknown(pool: &Pool, name: &str) -> EarlyResult {

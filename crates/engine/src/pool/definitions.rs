@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use haft_contract::{Access, ToolSpec};
 use serde_json::{Value, json};
 
-use super::Pool;
+use super::{Pool, ToolOffer};
 
 /// Whose shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +22,15 @@ impl Pool {
     /// The definitions the model is sent, in the pool's order.
     pub fn definitions(&self, format: Format, activated: &BTreeSet<String>) -> Vec<Value> {
         self.offered(activated)
+            .map(|tool| definition(tool.spec(), format))
+            .collect()
+    }
+}
+
+impl ToolOffer {
+    /// The definitions the model is sent, in the order in which it was first sent them.
+    pub fn definitions(&self, format: Format) -> Vec<Value> {
+        self.iter()
             .map(|tool| definition(tool.spec(), format))
             .collect()
     }

@@ -8,15 +8,12 @@ use haft_contract::ToolSpec;
 use super::registry::{Registry, own_names};
 use crate::permissions::Rules;
 
-/// What is left of the built-ins in simple mode.
-pub const SIMPLE: [&str; 4] = ["Bash", "Read", "Edit", "Write"];
-
 /// What a session asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filters {
     /// `--tools`: limits the built-ins only.
     pub tools: Selection,
-    /// Only the few built-ins of [`SIMPLE`].
+    /// Only the few built-ins whose profile says that they are [basic](haft_contract::Profile::basic).
     pub simple: bool,
     /// Tools banned as a whole, built-in or not.
     pub deny: Vec<String>,
@@ -90,12 +87,9 @@ pub(super) async fn apply(registry: Registry, filters: &Filters) -> (Registry, V
     let enabled: Vec<bool> = join_all(everything().map(|tool| tool.is_enabled())).await;
     let mut enabled = enabled.into_iter();
     let mut keep = |spec: &ToolSpec, built_in: bool| {
-        let selected = !built_in
-            || (filters.tools.takes(spec)
-                && (!filters.simple || SIMPLE.contains(&spec.name.as_str())));
-        let denied = filters.deny.iter().any(|name| answers_to(spec, name))
-            || filters.rules.bans(&spec.name).is_some();
-        enabled.next().unwrap_or(false) && selected && !denied
+        let selected =
+            !built_in || (filters.tools.takes(spec) && (!filters.simple || spec.profile.basic));
+        enabled.next().unwrap_or(false) && selected && !is_denied(spec, filters)
     };
     let Registry {
         mut built_in,
@@ -104,6 +98,11 @@ pub(super) async fn apply(registry: Registry, filters: &Filters) -> (Registry, V
     built_in.retain(|tool| keep(tool.spec(), true));
     external.retain(|tool| keep(tool.spec(), false));
     (Registry { built_in, external }, unknown)
+}
+
+/// Is it banned as a whole?
+pub(super) fn is_denied(spec: &ToolSpec, filters: &Filters) -> bool {
+    filters.deny.iter().any(|name| answers_to(spec, name)) || filters.rules.bans(spec).is_some()
 }
 
 fn answers_to(spec: &ToolSpec, name: &str) -> bool {

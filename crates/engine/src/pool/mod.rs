@@ -2,24 +2,28 @@
 //!
 //! Three layers. What is compiled in is decided by the cargo features of the tool families, in the
 //! crate that lists them; [`filter`] decides at run time; [`merge`] puts what is left into one order
-//! that never changes within a session, because the model's provider caches by prefix.
+//! that the session keeps, because the model's provider caches by prefix. What comes later goes behind it:
+//! `live` exchanges the pool as a whole between turns, [`offer`] is what the model has been sent so far.
 
 pub mod definitions;
 pub mod filter;
+pub(crate) mod live;
 pub mod merge;
+pub mod offer;
 pub mod registry;
 
 use std::{
     borrow::Cow,
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, OnceLock},
 };
 
-use haft_contract::{DynTool, ToolSpec};
+use haft_contract::{DynTool, ToolRole, ToolSpec};
 use jsonschema::Validator;
 
 pub use definitions::Format;
 pub use filter::{Filters, Selection};
+pub use offer::ToolOffer;
 pub use registry::{DefinitionError, Registry};
 
 use crate::settings::nearby;
@@ -35,6 +39,8 @@ pub struct Pool {
     /// So are these, since somebody asked for them by name.
     named: BTreeSet<String>,
     forbidden: Vec<Forbidden>,
+    /// Tools that were there, each with the server that had it.
+    withdrawn: BTreeMap<String, String>,
 }
 
 /// A tool that a rule keeps out.
@@ -59,6 +65,13 @@ pub struct PoolTool {
 }
 
 impl PoolTool {
+    fn new(tool: Arc<dyn DynTool>) -> Self {
+        Self {
+            tool,
+            validator: OnceLock::new(),
+        }
+    }
+
     /// The tool itself.
     pub fn tool(&self) -> &Arc<dyn DynTool> {
         &self.tool
@@ -81,12 +94,7 @@ impl Pool {
     pub(crate) fn new(tools: Vec<Arc<dyn DynTool>>, undefer: bool) -> Self {
         let tools = tools
             .into_iter()
-            .map(|tool| {
-                Arc::new(PoolTool {
-                    tool,
-                    validator: OnceLock::new(),
-                })
-            })
+            .map(|tool| Arc::new(PoolTool::new(tool)))
             .collect();
         Self::of(tools, undefer, Vec::new())
     }
@@ -107,6 +115,7 @@ impl Pool {
             undefer,
             named: BTreeSet::new(),
             forbidden,
+            withdrawn: BTreeMap::new(),
         }
     }
 
@@ -141,6 +150,18 @@ impl Pool {
         self.forbidden
             .iter()
             .find(|tool| tool.name == name || tool.aliases.iter().any(|alias| alias == name))
+    }
+
+    /// The server that had a tool of this name, if the tool is gone.
+    pub fn withdrawn(&self, name: &str) -> Option<&str> {
+        self.withdrawn.get(name).map(String::as_str)
+    }
+
+    /// The tool that has this role.
+    pub fn with_role(&self, role: ToolRole) -> Option<&Arc<PoolTool>> {
+        self.tools
+            .iter()
+            .find(|tool| tool.spec().profile.role == Some(role))
     }
 
     /// The tool of this name or alias.

@@ -99,7 +99,7 @@ impl Registry {
         let tools = self.built_in.iter().chain(&self.external);
         let forbidden = tools.filter_map(|tool| {
             let spec = tool.spec();
-            let rule = filters.rules.bans(&spec.name)?;
+            let rule = filters.rules.bans(spec)?;
             Some(Forbidden {
                 name: spec.name.clone(),
                 aliases: spec.profile.aliases.clone(),
@@ -119,7 +119,10 @@ impl Registry {
     }
 }
 
-fn check(spec: &ToolSpec, others: &[Arc<dyn DynTool>]) -> Result<(), DefinitionError> {
+pub(super) fn check<'a>(
+    spec: &ToolSpec,
+    others: impl IntoIterator<Item = &'a Arc<dyn DynTool>>,
+) -> Result<(), DefinitionError> {
     let name = spec.name.clone();
     if name.is_empty() {
         let description = spec.description.chars().take(40).collect();

@@ -29,7 +29,9 @@ pub use observer::CallObserver;
 pub(crate) use slots::Slot;
 pub use turn::CallBatch;
 
-use crate::{Engine, SessionContext, hooks::HookMoment, settings::watch::POLICY, tighten};
+use crate::{
+    Engine, SessionContext, hooks::HookMoment, pool::ToolOffer, settings::watch::POLICY, tighten,
+};
 
 /// Runs the calls of one session.
 pub struct Scheduler {
@@ -42,6 +44,8 @@ struct Shared {
     context: Mutex<Versioned>,
     /// The model whose calls these are, where known.
     model: Mutex<Option<Arc<str>>>,
+    /// What the model has been sent so far.
+    offer: Mutex<ToolOffer>,
     slots: Arc<Semaphore>,
     cancel: CancellationToken,
     tasks: TaskTracker,
@@ -65,6 +69,7 @@ impl Scheduler {
                     version: 0,
                 }),
                 model: Mutex::new(model),
+                offer: Mutex::default(),
                 slots,
                 cancel: CancellationToken::new(),
                 tasks: TaskTracker::new(),
@@ -97,6 +102,18 @@ impl Scheduler {
     /// From now on, calls are this model's.
     pub fn set_model(&mut self, model: impl Into<Arc<str>>) {
         *self.shared.model() = Some(model.into());
+    }
+
+    /// The tools whose definitions the model is sent now: what it was sent before comes first, unchanged, so
+    /// that the provider's cache of it holds.
+    pub fn offer(&self) -> ToolOffer {
+        let mut offer = self
+            .shared
+            .offer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        offer.update(&self.shared.engine.pool(), &self.context().activated);
+        offer.clone()
     }
 
     /// Calls beside the model's own.

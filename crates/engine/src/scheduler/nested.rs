@@ -103,7 +103,7 @@ async fn run(
     let call = CallId::new();
     let id = tool_use.id.clone();
     let prepared = match prepare(
-        &engine.pool,
+        &engine.pool(),
         tool_use,
         Author::Model,
         call,

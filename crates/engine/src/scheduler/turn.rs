@@ -5,7 +5,7 @@ use std::{
     collections::VecDeque,
     mem,
     panic::{self, AssertUnwindSafe},
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
 
@@ -20,8 +20,9 @@ use super::{
     nested,
     slots::Slot,
 };
-use crate::pipeline::{
-    Author, CallResult, EarlyResult, INTERRUPTED, Prepared, prepare, without_outcome,
+use crate::{
+    Pool,
+    pipeline::{Author, CallResult, EarlyResult, INTERRUPTED, Prepared, prepare, without_outcome},
 };
 
 /// The calls of one reply, from the first push to the last result. Dropping it interrupts what
@@ -35,10 +36,12 @@ pub struct CallBatch<'a> {
 
 struct Inner {
     shared: Arc<Shared>,
+    /// The tools as they were when the turn began.
+    pool: Arc<Pool>,
     cancel: CancellationToken,
     state: Mutex<TurnState>,
     settled: Notify,
-    witness: OnceLock<Arc<dyn CallObserver>>,
+    witness: Mutex<Option<Arc<dyn CallObserver>>>,
 }
 
 #[derive(Default)]
@@ -94,11 +97,12 @@ impl<'a> CallBatch<'a> {
         let shared = Arc::clone(&scheduler.shared);
         let cancel = shared.cancel.child_token();
         let inner = Inner {
+            pool: shared.engine.pool(),
             shared,
             cancel,
             state: Mutex::default(),
             settled: Notify::new(),
-            witness: OnceLock::new(),
+            witness: Mutex::default(),
         };
         Self {
             inner: Arc::new(inner),
@@ -107,9 +111,14 @@ impl<'a> CallBatch<'a> {
         }
     }
 
-    /// Who hears of the turn's calls as they start and end; set it before the first is pushed, once.
+    /// Who hears from now on of the turn's calls as they start and end, in place of any other.
     pub fn witnessed_by(&mut self, witness: Arc<dyn CallObserver>) {
-        let _ = self.inner.witness.set(witness);
+        let mut current = self
+            .inner
+            .witness
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *current = Some(witness);
     }
 
     /// Adds a call. It is prepared at once and starts as soon as nothing before it is in its way.
@@ -153,6 +162,11 @@ impl Drop for CallBatch<'_> {
 }
 
 impl Inner {
+    fn witness(&self) -> Option<Arc<dyn CallObserver>> {
+        let witness = self.witness.lock().unwrap_or_else(PoisonError::into_inner);
+        witness.clone()
+    }
+
     fn state(&self) -> MutexGuard<'_, TurnState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -188,15 +202,7 @@ impl Inner {
             (context.context.place(), context.version)
         };
         let name = tool_use.name.clone();
-        let prepare = || {
-            prepare(
-                &self.shared.engine.pool,
-                tool_use,
-                Author::Model,
-                id,
-                &place,
-            )
-        };
+        let prepare = || prepare(&self.pool, tool_use, Author::Model, id, &place);
         let prepared = caught(prepare)
             .unwrap_or_else(|panic| Err(EarlyResult::broken(&name, &panicked(&name, &*panic))));
         (prepared, version)
@@ -289,7 +295,7 @@ impl Inner {
             let finished = ran.unwrap_or_else(|panic| {
                 inner.state().calls[index].without_outcome(&panicked(&name, &*panic))
             });
-            if let Some(witness) = inner.witness.get() {
+            if let Some(witness) = inner.witness() {
                 witness.ended(&finished);
             }
             let mut state = inner.state();
@@ -305,13 +311,14 @@ impl Inner {
         let started = Instant::now();
         let mut slot = Slot::take(&self.shared.slots).await;
         let context = self.shared.context().context.clone();
+        let witness = self.witness();
         let run = CallRun {
             shared: &self.shared,
             cx,
             context: &context,
             slot: &mut slot,
             started,
-            observer: self.witness.get().map(|observer| &**observer),
+            observer: witness.as_deref(),
             inner: Some(inner),
             patches: true,
         };

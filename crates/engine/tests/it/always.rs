@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use haft_contract::{
     ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, PermissionMode, Profile,
-    Services, Tool, ToolError, ToolOutput,
+    Services, Tool, ToolError, ToolOrigin, ToolOutput,
 };
 use haft_engine::{
     Engine, Registry, Scheduler, SessionContext,
@@ -33,7 +33,10 @@ impl Tool for Remote {
     const NAME: &'static str = "mcp__toy__x";
 
     fn profile(&self) -> Profile {
-        Profile::default()
+        Profile {
+            origin: ToolOrigin::Server("toy".into()),
+            ..Profile::default()
+        }
     }
 
     async fn call(&self, _: &Nothing, _: &CallContext) -> Result<ToolOutput, ToolError> {

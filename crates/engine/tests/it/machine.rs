@@ -10,6 +10,8 @@ use haft_engine::{
 use haft_testkit::TempProject;
 use serde_json::Value;
 
+use crate::judged;
+
 pub(crate) const MANAGED: &str = "etc/managed-settings.json";
 pub(crate) const USER: &str = "home/.claude/settings.json";
 pub(crate) const PROJECT: &str = "p/.claude/settings.json";
@@ -97,7 +99,7 @@ impl Machine {
             cwd: self.places.cwd.clone(),
             home: Some(self.places.home.clone()),
         };
-        Facts::named(tool, input, &setting)
+        judged::facts(tool, input, &setting)
     }
 
     /// What is wrong with the settings, with the machine's folder taken out.

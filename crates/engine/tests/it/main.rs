@@ -1,7 +1,8 @@
 //! The engine as its users meet it.
 //!
 //! - `rig`: an engine over toy tools in a temporary project
-//! - `pool`: definitions, filters, order
+//! - `judged`: the facts of a call, as the pipeline finds them
+//! - `pool`: definitions, filters, order; `pool_changes`: tools that come and go while a session runs
 //! - `pipeline`: one call: repair, validation, permission, results
 //! - `hooks`: programs of the user's that have a say
 //! - `permission_vectors`: the table of the permission rules; `permission_rows`: its rows that take
@@ -26,6 +27,8 @@ mod always;
 mod aside;
 mod confinement;
 mod hooks;
+#[path = "../../../permissions/tests/it/judged.rs"]
+mod judged;
 mod layers;
 mod links;
 mod machine;
@@ -34,6 +37,7 @@ mod permission_vectors;
 mod pipeline;
 mod planning;
 mod pool;
+mod pool_changes;
 mod refusals;
 mod rig;
 mod sandbox;

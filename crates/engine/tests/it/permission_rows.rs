@@ -74,7 +74,7 @@ async fn row_18_and_116_a_tool_that_is_denied_is_not_offered_and_calls_of_it_are
             })
             .build()
             .await;
-        assert_eq!(engine.pool().iter().count(), left, "{rule}");
+        assert_eq!(engine.pool().iter().len(), left, "{rule}");
         let context = SessionContext::new(&machine.places.cwd)
             .with_rules((*policy.rules).clone())
             .with_mode(policy.mode);

@@ -11,8 +11,8 @@ use haft_engine::{
     conditions::read,
     hooks::Hooks,
     permissions::{
-        Bases, Behavior, Facts, List, PathContext, PermissionSettings, Policy, RuleSource, Rules,
-        Scope, decide,
+        Bases, Behavior, List, PathContext, PermissionSettings, Policy, RuleSource, Rules, Scope,
+        decide,
     },
     settings::{Flags, SettingsFiles},
 };
@@ -22,6 +22,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
+    judged,
     machine::{LOCAL, Machine, PROJECT, USER},
     rig::{only, services, tool_use},
 };
@@ -31,7 +32,7 @@ fn verdict(policy: &Policy, cwd: &TempProject, tool: &str, input: &Value) -> Beh
         cwd: cwd.path("p"),
         home: Some(cwd.path("h")),
     };
-    decide(policy, &Facts::named(tool, input, &setting)).behavior
+    decide(policy, &judged::facts(tool, input, &setting)).behavior
 }
 
 #[test]
@@ -56,7 +57,12 @@ fn the_plan_is_the_one_file_that_may_be_written_in_plan_mode() {
     let plan_text = plan.display().to_string();
     for (tool, input, in_plan, in_default) in [
         ("Write", write(&plan_text), allow, ask),
-        ("Edit", write("../h/.claude/plans/s.md"), allow, ask),
+        (
+            "Edit",
+            json!({"file_path": "../h/.claude/plans/s.md"}),
+            allow,
+            ask,
+        ),
         ("Read", json!({"file_path": plan_text}), allow, allow),
         ("Write", write(&format!("{plan_text}x")), ask, ask),
         ("Write", write("../h/.claude/plans/other.md"), ask, ask),
@@ -158,6 +164,7 @@ impl Tool for Ask {
     fn profile(&self) -> Profile {
         Profile {
             reserved: &["answers"],
+            interactive: true,
             ..Profile::default()
         }
     }

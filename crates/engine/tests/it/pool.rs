@@ -33,6 +33,7 @@ fn defined(
     let profile = Profile {
         aliases: aliases.iter().map(|alias| (*alias).into()).collect(),
         deferred: name.starts_with("Deferred"),
+        basic: ["Read", "Write"].contains(&name),
         ..Profile::default()
     };
     Arc::new(Defined(ToolSpec {

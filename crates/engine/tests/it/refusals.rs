@@ -1,7 +1,8 @@
 //! What a model reads of calls that may not run: why, and what to do about it.
 
 use haft_contract::{
-    CallContext, Effects, Permission, PermissionMode, Profile, Tool, ToolError, ToolOutput,
+    CallContext, Effects, Permission, PermissionMode, Profile, RuleMatch, Tool, ToolError,
+    ToolOutput,
 };
 use haft_engine::{
     Engine, Registry, SessionContext,
@@ -29,6 +30,13 @@ impl Tool for Bash {
     type Input = Line;
     const NAME: &'static str = "Bash";
 
+    fn profile(&self) -> Profile {
+        Profile {
+            rules: RuleMatch::Command("command"),
+            ..Profile::default()
+        }
+    }
+
     async fn call(&self, _: &Line, _: &CallContext) -> Result<ToolOutput, ToolError> {
         Ok(ToolOutput::text("ran"))
     }
@@ -48,6 +56,13 @@ struct WebFetch;
 impl Tool for WebFetch {
     type Input = Page;
     const NAME: &'static str = "WebFetch";
+
+    fn profile(&self) -> Profile {
+        Profile {
+            rules: RuleMatch::Address("url"),
+            ..Profile::default()
+        }
+    }
 
     async fn call(&self, _: &Page, _: &CallContext) -> Result<ToolOutput, ToolError> {
         Ok(ToolOutput::text("fetched"))

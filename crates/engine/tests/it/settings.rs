@@ -9,7 +9,10 @@ use haft_engine::{
 };
 use serde_json::json;
 
-use crate::machine::{LOCAL, MANAGED, Machine, PROJECT, USER, git};
+use crate::{
+    judged,
+    machine::{LOCAL, MANAGED, Machine, PROJECT, USER, git},
+};
 
 fn flag(settings: &str) -> Flags {
     Flags {
@@ -191,7 +194,8 @@ fn a_broken_entry_is_left_out_and_the_others_count() {
 }"#,
     )]);
     let mut settings = machine.load();
-    let rules = settings.rules(&[], &[]);
+    let mut rules = settings.rules(&[], &[]);
+    settings.understand(&mut rules, &judged::specs());
     let counted: Vec<_> = rules.iter().map(|rule| rule.text.as_str()).collect();
     assert_eq!(counted, ["Bash(rm *)", "Edit(docs/**)"]);
     assert_eq!(

@@ -3,6 +3,7 @@
 //! - `agent`: the example of a whole agent, as its own program
 //! - `examples`: they run, and print what they promise
 //! - `messages`: assistant messages of providers, and their answers
+//! - `new_tool`: a tool that no crate knows of, in one file
 //! - `plan`: plan mode, whatever a model tries
 //! - `replace`: one change in many files, and its undo
 //! - `serial`: a batch of file calls equals a serial run
@@ -18,6 +19,7 @@
 mod agent;
 mod examples;
 mod messages;
+mod new_tool;
 mod plan;
 mod replace;
 mod serial;

@@ -8,8 +8,8 @@ use std::{
 
 use haft::{
     ApprovalAnswer, ApprovalRequest, Approver, BoundCall, BoxFuture, CallContext, Content, DynTool,
-    Effects, Haft, Permission, PermissionMode, Profile, ToolError, ToolOutput, ToolSpec, ToolUse,
-    tools::MemoryFolder,
+    Effects, Haft, Permission, PermissionMode, Profile, RuleMatch, ToolError, ToolOutput, ToolSpec,
+    ToolUse, tools::MemoryFolder,
 };
 use haft_testkit::TempProject;
 use proptest::prelude::*;
@@ -80,6 +80,13 @@ struct Bash;
 impl haft::Tool for Bash {
     type Input = Line;
     const NAME: &'static str = "Bash";
+
+    fn profile(&self) -> Profile {
+        Profile {
+            rules: RuleMatch::Command("command"),
+            ..Profile::default()
+        }
+    }
 
     async fn call(&self, input: &Line, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let output = std::process::Command::new("bash")

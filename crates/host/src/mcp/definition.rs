@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haft_contract::{Access, Effects, Profile, ToolSpec};
+use haft_contract::{Access, Effects, Profile, ToolOrigin, ToolSpec};
 use serde_json::Value;
 
 use super::schema;
@@ -64,6 +64,7 @@ impl Definition {
                 profile: Profile {
                     title: title.map(|title| title.to_owned().into()),
                     family: "mcp".into(),
+                    origin: ToolOrigin::Server(server.to_owned().into()),
                     search_hint: hint.to_owned().into(),
                     access: if reads {
                         Access::Reads

@@ -1,19 +1,22 @@
 //! Permission rules: `Tool`, `Tool(content)`, in three lists.
 
+mod content;
 mod domain;
 mod names;
 mod path;
 mod rule;
 mod wildcard;
 
-use haft_contract::{Hidden, HiddenFiles, HiddenRules};
+use haft_contract::{Hidden, HiddenFiles, HiddenRules, ToolSpec};
 
 use std::{collections::HashSet, path::Path, sync::Arc};
 
+pub use content::OpenContent;
+pub(super) use content::parameters;
 pub use domain::{Domain, Target, target};
 pub use haft_contract::RuleList as List;
 pub use haft_settings::{Bases, RuleSource, Scope};
-pub use names::{canonical, is_known};
+pub use names::{RuleClass, is_known};
 pub use path::{Anchor, PathPattern};
 pub(crate) use rule::collapse;
 pub use rule::{Rule, RuleContent, RuleProblem, ToolName, split_list};
@@ -39,27 +42,67 @@ impl PartialEq for Rules {
 impl Eq for Rules {}
 
 impl Rules {
-    /// Adds a rule from its text. `Err`: it was left out, and why; `Ok(Some(…))`: it counts, but
-    /// something about it is worth a word.
+    /// Adds a rule from its text. `Err`: it was left out, and why. Whether its name and content mean
+    /// something to the tools there are, [`Self::understand`] says.
     pub fn add(
         &mut self,
         list: List,
         text: &str,
         source: RuleSource,
         bases: &Bases,
-    ) -> Result<Option<RuleProblem>, RuleProblem> {
-        let (rule, warning) = Rule::parse(list, text, source, bases)?;
+    ) -> Result<(), RuleProblem> {
+        let rule = Rule::parse(list, text, source, bases)?;
         if !self.takes(&rule) {
             return Err(RuleProblem {
                 rule: rule.text,
                 problem: "only the rules of managed settings count here".to_owned(),
                 source: rule.source,
+                left_out: true,
             });
         }
         if self.known.insert(key(&rule)) {
             self.rules.push(rule);
         }
-        Ok(warning)
+        Ok(())
+    }
+
+    /// Holds the rules against the tools there are: leaves out those whose content means nothing to their
+    /// tool, and says so; and warns of names that no tool has. Rules for tools of servers, and for those of the
+    /// convention that are not there, stay as they are: a tool may come later.
+    pub fn understand(&mut self, tools: &[ToolSpec]) -> Vec<RuleProblem> {
+        let mut problems = Vec::new();
+        self.retain(|rule| {
+            let ToolName::One(name) = &rule.tool else {
+                return true;
+            };
+            let mut called = tools.iter();
+            let tool = called.find(|spec| spec.profile.is_called(&spec.name, name));
+            let (problem, stays) = match tool {
+                Some(spec) => match rule.misfit(spec) {
+                    Some(problem) => (problem, false),
+                    None => return true,
+                },
+                // An allow rule for a tool that is not there does no harm.
+                None if (rule.list == List::Allow && rule.is_bare())
+                    || name.contains(['_', '*'])
+                    || is_known(name) =>
+                {
+                    return true;
+                }
+                None => {
+                    let problem = format!("no tool is called {name}; is it spelled right?");
+                    (problem, rule.is_bare())
+                }
+            };
+            problems.push(RuleProblem {
+                rule: rule.text.clone(),
+                problem,
+                source: rule.source.clone(),
+                left_out: !stays,
+            });
+            stays
+        });
+        problems
     }
 
     /// All of them.
@@ -77,11 +120,11 @@ impl Rules {
         self.rules.is_empty()
     }
 
-    /// Files that deny rules for these tools name.
-    pub fn keep_from(self: &Arc<Self>, tools: &'static [&'static str]) -> Hidden {
+    /// Files that deny rules of these classes name.
+    pub fn keep_from(self: &Arc<Self>, classes: &'static [RuleClass]) -> Hidden {
         let denied = DeniedPaths {
             rules: Arc::clone(self),
-            tools,
+            classes,
         };
         let none = denied.patterns().next().is_none();
         if none {
@@ -121,21 +164,21 @@ impl Rules {
     }
 
     /// The rule that bans a tool as a whole, if there is one: such a tool is not even offered.
-    pub fn bans(&self, tool: &str) -> Option<&Rule> {
+    pub fn bans(&self, tool: &ToolSpec) -> Option<&Rule> {
         self.of(List::Deny)
-            .find(|rule| rule.is_bare() && rule.tool.is(tool))
+            .find(|rule| rule.is_bare() && rule.tool.means(&tool.name, &tool.profile))
     }
 }
 
 /// Files that deny rules for some tools name.
 struct DeniedPaths {
     rules: Arc<Rules>,
-    tools: &'static [&'static str],
+    classes: &'static [RuleClass],
 }
 
 impl DeniedPaths {
     fn patterns(&self) -> impl Iterator<Item = &PathPattern> {
-        let denies = |rule: &&Rule| self.tools.iter().any(|tool| rule.tool.is(tool));
+        let denies = |rule: &&Rule| self.classes.contains(&rule.class);
         let denying = self.rules.of(List::Deny).filter(denies);
         denying.filter_map(|rule| match &rule.content {
             RuleContent::Path(pattern) => Some(&**pattern),

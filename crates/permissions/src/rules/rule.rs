@@ -1,8 +1,14 @@
 //! One rule: its grammar.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
-use super::{Bases, Domain, List, PathPattern, RuleSource, Wildcard, canonical, is_known};
+use haft_contract::{Profile, ToolSpec};
+
+use super::{
+    Bases, Domain, List, PathPattern, RuleClass, RuleSource, Wildcard,
+    content::{OpenContent, parameters},
+};
+use crate::Facts;
 
 /// A rule.
 #[derive(Debug, Clone)]
@@ -15,6 +21,8 @@ pub struct Rule {
     pub source: RuleSource,
     /// Which tools it speaks of.
     pub tool: ToolName,
+    /// What its name stands for.
+    pub class: RuleClass,
     /// Which of their calls.
     pub content: RuleContent,
 }
@@ -31,7 +39,7 @@ pub enum ToolName {
 }
 
 impl ToolName {
-    /// Does it speak of this tool?
+    /// Does it speak of the tool of this name?
     pub fn is(&self, tool: &str) -> bool {
         match self {
             Self::One(name) => name == tool,
@@ -39,6 +47,14 @@ impl ToolName {
                 .strip_prefix(server.as_str())
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with("__")),
             Self::Fitting(pattern) => pattern.matches(tool),
+        }
+    }
+
+    /// Does it speak of this tool, by its own name or another of its names?
+    pub fn means(&self, tool: &str, profile: &Profile) -> bool {
+        match self {
+            Self::One(name) => profile.is_called(tool, name),
+            Self::Server(_) | Self::Fitting(_) => self.is(tool),
         }
     }
 }
@@ -61,6 +77,8 @@ pub enum RuleContent {
     Domain(Domain),
     /// Texts that fit: a kind of agent, a skill with its arguments.
     Text(Wildcard),
+    /// What the tool's profile makes of it.
+    Open(Box<OpenContent>),
     /// A parameter of the call.
     Parameter {
         /// Its name.
@@ -79,6 +97,8 @@ pub struct RuleProblem {
     pub problem: String,
     /// Where it stands.
     pub source: RuleSource,
+    /// The rule does not count.
+    pub left_out: bool,
 }
 
 impl fmt::Display for RuleProblem {
@@ -87,42 +107,19 @@ impl fmt::Display for RuleProblem {
     }
 }
 
-/// Parameters that name what a call is about: a rule for them is written without the name.
-const PRIMARY: [&str; 5] = ["command", "file_path", "path", "notebook_path", "url"];
-
-/// Parameters of Bash that a rule may name.
-const BASH_PARAMETERS: [&str; 4] = [
-    "run_in_background",
-    "timeout",
-    "description",
-    "dangerouslyDisableSandbox",
-];
-
-/// Parameters of Agent and Skill that a rule may name.
-const AGENT_PARAMETERS: [&str; 9] = [
-    "args",
-    "description",
-    "isolation",
-    "mode",
-    "model",
-    "name",
-    "prompt",
-    "run_in_background",
-    "team_name",
-];
-
 impl Rule {
     pub(super) fn parse(
         list: List,
         written: &str,
         source: RuleSource,
         bases: &Bases,
-    ) -> Result<(Self, Option<RuleProblem>), RuleProblem> {
+    ) -> Result<Self, RuleProblem> {
         let text = written.trim().to_owned();
         let problem = |problem: String| RuleProblem {
             rule: text.clone(),
             problem,
             source: source.clone(),
+            left_out: true,
         };
         let (name, content) = split(&text).map_err(|what| problem(what.to_owned()))?;
         let tool = tool_name(name, list).map_err(problem)?;
@@ -130,24 +127,44 @@ impl Rule {
             ToolName::One(name) => name.as_str(),
             ToolName::Server(_) | ToolName::Fitting(_) => "",
         };
+        let class = RuleClass::of(plain);
         let content = match content {
             None => RuleContent::All,
-            Some(content) => parse_content(plain, &content, list, bases).map_err(problem)?,
+            Some(text) => {
+                let open = OpenContent::new(text, list, bases);
+                open.read(class, plain).map_err(problem)?
+            }
         };
-        let unknown = list != List::Allow
-            && !plain.is_empty()
-            && !plain.contains(['_', '*'])
-            && !is_known(plain);
-        let warning =
-            unknown.then(|| problem(format!("no tool is called {plain}; is it spelled right?")));
-        let rule = Self {
-            text: text.clone(),
+        Ok(Self {
+            text,
             list,
             source,
             tool,
+            class,
             content,
-        };
-        Ok((rule, warning))
+        })
+    }
+
+    /// What its content means to a tool; `None` where it means nothing to it.
+    pub(crate) fn meaning(&self, facts: &Facts) -> Option<Cow<'_, RuleContent>> {
+        match &self.content {
+            RuleContent::Open(open) => {
+                let meaning = open.meaning(&facts.tool, facts.rules, &facts.parameters);
+                meaning.ok().map(Cow::Owned)
+            }
+            content => Some(Cow::Borrowed(content)),
+        }
+    }
+
+    /// Why its content means nothing to a tool of its name, if it does not.
+    pub(super) fn misfit(&self, spec: &ToolSpec) -> Option<String> {
+        match &self.content {
+            RuleContent::Open(open) => {
+                let meaning = open.meaning(&spec.name, spec.profile.rules, &parameters(spec));
+                meaning.err()
+            }
+            _ => None,
+        }
     }
 
     /// It speaks of a tool as a whole.
@@ -213,80 +230,7 @@ fn tool_name(name: &str, list: List) -> Result<ToolName, String> {
     {
         return Ok(ToolName::Server(name.to_owned()));
     }
-    Ok(ToolName::One(canonical(name).to_owned()))
-}
-
-fn parse_content(
-    tool: &str,
-    content: &str,
-    list: List,
-    bases: &Bases,
-) -> Result<RuleContent, String> {
-    if let Some((name, _)) = parameter(content)
-        && PRIMARY.contains(&name)
-    {
-        return Err(format!(
-            "{name} is what the call is about; write the pattern without its name"
-        ));
-    }
-    match tool {
-        "Bash" | "Monitor" => {
-            if let Some((name, value)) = parameter(content)
-                && BASH_PARAMETERS.contains(&name)
-                && !content.ends_with(":*")
-            {
-                return parameter_rule(name, value, list);
-            }
-            let text = collapse(content);
-            Ok(RuleContent::Command {
-                pattern: Wildcard::of_command(&text),
-                text,
-            })
-        }
-        "Read" | "Edit" => PathPattern::new(content, list, bases)
-            .map(|pattern| RuleContent::Path(Box::new(pattern))),
-        "Write" | "NotebookEdit" | "MultiEdit" => Err(format!(
-            "path rules for {tool} are not consulted; write Edit({content})"
-        )),
-        "Glob" | "Grep" | "LS" | "LSP" => Err(format!(
-            "path rules for {tool} are not consulted; write Read({content})"
-        )),
-        "WebFetch" => match content.strip_prefix("domain:") {
-            Some(domain) => Ok(RuleContent::Domain(Domain::new(domain))),
-            None => Err("write WebFetch(domain:HOST)".to_owned()),
-        },
-        "WebSearch" => Err("WebSearch takes no content; write WebSearch".to_owned()),
-        // Kinds of agent and skills of plugins hold a colon too.
-        "Agent" | "Skill" => match parameter(content) {
-            Some((name, value)) if AGENT_PARAMETERS.contains(&name) => {
-                parameter_rule(name, value, list)
-            }
-            _ => Ok(RuleContent::Text(Wildcard::new(content))),
-        },
-        "Cd" => Ok(RuleContent::Text(Wildcard::new(content))),
-        _ => match parameter(content) {
-            Some((name, value)) => parameter_rule(name, value, list),
-            None if !tool.contains('_') && !is_known(tool) => {
-                Err(format!("no tool is called {tool}; is it spelled right?"))
-            }
-            None => Err("only TOOL or TOOL(parameter:value) can be said of this tool".to_owned()),
-        },
-    }
-}
-
-fn parameter(content: &str) -> Option<(&str, &str)> {
-    let (name, value) = content.split_once(':')?;
-    Some((name.trim(), value.trim()))
-}
-
-fn parameter_rule(name: &str, value: &str, list: List) -> Result<RuleContent, String> {
-    if list == List::Allow {
-        return Err("a parameter can be denied or asked for, not allowed".to_owned());
-    }
-    Ok(RuleContent::Parameter {
-        name: name.to_owned(),
-        value: Wildcard::new(value),
-    })
+    Ok(ToolName::One(name.to_owned()))
 }
 
 /// Runs of blanks outside quotes made one.
@@ -334,6 +278,8 @@ pub fn split_list(list: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use haft_contract::RuleMatch;
+
     use super::*;
     use crate::rules::{Rules, Scope};
 
@@ -344,6 +290,27 @@ mod tests {
             home: "/h".into(),
             slash: "/p".into(),
         };
+        let tool = |name: &str, rules| ToolSpec {
+            name: name.to_owned(),
+            description: "d".to_owned(),
+            input_schema: serde_json::json!({"properties": {"model": {}}}),
+            profile: Profile {
+                rules,
+                ..Profile::default()
+            },
+        };
+        let edits = RuleMatch::Edits {
+            held_by_reads: true,
+        };
+        let kinds = RuleMatch::Text {
+            parameters: &["kind"],
+            otherwise: "",
+        };
+        let tools = [
+            tool("Agent", kinds),
+            tool("Grep", RuleMatch::Reads),
+            tool("Write", edits),
+        ];
         let cases = [
             (List::Allow, "Bash"),
             (List::Allow, " Bash( * ) "),
@@ -372,11 +339,15 @@ mod tests {
         ];
         let mut table = String::new();
         for (list, text) in cases {
-            let added = Rules::default().add(list, text, RuleSource::of(Scope::User), &bases);
-            let said = match added {
-                Ok(None) => "ok".to_owned(),
-                Ok(Some(warning)) => format!("ok, but: {}", warning.problem),
-                Err(problem) => format!("left out: {}", problem.problem),
+            let mut rules = Rules::default();
+            let added = rules.add(list, text, RuleSource::of(Scope::User), &bases);
+            let mut problems = rules.understand(&tools);
+            let said = match (added, problems.pop(), rules.is_empty()) {
+                (Ok(()), None, _) => "ok".to_owned(),
+                (Ok(()), Some(warning), false) => format!("ok, but: {}", warning.problem),
+                (Err(problem), ..) | (Ok(()), Some(problem), true) => {
+                    format!("left out: {}", problem.problem)
+                }
             };
             table += &format!("{:5} {text:30} {said}\n", list.name());
         }

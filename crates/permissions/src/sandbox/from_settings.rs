@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::{Excluded, SandboxSettings, SettingsHost};
 use crate::{
     is_protected,
-    rules::{List, PathPattern},
+    rules::{List, PathPattern, RuleClass},
 };
 
 /// Which files may say something.
@@ -319,8 +319,8 @@ impl<'a> Reading<'a> {
             let text = text(entry.value)?;
             // A rule for commands, written with the tool's name or without.
             let bare = text
-                .strip_prefix("Bash(")
-                .and_then(|rest| rest.strip_suffix(')'));
+                .strip_prefix(RuleClass::Commands.word())
+                .and_then(|rest| rest.strip_prefix('(')?.strip_suffix(')'));
             Ok(Excluded::new(bare.unwrap_or(text)))
         })
     }

@@ -16,7 +16,7 @@ use super::{
     super::{
         Facts, Policy, Touched, credentials,
         decide::asked_about,
-        rules::{List, RuleContent},
+        rules::{List, RuleClass, RuleContent},
         shell_facts::{ShellFacts, Where},
     },
     paths::{outermost, permanent, unlinked},
@@ -240,7 +240,7 @@ fn session(policy: &Policy) -> Session {
     open.extend(checkouts.filter(|path| inside(path)));
     let writable = permanent(policy);
     let rules = policy.rules.of(List::Allow).filter(|rule| {
-        (rule.tool.is("Read") || rule.tool.is("Edit")) && rule.source.scope.is_users()
+        matches!(rule.class, RuleClass::Reads | RuleClass::Edits) && rule.source.scope.is_users()
     });
     let rules = rules.filter_map(|rule| match &rule.content {
         RuleContent::Path(pattern) if pattern.is_absolute() => pattern.wholes(),

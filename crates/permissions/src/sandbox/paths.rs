@@ -19,7 +19,7 @@ use super::{
         Facts, Policy, credentials,
         decide::stores_allowed,
         protected::is_protected,
-        rules::{List, PathPattern, RuleContent},
+        rules::{List, PathPattern, RuleClass, RuleContent},
         shell_facts::{PathAccess, ShellFacts, Where},
     },
     SandboxSettings, control,
@@ -44,7 +44,7 @@ pub(super) struct Paths {
 /// Looks them up for a call that may run.
 pub(super) fn of(policy: &Policy, facts: &Facts, confined: Confined) -> Paths {
     let sandbox = &policy.sandbox;
-    let hiding = patterns(policy, "Read", &sandbox.deny_read);
+    let hiding = patterns(policy, RuleClass::Reads, &sandbox.deny_read);
     if confined == Confined::ReadOnly {
         let mut look = Look::new(hiding, Vec::new());
         look.walk(Vec::new(), policy);
@@ -69,7 +69,10 @@ pub(super) fn of(policy: &Policy, facts: &Facts, confined: Confined) -> Paths {
     for one in &granted {
         grant(&one.path, &granted, &mut writable, &mut neighbours);
     }
-    let mut look = Look::new(hiding, patterns(policy, "Edit", &sandbox.deny_write));
+    let mut look = Look::new(
+        hiding,
+        patterns(policy, RuleClass::Edits, &sandbox.deny_write),
+    );
     look.walk(writable.clone(), policy);
     let (hidden, stores) = with_stores(hidden(look.hidden, policy), policy, facts);
     let mut protected = Vec::new();
@@ -94,10 +97,14 @@ pub(super) fn of(policy: &Policy, facts: &Facts, confined: Confined) -> Paths {
     }
 }
 
-/// The patterns of deny rules for a tool, and those of the settings.
-fn patterns<'a>(policy: &'a Policy, tool: &str, own: &'a [PathPattern]) -> Vec<&'a PathPattern> {
+/// The patterns of deny rules of a class, and those of the settings.
+fn patterns<'a>(
+    policy: &'a Policy,
+    class: RuleClass,
+    own: &'a [PathPattern],
+) -> Vec<&'a PathPattern> {
     let rules = policy.rules.of(List::Deny);
-    let rules = rules.filter(|rule| rule.tool.is(tool));
+    let rules = rules.filter(|rule| rule.class == class);
     rules
         .filter_map(|rule| match &rule.content {
             RuleContent::Path(pattern) => Some(&**pattern),
@@ -113,7 +120,7 @@ pub(super) fn permanent(policy: &Policy) -> Vec<PathBuf> {
     let edits = policy
         .rules
         .of(List::Allow)
-        .filter(|rule| rule.tool.is("Edit") && rule.source.scope.is_users());
+        .filter(|rule| rule.class == RuleClass::Edits && rule.source.scope.is_users());
     let edits = edits.filter_map(|rule| match &rule.content {
         RuleContent::Path(pattern) if pattern.is_absolute() => pattern.wholes(),
         _ => None,
@@ -336,7 +343,7 @@ struct ProtectedPaths {
 }
 
 fn kept(policy: &Policy, granted: Vec<PermittedPath>) -> ControlFiles {
-    let locked = patterns(policy, "Edit", &[]).into_iter().cloned();
+    let locked = patterns(policy, RuleClass::Edits, &[]).into_iter().cloned();
     ControlFiles::by(ProtectedPaths {
         roots: policy.roots.clone(),
         sandbox: Arc::clone(&policy.sandbox),

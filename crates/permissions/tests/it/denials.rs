@@ -7,8 +7,10 @@ use std::{
 };
 
 use haft_contract::PermissionMode;
-use haft_permissions::{Bases, Facts, List, PathContext, Policy, RuleSource, Rules, Scope, decide};
+use haft_permissions::{Bases, List, PathContext, Policy, RuleSource, Rules, Scope, decide};
 use serde_json::json;
+
+use crate::judged;
 
 struct Denied {
     rules: Rules,
@@ -26,7 +28,7 @@ impl Denied {
         let mut rules = Rules::default();
         for text in deny {
             let added = rules.add(List::Deny, text, RuleSource::of(Scope::User), &bases);
-            assert!(matches!(added, Ok(None)), "{text}: {added:?}");
+            assert!(added.is_ok(), "{text}: {added:?}");
         }
         Self {
             rules,
@@ -46,7 +48,7 @@ impl Denied {
             cwd: self.cwd.clone(),
             home: None,
         };
-        let facts = Facts::named("Bash", &json!({ "command": line }), &setting);
+        let facts = judged::facts("Bash", &json!({ "command": line }), &setting);
         let policy = Policy {
             rules: self.rules.clone().into(),
             ..Policy::of_directories(

@@ -14,8 +14,10 @@ use std::{
     thread,
 };
 
-use haft_permissions::{Facts, PathContext, Policy, decide, shell_facts::ShellFacts};
+use haft_permissions::{PathContext, Policy, decide, shell_facts::ShellFacts};
 use serde_json::json;
+
+use crate::judged;
 
 /// Seconds a line may take; none needs them, a pager or a loop would.
 const PATIENCE: &str = "10";
@@ -163,7 +165,7 @@ impl Project {
             home: Some(self.home.clone()),
         };
         let input = json!({ "command": line });
-        let mut facts = Facts::named("Bash", &input, &setting);
+        let mut facts = judged::facts("Bash", &input, &setting);
         facts.shell = Some(ShellFacts::in_environment(line, &setting, &|name| {
             self.variable(name)
         }));
@@ -377,7 +379,7 @@ fn trust_covers_pins_and_no_more() {
         home: Some(project.home.clone()),
     };
     let behavior = |line: &str, trusted: bool| {
-        let mut facts = Facts::named("Bash", &json!({ "command": line }), &setting);
+        let mut facts = judged::facts("Bash", &json!({ "command": line }), &setting);
         facts.shell = Some(ShellFacts::in_environment(line, &setting, &|name| {
             project.variable(name)
         }));
@@ -400,7 +402,7 @@ fn a_line_in_another_character_set_is_asked_about() {
         home: None,
     };
     let behavior = |line: &str, locale: &str| {
-        let mut facts = Facts::named("Bash", &json!({ "command": line }), &setting);
+        let mut facts = judged::facts("Bash", &json!({ "command": line }), &setting);
         facts.shell = Some(ShellFacts::in_environment(line, &setting, &|name| {
             (name == "LC_ALL").then(|| locale.into())
         }));

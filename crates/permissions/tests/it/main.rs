@@ -1,8 +1,9 @@
 //! Permissions as their users meet them.
 //!
+//! - `judged`: the facts of a call, as the pipeline finds them
 //! - `properties`: what holds of any policy and any call
 //! - `denials`: ways around a deny rule; `lines`: harmless lines, run
-//! - `suggestions`: rules that are proposed to a person
+//! - `suggestions`: rules that are proposed to a person; `understood`: rules and the tools there are
 //! - `revived`: what was permitted, written down and read again
 
 #![expect(
@@ -11,7 +12,9 @@
 )]
 
 mod denials;
+mod judged;
 mod lines;
 mod properties;
 mod revived;
 mod suggestions;
+mod understood;

@@ -10,6 +10,8 @@ use haft_permissions::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use crate::judged;
+
 const RULES: [&str; 26] = [
     "Bash",
     "Bash(rm *)",
@@ -108,9 +110,14 @@ fn call() -> impl Strategy<Value = (&'static str, Value)> {
         1 => Just(("mcp__git__get_x", json!({}))),
         1 => Just(("Agent", json!({"subagent_type": "Explore"}))),
         1 => Just(("Skill", json!({"skill": "deploy", "args": "x"}))),
-        1 => Just(("AskUserQuestion", json!({}))),
+        1 => Just(("AskUserQuestion", question())),
         1 => ("[A-Za-z_]{1,12}", "\\PC{0,12}").prop_map(|(_, text)| ("Unknown", json!({"x": text}))),
     ]
+}
+
+fn question() -> Value {
+    let options = json!([{"label": "a", "description": "A"}, {"label": "b", "description": "B"}]);
+    json!({"questions": [{"question": "Which?", "header": "Which", "options": options}]})
 }
 
 fn mode() -> impl Strategy<Value = PermissionMode> {
@@ -162,7 +169,7 @@ fn policy(mode: PermissionMode, written: &Written) -> Policy {
 fn facts(call: &(&'static str, Value), hook: HookWord) -> Facts {
     Facts {
         hook,
-        ..Facts::named(call.0, &call.1, &setting())
+        ..judged::facts(call.0, &call.1, &setting())
     }
 }
 
@@ -205,7 +212,7 @@ proptest! {
             ..policy(PermissionMode::Plan, &written)
         };
         let decision = decide(&policy, &facts);
-        let reads = facts.is_read_only() || facts.internal;
+        let reads = facts.is_read_only();
         prop_assert!(decision.behavior != Behavior::Allow || reads, "{decision:?}");
     }
 
@@ -245,7 +252,10 @@ proptest! {
         let (tool, mut input) = call;
         let policy = Policy { sandbox: sandbox.into(), ..policy(mode, &written) };
         let before = profile(&policy, &facts(&(tool, input.clone()), hook));
-        input["dangerouslyDisableSandbox"] = json!(true);
+        // No other tool has such a parameter.
+        if tool == "Bash" {
+            input["dangerouslyDisableSandbox"] = json!(true);
+        }
         let wish = facts(&(tool, input), hook);
         let after = profile(&policy, &wish);
         if before != after {
@@ -338,8 +348,10 @@ proptest! {
             ("Bash", json!({"command": 7})),
             ("Edit", Value::Null),
         ] {
-            let first = decide(&policy, &Facts::named(tool, &input, &setting()));
-            let second = decide(&policy, &Facts::named(tool, &input, &setting()));
+            let first = judged::try_facts(tool, &input, &setting());
+            let second = judged::try_facts(tool, &input, &setting());
+            let first = first.map(|facts| decide(&policy, &facts));
+            let second = second.map(|facts| decide(&policy, &facts));
             prop_assert_eq!(first, second);
         }
     }

@@ -6,10 +6,12 @@ use haft_contract::{
     Confinement, ControlAction, ControlUse, Hidden, HostVerdict, NetworkAccess, PermissionMode,
 };
 use haft_permissions::{
-    Bases, Facts, List, PathContext, Policy, RuleSource, Rules, SandboxSettings, Scope, confine,
-    control_names, revive, revive_hidden, sandbox::SettingsHost,
+    Bases, List, PathContext, Policy, RuleSource, Rules, SandboxSettings, Scope, confine,
+    control_names, revive, revive_hidden, rules::RuleClass, sandbox::SettingsHost,
 };
 use serde_json::json;
+
+use crate::judged::facts;
 
 fn rules(root: &Path) -> Rules {
     let bases = Bases {
@@ -28,7 +30,7 @@ fn rules(root: &Path) -> Rules {
         (List::Deny, "WebFetch(domain:bad.example.com)"),
     ] {
         let added = rules.add(list, text, RuleSource::of(Scope::User), &bases);
-        assert_eq!(added, Ok(None), "{text}");
+        assert_eq!(added, Ok(()), "{text}");
     }
     rules
 }
@@ -43,10 +45,10 @@ fn hidden_files_are_the_same() {
     let root = fs::canonicalize(root.path()).unwrap();
     let rules = Arc::new(rules(&root));
     let all = [
-        rules.keep_from(&["Read"]),
-        rules.keep_from(&["Read", "Edit"]),
+        rules.keep_from(&[RuleClass::Reads]),
+        rules.keep_from(&[RuleClass::Reads, RuleClass::Edits]),
         control_names(),
-        rules.keep_from(&["Edit"]).and(&control_names()),
+        rules.keep_from(&[RuleClass::Edits]).and(&control_names()),
         Hidden::default(),
     ];
     let paths = [
@@ -108,7 +110,7 @@ fn a_confinement_is_the_same() {
         home: Some(root.join("home")),
     };
     let line = json!({"command": "touch out.txt .envrc && make"});
-    let mut before = confine(&policy, &Facts::named("Bash", &line, &setting)).unwrap();
+    let mut before = confine(&policy, &facts("Bash", &line, &setting)).unwrap();
     before.control = before.control.except(vec![root.join(".vscode")]);
     let read: Confinement = written_and_read(&before);
     let told = |confinement: &Confinement| serde_json::to_value(confinement).unwrap();

@@ -10,6 +10,8 @@ use haft_permissions::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use crate::judged;
+
 fn bases() -> Bases {
     Bases {
         cwd: "/p".into(),
@@ -36,7 +38,7 @@ fn facts(tool: &str, input: &Value) -> Facts {
         cwd: "/p".into(),
         home: Some("/h".into()),
     };
-    Facts::named(tool, input, &setting)
+    judged::facts(tool, input, &setting)
 }
 
 fn bash(line: &str) -> Facts {

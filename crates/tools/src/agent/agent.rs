@@ -3,9 +3,9 @@
 use std::{env, fmt::Write, time::Duration};
 
 use haft_contract::{
-    Access, AgentKind, AgentReport, BackgroundHandle, CallContext, Card, CardPiece, Check, Content,
-    Effects, Idempotency, LaunchOutcome, LaunchRequest, Permission, Profile, Subagents, Tool,
-    ToolError, ToolOutput, schema,
+    Access, AgentAccess, AgentKind, AgentReport, BackgroundHandle, CallContext, Card, CardPiece,
+    Check, Content, Effects, Idempotency, LaunchOutcome, LaunchRequest, Permission, Profile,
+    RuleMatch, ServiceNeed, Services, Subagents, Tool, ToolError, ToolOutput, schema,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -94,13 +94,6 @@ pub(crate) struct Agent {
     kinds: Vec<AgentKind>,
 }
 
-impl Agent {
-    /// The tool, for a session with these kinds of subagents.
-    pub(crate) fn of(kinds: Vec<AgentKind>) -> Self {
-        Self { kinds }
-    }
-}
-
 impl Tool for Agent {
     type Input = Input;
     const NAME: &'static str = "Agent";
@@ -113,8 +106,21 @@ impl Tool for Agent {
             access: Access::Reads,
             result_cap: Some(cap(env::var("TASK_MAX_OUTPUT_LENGTH").ok().as_deref())),
             timeout: Some(LONGEST),
+            rules: RuleMatch::Text {
+                parameters: &["subagent_type"],
+                otherwise: "general-purpose",
+            },
+            agents: AgentAccess::Launching,
+            needs: const { &[ServiceNeed::of::<Subagents>()] },
             ..Profile::default()
         }
+    }
+
+    fn for_session(&self, services: &Services) -> Option<Self> {
+        let subagents = services.get::<Subagents>().ok()?;
+        Some(Self {
+            kinds: subagents.0.kinds(),
+        })
     }
 
     fn prompt(&self) -> Option<String> {
@@ -286,7 +292,7 @@ mod tests {
             description: "Looks around.".to_owned(),
             tools: "all tools but Edit".to_owned(),
         }];
-        let tool = erase(Agent::of(kinds));
+        let tool = erase(Agent { kinds });
         insta::assert_snapshot!(tool.spec().description);
         insta::assert_json_snapshot!(tool.spec().input_schema);
     }

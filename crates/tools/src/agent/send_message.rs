@@ -2,7 +2,7 @@
 
 use haft_contract::{
     Access, AgentMessage, CallContext, Card, CardPiece, Check, Effects, Idempotency,
-    MessageDelivery, Permission, Profile, Subagents, Tool, ToolError, ToolOutput,
+    MessageDelivery, Permission, Profile, ServiceNeed, Subagents, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -38,6 +38,7 @@ impl Tool for SendMessage {
             deferred: true,
             search_hint: "message continue resume subagent".into(),
             access: Access::Reads,
+            needs: const { &[ServiceNeed::of::<Subagents>()] },
             ..Profile::default()
         }
     }

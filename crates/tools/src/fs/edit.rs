@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{ask, is_notebook, patch, profile, target, ticket};
+use super::{EDITS, ask, is_notebook, patch, profile, target, ticket};
 use crate::{paths::shown, words::counted};
 
 /// How many places an answer names.
@@ -63,11 +63,15 @@ impl Tool for Edit {
     const NAME: &'static str = "Edit";
 
     fn profile(&self) -> Profile {
-        profile(
-            Access::Paths,
-            &["file_path"],
-            "change modify replace text in a file",
-        )
+        Profile {
+            rules: EDITS,
+            basic: true,
+            ..profile(
+                Access::Paths,
+                &["file_path"],
+                "change modify replace text in a file",
+            )
+        }
     }
 
     fn effects(&self, input: &Input) -> Effects {

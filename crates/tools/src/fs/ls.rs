@@ -9,7 +9,8 @@ use std::{
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use haft_contract::{
-    Access, CallContext, Card, CardPiece, Check, Effects, Profile, Tool, ToolError, ToolOutput,
+    Access, CallContext, Card, CardPiece, Check, Effects, Profile, RuleMatch, Tool, ToolError,
+    ToolOutput,
 };
 use haft_search::{DirectoryList, EntryKind, ListedEntry, SearchError, list_directory};
 use schemars::JsonSchema;
@@ -73,11 +74,15 @@ impl Tool for Ls {
     const NAME: &'static str = "LS";
 
     fn profile(&self) -> Profile {
-        profile(
-            Access::Reads,
-            &["path"],
-            "list directory folder entries files",
-        )
+        Profile {
+            rules: RuleMatch::Reads,
+            searches: true,
+            ..profile(
+                Access::Reads,
+                &["path"],
+                "list directory folder entries files",
+            )
+        }
     }
 
     fn backfill(&self, input: &mut Value) {

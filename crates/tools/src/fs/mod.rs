@@ -14,7 +14,7 @@ mod write;
 
 use std::{io, path::Path};
 
-use haft_contract::{Access, CallContext, PermissionMode, Profile, ToolError};
+use haft_contract::{Access, CallContext, PermissionMode, Profile, RuleMatch, ToolError};
 use haft_journal::{
     FileTarget, Journal, JournalError, WriteGrant, looks_like, nearby, notebook::NotebookError,
     respelt,
@@ -36,6 +36,11 @@ use crate::{
     blocking::blocking,
     judged::must_lead,
     paths::{shown, spelt},
+};
+
+/// Rules for `Edit` hold what it writes, and so do those that keep from reading.
+const EDITS: RuleMatch = RuleMatch::Edits {
+    held_by_reads: true,
 };
 
 /// What the tools of this family have in common.

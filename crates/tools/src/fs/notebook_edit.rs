@@ -3,7 +3,8 @@
 use std::{fmt::Write, path::PathBuf};
 
 use haft_contract::{
-    Access, CallContext, Card, CardPiece, Check, Effects, Profile, Tool, ToolError, ToolOutput,
+    Access, CallContext, Card, CardPiece, Check, Effects, Profile, RuleMatch, Tool, ToolError,
+    ToolOutput,
 };
 use haft_journal::{
     NotebookEdited, Patch,
@@ -100,6 +101,9 @@ impl Tool for NotebookEdit {
     fn profile(&self) -> Profile {
         Profile {
             deferred: true,
+            rules: RuleMatch::Edits {
+                held_by_reads: false,
+            },
             ..profile(
                 Access::Paths,
                 &["notebook_path"],

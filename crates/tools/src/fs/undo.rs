@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{ask, patch, profile, ticket};
+use super::{EDITS, ask, patch, profile, ticket};
 use crate::{paths::shown, words::counted};
 
 /// How many files a question names.
@@ -67,6 +67,7 @@ impl Tool for Undo {
     fn profile(&self) -> Profile {
         Profile {
             deferred: true,
+            rules: EDITS,
             ..profile(
                 haft_contract::Access::Anything,
                 &[],

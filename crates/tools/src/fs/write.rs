@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{ask, patch, profile, target, ticket};
+use super::{EDITS, ask, patch, profile, target, ticket};
 use crate::{paths::shown, words::counted};
 
 /// How many lines of the content a person sees before they decide.
@@ -41,11 +41,15 @@ impl Tool for Write {
     const NAME: &'static str = "Write";
 
     fn profile(&self) -> Profile {
-        profile(
-            Access::Paths,
-            &["file_path"],
-            "create save overwrite new file",
-        )
+        Profile {
+            rules: EDITS,
+            basic: true,
+            ..profile(
+                Access::Paths,
+                &["file_path"],
+                "create save overwrite new file",
+            )
+        }
     }
 
     fn effects(&self, input: &Input) -> Effects {

@@ -1,6 +1,8 @@
 //! `MemoryRead`: a note of an earlier session, or which there are.
 
-use haft_contract::{Access, CallContext, Card, Effects, Profile, Tool, ToolError, ToolOutput};
+use haft_contract::{
+    Access, CallContext, Card, Effects, Profile, ServiceNeed, Tool, ToolError, ToolOutput,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -28,6 +30,7 @@ impl Tool for MemoryRead {
             deferred: true,
             search_hint: "memory notes remember recall earlier session".into(),
             access: Access::Reads,
+            needs: const { &[ServiceNeed::of::<MemoryFolder>()] },
             ..Profile::default()
         }
     }

@@ -1,8 +1,8 @@
 //! `MemoryWrite`: a note for later sessions.
 
 use haft_contract::{
-    Access, CallContext, Card, CardPiece, Check, Effects, Idempotency, Profile, Tool, ToolError,
-    ToolOutput,
+    Access, CallContext, Card, CardPiece, Check, Effects, Idempotency, Profile, ServiceNeed, Tool,
+    ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -37,6 +37,7 @@ impl Tool for MemoryWrite {
             deferred: true,
             search_hint: "memory note remember keep forget later session".into(),
             access: Access::Anything,
+            needs: const { &[ServiceNeed::of::<MemoryFolder>()] },
             ..Profile::default()
         }
     }

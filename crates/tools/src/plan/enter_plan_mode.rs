@@ -1,8 +1,8 @@
 //! `EnterPlanMode`: look and think first, change nothing.
 
 use haft_contract::{
-    Access, CallContext, Card, Check, ContextPatch, Effects, Permission, PermissionMode, Profile,
-    Tool, ToolError, ToolOutput,
+    Access, AgentAccess, CallContext, Card, Check, ContextPatch, Effects, Permission,
+    PermissionMode, Profile, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -24,6 +24,7 @@ impl Tool for EnterPlanMode {
             family: "plan".into(),
             search_hint: "plan design approach before coding".into(),
             access: Access::Reads,
+            agents: AgentAccess::Main,
             ..Profile::default()
         }
     }

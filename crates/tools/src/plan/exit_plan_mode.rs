@@ -3,8 +3,8 @@
 use std::{fs::OpenOptions, io::Read, os::unix::fs::OpenOptionsExt, path::Path};
 
 use haft_contract::{
-    Access, ApprovalKind, CallContext, Card, CardPiece, Check, ContextPatch, Effects, Permission,
-    PermissionMode, Profile, Tool, ToolError, ToolOutput,
+    Access, AgentAccess, ApprovalKind, CallContext, Card, CardPiece, Check, ContextPatch, Effects,
+    Permission, PermissionMode, Profile, Tool, ToolError, ToolOutput,
 };
 use rustix::fs::OFlags;
 use schemars::JsonSchema;
@@ -37,6 +37,8 @@ impl Tool for ExitPlanMode {
             family: "plan".into(),
             search_hint: "plan approve present finish planning".into(),
             access: Access::Reads,
+            interactive: true,
+            agents: AgentAccess::Planning,
             approval: ApprovalKind::Plan,
             ..Profile::default()
         }

@@ -1,6 +1,8 @@
 //! `TaskCreate`: one more thing to do.
 
-use haft_contract::{Access, CallContext, Card, Effects, Profile, Tool, ToolError, ToolOutput};
+use haft_contract::{
+    Access, AgentAccess, CallContext, Card, Effects, Profile, Tool, ToolError, ToolOutput,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -38,6 +40,7 @@ impl Tool for TaskCreate {
             family: "plan".into(),
             search_hint: "todo task list plan step add".into(),
             access: Access::Reads,
+            agents: AgentAccess::Foreground,
             ..Profile::default()
         }
     }

@@ -1,7 +1,8 @@
 //! `TaskList`: what is to be done.
 
 use haft_contract::{
-    Access, CallContext, Card, CardPiece, Effects, Profile, Tool, ToolError, ToolOutput,
+    Access, AgentAccess, CallContext, Card, CardPiece, Effects, Profile, Tool, ToolError,
+    ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -29,6 +30,7 @@ impl Tool for TaskList {
             family: "plan".into(),
             search_hint: "todo tasks overview".into(),
             access: Access::Reads,
+            agents: AgentAccess::Foreground,
             ..Profile::default()
         }
     }

@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use haft_contract::{Access, CallContext, Card, Effects, Profile, Tool, ToolError, ToolOutput};
+use haft_contract::{
+    Access, AgentAccess, CallContext, Card, Effects, Profile, Tool, ToolError, ToolOutput,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -80,6 +82,7 @@ impl Tool for TaskUpdate {
             family: "plan".into(),
             search_hint: "todo task list status done complete".into(),
             access: Access::Reads,
+            agents: AgentAccess::Foreground,
             ..Profile::default()
         }
     }

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use haft_contract::{Access, CallContext, Hidden, Profile, ToolError};
+use haft_contract::{Access, CallContext, Hidden, Profile, RuleMatch, ToolError};
 use haft_search::{
     Completion, LeaveOut, SearchEngine, SearchError, SearchStop, Skip, SkipReason, Skipped, Stop,
 };
@@ -33,6 +33,8 @@ fn profile(search_hint: &'static str) -> Profile {
         search_hint: search_hint.into(),
         access: Access::Reads,
         paths: &["path"],
+        rules: RuleMatch::Reads,
+        searches: true,
         ..Profile::default()
     }
 }

@@ -9,8 +9,8 @@ use std::{
 };
 
 use haft_contract::{
-    Access, ApprovalKind, CallContext, Card, CardPiece, Check, Effects, Permission, Profile, Tool,
-    ToolError, ToolOutput,
+    Access, AgentAccess, ApprovalKind, CallContext, Card, CardPiece, Check, Effects, Permission,
+    Profile, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -100,6 +100,8 @@ impl Tool for AskUserQuestion {
                 "response",
                 "afkTimeoutMs",
             ],
+            interactive: true,
+            agents: AgentAccess::Main,
             ..Profile::default()
         }
     }

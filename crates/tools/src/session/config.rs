@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use haft_contract::{
-    Access, CallContext, Card, Check, Effects, Permission, Profile, SettingRisk, SettingsAccess,
-    Tool, ToolError, ToolOutput,
+    Access, CallContext, Card, Check, Effects, Permission, Profile, ServiceNeed, SettingRisk,
+    SettingsAccess, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -46,6 +46,7 @@ impl Tool for Config {
             search_hint: "settings configuration option preference model theme permissions".into(),
             deferred: true,
             access: Access::Anything,
+            needs: const { &[ServiceNeed::of::<Arc<dyn SettingsAccess>>()] },
             ..Profile::default()
         }
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use haft_contract::{
-    Access, CallContext, Card, ContextPatch, DeferredTools, DynTool, Effects, Profile, Tool,
-    ToolError, ToolOutput, ToolSpec,
+    Access, CallContext, Card, ContextPatch, DeferredTools, DynTool, Effects, Profile, Services,
+    Tool, ToolError, ToolOutput, ToolRole, ToolSpec,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -30,13 +30,8 @@ pub(crate) struct Input {
 pub(crate) struct ToolSearch {
     /// Built-in tools that are not loaded, for the model to know.
     names: Vec<String>,
-}
-
-impl ToolSearch {
-    /// One that names these.
-    pub(crate) fn of(names: Vec<String>) -> Self {
-        Self { names }
-    }
+    /// There are none.
+    is_idle: bool,
 }
 
 impl Tool for ToolSearch {
@@ -47,8 +42,23 @@ impl Tool for ToolSearch {
         Profile {
             family: "session".into(),
             access: Access::Reads,
+            role: Some(ToolRole::FindsTools),
+            // There is nothing to find yet; it may come.
+            deferred: self.is_idle,
             ..Profile::default()
         }
+    }
+
+    fn for_session(&self, services: &Services) -> Option<Self> {
+        let deferred = services.get::<DeferredTools>().ok()?.tools();
+        let names: Vec<String> = deferred
+            .iter()
+            .map(|tool| tool.spec().name.clone())
+            .collect();
+        Some(Self {
+            is_idle: names.is_empty(),
+            names,
+        })
     }
 
     fn prompt(&self) -> Option<String> {

@@ -7,14 +7,15 @@ use std::{
 };
 
 use haft_contract::{
-    Access, CallContext, Card, CardPiece, Check, Effects, Profile, Tool, ToolError, ToolOutput,
+    Access, CallContext, Card, CardPiece, Check, Effects, Profile, RuleMatch, ServiceNeed, Tool,
+    ToolError, ToolOutput,
 };
 use haft_shell::{Analysis, EffectVerdict, LinePlace, ReadLine, analyze};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::run;
+use super::{ShellProgram, run};
 use crate::words::counted;
 
 /// A longer line is never taken for harmless, as in the engine.
@@ -98,6 +99,9 @@ impl Tool for Bash {
             search_hint: "run execute command shell terminal script build test git".into(),
             access: Access::Anything,
             result_cap: None,
+            rules: RuleMatch::Command("command"),
+            basic: true,
+            needs: const { &[ServiceNeed::of::<ShellProgram>()] },
             ..Profile::default()
         }
     }

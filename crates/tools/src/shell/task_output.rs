@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use haft_contract::{
-    Access, BackgroundTasks, CallContext, Card, CardPiece, Check, Effects, Permission, Profile,
-    Subagents, TaskKind, TaskStatus, Tool, ToolError, ToolOutput,
+    Access, AgentAccess, BackgroundTasks, CallContext, Card, CardPiece, Check, Effects, Permission,
+    Profile, ServiceNeed, Subagents, TaskKind, TaskStatus, Tool, ToolError, ToolOutput,
 };
 use regex::Regex;
 use schemars::JsonSchema;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::{
-    answer,
+    ShellProgram, answer,
     job::Stage,
     ports,
     task_stop::{FoundTask, find, old_name},
@@ -79,6 +79,9 @@ impl Tool for TaskOutput {
             deferred: true,
             search_hint: "output result status of a background task wait".into(),
             access: Access::Reads,
+            agents: AgentAccess::Main,
+            // What runs in the background may be a subagent.
+            needs: const { &[ServiceNeed::either::<ShellProgram, Subagents>()] },
             ..Profile::default()
         }
     }

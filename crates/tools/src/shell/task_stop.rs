@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use haft_contract::{
     Access, AgentStatus, BackgroundTasks, CallContext, Card, Check, Effects, Permission, Profile,
-    Services, Subagents, TaskKind, TaskStatus, Tool, ToolError, ToolOutput,
+    ServiceNeed, Services, Subagents, TaskKind, TaskStatus, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Shell, tasks::Stop};
+use super::{Shell, ShellProgram, tasks::Stop};
 
 /// Ends a background task, with everything it started.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -32,6 +32,7 @@ impl Tool for TaskStop {
             family: "shell".into(),
             search_hint: "stop kill end background task process server".into(),
             access: Access::Anything,
+            needs: const { &[ServiceNeed::either::<ShellProgram, Subagents>()] },
             ..Profile::default()
         }
     }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use haft_contract::{
     Access, CallContext, Card, CardPiece, Check, Content, Effects, InjectedMessage, LaunchOutcome,
-    LaunchRequest, Permission, Profile, Role, Subagents, Tool, ToolError, ToolOutput,
+    LaunchRequest, Permission, Profile, Role, RuleMatch, ServiceNeed, Services, Subagents, Tool,
+    ToolError, ToolOutput, ToolRole,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -33,7 +34,7 @@ pub(crate) struct Input {
 #[derive(Default)]
 pub(crate) struct Skill {
     /// There is none to call yet; they may come to light.
-    pub(crate) is_idle: bool,
+    is_idle: bool,
 }
 
 impl Tool for Skill {
@@ -47,8 +48,21 @@ impl Tool for Skill {
             access: Access::Anything,
             timeout: Some(LONGEST),
             deferred: self.is_idle,
+            rules: RuleMatch::Text {
+                parameters: &["skill", "args"],
+                otherwise: "",
+            },
+            role: Some(ToolRole::LoadsSkills),
+            needs: const { &[ServiceNeed::of::<SkillBook>()] },
             ..Profile::default()
         }
+    }
+
+    fn for_session(&self, services: &Services) -> Option<Self> {
+        let book = services.get::<SkillBook>().ok()?;
+        Some(Self {
+            is_idle: !book.has_any(),
+        })
     }
 
     fn backfill(&self, input: &mut Value) {

@@ -50,12 +50,12 @@ fn session() -> Session {
     let mut session = Session::new([]);
     let memory = MemoryFolder::new(session.folder.path("memory"));
     let settings: Arc<dyn SettingsAccess> = Arc::new(Two::default());
+    let deferred = DeferredTools::of(["Config", "NotebookEdit", "Undo"].map(tool).into());
     session.services = session
         .services
         .with(Arc::new(memory))
-        .with(Arc::new(settings));
-    let catalogue = session.services.get::<DeferredTools>().unwrap();
-    catalogue.fill(["Config", "NotebookEdit", "Undo"].map(tool).into());
+        .with(Arc::new(settings))
+        .with(Arc::new(deferred));
     session
 }
 

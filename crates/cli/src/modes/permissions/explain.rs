@@ -3,17 +3,21 @@
 
 use std::sync::Arc;
 
-use haft::engine::permissions::{
-    Bases, Behavior, Covered, Decision, Facts, PathContext, Policy, Touched, decide, suggest,
-    uncovered,
+use haft::{
+    SessionContext,
+    engine::permissions::{
+        Bases, Behavior, Covered, Decision, Facts, Policy, Touched, decide, suggest, uncovered,
+    },
 };
-use haft_host::Permitted;
+use haft_host::{Permitted, SessionConfig, SessionParts, open_tools};
 use haft_sandbox::Mechanism;
 use haft_shell::{Arg, Effect, LinePart, Value as ArgValue, WriteKind};
 use serde_json::{Value, json};
+use tokio::runtime::Builder;
 
-use super::confined::Confined;
+use super::{confined::Confined, judge::Judge};
 use crate::{
+    approver::Terminal,
     args::SessionArgs,
     exit::Exit,
     modes::call,
@@ -27,28 +31,18 @@ pub(super) fn run(
     words: &[String],
     as_json: bool,
 ) -> anyhow::Result<Exit> {
-    let config = session::config(args)?;
-    let permitted = Permitted::load(&config)?;
-    session::report(permitted.warnings());
-    let mut policy = permitted.policy();
-    let cwd = config.cwd;
-    let left_out = permitted.settings.left_out;
-    let home = permitted.settings.places.home;
-    let setting = PathContext {
-        cwd: cwd.clone(),
-        home: Some(home.clone()),
-    };
-    let bases = Bases {
-        slash: cwd.clone(),
-        cwd,
-        home,
-    };
+    let mut config = session::config(args)?;
+    // A directory that is not there makes no session, and no difference here.
+    config.directories.retain(|directory| directory.is_dir());
+    let left_out = Permitted::load(&config)?.settings.left_out;
     let (tool, input) = match (bash, words) {
         (Some(command), _) => ("Bash".to_owned(), json!({ "command": command })),
         (None, [tool, input @ ..]) => (tool.clone(), call::input(input)?),
         (None, []) => anyhow::bail!("say which call, or --bash 'COMMAND'"),
     };
-    let facts = Facts::named(&tool, &input, &setting);
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let (mut policy, context, facts) = runtime.block_on(judged(&config, &tool, input))?;
+    let bases = context.bases();
     // As it would be decided: a command that counts on being confined is asked about where it is not.
     let mechanism = facts.shell.is_some().then(session::strongest);
     Arc::make_mut(&mut policy.sandbox).unconfined = mechanism == Some(Mechanism::None);
@@ -67,6 +61,25 @@ pub(super) fn run(
         show::drawn(&explained.tree(Style::of_stdout()))?;
     }
     Ok(Exit::Success)
+}
+
+/// The call as a session here would find it.
+async fn judged(
+    config: &SessionConfig,
+    tool: &str,
+    input: Value,
+) -> anyhow::Result<(Policy, SessionContext, Facts)> {
+    let mut parts = SessionParts::new(session::warn);
+    if let Some(terminal) = Terminal::of_this_process() {
+        parts = parts.questions(terminal);
+    }
+    let haft = open_tools(config, parts).await?;
+    let context = haft.context();
+    let policy = haft.engine().policy(&context);
+    let folder = haft.engine().folder().to_path_buf();
+    let judge = Judge::new(haft.services().clone(), folder).await?;
+    let facts = judge.facts(tool, input, &context).await;
+    Ok((policy, context, facts.map_err(anyhow::Error::msg)?))
 }
 
 fn suggestions(policy: &Policy, facts: &Facts, bases: &Bases) -> Vec<String> {
@@ -89,6 +102,12 @@ struct Explained<'a> {
 }
 
 impl Explained<'_> {
+    /// What is read and not written: that a write needs to read is no news.
+    fn only_read(&self) -> Vec<&Touched> {
+        let Facts { reads, writes, .. } = self.facts;
+        reads.iter().filter(|read| !writes.contains(read)).collect()
+    }
+
     fn tree(&self, style: Style) -> String {
         let Decision { behavior, because } = &self.decision;
         let because = show::clean(&because.to_string());
@@ -118,7 +137,7 @@ impl Explained<'_> {
                 }
             }
         } else {
-            for touched in &self.facts.reads {
+            for touched in self.only_read() {
                 text += &format!("  reads {}\n", path_text(touched));
             }
             for touched in &self.facts.writes {
@@ -170,18 +189,19 @@ impl Explained<'_> {
                 })
                 .collect(),
         };
-        let paths = |touched: &[Touched]| -> Vec<String> {
+        let paths = |touched: &[&Touched]| -> Vec<String> {
             let real = touched.iter().map(|path| path.real.display().to_string());
             real.collect()
         };
+        let writes: Vec<&Touched> = self.facts.writes.iter().collect();
         json!({
             "decision": self.decision.behavior.name(),
             "because": self.decision.because.to_string(),
             "tool": self.facts.tool,
             "verdict": self.facts.shell.as_ref().map(|shell| shell.analysis.verdict.name()),
             "reason": self.facts.shell.as_ref().map(|shell| shell.analysis.reason.clone()),
-            "reads": paths(&self.facts.reads),
-            "writes": paths(&self.facts.writes),
+            "reads": paths(&self.only_read()),
+            "writes": paths(&writes),
             "parts": parts,
             "rules_that_would_allow": self.rules,
             "confinement": self.confined.as_ref().map(Confined::json),

@@ -2,21 +2,23 @@
 
 use std::{
     io::{self, BufRead, BufReader},
-    panic,
+    panic::{self, AssertUnwindSafe},
     path::PathBuf,
 };
 
 use haft::{
-    PermissionMode,
+    PermissionMode, Services, SessionContext, SessionId, ToolSpec,
     engine::permissions::{
-        Bases, Facts, HookWord, List, PathContext, Policy, RuleSource, Rules, Scope, decide,
+        Bases, Facts, HookWord, List, Policy, RuleSource, Rules, Scope, decide,
         rules::{Target, target},
     },
 };
 use haft_shell::{LinePlace, analyze};
 use serde::Deserialize;
 use serde_json::Value;
+use tokio::runtime::Builder;
 
+use super::judge::Judge;
 use crate::{exit::Exit, show::ManyLines};
 
 /// What a line is answered by: a word and a reason, or what is wrong with the line.
@@ -24,7 +26,7 @@ type Answer = Result<(&'static str, String), String>;
 
 /// Answers each line of stdin by one of stdout: a word, a tab, a reason. What cannot be served is
 /// answered by the cautious word; empty lines are passed over.
-pub(super) fn run(answer: fn(&str) -> Answer, cautious: &'static str) -> anyhow::Result<Exit> {
+pub(super) fn run(answer: impl Fn(&str) -> Answer, cautious: &'static str) -> anyhow::Result<Exit> {
     let mut out = ManyLines::default();
     let mut input = BufReader::with_capacity(1 << 16, io::stdin());
     let mut line = Vec::new();
@@ -39,7 +41,7 @@ pub(super) fn run(answer: fn(&str) -> Answer, cautious: &'static str) -> anyhow:
         }
         let answered = match str::from_utf8(line) {
             // A defect of ours is no reason to leave the next line without its answer.
-            Ok(text) => panic::catch_unwind(|| answer(text))
+            Ok(text) => panic::catch_unwind(AssertUnwindSafe(|| answer(text)))
                 .unwrap_or_else(|_| Err("the line could not be judged".to_owned())),
             Err(_) => Err("the line is not UTF-8".to_owned()),
         };
@@ -107,7 +109,17 @@ struct RuleTexts {
     deny: Vec<String>,
 }
 
-pub(super) fn check(line: &str) -> Answer {
+/// Decides on the call of each line.
+pub(super) fn check_all() -> anyhow::Result<Exit> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    // Nothing is ever kept there.
+    let folder = std::env::temp_dir().join(format!("haft-{}", SessionId::new()));
+    let judge = runtime.block_on(Judge::new(Services::none(), folder))?;
+    let specs = judge.specs();
+    run(|line| runtime.block_on(check(line, &judge, &specs)), "deny")
+}
+
+async fn check(line: &str, judge: &Judge, specs: &[ToolSpec]) -> Answer {
     let call: CallLine = read(line)?;
     if !call.cwd.is_absolute() {
         return Err("the line is not valid: `cwd` must be an absolute path".to_owned());
@@ -136,22 +148,24 @@ pub(super) fn check(line: &str) -> Answer {
     ] {
         for text in texts {
             let added = rules.add(list, text, RuleSource::of(scope), &bases);
-            if let Ok(Some(problem)) | Err(problem) = added {
-                problems.push(format!("rule {:?}: {}", problem.rule, problem.problem));
-            }
+            problems.extend(added.err());
         }
     }
+    problems.extend(rules.understand(specs));
     let mut roots = vec![call.cwd.clone()];
     roots.extend(call.additional_dirs);
+    let mut context = SessionContext::new(call.cwd)
+        .with_mode(call.mode.unwrap_or_default())
+        .with_home(home.clone())
+        .with_rules(rules);
+    for root in &roots {
+        context = context.with_directory(root.clone());
+    }
     let policy = Policy {
-        rules: rules.into(),
-        ..Policy::of_directories(call.mode.unwrap_or_default(), &roots).with_home(home.as_deref())
+        rules: context.rules.clone(),
+        ..Policy::of_directories(context.mode, &roots).with_home(home.as_deref())
     };
-    let setting = PathContext {
-        cwd: call.cwd,
-        home,
-    };
-    let mut facts = Facts::named(&call.tool, &call.input, &setting);
+    let mut facts = judge.facts(&call.tool, call.input, &context).await?;
     match call.hook.as_deref() {
         Some("allow") => facts.hook = HookWord::Allow,
         Some("ask") => facts.hook = HookWord::Ask,
@@ -164,7 +178,7 @@ pub(super) fn check(line: &str) -> Answer {
     let decision = decide(&policy, &facts);
     let mut reason = decision.because.to_string();
     for problem in problems {
-        reason += &format!(" ({problem})");
+        reason += &format!(" (rule {:?}: {})", problem.rule, problem.problem);
     }
     Ok((decision.behavior.name(), reason))
 }

@@ -3,7 +3,9 @@
 mod confined;
 mod explain;
 mod jsonl;
+mod judge;
 mod list;
+mod stand_in;
 
 use std::io::{self, IsTerminal};
 
@@ -21,7 +23,7 @@ pub(crate) fn run(args: &SessionArgs, asked: Permissions) -> anyhow::Result<Exit
     match asked {
         Permissions::Explain { bash, call, json } => explain::run(args, bash, &call, json),
         Permissions::Classify { .. } => jsonl::run(jsonl::classify, "unknown"),
-        Permissions::Check { .. } => jsonl::run(jsonl::check, "deny"),
+        Permissions::Check { .. } => jsonl::check_all(),
         Permissions::List { json } => list::run(args, json),
         Permissions::Trust { yes } => trust(args, yes),
     }

@@ -246,3 +246,57 @@ fn without_a_call_it_says_how_to_ask() {
     assert_eq!(ran.code, 1);
     assert!(ran.stderr.contains("KEY=VALUE"), "{}", ran.stderr);
 }
+
+/// What is explained is what happens: where nobody can be asked, what would be asked is refused.
+#[test]
+fn a_call_does_what_was_explained() {
+    let settings = r#"{"permissions": {"deny": ["Read(hidden/**)"], "allow": ["Edit(docs/**)"]}}"#;
+    let place = Place::new(&[
+        (USER, settings),
+        ("work/docs/a", "a"),
+        ("work/src/a", "a"),
+        ("work/hidden/a", "a"),
+    ]);
+    for (name, input, expected) in [
+        ("Glob", json!({"pattern": "/etc/*.conf"}), "ask"),
+        ("Glob", json!({"pattern": "**/a", "path": "src"}), "allow"),
+        ("Config", json!({"setting": "theme"}), "allow"),
+        (
+            "Config",
+            json!({"setting": "theme", "value": "dark"}),
+            "ask",
+        ),
+        ("EnterPlanMode", json!({}), "deny"),
+        ("Grep", json!({"pattern": "a", "path": "hidden"}), "deny"),
+        ("Grep", json!({"pattern": "a", "path": "/etc"}), "ask"),
+        ("Read", json!({"file_path": "hidden/a"}), "deny"),
+        ("Read", json!({"file_path": "src/a"}), "allow"),
+        (
+            "Write",
+            json!({"file_path": "docs/b", "content": "b"}),
+            "allow",
+        ),
+        (
+            "Write",
+            json!({"file_path": "src/b", "content": "b"}),
+            "ask",
+        ),
+        ("TaskList", json!({}), "allow"),
+        ("Bash", json!({"command": "touch x"}), "ask"),
+    ] {
+        let text = input.to_string();
+        let explained = verdict(&place, &[name, &text]);
+        assert_eq!(
+            explained["decision"], expected,
+            "{name} {text}: {explained}"
+        );
+        let (answers, _) = place.exec(&[], &[json!({"name": name, "input": input})]);
+        let refused = answers[0]["is_error"] == true;
+        assert_eq!(
+            refused,
+            expected != "allow",
+            "{name} {text}: {}",
+            answers[0]
+        );
+    }
+}

@@ -19,8 +19,8 @@ use std::{
 };
 
 use haft_contract::{
-    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, PermissionMode, Services,
-    Tool, ToolError, ToolOutput,
+    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, PermissionMode, Profile,
+    RuleMatch, Services, Tool, ToolError, ToolOutput,
 };
 use haft_engine::{
     CallResult, Engine, EngineBuilder, Registry, Scheduler, SessionContext,
@@ -49,6 +49,13 @@ struct Bash;
 impl Tool for Bash {
     type Input = Line;
     const NAME: &'static str = "Bash";
+
+    fn profile(&self) -> Profile {
+        Profile {
+            rules: RuleMatch::Command("command"),
+            ..Profile::default()
+        }
+    }
 
     async fn call(&self, input: &Line, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let output = Command::new("bash")

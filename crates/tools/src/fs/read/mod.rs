@@ -12,8 +12,8 @@ mod text;
 use std::{fmt::Write, fs, path::PathBuf};
 
 use haft_contract::{
-    Access, CallContext, Card, Check, Content, Effects, Profile, Tool, ToolError, ToolOutput,
-    output::MediaSource, view::plain,
+    Access, CallContext, Card, Check, Content, Effects, Profile, RuleMatch, Tool, ToolError,
+    ToolOutput, output::MediaSource, view::plain,
 };
 use haft_journal::{FileTarget, Journal, JournalError, resolve, respelt};
 use schemars::JsonSchema;
@@ -89,6 +89,8 @@ impl Tool for Read {
         Profile {
             aliases: vec!["NotebookRead".into()],
             result_cap: None,
+            rules: RuleMatch::Reads,
+            basic: true,
             ..profile(
                 Access::Reads,
                 &["file_path"],

@@ -21,7 +21,7 @@ use self::{
     preview::{Preview, Skipped},
     rewrite::Rewrite,
 };
-use super::{explain, profile, target, ticket};
+use super::{EDITS, explain, profile, target, ticket};
 use crate::{
     blocking::blocking,
     judged::must_lead,
@@ -163,6 +163,7 @@ impl Tool for ReplaceInFiles {
         Profile {
             aliases: vec!["FileSearch".into()],
             deferred: true,
+            rules: EDITS,
             ..profile(
                 Access::Paths,
                 &["path"],

@@ -1,0 +1,134 @@
+//! What is known of a call that nobody makes: bound by the real tools and looked at by the same functions as
+//! one that is about to run.
+
+use std::{path::PathBuf, sync::Arc};
+
+use haft::{
+    Engine, Services, SessionContext, ToolSpec, ToolUse,
+    engine::{
+        Registry,
+        permissions::{Facts, rules::is_known},
+    },
+    tools,
+};
+use serde_json::{Map, Value, json};
+
+use super::stand_in;
+
+/// Every tool that a question may be about, whatever the session forbids or cannot offer.
+pub(super) struct Judge {
+    engine: Arc<Engine>,
+}
+
+impl Judge {
+    /// One for a session with these services.
+    pub(super) async fn new(services: Services, folder: PathBuf) -> anyhow::Result<Self> {
+        let mut all = tools::usable(&services);
+        let names: Vec<String> = all.iter().map(|tool| tool.spec().name.clone()).collect();
+        let others = tools::all().into_iter();
+        all.extend(others.filter(|tool| !names.contains(&tool.spec().name)));
+        all.extend(stand_in::missing(&all));
+        let mut registry = Registry::new();
+        for tool in all {
+            registry.add_erased(tool)?;
+        }
+        let builder = Engine::builder(registry, folder).services(services);
+        let (engine, _) = builder.build().await;
+        Ok(Self { engine })
+    }
+
+    /// The definitions of the tools.
+    pub(super) fn specs(&self) -> Vec<ToolSpec> {
+        let pool = self.engine.pool();
+        pool.iter().map(|tool| tool.spec().clone()).collect()
+    }
+
+    /// What is known of a call. Parameters that are missing and decide nothing need not be given.
+    pub(super) async fn facts(
+        &self,
+        tool: &str,
+        input: Value,
+        context: &SessionContext,
+    ) -> Result<Facts, String> {
+        if self.engine.pool().find(tool).is_none()
+            && let Some(other) = stand_in::of_server(tool)
+                .or_else(|| is_known(tool).then(|| stand_in::unknown(tool)))
+        {
+            let problems = self.engine.add_tools(vec![other]).await;
+            if let Some(problem) = problems.first() {
+                return Err(problem.to_string());
+            }
+        }
+        let pool = self.engine.pool();
+        let input = match (pool.find(tool), input) {
+            (Some(found), Value::Object(input)) => filled(found.spec(), input),
+            (Some(found), Value::Null) => filled(found.spec(), Map::new()),
+            (_, input) => input,
+        };
+        let tool_use = ToolUse {
+            id: String::new(),
+            name: tool.to_owned(),
+            input,
+        };
+        self.engine.facts(tool_use, context).await.map_err(plain)
+    }
+}
+
+/// A problem without the marks for a model.
+fn plain(problem: String) -> String {
+    let inner = problem.strip_prefix("<tool_use_error>");
+    let inner = inner.and_then(|text| text.strip_suffix("</tool_use_error>"));
+    inner.map_or(problem.clone(), str::to_owned)
+}
+
+/// The input with something in the place of every parameter that must be given and is not, unless it is a
+/// path: a question is about what decides, and the rest of a call may be long.
+fn filled(spec: &ToolSpec, mut input: Map<String, Value>) -> Value {
+    let required = spec.input_schema["required"].as_array();
+    let names = required.into_iter().flatten().filter_map(Value::as_str);
+    for name in names.filter(|name| !spec.profile.paths.contains(name)) {
+        let schema = &spec.input_schema["properties"][name];
+        let least = schema["minItems"].as_u64().unwrap_or_default();
+        let given = input.get(name);
+        let is_given = given.is_some_and(|given| least == 0 || *given != json!([]));
+        if !is_given && let Some(value) = anything(schema) {
+            input.insert(name.to_owned(), value);
+        }
+    }
+    Value::Object(input)
+}
+
+/// A value that fits a schema, where one is easily had.
+fn anything(schema: &Value) -> Option<Value> {
+    if let Some(first) = schema["enum"].as_array().and_then(|all| all.first()) {
+        return Some(first.clone());
+    }
+    let kind = match &schema["type"] {
+        Value::Array(kinds) => kinds.first()?.as_str()?,
+        kind => kind.as_str()?,
+    };
+    Some(match kind {
+        "string" => {
+            let least = schema["minLength"].as_u64().unwrap_or_default();
+            json!("x".repeat(usize::try_from(least).unwrap_or_default().min(100)))
+        }
+        "integer" | "number" => schema.get("minimum").cloned().unwrap_or(json!(0)),
+        "boolean" => json!(false),
+        "array" => {
+            let least = schema["minItems"].as_u64().unwrap_or_default();
+            let items: Option<Vec<Value>> =
+                (0..least).map(|_| anything(&schema["items"])).collect();
+            json!(items?)
+        }
+        "object" => {
+            let required = schema["required"].as_array().into_iter().flatten();
+            let names = required.filter_map(Value::as_str);
+            let fields = names.map(|name| {
+                let value = anything(&schema["properties"][name])?;
+                Some((name.to_owned(), value))
+            });
+            Value::Object(fields.collect::<Option<Map<String, Value>>>()?)
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,128 @@
+//! Tools of the convention that this build does not have, for questions about permissions alone: settings
+//! and rules are shared with programs that have them. Nothing here can be called.
+
+use std::sync::Arc;
+
+use haft::{
+    Access, BoundCall, BoxFuture, CallContext, DynTool, Effects, Profile, RuleMatch, ToolError,
+    ToolOrigin, ToolOutput, ToolSpec,
+};
+use serde_json::{Value, json};
+
+/// Rules for edits.
+const EDITS: RuleMatch = RuleMatch::Edits {
+    held_by_reads: true,
+};
+
+/// One for each name that is not taken, by a tool or another name of one.
+pub(super) fn missing(tools: &[Arc<dyn DynTool>]) -> Vec<Arc<dyn DynTool>> {
+    let edits = |paths| Profile {
+        rules: EDITS,
+        access: Access::Paths,
+        paths,
+        ..Profile::default()
+    };
+    let with = |rules| Profile {
+        rules,
+        ..Profile::default()
+    };
+    let reads = Profile {
+        rules: RuleMatch::Reads,
+        access: Access::Reads,
+        paths: &["file_path"],
+        ..Profile::default()
+    };
+    let all = [
+        ("LSP", reads),
+        ("MultiEdit", edits(&["file_path"])),
+        ("Monitor", with(RuleMatch::Command("command"))),
+        ("WebFetch", with(RuleMatch::Address("url"))),
+        ("WebSearch", with(RuleMatch::NameOnly)),
+    ];
+    let is_taken = |name: &str| {
+        let mut specs = tools.iter().map(|tool| tool.spec());
+        specs.any(|spec| spec.profile.is_called(&spec.name, name))
+    };
+    all.into_iter()
+        .filter(|(name, _)| !is_taken(name))
+        .map(|(name, profile)| Arc::new(StandIn::new(name, profile)) as Arc<dyn DynTool>)
+        .collect()
+}
+
+/// A tool of a server, by its name: `mcp__SERVER__TOOL`.
+pub(super) fn of_server(name: &str) -> Option<Arc<dyn DynTool>> {
+    let (server, _) = name.strip_prefix("mcp__")?.split_once("__")?;
+    let profile = Profile {
+        origin: ToolOrigin::Server(server.to_owned().into()),
+        ..Profile::default()
+    };
+    Some(Arc::new(StandIn::new(name, profile)))
+}
+
+/// One of which nothing is known but its name.
+pub(super) fn unknown(name: &str) -> Arc<dyn DynTool> {
+    Arc::new(StandIn::new(name, Profile::default()))
+}
+
+/// A tool of which only the profile is known.
+struct StandIn {
+    spec: ToolSpec,
+}
+
+impl StandIn {
+    fn new(name: &str, profile: Profile) -> Self {
+        Self {
+            spec: ToolSpec {
+                name: name.to_owned(),
+                description: "Not of this build.".to_owned(),
+                input_schema: json!({"type": "object", "additionalProperties": true}),
+                profile,
+            },
+        }
+    }
+}
+
+impl DynTool for StandIn {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn bind(self: Arc<Self>, input: Value) -> Result<Box<dyn BoundCall>, ToolError> {
+        Ok(Box::new(StandInCall { tool: self, input }))
+    }
+}
+
+struct StandInCall {
+    tool: Arc<StandIn>,
+    input: Value,
+}
+
+impl BoundCall for StandInCall {
+    fn spec(&self) -> &ToolSpec {
+        &self.tool.spec
+    }
+
+    fn input(&self) -> &Value {
+        &self.input
+    }
+
+    fn effects(&self) -> Effects {
+        let profile = &self.tool.spec.profile;
+        let paths = profile
+            .paths
+            .iter()
+            .filter_map(|name| self.input.get(*name));
+        let paths = paths.filter_map(Value::as_str).map(Into::into);
+        let effects = match profile.access {
+            Access::Reads => Effects::reading(paths),
+            Access::Paths => Effects::writing(paths),
+            Access::Anything => Effects::EXCLUSIVE,
+        };
+        profile.access.hold(effects)
+    }
+
+    fn call<'a>(&'a self, _: &'a CallContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        let name = &self.tool.spec.name;
+        Box::pin(async move { Err(ToolError::Failed(format!("{name} is not of this build"))) })
+    }
+}

@@ -1,0 +1,42 @@
+//! What is known of a call, for those who only want to know what would be decided.
+
+use std::sync::Arc;
+
+use haft_contract::{CallContext, CallId, CancellationToken, NestedCalls, Progress, ToolUse};
+
+use super::{Author, prepare, prepare::fit};
+use crate::{Engine, SessionContext, permissions::Facts};
+
+/// Takes a call as far as the first look of [`admit`](super::admit): found, fitted to its tool, completed, and
+/// its facts gathered by the same functions.
+pub(crate) async fn facts(
+    engine: &Engine,
+    tool_use: ToolUse,
+    context: &SessionContext,
+) -> Result<Facts, String> {
+    let place = context.place();
+    let call = CallId::new();
+    let id = tool_use.id.clone();
+    let prepared = prepare(&engine.pool(), tool_use, Author::Model, call, &place);
+    let mut prepared = prepared.map_err(|settled| settled.message)?;
+    let cx = CallContext {
+        session: engine.session,
+        call,
+        tool_use_id: id.as_str().into(),
+        cwd: Arc::clone(&context.cwd),
+        cancel: CancellationToken::new(),
+        progress: Progress::silent(call),
+        permissions: context.permissions(),
+        model: engine.model.clone(),
+        services: engine.services.clone(),
+        nested: NestedCalls::default(),
+    };
+    if let Some(input) = prepared.bound.complete(&cx).await {
+        let again = super::hooks::again(&prepared, input);
+        let fitted = fit(&prepared.tool, again, Author::Answer, call, &place);
+        prepared = fitted.map_err(|settled| settled.message)?;
+    }
+    let mut facts = Facts::of(&*prepared.bound, &cx);
+    facts.read_command(&place);
+    Ok(facts)
+}

@@ -1,0 +1,160 @@
+//! The tools of a session as they are now: servers come late, go, and change what they offer.
+//!
+//! A pool never changes. What changes is which one the next turn takes: whoever holds one keeps it, so that a
+//! turn ends with the tools it began with. What is new goes behind what was there, sorted among itself, so that
+//! definitions that were sent stay a prefix of those that are sent next.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use futures_util::future::join_all;
+use haft_contract::{DeferredTools, DynTool, ToolRole, ToolSpec};
+
+use super::{
+    DefinitionError, Filters, Pool, PoolTool,
+    filter::is_denied,
+    registry::{check, own_names},
+};
+
+/// The pool of a session, which can be exchanged.
+#[derive(Debug)]
+pub(crate) struct LivePool {
+    now: Mutex<Arc<Pool>>,
+    /// What keeps tools out, those that come late too.
+    filters: Filters,
+    /// The same tools, for those that look for deferred ones.
+    deferred: Arc<DeferredTools>,
+}
+
+impl LivePool {
+    pub(crate) fn new(pool: Pool, filters: Filters) -> Self {
+        let deferred = Arc::new(DeferredTools::of(pool.deferred()));
+        Self {
+            now: Mutex::new(Arc::new(pool)),
+            filters,
+            deferred,
+        }
+    }
+
+    /// The pool as it is now.
+    pub(crate) fn get(&self) -> Arc<Pool> {
+        Arc::clone(&self.lock())
+    }
+
+    /// The service by which deferred tools are found.
+    pub(crate) fn deferred(&self) -> Arc<DeferredTools> {
+        Arc::clone(&self.deferred)
+    }
+
+    /// The filters it was made with.
+    pub(crate) fn filters(&self) -> &Filters {
+        &self.filters
+    }
+
+    /// Puts tools behind those that are there.
+    pub(crate) async fn add(&self, tools: Vec<Arc<dyn DynTool>>) -> Vec<DefinitionError> {
+        self.change(None, tools).await
+    }
+
+    /// From now on a server has these tools and no others.
+    pub(crate) async fn replace_server(
+        &self,
+        server: &str,
+        tools: Vec<Arc<dyn DynTool>>,
+    ) -> Vec<DefinitionError> {
+        self.change(Some(server), tools).await
+    }
+
+    async fn change(
+        &self,
+        server: Option<&str>,
+        tools: Vec<Arc<dyn DynTool>>,
+    ) -> Vec<DefinitionError> {
+        let enabled = join_all(tools.iter().map(|tool| tool.is_enabled())).await;
+        let tools = tools.into_iter().zip(enabled);
+        let mut tools: Vec<Arc<dyn DynTool>> = tools
+            .filter(|(tool, enabled)| *enabled && !is_denied(tool.spec(), &self.filters))
+            .map(|(tool, _)| tool)
+            .collect();
+        tools.sort_by(|a, b| a.spec().name.cmp(&b.spec().name));
+        let mut now = self.lock();
+        let (pool, problems) = changed(&now, server, tools);
+        self.deferred.set(pool.deferred());
+        *now = Arc::new(pool);
+        problems
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Arc<Pool>> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The pool with these tools too, in place of all that the server had. One that is there already keeps its
+/// place.
+fn changed(
+    pool: &Pool,
+    server: Option<&str>,
+    tools: Vec<Arc<dyn DynTool>>,
+) -> (Pool, Vec<DefinitionError>) {
+    let of_server = |spec: &ToolSpec| server.is_some() && spec.profile.origin.server() == server;
+    let mut new: BTreeMap<String, Arc<dyn DynTool>> = BTreeMap::new();
+    let mut problems = Vec::new();
+    for tool in tools {
+        let others = pool.iter().filter(|other| !of_server(other.spec()));
+        let others = others.map(|other| other.tool()).chain(new.values());
+        match check(tool.spec(), others) {
+            Ok(()) => {
+                new.insert(tool.spec().name.clone(), tool);
+            }
+            Err(problem) => problems.push(problem),
+        }
+    }
+    let mut kept: Vec<Arc<PoolTool>> = Vec::new();
+    let mut withdrawn = pool.withdrawn.clone();
+    for old in pool.iter() {
+        let spec = old.spec();
+        if !of_server(spec) {
+            kept.push(Arc::clone(old));
+        } else if let Some(tool) = new.remove(&spec.name) {
+            kept.push(Arc::new(PoolTool::new(tool)));
+        } else {
+            withdrawn.insert(spec.name.clone(), server.unwrap_or_default().to_owned());
+        }
+    }
+    kept.extend(new.into_values().map(|tool| Arc::new(PoolTool::new(tool))));
+    for tool in &kept {
+        for name in own_names(tool.spec()) {
+            withdrawn.remove(name);
+        }
+    }
+    let changed = Pool {
+        named: pool.named.clone(),
+        withdrawn,
+        ..Pool::of(kept, pool.undefer, pool.forbidden.clone())
+    };
+    (with_a_way_to_deferred(changed, pool), problems)
+}
+
+/// A deferred tool that came late can be found, though none was there to be found before: the tool that finds
+/// them is offered from now on. Where there is no such tool, what came late is offered in full.
+fn with_a_way_to_deferred(mut pool: Pool, before: &Pool) -> Pool {
+    let is_new = |spec: &ToolSpec| spec.profile.deferred && before.find(&spec.name).is_none();
+    let new = pool
+        .iter()
+        .map(|tool| tool.spec())
+        .filter(|spec| is_new(spec));
+    let new: Vec<String> = new.map(|spec| spec.name.clone()).collect();
+    if new.is_empty() {
+        return pool;
+    }
+    match pool.with_role(ToolRole::FindsTools) {
+        Some(finder) => {
+            let name = finder.spec().name.clone();
+            pool.named.insert(name);
+        }
+        None => pool.named.extend(new),
+    }
+    pool
+}
