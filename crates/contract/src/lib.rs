@@ -14,6 +14,7 @@
 //! - [`context`]: what a running call is given; [`services`] is what it may reach
 //! - [`remembered`]: what a session keeps beside its conversation; [`attention`]: a person wants to be
 //!   heard; [`catalogue`]: tools that are there and not loaded; [`configure`]: settings
+//! - [`calendar`]: dates and times of day
 //! - [`confinement`]: how a command that a call starts is to be confined
 //! - [`hooks`]: events that a tool fires; [`http`]: requests without a client of one's own
 //! - [`notices`]: what goes on in the background, and what the model hears of it
@@ -29,6 +30,7 @@
 pub mod approval;
 pub mod aside;
 pub mod attention;
+pub mod calendar;
 pub mod catalogue;
 pub mod configure;
 pub mod confinement;
@@ -55,6 +57,7 @@ pub mod view;
 pub use approval::{Answer, Approver, Check, Permission, PermissionMode, Question};
 pub use aside::{Aside, Ran, RunAside};
 pub use attention::Attention;
+pub use calendar::CalendarTime;
 pub use catalogue::Catalogue;
 pub use configure::{Changed, Configure, Weight};
 pub use confinement::{
