@@ -34,15 +34,13 @@ pub(super) struct ShownGlyph {
     pub(super) is_vertical: bool,
 }
 
-/// Fonts that were loaded, by their object.
+/// Fonts that were loaded, by where they stand in memory: not all are objects of their own.
 #[derive(Default)]
-pub(crate) struct FontCache(HashMap<ObjectIdentifier, Rc<TextFont>>);
+pub(crate) struct FontCache(HashMap<(usize, usize), Rc<TextFont>>);
 
 impl FontCache {
     fn get(&mut self, font: &Dict<'_>) -> Rc<TextFont> {
-        let Some(id) = font.obj_id() else {
-            return Rc::new(TextFont::load(font));
-        };
+        let id = (font.data().as_ptr().addr(), font.data().len());
         let known = self.0.entry(id);
         Rc::clone(known.or_insert_with(|| Rc::new(TextFont::load(font))))
     }
