@@ -53,6 +53,10 @@ pub(crate) struct Additions {
     /// The skills there are.
     pub(crate) skills: Option<Arc<SkillBook>>,
     /// Learns that commands are less confined than they should be. Default: it is said on stderr.
+    #[cfg_attr(
+        not(feature = "shell"),
+        expect(dead_code, reason = "only commands are confined")
+    )]
     pub(crate) on_weak_sandbox: Option<OnWeakSandbox>,
 }
 
