@@ -31,7 +31,7 @@ pub(crate) fn headings(document: &Pdf, pages: &[ListedPage<'_>]) -> Vec<Heading>
         .filter_map(|(number, page)| Some((page.id?, number)))
         .collect();
     let places = Destinations {
-        named: named_destinations(&catalog),
+        named: named_destinations(document, &catalog),
         numbers,
         page_count: pages.len(),
     };
@@ -103,7 +103,7 @@ impl Destinations<'_> {
 }
 
 /// Destinations have names: in a dictionary in old files, in a tree since.
-fn named_destinations<'a>(catalog: &Dict<'a>) -> HashMap<Vec<u8>, Object<'a>> {
+fn named_destinations<'a>(document: &'a Pdf, catalog: &Dict<'a>) -> HashMap<Vec<u8>, Object<'a>> {
     let mut named = HashMap::new();
     if let Some(old) = catalog.get::<Dict<'_>>("Dests") {
         for name in old.keys() {
@@ -126,15 +126,13 @@ fn named_destinations<'a>(catalog: &Dict<'a>) -> HashMap<Vec<u8>, Object<'a>> {
             named.insert(name.as_bytes().to_vec(), goal);
         }
         let kids = node.get::<Array<'_>>("Kids").unwrap_or_default();
-        let resolved = kids.iter::<Dict<'_>>();
-        for (kid, dict) in kids.raw_iter().zip(resolved) {
-            if kid
-                .as_obj_ref()
-                .is_none_or(|reference| seen.insert(reference))
-            {
-                open.push(dict);
+        open.extend(kids.raw_iter().filter_map(|kid| match kid {
+            MaybeRef::Ref(reference) if seen.insert(reference) => {
+                document.xref().get::<Dict<'_>>(reference.into())
             }
-        }
+            MaybeRef::Ref(_) => None,
+            MaybeRef::NotRef(object) => object.into_dict(),
+        }));
     }
     named
 }

@@ -12,6 +12,8 @@ const GUTTER: f32 = 0.8;
 const COLUMN_LINES: usize = 3;
 /// with so many characters in them on average: cells of tables are shorter.
 const COLUMN_CHARS: usize = 16;
+/// What has more pieces than this is a drawing, and has none.
+const MOST_LINES: usize = 20_000;
 /// Columns in columns are looked for this deep.
 const DEPTH: usize = 6;
 /// Between the cells of a row.
@@ -61,7 +63,7 @@ fn blocks(lines: Vec<TextLine>, depth: usize) -> Vec<Vec<TextLine>> {
 
 /// The place across the page where a gap between columns runs, if there is one.
 fn gutter(lines: &[TextLine]) -> Option<f32> {
-    if lines.len() < 2 * COLUMN_LINES {
+    if !(2 * COLUMN_LINES..MOST_LINES).contains(&lines.len()) {
         return None;
     }
     let size = usual_size(lines);

@@ -114,8 +114,8 @@ impl TextFont {
 
 fn written(found: BfString) -> String {
     match found {
-        BfString::Char(character) => character.to_string(),
-        BfString::String(text) => text,
+        BfString::Char(character) => expanded(character),
+        BfString::String(text) => text.chars().map(expanded).collect(),
     }
 }
 
@@ -306,6 +306,7 @@ fn expanded(character: char) -> String {
         'ﬂ' => "fl".to_owned(),
         'ﬃ' => "ffi".to_owned(),
         'ﬄ' => "ffl".to_owned(),
+        'ﬅ' | 'ﬆ' => "st".to_owned(),
         other => other.to_string(),
     }
 }

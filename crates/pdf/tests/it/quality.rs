@@ -80,7 +80,7 @@ fn codes_mean_what_the_font_says() {
         "/CIDInit /ProcSet findresource begin 12 dict begin begincmap\n\
          1 begincodespacerange <0000> <ffff> endcodespacerange\n\
          1 beginbfrange <0001> <0002> <0041> endbfrange\n\
-         1 beginbfchar <0003> <00660066006C> endbfchar\nendcmap end end",
+         2 beginbfchar <0003> <00660066006C> <0004> <FB01> endbfchar\nendcmap end end",
     );
     let fonts = "\
         /A << /Type /Font /Subtype /Type1 /BaseFont /Own /Encoding << /Type /Encoding \
@@ -91,10 +91,10 @@ fn codes_mean_what_the_font_says() {
               /DescendantFonts [<< /Type /Font /Subtype /CIDFontType2 /BaseFont /X /DW 500 \
               /CIDSystemInfo << /Registry (Adobe) /Ordering (Identity) /Supplement 0 >> >>] >>";
     let content = "BT 72 700 Td /A 12 Tf <0102030A0B> Tj 0 -20 Td /B 12 Tf (abS) Tj \
-        0 -20 Td /C 12 Tf <4a8a> Tj 0 -20 Td /D 12 Tf <000100020003> Tj \
+        0 -20 Td /C 12 Tf <4a8a> Tj 0 -20 Td /D 12 Tf <0001000200030004> Tj \
         0 -20 Td /Span << /ActualText <FEFF00660069> >> BDC /A 12 Tf <05> Tj <02> Tj EMC ET";
     let text = text_of(&page("", fonts, content, &[table]));
-    assert_eq!(text, "Áfi€А’\nαβΣ\nJä\nABffl\nfi");
+    assert_eq!(text, "Áfi€А’\nαβΣ\nJä\nABfflfi\nfi");
 }
 
 #[test]
