@@ -68,8 +68,10 @@ impl CalendarTime {
             && (0..24).contains(&self.hour)
             && (0..60).contains(&self.minute)
             && (0..60).contains(&self.second);
-        let days = days(self.year, self.month, self.day);
-        real.then(|| days * DAY + self.hour * 3_600 + self.minute * 60 + self.second)
+        real.then(|| {
+            let days = days(self.year, self.month, self.day);
+            days * DAY + self.hour * 3_600 + self.minute * 60 + self.second
+        })
     }
 
     /// `2026-01-31`.
