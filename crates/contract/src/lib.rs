@@ -14,6 +14,7 @@
 //! - [`context`]: what a running call is given; [`services`] is what it may reach
 //! - [`session_state`]: what a session keeps beside its conversation; [`pending_input`]: a person wants to be
 //!   heard; [`deferred_tools`]: tools that are there and not loaded; [`settings_access`]: settings
+//! - [`calendar`]: dates and times of day
 //! - [`confinement`]: how a command that a call starts is to be confined
 //! - [`hooks`]: events that a tool fires; [`http`]: requests without a client of one's own
 //! - [`background_tasks`]: what goes on in the background, and what the model hears of it
@@ -28,6 +29,7 @@
 
 pub mod approval;
 pub mod background_tasks;
+pub mod calendar;
 pub mod confinement;
 pub mod context;
 mod control_files;
@@ -62,6 +64,7 @@ pub use approval::{
 pub use background_tasks::{
     BackgroundTask, BackgroundTasks, TaskEvent, TaskKind, TaskNotice, TaskStatus, TaskUsage,
 };
+pub use calendar::CalendarTime;
 pub use confinement::{
     Confined, Confinement, ConfinementStrength, NetworkAccess, OnWeakSandbox, ProbeConfinement,
 };

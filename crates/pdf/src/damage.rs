@@ -3,25 +3,22 @@
 //! The library mends what it can without a word: it looks for objects where the table of them is
 //! wrong, takes what is missing for nothing, and unpacks what can be unpacked. So a page that is lost
 //! looks like one without text, as in a scan. What it cannot hide is looked for here: how the file
-//! ends, what its pages refer to, and what was said while streams were unpacked.
+//! ends, what its pages refer to, and whether streams can be unpacked to their end.
 
-use std::{
-    cell::Cell,
-    collections::{HashSet, VecDeque},
-    sync::Once,
+use std::{collections::VecDeque, io};
+
+use flate2::read::ZlibDecoder;
+use hayro_syntax::{
+    Filter, Pdf,
+    object::{Dict, MaybeRef, Object, Stream},
 };
-
-use log::{Level, LevelFilter, Log, Metadata, Record};
 use memchr::memmem;
-use pdf_oxide::{
-    Error, PdfDocument,
-    object::{Object, ObjectRef},
-};
 
-/// No more nodes of a page tree are looked at.
-const NODES: usize = 20_000;
-/// Writers count the line break before `endstream`, or do not.
-const LINE_BREAK: usize = 2;
+use crate::tree::ListedPage;
+
+/// Writers count the line break before `endstream`, or do not; what is encrypted is a little longer
+/// in the file.
+const SLACK: usize = 34;
 
 /// Does the file end as PDFs end? Whatever comes after the last object, `startxref` and a number
 /// close it; a file that was cut off lacks that, or has it only from an earlier state of the file.
@@ -50,79 +47,40 @@ fn has_object(bytes: &[u8]) -> bool {
     })
 }
 
-/// Are there pages that the document lists and that are not in the file? An error is a list that
-/// has no end, which must not be followed at all.
-pub(crate) fn of_page_tree(document: &PdfDocument) -> Result<Option<String>, String> {
-    let root = document.catalog().ok().and_then(|catalog| {
-        let pages = catalog.as_dict()?.get("Pages")?;
-        pages.as_reference()
-    });
-    let mut open: Vec<ObjectRef> = root.into_iter().collect();
-    let mut branches = HashSet::new();
-    let (mut found, mut lost) = (0_usize, 0_usize);
-    while let Some(reference) = open.pop() {
-        if branches.len() + found + lost > NODES {
-            return Ok(None);
-        }
-        let Ok(Object::Dictionary(node)) = document.load_object(reference) else {
-            lost += 1;
-            continue;
-        };
-        let Some(kids) = node.get("Kids").and_then(Object::as_array) else {
-            found += 1;
-            continue;
-        };
-        if !branches.insert(reference) {
-            return Err("its list of pages contains itself".to_owned());
-        }
-        open.extend(kids.iter().filter_map(Object::as_reference));
-    }
-    let listed = found + lost;
-    Ok((lost > 0).then(|| format!("of the {listed} pages it lists, {lost} cannot be found")))
+/// Are there pages that the document lists and that are not in the file?
+pub(crate) fn of_page_tree(pages: &[ListedPage<'_>]) -> Option<String> {
+    let lost = pages.iter().filter(|page| page.dict.is_none()).count();
+    let listed = pages.len();
+    (lost > 0).then(|| format!("of the {listed} pages it lists, {lost} cannot be found"))
 }
 
 /// Is something missing of what a page is made of? Of a page that has text only what could hold
 /// more: many files are a little wrong, and read well.
-pub(crate) fn of_page(document: &PdfDocument, index: usize, has_text: bool) -> Option<String> {
-    let page = document.get_page(index).ok();
-    let Some(page) = page.as_ref().and_then(Object::as_dict) else {
+pub(crate) fn of_page(
+    document: &Pdf,
+    page: &ListedPage<'_>,
+    content: &[u8],
+    has_text: bool,
+) -> Option<String> {
+    let Some(dict) = &page.dict else {
         return Some("the page itself is missing".to_owned());
     };
-    for stream in page
-        .get("Contents")
-        .into_iter()
-        .flat_map(|contents| list(document, contents))
-    {
-        let why = match document.resolve_object(&stream) {
-            Ok(Object::Null) | Err(_) => missing(&stream),
-            Ok(_) if has_text => None,
-            Ok(stream) => shortness(document, &stream),
+    for part in parts(document, dict, "Contents") {
+        let why = match part.resolve(document) {
+            None | Some(Object::Null(_)) => part.missing(),
+            Some(Object::Stream(stream)) => {
+                of_stream(&stream).or_else(|| shortness(&stream).filter(|_| !has_text))
+            }
+            Some(_) => None,
         };
         if let Some(why) = why {
             return Some(format!("its content {why}"));
         }
     }
-    let content = match document.get_page_content_data(index) {
-        Err(Error::Unsupported(_) | Error::UnsupportedFilter(_)) => return None,
-        Err(error) => {
-            let why = error.to_string();
-            let why = why.split(['.', ';']).next().unwrap_or_default();
-            return Some(format!("its content cannot be unpacked ({why})"));
-        }
-        Ok(content) => content,
-    };
     // Only what the content names: lists of resources are often shared, and longer than need be.
-    let resources = document.resolve_object(page.get("Resources")?).ok()?;
-    let of_kind = |kind| {
-        document
-            .resolve_object(resources.as_dict()?.get(kind)?)
-            .ok()
-    };
+    let of_kind = |kind: &str| page.resources.get::<Dict<'_>>(kind).unwrap_or_default();
     let fonts = of_kind("Font");
-    let font = |name| fonts.as_ref()?.as_dict()?.get(name);
-    let lost = named(&content, b"Tf", 2)
-        .filter_map(font)
-        .find_map(|font| of_font(document, font));
+    let lost = named(content, b"Tf", 2).find_map(|font| of_font(document, &fonts, font));
     if let Some(why) = lost {
         return Some(format!("a font on it {why}"));
     }
@@ -130,56 +88,92 @@ pub(crate) fn of_page(document: &PdfDocument, index: usize, has_text: bool) -> O
         return None;
     }
     let pictures = of_kind("XObject");
-    let picture = |name| pictures.as_ref()?.as_dict()?.get(name);
-    let why = named(&content, b"Do", 1)
-        .filter_map(picture)
-        .find_map(|picture| match document.resolve_object(picture) {
-            Ok(Object::Null) | Err(_) => missing(picture),
-            Ok(picture) => shortness(document, &picture),
+    let why = named(content, b"Do", 1)
+        .flat_map(|picture| parts(document, &pictures, picture))
+        .find_map(|picture| match picture.resolve(document) {
+            None | Some(Object::Null(_)) => picture.missing(),
+            Some(Object::Stream(picture)) => shortness(&picture),
+            Some(_) => None,
         })?;
     Some(format!("a picture on it {why}"))
 }
 
-/// What an array holds; anything else is itself.
-fn list(document: &PdfDocument, object: &Object) -> Vec<Object> {
-    match document.resolve_object(object) {
-        Ok(Object::Array(items)) => items,
-        _ => vec![object.clone()],
+/// Something that is referred to, or stands here itself.
+struct PagePart<'a>(MaybeRef<Object<'a>>);
+
+impl<'a> PagePart<'a> {
+    fn resolve(&self, document: &'a Pdf) -> Option<Object<'a>> {
+        match &self.0 {
+            MaybeRef::Ref(reference) => document.xref().get::<Object<'_>>((*reference).into()),
+            MaybeRef::NotRef(object) => Some(object.clone()),
+        }
+    }
+
+    /// In words, if it is a reference that leads nowhere. What is not there on purpose is not
+    /// referred to.
+    fn missing(&self) -> Option<String> {
+        let reference = self.0.as_obj_ref()?;
+        Some(format!("(object {}) is missing", reference.obj_number))
     }
 }
 
-/// A reference that leads nowhere, in words. What is not there on purpose is not referred to.
-fn missing(object: &Object) -> Option<String> {
-    let reference = object.as_reference()?;
-    Some(format!("(object {}) is missing", reference.id))
+/// What stands under a key: what an array holds, or the one thing that is no array.
+fn parts<'a>(document: &'a Pdf, dict: &Dict<'a>, key: &str) -> Vec<PagePart<'a>> {
+    let Some(part) = dict.get_raw::<Object<'_>>(key).map(PagePart) else {
+        return Vec::new();
+    };
+    match part.resolve(document) {
+        Some(Object::Array(items)) => items.raw_iter().map(PagePart).collect(),
+        _ => vec![part],
+    }
 }
 
-/// The same for a font and what its characters are known by.
-fn of_font(document: &PdfDocument, font: &Object) -> Option<String> {
+/// Is the font of this name lost, or what its characters are known by?
+fn of_font<'a>(document: &'a Pdf, fonts: &Dict<'a>, name: &str) -> Option<String> {
     let is_lost =
-        |object: &Object| matches!(document.resolve_object(object), Ok(Object::Null) | Err(_));
-    if is_lost(font) {
-        return missing(font);
+        |part: &PagePart<'a>| matches!(part.resolve(document), None | Some(Object::Null(_)));
+    if let Some(font) = fonts.get_raw::<Object<'_>>(name).map(PagePart)
+        && is_lost(&font)
+    {
+        return font.missing();
     }
-    let font = document.resolve_object(font).ok()?;
-    let font = font.as_dict()?;
-    let parts = ["ToUnicode", "Encoding", "DescendantFonts"].into_iter();
-    parts
-        .filter_map(|part| font.get(part))
-        .flat_map(|part| list(document, part))
-        .find_map(|part| is_lost(&part).then(|| missing(&part)).flatten())
+    let font = fonts.get::<Dict<'_>>(name)?;
+    ["ToUnicode", "Encoding", "DescendantFonts"]
+        .into_iter()
+        .flat_map(|part| parts(document, &font, part))
+        .find_map(|part| is_lost(&part).then(|| part.missing()).flatten())
+}
+
+/// Can the stream be unpacked, and to its end?
+fn of_stream(stream: &Stream<'_>) -> Option<String> {
+    let is_picture = |filter: &Filter| {
+        use Filter::{CcittFaxDecode, DctDecode, Jbig2Decode, JpxDecode};
+        matches!(filter, CcittFaxDecode | DctDecode | Jbig2Decode | JpxDecode)
+    };
+    let filters = stream.filters();
+    match filters.as_slice() {
+        [] => None,
+        filters if filters.iter().any(is_picture) => None,
+        [Filter::FlateDecode] => {
+            let mut decoder = ZlibDecoder::new(io::Cursor::new(stream.raw_data()));
+            match io::copy(&mut decoder, &mut io::sink()) {
+                Ok(_) => None,
+                Err(_) if decoder.total_out() == 0 => Some("cannot be unpacked".to_owned()),
+                Err(_) => Some("can be unpacked only in part".to_owned()),
+            }
+        }
+        _ => match stream.decoded_data() {
+            Ok(_) => None,
+            Err(_) => Some("cannot be unpacked".to_owned()),
+        },
+    }
 }
 
 /// Is the stream shorter than it says?
-fn shortness(document: &PdfDocument, stream: &Object) -> Option<String> {
-    let Object::Stream { dict, data } = stream else {
-        return None;
-    };
-    let length = document.resolve_object(dict.get("Length")?).ok()?;
-    let length = usize::try_from(length.as_integer()?).ok()?;
-    // What is encrypted is longer in the file.
-    let is_short = !document.is_encrypted() && data.len() + LINE_BREAK < length;
-    is_short.then(|| format!("ends after {} of {length} bytes", data.len()))
+fn shortness(stream: &Stream<'_>) -> Option<String> {
+    let length = usize::try_from(stream.dict().get::<i32>("Length")?).ok()?;
+    let found = stream.raw_data().len();
+    (found + SLACK < length).then(|| format!("ends after {found} of {length} bytes"))
 }
 
 /// The names that an operator is given so many words before it: as in `/Name Do`, `/Name 12 Tf`.
@@ -198,40 +192,6 @@ fn named<'a>(
         let name = last.get(before).filter(|_| word == operator)?;
         str::from_utf8(name.rsplit(|byte| *byte == b'/').next()?).ok()
     })
-}
-
-/// Hears the library unpack streams. There it warns of one thing only: that it unpacked a part.
-struct Listener;
-
-thread_local! {
-    static HEARD: Cell<bool> = const { Cell::new(false) };
-}
-
-impl Log for Listener {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.level() <= Level::Warn && metadata.target().starts_with("pdf_oxide::decoders")
-    }
-
-    fn log(&self, record: &Record<'_>) {
-        if self.enabled(record.metadata()) {
-            HEARD.set(true);
-        }
-    }
-
-    fn flush(&self) {}
-}
-
-/// Runs `work` and says whether streams were unpacked only in part meanwhile.
-pub(crate) fn listen<T>(work: impl FnOnce() -> T) -> (T, bool) {
-    static LISTEN: Once = Once::new();
-    LISTEN.call_once(|| {
-        if log::set_logger(&Listener).is_ok() {
-            log::set_max_level(LevelFilter::Warn);
-        }
-    });
-    HEARD.set(false);
-    let done = work();
-    (done, HEARD.get())
 }
 
 #[cfg(test)]

@@ -7,16 +7,22 @@
 //! - [`child`]: both ends of the child process: [`child::main`] in it, [`child::ask`] outside
 //! - [`answer`]: what the child says, and whether to believe it
 //! - [`Pages`]: which pages are meant
-//! - `read`: what the child does, the only place that knows the PDF library; `damage`: how it tells
-//!   a page that is lost from one that has no text
+//! - `read`: what the child does; `tree`, `outline`: what a document consists of; `text`: what a
+//!   page says; `damage`: how a page that is lost is told from one that has no text
+//!
+//! Objects, filters and encryption are a library's (`hayro-syntax`), as are the tables of East Asian
+//! encodings (`hayro-cmap`); what the content of a page says in which order is found here.
 //!
 //! Knows nothing of tools.
 
 pub mod answer;
 pub mod child;
 mod damage;
+mod outline;
 mod pages;
 mod read;
+mod text;
+mod tree;
 
 use serde::{Deserialize, Serialize};
 

@@ -1,104 +1,120 @@
 //! What the child does with the bytes of a PDF.
 
-use std::{
-    collections::HashSet,
-    panic::{AssertUnwindSafe, catch_unwind},
-};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use pdf_oxide::{
-    Error, PdfDocument,
-    object::Object,
-    outline::{Destination, OutlineItem},
+use hayro_syntax::{
+    DecryptionError, LoadPdfError, Pdf,
+    object::{Array, Object, Stream},
 };
 
 use crate::{
-    Failure, Heading, PdfPage, PdfReading, PdfRequest,
-    answer::{HEADINGS, LEVELS, REASON_CHARS, Refusal, TITLE_CHARS},
-    damage,
+    Failure, PdfPage, PdfReading, PdfRequest,
+    answer::{REASON_CHARS, Refusal},
+    damage, outline,
+    text::{self, FontCache},
+    tree::{self, ListedPage},
 };
 
 /// Reads what was asked for, or says why not.
 pub fn read(bytes: Vec<u8>, request: &PdfRequest) -> Result<PdfReading, Refusal> {
     let damaged_end = damage::of_end(&bytes);
-    let refuse = |error: Error, what: &str| match (&damaged_end, error) {
-        (_, Error::EncryptedPdf) => Refusal::Encrypted,
-        (_, Error::Unsupported(feature)) => Refusal::Unreadable(line(&feature, REASON_CHARS)),
-        (Some(damage), _) => Refusal::Damaged(damage.clone()),
-        // The library's own words quote the file, byte by byte.
-        (None, _) => Refusal::Damaged(format!("{what} cannot be read")),
-    };
-    let document =
-        PdfDocument::from_bytes(bytes).map_err(|error| refuse(error, "its table of objects"))?;
-    if document.is_encrypted() && !document.is_authenticated() {
-        // Many are encrypted only against changes, with an empty password.
-        let is_open = document.authenticate(b"").unwrap_or(false);
-        if !is_open {
-            return Err(Refusal::Encrypted);
+    // Many are encrypted only against changes, with an empty password, which is tried.
+    let document = Pdf::new(bytes).map_err(|error| match (error, &damaged_end) {
+        (LoadPdfError::Decryption(DecryptionError::PasswordProtected), _) => Refusal::Encrypted,
+        (LoadPdfError::Decryption(DecryptionError::UnsupportedAlgorithm), _) => {
+            Refusal::Unreadable("it is encrypted in a way that is not supported".to_owned())
         }
-    }
-    let lost_pages = damage::of_page_tree(&document).map_err(Refusal::Damaged)?;
-    let count = document
-        .page_count()
-        .map_err(|error| refuse(error, "its list of pages"))?;
-    let page_count = u32::try_from(count)
+        (_, Some(damage)) => Refusal::Damaged(damage.clone()),
+        (LoadPdfError::Decryption(_), None) => {
+            Refusal::Damaged("how it is encrypted cannot be read".to_owned())
+        }
+        (LoadPdfError::Invalid, None) => {
+            Refusal::Damaged("its table of objects cannot be read".to_owned())
+        }
+    })?;
+    let listed = tree::pages(&document).map_err(Refusal::Damaged)?;
+    let page_count = u32::try_from(listed.len())
         .map_err(|_| Refusal::Damaged("it claims too many pages".to_owned()))?;
     let numbers: Vec<u32> = match &request.pages {
         Some(pages) => pages.numbers().to_vec(),
         None if page_count <= request.whole_up_to => (1..=page_count).collect(),
         None => Vec::new(),
     };
-    let mut outline = Vec::new();
-    if request.pages.is_none()
-        && numbers.is_empty()
-        && has_outline(&document)
-        && let Ok(Some(items)) = document.get_outline()
-    {
-        add_headings(&items, 0, &document, &mut outline);
-    }
-    let numbers = numbers.into_iter().filter(|page| *page <= page_count);
+    let outline = match request.pages.is_none() && numbers.is_empty() {
+        true => outline::headings(&document, &listed),
+        false => Vec::new(),
+    };
+    let mut fonts = FontCache::default();
     let pages = numbers
-        .map(|number| read_page(&document, number, request.max_page_bytes))
+        .into_iter()
+        .filter_map(|number| {
+            let page = listed.get(number as usize - 1)?;
+            let limit = request.max_page_bytes;
+            Some(read_page(&document, page, number, limit, &mut fonts))
+        })
         .collect();
     Ok(PdfReading {
         page_count,
         outline,
         pages,
-        damage: damaged_end.or(lost_pages),
+        damage: damaged_end.or_else(|| damage::of_page_tree(&listed)),
     })
 }
 
-fn read_page(document: &PdfDocument, number: u32, max_bytes: usize) -> PdfPage {
-    let index = number as usize - 1;
+fn read_page(
+    document: &Pdf,
+    page: &ListedPage<'_>,
+    number: u32,
+    max_bytes: usize,
+    fonts: &mut FontCache,
+) -> PdfPage {
+    let content = content(page);
     // One bad page is no reason not to show the others.
-    let (text, is_partial) =
-        damage::listen(|| catch_unwind(AssertUnwindSafe(|| document.extract_text(index))));
+    let text = catch_unwind(AssertUnwindSafe(|| text::page_text(page, &content, fonts)));
     let (text, mut failure) = match text {
-        Ok(Ok(text)) => (clean(&text), None),
-        Ok(Err(error)) => (String::new(), Some(error.to_string())),
-        Err(_) => (
-            String::new(),
-            Some("its content cannot be understood".to_owned()),
-        ),
+        Ok(text) => (clean(&text), None),
+        Err(_) => {
+            let why = "its content cannot be understood".to_owned();
+            (String::new(), Some(Failure::Unreadable(why)))
+        }
     };
-    let mut failure = failure.take().map(Failure::Unreadable);
-    if is_partial {
-        let why = "its data can be unpacked only in part";
-        failure = Some(Failure::Damaged(why.to_owned()));
-    }
-    let evidence = || damage::of_page(document, index, !text.is_empty());
+    let evidence = || damage::of_page(document, page, &content, !text.is_empty());
     if let Ok(Some(why)) = catch_unwind(AssertUnwindSafe(evidence)) {
-        failure = Some(Failure::Damaged(why));
+        failure = Some(Failure::Damaged(one_line(&why, REASON_CHARS)));
     }
     let kept = &text[..text.floor_char_boundary(max_bytes)];
     PdfPage {
         number,
         is_cut: kept.len() < text.len(),
         text: kept.to_owned(),
-        failure: failure.map(|failure| match failure {
-            Failure::Damaged(why) => Failure::Damaged(line(&why, REASON_CHARS)),
-            Failure::Unreadable(why) => Failure::Unreadable(line(&why, REASON_CHARS)),
-        }),
+        failure,
     }
+}
+
+/// The content of a page, unpacked: one stream, or several that are one.
+fn content(page: &ListedPage<'_>) -> Vec<u8> {
+    let contents = page.dict.as_ref();
+    let contents = contents.and_then(|page| page.get::<Object<'_>>("Contents"));
+    let streams: Vec<Stream<'_>> = match contents {
+        Some(Object::Stream(stream)) => vec![stream],
+        Some(Object::Array(parts)) => streams(&parts),
+        _ => Vec::new(),
+    };
+    let mut content = Vec::new();
+    for stream in streams {
+        if let Ok(bytes) = stream.decoded_data() {
+            content.extend_from_slice(&bytes);
+            content.push(b'\n');
+        }
+    }
+    content
+}
+
+fn streams<'a>(parts: &Array<'a>) -> Vec<Stream<'a>> {
+    parts
+        .iter::<Object<'_>>()
+        .filter_map(Object::into_stream)
+        .collect()
 }
 
 /// Without control characters, and without blanks nobody sees.
@@ -121,64 +137,8 @@ fn clean(text: &str) -> String {
 }
 
 /// The same, in one line of at most so many characters.
-fn line(text: &str, chars: usize) -> String {
+pub(crate) fn one_line(text: &str, chars: usize) -> String {
     clean(text).replace('\n', " ").chars().take(chars).collect()
-}
-
-/// Is there an outline that ends? The library would follow any, until its stack is full.
-fn has_outline(document: &PdfDocument) -> bool {
-    const ITEMS: usize = 20_000;
-    const DEPTH: usize = 100;
-    let next = |item: &Object, key: &str| item.as_dict()?.get(key)?.as_reference();
-    let root = document.catalog().ok();
-    let root = root.and_then(|catalog| {
-        document
-            .resolve_object(catalog.as_dict()?.get("Outlines")?)
-            .ok()
-    });
-    let mut open: Vec<_> = root
-        .and_then(|root| next(&root, "First"))
-        .map(|first| (first, 0))
-        .into_iter()
-        .collect();
-    let mut seen = HashSet::new();
-    while let Some((reference, depth)) = open.pop() {
-        if !seen.insert(reference) || seen.len() > ITEMS || depth > DEPTH {
-            return false;
-        }
-        let Ok(item) = document.load_object(reference) else {
-            continue;
-        };
-        open.extend(next(&item, "Next").map(|next| (next, depth)));
-        open.extend(next(&item, "First").map(|first| (first, depth + 1)));
-    }
-    !seen.is_empty()
-}
-
-fn add_headings(
-    items: &[OutlineItem],
-    level: u32,
-    document: &PdfDocument,
-    outline: &mut Vec<Heading>,
-) {
-    for item in items {
-        if outline.len() >= HEADINGS || level > LEVELS {
-            return;
-        }
-        let index = match &item.dest {
-            Some(Destination::PageIndex(index)) => Some(*index),
-            Some(Destination::Named(name)) => {
-                document.resolve_named_destination(name).ok().flatten()
-            }
-            None => None,
-        };
-        outline.push(Heading {
-            title: line(&item.title, TITLE_CHARS),
-            level,
-            page: index.and_then(|index| u32::try_from(index.saturating_add(1)).ok()),
-        });
-        add_headings(&item.children, level + 1, document, outline);
-    }
 }
 
 #[cfg(test)]
@@ -188,6 +148,6 @@ mod tests {
     #[test]
     fn text_is_cleaned_of_what_nobody_sees() {
         assert_eq!(clean("\n\na \0b\u{c}\n\n\n\nc\t1  \n \n"), "a b\n\nc\t1");
-        assert_eq!(line("a\n\n b\u{1b}c", 5), "a   b");
+        assert_eq!(one_line("a\n\n b\u{1b}c", 5), "a   b");
     }
 }

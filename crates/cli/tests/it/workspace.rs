@@ -103,9 +103,7 @@ const LICENCES: [&str; 12] = [
 ];
 
 /// Crates that stand in the tree in two versions, and why nobody can help it.
-const TWICE: [(&str, &str); 4] = [
-    ("fax", "pdf_oxide, for PDFs only, uses two itself"),
-    ("weezl", "pdf_oxide, for PDFs only, is behind image"),
+const TWICE: [(&str, &str); 2] = [
     (
         "syn",
         "build time only: strum, for jsonschema, is not on 3 yet",

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Http, body::Body};
 use crate::{ErrorKind, ModelError};
-use haft_contract::CancellationToken;
+use haft_contract::{CalendarTime, CancellationToken};
 
 /// How much of a refusal is read.
 const LONGEST_REFUSAL: usize = 64 * 1024;
@@ -218,18 +218,19 @@ fn http_date(text: &str) -> Option<i64> {
         .split(':')
         .map_while(|part| part.parse().ok())
         .collect();
-    let [hours, minutes, seconds] = time[..] else {
+    let [hour, minute, second] = time[..] else {
         return None;
     };
-    // The year begins in March here, so that leap days come last.
-    let (year, month) = if month > 2 {
-        (year, month - 3)
-    } else {
-        (year - 1, month + 9)
+    let time = CalendarTime {
+        year,
+        month,
+        day,
+        hour,
+        minute,
+        second,
+        millisecond: 0,
     };
-    let days =
-        365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1 - 719_468;
-    Some(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
+    time.to_unix_seconds()
 }
 
 #[cfg(test)]

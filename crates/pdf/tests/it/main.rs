@@ -2,6 +2,7 @@
 //!
 //! - `written`: the smallest PDFs that say something
 //! - `reading`: text, outline, pages, scans
+//! - `quality`: fonts, East Asian text, columns and tables, held against poppler
 //! - `damaged`: files of which part is lost
 //! - `entry`: any bytes, wherever bytes of others come in
 //! - `hostile`: files and children that mean harm
@@ -16,6 +17,7 @@ mod damaged;
 mod drawing;
 mod entry;
 mod hostile;
+mod quality;
 mod reading;
 mod written;
 

@@ -11,6 +11,12 @@
 //!    rule names that very address;
 //! 5. the connection goes to the address that was checked, and is written to the log ([`GateLogEntry`]).
 //!
+//! Heads and bodies are read by code of our own (`head`, `body`, `line`), not by hyper, which is in the
+//! tree anyway: it accepts what this refuses because two servers may read it differently. Lines that end
+//! in a bare LF, empty lines before a request, two Host fields, `Content-Length` twice with the same value
+//! or beside `Transfer-Encoding` (which it drops without a word), `Transfer-Encoding: gzip, chunked`;
+//! and it shows nobody the bytes, so that none of that could be checked afterwards.
+//!
 //! What this cannot do: a tunnel (`CONNECT`, SOCKS) is not looked into. Whoever is allowed a host may
 //! send it anything in there, by any method, and ask that server for another site it also serves. Only
 //! plain HTTP shows its method and URL to the gate.

@@ -4,13 +4,13 @@ use std::{
     ffi::{OsStr, OsString},
     fmt::Write,
     path::{Path, PathBuf},
-    time::{SystemTime, UNIX_EPOCH},
+    time::SystemTime,
 };
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use haft_contract::{
-    Access, CallContext, Card, CardPiece, Check, Effects, Profile, RuleMatch, Tool, ToolError,
-    ToolOutput,
+    Access, CalendarTime, CallContext, Card, CardPiece, Check, Effects, Profile, RuleMatch, Tool,
+    ToolError, ToolOutput,
 };
 use haft_search::{DirectoryList, EntryKind, ListedEntry, SearchError, list_directory};
 use schemars::JsonSchema;
@@ -260,7 +260,7 @@ fn row(entry: &ListedEntry) -> String {
         let _ = write!(row, "  {size}");
     }
     if let Some(modified) = entry.modified {
-        let _ = write!(row, "  {}", Moment::of(modified).to_minute());
+        let _ = write!(row, "  {}", to_minute(modified));
     }
     if entry.ignored {
         row.push_str("  (ignored)");
@@ -273,7 +273,7 @@ fn value(entry: &ListedEntry) -> Value {
     let mut value = json!({
         "name": escaped(&entry.name),
         "type": kind_name(entry.kind),
-        "modified": modified.map(|modified| Moment::of(modified).to_second()),
+        "modified": modified.map(|modified| CalendarTime::of(modified).to_second()),
         "ignored": entry.ignored,
     });
     if let Some(size) = entry.size {
@@ -285,54 +285,15 @@ fn value(entry: &ListedEntry) -> Value {
     value
 }
 
-/// A time of the calendar, UTC.
-struct Moment {
-    year: i64,
-    month: i64,
-    day: i64,
-    second_of_day: i64,
-}
-
-impl Moment {
-    fn of(time: SystemTime) -> Self {
-        let seconds = match time.duration_since(UNIX_EPOCH) {
-            Ok(after) => after.as_secs() as i64,
-            Err(before) => -(before.duration().as_secs_f64().ceil() as i64),
-        };
-        let days = seconds.div_euclid(86_400);
-        // Counted from 1 March of year 0, so that a leap day is the last day of its year; eras of
-        // 400 years all have the same length. After Howard Hinnant's `civil_from_days`.
-        let days = days + 719_468;
-        let era = days.div_euclid(146_097);
-        let day_of_era = days.rem_euclid(146_097);
-        let year_of_era =
-            (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-        let month_from_march = (5 * day_of_year + 2) / 153;
-        let month = (month_from_march + 2) % 12 + 1;
-        Self {
-            year: year_of_era + era * 400 + i64::from(month <= 2),
-            month,
-            day: day_of_year - (153 * month_from_march + 2) / 5 + 1,
-            second_of_day: seconds.rem_euclid(86_400),
-        }
-    }
-
-    fn to_minute(&self) -> String {
-        let (hour, minute) = (self.second_of_day / 3_600, self.second_of_day / 60 % 60);
-        let (year, month, day) = (self.year, self.month, self.day);
-        format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}")
-    }
-
-    fn to_second(&self) -> String {
-        let second = self.second_of_day % 60;
-        format!("{}:{second:02}Z", self.to_minute().replace(' ', "T"))
-    }
+/// `2026-01-31 12:00`, UTC.
+fn to_minute(time: SystemTime) -> String {
+    let time = CalendarTime::of(time);
+    format!("{} {}", time.to_date(), time.to_clock())
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::time::{Duration, UNIX_EPOCH};
 
     use super::*;
 
@@ -349,9 +310,9 @@ mod tests {
         ];
         for (seconds, expected) in cases {
             let time = UNIX_EPOCH + Duration::from_secs(seconds);
-            assert_eq!(Moment::of(time).to_minute(), expected);
+            assert_eq!(to_minute(time), expected);
         }
         let before = UNIX_EPOCH - Duration::from_secs(1);
-        assert_eq!(Moment::of(before).to_second(), "1969-12-31T23:59:59Z");
+        assert_eq!(CalendarTime::of(before).to_second(), "1969-12-31T23:59:59Z");
     }
 }

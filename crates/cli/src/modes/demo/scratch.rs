@@ -9,7 +9,6 @@ use std::{
 };
 
 use anyhow::Context;
-use uuid::Uuid;
 
 const FILES: [(&str, &str); 5] = [
     ("README.md", include_str!("project/README.md")),
@@ -28,7 +27,8 @@ pub(super) struct Scratch {
 
 impl Scratch {
     pub(super) fn make() -> anyhow::Result<Self> {
-        let folder = env::temp_dir().join(format!("haft-demo-{}", Uuid::new_v4().simple()));
+        let folder =
+            env::temp_dir().join(format!("haft-demo-{}", haft_agent::random_id().simple()));
         let made = || -> io::Result<Self> {
             // What is in it is nobody else's.
             fs::DirBuilder::new().mode(0o700).create(&folder)?;

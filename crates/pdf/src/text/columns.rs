@@ -1,0 +1,285 @@
+//! Lines in the order they are read: columns one after the other, tables row by row.
+//!
+//! A page is cut where a gap runs down between two columns of running text; what lies across the
+//! gap (a title, a wide figure) stands above or below. What is left is read from top to bottom and
+//! each row from left to right, so that the cells of a table stay together.
+
+use super::lines::TextLine;
+
+/// How wide the gap between columns is at least, in sizes.
+const GUTTER: f32 = 0.8;
+/// Columns of text have at least so many lines,
+const COLUMN_LINES: usize = 3;
+/// with so many characters in them on average: cells of tables are shorter.
+const COLUMN_CHARS: usize = 16;
+/// What has more pieces than this is a drawing, and has none.
+const MOST_LINES: usize = 20_000;
+/// Columns in columns are looked for this deep.
+const DEPTH: usize = 6;
+/// Between the cells of a row.
+const BETWEEN_CELLS: &str = "  ";
+
+/// The text of all lines.
+pub(super) fn ordered(lines: Vec<TextLine>) -> String {
+    let mut text = String::new();
+    for block in blocks(lines, DEPTH) {
+        let block = rows(block);
+        if !text.is_empty() && !block.is_empty() {
+            text.push_str("\n\n");
+        }
+        text.push_str(&block);
+    }
+    text
+}
+
+/// Parts of the page in reading order, each of which has no columns.
+fn blocks(lines: Vec<TextLine>, depth: usize) -> Vec<Vec<TextLine>> {
+    let gutter = match depth {
+        0 => None,
+        _ => gutter(&lines),
+    };
+    let Some(gutter) = gutter else {
+        return vec![lines];
+    };
+    let mut zones = zones(lines, gutter);
+    zones.retain(|zone| !zone.lines.is_empty());
+    let mut blocks_of_all = Vec::new();
+    for zone in zones {
+        match zone.is_across {
+            true => blocks_of_all.push(zone.lines),
+            false => {
+                let (left, right) = zone
+                    .lines
+                    .into_iter()
+                    .partition(|line: &TextLine| line.right <= gutter);
+                blocks_of_all.extend(blocks(left, depth - 1));
+                blocks_of_all.extend(blocks(right, depth - 1));
+            }
+        }
+    }
+    blocks_of_all.retain(|block| !block.is_empty());
+    blocks_of_all
+}
+
+/// The place across the page where a gap between columns runs, if there is one.
+fn gutter(lines: &[TextLine]) -> Option<f32> {
+    if !(2 * COLUMN_LINES..MOST_LINES).contains(&lines.len()) {
+        return None;
+    }
+    let size = usual_size(lines);
+    // A gap begins where a line ends.
+    let mut ends: Vec<f32> = lines.iter().map(|line| line.right).collect();
+    ends.sort_by(f32::total_cmp);
+    ends.dedup_by(|one, two| (*one - *two).abs() < 0.5);
+    let mut best: Option<(usize, f32, f32)> = None;
+    for end in ends {
+        let at = end + 0.1;
+        let (mut left, mut right, mut across) = (Vec::new(), Vec::new(), 0);
+        for line in lines {
+            match line {
+                line if line.right <= at => left.push(line),
+                line if line.left >= at => right.push(line),
+                _ => across += 1,
+            }
+        }
+        if !(is_column(&left) && is_column(&right) && are_side_by_side(&left, &right)) {
+            continue;
+        }
+        let next = right.iter().map(|line| line.left);
+        let width = next.fold(f32::INFINITY, f32::min) - end;
+        let beside = left.len().min(right.len());
+        if width < GUTTER * size || across > beside * 2 {
+            continue;
+        }
+        let is_better = best
+            .is_none_or(|(least, widest, _)| across < least || (across == least && width > widest));
+        if is_better {
+            best = Some((across, width, end + width.min(size) / 2.0));
+        }
+    }
+    best.map(|(_, _, at)| at)
+}
+
+fn usual_size(lines: &[TextLine]) -> f32 {
+    let mut sizes: Vec<f32> = lines.iter().map(|line| line.size).collect();
+    sizes.sort_by(f32::total_cmp);
+    sizes.get(sizes.len() / 2).copied().unwrap_or(0.0)
+}
+
+fn is_column(lines: &[&TextLine]) -> bool {
+    let chars: usize = lines.iter().map(|line| weight(&line.text)).sum();
+    lines.len() >= COLUMN_LINES && chars >= lines.len() * COLUMN_CHARS
+}
+
+/// Characters of scripts that are written without blanks count double: they are as wide.
+fn weight(text: &str) -> usize {
+    text.chars()
+        .map(|character| if character > '\u{2e7f}' { 2 } else { 1 })
+        .sum()
+}
+
+/// Do they share most of the height of the lower one?
+fn are_side_by_side(left: &[&TextLine], right: &[&TextLine]) -> bool {
+    let extent = |lines: &[&TextLine]| {
+        let tops = lines.iter().map(|line| line.top());
+        let bottoms = lines.iter().map(|line| line.bottom());
+        (
+            tops.fold(f32::NEG_INFINITY, f32::max),
+            bottoms.fold(f32::INFINITY, f32::min),
+        )
+    };
+    let ((left_top, left_bottom), (right_top, right_bottom)) = (extent(left), extent(right));
+    let shared = left_top.min(right_top) - left_bottom.max(right_bottom);
+    shared > 0.4 * (left_top - left_bottom).min(right_top - right_bottom)
+}
+
+struct PageZone {
+    is_across: bool,
+    lines: Vec<TextLine>,
+}
+
+/// From top to bottom: what lies across the gap, and what lies beside it.
+fn zones(mut lines: Vec<TextLine>, gutter: f32) -> Vec<PageZone> {
+    lines.sort_by(|one, two| two.baseline.total_cmp(&one.baseline));
+    let mut zones: Vec<PageZone> = Vec::new();
+    for line in lines {
+        let is_across = line.left < gutter && line.right > gutter;
+        match zones.last_mut() {
+            Some(zone) if zone.is_across == is_across => zone.lines.push(line),
+            _ => zones.push(PageZone {
+                is_across,
+                lines: vec![line],
+            }),
+        }
+    }
+    zones
+}
+
+/// From top to bottom, cells of a row beside one another; a blank line where there is more space
+/// than between most.
+fn rows(mut lines: Vec<TextLine>) -> String {
+    lines.sort_by(|one, two| two.baseline.total_cmp(&one.baseline));
+    let mut rows: Vec<Vec<TextLine>> = Vec::new();
+    for line in lines {
+        let belongs = rows
+            .last()
+            .and_then(|row| row.first())
+            .is_some_and(|first| {
+                (first.baseline - line.baseline).abs() < 0.3 * first.size.min(line.size)
+            });
+        match rows.last_mut() {
+            Some(row) if belongs => row.push(line),
+            _ => rows.push(vec![line]),
+        }
+    }
+    let distances: Vec<f32> = rows
+        .windows(2)
+        .map(|pair| pair[0][0].baseline - pair[1][0].baseline)
+        .collect();
+    let mut lines: Vec<String> = Vec::new();
+    for (index, mut row) in rows.into_iter().enumerate() {
+        if let Some(distance) = index.checked_sub(1).map(|index| distances[index]) {
+            // The lines around tell what is usual here.
+            let around = &distances[index.saturating_sub(4)..(index + 3).min(distances.len())];
+            let usual = around.iter().copied().fold(f32::INFINITY, f32::min);
+            let size = row[0].size;
+            if distance > usual.max(size) * 1.35 + 0.1 * size {
+                lines.push(String::new());
+            }
+        }
+        row.sort_by(|one, two| one.left.total_cmp(&two.left));
+        let cells: Vec<&str> = row.iter().map(|cell| cell.text.as_str()).collect();
+        lines.push(cells.join(BETWEEN_CELLS));
+    }
+    join_divided_words(&mut lines);
+    lines.join("\n")
+}
+
+/// A word that was divided at the end of a line becomes one again.
+fn join_divided_words(lines: &mut [String]) {
+    for index in 1..lines.len() {
+        let (before, after) = lines.split_at_mut(index);
+        let (Some(line), Some(next)) = (before.last_mut(), after.first_mut()) else {
+            continue;
+        };
+        let Some(start) = line.strip_suffix(['-', '\u{ad}', '\u{2010}']) else {
+            continue;
+        };
+        if !start.ends_with(char::is_lowercase) || !next.starts_with(char::is_lowercase) {
+            continue;
+        }
+        let (rest, others) = next.split_once(' ').unwrap_or((next, ""));
+        *line = format!("{start}{rest}");
+        *next = others.trim_start().to_owned();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(text: &str, left: f32, right: f32, baseline: f32) -> TextLine {
+        TextLine {
+            text: text.to_owned(),
+            left,
+            right,
+            baseline,
+            size: 10.0,
+        }
+    }
+
+    #[test]
+    fn columns_are_read_one_after_the_other_and_a_title_before_them() {
+        let mut lines = vec![line("A title across the whole page", 60.0, 500.0, 740.0)];
+        for row in 0..4 {
+            let baseline = 700.0 - 12.0 * row as f32;
+            let (left, right) = (
+                format!("left line number {row} of it"),
+                format!("right line number {row} of it"),
+            );
+            lines.push(line(&right, 310.0, 540.0, baseline - 3.0));
+            lines.push(line(&left, 50.0, 290.0, baseline));
+        }
+        insta::assert_snapshot!(ordered(lines), @r"
+        A title across the whole page
+
+        left line number 0 of it
+        left line number 1 of it
+        left line number 2 of it
+        left line number 3 of it
+
+        right line number 0 of it
+        right line number 1 of it
+        right line number 2 of it
+        right line number 3 of it
+        ");
+    }
+
+    #[test]
+    fn divided_words_are_joined() {
+        let mut lines =
+            ["a divi-", "ded word, a range 1-", "2 and a Jean-", "Paul"].map(str::to_owned);
+        join_divided_words(&mut lines);
+        let expected = ["a divided", "word, a range 1-", "2 and a Jean-", "Paul"];
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn tables_are_read_row_by_row() {
+        let mut lines = Vec::new();
+        for row in 0..4 {
+            let baseline = 700.0 - 12.0 * row as f32;
+            lines.push(line(&format!("{row}.50"), 310.0, 340.0, baseline));
+            lines.push(line(&format!("item number {row}"), 50.0, 150.0, baseline));
+        }
+        lines.push(line("after it", 50.0, 150.0, 600.0));
+        insta::assert_snapshot!(ordered(lines), @r"
+        item number 0  0.50
+        item number 1  1.50
+        item number 2  2.50
+        item number 3  3.50
+
+        after it
+        ");
+    }
+}

@@ -1,0 +1,118 @@
+//! The pages of a document, in order, as its tree of pages lists them.
+
+use std::collections::HashSet;
+
+use hayro_syntax::{
+    Pdf,
+    object::{Array, Dict, MaybeRef, Object, ObjectIdentifier},
+};
+
+/// A page that a document lists.
+pub(crate) struct ListedPage<'a> {
+    /// Its object, if it has one of its own.
+    pub(crate) id: Option<ObjectIdentifier>,
+    /// `None` if it is not in the file.
+    pub(crate) dict: Option<Dict<'a>>,
+    /// What it may refer to by name.
+    pub(crate) resources: Dict<'a>,
+    /// By how many quarters it is turned, clockwise.
+    pub(crate) quarters: i32,
+}
+
+/// What pages take over from the branch they are on.
+#[derive(Clone, Default)]
+struct Inherited<'a> {
+    resources: Dict<'a>,
+    rotation: i32,
+}
+
+/// The catalog, from which everything is reached.
+pub(crate) fn catalog(document: &Pdf) -> Option<Dict<'_>> {
+    let xref = document.xref();
+    xref.get::<Dict<'_>>(xref.root_id())
+}
+
+/// All pages. An error is a list that has no end, which must not be followed at all.
+pub(crate) fn pages(document: &Pdf) -> Result<Vec<ListedPage<'_>>, String> {
+    let xref = document.xref();
+    let root = catalog(document).and_then(|catalog| catalog.get::<Dict<'_>>("Pages"));
+    let Some(root) = root.filter(|root| root.contains_key("Kids")) else {
+        return Ok(stray_pages(document));
+    };
+    let mut branches: HashSet<ObjectIdentifier> = root.obj_id().into_iter().collect();
+    let mut pages = Vec::new();
+    // The next one to look at is the last.
+    let mut open = kids(&root, &Inherited::default());
+    while let Some((kid, inherited)) = open.pop() {
+        let (id, dict) = match kid {
+            MaybeRef::Ref(reference) => {
+                let id = ObjectIdentifier::from(reference);
+                (Some(id), xref.get::<Dict<'_>>(id))
+            }
+            MaybeRef::NotRef(object) => (None, object.into_dict()),
+        };
+        match dict {
+            Some(branch) if branch.contains_key("Kids") => {
+                if id.is_some_and(|id| !branches.insert(id)) {
+                    return Err("its list of pages contains itself".to_owned());
+                }
+                open.extend(kids(&branch, &inherited));
+            }
+            dict => pages.push(listed(id, dict, inherited)),
+        }
+    }
+    Ok(pages)
+}
+
+fn kids<'a>(
+    branch: &Dict<'a>,
+    inherited: &Inherited<'a>,
+) -> Vec<(MaybeRef<Object<'a>>, Inherited<'a>)> {
+    let inherited = inherited.with(branch);
+    let array = branch.get::<Array<'_>>("Kids").unwrap_or_default();
+    let mut kids: Vec<_> = array
+        .raw_iter()
+        .map(|kid| (kid, inherited.clone()))
+        .collect();
+    kids.reverse();
+    kids
+}
+
+impl<'a> Inherited<'a> {
+    fn with(&self, node: &Dict<'a>) -> Self {
+        let resources = node.get::<Dict<'_>>("Resources");
+        Self {
+            resources: resources.unwrap_or_else(|| self.resources.clone()),
+            rotation: node.get::<i32>("Rotate").unwrap_or(self.rotation),
+        }
+    }
+}
+
+fn listed<'a>(
+    id: Option<ObjectIdentifier>,
+    dict: Option<Dict<'a>>,
+    inherited: Inherited<'a>,
+) -> ListedPage<'a> {
+    let own = match &dict {
+        Some(dict) => inherited.with(dict),
+        None => inherited,
+    };
+    ListedPage {
+        id,
+        dict,
+        resources: own.resources,
+        quarters: own.rotation.rem_euclid(360) / 90,
+    }
+}
+
+/// Without a tree: whatever in the file is a page, as it comes.
+fn stray_pages(document: &Pdf) -> Vec<ListedPage<'_>> {
+    document
+        .pages()
+        .iter()
+        .map(|page| {
+            let dict = page.raw().clone();
+            listed(dict.obj_id(), Some(dict), Inherited::default())
+        })
+        .collect()
+}
