@@ -10,7 +10,7 @@ use spdx::{Expression, LicenseReq};
 
 /// What each crate may depend on of ours (normal dependencies; tests and examples may use more).
 /// A crate that is not here may depend on none.
-const GRAPH: [(&str, &[&str]); 7] = [
+const GRAPH: [(&str, &[&str]); 8] = [
     (
         "haft-cli",
         &[
@@ -22,6 +22,7 @@ const GRAPH: [(&str, &[&str]); 7] = [
             "haft-journal",
             "haft-models",
             "haft-pdf",
+            "haft-protocol",
             "haft-sandbox",
             "haft-shell",
             "haft-tools",
@@ -42,6 +43,7 @@ const GRAPH: [(&str, &[&str]); 7] = [
     ),
     ("haft-engine", &["haft-contract", "haft-shell"]),
     ("haft-models", &["haft-contract"]),
+    ("haft-protocol", &["haft-contract"]),
     (
         "haft-tools",
         &[

@@ -1,0 +1,173 @@
+//! JSON-RPC with an MCP server, as far as a session speaks it through its client.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::lenient;
+
+/// The version of JSON-RPC.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RpcVersion {
+    /// The one there is.
+    #[default]
+    #[serde(rename = "2.0")]
+    V2,
+}
+
+/// A request to a server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RpcRequest<'a, P> {
+    /// Always 2.0.
+    pub jsonrpc: RpcVersion,
+    /// What the answer names.
+    pub id: u64,
+    /// What is asked.
+    pub method: Cow<'a, str>,
+    /// What about.
+    pub params: P,
+}
+
+/// Something a server is told, without an answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RpcNotification<'a, P> {
+    /// Always 2.0.
+    pub jsonrpc: RpcVersion,
+    /// What.
+    pub method: Cow<'a, str>,
+    /// More about it.
+    #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
+    pub params: Option<P>,
+}
+
+/// What a server answers.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RpcAnswer {
+    /// The answer.
+    pub result: Value,
+    /// Why there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<RpcError>,
+}
+
+impl RpcAnswer {
+    /// The answer, or why there is none, for people.
+    pub fn into_result(self) -> Result<Value, String> {
+        match self.error {
+            None => Ok(self.result),
+            Some(error) => Err(error.into_message()),
+        }
+    }
+}
+
+/// What went wrong at a server, as it was written.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RpcError(Value);
+
+impl RpcError {
+    /// In the server's words, if it has any.
+    pub fn into_message(self) -> String {
+        match self.0.get("message").and_then(Value::as_str) {
+            Some(message) => message.to_owned(),
+            None => self.0.to_string(),
+        }
+    }
+}
+
+/// `initialize`: who we are.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RpcHello<'a> {
+    /// The newest version of the protocol that we know.
+    pub protocol_version: Cow<'a, str>,
+    /// What we can do.
+    pub capabilities: crate::NoFields,
+    /// Our name.
+    pub client_info: ClientInfo<'a>,
+}
+
+/// A program and its version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientInfo<'a> {
+    /// The program.
+    pub name: Cow<'a, str>,
+    /// Its version.
+    pub version: Cow<'a, str>,
+}
+
+/// `initialize`: who a server is.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ServerGreeting {
+    /// What it can do.
+    pub capabilities: Value,
+    /// What it says of itself.
+    pub server_info: Value,
+}
+
+impl ServerGreeting {
+    /// A server that says what it can do and does not name tools has none.
+    pub fn has_tools(&self) -> bool {
+        match &self.capabilities {
+            Value::Object(capabilities) => capabilities.contains_key("tools"),
+            _ => true,
+        }
+    }
+}
+
+impl From<Value> for ServerGreeting {
+    fn from(greeting: Value) -> Self {
+        lenient::read_object(greeting).unwrap_or_default()
+    }
+}
+
+/// `tools/list`: from where on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RpcPage {
+    /// Where the last page ended; the first page where nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+/// `tools/list`: some tools.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ToolPage {
+    /// The tools, as the server describes them.
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub tools: Vec<Value>,
+    /// Where this page ends, if more come.
+    #[serde(
+        deserialize_with = "lenient::or_default",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub next_cursor: Option<String>,
+}
+
+impl From<Value> for ToolPage {
+    fn from(page: Value) -> Self {
+        lenient::read_object(page).unwrap_or_default()
+    }
+}
+
+/// `tools/call`: which, and with what.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RpcCall<'a> {
+    /// The tool, as its server names it.
+    pub name: Cow<'a, str>,
+    /// Its arguments.
+    pub arguments: Cow<'a, Value>,
+}
+
+/// `notifications/cancelled`: a request is withdrawn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RpcCancelled<'a> {
+    /// Which.
+    pub request_id: u64,
+    /// Why.
+    pub reason: Cow<'a, str>,
+}
