@@ -181,3 +181,9 @@ impl<'a> From<AssistantMessage<'a>> for SessionMessage<'a> {
         Self::Assistant(message)
     }
 }
+
+impl<'a> From<ResultMessage<'a>> for SessionMessage<'a> {
+    fn from(message: ResultMessage<'a>) -> Self {
+        Self::Result(Box::new(message))
+    }
+}

@@ -20,6 +20,7 @@ use std::{
 };
 
 use haft::{CancellationToken, DynTool};
+use haft_protocol::{ServerProblem, ServerState};
 use serde_json::{Map, Value, json};
 use tokio::{task::JoinSet, time::timeout};
 
@@ -305,27 +306,28 @@ impl Servers {
     }
 
     /// The servers as the message at the beginning of a run names them.
-    pub(super) fn told(&self) -> Value {
+    pub(super) fn told(&self) -> Vec<ServerState<'static>> {
         let state = self.state();
-        let told = state.servers.iter().map(|server| {
-            let mut one = json!({"name": server.entry.name, "status": server.status.name()});
-            if let Status::Failed(why) = &server.status {
-                one["error"] = json!(why);
-            }
-            one
+        let told = state.servers.iter().map(|server| ServerState {
+            name: server.entry.name.clone().into(),
+            status: server.status.name().into(),
+            error: match &server.status {
+                Status::Failed(why) => Some(why.clone().into()),
+                Status::Pending | Status::Connected(_) => None,
+            },
         });
         told.collect()
     }
 
-    /// Entries that were left out; `None` if there are none.
-    pub(super) fn left_out(&self) -> Option<Value> {
+    /// Entries that were left out.
+    pub(super) fn left_out(&self) -> Vec<ServerProblem<'static>> {
         let state = self.state();
-        let told = state
-            .skipped
-            .iter()
-            .map(|one| json!({"name": one.name, "category": one.category, "message": one.message}));
-        let told: Vec<Value> = told.collect();
-        (!told.is_empty()).then_some(Value::Array(told))
+        let told = state.skipped.iter().map(|one| ServerProblem {
+            name: one.name.clone().into(),
+            category: one.category.into(),
+            message: one.message.clone().into(),
+        });
+        told.collect()
     }
 
     /// Everything that is known of them.
