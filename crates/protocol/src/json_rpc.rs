@@ -136,9 +136,9 @@ pub struct RpcPage {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ToolPage {
-    /// The tools, as the server describes them.
-    #[serde(deserialize_with = "lenient::or_default")]
-    pub tools: Vec<Value>,
+    /// The tools.
+    #[serde(deserialize_with = "lenient::objects")]
+    pub tools: Vec<DescribedTool>,
     /// Where this page ends, if more come.
     #[serde(
         deserialize_with = "lenient::or_default",
@@ -151,6 +151,105 @@ impl From<Value> for ToolPage {
     fn from(page: Value) -> Self {
         lenient::read_object(page).unwrap_or_default()
     }
+}
+
+/// A tool, as its server describes it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct DescribedTool {
+    /// Its name; empty where the server gives none.
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub name: String,
+    /// Its name, for people.
+    #[serde(
+        deserialize_with = "lenient::or_default",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub title: Option<String>,
+    /// What it does.
+    #[serde(
+        deserialize_with = "lenient::or_default",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub description: Option<String>,
+    /// What its arguments look like.
+    pub input_schema: Value,
+    /// What the server says of calls.
+    #[serde(
+        deserialize_with = "lenient::object",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub annotations: Option<ToolAnnotations>,
+    /// What else it says, by conventions beside the protocol.
+    #[serde(
+        rename = "_meta",
+        deserialize_with = "lenient::object",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub meta: Option<ToolMeta>,
+}
+
+impl From<Value> for DescribedTool {
+    fn from(tool: Value) -> Self {
+        lenient::read_object(tool).unwrap_or_default()
+    }
+}
+
+/// What a server says of calls of a tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ToolAnnotations {
+    /// The tool's name, for people.
+    #[serde(
+        deserialize_with = "lenient::or_default",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub title: Option<String>,
+    /// They change nothing.
+    #[serde(
+        deserialize_with = "lenient::or_default",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub read_only_hint: Option<bool>,
+    /// They may destroy something.
+    #[serde(
+        deserialize_with = "lenient::or_default",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub destructive_hint: Option<bool>,
+    /// They reach beyond the server.
+    #[serde(
+        deserialize_with = "lenient::or_default",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub open_world_hint: Option<bool>,
+}
+
+/// What a server says of a tool by conventions beside the protocol.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ToolMeta {
+    /// How much of a result is shown, in characters.
+    #[serde(
+        rename = "anthropic/maxResultSizeChars",
+        deserialize_with = "lenient::or_default",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub max_result_size_chars: Option<u64>,
+    /// What it may be looked for by.
+    #[serde(
+        rename = "anthropic/searchHint",
+        deserialize_with = "lenient::or_default",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub search_hint: Option<String>,
+    /// A person must agree to each call.
+    #[serde(
+        rename = "anthropic/requiresUserInteraction",
+        deserialize_with = "lenient::or_default",
+        skip_serializing_if = "lenient::is_false"
+    )]
+    pub requires_user_interaction: bool,
 }
 
 /// `tools/call`: which, and with what.

@@ -71,6 +71,15 @@ where
     Value::deserialize(deserializer).map(T::from)
 }
 
+/// For a field that is an object, or nothing. (An array would be read as the fields of a struct in turn.)
+pub(crate) fn object<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    Value::deserialize(deserializer).map(read_object)
+}
+
 /// For a list: the entries that make sense; none where it is no list.
 pub(crate) fn entries<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
@@ -81,7 +90,17 @@ where
     Ok(sensible(entries))
 }
 
-/// The same of what must be a list.
+/// For a list of objects: the entries that make sense; none where it is no list.
+pub(crate) fn objects<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    let entries: Vec<Value> = or_default(deserializer)?;
+    Ok(entries.into_iter().filter_map(read_object).collect())
+}
+
+/// For a list, the entries that make sense; it must be one.
 pub(crate) fn entries_of_list<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,

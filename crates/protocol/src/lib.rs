@@ -54,8 +54,9 @@ pub use control::{ControlCancel, ControlOutcome, ControlRequest, ControlResponse
 pub use hook_events::{HookEndMessage, HookPrintedMessage, HookStartedMessage};
 pub use ids::{RequestId, WireId};
 pub use json_rpc::{
-    ClientInfo, RpcAnswer, RpcCall, RpcCancelled, RpcError, RpcHello, RpcNotification, RpcPage,
-    RpcRequest, RpcVersion, ServerGreeting, ToolPage,
+    ClientInfo, DescribedTool, RpcAnswer, RpcCall, RpcCancelled, RpcError, RpcHello,
+    RpcNotification, RpcPage, RpcRequest, RpcVersion, ServerGreeting, ToolAnnotations, ToolMeta,
+    ToolPage,
 };
 pub use lenient::Written;
 pub use permission::{

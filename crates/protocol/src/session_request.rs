@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{PermissionUpdate, lenient};
+use crate::{PermissionUpdate, RpcAnswer, lenient};
 
 /// A request of a session, by its subtype.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -91,9 +91,15 @@ pub struct McpMessageRequest<'a> {
 /// What a client answers to a message to one of its servers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct McpMessageReply {
-    /// What the server answers, in JSON-RPC.
-    #[serde(default)]
-    pub mcp_response: Value,
+    /// What the server answers; nothing where that is no object.
+    #[serde(default, deserialize_with = "lenient::object")]
+    pub mcp_response: Option<RpcAnswer>,
+}
+
+impl From<Value> for McpMessageReply {
+    fn from(reply: Value) -> Self {
+        lenient::read_object(reply).unwrap_or_default()
+    }
 }
 
 /// What a hook says that was answered for: the two answers that stand in for a client that is too late.

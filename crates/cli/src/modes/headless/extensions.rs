@@ -14,7 +14,8 @@ use haft_extensions::{
     plugins, skills,
     styles::{self, OutputStyle},
 };
-use serde_json::{Value, json};
+use haft_protocol::DescribedCommand;
+use serde_json::Value;
 
 use super::{flags::Headless, model::variable, slash::BUILT_IN};
 use crate::{args::SessionArgs, settings::Permitted, show};
@@ -170,25 +171,26 @@ impl Extensions {
     /// The same in full, as `initialize` is answered.
     pub(super) fn described(&self) -> Described {
         let all = self.skills.iter().flat_map(|skills| skills.all());
-        let mut commands: Vec<Value> = all
+        let mut commands: Vec<DescribedCommand> = all
             .filter(|skill| skill.user_invocable)
-            .map(|skill| {
-                json!({
-                    "name": skill.name,
-                    "description": skill.description,
-                    "argumentHint": skill.argument_hint.clone().unwrap_or_default(),
-                })
+            .map(|skill| DescribedCommand {
+                name: skill.name.clone(),
+                description: skill.description.clone(),
+                argument_hint: skill.argument_hint.clone().unwrap_or_default(),
             })
             .collect();
         if self.skills.is_some() {
-            commands.extend(BUILT_IN.iter().map(|(name, description)| {
-                json!({"name": name, "description": description, "argumentHint": ""})
+            let built_in = BUILT_IN.iter();
+            commands.extend(built_in.map(|(name, description)| DescribedCommand {
+                name: (*name).to_owned(),
+                description: (*description).to_owned(),
+                argument_hint: String::new(),
             }));
         }
         let mut styles = vec![styles::DEFAULT.to_owned()];
         styles.extend(self.styles.iter().cloned());
         Described {
-            commands: Value::Array(commands),
+            commands,
             output_style: self.told().output_style,
             styles,
         }
@@ -207,7 +209,7 @@ pub(super) struct ExtensionNames {
 /// What there is, for a program that shows it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Described {
-    pub(super) commands: Value,
+    pub(super) commands: Vec<DescribedCommand>,
     pub(super) output_style: String,
     pub(super) styles: Vec<String>,
 }

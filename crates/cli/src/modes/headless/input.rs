@@ -1,6 +1,7 @@
 //! What comes in with `--input-format stream-json`.
 
 use std::{
+    borrow::Cow,
     collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -8,11 +9,16 @@ use std::{
 use haft::{CancellationToken, Content, PermissionMode, engine::hooks::Handler};
 use haft_agent::{Control, Prompt};
 use haft_models::{Prices, Thinking};
-use serde_json::{Map, Value, json};
+use haft_protocol::{
+    BinaryVersion, ClientMessage, ClientRequest, ControlRequest, InitializeAnswer,
+    InitializeRequest, InterruptAnswer, InterruptRequest, ModeAnswer, PromptTexts, SessionAnswer,
+    UserBody, UserInput, UserMessage, WireId, Written,
+};
+use serde_json::{Map, Value};
 use tokio::sync::Notify;
 
 use super::{
-    callbacks, channel::Channel, extensions::Described, mcp::Servers, names::Names, permission,
+    callbacks, channel::Channel, extensions::Described, mcp::Servers, names::Names,
     session::SessionAccess, structured_output::Shape, subagents::Kinds,
 };
 use crate::modes::exec::stdin::{InputLine, Lines};
@@ -183,8 +189,8 @@ impl Reader {
         while let Some(line) = lines.next().await {
             let problem = match line {
                 InputLine::Text(text) if text.trim_ascii().is_empty() => continue,
-                InputLine::Text(text) => match serde_json::from_slice::<Value>(&text) {
-                    Ok(message) => self.take(&message).err(),
+                InputLine::Text(text) => match ClientMessage::read(&text) {
+                    Ok(message) => self.take(message).err(),
                     Err(error) => Some(format!("a line of the input is not JSON: {error}")),
                 },
                 InputLine::TooLong { bytes } => {
@@ -201,41 +207,40 @@ impl Reader {
         self.queue.close();
     }
 
-    fn take(&self, message: &Value) -> Result<(), String> {
-        match message["type"].as_str() {
-            Some("user") => self.user(message)?,
-            Some("control_request") => self.serve(message),
-            Some("control_response") => self.channel.answered(&message["response"]),
-            Some("control_cancel_request" | "keep_alive") => {}
-            other => tracing::debug!(?other, "a message of a type that is not known"),
+    fn take(&self, message: ClientMessage) -> Result<(), String> {
+        match message {
+            ClientMessage::User(message) => self.user(&message)?,
+            ClientMessage::ControlRequest(request) => self.serve(request),
+            ClientMessage::ControlResponse(answer) => self.channel.answered(answer.response),
+            ClientMessage::ControlCancelRequest(_) | ClientMessage::KeepAlive => {}
+            ClientMessage::Other(message) => {
+                let other = message.get("type").and_then(Value::as_str);
+                tracing::debug!(?other, "a message of a type that is not known");
+            }
         }
         Ok(())
     }
 
-    fn user(&self, message: &Value) -> Result<(), String> {
-        let content = content(&message["message"]["content"])?;
-        let uuid = message["uuid"].as_str().and_then(|id| id.parse().ok());
+    fn user(&self, message: &UserInput) -> Result<(), String> {
+        let content = message.content().map_err(|error| error.to_string())?;
+        let uuid = message.uuid.as_ref().and_then(WireId::uuid);
         // One that is repeated must be known by the same id later on.
         let uuid = uuid.or_else(|| self.replay.then(haft_agent::random_id));
         if self.replay {
-            let mut replayed = json!({
-                "type": "user",
-                "message": message["message"],
-                "parent_tool_use_id": null,
-                "isReplay": true,
+            let body = UserBody::Given(Cow::Borrowed(&message.message));
+            self.channel.output.put(UserMessage {
+                is_replay: true,
+                uuid: uuid.map(Into::into),
+                ..UserMessage::new(body)
             });
-            if let Some(uuid) = uuid {
-                replayed["uuid"] = json!(uuid);
-            }
-            self.channel.output.put(replayed);
         }
-        if message["shouldQuery"] == false {
+        if message.should_query == Some(false) {
             self.queue.state().beside.extend(content);
             return Ok(());
         }
         let prompt = Prompt { content, uuid };
         let mut state = self.queue.state();
-        if message["priority"] != "now" {
+        if !message.is_urgent() {
             state.messages.push_back(prompt);
         } else if state.running {
             self.control.steer(prompt.content);
@@ -246,31 +251,31 @@ impl Reader {
         Ok(())
     }
 
-    fn serve(&self, message: &Value) {
-        let request = &message["request"];
-        let subtype = request["subtype"].as_str().unwrap_or_default();
-        let served = match subtype {
-            "initialize" => self.initialize(request),
-            "interrupt" => Ok(self.interrupt(request)),
-            "set_permission_mode" => self.set_mode(&request["mode"]),
-            "set_model" => self.set_model(&request["model"]),
-            "set_max_thinking_tokens" => {
+    fn serve(&self, message: ControlRequest<ClientRequest>) {
+        let (id, request) = (message.request_id, message.request);
+        let is_interrupt = matches!(request, ClientRequest::Interrupt(_));
+        let served = match request {
+            ClientRequest::Initialize(request) => self.initialize(*request),
+            ClientRequest::Interrupt(request) => Ok(self.interrupt(&request)),
+            ClientRequest::SetPermissionMode(request) => self.set_mode(&request.mode),
+            ClientRequest::SetModel(request) => self.set_model(request.model.as_deref()),
+            ClientRequest::SetMaxThinkingTokens(request) => {
                 self.control
-                    .set_thinking(match request["max_thinking_tokens"].as_u64() {
+                    .set_thinking(match request.max_thinking_tokens {
                         None | Some(0) => Thinking::Off,
                         Some(most) => Thinking::Budget(u32::try_from(most).unwrap_or(u32::MAX)),
                     });
-                Ok(json!({}))
+                Ok(SessionAnswer::DONE)
             }
-            "get_binary_version" => Ok(json!({"version": crate::VERSION})),
-            "rewind_files" => return self.rewind(&message["request_id"], request),
-            other => self
-                .serve_more(other, request)
-                .unwrap_or_else(|| Err(format!("no control request is called {other:?} here"))),
+            ClientRequest::GetBinaryVersion(_) => Ok(SessionAnswer::Version(BinaryVersion {
+                version: crate::VERSION.to_owned(),
+            })),
+            ClientRequest::RewindFiles(request) => return self.rewind(id, request),
+            other => self.serve_more(&other),
         };
-        self.channel.respond(&message["request_id"], served);
+        self.channel.respond(id, served);
         // Its answer stands before the result that it brings about.
-        if subtype == "interrupt" {
+        if is_interrupt {
             if let Some(setting_up) = &self.queue.state().setting_up {
                 setting_up.cancel();
             }
@@ -278,66 +283,67 @@ impl Reader {
         }
     }
 
-    fn initialize(&self, request: &Value) -> Result<Value, String> {
-        let handlers = callbacks::read(&request["hooks"], &self.channel)?;
-        let texts = |value: &Value| match value {
-            Value::String(text) => Some(text.clone()),
-            Value::Array(parts) => {
-                let parts: Vec<&str> = parts.iter().filter_map(Value::as_str).collect();
-                Some(parts.join("\n\n"))
-            }
-            _ => None,
-        };
-        let shape = match &request["jsonSchema"] {
+    fn initialize(&self, request: InitializeRequest) -> Result<SessionAnswer, String> {
+        let hooks = request.hooks.unwrap_or_default();
+        let handlers = callbacks::read(&hooks, &self.channel)?;
+        let shape = match &request.json_schema {
             Value::Null => None,
             schema => Some(Shape::read(&schema.to_string()).map_err(|error| error.to_string())?),
         };
-        let agents = request["agents"].as_object().cloned().unwrap_or_default();
+        let agents = request.agents;
         let told = self.kinds.with(&agents).told();
-        if request["forwardSubagentText"] == true {
+        if request.forward_subagent_text {
             self.channel.output.forward_subagent_text();
         }
         let mut state = self.queue.state();
         if state.begun && !handlers.is_empty() {
             return Err("hooks can be given before the first message only".to_owned());
         }
-        self.servers.add_sdk(&request["sdkMcpServers"])?;
+        self.servers.add_sdk(&request.sdk_mcp_servers)?;
         state.initial = Initial {
             handlers,
-            system_prompt: texts(&request["systemPrompt"]),
-            append_system_prompt: texts(&request["appendSystemPrompt"]),
-            title: request["title"].as_str().map(str::to_owned),
-            exclude_dynamic_sections: request["excludeDynamicSections"] == true,
+            system_prompt: request.system_prompt.as_ref().map(PromptTexts::joined),
+            append_system_prompt: request
+                .append_system_prompt
+                .as_ref()
+                .map(PromptTexts::joined),
+            title: request.title,
+            exclude_dynamic_sections: request.exclude_dynamic_sections,
             shape,
             agents,
         };
-        Ok(json!({
-            "commands": self.described.commands,
-            "agents": told,
-            "output_style": self.described.output_style,
-            "available_output_styles": self.described.styles,
-            "models": [],
-            "account": {},
-            "hook_on_failure_supported": true,
-            "pid": std::process::id(),
-        }))
+        Ok(SessionAnswer::Initialize(Box::new(InitializeAnswer {
+            commands: self.described.commands.clone(),
+            agents: told,
+            output_style: self.described.output_style.clone(),
+            available_output_styles: self.described.styles.clone(),
+            models: Vec::new(),
+            account: Map::new(),
+            hook_on_failure_supported: true,
+            pid: Some(std::process::id()),
+        })))
     }
 
-    fn interrupt(&self, request: &Value) -> Value {
+    fn interrupt(&self, request: &InterruptRequest) -> SessionAnswer {
         let mut state = self.queue.state();
-        let ids = |messages: &VecDeque<Prompt>| -> Vec<Value> {
-            messages.iter().map(|one| json!(one.uuid)).collect()
-        };
-        if request["cancel_queued"] == true {
-            let cancelled = ids(&state.messages);
+        let queued = state.messages.iter();
+        let queued = queued.map(|one| one.uuid.map(Into::into)).collect();
+        SessionAnswer::Interrupt(if request.cancel_queued {
             state.messages.clear();
-            return json!({"still_queued": [], "cancelled": cancelled});
-        }
-        json!({"still_queued": ids(&state.messages)})
+            InterruptAnswer {
+                still_queued: Vec::new(),
+                cancelled: Some(queued),
+            }
+        } else {
+            InterruptAnswer {
+                still_queued: queued,
+                cancelled: None,
+            }
+        })
     }
 
-    fn set_model(&self, value: &Value) -> Result<Value, String> {
-        let asked = value.as_str().filter(|name| *name != "default");
+    fn set_model(&self, asked: Option<&str>) -> Result<SessionAnswer, String> {
+        let asked = asked.filter(|name| *name != "default");
         let name = match asked {
             Some(asked) => self.names.choose(asked)?,
             None => self.model.clone(),
@@ -353,31 +359,18 @@ impl Reader {
             ));
         }
         self.control.set_model(name);
-        Ok(json!({}))
+        Ok(SessionAnswer::DONE)
     }
 
-    fn set_mode(&self, value: &Value) -> Result<Value, String> {
-        let mode = permission::mode(value)
-            .ok_or_else(|| format!("no permission mode is called {value}"))?;
+    fn set_mode(&self, asked: &Written<PermissionMode>) -> Result<SessionAnswer, String> {
+        let mode = *asked
+            .meaning()
+            .ok_or_else(|| format!("no permission mode is called {}", asked.value()))?;
         if mode == PermissionMode::BypassPermissions {
             self.bypass.clone()?;
         }
         self.control.set_permission_mode(mode);
-        Ok(json!({"mode": mode.name()}))
-    }
-}
-
-/// What a message says: a text, or blocks.
-fn content(value: &Value) -> Result<Vec<Content>, String> {
-    match value {
-        Value::String(text) => Ok(vec![Content::text(text)]),
-        Value::Array(blocks) => blocks
-            .iter()
-            .map(|block| {
-                serde_json::from_value(block.clone())
-                    .map_err(|error| format!("a message has a block that cannot be taken: {error}"))
-            })
-            .collect(),
-        _ => Err("a message has no content: a text or a list of blocks".to_owned()),
+        let mode = mode.name().to_owned();
+        Ok(SessionAnswer::Mode(ModeAnswer { mode }))
     }
 }

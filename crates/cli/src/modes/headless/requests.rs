@@ -2,70 +2,81 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use haft_protocol::{
+    CancelledMessage, ClientRequest, RequestId, RewindAnswer, RewindRequest, SessionAnswer,
+};
 
 use super::input::Reader;
 
 impl Reader {
     /// Serves a request, if it is one of these.
-    pub(super) fn serve_more(
-        &self,
-        subtype: &str,
-        request: &Value,
-    ) -> Option<Result<Value, String>> {
-        let text = |name: &str| request[name].as_str().unwrap_or_default();
-        Some(match subtype {
-            "mcp_status" => Ok(self.servers.status()),
-            "mcp_set_servers" => self.servers.set(&request["servers"]),
-            "mcp_message" => self.heard_from(text("server_name")),
-            "mcp_reconnect" | "mcp_toggle" => self.fixed(text("serverName")),
-            "get_context_usage" => Ok(self.session.usage(&self.model, self.window)),
-            "cancel_async_message" => {
-                let cancelled = self.queue.forget(text("message_uuid"));
-                Ok(json!({"cancelled": cancelled}))
+    pub(super) fn serve_more(&self, request: &ClientRequest) -> Result<SessionAnswer, String> {
+        match request {
+            ClientRequest::McpStatus(_) => Ok(SessionAnswer::Servers(self.servers.status())),
+            ClientRequest::McpSetServers(request) => {
+                let set = self.servers.set(&request.servers);
+                set.map(SessionAnswer::SetServers)
             }
-            "stop_task" => self.session.stop(text("task_id")),
+            ClientRequest::McpMessage(request) => self.heard_from(&request.server_name),
+            ClientRequest::McpReconnect(request) => self.fixed(&request.server_name),
+            ClientRequest::McpToggle(request) => self.fixed(&request.server_name),
+            ClientRequest::GetContextUsage(_) => {
+                let usage = self.session.usage(&self.model, self.window);
+                Ok(SessionAnswer::ContextUsage(Box::new(usage)))
+            }
+            ClientRequest::CancelAsyncMessage(request) => {
+                let cancelled = self.queue.forget(&request.message_uuid);
+                Ok(SessionAnswer::Cancelled(CancelledMessage { cancelled }))
+            }
+            ClientRequest::StopTask(request) => self.session.stop(&request.task_id),
             #[cfg(feature = "shell")]
-            "background_tasks" => self.session.background(request["tool_use_id"].as_str()),
-            "rename_session" => match text("title").trim() {
+            ClientRequest::BackgroundTasks(request) => {
+                self.session.background(request.tool_use_id.as_deref())
+            }
+            ClientRequest::RenameSession(request) => match request.title.trim() {
                 "" => Err("rename_session needs a `title`".to_owned()),
                 title => self.session.rename(title),
             },
-            _ => return None,
-        })
+            other => Err(format!(
+                "no control request is called {:?} here",
+                other.subtype()
+            )),
+        }
     }
 
     /// Files are taken back beside the reading of lines: it may take its time.
-    pub(super) fn rewind(&self, id: &Value, request: &Value) {
-        let (id, session) = (id.clone(), Arc::clone(&self.session));
+    pub(super) fn rewind(&self, id: RequestId, request: RewindRequest) {
+        let session = Arc::clone(&self.session);
         let channel = Arc::clone(&self.channel);
-        let message = request["user_message_id"].as_str().unwrap_or_default();
-        let (message, dry) = (message.to_owned(), request["dry_run"] == true);
+        let (message, dry) = (request.user_message_id, request.dry_run);
         if self.queue.is_running() {
             let busy = "files cannot be taken back while a message is answered: interrupt it first";
-            channel.respond(&id, Err(busy.to_owned()));
+            channel.respond(id, Err(busy.to_owned()));
             return;
         }
         tokio::task::spawn_blocking(move || {
             let told = match session.rewind(&message, dry) {
-                Err(why) if dry => Ok(json!({"canRewind": false, "error": why})),
+                Err(why) if dry => Ok(RewindAnswer {
+                    error: Some(why),
+                    ..RewindAnswer::default()
+                }),
                 told => told,
             };
-            channel.respond(&id, told);
+            channel.respond(id, told.map(SessionAnswer::Rewind));
         });
     }
 
     /// A server has something to say by itself. The tools of a session stay what they are, so that what a
     /// provider has cached stays so.
-    fn heard_from(&self, server: &str) -> Result<Value, String> {
+    fn heard_from(&self, server: &str) -> Result<SessionAnswer, String> {
         if self.servers.has(server) {
-            Ok(json!({}))
+            Ok(SessionAnswer::DONE)
         } else {
             Err(format!("there is no MCP server {server:?}"))
         }
     }
 
-    fn fixed(&self, server: &str) -> Result<Value, String> {
+    fn fixed(&self, server: &str) -> Result<SessionAnswer, String> {
         Err(if self.servers.has(server) {
             format!(
                 "the MCP server {server:?} stays as it is: start a new session to connect it again"

@@ -11,7 +11,8 @@ use haft::tools::Shell;
 use haft::{BackgroundTasks, CallId, Haft, Services};
 use haft_agent::{Agent, transcript::Transcript};
 use haft_journal::{Journal, Mode, Which, WriteGrant};
-use serde_json::{Value, json};
+use haft_protocol::{ContextCategory, ContextMcpTool, ContextUsage, RewindAnswer, SessionAnswer};
+use serde::Deserialize;
 
 use super::model::variable;
 use crate::show::moment;
@@ -49,20 +50,20 @@ impl SessionAccess {
     }
 
     /// Ends a task in the background.
-    pub(super) fn stop(&self, task: &str) -> Result<Value, String> {
+    pub(super) fn stop(&self, task: &str) -> Result<SessionAnswer, String> {
         let notices = self
             .services
             .get()
             .map(|services| services.get::<BackgroundTasks>());
         match notices {
-            Some(Ok(notices)) if notices.stop(task) => Ok(json!({})),
+            Some(Ok(notices)) if notices.stop(task) => Ok(SessionAnswer::DONE),
             _ => Err(format!("no task {task:?} runs in the background")),
         }
     }
 
     /// Lets a command that is waited for go on in the background; all of them where none is named.
     #[cfg(feature = "shell")]
-    pub(super) fn background(&self, tool_use_id: Option<&str>) -> Result<Value, String> {
+    pub(super) fn background(&self, tool_use_id: Option<&str>) -> Result<SessionAnswer, String> {
         let shell = self.services.get().map(|services| services.get::<Shell>());
         let moved = match shell {
             Some(Ok(shell)) => shell.background_named(tool_use_id),
@@ -70,7 +71,7 @@ impl SessionAccess {
         };
         match tool_use_id {
             Some(id) if moved == 0 => Err(format!("no command of the call {id:?} is waited for")),
-            _ => Ok(json!({})),
+            _ => Ok(SessionAnswer::DONE),
         }
     }
 
@@ -93,14 +94,14 @@ impl SessionAccess {
     }
 
     /// What a person calls the session from now on.
-    pub(super) fn rename(&self, title: &str) -> Result<Value, String> {
+    pub(super) fn rename(&self, title: &str) -> Result<SessionAnswer, String> {
         let transcript = self.transcript.get().ok_or(NOT_BEGUN)?;
         transcript.set_title(title);
-        Ok(json!({}))
+        Ok(SessionAnswer::DONE)
     }
 
     /// How full the window is. `model` is asked if nobody was asked yet.
-    pub(super) fn usage(&self, model: &str, window: u64) -> Value {
+    pub(super) fn usage(&self, model: &str, window: u64) -> ContextUsage {
         let state = self.used();
         let none = Used {
             model: model.to_owned(),
@@ -117,7 +118,7 @@ impl SessionAccess {
         let total = used.total.max(before);
         let messages = total - before;
         let free = used.window.saturating_sub(total);
-        let categories: Vec<Value> = [
+        let categories = [
             ("System prompt", used.system, "promptBorder"),
             ("System tools", used.tools, "inactive"),
             ("MCP tools", from_servers, "cyan"),
@@ -126,37 +127,41 @@ impl SessionAccess {
         ]
         .into_iter()
         .filter(|(_, tokens, _)| *tokens > 0)
-        .map(|(name, tokens, color)| json!({"name": name, "tokens": tokens, "color": color}))
+        .map(|(name, tokens, color)| ContextCategory {
+            name: name.to_owned(),
+            tokens,
+            color: color.to_owned(),
+        })
         .collect();
-        let servers: Vec<Value> = used
+        let mcp_tools = used
             .servers
             .iter()
-            .map(|(name, tokens)| {
-                let server = name.split("__").nth(1).unwrap_or_default();
-                json!({"name": name, "serverName": server, "tokens": tokens, "isLoaded": true})
+            .map(|(name, tokens)| ContextMcpTool {
+                name: name.clone(),
+                server_name: name.split("__").nth(1).unwrap_or_default().to_owned(),
+                tokens: *tokens,
+                is_loaded: true,
             })
             .collect();
         let percentage = match used.window {
             0 => 0,
             window => total * 100 / window,
         };
-        json!({
-            "categories": categories,
-            "totalTokens": total,
-            "maxTokens": used.window,
-            "rawMaxTokens": used.window,
-            "percentage": percentage,
-            "model": used.model,
-            "isAutoCompactEnabled": true,
-            "memoryFiles": [],
-            "mcpTools": servers,
-            "agents": [],
-            "gridRows": [],
-        })
+        ContextUsage {
+            categories,
+            total_tokens: total,
+            max_tokens: used.window,
+            raw_max_tokens: used.window,
+            percentage,
+            model: used.model.clone(),
+            is_auto_compact_enabled: true,
+            mcp_tools,
+            ..ContextUsage::default()
+        }
     }
 
     /// Makes the files what they were when a message came, or says what that would do.
-    pub(super) fn rewind(&self, message: &str, dry: bool) -> Result<Value, String> {
+    pub(super) fn rewind(&self, message: &str, dry: bool) -> Result<RewindAnswer, String> {
         if variable(CHECKPOINTS).is_none_or(|value| value != "true" && value != "1") {
             return Err(format!("files are not kept: set {CHECKPOINTS}=true"));
         }
@@ -167,8 +172,11 @@ impl SessionAccess {
         let undone = match journal.undo(&ticket, &Which::Since(since), mode) {
             Ok(undone) => undone,
             Err(haft_journal::JournalError::Undo(haft_journal::UndoError::NothingSince)) => {
-                let nothing = json!({"canRewind": true, "filesChanged": []});
-                return Ok(nothing);
+                return Ok(RewindAnswer {
+                    can_rewind: true,
+                    files_changed: Some(Vec::new()),
+                    ..RewindAnswer::default()
+                });
             }
             Err(error) => return Err(error.to_string()),
         };
@@ -176,22 +184,23 @@ impl SessionAccess {
             return Err(conflict);
         }
         let files = undone.files.iter();
-        let paths: Vec<_> = files.map(|file| file.given.to_string_lossy()).collect();
+        let paths = files.map(|file| file.given.to_string_lossy().into_owned());
         let count = |of: fn(&haft_journal::Patch) -> u64| -> u64 {
             undone.files.iter().map(|file| of(&file.patch)).sum()
         };
-        let mut told = json!({
-            "canRewind": true,
-            "filesChanged": paths,
-            "insertions": count(|patch| patch.added),
-            "deletions": count(|patch| patch.removed),
-        });
+        let mut told = RewindAnswer {
+            can_rewind: true,
+            files_changed: Some(paths.collect()),
+            insertions: Some(count(|patch| patch.added)),
+            deletions: Some(count(|patch| patch.removed)),
+            error: None,
+        };
         if !undone.left.is_empty() {
             let left = undone.left.iter();
             let left: Vec<String> = left
                 .map(|(path, why)| format!("{}: {why}", path.display()))
                 .collect();
-            told["error"] = json!(format!("not restored: {}", left.join("; ")));
+            told.error = Some(format!("not restored: {}", left.join("; ")));
         }
         Ok(told)
     }
@@ -203,11 +212,11 @@ impl SessionAccess {
         let lines = fs::read_to_string(path).map_err(|error| error.to_string())?;
         let line = lines
             .lines()
-            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-            .find(|line| line["uuid"] == message)
+            .filter_map(|line| serde_json::from_str::<DatedLine>(line).ok())
+            .find(|line| line.uuid.as_deref() == Some(message))
             .ok_or_else(|| format!("the session has no message {message}"))?;
-        line["timestamp"]
-            .as_str()
+        line.timestamp
+            .as_deref()
             .and_then(|time| moment::parse(time, SystemTime::now()))
             .ok_or_else(|| format!("the message {message} has no time"))
     }
@@ -215,6 +224,13 @@ impl SessionAccess {
     fn used(&self) -> MutexGuard<'_, Option<Used>> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What a line of the transcript says of when it was written.
+#[derive(Deserialize)]
+struct DatedLine {
+    uuid: Option<String>,
+    timestamp: Option<String>,
 }
 
 const NOT_BEGUN: &str = "the session has not begun: send a message first";

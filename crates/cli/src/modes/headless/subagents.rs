@@ -14,7 +14,8 @@ use haft_agent::{
 use haft_extensions::{
     AgentDefinition, Agents, ExtensionOrigin, ExtensionPlaces, agents::AgentOptions,
 };
-use serde_json::{Map, Value, json};
+use haft_protocol::DescribedAgent;
+use serde_json::{Map, Value};
 
 use super::{
     extensions::Extensions,
@@ -87,15 +88,13 @@ impl Kinds {
     }
 
     /// As `initialize` is answered.
-    pub(super) fn told(&self) -> Vec<Value> {
+    pub(super) fn told(&self) -> Vec<DescribedAgent> {
         let kinds = self.found.list().iter();
         kinds
-            .map(|kind| {
-                let mut told = json!({"name": kind.name, "description": kind.description});
-                if let Some(model) = &kind.model {
-                    told["model"] = json!(model);
-                }
-                told
+            .map(|kind| DescribedAgent {
+                name: kind.name.clone(),
+                description: kind.description.clone(),
+                model: kind.model.clone(),
             })
             .collect()
     }

@@ -1,11 +1,20 @@
 //! A server that the program at the other end runs: JSON-RPC, each message in a control request.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    borrow::Cow,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
-use serde_json::{Value, json};
+use haft_protocol::{
+    ClientInfo, DescribedTool, McpMessageReply, McpMessageRequest, NoFields, RpcAnswer, RpcCall,
+    RpcCancelled, RpcHello, RpcNotification, RpcPage, RpcRequest, RpcVersion, ServerGreeting,
+    SessionRequest, ToolPage,
+};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::super::channel::Channel;
 
@@ -24,7 +33,7 @@ pub(in super::super) struct Client {
 /// What a server says of itself.
 pub(super) struct Greeting {
     pub(super) info: Value,
-    pub(super) tools: Vec<Value>,
+    pub(super) tools: Vec<DescribedTool>,
 }
 
 impl Client {
@@ -48,36 +57,40 @@ impl Client {
 
     /// Greets the server and asks for its tools.
     pub(super) async fn greet(&self) -> Result<Greeting, String> {
-        let hello = json!({
-            "protocolVersion": PROTOCOL,
-            "capabilities": {},
-            "clientInfo": {"name": "haft", "version": env!("CARGO_PKG_VERSION")},
-        });
-        let answer = self.request("initialize", hello).await?;
-        self.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
-            .await?;
-        let mut tools = Vec::new();
-        // A server that says what it can do and does not name tools has none.
-        let has_tools = match answer.get("capabilities") {
-            Some(Value::Object(capabilities)) => capabilities.contains_key("tools"),
-            _ => true,
+        let hello = RpcHello {
+            protocol_version: PROTOCOL.into(),
+            capabilities: NoFields {},
+            client_info: ClientInfo {
+                name: "haft".into(),
+                version: env!("CARGO_PKG_VERSION").into(),
+            },
         };
-        let mut params = json!({});
+        let answer = ServerGreeting::from(self.request("initialize", hello).await?);
+        let initialized = RpcNotification::<NoFields> {
+            jsonrpc: RpcVersion::V2,
+            method: "notifications/initialized".into(),
+            params: None,
+        };
+        self.send(&initialized).await?;
+        let mut tools = Vec::new();
+        let mut params = RpcPage::default();
         for _ in 0..MOST_PAGES {
-            if !has_tools {
+            if !answer.has_tools() {
                 break;
             }
-            let mut page = self.request("tools/list", params).await?;
-            if let Value::Array(listed) = page["tools"].take() {
-                tools.extend(listed);
-            }
-            match page["nextCursor"].take() {
-                Value::String(cursor) if !cursor.is_empty() => params = json!({"cursor": cursor}),
+            let page = ToolPage::from(self.request("tools/list", params).await?);
+            tools.extend(page.tools);
+            match page.next_cursor {
+                Some(cursor) if !cursor.is_empty() => {
+                    params = RpcPage {
+                        cursor: Some(cursor),
+                    }
+                }
                 _ => break,
             }
         }
         Ok(Greeting {
-            info: answer["serverInfo"].clone(),
+            info: answer.server_info,
             tools,
         })
     }
@@ -88,11 +101,14 @@ impl Client {
         tool: &str,
         arguments: &Value,
     ) -> Result<Value, String> {
-        let params = json!({"name": tool, "arguments": arguments});
+        let params = RpcCall {
+            name: tool.into(),
+            arguments: Cow::Borrowed(arguments),
+        };
         self.request("tools/call", params).await
     }
 
-    async fn request(&self, method: &str, params: Value) -> Result<Value, String> {
+    async fn request(&self, method: &str, params: impl Serialize) -> Result<Value, String> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let mut unanswered = Unanswered {
             client: self,
@@ -100,30 +116,32 @@ impl Client {
             // The protocol forbids to call off a greeting.
             told: method != "initialize",
         };
-        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        let answer = self.send(message).await;
+        let answer = self
+            .send(&RpcRequest {
+                jsonrpc: RpcVersion::V2,
+                id,
+                method: method.into(),
+                params,
+            })
+            .await;
         unanswered.told = false;
-        let mut answer = answer?;
-        match answer.get("error") {
-            None | Some(Value::Null) => Ok(answer["result"].take()),
-            Some(error) => Err(match error["message"].as_str() {
-                Some(message) => message.to_owned(),
-                None => error.to_string(),
-            }),
-        }
+        answer?.into_result()
     }
 
     /// The JSON-RPC answer to a message.
-    async fn send(&self, message: Value) -> Result<Value, String> {
-        let mut answer = self.channel.ask(self.envelope(message)).await?;
-        match answer["mcp_response"].take() {
-            response @ Value::Object(_) => Ok(response),
-            _ => Err("the answer holds no `mcp_response`".to_owned()),
-        }
+    async fn send(&self, message: &impl Serialize) -> Result<RpcAnswer, String> {
+        let answer = self.channel.ask(self.envelope(message)?).await?;
+        McpMessageReply::from(answer)
+            .mcp_response
+            .ok_or_else(|| "the answer holds no `mcp_response`".to_owned())
     }
 
-    fn envelope(&self, message: Value) -> Value {
-        json!({"subtype": "mcp_message", "server_name": self.server, "message": message})
+    fn envelope(&self, message: &impl Serialize) -> Result<SessionRequest<'_>, String> {
+        let message = serde_json::to_value(message).map_err(|error| error.to_string())?;
+        Ok(SessionRequest::McpMessage(McpMessageRequest {
+            server_name: (&self.server).into(),
+            message,
+        }))
     }
 }
 
@@ -137,12 +155,17 @@ struct Unanswered<'a> {
 impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
         if self.told {
-            let message = json!({
-                "jsonrpc": "2.0",
-                "method": "notifications/cancelled",
-                "params": {"requestId": self.id, "reason": "nobody waits for it any more"},
-            });
-            self.client.channel.tell(&self.client.envelope(message));
+            let message = RpcNotification {
+                jsonrpc: RpcVersion::V2,
+                method: "notifications/cancelled".into(),
+                params: Some(RpcCancelled {
+                    request_id: self.id,
+                    reason: "nobody waits for it any more".into(),
+                }),
+            };
+            if let Ok(message) = self.client.envelope(&message) {
+                self.client.channel.tell(message);
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use haft::{Access, Effects, Profile, ToolSpec};
-use serde_json::Value;
+use haft_protocol::DescribedTool;
 
 use super::schema;
 
@@ -38,13 +38,13 @@ pub(super) struct Definition {
 
 impl Definition {
     /// From an entry of `tools/list`; `None` for one without a name.
-    pub(super) fn new(server: &str, listed: &Value, defaults: Defaults) -> Option<Self> {
-        let called = listed["name"].as_str().filter(|name| !name.is_empty())?;
-        let annotations = &listed["annotations"];
-        let meta = &listed["_meta"];
-        let reads = annotations["readOnlyHint"] == true;
-        let (input_schema, told) = schema::fitting(&listed["inputSchema"]);
-        let said = listed["description"].as_str().unwrap_or_default().trim();
+    pub(super) fn new(server: &str, listed: &DescribedTool, defaults: Defaults) -> Option<Self> {
+        let called = Some(&listed.name).filter(|name| !name.is_empty())?;
+        let annotations = listed.annotations.clone().unwrap_or_default();
+        let meta = listed.meta.clone().unwrap_or_default();
+        let reads = annotations.read_only_hint == Some(true);
+        let (input_schema, told) = schema::fitting(&listed.input_schema);
+        let said = listed.description.as_deref().unwrap_or_default().trim();
         let mut description = match said {
             "" => format!("The tool {called} of the server {server}."),
             said => said.chars().take(LONGEST_DESCRIPTION).collect(),
@@ -52,19 +52,19 @@ impl Definition {
         if let Some(told) = told {
             description = format!("{description}\n{told}");
         }
-        let title = listed["title"].as_str().or(annotations["title"].as_str());
-        let cap = meta["anthropic/maxResultSizeChars"].as_u64();
+        let title = listed.title.clone().or(annotations.title);
+        let cap = meta.max_result_size_chars;
         let cap = cap.map(|cap| usize::try_from(cap.min(LONGEST_RESULT)).unwrap_or(usize::MAX));
-        let hint = meta["anthropic/searchHint"].as_str().unwrap_or_default();
+        let hint = meta.search_hint.unwrap_or_default();
         Some(Self {
             spec: ToolSpec {
                 name: name(server, called),
                 description,
                 input_schema,
                 profile: Profile {
-                    title: title.map(|title| title.to_owned().into()),
+                    title: title.map(Into::into),
                     family: "mcp".into(),
-                    search_hint: hint.to_owned().into(),
+                    search_hint: hint.into(),
                     access: if reads {
                         Access::Reads
                     } else {
@@ -77,7 +77,7 @@ impl Definition {
             },
             called: called.to_owned(),
             reads,
-            interactive: meta["anthropic/requiresUserInteraction"] == true,
+            interactive: meta.requires_user_interaction,
         })
     }
 
@@ -154,17 +154,18 @@ mod tests {
             "_meta": {"anthropic/maxResultSizeChars": 9_000_000},
             "inputSchema": {"type": "object", "properties": {"a": {"type": "integer"}}},
         });
-        let made = Definition::new("calc", &listed, DEFAULTS).unwrap();
+        let defined = |listed| Definition::new("calc", &DescribedTool::from(listed), DEFAULTS);
+        let made = defined(listed).unwrap();
         assert_eq!(made.spec.description.len(), LONGEST_DESCRIPTION);
         assert_eq!(made.spec.title(), "Addition");
         assert_eq!(made.spec.profile.result_cap, Some(500_000));
         assert_eq!(made.effects(), Effects::READS);
         assert!(!made.interactive);
 
-        let bare = Definition::new("calc", &json!({"name": "x"}), DEFAULTS).unwrap();
+        let bare = defined(json!({"name": "x"})).unwrap();
         assert_eq!(bare.spec.description, "The tool x of the server calc.");
         assert_eq!(bare.spec.profile.result_cap, Some(100));
         assert!(bare.effects().exclusive && !bare.effects().patches);
-        assert!(Definition::new("calc", &json!({"name": ""}), DEFAULTS).is_none());
+        assert!(defined(json!({"name": ""})).is_none());
     }
 }

@@ -20,8 +20,11 @@ use std::{
 };
 
 use haft::{CancellationToken, DynTool};
-use haft_protocol::{ServerProblem, ServerState};
-use serde_json::{Map, Value, json};
+use haft_protocol::{
+    DescribedTool, ListedServer, ListedServerTool, ServerList, ServerProblem, ServerState,
+    ServersAnswer, ToolHints,
+};
+use serde_json::{Map, Value};
 use tokio::{task::JoinSet, time::timeout};
 
 pub(super) use client::Client;
@@ -75,7 +78,7 @@ struct Connected {
     client: Arc<Client>,
     info: Value,
     /// The name in our pool, the server's own, and what it says of the tool.
-    tools: Vec<(String, String, Value)>,
+    tools: Vec<(String, String, DescribedTool)>,
 }
 
 impl Servers {
@@ -89,12 +92,10 @@ impl Servers {
     }
 
     /// Adds servers that the other end runs, by their names.
-    pub(super) fn add_sdk(&self, names: &Value) -> Result<(), String> {
-        let names = names.as_array().into_iter().flatten();
-        let names: Vec<&str> = names.filter_map(Value::as_str).collect();
+    pub(super) fn add_sdk(&self, names: &[String]) -> Result<(), String> {
         let mut state = self.state();
-        let new: Vec<&str> = names
-            .into_iter()
+        let new: Vec<&String> = names
+            .iter()
             .filter(|name| state.find(name).is_none())
             .collect();
         if state.begun && !new.is_empty() {
@@ -107,9 +108,7 @@ impl Servers {
     }
 
     /// Puts these in the place of those that such a request named before.
-    pub(super) fn set(&self, servers: &Value) -> Result<Value, String> {
-        let none = Map::new();
-        let servers = servers.as_object().unwrap_or(&none);
+    pub(super) fn set(&self, servers: &Map<String, Value>) -> Result<ServersAnswer, String> {
         let mut state = self.state();
         if state.begun {
             return Err(TOO_LATE.to_owned());
@@ -121,7 +120,7 @@ impl Servers {
             match read {
                 Ok(entry) => state.take(Ok(entry), true),
                 Err(skipped) => {
-                    errors.insert(skipped.name, json!(skipped.message));
+                    errors.insert(skipped.name, skipped.message.into());
                 }
             }
         }
@@ -131,7 +130,11 @@ impl Servers {
             new.cloned().collect()
         };
         let (added, removed) = (but(&now, &before), but(&before, &now));
-        Ok(json!({"added": added, "removed": removed, "errors": errors}))
+        Ok(ServersAnswer {
+            added,
+            removed,
+            errors,
+        })
     }
 
     /// Connects them all, and gives their tools. `channel`: the way to the other end, if there is one;
@@ -331,27 +334,30 @@ impl Servers {
     }
 
     /// Everything that is known of them.
-    pub(super) fn status(&self) -> Value {
+    pub(super) fn status(&self) -> ServerList {
         let state = self.state();
         let told = state.servers.iter().map(|server| {
-            let mut one = json!({
-                "name": server.entry.name,
-                "status": server.status.name(),
-                "config": server.entry.config,
-                "scope": "dynamic",
-            });
+            let mut one = ListedServer {
+                name: server.entry.name.clone(),
+                status: server.status.name().to_owned(),
+                config: server.entry.config.clone(),
+                scope: "dynamic".to_owned(),
+                ..ListedServer::default()
+            };
             match &server.status {
                 Status::Pending => {}
-                Status::Failed(why) => one["error"] = json!(why),
+                Status::Failed(why) => one.error = Some(why.clone()),
                 Status::Connected(connected) => {
-                    one["serverInfo"] = connected.info.clone();
+                    one.server_info = Some(connected.info.clone());
                     let tools = connected.tools.iter();
-                    one["tools"] = tools.map(|(_, _, listed)| shown(listed)).collect();
+                    one.tools = Some(tools.map(|(_, _, listed)| shown(listed)).collect());
                 }
             }
             one
         });
-        json!({"mcpServers": told.collect::<Vec<_>>()})
+        ServerList {
+            mcp_servers: told.collect(),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, ServersState> {
@@ -406,23 +412,15 @@ impl Status {
 }
 
 /// A tool as the state of its server names it.
-fn shown(listed: &Value) -> Value {
-    let mut one = json!({"name": listed["name"]});
-    if let Some(description) = listed["description"].as_str() {
-        one["description"] = json!(description);
+fn shown(listed: &DescribedTool) -> ListedServerTool {
+    let said = listed.annotations.clone().unwrap_or_default();
+    ListedServerTool {
+        name: listed.name.clone(),
+        description: listed.description.clone(),
+        annotations: ToolHints {
+            read_only: said.read_only_hint,
+            destructive: said.destructive_hint,
+            open_world: said.open_world_hint,
+        },
     }
-    let mut hints = Map::new();
-    for (hint, name) in [
-        ("readOnlyHint", "readOnly"),
-        ("destructiveHint", "destructive"),
-        ("openWorldHint", "openWorld"),
-    ] {
-        if let Some(value) = listed["annotations"][hint].as_bool() {
-            hints.insert(name.to_owned(), json!(value));
-        }
-    }
-    if !hints.is_empty() {
-        one["annotations"] = Value::Object(hints);
-    }
-    one
 }
