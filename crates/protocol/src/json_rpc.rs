@@ -261,6 +261,44 @@ pub struct RpcCall<'a> {
     pub arguments: Cow<'a, Value>,
 }
 
+/// `tools/call`: what a call came to.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct CallAnswer {
+    /// Blocks, in a list, as they were written.
+    #[serde(
+        deserialize_with = "lenient::there",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub content: Option<Value>,
+    /// The same for programs.
+    #[serde(
+        deserialize_with = "lenient::there",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub structured_content: Option<Value>,
+    /// The call failed.
+    #[serde(
+        deserialize_with = "lenient::or_default",
+        skip_serializing_if = "lenient::is_false"
+    )]
+    pub is_error: bool,
+}
+
+impl CallAnswer {
+    /// The blocks; none where there is no list.
+    pub fn blocks(&self) -> &[Value] {
+        let blocks = self.content.as_ref().and_then(Value::as_array);
+        blocks.map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
+impl From<Value> for CallAnswer {
+    fn from(answer: Value) -> Self {
+        lenient::read_object(answer).unwrap_or_default()
+    }
+}
+
 /// `notifications/cancelled`: a request is withdrawn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -54,7 +54,7 @@ pub use control::{ControlCancel, ControlOutcome, ControlRequest, ControlResponse
 pub use hook_events::{HookEndMessage, HookPrintedMessage, HookStartedMessage};
 pub use ids::{RequestId, WireId};
 pub use json_rpc::{
-    ClientInfo, DescribedTool, RpcAnswer, RpcCall, RpcCancelled, RpcError, RpcHello,
+    CallAnswer, ClientInfo, DescribedTool, RpcAnswer, RpcCall, RpcCancelled, RpcError, RpcHello,
     RpcNotification, RpcPage, RpcRequest, RpcVersion, ServerGreeting, ToolAnnotations, ToolMeta,
     ToolPage,
 };

@@ -2,8 +2,9 @@
 //! none fails.
 
 use haft_protocol::{
-    ClientMessage, ClientRequest, InitializeRequest, PermissionReply, PermissionUpdate, RpcAnswer,
-    ServerGreeting, SessionMessage, ToolPage, UpdateDestination, Written,
+    CallAnswer, ClientMessage, ClientRequest, DescribedTool, InitializeRequest, McpMessageReply,
+    PermissionReply, PermissionUpdate, RpcAnswer, ServerGreeting, SessionMessage, ToolPage,
+    UpdateDestination, Written,
 };
 use serde_json::{Value, json};
 
@@ -307,4 +308,44 @@ fn servers_may_say_little() {
         answer(json!({"error": {"code": 1}})),
         Err("{\"code\":1}".to_owned())
     );
+}
+
+#[test]
+fn what_a_server_says_of_a_tool_or_a_call_may_be_odd() {
+    let page = ToolPage::from(json!({"tools": [{"name": "add"}, 5, ["name"], {"name": 5}]}));
+    let names: Vec<&str> = page.tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["add", ""]);
+    let odd = DescribedTool::from(json!({
+        "name": "add",
+        "title": 5,
+        "annotations": {"readOnlyHint": "yes", "title": "Adds"},
+        "_meta": [true],
+    }));
+    let annotations = odd.annotations.unwrap();
+    assert_eq!(
+        (annotations.read_only_hint, odd.title, odd.meta),
+        (None, None, None)
+    );
+    assert_eq!(annotations.title.as_deref(), Some("Adds"));
+
+    let odd = CallAnswer::from(json!({"content": "text", "isError": "yes"}));
+    assert_eq!((odd.blocks().len(), odd.is_error), (0, false));
+    assert_eq!(odd.content, Some(json!("text")));
+    assert_eq!(
+        CallAnswer::from(json!([[], {}, true])),
+        CallAnswer::default()
+    );
+    let null = CallAnswer::from(json!({"content": null}));
+    assert_eq!(null.content, Some(Value::Null));
+
+    for none in [
+        json!("x"),
+        json!({}),
+        json!({"mcp_response": [1]}),
+        json!(null),
+    ] {
+        assert_eq!(McpMessageReply::from(none).mcp_response, None);
+    }
+    let empty = McpMessageReply::from(json!({"mcp_response": {}}));
+    assert_eq!(empty.mcp_response.unwrap().into_result(), Ok(Value::Null));
 }

@@ -104,7 +104,7 @@ impl Approver for PromptTool {
                 Err(error) => return deny(error.to_string()),
             };
             let answer = match self.client.call(&self.tool, &arguments).await {
-                Ok(answer) if answer["isError"] != true => answer,
+                Ok(answer) if !answer.is_error => answer,
                 Ok(answer) => return deny(text_of(&answer)),
                 Err(why) => return deny(why),
             };

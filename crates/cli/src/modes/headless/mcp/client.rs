@@ -9,9 +9,9 @@ use std::{
 };
 
 use haft_protocol::{
-    ClientInfo, DescribedTool, McpMessageReply, McpMessageRequest, NoFields, RpcAnswer, RpcCall,
-    RpcCancelled, RpcHello, RpcNotification, RpcPage, RpcRequest, RpcVersion, ServerGreeting,
-    SessionRequest, ToolPage,
+    CallAnswer, ClientInfo, DescribedTool, McpMessageReply, McpMessageRequest, NoFields, RpcAnswer,
+    RpcCall, RpcCancelled, RpcHello, RpcNotification, RpcPage, RpcRequest, RpcVersion,
+    ServerGreeting, SessionRequest, ToolPage,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -100,12 +100,14 @@ impl Client {
         &self,
         tool: &str,
         arguments: &Value,
-    ) -> Result<Value, String> {
+    ) -> Result<CallAnswer, String> {
         let params = RpcCall {
             name: tool.into(),
             arguments: Cow::Borrowed(arguments),
         };
-        self.request("tools/call", params).await
+        self.request("tools/call", params)
+            .await
+            .map(CallAnswer::from)
     }
 
     async fn request(&self, method: &str, params: impl Serialize) -> Result<Value, String> {

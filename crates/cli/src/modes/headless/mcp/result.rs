@@ -9,17 +9,16 @@ use std::{
 
 use data_encoding::BASE64;
 use haft::{Content, ToolOutput, contract::output::MediaSource};
+use haft_protocol::CallAnswer;
 use serde_json::Value;
 
 /// Pictures that models can see.
 const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// The output of a call. What is neither text nor a picture is kept in `folder`.
-pub(super) fn output(answer: &Value, folder: &Path) -> ToolOutput {
-    let empty = Vec::new();
-    let blocks = answer["content"].as_array().unwrap_or(&empty);
+pub(super) fn output(answer: &CallAnswer, folder: &Path) -> ToolOutput {
     let mut content: Vec<Content> = Vec::new();
-    for block in blocks {
+    for block in answer.blocks() {
         match read(block, folder) {
             Content::Text { text } => match content.last_mut() {
                 Some(Content::Text { text: before }) => {
@@ -31,31 +30,35 @@ pub(super) fn output(answer: &Value, folder: &Path) -> ToolOutput {
             other => content.push(other),
         }
     }
-    if let (true, Some(structured)) = (content.is_empty(), answer.get("structuredContent")) {
+    if let (true, Some(structured)) = (content.is_empty(), &answer.structured_content) {
         content.push(Content::text(structured.to_string()));
     }
-    let failed = answer["isError"] == true;
+    let failed = answer.is_error;
     ToolOutput {
         content,
-        structured: answer.get("content").filter(|_| !failed).cloned(),
+        structured: answer.content.clone().filter(|_| !failed),
         failed,
         ..ToolOutput::default()
     }
 }
 
 /// The texts of an answer.
-pub(in super::super) fn text_of(answer: &Value) -> String {
-    let blocks = answer["content"].as_array().into_iter().flatten();
-    let texts: Vec<&str> = blocks.filter_map(|block| block["text"].as_str()).collect();
+pub(in super::super) fn text_of(answer: &CallAnswer) -> String {
+    let texts = answer.blocks().iter();
+    let texts: Vec<&str> = texts.filter_map(|block| field(block, "text")).collect();
     texts.join("\n")
 }
 
+fn field<'a>(block: &'a Value, name: &str) -> Option<&'a str> {
+    block.get(name).and_then(Value::as_str)
+}
+
 fn read(block: &Value, folder: &Path) -> Content {
-    let text = |name: &str| block[name].as_str().unwrap_or_default();
+    let text = |name: &str| field(block, name).unwrap_or_default();
     match text("type") {
         "text" => Content::text(text("text")),
         "image" | "audio" => bytes(text("data"), text("mimeType"), folder),
-        "resource" => resource(&block["resource"], folder),
+        "resource" => resource(block.get("resource").unwrap_or(&Value::Null), folder),
         "resource_link" => {
             let about = match text("description") {
                 "" => String::new(),
@@ -72,12 +75,12 @@ fn read(block: &Value, folder: &Path) -> Content {
 }
 
 fn resource(resource: &Value, folder: &Path) -> Content {
-    let uri = resource["uri"].as_str().unwrap_or_default();
-    if let Some(text) = resource["text"].as_str() {
+    let uri = field(resource, "uri").unwrap_or_default();
+    if let Some(text) = field(resource, "text") {
         return Content::text(format!("[resource {uri}]\n{text}"));
     }
-    let kind = resource["mimeType"].as_str().unwrap_or_default();
-    match bytes(resource["blob"].as_str().unwrap_or_default(), kind, folder) {
+    let kind = field(resource, "mimeType").unwrap_or_default();
+    match bytes(field(resource, "blob").unwrap_or_default(), kind, folder) {
         Content::Text { text } => Content::text(format!("[resource {uri}] {text}")),
         other => other,
     }
@@ -154,7 +157,7 @@ mod tests {
             {"type": "audio", "data": "?", "mimeType": "audio/wav"},
             {"type": "odd"},
         ]});
-        let output = output(&answer, &folder);
+        let output = output(&answer.into(), &folder);
         assert!(!output.failed);
         let kept: Vec<_> = fs::read_dir(&folder).unwrap().flatten().collect();
         assert_eq!(kept.len(), 1);
@@ -168,10 +171,10 @@ mod tests {
     fn an_error_is_a_failure_and_structure_stands_in_for_missing_text() {
         let folder = Path::new("/nowhere");
         let failed = json!({"content": [{"type": "text", "text": "no"}], "isError": true});
-        assert!(output(&failed, folder).failed);
+        assert!(output(&failed.into(), folder).failed);
         let structured = json!({"content": [], "structuredContent": {"n": 1}});
         assert_eq!(
-            output(&structured, folder).content,
+            output(&structured.into(), folder).content,
             [Content::text("{\"n\":1}")]
         );
     }
