@@ -5,8 +5,8 @@ use std::{env, fs, path::Path, sync::Arc};
 use anyhow::Context;
 use haft::{ContextPatch, PermissionMode, SessionId, project_folder, session_folder};
 use haft_agent::{Session, SessionError, Sessions, transcript::Listed};
-
-use serde_json::{Value, json};
+use haft_protocol::{SessionMessage, TranscriptMirror};
+use serde_json::Value;
 
 use super::{flags::SessionFlags, output::Output};
 use crate::args;
@@ -87,10 +87,9 @@ pub(super) fn mirrored(
     let output = Arc::clone(output);
     Ok(session.heard_by(move |line| {
         let entry: Value = serde_json::from_str(line).unwrap_or_default();
-        output.put_control(&json!({
-            "type": "transcript_mirror",
-            "filePath": path.to_string_lossy(),
-            "entries": [entry],
+        output.put_control(&SessionMessage::TranscriptMirror(TranscriptMirror {
+            file_path: path.to_string_lossy(),
+            entries: vec![entry],
         }));
     })?)
 }
