@@ -18,11 +18,11 @@ pub enum SessionAnswer {
     /// To `set_permission_mode`.
     Mode(ModeAnswer),
     /// To `get_context_usage`.
-    ContextUsage(Box<ContextUsage>),
+    ContextUsage(Box<ContextUsageAnswer>),
     /// To `rewind_files`.
     Rewind(RewindAnswer),
     /// To `mcp_status`.
-    Servers(ServerList),
+    Servers(McpStatusAnswer),
     /// To `mcp_set_servers`.
     SetServers(ServersAnswer),
     /// To `cancel_async_message`.
@@ -118,7 +118,7 @@ pub struct ModeAnswer {
 /// How full the model's window is, in tokens.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct ContextUsage {
+pub struct ContextUsageAnswer {
     /// By what fills it.
     pub categories: Vec<ContextCategory>,
     /// Together.
@@ -192,7 +192,7 @@ pub struct RewindAnswer {
 /// How the MCP servers are.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct ServerList {
+pub struct McpStatusAnswer {
     /// All of them.
     pub mcp_servers: Vec<ListedServer>,
 }

@@ -6,7 +6,7 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
-use crate::{NoFields, Written, lenient};
+use crate::{AsWritten, NoFields, lenient};
 
 /// The requests by their subtypes, once: the names of the variants, and what each holds.
 macro_rules! client_requests {
@@ -128,13 +128,13 @@ pub struct InitializeRequest {
         deserialize_with = "lenient::or_default",
         skip_serializing_if = "Option::is_none"
     )]
-    pub system_prompt: Option<PromptTexts>,
+    pub system_prompt: Option<PromptParagraphs>,
     /// After the system prompt.
     #[serde(
         deserialize_with = "lenient::or_default",
         skip_serializing_if = "Option::is_none"
     )]
-    pub append_system_prompt: Option<PromptTexts>,
+    pub append_system_prompt: Option<PromptParagraphs>,
     /// What people call the session.
     #[serde(
         deserialize_with = "lenient::or_default",
@@ -164,7 +164,7 @@ pub struct CallbackMatcher {
     pub matcher: Option<String>,
     /// What the client knows its functions by.
     #[serde(deserialize_with = "lenient::or_default")]
-    pub hook_callback_ids: Vec<Written<String>>,
+    pub hook_callback_ids: Vec<AsWritten<String>>,
     /// How long an answer may take, in seconds.
     #[serde(
         deserialize_with = "lenient::or_default",
@@ -182,14 +182,14 @@ pub struct CallbackMatcher {
 /// A text, or several that are paragraphs of one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum PromptTexts {
+pub enum PromptParagraphs {
     /// One.
     One(String),
     /// Several; what is no text among them is passed over.
     Many(#[serde(deserialize_with = "lenient::entries_of_list")] Vec<String>),
 }
 
-impl PromptTexts {
+impl PromptParagraphs {
     /// The text.
     pub fn joined(&self) -> String {
         match self {
@@ -262,7 +262,7 @@ bodies! {
     /// Another permission mode.
     SetModeRequest {
         /// Which.
-        mode: Written<PermissionMode> = "lenient::never",
+        mode: AsWritten<PermissionMode> = "lenient::never",
     }
     /// Another model.
     SetModelRequest {

@@ -5,12 +5,12 @@ use serde_json::Value;
 
 /// Something kept as it was written, beside what it means where that is understood.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Written<T> {
+pub struct AsWritten<T> {
     value: Value,
     meaning: Option<T>,
 }
 
-impl<T> Written<T> {
+impl<T> AsWritten<T> {
     /// What it means.
     pub fn meaning(&self) -> Option<&T> {
         self.meaning.as_ref()
@@ -27,26 +27,26 @@ impl<T> Written<T> {
     }
 }
 
-impl<T: DeserializeOwned> From<Value> for Written<T> {
+impl<T: DeserializeOwned> From<Value> for AsWritten<T> {
     fn from(value: Value) -> Self {
         let meaning = T::deserialize(&value).ok();
         Self { value, meaning }
     }
 }
 
-impl<T: DeserializeOwned> Default for Written<T> {
+impl<T: DeserializeOwned> Default for AsWritten<T> {
     fn default() -> Self {
         Value::Null.into()
     }
 }
 
-impl<T> Serialize for Written<T> {
+impl<T> Serialize for AsWritten<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.value.serialize(serializer)
     }
 }
 
-impl<'de, T: DeserializeOwned> Deserialize<'de> for Written<T> {
+impl<'de, T: DeserializeOwned> Deserialize<'de> for AsWritten<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Value::deserialize(deserializer).map(Self::from)
     }

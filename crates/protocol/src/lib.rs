@@ -35,9 +35,10 @@ mod task_events;
 mod user;
 
 pub use answers::{
-    BinaryVersion, CancelledMessage, ContextCategory, ContextMcpTool, ContextUsage, DescribedAgent,
-    DescribedCommand, InitializeAnswer, InterruptAnswer, ListedServer, ListedServerTool,
-    ModeAnswer, NoFields, RewindAnswer, ServerList, ServersAnswer, SessionAnswer, ToolHints,
+    BinaryVersion, CancelledMessage, ContextCategory, ContextMcpTool, ContextUsageAnswer,
+    DescribedAgent, DescribedCommand, InitializeAnswer, InterruptAnswer, ListedServer,
+    ListedServerTool, McpStatusAnswer, ModeAnswer, NoFields, RewindAnswer, ServersAnswer,
+    SessionAnswer, ToolHints,
 };
 pub use api_message::{
     ApiMessage, AssistantBlock, CacheWrites, MessageKind, MessageRole, ServerToolUse, UsageReport,
@@ -46,9 +47,10 @@ pub use assistant::AssistantMessage;
 pub use client_message::{ClientMessage, UserInput, UserInputError};
 pub use client_request::{
     BackgroundRequest, CallbackMatcher, CancelMessageRequest, ClientRequest, ContextUsageRequest,
-    InitializeRequest, InterruptRequest, NamedList, PromptTexts, ReadStateRequest, RenameRequest,
-    RewindRequest, ServerMessageRequest, ServerRequest, SetModeRequest, SetModelRequest,
-    SetServersRequest, SetThinkingRequest, SettingsRequest, StopTaskRequest, ToggleServerRequest,
+    InitializeRequest, InterruptRequest, NamedList, PromptParagraphs, ReadStateRequest,
+    RenameRequest, RewindRequest, ServerMessageRequest, ServerRequest, SetModeRequest,
+    SetModelRequest, SetServersRequest, SetThinkingRequest, SettingsRequest, StopTaskRequest,
+    ToggleServerRequest,
 };
 pub use control::{ControlCancel, ControlOutcome, ControlRequest, ControlResponse};
 pub use hook_events::{HookEndMessage, HookPrintedMessage, HookStartedMessage};
@@ -58,7 +60,7 @@ pub use json_rpc::{
     RpcNotification, RpcPage, RpcRequest, RpcVersion, ServerGreeting, ToolAnnotations, ToolMeta,
     ToolPage,
 };
-pub use lenient::Written;
+pub use lenient::AsWritten;
 pub use permission::{
     DirectoryUpdate, PermissionBehavior, PermissionReply, PermissionRule, PermissionUpdate,
     PromptToolInput, RuleUpdate, UpdateDestination,

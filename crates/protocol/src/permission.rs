@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Written, lenient};
+use crate::{AsWritten, lenient};
 
 /// The answer to `can_use_tool`, and of a tool that is asked in the client's place. Whatever is not an
 /// `allow` is a refusal.
@@ -38,7 +38,7 @@ pub struct PermissionReply {
         deserialize_with = "lenient::or_default",
         skip_serializing_if = "Vec::is_empty"
     )]
-    pub updated_permissions: Vec<Written<PermissionUpdate<'static>>>,
+    pub updated_permissions: Vec<AsWritten<PermissionUpdate<'static>>>,
 }
 
 impl From<Value> for PermissionReply {

@@ -55,10 +55,10 @@ fn everything_a_session_may_answer() {
         SessionAnswer::Mode(ModeAnswer {
             mode: "plan".to_owned(),
         }),
-        SessionAnswer::ContextUsage(Box::new(ContextUsage {
+        SessionAnswer::ContextUsage(Box::new(ContextUsageAnswer {
             categories: vec![ContextCategory::default()],
             mcp_tools: vec![ContextMcpTool::default()],
-            ..ContextUsage::default()
+            ..ContextUsageAnswer::default()
         })),
         SessionAnswer::Rewind(RewindAnswer {
             can_rewind: true,
@@ -67,7 +67,7 @@ fn everything_a_session_may_answer() {
             deletions: Some(2),
             error: Some("no".to_owned()),
         }),
-        SessionAnswer::Servers(ServerList {
+        SessionAnswer::Servers(McpStatusAnswer {
             mcp_servers: vec![ListedServer {
                 name: "calc".to_owned(),
                 error: Some("no".to_owned()),

@@ -10,9 +10,9 @@ use haft::{CancellationToken, Content, PermissionMode, engine::hooks::Handler};
 use haft_agent::{Control, Prompt};
 use haft_models::{Prices, Thinking};
 use haft_protocol::{
-    BinaryVersion, ClientMessage, ClientRequest, ControlRequest, InitializeAnswer,
-    InitializeRequest, InterruptAnswer, InterruptRequest, ModeAnswer, PromptTexts, SessionAnswer,
-    UserBody, UserInput, UserMessage, WireId, Written,
+    AsWritten, BinaryVersion, ClientMessage, ClientRequest, ControlRequest, InitializeAnswer,
+    InitializeRequest, InterruptAnswer, InterruptRequest, ModeAnswer, PromptParagraphs,
+    SessionAnswer, UserBody, UserInput, UserMessage, WireId,
 };
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
@@ -302,11 +302,11 @@ impl Reader {
         self.servers.add_sdk(&request.sdk_mcp_servers)?;
         state.initial = Initial {
             handlers,
-            system_prompt: request.system_prompt.as_ref().map(PromptTexts::joined),
+            system_prompt: request.system_prompt.as_ref().map(PromptParagraphs::joined),
             append_system_prompt: request
                 .append_system_prompt
                 .as_ref()
-                .map(PromptTexts::joined),
+                .map(PromptParagraphs::joined),
             title: request.title,
             exclude_dynamic_sections: request.exclude_dynamic_sections,
             shape,
@@ -362,7 +362,7 @@ impl Reader {
         Ok(SessionAnswer::DONE)
     }
 
-    fn set_mode(&self, asked: &Written<PermissionMode>) -> Result<SessionAnswer, String> {
+    fn set_mode(&self, asked: &AsWritten<PermissionMode>) -> Result<SessionAnswer, String> {
         let mode = *asked
             .meaning()
             .ok_or_else(|| format!("no permission mode is called {}", asked.value()))?;

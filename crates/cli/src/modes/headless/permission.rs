@@ -8,8 +8,8 @@ use haft::{
 };
 use haft_agent::Control;
 use haft_protocol::{
-    CanUseToolRequest, PermissionReply, PermissionUpdate, PromptToolInput, SessionRequest,
-    UpdateDestination, Written,
+    AsWritten, CanUseToolRequest, PermissionReply, PermissionUpdate, PromptToolInput,
+    SessionRequest, UpdateDestination,
 };
 use serde_json::{Map, Value};
 use tokio::time::timeout;
@@ -154,7 +154,7 @@ fn meant(
 /// session.
 fn updated(
     input: Option<Value>,
-    updates: &[Written<PermissionUpdate<'_>>],
+    updates: &[AsWritten<PermissionUpdate<'_>>],
     output: &Output,
 ) -> ApprovalAnswer {
     let (mut patches, mut keep) = (Vec::new(), Vec::new());

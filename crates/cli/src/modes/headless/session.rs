@@ -11,7 +11,9 @@ use haft::tools::Shell;
 use haft::{BackgroundTasks, CallId, Haft, Services};
 use haft_agent::{Agent, transcript::Transcript};
 use haft_journal::{Journal, Mode, Which, WriteGrant};
-use haft_protocol::{ContextCategory, ContextMcpTool, ContextUsage, RewindAnswer, SessionAnswer};
+use haft_protocol::{
+    ContextCategory, ContextMcpTool, ContextUsageAnswer, RewindAnswer, SessionAnswer,
+};
 use serde::Deserialize;
 
 use super::model::variable;
@@ -101,7 +103,7 @@ impl SessionAccess {
     }
 
     /// How full the window is. `model` is asked if nobody was asked yet.
-    pub(super) fn usage(&self, model: &str, window: u64) -> ContextUsage {
+    pub(super) fn usage(&self, model: &str, window: u64) -> ContextUsageAnswer {
         let state = self.used();
         let none = Used {
             model: model.to_owned(),
@@ -147,7 +149,7 @@ impl SessionAccess {
             0 => 0,
             window => total * 100 / window,
         };
-        ContextUsage {
+        ContextUsageAnswer {
             categories,
             total_tokens: total,
             max_tokens: used.window,
@@ -156,7 +158,7 @@ impl SessionAccess {
             model: used.model.clone(),
             is_auto_compact_enabled: true,
             mcp_tools,
-            ..ContextUsage::default()
+            ..ContextUsageAnswer::default()
         }
     }
 

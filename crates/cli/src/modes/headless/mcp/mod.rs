@@ -21,7 +21,7 @@ use std::{
 
 use haft::{CancellationToken, DynTool};
 use haft_protocol::{
-    DescribedTool, ListedServer, ListedServerTool, ServerList, ServerProblem, ServerState,
+    DescribedTool, ListedServer, ListedServerTool, McpStatusAnswer, ServerProblem, ServerState,
     ServersAnswer, ToolHints,
 };
 use serde_json::{Map, Value};
@@ -334,7 +334,7 @@ impl Servers {
     }
 
     /// Everything that is known of them.
-    pub(super) fn status(&self) -> ServerList {
+    pub(super) fn status(&self) -> McpStatusAnswer {
         let state = self.state();
         let told = state.servers.iter().map(|server| {
             let mut one = ListedServer {
@@ -355,7 +355,7 @@ impl Servers {
             }
             one
         });
-        ServerList {
+        McpStatusAnswer {
             mcp_servers: told.collect(),
         }
     }
