@@ -5,7 +5,7 @@
 use std::sync::LazyLock;
 
 use haft_contract::PermissionMode;
-use haft_engine::permissions::{
+use haft_permissions::{
     Bases, Facts, List, Policy, Rules, Scope, PathContext, RuleSource, decide,
 };
 use haft_shell::{LinePlace, EffectVerdict, analyze};

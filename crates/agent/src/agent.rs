@@ -2,16 +2,19 @@
 
 use std::sync::{Arc, Mutex};
 
-use haft_contract::{ContextPatch, PendingInput, PermissionMode, SessionId, SessionState};
+use haft_contract::{ContextPatch, PendingInput, SessionId, SessionState};
 use haft_engine::{Scheduler, SessionContext};
-use haft_models::{
-    Conversation, Model, ModelRequest, Prefix, Prices, SystemBlock, Thinking, ToolDefinition,
-};
+use haft_models::{Conversation, Model, Prices, Thinking};
 
 use crate::{
     Control, Session, SubagentPool, UsageLedger,
-    compaction::{Room, text_tokens},
+    client::ModelClient,
+    compaction::Compaction,
     cost::SharedUsage,
+    dialogue::Dialogue,
+    hooks::{HookRunner, RunContext},
+    instructions::Instructions,
+    plan_mode::PlanReminder,
     prompt::{Knowledge, PromptEnvironment, SystemPrompt},
     subagents::{Host, Spawner},
     transcript::{Files, SessionOrigin, SoFar, Transcript},
@@ -71,51 +74,41 @@ impl Default for RunLimits {
     }
 }
 
-/// A model with tools, in one session.
+/// A model with tools, in one session: the loop over these parts.
 pub struct Agent {
+    /// Runs its calls, and knows the session's context.
     pub(crate) scheduler: Scheduler,
-    pub(crate) model: Arc<dyn Model>,
-    pub(crate) settings: ModelSettings,
-    pub(crate) limits: RunLimits,
-    pub(crate) prices: Prices,
+    /// Whom it asks.
+    pub(crate) client: ModelClient,
+    /// What was said.
+    pub(crate) dialogue: Dialogue,
+    /// What it is told beside that.
+    pub(crate) instructions: Instructions,
+    pub(crate) plan: PlanReminder,
+    pub(crate) hooks: HookRunner,
     pub(crate) control: Control,
-    pub(crate) conversation: Conversation,
-    pub(crate) transcript: Arc<Transcript>,
-    pub(crate) session: SessionId,
-    pub(crate) origin: SessionOrigin,
-    pub(crate) purse: SharedUsage,
+    pub(crate) limits: RunLimits,
     /// Launches subagents for its calls.
-    pub(crate) level: Option<Arc<Spawner>>,
+    pub(crate) spawner: Option<Arc<Spawner>>,
     /// Those of the session, if this is the main agent.
-    pub(crate) crew: Option<SubagentPool>,
-    pub(crate) room: Room,
-    pub(crate) memory: bool,
-    /// What people laid in folders.
-    pub(crate) knowledge: Knowledge,
-    /// What the next run is permitted.
-    pub(crate) permitted: Vec<ContextPatch>,
-    /// It was told, or will be when the conversation is summed up.
-    pub(crate) has_recalled: bool,
+    pub(crate) subagents: Option<SubagentPool>,
+    pub(crate) session: SessionProgress,
+}
+
+/// Which session it is, and how far it has come.
+pub(crate) struct SessionProgress {
+    pub(crate) id: SessionId,
+    pub(crate) origin: SessionOrigin,
+    /// The context before anything of an earlier run was taken over.
+    pub(crate) start: SessionContext,
     /// Some run has begun.
     pub(crate) has_begun: bool,
-    /// What hooks want known before the first words.
-    pub(crate) opening: Vec<String>,
-    /// The model knows that plan mode is on.
-    pub(crate) knows_plan: bool,
     /// Hooks want nothing to begin: why.
     pub(crate) held_up: Option<String>,
     /// A run was dropped in the middle: what is in memory lags behind the transcript.
     pub(crate) is_behind: bool,
-    /// The context before anything of an earlier run was taken over.
-    pub(crate) start: SessionContext,
-    offer: Offer,
-}
-
-/// What every request begins with.
-struct Offer {
-    system: Vec<SystemBlock>,
-    tools: Vec<ToolDefinition>,
-    prefix: Arc<Prefix>,
+    /// What the next run is permitted.
+    pub(crate) permitted: Vec<ContextPatch>,
 }
 
 /// Sets an agent up.
@@ -170,27 +163,27 @@ impl Agent {
 
     /// The session.
     pub fn session(&self) -> SessionId {
-        self.session
+        self.session.id
     }
 
     /// What was said so far.
     pub fn conversation(&self) -> &Conversation {
-        &self.conversation
+        &self.dialogue.conversation
     }
 
     /// Where the session is written down.
     pub fn transcript(&self) -> &Arc<Transcript> {
-        &self.transcript
+        &self.dialogue.transcript
     }
 
     /// Which files the session has read and changed.
     pub fn files(&self) -> Files {
-        self.transcript.files()
+        self.dialogue.transcript.files()
     }
 
     /// What was spent so far, by its subagents too.
     pub fn ledger(&self) -> UsageLedger {
-        self.purse.ledger()
+        self.client.ledger()
     }
 
     /// The session's context as it is now.
@@ -200,84 +193,49 @@ impl Agent {
 
     /// How the model is asked.
     pub fn settings(&self) -> &ModelSettings {
-        &self.settings
+        &self.client.settings
     }
 
     /// Tokens in the conversation, about, and how many the model can read.
     pub fn context_usage(&self) -> (u64, u64) {
-        (self.room.tokens(), self.settings.window)
+        (self.dialogue.window.tokens(), self.client.settings.window)
     }
 
     /// What every request begins with, about, in tokens: the system prompt, and each tool by its name.
     pub fn prefix_sizes(&self) -> (u64, Vec<(String, u64)>) {
-        let system = self.offer.system.iter();
-        let system = system.map(|block| text_tokens(block.text.len())).sum();
-        let tools = self.offer.tools.iter().map(|tool| {
-            let bytes = tool.name.len() + tool.description.len();
-            let schema = tool.input_schema.to_string().len();
-            (tool.name.clone(), text_tokens(bytes + schema))
-        });
-        (system, tools.collect())
+        self.client.prefix_sizes()
     }
 
     /// Takes over what was asked for through the handle.
     pub(crate) fn take_changes(&mut self) {
         let changes = self.control.take_changes();
-        for (model, usage) in &changes.spent {
-            self.purse.add(model, usage, &self.prices);
-        }
+        self.client.change(&changes);
         if let Some(model) = changes.model {
             self.scheduler.set_model(model.as_str());
-            self.settings.name = model;
-        }
-        if let Some(thinking) = changes.thinking {
-            self.settings.thinking = thinking;
         }
         if let Some(mode) = changes.mode {
-            self.set_mode(mode);
+            self.scheduler.apply(&ContextPatch::SetMode { mode });
         }
-        if let Some(level) = &self.level {
-            level.inherit(&self.settings);
+        for path in changes.directories {
+            self.scheduler.apply(&ContextPatch::AddDirectory { path });
+        }
+        if let Some(spawner) = &self.spawner {
+            spawner.inherit(&self.client.settings);
         }
     }
 
-    fn set_mode(&mut self, mode: PermissionMode) {
-        self.scheduler.apply(&ContextPatch::SetMode { mode });
-    }
-
-    /// What is sent now.
-    pub(crate) fn request(&mut self) -> ModelRequest {
-        let prefix = self.prefix();
-        let name = self.settings.name.clone();
-        let mut request = ModelRequest::new(name, prefix, self.conversation.history());
-        request.max_tokens = self.settings.max_tokens;
-        request.thinking = self.settings.thinking;
-        request.effort.clone_from(&self.settings.effort);
-        request
-    }
-
-    /// Tools that were activated since go to the end, so that what the provider has cached stays so.
-    fn prefix(&mut self) -> Arc<Prefix> {
-        let context = self.scheduler.context();
-        let known = self.offer.tools.len();
-        for tool in self.scheduler.engine().pool().offered(&context.activated) {
-            let spec = tool.spec();
-            if !self.offer.tools[..known]
-                .iter()
-                .any(|tool| tool.name == spec.name)
-            {
-                self.offer.tools.push(ToolDefinition::from(spec));
-            }
+    /// What makes room in the model's window.
+    pub(crate) fn compaction<'a>(&'a mut self, to: RunContext<'a>) -> Compaction<'a> {
+        Compaction {
+            scheduler: &self.scheduler,
+            client: &mut self.client,
+            dialogue: &mut self.dialogue,
+            instructions: &mut self.instructions,
+            plan: &mut self.plan,
+            hooks: &self.hooks,
+            to,
         }
-        if self.offer.tools.len() != known {
-            self.offer.prefix = prefix(&self.offer.system, &self.offer.tools);
-        }
-        Arc::clone(&self.offer.prefix)
     }
-}
-
-fn prefix(system: &[SystemBlock], tools: &[ToolDefinition]) -> Arc<Prefix> {
-    Arc::new(Prefix::new(system.to_vec(), tools.to_vec()))
 }
 
 impl AgentBuilder {
@@ -375,13 +333,6 @@ impl AgentBuilder {
         let system = self
             .system
             .unwrap_or_else(|| SystemPrompt::new(PromptEnvironment::look(&context)));
-        let system = system.blocks();
-        let pool = self.scheduler.engine().pool();
-        let tools: Vec<_> = pool
-            .offered(&context.activated)
-            .map(|tool| ToolDefinition::from(tool.spec()))
-            .collect();
-        let prefix = prefix(&system, &tools);
         let engine = self.scheduler.engine();
         let knowledge = self
             .knowledge
@@ -428,41 +379,38 @@ impl AgentBuilder {
             },
             remembered,
         ));
-        let room = Room::of(&loaded.conversation);
+        let hooks = HookRunner::new(&self.scheduler, &transcript);
+        let client = ModelClient::new(
+            self.model,
+            self.settings,
+            (self.prices, self.purse),
+            system.blocks(),
+            &self.scheduler,
+        );
         let agent = Agent {
             scheduler: self.scheduler,
-            model: self.model,
-            settings: self.settings,
-            limits: self.limits,
-            prices: self.prices,
+            client,
+            dialogue: Dialogue::new(loaded.conversation, transcript),
+            instructions: Instructions::new(knowledge, self.memory, cut_off.into_iter().collect()),
+            plan: PlanReminder::default(),
+            hooks,
             control: self.control,
-            conversation: loaded.conversation,
-            transcript,
-            session: session.id,
-            origin: session.origin,
-            purse: self.purse,
-            level: self.level,
-            crew: self.crew,
-            room,
-            memory: self.memory,
-            knowledge,
-            permitted: Vec::new(),
-            has_recalled: false,
-            has_begun: false,
-            opening: cut_off.into_iter().collect(),
-            knows_plan: false,
-            held_up: None,
-            is_behind: false,
-            start,
-            offer: Offer {
-                system,
-                tools,
-                prefix,
+            limits: self.limits,
+            spawner: self.level,
+            subagents: self.crew,
+            session: SessionProgress {
+                id: session.id,
+                origin: session.origin,
+                start,
+                has_begun: false,
+                held_up: None,
+                is_behind: false,
+                permitted: Vec::new(),
             },
         };
         agent.note_place();
         for result in &loaded.made_up {
-            agent.transcript.answer(result, None);
+            agent.dialogue.transcript.answer(result, None);
         }
         agent
     }

@@ -3,47 +3,47 @@
 use std::sync::Arc;
 
 use haft_contract::{BackgroundTask, BackgroundTasks, Content, TaskKind, TaskNotice, TaskStatus};
+use haft_engine::Engine;
 use serde_json::{Value, json};
 
-use crate::{Added, Agent, hooks::RunContext, transcript::Kind};
+use crate::{Added, dialogue::Dialogue, hooks::RunContext, transcript::Kind};
 
 /// Hooks are told so many characters of what a task is for.
 const MOST_TOLD: usize = 1000;
 
-impl Agent {
-    /// What goes on in the background; `None` where nothing ever does.
-    pub fn notices(&self) -> Option<Arc<BackgroundTasks>> {
-        self.scheduler.engine().services().get().ok()
-    }
+/// What goes on in the background of a session; `None` where nothing ever does.
+pub(crate) fn background(engine: &Engine) -> Option<Arc<BackgroundTasks>> {
+    engine.services().get().ok()
+}
 
-    /// Tells the model of the tasks that ended.
-    pub(crate) fn tell_notices(&mut self, to: RunContext<'_>) {
-        let Some(notices) = self.notices() else {
-            return;
-        };
-        let content: Vec<Content> = notices
-            .take()
-            .iter()
-            .map(|notice| Content::text(text(notice)))
-            .collect();
-        if !content.is_empty() {
-            self.add_told(content, Kind::Meta, Added::Background, to);
-        }
-    }
+/// Has a task ended that the model has not heard of?
+pub(crate) fn has_notices(engine: &Engine) -> bool {
+    background(engine).is_some_and(|tasks| tasks.is_waiting())
+}
 
-    /// What runs in the background, as hooks are told.
-    pub(crate) fn background_tasks(&self) -> Vec<Value> {
-        let running = self.notices().map(|notices| notices.running());
-        let tasks = running.into_iter().flatten();
-        tasks
-            .filter(|task| task.in_background)
-            .map(hooked)
-            .collect()
+/// Tells the model of the tasks that ended.
+pub(crate) fn tell_notices(engine: &Engine, dialogue: &mut Dialogue, to: RunContext<'_>) {
+    let Some(tasks) = background(engine) else {
+        return;
+    };
+    let content: Vec<Content> = tasks
+        .take()
+        .iter()
+        .map(|notice| Content::text(text(notice)))
+        .collect();
+    if !content.is_empty() {
+        dialogue.add_reported(content, Kind::Meta, Added::Background, to);
     }
+}
 
-    pub(crate) fn has_notices(&self) -> bool {
-        self.notices().is_some_and(|notices| notices.is_waiting())
-    }
+/// What runs in the background, as hooks are told.
+pub(crate) fn running_tasks(engine: &Engine) -> Vec<Value> {
+    let running = background(engine).map(|tasks| tasks.running());
+    let tasks = running.into_iter().flatten();
+    tasks
+        .filter(|task| task.in_background)
+        .map(hooked)
+        .collect()
 }
 
 fn hooked(task: BackgroundTask) -> Value {

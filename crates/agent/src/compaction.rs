@@ -10,14 +10,20 @@ use std::{fmt::Write, path::PathBuf, time::Instant};
 
 use futures_util::StreamExt;
 use haft_contract::Content;
+use haft_engine::Scheduler;
 use haft_models::{
     Assembler, Block, Conversation, ErrorKind, ModelError, ModelRequest, Reply, ToolChoice,
     ToolResult,
 };
 
 use crate::{
-    Agent, AgentEvent, NoticeLevel, Sink, Trigger, clock,
-    hooks::RunContext,
+    AgentEvent, NoticeLevel, Trigger,
+    client::ModelClient,
+    clock,
+    dialogue::Dialogue,
+    hooks::{HookRunner, RunContext},
+    instructions::Instructions,
+    plan_mode::PlanReminder,
     prompt::reminder,
     run::Tally,
     transcript::{Files, Kind},
@@ -43,12 +49,12 @@ const SUMMARIZE: &str = include_str!("summarize.md");
 
 /// How full the window is, as far as is known.
 #[derive(Debug, Default)]
-pub(crate) struct Room {
+pub(crate) struct WindowUse {
     tokens: u64,
     pruned_at: u64,
 }
 
-impl Room {
+impl WindowUse {
     /// Counts a conversation that was loaded.
     pub(crate) fn of(conversation: &Conversation) -> Self {
         let blocks = conversation.messages().flat_map(|message| &message.content);
@@ -108,52 +114,39 @@ fn block_tokens(block: &Block) -> u64 {
     }
 }
 
-impl Agent {
-    /// Sums the conversation up, because a person asked for it. `false`: there was nothing to sum up, a
-    /// hook held it up, or it was interrupted.
-    pub async fn compact(
-        &mut self,
-        instructions: &str,
-        sink: &dyn Sink,
-    ) -> Result<bool, ModelError> {
-        if self.conversation.messages().len() == 0 {
-            return Ok(false);
-        }
-        let running = self.control.begin();
-        let to = RunContext {
-            sink,
-            cancel: &running.cancel,
-        };
-        self.note_place();
-        let mut tally = Tally::default();
-        self.sum_up(Trigger::Manual, instructions, &[], to, &mut tally)
-            .await
-    }
+/// What making room needs of an agent.
+pub(crate) struct Compaction<'a> {
+    pub(crate) scheduler: &'a Scheduler,
+    pub(crate) client: &'a mut ModelClient,
+    pub(crate) dialogue: &'a mut Dialogue,
+    pub(crate) instructions: &'a mut Instructions,
+    pub(crate) plan: &'a mut PlanReminder,
+    pub(crate) hooks: &'a HookRunner,
+    pub(crate) to: RunContext<'a>,
+}
 
+impl Compaction<'_> {
     /// Makes room before a request, if there is little.
-    pub(crate) async fn make_room(
-        &mut self,
-        last: &[Content],
-        to: RunContext<'_>,
-        tally: &mut Tally,
-    ) {
-        let window = self.settings.window;
-        let due = self.room.pruned_at + window / 100 * PRUNE_AGAIN;
-        if self.room.is_over(PRUNE_AT, window)
-            && (self.room.pruned_at == 0 || self.room.tokens > due)
-        {
+    pub(crate) async fn make_room(&mut self, last: &[Content], tally: &mut Tally) {
+        let window = self.client.settings.window;
+        let used = &self.dialogue.window;
+        let due = used.pruned_at + window / 100 * PRUNE_AGAIN;
+        if used.is_over(PRUNE_AT, window) && (used.pruned_at == 0 || used.tokens > due) {
             self.prune(KEEP);
         }
-        if !self.room.is_over(COMPACT_AT, window) || tally.compaction_refused {
+        if !self.dialogue.window.is_over(COMPACT_AT, window) || tally.compaction_refused {
             return;
         }
-        match self.sum_up(Trigger::Auto, "", last, to, tally).await {
+        match self.sum_up(Trigger::Auto, "", last, tally).await {
             // A prompt that fills the window by itself is not summed up again and again.
-            Ok(done) => tally.compaction_refused = !done || self.room.is_over(COMPACT_AT, window),
+            Ok(done) => {
+                let is_full = self.dialogue.window.is_over(COMPACT_AT, window);
+                tally.compaction_refused = !done || is_full;
+            }
             Err(error) => {
                 // Not asked again in this run: the provider may still take the conversation.
                 tally.compaction_refused = true;
-                to.notice(
+                self.to.notice(
                     NoticeLevel::Warning,
                     format!("the conversation could not be summed up: {error}"),
                 );
@@ -162,9 +155,10 @@ impl Agent {
     }
 
     fn prune(&mut self, keep: usize) {
-        let freed = self.conversation.prune_results(keep, PRUNED);
-        self.room.tokens = self.room.tokens.saturating_sub(text_tokens(freed));
-        self.room.pruned_at = self.room.tokens.max(1);
+        let freed = self.dialogue.conversation.prune_results(keep, PRUNED);
+        let used = &mut self.dialogue.window;
+        used.tokens = used.tokens.saturating_sub(text_tokens(freed));
+        used.pruned_at = used.tokens.max(1);
         tracing::debug!(freed, "old results were removed");
     }
 
@@ -174,11 +168,12 @@ impl Agent {
         trigger: Trigger,
         instructions: &str,
         last: &[Content],
-        to: RunContext<'_>,
         tally: &mut Tally,
     ) -> Result<bool, ModelError> {
-        let started = Instant::now();
-        let word = self.hook_compact(trigger.name(), instructions, to).await;
+        let (started, to, hooks) = (Instant::now(), self.to, self.hooks);
+        let word = hooks
+            .before_compaction(trigger.name(), instructions, to)
+            .await;
         if let Some(why) = word.block {
             to.notice(
                 NoticeLevel::Info,
@@ -187,11 +182,11 @@ impl Agent {
             return Ok(false);
         }
         to.sink.on_event(&AgentEvent::Compacting { trigger });
-        let pre_tokens = self.room.tokens;
-        let summary = match self.summary(instructions, to, tally).await {
+        let pre_tokens = self.dialogue.window.tokens;
+        let summary = match self.summary(instructions, tally).await {
             Err(error) if error.kind == ErrorKind::ContextTooLong => {
                 self.prune(0);
-                self.summary(instructions, to, tally).await
+                self.summary(instructions, tally).await
             }
             other => other,
         };
@@ -199,31 +194,35 @@ impl Agent {
             Err(error) if error.kind == ErrorKind::Cancelled => return Ok(false),
             other => other?,
         };
-        let known = self.recall_all(to).await;
+        let window = self.client.settings.window;
+        let known = self.instructions.recall_all(window, hooks, to).await;
         let known = known.iter().map(|text| Content::text(reminder(text)));
         let mut content: Vec<Content> = known.collect();
-        let told = self.hook_start("compact", to).await.context;
+        let model = &self.client.settings.name;
+        let told = hooks.session_start("compact", model, to).await.context;
         content.extend(told.iter().map(|text| Content::text(reminder(text))));
-        let still = self.still_holds();
+        let still = self.plan.still_holds(self.scheduler);
         content.extend(still.iter().map(|text| Content::text(reminder(text))));
-        content.push(Content::text(written(&summary, &self.transcript.files())));
+        content.push(Content::text(written(
+            &summary,
+            &self.dialogue.transcript.files(),
+        )));
         if !last.is_empty() {
             content.push(Content::text("The person's last message, word for word:"));
             content.extend(last.iter().cloned());
         }
         let uuid = clock::random_id();
-        self.transcript.boundary(uuid, trigger, pre_tokens);
-        self.conversation = Conversation::new();
-        self.room = Room::default();
-        self.add(content, Kind::Summary, None);
+        self.dialogue.transcript.boundary(uuid, trigger, pre_tokens);
+        self.dialogue.forget();
+        self.dialogue.add(content, Kind::Summary, None);
         to.sink.on_event(&AgentEvent::Compacted {
             trigger,
             pre_tokens,
-            post_tokens: self.room.tokens,
+            post_tokens: self.dialogue.window.tokens,
             duration: started.elapsed(),
             uuid,
         });
-        self.hook_compacted(trigger.name(), &summary, to).await;
+        hooks.compacted(trigger.name(), &summary, to).await;
         Ok(true)
     }
 
@@ -231,22 +230,23 @@ impl Agent {
     async fn summary(
         &mut self,
         instructions: &str,
-        to: RunContext<'_>,
         tally: &mut Tally,
     ) -> Result<String, ModelError> {
-        let mut asked = self.conversation.clone();
+        let to = self.to;
+        let mut asked = self.dialogue.conversation.clone();
         let mut text = SUMMARIZE.to_owned();
         if !instructions.trim().is_empty() {
             let _ = write!(text, "\nThe person adds: {}", instructions.trim());
         }
         asked.user([Content::text(text)]);
-        let mut request: ModelRequest = self.request();
+        let conversation = &self.dialogue.conversation;
+        let mut request: ModelRequest = self.client.request(conversation, self.scheduler);
         request.history = asked.history();
         request.tool_choice = ToolChoice::None;
         let name = request.model.clone();
         let mut assembler = Assembler::new(&*name);
         let started = Instant::now();
-        let mut stream = self.model.stream(request, to.cancel.child_token());
+        let mut stream = self.client.model.stream(request, to.cancel.child_token());
         let ended = loop {
             let next = tokio::select! {
                 biased;
@@ -263,7 +263,7 @@ impl Agent {
         drop(stream);
         let reply = assembler.finish();
         tally.api += started.elapsed();
-        self.purse.add(&name, &reply.usage, &self.prices);
+        self.client.spend(&name, &reply.usage);
         ended?;
         let text = text_of(&reply.message.content);
         if text.trim().is_empty() {

@@ -3,6 +3,7 @@
 use std::{
     collections::VecDeque,
     mem,
+    path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -33,6 +34,8 @@ pub(crate) struct Changes {
     pub(crate) model: Option<String>,
     pub(crate) mode: Option<PermissionMode>,
     pub(crate) thinking: Option<Thinking>,
+    /// Further working directories.
+    pub(crate) directories: Vec<PathBuf>,
     /// What others have spent for this agent.
     pub(crate) spent: Vec<(String, Usage)>,
 }
@@ -81,6 +84,11 @@ impl Control {
     /// From the next request on, the model thinks like this.
     pub fn set_thinking(&self, thinking: Thinking) {
         self.state().changes.thinking = Some(thinking);
+    }
+
+    /// From the next request on, calls may read and edit this directory too; an absolute path.
+    pub fn add_directory(&self, directory: impl Into<PathBuf>) {
+        self.state().changes.directories.push(directory.into());
     }
 
     /// Something was asked of a model for this agent, beside its own requests: it counts as its own.

@@ -1,18 +1,24 @@
 //! Where hooks have a say in the loop. Those about calls are the engine's.
 
-use std::path::PathBuf;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use haft_contract::{CancellationToken, ContextPatch};
-use haft_engine::hooks::HookMoment;
+use haft_contract::CancellationToken;
+use haft_engine::{ContextView, Engine, Scheduler, hooks::HookMoment};
 use haft_models::ModelError;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::{Agent, AgentEvent, NoticeLevel, Sink, model_turn::Answer};
+use crate::{
+    AgentEvent, NoticeLevel, Sink, background::running_tasks, model_turn::Answer,
+    transcript::Transcript,
+};
 
 /// What the hooks of one event said, taken together.
 #[derive(Debug, Default)]
-pub(crate) struct Word {
+pub(crate) struct HookWord {
     /// They hold it up: why.
     pub(crate) block: Option<String>,
     /// What the model should know.
@@ -25,7 +31,7 @@ pub(crate) struct Word {
 
 /// A file that tells the model what to do, and that was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Instructions {
+pub struct LoadedInstructions {
     /// The file.
     pub path: PathBuf,
     /// Whose it is: `User`, `Project`, `Local`, `Managed`.
@@ -40,68 +46,53 @@ pub struct Instructions {
     pub parent: Option<PathBuf>,
 }
 
-impl Agent {
-    /// Begins the session, where that is to be done before the first run. Gives what hooks want said
-    /// first, as if a person had said it.
-    pub async fn begin(&mut self, sink: &dyn Sink) -> Option<String> {
-        let never = CancellationToken::new();
-        let to = RunContext {
-            sink,
-            cancel: &never,
-        };
-        self.start(to).await
-    }
+/// Fires the events of one agent.
+pub(crate) struct HookRunner {
+    engine: Arc<Engine>,
+    context: ContextView,
+    transcript: Arc<Transcript>,
+}
 
-    /// Begins the session, once.
-    pub(crate) async fn start(&mut self, to: RunContext<'_>) -> Option<String> {
-        if std::mem::replace(&mut self.has_begun, true) {
-            return None;
+impl HookRunner {
+    /// For the agent whose calls this scheduler runs.
+    pub(crate) fn new(scheduler: &Scheduler, transcript: &Arc<Transcript>) -> Self {
+        Self {
+            engine: Arc::clone(scheduler.engine()),
+            context: scheduler.view(),
+            transcript: Arc::clone(transcript),
         }
-        let word = self.hook_start(self.origin.name(), to).await;
-        self.opening.extend(word.context);
-        self.held_up = self.held_up.take().or(word.stop);
-        word.first_words
     }
 
-    /// Lets hooks make the project ready (`init`) or put it in order (`maintenance`).
-    pub async fn setup(&mut self, trigger: &str, sink: &dyn Sink) {
-        let never = CancellationToken::new();
-        let to = RunContext {
-            sink,
-            cancel: &never,
-        };
+    /// Hooks make the project ready (`init`) or put it in order (`maintenance`).
+    pub(crate) async fn setup(&self, trigger: &str, to: RunContext<'_>) -> HookWord {
         let fields = json!({"trigger": trigger});
-        let word = self.fire(HookMoment::SETUP, trigger, fields, to).await;
-        self.opening.extend(word.context);
-        self.held_up = self.held_up.take().or(word.stop);
+        self.fire(HookMoment::SETUP, trigger, fields, to).await
     }
 
-    /// Adds a working directory, and tells hooks whose wish it was: `slash_command` or
-    /// `register_repo_root`.
-    pub async fn add_directory(&mut self, path: PathBuf, source: &str, sink: &dyn Sink) {
-        let never = CancellationToken::new();
-        let to = RunContext {
-            sink,
-            cancel: &never,
-        };
+    /// There is one more working directory.
+    pub(crate) async fn directory_added(&self, path: &Path, source: &str, to: RunContext<'_>) {
         let fields = json!({"directory": path.to_string_lossy(), "source": source});
-        self.scheduler.apply(&ContextPatch::AddDirectory { path });
         self.fire(HookMoment::DIRECTORY_ADDED, source, fields, to)
             .await;
     }
 
-    /// Tells hooks of a file that was read for the model to follow.
-    pub async fn instructions_loaded(&self, loaded: &Instructions, sink: &dyn Sink) {
-        let never = CancellationToken::new();
-        let to = RunContext {
-            sink,
-            cancel: &never,
-        };
-        self.hook_instructions(loaded, to).await;
+    /// The session ends.
+    pub(crate) async fn session_end(&self, reason: &str, to: RunContext<'_>) {
+        let fields = json!({"reason": reason});
+        // They have little time, and what they say about it changes nothing any more.
+        self.fire(HookMoment::SESSION_END, reason, fields, to).await;
+        if self.subagent().is_none() {
+            self.engine.hooks().end().await;
+        }
     }
 
-    /// The same, as long as nobody interrupts.
-    pub(crate) async fn hook_instructions(&self, loaded: &Instructions, to: RunContext<'_>) {
+    /// Returns when a hook that runs beside the session wants the model to hear something.
+    pub(crate) async fn woken(&self) {
+        self.engine.hooks().woken().await;
+    }
+
+    /// A file was read for the model to follow.
+    pub(crate) async fn instructions(&self, loaded: &LoadedInstructions, to: RunContext<'_>) {
         let mut fields = json!({
             "file_path": loaded.path.to_string_lossy(),
             "memory_type": loaded.kind,
@@ -121,11 +112,11 @@ impl Agent {
     }
 
     /// Hooks are told which message is being answered. A subagent's is none of the person's.
-    pub(crate) fn tell_situation(&self, prompt: Uuid) {
+    pub(crate) fn set_situation(&self, prompt: Uuid, effort: Option<&String>) {
         if self.subagent().is_none() {
-            self.scheduler.engine().hooks().set_situation(|situation| {
+            self.engine.hooks().set_situation(|situation| {
                 situation.prompt_id = Some(prompt.to_string());
-                situation.effort.clone_from(&self.settings.effort);
+                situation.effort = effort.cloned();
             });
         }
     }
@@ -133,55 +124,55 @@ impl Agent {
     /// Does a hook that runs beside the session want the model to hear something? A subagent hears
     /// nothing of that.
     pub(crate) fn is_woken(&self) -> bool {
-        self.subagent().is_none() && self.scheduler.engine().hooks().has_waker()
+        self.subagent().is_none() && self.engine.hooks().has_waker()
     }
 
-    /// What hooks that run beside the session have said since the last time.
-    pub(crate) fn hear_late(&mut self, to: RunContext<'_>) {
+    /// What hooks that run beside the session want the model to know since the last time.
+    pub(crate) fn late_context(&self, to: RunContext<'_>) -> Vec<Vec<String>> {
         if self.subagent().is_some() {
-            return;
+            return Vec::new();
         }
-        for late in self.scheduler.engine().hooks().take_late() {
+        let late = self.engine.hooks().take_late().into_iter().map(|late| {
             if let Some(message) = late.message {
                 to.notice(NoticeLevel::Info, message);
             }
-            self.add_context(late.context.into_iter().collect(), to);
-        }
-    }
-
-    /// Returns when a hook that runs beside the session wants the model to hear something: it is told
-    /// with the next run, or by [`run_notices`](Self::run_notices).
-    pub async fn woken(&self) {
-        self.scheduler.engine().hooks().woken().await;
+            late.context.into_iter().collect()
+        });
+        late.collect()
     }
 
     /// A session begins.
-    pub(crate) async fn hook_start(&self, source: &str, to: RunContext<'_>) -> Word {
+    pub(crate) async fn session_start(
+        &self,
+        source: &str,
+        model: &str,
+        to: RunContext<'_>,
+    ) -> HookWord {
         if let Some(kind) = self.subagent() {
             return match source {
-                "compact" => Word::default(),
+                "compact" => HookWord::default(),
                 _ => {
                     self.fire(HookMoment::SUBAGENT_START, kind, json!({}), to)
                         .await
                 }
             };
         }
-        let fields = json!({"source": source, "model": self.settings.name});
+        let fields = json!({"source": source, "model": model});
         self.fire(HookMoment::SESSION_START, source, fields, to)
             .await
     }
 
     /// The kind of the subagent that this is, if it is one.
     fn subagent(&self) -> Option<&str> {
-        let agent = self.scheduler.engine().agent();
+        let agent = self.engine.agent();
         agent.id.as_ref()?;
         agent.kind.as_deref()
     }
 
     /// Somebody says something.
-    pub(crate) async fn hook_prompt(&self, prompt: &str, to: RunContext<'_>) -> Word {
+    pub(crate) async fn prompt(&self, prompt: &str, to: RunContext<'_>) -> HookWord {
         if self.subagent().is_some() {
-            return Word::default();
+            return HookWord::default();
         }
         let fields = json!({"prompt": prompt});
         self.fire(HookMoment::USER_PROMPT_SUBMIT, "", fields, to)
@@ -189,7 +180,7 @@ impl Agent {
     }
 
     /// All calls of a reply are answered.
-    pub(crate) async fn hook_batch(&self, answers: &[Answer], to: RunContext<'_>) -> Word {
+    pub(crate) async fn tool_batch(&self, answers: &[Answer], to: RunContext<'_>) -> HookWord {
         let calls: Vec<Value> = answers
             .iter()
             .map(|Answer { input, finished }| {
@@ -206,15 +197,15 @@ impl Agent {
     }
 
     /// The model has said everything.
-    pub(crate) async fn hook_stop(&self, text: &str, again: bool, to: RunContext<'_>) -> Word {
+    pub(crate) async fn stop(&self, text: &str, again: bool, to: RunContext<'_>) -> HookWord {
         let mut fields = json!({
             "stop_hook_active": again,
             "last_assistant_message": text,
-            "background_tasks": self.background_tasks(),
+            "background_tasks": running_tasks(&self.engine),
             "session_crons": [],
         });
         if let Some(kind) = self.subagent() {
-            let path = self.transcript.path().map(std::path::Path::to_string_lossy);
+            let path = self.transcript.path().map(Path::to_string_lossy);
             fields["agent_transcript_path"] = json!(path.unwrap_or_default());
             return self.fire(HookMoment::SUBAGENT_STOP, kind, fields, to).await;
         }
@@ -222,26 +213,26 @@ impl Agent {
     }
 
     /// The conversation is about to be summed up.
-    pub(crate) async fn hook_compact(
+    pub(crate) async fn before_compaction(
         &self,
         trigger: &str,
         instructions: &str,
         to: RunContext<'_>,
-    ) -> Word {
+    ) -> HookWord {
         let fields = json!({"trigger": trigger, "custom_instructions": instructions});
         self.fire(HookMoment::PRE_COMPACT, trigger, fields, to)
             .await
     }
 
     /// The conversation was summed up.
-    pub(crate) async fn hook_compacted(&self, trigger: &str, summary: &str, to: RunContext<'_>) {
+    pub(crate) async fn compacted(&self, trigger: &str, summary: &str, to: RunContext<'_>) {
         let fields = json!({"trigger": trigger, "compact_summary": summary});
         self.fire(HookMoment::POST_COMPACT, trigger, fields, to)
             .await;
     }
 
     /// The model could not answer.
-    pub(crate) async fn hook_failure(&self, error: &ModelError, to: RunContext<'_>) {
+    pub(crate) async fn failure(&self, error: &ModelError, to: RunContext<'_>) {
         let fields = json!({
             "error": error.code(),
             "error_details": error.message,
@@ -251,42 +242,27 @@ impl Agent {
             .await;
     }
 
-    /// Tells the hooks that the session ends, and why: `clear`, `logout`, `prompt_input_exit`, `other`.
-    pub async fn end(&mut self, reason: &str, sink: &dyn Sink) {
-        let never = CancellationToken::new();
-        let to = RunContext {
-            sink,
-            cancel: &never,
-        };
-        let fields = json!({"reason": reason});
-        // They have little time, and what they say about it changes nothing any more.
-        self.fire(HookMoment::SESSION_END, reason, fields, to).await;
-        if self.subagent().is_none() {
-            self.scheduler.engine().hooks().end().await;
-        }
-    }
-
     async fn fire(
         &self,
         event: HookMoment,
         matched: &str,
         fields: Value,
         to: RunContext<'_>,
-    ) -> Word {
+    ) -> HookWord {
         let fields = match fields {
             Value::Object(fields) => fields,
             _ => Map::new(),
         };
-        let context = self.scheduler.context();
-        let fired = self
-            .scheduler
-            .engine()
-            .fire(event, matched, fields, &context);
+        // It is gone with the agent, and then there is no one to fire for.
+        let Some(context) = self.context.get() else {
+            return HookWord::default();
+        };
+        let fired = self.engine.fire(event, matched, fields, &context);
         let heard = tokio::select! {
             heard = fired => heard,
             () = to.cancel.cancelled() => Vec::new(),
         };
-        let mut word = Word::default();
+        let mut word = HookWord::default();
         for one in heard {
             let said = one.said;
             if let Some(message) = said.message {
@@ -321,7 +297,11 @@ pub(crate) struct RunContext<'a> {
     pub(crate) cancel: &'a CancellationToken,
 }
 
-impl RunContext<'_> {
+impl<'a> RunContext<'a> {
+    pub(crate) fn new(sink: &'a dyn Sink, cancel: &'a CancellationToken) -> Self {
+        Self { sink, cancel }
+    }
+
     pub(crate) fn notice(&self, level: NoticeLevel, text: impl Into<String>) {
         let text = text.into();
         self.sink.on_event(&AgentEvent::Notice { level, text });

@@ -6,15 +6,18 @@
 
 use std::path::PathBuf;
 
-use haft_contract::{Content, ContextPatch, NestedCalls};
+use haft_contract::{Content, ContextPatch};
+use haft_engine::Scheduler;
 use haft_extensions::{
     Skill, Skills, Warning,
     memory::{MemoryFile, MemoryReason, tell},
 };
-use haft_models::Conversation;
 
 use crate::{
-    Added, Agent, Instructions, NoticeLevel, compaction::Room, hooks::RunContext, prompt::reminder,
+    Added, LoadedInstructions, NoticeLevel,
+    dialogue::Dialogue,
+    hooks::{HookRunner, RunContext},
+    prompt::{Knowledge, reminder},
     transcript::Kind,
 };
 
@@ -28,48 +31,107 @@ const SKILL_TOOL: &str = "Skill";
 /// What stands before skills that came to light later.
 const MORE_SKILLS: &str = "There are further skills for the files you work with:";
 
-impl Agent {
+/// What the model is told beside what people say to it, and what it knows of that.
+pub(crate) struct Instructions {
+    knowledge: Knowledge,
+    /// Memory files are told.
+    with_memory: bool,
+    /// It was told, or will be when the conversation is summed up.
+    has_recalled: bool,
+    /// What hooks want known before the first words.
+    opening: Vec<String>,
+}
+
+impl Instructions {
+    pub(crate) fn new(knowledge: Knowledge, with_memory: bool, opening: Vec<String>) -> Self {
+        Self {
+            knowledge,
+            with_memory,
+            has_recalled: false,
+            opening,
+        }
+    }
+
+    /// Something more is to be known before the first words.
+    pub(crate) fn open_with(&mut self, texts: Vec<String>) {
+        self.opening.extend(texts);
+    }
+
+    /// Puts what people laid in folders, and what hooks want known, before the first words.
+    pub(crate) async fn open(
+        &mut self,
+        window: u64,
+        dialogue: &mut Dialogue,
+        hooks: &HookRunner,
+        to: RunContext<'_>,
+    ) {
+        let is_new = dialogue.is_empty();
+        let known = self.recall("session_start", window, hooks, to).await;
+        let known = known.into_iter().filter(|_| is_new);
+        let texts = known.chain(std::mem::take(&mut self.opening));
+        let content: Vec<_> = texts.map(|text| Content::text(reminder(&text))).collect();
+        if !content.is_empty() {
+            dialogue.add(content, Kind::Meta, None);
+        }
+    }
+
     /// What stands before the first words of a session, each as a reminder. `why` is for hooks.
-    pub(crate) async fn recall(&mut self, why: &'static str, to: RunContext<'_>) -> Vec<String> {
+    async fn recall(
+        &mut self,
+        why: &'static str,
+        window: u64,
+        hooks: &HookRunner,
+        to: RunContext<'_>,
+    ) -> Vec<String> {
         if std::mem::replace(&mut self.has_recalled, true) {
             return Vec::new();
         }
         let mut texts = Vec::new();
-        if self.memory {
+        if self.with_memory {
             let (files, warnings) = self.knowledge.memory.start();
             tell_warnings(&warnings, to);
-            texts.extend(self.take_in(&files, why, to).await);
+            texts.extend(take_in(&files, why, hooks, to).await);
         }
         if let Some(skills) = self.skills() {
-            let listing = skills.listing(self.settings.window);
+            let listing = skills.listing(window);
             texts.extend(listing.map(|listing| format!("{SKILLS}\n\n{listing}")));
         }
         texts
     }
 
     /// The same after the conversation was summed up, with the skills that were called.
-    pub(crate) async fn recall_all(&mut self, to: RunContext<'_>) -> Vec<String> {
+    pub(crate) async fn recall_all(
+        &mut self,
+        window: u64,
+        hooks: &HookRunner,
+        to: RunContext<'_>,
+    ) -> Vec<String> {
         self.has_recalled = false;
-        let mut texts = self.recall("compact", to).await;
+        let mut texts = self.recall("compact", window, hooks, to).await;
         texts.extend(self.counted().and_then(|skills| skills.carry_over()));
         texts
     }
 
     /// What there is to say about files that calls have touched just now.
-    pub(crate) async fn tell_touched(&mut self, to: RunContext<'_>) {
-        let touched = self.transcript.take_touched();
+    pub(crate) async fn tell_touched(
+        &self,
+        window: u64,
+        dialogue: &mut Dialogue,
+        scheduler: &mut Scheduler,
+        hooks: &HookRunner,
+        to: RunContext<'_>,
+    ) {
+        let touched = dialogue.transcript.take_touched();
         let files = touched.reads.into_iter().chain(touched.writes);
         let files: Vec<PathBuf> = files.filter(|path| path.is_file()).collect();
         let mut texts = Vec::new();
         let mut found = Vec::new();
-        for file in &files {
-            if self.memory {
-                let (memory, warnings) = self.knowledge.memory.touched(file);
-                tell_warnings(&warnings, to);
-                found.extend(memory);
-            }
+        for file in files.iter().filter(|_| self.with_memory) {
+            let (memory, warnings) = self.knowledge.memory.touched(file);
+            tell_warnings(&warnings, to);
+            found.extend(memory);
         }
-        texts.extend(self.take_in(&found, "nested_traversal", to).await);
+        texts.extend(take_in(&found, "nested_traversal", hooks, to).await);
         if let Some(skills) = self.counted() {
             let mut new = Vec::new();
             for file in &files {
@@ -78,11 +140,11 @@ impl Agent {
                 new.extend(more);
             }
             let new: Vec<&Skill> = new.iter().map(AsRef::as_ref).collect();
-            let listing = skills.told(&new, self.settings.window);
+            let listing = skills.told(&new, window);
             if let Some(listing) = listing {
                 texts.push(format!("{MORE_SKILLS}\n\n{listing}"));
                 // Where there were none before, the tool was not offered in full.
-                self.scheduler.apply(&ContextPatch::ActivateTools {
+                scheduler.apply(&ContextPatch::ActivateTools {
                     names: vec![SKILL_TOOL.to_owned()],
                 });
             }
@@ -91,75 +153,15 @@ impl Agent {
             return;
         }
         let texts = texts.iter().map(|text| Content::text(reminder(text)));
-        self.add_told(texts.collect(), Kind::Meta, Added::Knowledge, to);
+        dialogue.add_reported(texts.collect(), Kind::Meta, Added::Knowledge, to);
     }
 
-    /// Changes the session for the next run, until the person speaks again: what a skill permits that
-    /// they called.
-    pub fn permit(&mut self, patches: Vec<ContextPatch>) {
-        self.permitted = patches;
-    }
-
-    /// A person speaks: what a skill permitted is over, and what they just called counts.
-    pub(crate) fn speaks_again(&mut self) {
-        self.scheduler.apply(&ContextPatch::EndRulesOfTurn);
-        for patch in std::mem::take(&mut self.permitted) {
-            self.scheduler.apply(&patch);
-        }
-    }
-
-    /// Forgets the conversation: the next words are the first. What was spent stays, and so do the files.
-    pub fn clear(&mut self) {
-        self.conversation = Conversation::new();
-        self.room = Room::default();
-        self.transcript.set_last(None);
+    /// The next words are the first again.
+    pub(crate) fn forget(&mut self) {
         self.has_recalled = false;
         if let Some(skills) = self.counted() {
             skills.forget_read();
         }
-    }
-
-    /// Calls beside the model's own, by the rules of this session.
-    pub fn aside(&self) -> NestedCalls {
-        self.scheduler.aside()
-    }
-
-    /// The one place that every memory file passes on its way to the model: hooks hear of each.
-    async fn take_in(
-        &self,
-        files: &[MemoryFile],
-        start: &'static str,
-        to: RunContext<'_>,
-    ) -> Option<String> {
-        for file in files {
-            let Some(path) = file.path.clone() else {
-                continue;
-            };
-            let mut loaded = Instructions {
-                path,
-                kind: file.owner.name(),
-                reason: start,
-                globs: file.patterns.clone(),
-                ..Instructions::default()
-            };
-            match &file.reason {
-                MemoryReason::Start => {}
-                MemoryReason::Nested(trigger) => {
-                    loaded.reason = "nested_traversal";
-                    loaded.trigger = Some(trigger.clone());
-                }
-                MemoryReason::Pattern(trigger) => {
-                    loaded.reason = "path_glob_match";
-                    loaded.trigger = Some(trigger.clone());
-                }
-                MemoryReason::Import(parent) => {
-                    loaded.reason = "include";
-                    loaded.parent = Some(parent.clone());
-                }
-            }
-            self.hook_instructions(&loaded, to).await;
-        }
-        tell(files)
     }
 
     /// The skills, if the model may call them.
@@ -174,6 +176,44 @@ impl Agent {
     fn counted(&self) -> Option<&Skills> {
         self.skills().filter(|_| self.knowledge.counts)
     }
+}
+
+/// The one place that every memory file passes on its way to the model: hooks hear of each.
+async fn take_in(
+    files: &[MemoryFile],
+    start: &'static str,
+    hooks: &HookRunner,
+    to: RunContext<'_>,
+) -> Option<String> {
+    for file in files {
+        let Some(path) = file.path.clone() else {
+            continue;
+        };
+        let mut loaded = LoadedInstructions {
+            path,
+            kind: file.owner.name(),
+            reason: start,
+            globs: file.patterns.clone(),
+            ..LoadedInstructions::default()
+        };
+        match &file.reason {
+            MemoryReason::Start => {}
+            MemoryReason::Nested(trigger) => {
+                loaded.reason = "nested_traversal";
+                loaded.trigger = Some(trigger.clone());
+            }
+            MemoryReason::Pattern(trigger) => {
+                loaded.reason = "path_glob_match";
+                loaded.trigger = Some(trigger.clone());
+            }
+            MemoryReason::Import(parent) => {
+                loaded.reason = "include";
+                loaded.parent = Some(parent.clone());
+            }
+        }
+        hooks.instructions(&loaded, to).await;
+    }
+    tell(files)
 }
 
 fn tell_warnings(warnings: &[Warning], to: RunContext<'_>) {

@@ -28,14 +28,17 @@
 //! ```
 //!
 //! # Layout
-//! - [`agent`]: setting one up; `run`: the loop; `model_turn`: one reply and the calls in it; `running_calls`:
-//!   which calls are at work; `user_message`: what is added in the user's name; `hooks`: where hooks have a
-//!   say; `background`: what it hears of tasks in the background; `instructions`: what people laid in folders
+//! - [`agent`]: setting one up; `run`: the loop; `model_turn`: one reply and the calls in it;
+//!   `session_events`: what happens between runs
+//! - the parts of an agent: `client`: the model, as it is asked; `dialogue`: what was said, with its
+//!   transcript; `instructions`: what it is told beside that; `hooks`: the events it fires;
+//!   `compaction`: making room in the model's window; `plan_mode`: plan mode, as the model is told of it
+//! - `running_calls`: which calls are at work; `user_message`: what a person says; `background`: what it
+//!   hears of tasks in the background
 //! - `ask`: one question to a model, beside any conversation
 //! - [`control`]: interrupting, steering and changing it while it runs
 //! - [`event`], [`run_result`]: what is told
-//! - `plan_mode`: plan mode, as the model is told of it
-//! - `compaction`: making room in the model's window; `repeats`: noticing that it goes in circles
+//! - `repeats`: noticing that it goes in circles
 //! - [`subagents`]: models that work for the calls of this one
 //! - [`cost`]: tokens and money
 //! - [`prompt`]: what the model is told before anybody speaks
@@ -49,10 +52,12 @@
 pub mod agent;
 mod ask;
 mod background;
+mod client;
 mod clock;
 mod compaction;
 pub mod control;
 pub mod cost;
+mod dialogue;
 pub mod event;
 mod hooks;
 mod instructions;
@@ -63,6 +68,7 @@ mod repeats;
 mod run;
 pub mod run_result;
 mod running_calls;
+mod session_events;
 pub mod subagents;
 pub mod transcript;
 mod user_message;
@@ -73,7 +79,7 @@ pub use clock::random_id;
 pub use control::Control;
 pub use cost::{Spent, UsageLedger};
 pub use event::{Added, AgentEvent, Began, NoticeLevel, ReplyBlock, Sink, Trigger};
-pub use hooks::Instructions;
+pub use hooks::LoadedInstructions;
 pub use run_result::{Denial, EndReason, RunResult, Subtype};
 pub use subagents::{SubagentLimits, SubagentPool, SubagentPoolBuilder, Tag};
 pub use transcript::{Session, SessionError, Sessions};

@@ -1,29 +1,38 @@
 //! Plan mode, as the model is told of it, and what else it must know again after a summary. What the
 //! mode forbids is the engine's business.
 
-use haft_contract::{Content, ContextPatch, PermissionMode, SessionState};
-use haft_engine::SessionContext;
+use haft_contract::{ContextPatch, PermissionMode, SessionState};
+use haft_engine::{Scheduler, SessionContext};
 
-use crate::{Added, Agent, hooks::RunContext, prompt::reminder, transcript::Kind};
+use crate::{Added, dialogue::Dialogue, hooks::RunContext};
 
-impl Agent {
+/// Whether the model knows that plan mode is on.
+#[derive(Debug, Default)]
+pub(crate) struct PlanReminder {
+    knows: bool,
+}
+
+impl PlanReminder {
     /// Tells the model that plan mode has begun or ended by another hand than its own.
-    pub(crate) fn tell_plan(&mut self, to: RunContext<'_>) {
-        let context = self.scheduler.context();
+    pub(crate) fn tell(
+        &mut self,
+        context: &SessionContext,
+        dialogue: &mut Dialogue,
+        to: RunContext<'_>,
+    ) {
         let is_on = context.mode == PermissionMode::Plan;
-        if std::mem::replace(&mut self.knows_plan, is_on) == is_on {
+        if std::mem::replace(&mut self.knows, is_on) == is_on {
             return;
         }
         let text = match is_on {
-            true => planning(&context),
+            true => planning(context),
             false => "Plan mode is over: go ahead.".to_owned(),
         };
-        let content = vec![Content::text(reminder(&text))];
-        self.add_told(content, Kind::Meta, Added::Mode, to);
+        dialogue.remind(&text, Added::Mode, to);
     }
 
     /// A call that changes the mode says so in its result.
-    pub(crate) fn heard_of_plan(&mut self, patches: &[ContextPatch]) {
+    pub(crate) fn on_patches(&mut self, patches: &[ContextPatch], context: &SessionContext) {
         let is_told = |patch: &ContextPatch| {
             matches!(
                 patch,
@@ -31,18 +40,17 @@ impl Agent {
             )
         };
         if patches.iter().any(is_told) {
-            self.knows_plan = self.scheduler.context().mode == PermissionMode::Plan;
+            self.knows = context.mode == PermissionMode::Plan;
         }
     }
 
     /// What the model must know again when it has forgotten everything.
-    pub(crate) fn still_holds(&mut self) -> Vec<String> {
-        let engine = self.scheduler.engine();
-        let kept = engine.services().get::<SessionState>();
+    pub(crate) fn still_holds(&mut self, scheduler: &Scheduler) -> Vec<String> {
+        let kept = scheduler.engine().services().get::<SessionState>();
         let mut texts = kept.map(|kept| kept.told()).unwrap_or_default();
-        let context = self.scheduler.context();
-        self.knows_plan = context.mode == PermissionMode::Plan;
-        texts.extend(self.knows_plan.then(|| planning(&context)));
+        let context = scheduler.context();
+        self.knows = context.mode == PermissionMode::Plan;
+        texts.extend(self.knows.then(|| planning(&context)));
         texts
     }
 }

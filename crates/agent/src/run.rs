@@ -8,14 +8,15 @@ use haft_models::{ConversationError, ErrorKind, ModelError, StopReason, Usage};
 
 use crate::{
     Added, Agent, AgentEvent, Began, Denial, EndReason, NoticeLevel, RunResult, Sink, Subtype,
-    Trigger, clock,
+    Trigger,
+    background::{has_notices, tell_notices},
+    clock,
     compaction::text_of,
     cost,
     hooks::RunContext,
     model_turn::{Answer, Done, End, Round},
-    prompt::{branch, reminder},
     repeats::Repeats,
-    transcript::{Kind, Terms, load::load, result_of},
+    transcript::{Kind, Terms, result_of},
     user_message::Prompt,
 };
 
@@ -115,21 +116,18 @@ impl Agent {
 
     async fn run_from(&mut self, prompt: Option<Prompt>, sink: &dyn Sink) -> RunResult {
         let running = self.control.begin();
-        let to = RunContext {
-            sink,
-            cancel: &running.cancel,
-        };
+        let to = RunContext::new(sink, &running.cancel);
         let started = Instant::now();
         let mut tally = Tally::default();
         self.catch_up(to).await;
-        self.is_behind = true;
+        self.session.is_behind = true;
         let left = self.go(prompt, to, &mut tally).await;
-        self.is_behind = false;
+        self.session.is_behind = false;
         self.take_changes();
         self.note_terms();
         self.tell_trouble(to);
-        if let Some(crew) = &self.crew {
-            tally.denials.extend(crew.take_denials());
+        if let Some(subagents) = &self.subagents {
+            tally.denials.extend(subagents.take_denials());
         }
         self.ended(left, tally, started.elapsed())
     }
@@ -142,7 +140,7 @@ impl Agent {
             reason: left.reason,
             num_turns: tally.turns,
             usage: tally.usage,
-            ledger: self.purse.ledger(),
+            ledger: self.client.ledger(),
             permission_denials: tally.denials,
             api_error: left.api_error,
             errors: left.errors,
@@ -159,26 +157,31 @@ impl Agent {
         // What hooks want said first is for whoever began the session before.
         self.start(to).await;
         to.sink.on_event(&AgentEvent::Began(self.began()));
-        if let Some(why) = self.held_up.take() {
+        if let Some(why) = self.session.held_up.take() {
             to.notice(NoticeLevel::Warning, why.clone());
             return Left::well(EndReason::HookStopped, why);
         }
         let mut last = Vec::new();
         if let Some(prompt) = prompt {
             let id = prompt.uuid.unwrap_or_else(clock::random_id);
-            self.tell_situation(id);
+            let effort = self.client.settings.effort.as_ref();
+            self.hooks.set_situation(id, effort);
             let words: Vec<&str> = prompt.content.iter().filter_map(Content::as_text).collect();
-            let word = self.hook_prompt(&words.join("\n"), to).await;
+            let word = self.hooks.prompt(&words.join("\n"), to).await;
             if let Some(why) = word.block.or(word.stop) {
                 to.notice(NoticeLevel::Warning, why.clone());
                 return Left::well(EndReason::HookStopped, why);
             }
             self.speaks_again();
-            self.open(to).await;
-            self.add(prompt.content.clone(), Kind::Prompt, Some(id));
-            self.add_context(word.context, to);
+            let window = self.client.settings.window;
+            self.instructions
+                .open(window, &mut self.dialogue, &self.hooks, to)
+                .await;
+            self.dialogue
+                .add(prompt.content.clone(), Kind::Prompt, Some(id));
+            self.dialogue.add_context(&word.context, to);
             last = prompt.content;
-        } else if !self.has_notices() && !self.is_woken() {
+        } else if !has_notices(self.scheduler.engine()) && !self.hooks.is_woken() {
             return Left::well(EndReason::Completed, "");
         }
         let mut course = Course {
@@ -209,21 +212,26 @@ impl Agent {
         }
         for content in self.control.take_said() {
             course.last.extend(content.iter().cloned());
-            self.add_told(content, Kind::Prompt, Added::Steering, to);
+            self.dialogue
+                .add_reported(content, Kind::Prompt, Added::Steering, to);
         }
-        self.tell_plan(to);
-        self.tell_notices(to);
-        self.hear_late(to);
+        let context = self.scheduler.context();
+        self.plan.tell(&context, &mut self.dialogue, to);
+        tell_notices(self.scheduler.engine(), &mut self.dialogue, to);
+        for late in self.hooks.late_context(to) {
+            self.dialogue.add_context(&late, to);
+        }
         self.note_terms();
         self.tell_trouble(to);
-        self.make_room(&course.last, to, tally).await;
+        self.compaction(to).make_room(&course.last, tally).await;
         if to.cancel.is_cancelled() {
             return Some(self.interrupted(false, to));
         }
-        let request = self.request();
+        let conversation = &self.dialogue.conversation;
+        let request = self.client.request(conversation, &self.scheduler);
         let round = Round {
-            model: &*self.model,
-            transcript: &self.transcript,
+            model: &*self.client.model,
+            transcript: &self.dialogue.transcript,
             sink: to.sink,
             cancel: to.cancel,
         };
@@ -257,7 +265,11 @@ impl Agent {
         course.stop_blocks = 0;
         course.pauses = 0;
         course.tool_rounds += 1;
-        self.tell_touched(to).await;
+        let window = self.client.settings.window;
+        let (dialogue, scheduler) = (&mut self.dialogue, &mut self.scheduler);
+        self.instructions
+            .tell_touched(window, dialogue, scheduler, &self.hooks, to)
+            .await;
         self.after_tools(&answers, course, to, tally).await
     }
 
@@ -279,7 +291,7 @@ impl Agent {
         tally.api += api;
         tally.first_token = tally.first_token.or(first_token);
         for (messages, note) in refused_images {
-            self.conversation.drop_images(&messages, &note);
+            self.dialogue.conversation.drop_images(&messages, &note);
         }
         let spent = reply.usage != Usage::default();
         if spent || matches!(end, End::Complete) || !reply.message.content.is_empty() {
@@ -287,8 +299,8 @@ impl Agent {
                 .message
                 .model
                 .as_deref()
-                .unwrap_or(&self.settings.name);
-            self.purse.add(name, &reply.usage, &self.prices);
+                .unwrap_or(&self.client.settings.name);
+            self.client.spend(name, &reply.usage);
             tally.usage = cost::sum(&tally.usage, &reply.usage);
             tally.turns += 1;
             tally.stop.clone_from(&reply.stop);
@@ -299,8 +311,10 @@ impl Agent {
             .iter()
             .map(|answer| result_of(&answer.finished))
             .collect();
-        self.room.replied(&reply, &results);
-        self.conversation.assistant(reply.message, results)?;
+        self.dialogue.window.replied(&reply, &results);
+        self.dialogue
+            .conversation
+            .assistant(reply.message, results)?;
         for Answer { input, finished } in &answers {
             let metadata = &finished.metadata;
             if metadata.denied.is_some() {
@@ -313,13 +327,15 @@ impl Agent {
             for notice in &metadata.notices {
                 to.notice(NoticeLevel::Info, notice.clone());
             }
-            self.heard_of_plan(&finished.patches);
+            self.plan
+                .on_patches(&finished.patches, &self.scheduler.context());
             let messages = finished.messages.iter();
             let content: Vec<Content> = messages
                 .flat_map(|message| message.content.iter().cloned())
                 .collect();
             if !content.is_empty() {
-                self.add_told(content, Kind::Meta, Added::Tool, to);
+                self.dialogue
+                    .add_reported(content, Kind::Meta, Added::Tool, to);
             }
         }
         Ok(Taken {
@@ -358,10 +374,10 @@ impl Agent {
             to.notice(NoticeLevel::Info, why);
             return Some(Left::well(EndReason::HookStopped, ""));
         }
-        let word = self.hook_batch(answers, to).await;
-        self.add_context(word.context, to);
+        let word = self.hooks.tool_batch(answers, to).await;
+        self.dialogue.add_context(&word.context, to);
         if let Some(why) = word.block.or(word.stop) {
-            self.add_context(vec![why.clone()], to);
+            self.dialogue.add_context(std::slice::from_ref(&why), to);
             to.notice(NoticeLevel::Info, why);
             return Some(Left::well(EndReason::HookStopped, ""));
         }
@@ -386,8 +402,7 @@ impl Agent {
                  try will change nothing. Do something else, or say what you are missing.",
                 rounds + 1
             );
-            let content = vec![Content::text(reminder(&text))];
-            self.add_told(content, Kind::Meta, Added::Repeats, to);
+            self.dialogue.remind(&text, Added::Repeats, to);
         }
         if let Some(most) = self
             .limits
@@ -403,7 +418,7 @@ impl Agent {
 
     fn over_budget(&self) -> Option<Left> {
         let most = self.limits.max_budget_usd?;
-        let spent = self.purse.total_cost();
+        let spent = self.client.total_cost();
         (spent >= most).then(|| {
             let what = format!("Reached maximum budget (${most}): ${spent:.4} spent");
             Left::badly(Subtype::MaxBudget, EndReason::BudgetExhausted, what)
@@ -425,18 +440,20 @@ impl Agent {
         }
         if stop == Some(StopReason::ContextWindow) && !course.shortened {
             course.shortened = true;
-            let done = self
-                .sum_up(Trigger::Auto, "", &course.last, to, tally)
+            let mut compaction = self.compaction(to);
+            let done = compaction
+                .sum_up(Trigger::Auto, "", &course.last, tally)
                 .await;
             if matches!(done, Ok(true)) {
                 return None;
             }
         }
-        if self.control.has_said() || self.has_notices() || self.is_woken() {
+        if self.control.has_said() || has_notices(self.scheduler.engine()) || self.hooks.is_woken()
+        {
             return None;
         }
         let again = course.stop_blocks > 0;
-        let word = self.hook_stop(&text, again, to).await;
+        let word = self.hooks.stop(&text, again, to).await;
         if word.stop.is_some() || to.cancel.is_cancelled() {
             return Some(Left::well(EndReason::Completed, text));
         }
@@ -445,7 +462,7 @@ impl Agent {
             return Some(Left::well(EndReason::Completed, text));
         }
         course.stop_blocks += 1;
-        self.add_context(feedback, to);
+        self.dialogue.add_context(&feedback, to);
         None
     }
 
@@ -460,8 +477,9 @@ impl Agent {
         let is_too_long = error.kind == ErrorKind::ContextTooLong;
         if is_too_long && !course.shortened {
             course.shortened = true;
-            match self
-                .sum_up(Trigger::Auto, "", &course.last, to, tally)
+            let mut compaction = self.compaction(to);
+            match compaction
+                .sum_up(Trigger::Auto, "", &course.last, tally)
                 .await
             {
                 Ok(true) => return None,
@@ -478,7 +496,7 @@ impl Agent {
             EndReason::ApiError
         };
         to.sink.on_event(&AgentEvent::Failed(error.clone()));
-        self.hook_failure(&error, to).await;
+        self.hooks.failure(&error, to).await;
         Some(Left {
             api_error: Some(error.clone()),
             errors: vec![error.to_string()],
@@ -491,39 +509,21 @@ impl Agent {
             true => (EndReason::AbortedTools, INTERRUPTED_TOOLS),
             false => (EndReason::AbortedStreaming, INTERRUPTED),
         };
-        self.add_told(
-            vec![Content::text(marker)],
-            Kind::Prompt,
-            Added::Interrupt,
-            to,
-        );
+        let content = vec![Content::text(marker)];
+        self.dialogue
+            .add_reported(content, Kind::Prompt, Added::Interrupt, to);
         Left::badly(Subtype::DuringExecution, reason, marker)
     }
 
     /// After a run that was dropped in the middle: waits for what it left running, then takes from the
     /// transcript what was done.
     async fn catch_up(&mut self, to: RunContext<'_>) {
-        if !self.is_behind {
+        if !self.session.is_behind {
             return;
         }
         drop(self.scheduler.turn().await);
-        let lines = match self.transcript.store().read(0) {
-            Ok(lines) => lines,
-            Err(error) => {
-                to.notice(
-                    NoticeLevel::Warning,
-                    format!("the transcript cannot be read: {error}"),
-                );
-                return;
-            }
-        };
-        if let Some(loaded) = load(&lines, None) {
-            self.transcript.set_last(loaded.last);
-            for result in &loaded.made_up {
-                self.transcript.answer(result, None);
-            }
-            self.conversation = loaded.conversation;
-            self.room = crate::compaction::Room::of(&self.conversation);
+        if let Err(what) = self.dialogue.catch_up() {
+            to.notice(NoticeLevel::Warning, what);
         }
     }
 
@@ -531,30 +531,29 @@ impl Agent {
         let context = self.scheduler.context();
         let pool = self.scheduler.engine().pool();
         Began {
-            session: self.session,
+            session: self.session.id,
             cwd: context.cwd.to_path_buf(),
-            model: self.settings.name.clone(),
+            model: self.client.settings.name.clone(),
             mode: context.mode,
             tools: pool.iter().map(|tool| tool.spec().name.clone()).collect(),
         }
     }
 
     pub(crate) fn note_place(&self) {
-        let cwd = self.scheduler.context().cwd;
-        self.transcript.set_place(&cwd, branch(&cwd));
+        self.dialogue.note_place(&self.scheduler.context().cwd);
     }
 
     /// Writes down what the session came to be permitted, once it has said anything at all.
     fn note_terms(&self) {
-        if self.conversation.messages().len() > 0 {
-            let terms = Terms::between(&self.start, &self.scheduler.context());
-            self.transcript.set_terms(&terms);
+        if !self.dialogue.is_empty() {
+            let terms = Terms::between(&self.session.start, &self.scheduler.context());
+            self.dialogue.transcript.set_terms(&terms);
         }
     }
 
     /// A transcript that cannot be written ends nothing, but the person must know.
     fn tell_trouble(&self, to: RunContext<'_>) {
-        if let Some(trouble) = self.transcript.trouble() {
+        if let Some(trouble) = self.dialogue.transcript.trouble() {
             to.notice(
                 NoticeLevel::Warning,
                 format!("this session is not written down: {trouble}"),

@@ -1,11 +1,9 @@
 //! Asking the person at the terminal.
 
-use std::{
-    io::{self, IsTerminal},
-    time::Duration,
-};
+use std::io::{self, IsTerminal};
 
-use haft::{ApprovalAnswer, ApprovalRequest, Approver, BoxFuture};
+use haft::{ApprovalAnswer, ApprovalRequest, BoxFuture};
+use haft_host::{Questions, UserQuestions};
 use tokio::sync::Mutex;
 
 use crate::{
@@ -16,51 +14,58 @@ use crate::{
 
 /// Asks on stderr, hears on stdin, one question at a time.
 pub(crate) struct Terminal {
-    /// How long an answer to a question of the model's is waited for.
-    patience: Option<Duration>,
     one_at_a_time: Mutex<()>,
 }
 
 impl Terminal {
     /// `None`: there is no terminal on both ends, so nobody can be asked.
-    pub(crate) fn of_this_process(patience: Option<Duration>) -> Option<Self> {
+    pub(crate) fn of_this_process() -> Option<Self> {
         let both = io::stdin().is_terminal() && show::stderr_is_terminal();
         both.then(|| Self {
-            patience,
             one_at_a_time: Mutex::new(()),
         })
     }
 }
 
-impl Approver for Terminal {
-    fn ask(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
+impl Terminal {
+    /// Puts a question, which waits for the person, when no other is open.
+    fn put(
+        &self,
+        put: impl FnOnce() -> ApprovalAnswer + Send + 'static,
+    ) -> BoxFuture<'_, ApprovalAnswer> {
         Box::pin(async move {
             let _turn = self.one_at_a_time.lock().await;
-            let patience = self.patience;
-            let ask = move || match questions::is_one(&question) {
-                true => questions::put(&question, patience),
-                false => put(&question),
-            };
-            tokio::task::spawn_blocking(ask)
+            tokio::task::spawn_blocking(put)
                 .await
                 .unwrap_or(ApprovalAnswer::Nobody)
         })
     }
 }
 
-fn put(question: &ApprovalRequest) -> ApprovalAnswer {
-    let card = show::question(&question.card, Style::of_stderr());
-    show::warn_drawn(&format!("{card}{}", why(question)));
-    let always = !question.rules.is_empty();
+impl Questions for Terminal {
+    fn permission(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
+        self.put(move || put(&request, "Allow it?", "say what to do instead"))
+    }
+
+    fn question(&self, asked: UserQuestions) -> BoxFuture<'_, ApprovalAnswer> {
+        self.put(move || questions::put(&asked))
+    }
+
+    fn plan(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
+        self.put(move || put(&request, "Go ahead?", "say what to change"))
+    }
+}
+
+fn put(request: &ApprovalRequest, question: &str, otherwise: &str) -> ApprovalAnswer {
+    let card = show::question(&request.card, Style::of_stderr());
+    show::warn_drawn(&format!("{card}{}", why(request)));
+    let always = !request.rules.is_empty();
     let choices = if always {
         "[y]es, [a]lways, [n]o"
     } else {
         "[y]es, [n]o"
     };
-    let prompt = match question.tool.as_str() {
-        "ExitPlanMode" => format!("  Go ahead? {choices}, or say what to change: "),
-        _ => format!("  Allow it? {choices}, or say what to do instead: "),
-    };
+    let prompt = format!("  {question} {choices}, or {otherwise}: ");
     loop {
         let Heard::Line(said) = hear(&prompt, None) else {
             return ApprovalAnswer::Nobody;
@@ -102,12 +107,13 @@ fn meant(said: &str, always: bool) -> Result<ApprovalAnswer, &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use haft::{CallId, Card};
+    use haft::{ApprovalKind, CallId, Card};
 
     use super::*;
 
     fn question(rules: &[&str]) -> ApprovalRequest {
         ApprovalRequest {
+            kind: ApprovalKind::Permission,
             call: CallId::new(),
             tool: "mcp__toy__x".to_owned(),
             card: Card::new("mcp__toy__x", String::new()),

@@ -2,6 +2,8 @@
 
 use std::{io, process::ExitCode};
 
+use haft_host::StopKind;
+
 use crate::show;
 
 /// The exit codes of `haft`; `haft --help` lists them.
@@ -24,6 +26,15 @@ pub(crate) enum Exit {
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)
+    }
+}
+
+impl From<StopKind> for Exit {
+    fn from(kind: StopKind) -> Self {
+        match kind {
+            StopKind::Interrupt => Self::Interrupted,
+            StopKind::Terminate => Self::Terminated,
+        }
     }
 }
 

@@ -2,13 +2,13 @@
 
 mod approver;
 mod args;
-mod compose;
 mod exit;
 mod line_input;
 mod modes;
 mod questions;
+mod runtime;
 mod secrecy;
-mod settings;
+mod session;
 mod show;
 mod signals;
 
@@ -21,16 +21,9 @@ use exit::Exit;
 const VERSION: &str = concat!("2.1.240 (haft ", env!("CARGO_PKG_VERSION"), ")");
 
 fn main() -> ExitCode {
-    // Commands run in a sandbox, which this program keeps. Before anything else: it must be alone.
-    haft_sandbox::child::run_if_asked();
-    // A PDF is read in a process of its own, with limits, so that it can take nobody down.
-    #[cfg(feature = "pdf")]
-    if std::env::args_os()
-        .nth(1)
-        .is_some_and(|first| first == haft_pdf::child::ARGUMENT)
-    {
-        haft_pdf::child::main();
-    }
+    // Commands run in a sandbox, which this program keeps; PDFs are read in a process of their own, so that
+    // they can take nobody down. Before anything else: it must be alone.
+    haft::tools::serve_child();
     secrecy::begin();
     match run() {
         Ok(exit) => exit.into(),
@@ -39,22 +32,22 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<Exit> {
-    compose::log();
+    runtime::log();
     let Some(args) = args::parse()? else {
         return Ok(Exit::Success);
     };
     match args.command {
         Command::Headless(headless) => {
-            compose::block_on(modes::headless::run(args.session, *headless))
+            runtime::block_on(modes::headless::run(args.session, *headless))
         }
-        Command::Demo(demo) => compose::block_on(modes::demo::run(demo)),
+        Command::Demo(demo) => runtime::block_on(modes::demo::run(demo)),
         Command::Sessions(asked) => modes::sessions::run(&args.session, &asked),
-        Command::Exec => compose::block_on(modes::exec::run(args.session)),
-        Command::Call(call) => compose::block_on(modes::call::run(args.session, call)),
-        Command::Tools(tools) => compose::block_on(modes::tools::run(args.session, tools)),
+        Command::Exec => runtime::block_on(modes::exec::run(args.session)),
+        Command::Call(call) => runtime::block_on(modes::call::run(args.session, call)),
+        Command::Tools(tools) => runtime::block_on(modes::tools::run(args.session, tools)),
         Command::Undo(undo) => modes::undo::run(&args.session, &undo),
         Command::Permissions(asked) => modes::permissions::run(&args.session, asked),
-        Command::Doctor { json } => compose::block_on(modes::doctor::run(args.session, json)),
+        Command::Doctor { json } => runtime::block_on(modes::doctor::run(args.session, json)),
         Command::Completions { shell } => modes::completions::run(shell),
     }
 }

@@ -2,36 +2,14 @@
 
 use std::{fmt::Write, time::Duration};
 
-use haft::{ApprovalAnswer, ApprovalRequest};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use haft::ApprovalAnswer;
+use haft_host::{UserQuestion, UserQuestions};
+use serde_json::{Map, json};
 
 use crate::{
     line_input::{Heard, hear},
     show::{self, Style},
 };
-
-/// The tool that asks.
-const TOOL: &str = "AskUserQuestion";
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct QuestionPrompt {
-    question: String,
-    #[serde(default)]
-    header: String,
-    options: Vec<Choice>,
-    #[serde(default)]
-    multi_select: bool,
-}
-
-#[derive(Debug, Deserialize)]
-struct Choice {
-    label: String,
-    #[serde(default)]
-    description: String,
-    preview: Option<String>,
-}
 
 /// What the person meant.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,37 +22,29 @@ enum PersonReply {
     Again(String),
 }
 
-/// Is it a question of the model's, and not one for permission?
-pub(crate) fn is_one(question: &ApprovalRequest) -> bool {
-    question.tool == TOOL && question.asked.is_some()
-}
-
-/// Puts it, part by part.
-pub(crate) fn put(question: &ApprovalRequest, patience: Option<Duration>) -> ApprovalAnswer {
-    let input = question.asked.as_ref().map(|asked| &asked.input);
-    let asked =
-        input.and_then(|input| Vec::<QuestionPrompt>::deserialize(&input["questions"]).ok());
+/// Puts them, one by one.
+pub(crate) fn put(asked: &UserQuestions) -> ApprovalAnswer {
     let style = Style::of_stderr();
     let mut answers = Map::new();
-    for asked in asked.unwrap_or_default() {
-        show::warn_drawn(&drawn(&asked, style));
-        match answer(&asked, patience) {
+    for question in &asked.questions {
+        show::warn_drawn(&drawn(question, style));
+        match answer(question, asked.patience) {
             Ok(Some(said)) => {
-                answers.insert(asked.question, json!(said));
+                answers.insert(question.question.clone(), json!(said));
             }
             Ok(None) => {}
             Err(Heard::TooLate) => {
                 show::warn("\n  no answer: the model goes on without one");
-                return unanswered(question, patience.unwrap_or_default());
+                return asked.unanswered();
             }
             Err(_) => return ApprovalAnswer::Nobody,
         }
     }
-    with(question, [("answers", json!(answers))])
+    asked.answered(answers)
 }
 
 /// The answer to one question; `None` if they give none.
-fn answer(asked: &QuestionPrompt, patience: Option<Duration>) -> Result<Option<String>, Heard> {
+fn answer(asked: &UserQuestion, patience: Option<Duration>) -> Result<Option<String>, Heard> {
     let ask = |prompt: &str| match hear(prompt, patience) {
         Heard::Line(line) => Ok(line),
         ended => Err(ended),
@@ -98,24 +68,7 @@ fn answer(asked: &QuestionPrompt, patience: Option<Duration>) -> Result<Option<S
     }
 }
 
-/// What is said in place of an answer that did not come in time.
-pub(crate) fn unanswered(question: &ApprovalRequest, patience: Duration) -> ApprovalAnswer {
-    let waited = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
-    let answers = ("answers", json!({}));
-    with(question, [answers, ("afkTimeoutMs", json!(waited))])
-}
-
-/// The question with what was answered.
-fn with<const N: usize>(question: &ApprovalRequest, parts: [(&str, Value); N]) -> ApprovalAnswer {
-    let asked = question.asked.as_ref();
-    let mut input = asked.map(|asked| asked.input.clone()).unwrap_or_default();
-    if let Some(input) = input.as_object_mut() {
-        input.extend(parts.map(|(name, value)| (name.to_owned(), value)));
-    }
-    ApprovalAnswer::Changed { input }
-}
-
-fn drawn(asked: &QuestionPrompt, style: Style) -> String {
+fn drawn(asked: &UserQuestion, style: Style) -> String {
     let one_line = |text: &str| show::clean(text).replace('\n', " ");
     let mut text = format!("\n{} ", style.bold("?"));
     if !asked.header.is_empty() {
@@ -144,7 +97,7 @@ fn drawn(asked: &QuestionPrompt, style: Style) -> String {
     text
 }
 
-fn meant(said: &str, asked: &QuestionPrompt) -> PersonReply {
+fn meant(said: &str, asked: &UserQuestion) -> PersonReply {
     let most = asked.options.len();
     let numbers: Option<Vec<usize>> = said
         .split([',', ' '])
@@ -174,9 +127,11 @@ fn meant(said: &str, asked: &QuestionPrompt) -> PersonReply {
 
 #[cfg(test)]
 mod tests {
+    use serde::Deserialize;
+
     use super::*;
 
-    fn asked(multi_select: bool) -> QuestionPrompt {
+    fn asked(multi_select: bool) -> UserQuestion {
         let value = json!({
             "question": "Which \u{1b}[31mway?",
             "header": "Way",
@@ -186,7 +141,7 @@ mod tests {
             ],
             "multiSelect": multi_select,
         });
-        QuestionPrompt::deserialize(&value).unwrap()
+        UserQuestion::deserialize(&value).unwrap()
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! How it is ended from outside.
 
 use std::sync::{
-    Arc,
+    Arc, OnceLock,
     atomic::{AtomicU8, Ordering},
 };
 
 use haft::CancellationToken;
+use haft_host::{SessionInput, StopKind};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::exit::Exit;
@@ -14,6 +15,8 @@ use crate::exit::Exit;
 pub(crate) struct Signals {
     stop: CancellationToken,
     code: Arc<AtomicU8>,
+    /// The session that ends with it.
+    session: Arc<OnceLock<SessionInput>>,
 }
 
 impl Signals {
@@ -24,8 +27,10 @@ impl Signals {
         let signals = Self {
             stop: CancellationToken::new(),
             code: Arc::default(),
+            session: Arc::default(),
         };
         let (stop, code) = (signals.stop.clone(), Arc::clone(&signals.code));
+        let session = Arc::clone(&signals.session);
         tokio::spawn(async move {
             loop {
                 let exit = tokio::select! {
@@ -38,9 +43,20 @@ impl Signals {
                 }
                 code.store(exit as u8, Ordering::Relaxed);
                 stop.cancel();
+                if let Some(session) = session.get() {
+                    session.stop(kind(exit));
+                }
             }
         });
         Ok(signals)
+    }
+
+    /// From now on this session ends with it.
+    pub(crate) fn end(&self, session: &SessionInput) {
+        let _ = self.session.set(session.clone());
+        if let Some(exit) = self.told() {
+            session.stop(kind(exit));
+        }
     }
 
     /// Returns when we are told to end.
@@ -65,5 +81,12 @@ impl Signals {
             done = work => Some(done),
             () = self.wait() => None,
         }
+    }
+}
+
+fn kind(exit: Exit) -> StopKind {
+    match exit {
+        Exit::Terminated => StopKind::Terminate,
+        _ => StopKind::Interrupt,
     }
 }

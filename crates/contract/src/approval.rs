@@ -58,9 +58,23 @@ pub enum Permission {
     Deny(String),
 }
 
+/// What sort of answer a question wants.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ApprovalKind {
+    /// May it run?
+    #[default]
+    Permission,
+    /// The model wants to know something: the arguments hold its questions.
+    Question,
+    /// The model has made a plan and wants to go ahead.
+    Plan,
+}
+
 /// What a person is asked.
 #[derive(Debug, Clone)]
 pub struct ApprovalRequest {
+    /// What sort of answer is wanted.
+    pub kind: ApprovalKind,
     /// Which call.
     pub call: CallId,
     /// Which tool.

@@ -52,7 +52,9 @@ pub mod subagents;
 pub mod tool;
 pub mod view;
 
-pub use approval::{ApprovalAnswer, ApprovalRequest, Approver, Check, Permission, PermissionMode};
+pub use approval::{
+    ApprovalAnswer, ApprovalKind, ApprovalRequest, Approver, Check, Permission, PermissionMode,
+};
 pub use background_tasks::{
     BackgroundTask, BackgroundTasks, TaskEvent, TaskKind, TaskNotice, TaskStatus, TaskUsage,
 };

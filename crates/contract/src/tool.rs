@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
-    CallContext, Card, Check, Content, Effects, Permission, ToolError, ToolOutput, effects::Reach,
-    schema,
+    ApprovalKind, CallContext, Card, Check, Content, Effects, Permission, ToolError, ToolOutput,
+    effects::Reach, schema,
 };
 
 /// What a tool takes: any type that serde can read and schemars can describe.
@@ -230,6 +230,8 @@ pub struct Profile {
     pub cache: Option<Duration>,
     /// How often it may be called.
     pub rate: Option<Rate>,
+    /// What a person is asked where its calls ask: for permission, unless it is a question itself.
+    pub approval: ApprovalKind,
 }
 
 /// The ceiling for tools that name none (spec: "everything else 50,000").
@@ -251,6 +253,7 @@ impl Default for Profile {
             timeout: None,
             cache: None,
             rate: None,
+            approval: ApprovalKind::Permission,
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     DefinitionError, Filters, Pool, Registry, ResultStore, Scheduler, SessionContext,
     hooks::{Common, Handler, Heard, HookMoment, Hooks, Identity, Occasion, together},
     layers::{self, Layer, LayerSettings},
-    permissions::{PathContext, RuleStore},
+    permissions::RuleStore,
     results::Budget,
     settings::Watch,
 };
@@ -102,16 +102,12 @@ impl Engine {
         if self.hooks.is_silent(event) {
             return Vec::new();
         }
-        let setting = PathContext {
-            cwd: context.cwd.to_path_buf(),
-            home: context.home.clone(),
-        };
         let occasion = Occasion {
             event,
             names: &[matched],
             fields,
             call: None,
-            setting: &setting,
+            cwd: &context.cwd,
         };
         let common = Common {
             permission_mode: event.tells_mode().then(|| context.mode.name()),
@@ -329,7 +325,7 @@ impl EngineBuilder {
         let results = ResultStore::new(self.session_folder.join("tool-results"), self.budget);
         let results = Arc::new(results);
         let env_file = self.session_folder.join("hook-env.sh");
-        let hooks = self.hooks.kept_in(Arc::clone(&results), env_file);
+        let hooks = self.hooks.kept_in(results.clone(), env_file);
         let common = Common {
             agent: self.agent.clone(),
             ..Common::of(self.session, &self.session_folder)
@@ -367,17 +363,14 @@ fn by_tools(hooks: Hooks, common: Common) -> HookFire {
             permission_mode: event.tells_mode().then(|| cx.permissions.mode.name()),
             ..common.clone()
         };
-        let setting = PathContext {
-            cwd: cx.cwd.to_path_buf(),
-            home: None,
-        };
+        let cwd = Arc::clone(&cx.cwd);
         Box::pin(async move {
             let occasion = Occasion {
                 event,
                 names: &[&fired.matched],
                 fields: fired.fields,
                 call: None,
-                setting: &setting,
+                cwd: &cwd,
             };
             together(hooks.fire(&occasion, &common).await)
         })

@@ -9,28 +9,27 @@
 //! - [`pool`]: which tools there are, which the model sees, in what order
 //! - [`pipeline`]: one call
 //! - [`scheduler`]: many calls, and the only owner of the session's context
-//! - [`permissions`]: may it run? one pure function
-//! - [`hooks`]: programs of the user's that have a say
-//! - [`settings`]: settings files, and what of them counts
+//! - [`permissions`], [`hooks`], [`settings`]: crates of their own; [`conditions`] joins them
 //! - [`layers`]: what stands around the execution of a call: timeout, cache, rate limit, trace
 //! - [`results`]: what is too long for the model is kept on disk
 //! - [`session`]: what later calls inherit from earlier ones
 //! - [`engine`]: these parts, joined
 
+pub mod conditions;
 pub mod engine;
-pub mod hooks;
 pub mod layers;
-mod nearby;
-pub mod permissions;
 pub mod pipeline;
 pub mod pool;
-mod resolve;
 pub mod results;
 pub mod scheduler;
 pub mod session;
-pub mod settings;
+mod tighten;
 
+pub use conditions::complain;
 pub use engine::{Engine, EngineBuilder, EnginePart};
+pub use haft_hooks as hooks;
+pub use haft_permissions as permissions;
+pub use haft_settings as settings;
 pub use pipeline::{ArgumentRepair, CallResult, Denied, Metadata};
 pub use pool::{DefinitionError, Filters, Format, Pool, Registry};
 pub use results::ResultStore;

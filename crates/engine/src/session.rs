@@ -12,9 +12,9 @@ use haft_contract::{
 
 use crate::{
     permissions::{
-        Bases, RuleSource, Rules, SandboxSettings, Scope, is_protected, rules::Rule, stores,
+        Bases, Policy, RuleSource, Rules, SandboxSettings, Scope, is_protected, rules::Rule, stores,
     },
-    resolve,
+    settings::resolve,
 };
 
 /// The context of a session. Only the scheduler changes it, by [`ContextPatch`]es in call order.
@@ -109,6 +109,19 @@ impl SessionContext {
         self
     }
 
+    /// What it permits. `readable` must be a real path.
+    pub fn policy(&self, readable: &Path) -> Policy {
+        let plan = self.plan_file.as_deref().and_then(unlinked);
+        let kept = [readable.to_path_buf()];
+        Policy {
+            readable: kept.into_iter().chain(plan.clone()).collect(),
+            plan,
+            rules: Arc::clone(&self.rules),
+            sandbox: Arc::clone(&self.sandbox),
+            ..Policy::of_directories(self.mode, &self.directories).with_home(self.home.as_deref())
+        }
+    }
+
     /// What a call is told of permissions.
     pub fn permissions(&self) -> PermissionSnapshot {
         PermissionSnapshot {
@@ -187,4 +200,9 @@ impl SessionContext {
             tracing::warn!(%problem, "rule left out");
         }
     }
+}
+
+/// Where a file really is if it is no link itself: a link there would say what is written.
+fn unlinked(path: &Path) -> Option<PathBuf> {
+    Some(resolve::real(path.parent()?).join(path.file_name()?))
 }

@@ -19,115 +19,25 @@
 //! # }
 //! ```
 //!
+//! That is a session of tools, for those who bring their own loop. A whole agent, with a model, settings,
+//! subagents, slash commands and what goes on in the background, is an [`AgentSession`]: plain data in
+//! ([`SessionConfig`]), one input ([`SessionInput`]), one ordered stream of events out ([`SessionEvent`]); see
+//! `examples/agent.rs`.
+//!
 //! Tools of your own implement [`Tool`] and go in by [`HaftBuilder::tool`]; see
 //! `examples/word_count.rs`. A whole assistant message is answered by [`Haft::answer`]; see
 //! `examples/embed.rs`. For streams, where calls start while the model still talks, use
 //! [`Haft::turn`].
 
-mod builder;
-mod folder;
-pub mod messages;
-
-use haft_engine::CallBatch;
-use serde_json::Value;
-
-pub use builder::{BuildError, HaftBuilder};
-pub use folder::{memory_folder, project_folder, session_folder};
 pub use haft_contract::{self as contract, *};
 pub use haft_engine::{
     self as engine, ArgumentRepair, CallResult, DefinitionError, Denied, Engine, Filters, Format,
     Metadata, Pool, Scheduler, SessionContext, pool::Selection,
 };
-pub use haft_tools as tools;
-pub use messages::{MessageError, Messages};
-
-/// A session: its tools, and what its calls inherit from each other.
-pub struct Haft {
-    scheduler: Scheduler,
-    unknown_tools: Vec<String>,
-    unusable_tools: Vec<DefinitionError>,
-}
-
-impl Haft {
-    /// Sets up a session that works in `cwd`.
-    pub fn builder(cwd: impl Into<std::path::PathBuf>) -> HaftBuilder {
-        HaftBuilder::new(cwd.into())
-    }
-
-    /// The tools.
-    pub fn pool(&self) -> &Pool {
-        self.scheduler.engine().pool()
-    }
-
-    /// What the model should be sent: the definitions of the tools, in a provider's shape.
-    pub fn definitions(&self, format: Format) -> Vec<Value> {
-        self.pool()
-            .definitions(format, &self.scheduler.context().activated)
-    }
-
-    /// Names that the filters asked for and no tool has.
-    pub fn unknown_tools(&self) -> &[String] {
-        &self.unknown_tools
-    }
-
-    /// Tools from elsewhere that were left out, and why.
-    pub fn unusable_tools(&self) -> &[DefinitionError] {
-        &self.unusable_tools
-    }
-
-    /// The session's context as it is now.
-    pub fn context(&self) -> SessionContext {
-        self.scheduler.context()
-    }
-
-    /// What its calls may reach, by type: the undo journal, the commands in the background.
-    pub fn services(&self) -> &Services {
-        self.scheduler.engine().services()
-    }
-
-    /// Fires to end everything that runs.
-    pub fn cancel_token(&self) -> CancellationToken {
-        self.scheduler.cancel_token()
-    }
-
-    /// The scheduler, for whoever runs turns themselves.
-    pub fn into_scheduler(self) -> Scheduler {
-        self.scheduler
-    }
-
-    /// Begins a turn: push calls as they come, take results in the same order.
-    pub async fn turn(&mut self) -> CallBatch<'_> {
-        self.scheduler.turn().await
-    }
-
-    /// Runs calls, side by side where that is harmless; the results come in their order.
-    pub async fn run(&mut self, calls: impl IntoIterator<Item = ToolUse>) -> Vec<CallResult> {
-        let mut turn = self.turn().await;
-        for call in calls {
-            turn.push(call);
-        }
-        let mut results = Vec::new();
-        while let Some(finished) = turn.next().await {
-            results.push(finished);
-        }
-        results
-    }
-
-    /// Runs one call.
-    pub async fn call(&mut self, name: &str, input: Value) -> CallResult {
-        let call = ToolUse {
-            id: String::new(),
-            name: name.to_owned(),
-            input,
-        };
-        self.run([call]).await.pop().expect("one call, one result")
-    }
-
-    /// Runs the tool calls of an assistant message, in the shape of any known provider, and makes
-    /// the message or messages that answer it.
-    pub async fn answer(&mut self, message: &Value) -> Result<Value, MessageError> {
-        let messages = Messages::read(message)?;
-        let results = self.run(messages.calls().iter().cloned()).await;
-        Ok(messages.answer(&results))
-    }
-}
+pub use haft_host::{
+    self as host, AgentSession, BuildError, Environment, EventSink, Haft, HaftBuilder,
+    MessageError, Messages, OpenError, Questions, SessionConfig, SessionEnd, SessionEvent,
+    SessionEvents, SessionInput, SessionParts, StopKind, UserQuestions, agent, memory_folder,
+    messages, models, project_folder, session_folder,
+};
+pub use haft_tools::{self as tools, serve_child};

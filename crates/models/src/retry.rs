@@ -94,7 +94,8 @@ impl RetryPolicy {
         Self::from_variables(|name| std::env::var(name).ok())
     }
 
-    fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+    /// The same with what these variables say.
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let usual = Self::default();
         let retries =
             variable("CLAUDE_CODE_MAX_RETRIES").and_then(|value| value.trim().parse().ok());

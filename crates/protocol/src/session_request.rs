@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::{PermissionUpdate, RpcAnswer, lenient};
+use crate::{PermissionUpdate, lenient};
 
 /// A request of a session, by its subtype.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -91,9 +91,10 @@ pub struct McpMessageRequest<'a> {
 /// What a client answers to a message to one of its servers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct McpMessageReply {
-    /// What the server answers; nothing where that is no object.
-    #[serde(default, deserialize_with = "lenient::object")]
-    pub mcp_response: Option<RpcAnswer>,
+    /// What the server answers, in JSON-RPC, as it was written: it is for whoever sent the message.
+    /// Nothing where that is no object.
+    #[serde(default, deserialize_with = "lenient::or_default")]
+    pub mcp_response: Option<Map<String, Value>>,
 }
 
 impl From<Value> for McpMessageReply {

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::Mechanism;
+
 /// Why a command could not be started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -13,6 +15,12 @@ pub enum SandboxError {
         step: String,
         /// What the system said.
         error: String,
+    },
+    /// Commands can only be confined in a weaker way than the caller accepts.
+    #[error("commands can only be confined in a weaker way here: {}", found.name())]
+    TooWeak {
+        /// The best way that works.
+        found: Mechanism,
     },
     /// The shell could not be started, or did not answer.
     #[error("the shell cannot be started: {0}")]

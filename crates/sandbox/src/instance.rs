@@ -275,10 +275,15 @@ impl SandboxInstance {
         Ok(())
     }
 
+    /// Are the files that it hides, protects and opens still those for which it was set up?
+    pub(crate) fn is_current(&self) -> bool {
+        self.guarded == guarded(&self.plan.profile)
+    }
+
     pub(crate) fn fits(&self, profile: &SandboxProfile, sockets: &[PathBuf]) -> bool {
         // A socket that went away may stay hidden.
         self.plan.profile == *profile
-            && self.guarded == guarded(profile)
+            && self.is_current()
             && sockets
                 .iter()
                 .all(|socket| self.plan.sockets.contains(socket))

@@ -93,11 +93,15 @@ impl Running {
         order: &Order,
         names: Option<NameJudge>,
     ) -> io::Result<Self> {
-        let ordered = shell.guard.send(order);
         // The shell waits with its guard, or neither is there: then it is known at once. A guard that
         // does not listen any more may have said why.
         let standing = shell.stand(&world).await?;
-        ordered?;
+        // What is replaced from now on is seen by the guard. What was replaced before that is not: it
+        // was hidden when the sandbox was set up, and is so no more.
+        if !world.is_current() {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        shell.guard.send(order)?;
         shell.guard.told().await?;
         Ok(Self {
             output: CommandOutput(Some(shell.output)),

@@ -195,9 +195,21 @@ impl Sandbox {
         profile: &SandboxProfile,
         line: Line,
     ) -> Result<Running, SandboxError> {
+        self.start_no_weaker(profile, line, Mechanism::None).await
+    }
+
+    /// The same, or not at all where only a weaker way than this one works: what was found out before
+    /// ([`Self::prepare`]) may have changed meanwhile. A command that is not to be confined is started
+    /// whatever is said.
+    pub async fn start_no_weaker(
+        &self,
+        profile: &SandboxProfile,
+        line: Line,
+        weakest: Mechanism,
+    ) -> Result<Running, SandboxError> {
         // A sandbox whose processes were killed from outside is replaced once.
         for _ in 0..2 {
-            let world = self.world(profile).await?;
+            let world = self.world_no_weaker(profile, weakest).await?;
             match world.start(&line).await {
                 Ok(running) => return Ok(running),
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
@@ -211,8 +223,21 @@ impl Sandbox {
                 }
             }
         }
-        let world = self.world(profile).await?;
+        let world = self.world_no_weaker(profile, weakest).await?;
         world.start(&line).await.map_err(SandboxError::Shell)
+    }
+
+    async fn world_no_weaker(
+        &self,
+        profile: &SandboxProfile,
+        weakest: Mechanism,
+    ) -> Result<Arc<SandboxInstance>, SandboxError> {
+        let world = self.world(profile).await?;
+        let found = world.mechanism();
+        if *profile != SandboxProfile::Full && found > weakest {
+            return Err(SandboxError::TooWeak { found });
+        }
+        Ok(world)
     }
 
     /// Gets a sandbox ready, so that the first command need not wait for it. How is it confined?

@@ -69,6 +69,9 @@ pub enum WriteKind {
     Work,
     /// The same, by removing: `rm f`, `rmdir d`.
     Removal,
+    /// The same on whatever is below a directory, of which the line does not say which files:
+    /// `tar x`, `git checkout`, `cp -r a b`.
+    Tree,
     /// An option or a script makes a reading command write: `sort -o f`, `sed -i`.
     Twist,
     /// A redirection of the shell.

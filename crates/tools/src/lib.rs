@@ -12,6 +12,7 @@
 //! - `plan`: the task list and plan mode, over [`haft_contract::SessionState`]; `memory`: notes that outlive
 //!   a session, over [`MemoryFolder`]; `session`: what touches nothing but the session and the person
 //! - `shell`: `Bash`, `TaskOutput`, `TaskStop`, over [`Shell`]
+//! - [`sandbox`]: how well commands can be confined here; `rewind`: files as they were
 //! - `skill`: `Skill`, over [`SkillBook`]
 //! - `paths`, `words`: how paths and numbers are put; `blocking`: where the disk may be waited for
 
@@ -35,6 +36,10 @@ mod memory;
 mod paths;
 #[cfg(feature = "plan")]
 mod plan;
+#[cfg(feature = "fs")]
+mod rewind;
+#[cfg(feature = "shell")]
+pub mod sandbox;
 #[cfg(feature = "search")]
 mod search;
 #[cfg(feature = "session")]
@@ -56,6 +61,8 @@ use haft_contract::{
 pub use fs::PdfReader;
 #[cfg(feature = "memory")]
 pub use memory::MemoryFolder;
+#[cfg(feature = "fs")]
+pub use rewind::{RewindError, Rewound, rewind};
 #[cfg(feature = "shell")]
 pub use shell::{Shell, ShellProgram, TaskInfo, Tasks};
 #[cfg(feature = "skill")]
@@ -255,6 +262,21 @@ pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> S
         Err(_) => services,
     };
     services
+}
+
+/// Where this program was started again to confine commands or to read a PDF, does that and ends; elsewhere
+/// nothing. A program that lends itself ([`ShellProgram`], [`PdfReader`]) calls it first thing in `main`,
+/// before it has a second thread.
+pub fn serve_child() {
+    #[cfg(feature = "shell")]
+    haft_sandbox::child::run_if_asked();
+    #[cfg(feature = "pdf")]
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|first| first == haft_pdf::child::ARGUMENT)
+    {
+        haft_pdf::child::main();
+    }
 }
 
 /// Settles what sessions that were killed left half done. `project` is the folder of all sessions

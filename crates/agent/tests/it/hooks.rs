@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use haft_agent::{
-    Agent, EndReason, Instructions, ModelSettings, Session, Subtype, transcript::Store,
+    Agent, EndReason, LoadedInstructions, ModelSettings, Session, Subtype, transcript::Store,
 };
 use haft_contract::{PermissionMode, SessionId};
 use haft_engine::{
-    hooks::{Hooks, read},
+    conditions::read,
+    hooks::Hooks,
     permissions::{Bases, Scope},
 };
 use haft_models::Scripted;
@@ -371,12 +372,12 @@ async fn they_are_told_of_setup_directories_and_instructions() {
     assert!(second.context().directories.contains(&path));
 
     let third = agent(&rig, &model, "InstructionsLoaded", "cat > seen.json").await;
-    let loaded = Instructions {
+    let loaded = LoadedInstructions {
         path: "/p/CLAUDE.md".into(),
         kind: "Project",
         reason: "include",
         parent: Some("/p/AGENTS.md".into()),
-        ..Instructions::default()
+        ..LoadedInstructions::default()
     };
     third.instructions_loaded(&loaded, &rig.ear).await;
     let seen = seen();

@@ -7,14 +7,14 @@ use serde_json::{Map, Value, json};
 use super::exec::answer;
 use crate::{
     args::{CallFlags, SessionArgs},
-    compose,
     exit::Exit,
+    session,
     show::{self, Style},
 };
 
-pub(crate) async fn run(session: SessionArgs, call: CallFlags) -> anyhow::Result<Exit> {
+pub(crate) async fn run(args: SessionArgs, call: CallFlags) -> anyhow::Result<Exit> {
     let input = input(&call.input)?;
-    let mut haft = compose::session(&session).await?;
+    let mut haft = session::tools(&args).await?;
     let cancel = haft.cancel_token();
     tokio::spawn(async move {
         if tokio::signal::ctrl_c().await.is_ok() {

@@ -15,6 +15,7 @@ use haft::engine::{
     permissions::SandboxSettings,
     settings::{Settings, TrustFile, trust},
 };
+use haft_host::Permitted;
 use haft_sandbox::{Mechanism, Setup};
 use serde_json::{Value, json};
 
@@ -22,16 +23,15 @@ use crate::{
     VERSION,
     args::SessionArgs,
     exit::Exit,
-    settings,
+    session,
     show::{self, Style},
 };
 
 /// Programs that commands and tools make use of.
 const PROGRAMS: [&str; 5] = ["bash", "git", "rg", "pdftoppm", "bwrap"];
 
-pub(crate) async fn run(session: SessionArgs, as_json: bool) -> anyhow::Result<Exit> {
-    let cwd = settings::cwd(&session)?;
-    let permitted = settings::load(&session, &cwd)?;
+pub(crate) async fn run(args: SessionArgs, as_json: bool) -> anyhow::Result<Exit> {
+    let permitted = Permitted::load(&session::config(&args)?)?;
     let findings = Findings {
         sections: vec![
             version(),

@@ -1,23 +1,21 @@
 //! `haft sessions`: what was said here.
 
 use haft_agent::transcript::{Listed, load};
+use haft_host::{Environment, conversations, moment};
 use haft_models::Block;
 use serde_json::{Value, json};
 
-use super::headless::conversation;
 use crate::{
     args::{SessionArgs, Sessions},
     exit::Exit,
-    settings,
-    show::{self, moment},
+    session, show,
 };
 
 /// How many characters of the first words are listed.
 const ABOUT: usize = 60;
 
-pub(crate) fn run(session: &SessionArgs, asked: &Sessions) -> anyhow::Result<Exit> {
-    let cwd = settings::cwd(session)?;
-    let sessions = conversation::of(&cwd);
+pub(crate) fn run(args: &SessionArgs, asked: &Sessions) -> anyhow::Result<Exit> {
+    let sessions = conversations(&Environment::of_process(), &session::cwd(args)?);
     match asked {
         Sessions::List { json } => list(&sessions.list()?, *json)?,
         Sessions::Show { session, json } => {

@@ -5,13 +5,13 @@ use serde_json::Value;
 
 use crate::{
     args::{SessionArgs, Tools},
-    compose,
     exit::Exit,
+    session,
     show::{self, Style},
 };
 
-pub(crate) async fn run(session: SessionArgs, tools: Tools) -> anyhow::Result<Exit> {
-    let haft = compose::session(&session).await?;
+pub(crate) async fn run(args: SessionArgs, tools: Tools) -> anyhow::Result<Exit> {
+    let haft = session::tools(&args).await?;
     let format = tools
         .format
         .map(Format::from)

@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::Context;
 use haft::{CallId, Card, CardPiece, DiffHunk, SessionId, session_folder};
+use haft_host::moment;
 use haft_journal::{
     ChangeKind, Mode, UndoHistory, Undone, UnitState, UnitSummary, Which, WriteGrant,
 };
@@ -15,7 +16,7 @@ use haft_journal::{
 use crate::{
     args::{SessionArgs, Undo},
     exit::Exit,
-    show::{self, Style, moment},
+    show::{self, Style},
 };
 
 /// How many changes of a session are looked at.

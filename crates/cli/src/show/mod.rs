@@ -2,7 +2,6 @@
 
 mod card;
 mod clean;
-pub(crate) mod moment;
 mod names;
 mod screen;
 mod style;

@@ -7,6 +7,7 @@
 //! - `headless`: a model at work
 //! - `hostile`: hundreds of commands that attack; `interrupt`: signals; `pdf`: PDFs
 //! - `permissions`: rules, settings files, trust
+//! - `process_wide`: what sessions in one process must not touch
 //! - `provider`: a model's provider on this machine
 //! - `sdk`: the official SDK drives it
 //! - `secrecy`: what others can find out about it; `weak_sandbox`: machines that cannot confine; `users`:
@@ -37,6 +38,7 @@ mod listing;
 #[cfg(feature = "pdf")]
 mod pdf;
 mod permissions;
+mod process_wide;
 mod provider;
 mod sdk;
 #[cfg(target_os = "linux")]

@@ -66,7 +66,7 @@ impl Drop for Session {
 }
 
 /// The process and everything below it.
-fn tree(root: u32) -> Vec<u32> {
+pub(crate) fn tree(root: u32) -> Vec<u32> {
     let mut found = vec![root];
     let mut at = 0;
     while let Some(pid) = found.get(at).copied() {

@@ -1,7 +1,13 @@
 //! Machines on which commands cannot be confined, or only in part: it is said, and what counted on it
 //! asks.
 
-use std::{collections::BTreeMap, env, os::unix::process::CommandExt, process::Command};
+use std::{
+    collections::BTreeMap,
+    env, fs,
+    io::{BufRead, BufReader, Write},
+    os::unix::process::CommandExt,
+    process::{Command, Stdio},
+};
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen::Qword, SeccompCmpOp, SeccompCondition,
@@ -11,6 +17,7 @@ use serde_json::{Value, json};
 
 use crate::{
     binary::{Ran, run},
+    secrecy::tree,
     users::{self, Home, User},
 };
 
@@ -24,6 +31,8 @@ const MARK: &str = "--- from here on it is another program ---\n";
 const REDUCED: &str = "reduced";
 /// Nor can Landlock.
 const NOTHING: &str = "nothing";
+/// Landlock cannot be had, and name spaces only as long as they are not counted out.
+const FADING: &str = "fading";
 
 const WARNED_REDUCED: &str = "commands are confined only in part here";
 const WARNED_NOTHING: &str = "commands are not confined here at all";
@@ -32,7 +41,6 @@ const WARNED_NOTHING: &str = "commands are not confined here at all";
 /// systems do, and becomes the program that is to be tested. By itself there is nothing to do.
 #[test]
 fn becomes_haft_on_a_weaker_machine() {
-    use std::io::Write;
     let (Ok(weakness), Ok(program)) = (env::var(WEAKNESS), env::var(PROGRAM)) else {
         return;
     };
@@ -52,6 +60,10 @@ fn becomes_haft_on_a_weaker_machine() {
 
 fn filter(weakness: &str) -> BpfProgram {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
+    if weakness == FADING {
+        rules.insert(libc::SYS_landlock_create_ruleset, Vec::new());
+        return compiled(rules);
+    }
     for call in [libc::SYS_unshare, libc::SYS_setns, libc::SYS_mount] {
         rules.insert(call, Vec::new());
     }
@@ -66,6 +78,10 @@ fn filter(weakness: &str) -> BpfProgram {
     if weakness == NOTHING {
         rules.insert(libc::SYS_landlock_create_ruleset, Vec::new());
     }
+    compiled(rules)
+}
+
+fn compiled(rules: BTreeMap<i64, Vec<SeccompRule>>) -> BpfProgram {
     let filter = SeccompFilter::new(
         rules,
         SeccompAction::Allow,
@@ -75,8 +91,8 @@ fn filter(weakness: &str) -> BpfProgram {
     filter.unwrap().try_into().unwrap()
 }
 
-/// `haft` with these arguments on such a machine, with this on stdin.
-fn weak(home: &Home, weakness: &str, args: &[&str], stdin: &str) -> Ran {
+/// What starts `haft` with these arguments on such a machine.
+fn started(home: &Home, weakness: &str, args: &[&str]) -> Command {
     let mut haft = home.haft();
     haft.args(args);
     // What setpriv is told to start is the last of it.
@@ -85,6 +101,12 @@ fn weak(home: &Home, weakness: &str, args: &[&str], stdin: &str) -> Ran {
         haft.get_args()
             .map(|arg| arg.to_string_lossy().into_owned()),
     );
+    if weakness == FADING {
+        // In a name space of their own people count name spaces for themselves.
+        let at = words.len() - args.len() - 1;
+        let apart = ["unshare", "--user", "--map-root-user", "--"];
+        words.splice(at..at, apart.map(str::to_owned));
+    }
     let mut command = Command::new(users::this_program());
     let test = "weak_sandbox::becomes_haft_on_a_weaker_machine";
     command
@@ -95,7 +117,12 @@ fn weak(home: &Home, weakness: &str, args: &[&str], stdin: &str) -> Ran {
         .env("PATH", "/usr/bin:/bin")
         .env(WEAKNESS, weakness)
         .env(PROGRAM, json!(words).to_string());
-    let mut ran = run(&mut command, stdin.as_bytes());
+    command
+}
+
+/// `haft` with these arguments on such a machine, with this on stdin.
+fn weak(home: &Home, weakness: &str, args: &[&str], stdin: &str) -> Ran {
+    let mut ran = run(&mut started(home, weakness, args), stdin.as_bytes());
     let (_, own) = ran.stdout.split_once(MARK).unwrap();
     ran.stdout = own.to_owned();
     ran
@@ -263,5 +290,72 @@ fn a_session_says_it_in_its_first_message() {
         if !ran.stderr.contains("commands are ") {
             assert!(!ran.stdout.contains("sandbox_warning"), "{}", ran.stdout);
         }
+    }
+}
+
+/// What confines commands works when it is decided that they may run unasked, and no longer when they
+/// are started.
+#[test]
+fn where_the_sandbox_is_gone_after_the_decision_nothing_runs_unconfined() {
+    for user in users::all() {
+        let home = home(user);
+        home.folder("other");
+        let mut command = started(&home, FADING, &["exec"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut ask = |command: &str| -> Value {
+            writeln!(stdin, "{}", bash(command)).unwrap();
+            loop {
+                let line = stdout.next().unwrap().unwrap();
+                if let Ok(answer) = serde_json::from_str(&line) {
+                    return answer;
+                }
+            }
+        };
+        let answer = ask("cat a.txt");
+        assert_eq!(content(&answer).trim_end(), "alpha", "{user:?}: {answer}");
+        // From now on there are no further name spaces, and what stood in them ends.
+        let limits = ["user", "mnt", "pid", "net"].map(|kind| {
+            let file = format!("/proc/sys/user/max_{kind}_namespaces");
+            format!("echo 0 > {file}; grep -qx 0 {file} || exit 1")
+        });
+        let mut counted_out = Command::new("nsenter");
+        counted_out.args(["--user", "--target"]);
+        counted_out.arg(child.id().to_string());
+        counted_out.args(["sh", "-c", &limits.join("; ")]);
+        assert!(counted_out.status().unwrap().success(), "{user:?}");
+        let below: Vec<u32> = tree(child.id()).into_iter().skip(1).collect();
+        assert!(!below.is_empty(), "{user:?}: a keeper and shells");
+        // The first of them is the keeper, with which all others go.
+        let keeper = below[0].try_into().unwrap();
+        let keeper = rustix::process::Pid::from_raw(keeper).unwrap();
+        rustix::process::kill_process(keeper, rustix::process::Signal::KILL).unwrap();
+        let runs = |pid: &u32| {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+            stat.is_ok_and(|stat| !stat.contains(") Z "))
+        };
+        while below.iter().any(runs) {
+            std::thread::yield_now();
+        }
+        let answer = ask("cat a.txt");
+        assert_eq!(answer["is_error"], true, "{user:?}: {answer}");
+        assert!(!content(&answer).contains("alpha"), "{user:?}: {answer}");
+        assert!(
+            content(&answer).contains("it was to run unasked only because it would be confined"),
+            "{user:?}: {answer}"
+        );
+        // Now it is known, so that it is asked about.
+        let answer = ask("cat a.txt");
+        assert_eq!(answer["is_error"], true, "{user:?}: {answer}");
+        assert!(
+            content(&answer).contains("nothing confines commands on this machine"),
+            "{user:?}: {answer}"
+        );
+        drop(stdin);
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(said.matches(WARNED_NOTHING).count(), 1, "{user:?}: {said}");
     }
 }

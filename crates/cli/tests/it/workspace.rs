@@ -10,7 +10,7 @@ use spdx::{Expression, LicenseReq};
 
 /// What each crate may depend on of ours (normal dependencies; tests and examples may use more).
 /// A crate that is not here may depend on none.
-const GRAPH: [(&str, &[&str]); 8] = [
+const GRAPH: [(&str, &[&str]); 12] = [
     (
         "haft-cli",
         &[
@@ -19,6 +19,7 @@ const GRAPH: [(&str, &[&str]); 8] = [
             "haft-contract",
             "haft-engine",
             "haft-extensions",
+            "haft-host",
             "haft-journal",
             "haft-models",
             "haft-pdf",
@@ -30,7 +31,18 @@ const GRAPH: [(&str, &[&str]); 8] = [
     ),
     (
         "haft",
-        &["haft-engine", "haft-tools", "haft-contract", "haft-sandbox"],
+        &["haft-contract", "haft-engine", "haft-host", "haft-tools"],
+    ),
+    (
+        "haft-host",
+        &[
+            "haft-agent",
+            "haft-contract",
+            "haft-engine",
+            "haft-extensions",
+            "haft-models",
+            "haft-tools",
+        ],
     ),
     (
         "haft-agent",
@@ -41,7 +53,21 @@ const GRAPH: [(&str, &[&str]); 8] = [
             "haft-models",
         ],
     ),
-    ("haft-engine", &["haft-contract", "haft-shell"]),
+    (
+        "haft-engine",
+        &[
+            "haft-contract",
+            "haft-hooks",
+            "haft-permissions",
+            "haft-settings",
+        ],
+    ),
+    (
+        "haft-permissions",
+        &["haft-contract", "haft-settings", "haft-shell"],
+    ),
+    ("haft-hooks", &["haft-contract", "haft-settings"]),
+    ("haft-settings", &["haft-contract"]),
     ("haft-models", &["haft-contract"]),
     ("haft-protocol", &["haft-contract"]),
     (

@@ -86,7 +86,7 @@ pub(crate) async fn admit(
         cx,
         context,
         engine,
-        policy: Policy::of(context, engine.results.real_folder()),
+        policy: context.policy(engine.results.real_folder()),
         setting: PathContext {
             cwd: cx.cwd.to_path_buf(),
             home: context.home.clone(),
@@ -361,6 +361,7 @@ impl Judge<'_> {
             None => why,
         };
         let question = ApprovalRequest {
+            kind: prepared.spec().profile.approval,
             call: self.cx.call,
             tool: prepared.name().to_owned(),
             card: prepared.card(),

@@ -1,15 +1,15 @@
 //! Where hooks have a say in a call.
 
-use std::{convert::Infallible, path::Path};
+use std::{convert::Infallible, path::Path, sync::OnceLock};
 
 use haft_contract::{CallContext, Content, ContextPatch, ToolError, ToolOutput, ToolUse};
 use serde_json::{Map, Value};
 
 use super::{ExecutedCall, Prepared};
 use crate::{
-    Engine, SessionContext,
-    hooks::{Common, Heard, HookDecision, HookMoment, Occasion, names_of},
-    permissions::{HookWord, PathContext, suggest},
+    Engine, SessionContext, conditions,
+    hooks::{Common, Condition, Heard, HookDecision, HookMoment, Occasion},
+    permissions::{Facts, HookWord, PathContext, rules::canonical, suggest},
 };
 
 /// What hooks made of a call before it is judged.
@@ -169,7 +169,7 @@ pub(super) async fn asked(engine: &Engine, what: &str, setting: &PathContext) ->
             names: &[kind],
             fields,
             call: None,
-            setting,
+            cwd: &setting.cwd,
         };
         engine.hooks.tell(&occasion, &engine.common()).await;
     }
@@ -376,18 +376,32 @@ async fn fire(
         .map(|alias| &**alias)
         .collect();
     let names = names_of(prepared.name(), &aliases);
+    let facts = OnceLock::new();
+    let gather = || Facts::named(prepared.name(), prepared.input(), setting);
+    let holds = |condition: &Condition| conditions::holds(condition, facts.get_or_init(gather));
     let occasion = Occasion {
         event,
         names: &names,
         fields,
-        call: Some((prepared.name(), prepared.input())),
-        setting,
+        call: Some(&holds),
+        cwd: &setting.cwd,
     };
     let common = Common {
         permission_mode: Some(context.mode.name()),
         ..engine.common()
     };
     engine.hooks.fire(&occasion, &common).await
+}
+
+/// A tool's name with every alias that a matcher may know it by.
+fn names_of<'a>(tool: &'a str, aliases: &[&'a str]) -> Vec<&'a str> {
+    let mut names = vec![tool];
+    names.extend(aliases);
+    let own = canonical(tool);
+    if own != tool {
+        names.push(own);
+    }
+    names
 }
 
 /// The call again, with another input.

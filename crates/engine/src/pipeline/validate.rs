@@ -3,7 +3,7 @@
 use jsonschema::{ValidationError, Validator, error::ValidationErrorKind};
 use serde_json::Value;
 
-use crate::nearby;
+use crate::settings::nearby;
 
 /// After so many problems the rest adds nothing.
 const MOST_PROBLEMS: usize = 8;

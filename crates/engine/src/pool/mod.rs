@@ -22,7 +22,7 @@ pub use definitions::Format;
 pub use filter::{Filters, Selection};
 pub use registry::{DefinitionError, Registry};
 
-use crate::nearby;
+use crate::settings::nearby;
 
 /// The tools of a session, in their final order.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use std::{
 use haft_contract::Content;
 
 use super::preview::preview;
-use crate::resolve;
+use crate::{hooks::KeepText, settings::resolve};
 
 /// How much is kept; the oldest goes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,6 +132,15 @@ impl ResultStore {
                 }
             }
         }
+    }
+}
+
+impl KeepText for ResultStore {
+    fn keep(&self, text: &str, longest: usize) -> Option<String> {
+        let mut content = vec![Content::text(text)];
+        self.shorten(&mut content, longest)?;
+        let shown = content.iter().filter_map(Content::as_text);
+        Some(shown.collect::<Vec<_>>().join("\n"))
     }
 }
 

@@ -13,7 +13,7 @@ use std::{
 
 use haft_contract::{Effects, Reach};
 
-use crate::resolve;
+use crate::settings::resolve;
 
 /// The effects of a call, with paths resolved when a comparison needs them.
 #[derive(Debug)]

@@ -28,7 +28,7 @@ pub use observer::CallObserver;
 pub(crate) use slots::Slot;
 pub use turn::CallBatch;
 
-use crate::{Engine, SessionContext, hooks::HookMoment, settings::watch::POLICY};
+use crate::{Engine, SessionContext, hooks::HookMoment, settings::watch::POLICY, tighten};
 
 /// Runs the calls of one session.
 pub struct Scheduler {
@@ -132,7 +132,7 @@ impl Scheduler {
         }
         if counts {
             let mut context = self.shared.context();
-            watch.tighten(&mut context.context);
+            tighten::tighten(&mut context.context, watch.load());
             context.version += 1;
         }
     }

@@ -8,7 +8,8 @@ use haft_contract::{
 };
 use haft_engine::{
     Engine, Registry, Scheduler, SessionContext,
-    hooks::{Hooks, read},
+    conditions::read,
+    hooks::Hooks,
     permissions::{List, RuleSource, RuleStore, Rules, Scope},
     settings::{LocalRules, SettingsPlaces},
 };

@@ -4,7 +4,7 @@ use std::{path::Path, process::Command};
 
 use haft_engine::{
     SessionContext,
-    permissions::{Decision, Facts, PathContext, Policy, Rules, decide},
+    permissions::{Decision, Facts, PathContext, PermissionSettings, Policy, Rules, decide},
     settings::{Flags, Settings, SettingsPlaces, Trust, TrustFile},
 };
 use haft_testkit::TempProject;

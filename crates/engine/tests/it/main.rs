@@ -5,10 +5,9 @@
 //! - `pipeline`: one call: repair, validation, permission, results
 //! - `hooks`: programs of the user's that have a say
 //! - `permission_vectors`: the table of the permission rules; `permission_rows`: its rows that take
-//!   files, settings or several calls; `permission_properties`: what holds of any;
-//!   `permission_denials`: ways around a deny rule; `permission_lines`: harmless lines, run
+//!   files, settings or several calls
 //! - `planning`: plan mode, and calls that a person answers
-//! - `refusals`: what a model reads of calls that may not run; `suggestions`: rules that it proposes
+//! - `refusals`: what a model reads of calls that may not run
 //! - `links`: where paths really lead; `always`: rules that a person keeps
 //! - `machine`: settings files of everybody; `settings`: what they say together; `trust`: what waits
 //!   for it; `written`: local settings and who wrote them; `watch`: files that change while a session
@@ -30,9 +29,6 @@ mod hooks;
 mod layers;
 mod links;
 mod machine;
-mod permission_denials;
-mod permission_lines;
-mod permission_properties;
 mod permission_rows;
 mod permission_vectors;
 mod pipeline;
@@ -44,7 +40,6 @@ mod sandbox;
 mod scheduler;
 mod serial;
 mod settings;
-mod suggestions;
 mod trust;
 mod watch;
 mod written;

@@ -7,7 +7,8 @@ use haft_contract::PermissionMode;
 use haft_engine::{
     Engine, Filters, Registry, SessionContext,
     permissions::{
-        Bases, Behavior, List, Policy, RuleSource, Rules, SandboxSettings, Scope, decide,
+        Bases, Behavior, List, PermissionSettings, Policy, RuleSource, Rules, SandboxSettings,
+        Scope, decide,
     },
 };
 use haft_testkit::toys;

@@ -8,9 +8,11 @@ use haft_contract::{
 };
 use haft_engine::{
     CallResult, Engine, SessionContext,
-    hooks::{Hooks, read},
+    conditions::read,
+    hooks::Hooks,
     permissions::{
-        Bases, Behavior, Facts, List, PathContext, Policy, RuleSource, Rules, Scope, decide,
+        Bases, Behavior, Facts, List, PathContext, PermissionSettings, Policy, RuleSource, Rules,
+        Scope, decide,
     },
     settings::{Flags, SettingsFiles},
 };
@@ -39,7 +41,12 @@ fn the_plan_is_the_one_file_that_may_be_written_in_plan_mode() {
     let context = SessionContext::new(project.path("p"))
         .with_home(Some(project.path("h")))
         .with_plan_file(Some(plan.clone()));
-    let policy = |mode| Policy::of(&context.clone().with_mode(mode), &project.path("kept"));
+    let policy = |mode| {
+        context
+            .clone()
+            .with_mode(mode)
+            .policy(&project.path("kept"))
+    };
     let (planning, default) = (
         policy(PermissionMode::Plan),
         policy(PermissionMode::Default),
@@ -334,6 +341,7 @@ fn files(machine: &Machine) -> SettingsFiles {
     SettingsFiles {
         places: machine.places.clone(),
         flags: Flags::default(),
+        complain: haft_engine::complain,
     }
 }
 

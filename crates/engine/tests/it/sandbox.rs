@@ -5,7 +5,7 @@ use std::sync::Arc;
 use haft_contract::PermissionMode;
 use haft_engine::{
     Engine, Registry, Scheduler,
-    permissions::SandboxSettings,
+    permissions::{PermissionSettings, SandboxSettings},
     settings::{Flags, Watch},
 };
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::symlink};
 
 use haft_contract::PermissionMode;
 use haft_engine::{
-    permissions::Scope,
+    permissions::{PermissionSettings, Scope},
     settings::{Flags, LocalRules},
 };
 use serde_json::json;

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fs, os::unix::fs::symlink};
 
 use haft_contract::PermissionMode;
 use haft_engine::{
-    permissions::Scope,
+    permissions::{PermissionSettings, Scope},
     settings::{Flags, Settings, Trust, TrustFile},
 };
 use serde_json::json;

@@ -7,7 +7,7 @@ use std::{
 
 use haft_contract::{PermissionMode, SettingsAccess};
 use haft_engine::{
-    permissions::Scope,
+    permissions::{PermissionSettings, Scope},
     settings::{Flags, LocalRules, SettingsFiles, Trust, WrittenFile},
 };
 use serde_json::{Value, json};
@@ -70,6 +70,7 @@ fn configure(machine: &Machine) -> SettingsFiles {
     SettingsFiles {
         places: machine.places.clone(),
         flags: Flags::default(),
+        complain: haft_engine::complain,
     }
 }
 

@@ -1,5 +1,6 @@
 //! The front door as embedders use it.
 //!
+//! - `agent`: the example of a whole agent, as its own program
 //! - `examples`: they run, and print what they promise
 //! - `messages`: assistant messages of providers, and their answers
 //! - `plan`: plan mode, whatever a model tries
@@ -13,6 +14,8 @@
     reason = "a test that cannot go on should stop there"
 )]
 
+#[cfg(all(feature = "fs", feature = "shell"))]
+mod agent;
 mod examples;
 mod messages;
 mod plan;

@@ -63,7 +63,8 @@ impl AnthropicOptions {
         Self::from_variables(secrets::variable)
     }
 
-    fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+    /// The same with what these variables say.
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name| variable(name).filter(|value| !value.trim().is_empty());
         Self {
             base_url: set("ANTHROPIC_BASE_URL").unwrap_or_default(),

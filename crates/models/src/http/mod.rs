@@ -59,7 +59,12 @@ impl Default for HttpOptions {
 impl HttpOptions {
     /// With what the environment says: `API_TIMEOUT_MS` is the patience. Proxies are found by the client.
     pub fn from_env() -> Self {
-        let millis = std::env::var("API_TIMEOUT_MS").ok();
+        Self::from_variables(|name| std::env::var(name).ok())
+    }
+
+    /// The same with what these variables say.
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let millis = variable("API_TIMEOUT_MS");
         let millis = millis.and_then(|value| value.trim().parse().ok());
         let usual = Self::default();
         Self {

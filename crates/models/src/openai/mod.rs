@@ -80,7 +80,12 @@ struct Refused {
 impl OpenAiOptions {
     /// With what the environment says.
     pub fn from_env() -> Self {
-        let set = |name| secrets::variable(name).filter(|value| !value.trim().is_empty());
+        Self::from_variables(secrets::variable)
+    }
+
+    /// The same with what these variables say.
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let set = |name| variable(name).filter(|value| !value.trim().is_empty());
         Self {
             base_url: set("OPENAI_BASE_URL").unwrap_or_default(),
             api_key: set("OPENAI_API_KEY"),

@@ -300,6 +300,7 @@ fn servers_may_say_little() {
             .into_result()
     };
     assert_eq!(answer(json!({"result": 1, "error": null})), Ok(json!(1)));
+    assert_eq!(answer(json!({})), Ok(Value::Null));
     assert_eq!(
         answer(json!({"error": {"message": "no"}})),
         Err("no".to_owned())
@@ -346,6 +347,11 @@ fn what_a_server_says_of_a_tool_or_a_call_may_be_odd() {
     ] {
         assert_eq!(McpMessageReply::from(none).mcp_response, None);
     }
-    let empty = McpMessageReply::from(json!({"mcp_response": {}}));
-    assert_eq!(empty.mcp_response.unwrap().into_result(), Ok(Value::Null));
+    for written in [
+        json!({}),
+        json!({"jsonrpc": "2.0", "id": 7, "result": {"tools": []}}),
+    ] {
+        let reply = McpMessageReply::from(json!({"mcp_response": written}));
+        assert_eq!(reply.mcp_response.map(Value::Object), Some(written));
+    }
 }

@@ -1,7 +1,7 @@
 //! Archives other than tar's: zip, cpio, 7z, ar, rar.
 
 use super::{
-    files::work,
+    files::{fills, work},
     hosts,
     options::{ParsedArguments, content, tree, written},
     places::joined,
@@ -75,7 +75,7 @@ fn unzip(argv: &[Arg]) -> CommandFinding {
         // Their value may be the next word, which looks like the archive then.
         return CommandFinding::unknown("its options stand in an unusual place")
             .at(archive.span)
-            .with_all(rest.iter().map(work));
+            .with_all(rest.iter().map(fills));
     }
     let streams = letters.contains(['l', 'v', 'p', 'c', 't', 'z']);
     let known = letters
@@ -100,7 +100,7 @@ fn unzip(argv: &[Arg]) -> CommandFinding {
             let folder = folder.unwrap_or_else(|| Arg::literal(".", archive.span));
             CommandFinding::mutating("it unpacks files")
                 .with(finding)
-                .with(work(&folder))
+                .with(fills(&folder))
         }
     }
 }
@@ -184,7 +184,7 @@ fn seven_zip(argv: &[Arg]) -> CommandFinding {
             let folder = folder.unwrap_or_else(|| Arg::literal(".", command.span));
             return CommandFinding::mutating("it unpacks files")
                 .with_all(archive.map(content))
-                .with(work(&folder));
+                .with(fills(&folder));
         }
         Some("a" | "d" | "u" | "rn") => {
             let members = operands.iter().skip(1).map(|member| tree(member));
@@ -212,8 +212,13 @@ fn rar(argv: &[Arg]) -> CommandFinding {
         Some("l" | "lb" | "lt" | "v" | "vb" | "vt" | "t" | "p") if rest.iter().all(quiet) => {
             CommandFinding::read_only("it only lists or streams an archive")
         }
-        Some("x" | "e") => CommandFinding::mutating("it unpacks files")
-            .with(work(&Arg::literal(".", command.span))),
+        Some("x" | "e") => {
+            // Behind the archive stand members, or the directory they go to.
+            let behind = rest.iter().filter(|word| !is_dashed(word)).skip(1);
+            CommandFinding::mutating("it unpacks files")
+                .with(fills(&Arg::literal(".", command.span)))
+                .with_all(behind.map(fills))
+        }
         _ => {
             return CommandFinding::unknown("its words are not known to be harmless")
                 .with_all(archive.map(work));
@@ -248,7 +253,7 @@ fn ar(argv: &[Arg]) -> CommandFinding {
             .with_all(archive.map(content));
     }
     if letters.contains('x') {
-        let here = work(&Arg::literal(".", operation.span));
+        let here = fills(&Arg::literal(".", operation.span));
         return CommandFinding::mutating("it unpacks files")
             .with_all(archive.map(content))
             .with(here);
@@ -291,8 +296,13 @@ fn cpio(parsed: &ParsedArguments<'_>) -> CommandFinding {
             let named = joined(&folder, &Arg { span, value: named });
             CommandFinding::unknown("it packs the files its input names").with(content(&named))
         }
-        (None, false, false) => CommandFinding::mutating("it unpacks files").with(work(&folder)),
+        (None, false, false) => CommandFinding::mutating("it unpacks files").with(fills(&folder)),
     };
+    let copied = ["-p", "--pass-through"]
+        .iter()
+        .any(|option| parsed.has(option));
+    let copied = parsed.operands.iter().filter(|_| copied);
+    let finding = finding.with_all(copied.map(|folder| fills(folder)));
     let finding = parsed.with_effects(finding, Operands::None);
     let remote = archive.filter(|file| {
         file.text().is_some_and(|text| text.contains(':')) && !parsed.has("--force-local")
@@ -330,19 +340,19 @@ mod tests {
     #[test]
     fn effects_name_archives_and_targets() {
         let cases: [(&str, &[&str]); 13] = [
-            ("unzip a.zip", &["read a.zip", "Work ."]),
-            ("unzip -o a.zip f -d out", &["read a.zip", "Work out"]),
+            ("unzip a.zip", &["read a.zip", "Tree ."]),
+            ("unzip -o a.zip f -d out", &["read a.zip", "Tree out"]),
             ("unzip -l a.zip", &["read a.zip"]),
             ("zip -r out src", &["Work out", "Work out.zip", "tree src"]),
             ("zip -m out.zip a", &["Work out.zip", "tree a", "Removal a"]),
-            ("7z x a.7z -oout", &["read a.7z", "Work out"]),
+            ("7z x a.7z -oout", &["read a.7z", "Tree out"]),
             ("7z a a.7z b", &["Work a.7z", "tree b"]),
             ("7z l a.7z", &["read a.7z"]),
             ("ar rcs lib.a a.o", &["Work lib.a", "read a.o"]),
             ("ar t lib.a", &["read lib.a"]),
-            ("cpio -idI a", &["Work .", "read a"]),
+            ("cpio -idI a", &["Tree .", "read a"]),
             ("cpio -t -F host:a", &["net host"]),
-            ("unrar x a.rar", &["Work .", "read a.rar"]),
+            ("unrar x a.rar", &["Tree .", "read a.rar"]),
         ];
         for (line, expected) in cases {
             assert_eq!(effects(line), expected, "{line}");

@@ -182,6 +182,11 @@ pub(super) fn work(file: &Arg) -> Effect {
     written(file, WriteKind::Work)
 }
 
+/// Whatever is below it may be written; it may also become what something else was.
+pub(super) fn fills(folder: &Arg) -> Effect {
+    written(folder, WriteKind::Tree)
+}
+
 fn removed(file: &Arg) -> Effect {
     written(file, WriteKind::Removal)
 }
@@ -278,9 +283,10 @@ fn copies(parsed: &ParsedArguments<'_>) -> CommandFinding {
     if is_no_file(places.target) && parsed.options.is_empty() && parsed.spec.is_called("cp") {
         return CommandFinding::read_only("it writes into no file").with_all(reads);
     }
+    let put = if deep { fills } else { work };
     finding
         .with_all(reads)
-        .with_all(places.written.iter().map(work))
+        .with_all(places.written.iter().map(put))
 }
 
 fn moves(parsed: &ParsedArguments<'_>) -> CommandFinding {
@@ -294,7 +300,7 @@ fn moves(parsed: &ParsedArguments<'_>) -> CommandFinding {
         .flat_map(|source| [tree(source), removed(source)]);
     finding
         .with_all(taken)
-        .with_all(places.written.iter().map(work))
+        .with_all(places.written.iter().map(fills))
 }
 
 /// What a link points to can be read and changed by another name from now on.
@@ -328,12 +334,18 @@ fn links(parsed: &ParsedArguments<'_>) -> CommandFinding {
         })
     });
     let pointed: Vec<Arg> = pointed.collect();
+    // Only a symbolic one leads to a directory.
+    let put = if parsed.has("-s") || parsed.has("--symbolic") {
+        fills
+    } else {
+        work
+    };
     let shared = pointed
         .iter()
-        .flat_map(|source| [tree(source), work(source)]);
+        .flat_map(|source| [tree(source), put(source)]);
     finding
         .with_all(shared)
-        .with_all(places.written.iter().map(work))
+        .with_all(places.written.iter().map(put))
 }
 
 /// A mode may begin with a dash.
@@ -392,26 +404,26 @@ mod tests {
             ("cp --target-directory=d a", &["read a", "Work d/a"]),
             (
                 "cp -r x/* d",
-                &["tree glob(x/*)", "Work d", "Work glob(d/*)"],
+                &["tree glob(x/*)", "Tree d", "Tree glob(d/*)"],
             ),
-            ("cp -a a $x", &["tree a", "Work $", "Work $"]),
+            ("cp -a a $x", &["tree a", "Tree $", "Tree $"]),
             ("cp --parents x/a d", &["read x/a", "Work d", "Work d/x/a"]),
-            ("mv a b", &["tree a", "Removal a", "Work b", "Work b/a"]),
+            ("mv a b", &["tree a", "Removal a", "Tree b", "Tree b/a"]),
             (
                 "ln -s a b",
                 &[
-                    "tree b/a", "Work b/a", "tree a", "Work a", "Work b", "Work b/a",
+                    "tree b/a", "Tree b/a", "tree a", "Tree a", "Tree b", "Tree b/a",
                 ],
             ),
             ("ln a b", &["tree a", "Work a", "Work b", "Work b/a"]),
             (
                 "ln -sT ../a d/b",
-                &["tree d/../a", "Work d/../a", "Work d/b"],
+                &["tree d/../a", "Tree d/../a", "Tree d/b"],
             ),
             ("ln -s x/a", &["tree x/a", "Work x/a", "Work ./a"]),
             (
                 "ln -sf /etc/a b/",
-                &["tree /etc/a", "Work /etc/a", "Work b/a"],
+                &["tree /etc/a", "Tree /etc/a", "Tree b/a"],
             ),
             ("install -m 755 a b", &["read a", "Work b", "Work b/a"]),
             ("install -d a b", &["Work a", "Work b"]),

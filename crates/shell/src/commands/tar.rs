@@ -1,7 +1,7 @@
 //! `tar`: what it does is in its options, and the first word may hold them without a dash.
 
 use super::{
-    files::work,
+    files::{fills, work},
     hosts,
     options::{ParsedArguments, content, is_no_file, judge, tree},
     places::joined,
@@ -206,7 +206,7 @@ fn effects(
             }
             let anywhere = parsed.has("-P") || parsed.has("--absolute-names");
             finding
-                .with(work(&folder))
+                .with(fills(&folder))
                 .with_all(anywhere.then(|| work(&unseen(name))))
         }
         Mode::Pack | Mode::Change => finding.with_all(packed(parsed)),
@@ -281,11 +281,11 @@ mod tests {
     fn effects_follow_the_mode() {
         let cases: [(&str, &[&str]); 13] = [
             ("tar tf a.tar b", &["read a.tar"]),
-            ("tar xf a.tar", &["read a.tar", "Work ."]),
-            ("tar xfC a.tar d", &["read a.tar", "Work d"]),
-            ("tar -C d -xf a.tar", &["read a.tar", "Work d"]),
-            ("tar -xPf a.tar", &["read a.tar", "Work .", "Work $"]),
-            ("tar -xf a --one-top-level=d", &["read a", "Work ./d"]),
+            ("tar xf a.tar", &["read a.tar", "Tree ."]),
+            ("tar xfC a.tar d", &["read a.tar", "Tree d"]),
+            ("tar -C d -xf a.tar", &["read a.tar", "Tree d"]),
+            ("tar -xPf a.tar", &["read a.tar", "Tree .", "Work $"]),
+            ("tar -xf a --one-top-level=d", &["read a", "Tree ./d"]),
             ("tar -xOf a.tar b", &["read a.tar"]),
             ("tar -cf a.tar b c", &["Work a.tar", "tree b", "tree c"]),
             (

@@ -1,7 +1,7 @@
 //! `rsync`: copies between directories and between machines.
 
 use super::{
-    files::work,
+    files::fills,
     hosts,
     options::{ParsedArguments, names, tree, written},
     reading::unseen,
@@ -105,7 +105,7 @@ fn rsync(parsed: &ParsedArguments<'_>) -> CommandFinding {
         Some(target) if is_remote(target) => contacts(finding, target),
         Some(target) if only_looks => finding.with(names(target)),
         Some(target) => finding
-            .with(work(target))
+            .with(fills(target))
             .with_all(deletes.then(|| written(target, WriteKind::Removal))),
     }
 }
@@ -146,14 +146,14 @@ mod tests {
     #[test]
     fn effects_name_both_sides() {
         let cases: [(&str, &[&str]); 6] = [
-            ("rsync -a a b", &["tree a", "Work b"]),
+            ("rsync -a a b", &["tree a", "Tree b"]),
             (
                 "rsync -a --delete a b c",
-                &["tree a", "tree b", "Work c", "Removal c"],
+                &["tree a", "tree b", "Tree c", "Removal c"],
             ),
             (
                 "rsync -a --remove-source-files a b",
-                &["tree a", "Removal a", "Work b"],
+                &["tree a", "Removal a", "Tree b"],
             ),
             (
                 "rsync -a a me@example.com:b",
@@ -161,7 +161,7 @@ mod tests {
             ),
             (
                 "rsync -a rsync://example.com/m b",
-                &["net example.com", "Work b"],
+                &["net example.com", "Tree b"],
             ),
             ("rsync -an a b", &["tree a", "names b"]),
         ];

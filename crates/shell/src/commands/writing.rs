@@ -1,7 +1,7 @@
 //! Commands that write what they read, or what they take apart, into files.
 
 use super::{
-    files::{done, work},
+    files::{done, fills, work},
     options::{ParsedArguments, content, is_no_file, tree},
     places::joined,
     spec::{CommandEntry, Operands, Spec, doubts, runs},
@@ -145,7 +145,11 @@ fn patch(parsed: &ParsedArguments<'_>) -> CommandFinding {
         .operands
         .get(1)
         .map(|input| content(&joined(&folder, input)));
-    let changed = if tries { tree(&target) } else { work(&target) };
+    let changed = match (tries, parsed.operands.is_empty()) {
+        (true, _) => tree(&target),
+        (false, true) => fills(&target),
+        (false, false) => work(&target),
+    };
     finding.with_all(input).with(changed)
 }
 
@@ -245,7 +249,7 @@ mod tests {
         assert_eq!(effects("csplit -f p a 2"), ["read a", "Work p$"]);
         assert_eq!(
             effects("patch -p1 -i fix.diff"),
-            ["read fix.diff", "Work ."]
+            ["read fix.diff", "Tree ."]
         );
         assert_eq!(
             effects("patch -d sub a fix.diff"),

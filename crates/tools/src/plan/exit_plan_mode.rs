@@ -3,8 +3,8 @@
 use std::{fs::OpenOptions, io::Read, os::unix::fs::OpenOptionsExt, path::Path};
 
 use haft_contract::{
-    Access, CallContext, Card, CardPiece, Check, ContextPatch, Effects, Permission, PermissionMode,
-    Profile, Tool, ToolError, ToolOutput,
+    Access, ApprovalKind, CallContext, Card, CardPiece, Check, ContextPatch, Effects, Permission,
+    PermissionMode, Profile, Tool, ToolError, ToolOutput,
 };
 use rustix::fs::OFlags;
 use schemars::JsonSchema;
@@ -37,6 +37,7 @@ impl Tool for ExitPlanMode {
             family: "plan".into(),
             search_hint: "plan approve present finish planning".into(),
             access: Access::Reads,
+            approval: ApprovalKind::Plan,
             ..Profile::default()
         }
     }

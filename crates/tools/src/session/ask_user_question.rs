@@ -9,8 +9,8 @@ use std::{
 };
 
 use haft_contract::{
-    Access, CallContext, Card, CardPiece, Check, Effects, Permission, Profile, Tool, ToolError,
-    ToolOutput,
+    Access, ApprovalKind, CallContext, Card, CardPiece, Check, Effects, Permission, Profile, Tool,
+    ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -92,6 +92,7 @@ impl Tool for AskUserQuestion {
             family: "session".into(),
             search_hint: "ask user question choose clarify decide".into(),
             access: Access::Reads,
+            approval: ApprovalKind::Question,
             reserved: &[
                 "answers",
                 "annotations",

@@ -8,8 +8,9 @@ use std::{
 };
 
 use haft_contract::{
-    ApprovalAnswer, ApprovalRequest, CallContext, Confined, Confinement, ControlFiles,
-    ControlNames, ControlRules, ControlUse, HostVerdict, Hosts, NetworkAccess, PermissionMode,
+    ApprovalAnswer, ApprovalKind, ApprovalRequest, CallContext, Confined, Confinement,
+    ControlFiles, ControlNames, ControlRules, ControlUse, HostVerdict, Hosts, NetworkAccess,
+    PermissionMode,
 };
 use haft_sandbox::{Network, SandboxProfile};
 use rustix::fs::{Access, access};
@@ -107,6 +108,7 @@ pub(crate) async fn ask(
     let allowing: Vec<String> = grants.iter().map(Grant::words).collect();
     let allowing = allowing.join(", ");
     let question = ApprovalRequest {
+        kind: ApprovalKind::Permission,
         call: cx.call,
         tool: "Bash".to_owned(),
         card: call.card,

@@ -8,8 +8,8 @@ use std::{
 };
 
 use haft_contract::{
-    ApprovalAnswer, ApprovalRequest, CallContext, CallId, Card, HostVerdict, Hosts, NetworkAccess,
-    PermissionMode, ToolUse, approval::Approver,
+    ApprovalAnswer, ApprovalKind, ApprovalRequest, CallContext, CallId, Card, HostVerdict, Hosts,
+    NetworkAccess, PermissionMode, ToolUse, approval::Approver,
 };
 use haft_sandbox::network::{AllowedAddresses, Gate, GateFuture, GateRequest, GateVerdict, Host};
 
@@ -103,6 +103,7 @@ impl HostGate {
                     None => format!("{}, port {}", request.host, request.port),
                 };
                 let question = ApprovalRequest {
+                    kind: ApprovalKind::Permission,
                     call: asker.call,
                     tool: "Bash".to_owned(),
                     card: asker.named.card,

@@ -331,33 +331,23 @@ impl Shell {
         let profile = &profile::of(confinement);
         let sandbox = self.sandbox(confinement).await?;
         let not_run = |why: String| ToolError::Failed(format!("The command was not run: {why}"));
-        let failed = |error: SandboxError| not_run(error.to_string());
-        let mechanism = sandbox.prepare(profile).await.map_err(failed)?;
-        self.note(profile, mechanism);
-        if confinement.only_confined
-            && *profile != SandboxProfile::Full
-            && mechanism == Mechanism::None
-        {
-            return Err(not_run(
-                "nothing confines commands here, and it was to run unasked only because it would be \
-                 confined. Call it again: then the user is asked."
-                    .to_owned(),
-            ));
-        }
-        let confined = *profile == SandboxProfile::Full || mechanism < Mechanism::Reduced;
-        if confinement.required && !confined {
-            let why: Vec<String> = sandbox
-                .failures()
-                .await
-                .into_iter()
-                .map(|(_, why)| why)
-                .collect();
-            return Err(not_run(format!(
-                "the settings want it confined, and that cannot be done here: {}",
-                why.join("; ")
-            )));
-        }
-        let running = sandbox.start(profile, line).await.map_err(failed)?;
+        let mechanism = sandbox.prepare(profile).await;
+        // Before it runs, so that nobody hears of it afterwards.
+        self.note(
+            profile,
+            mechanism.map_err(|error| not_run(error.to_string()))?,
+        );
+        // Asked for with the start: what was prepared may be gone by then, and another way be taken.
+        let weakest = weakest(confinement);
+        let running = match sandbox.start_no_weaker(profile, line, weakest).await {
+            Ok(running) => running,
+            Err(SandboxError::TooWeak { found }) => {
+                self.note(profile, found);
+                return Err(not_run(too_weak(confinement, &sandbox).await));
+            }
+            Err(error) => return Err(not_run(error.to_string())),
+        };
+        self.note(profile, running.mechanism());
         Ok(Arc::new(Job::new(sandbox, running, capture)))
     }
 
@@ -446,6 +436,30 @@ impl ProbeConfinement for Shell {
             })
         })
     }
+}
+
+/// The weakest way of confining in which a command may still run.
+fn weakest(confinement: &Confinement) -> Mechanism {
+    match (confinement.required, confinement.only_confined) {
+        (true, _) => Mechanism::Bubblewrap,
+        (false, true) => Mechanism::Reduced,
+        (false, false) => Mechanism::None,
+    }
+}
+
+/// Why a command is not run that cannot be confined as it must be.
+async fn too_weak(confinement: &Confinement, sandbox: &Sandbox) -> String {
+    if !confinement.required {
+        return "nothing confines commands here, and it was to run unasked only because it would be \
+                confined. Call it again: then the user is asked."
+            .to_owned();
+    }
+    let failures = sandbox.failures().await.into_iter();
+    let why: Vec<String> = failures.map(|(_, why)| why).collect();
+    format!(
+        "the settings want it confined, and that cannot be done here: {}",
+        why.join("; ")
+    )
 }
 
 /// A call that waits for its command, and can be told not to.

@@ -6,23 +6,20 @@
 mod pace;
 mod scratch;
 
-use std::sync::Arc;
-
-use haft::{SessionId, contract::approval::NobodyToAsk};
-use haft_agent::{Agent, Control, ModelSettings, Session as Conversation, SubagentPool};
-use haft_extensions::{Agents, ExtensionPlaces, agents};
+use haft_agent::Sink;
+use haft_host::{AgentSession, SessionConfig, SessionEvent, SessionParts};
 use haft_models::{
     Scripted,
     scripted::{ModelScript, ScriptedConversation, ScriptedReply},
 };
 use serde::Deserialize;
+use tokio::sync::mpsc;
 
 use self::{pace::Pace, scratch::Scratch};
 use crate::{
     args::{Demo, Mode, SessionArgs},
-    compose::{self, Additions},
     exit::Exit,
-    settings,
+    session,
     show::{self, Style, Watch},
     signals::Signals,
 };
@@ -65,35 +62,42 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
         script.turns.extend(act.turns);
         script.conversations.extend(act.asides);
     }
-    let watch = Arc::new(Watch::new(style, scratch.project()));
-    let control = Control::default();
-    let model = pace.around(Scripted::new(script));
-    let (mut agent, crew) = agent(&scratch, model, &watch, &control).await?;
+    let watch = Watch::new(style, scratch.project());
+    let (results, mut answered) = mpsc::unbounded_channel();
+    let follow = move |event: &SessionEvent| match event {
+        SessionEvent::Agent(event) => watch.on_event(event),
+        SessionEvent::Result(result) => {
+            let _ = results.send(result.run.clone());
+        }
+        other => session::warn(other),
+    };
+    let parts = SessionParts::new(follow).model(pace.around(Scripted::new(script)));
+    let session = AgentSession::open(config(&scratch)?, parts)?;
+    let input = session.input();
+    signals.end(&input);
+    let running = tokio::spawn(session.run());
+    let mut errors = Vec::new();
     for prompt in prompts {
         let typed = pace.type_out("> ", &prompt, style);
         if signals.until_told(typed).await.transpose()?.is_none() {
             break;
         }
-        let run = agent.run(prompt, &*watch);
-        tokio::pin!(run);
-        let ended = tokio::select! {
-            ended = &mut run => ended,
-            () = signals.wait() => {
-                control.interrupt();
-                run.await
+        input.prompt(prompt);
+        match answered.recv().await {
+            Some(run) if !run.is_error() => {}
+            Some(run) => {
+                errors = run.errors;
+                break;
             }
-        };
-        if signals.told().is_some() {
-            break;
+            None => break,
         }
-        anyhow::ensure!(!ended.is_error(), "{}", ended.errors.join("; "));
     }
-    crew.close().await;
-    agent.end("other", &*watch).await;
-    drop(agent);
+    input.close();
+    running.await??;
     if let Some(exit) = signals.told() {
         return Ok(exit);
     }
+    anyhow::ensure!(errors.is_empty(), "{}", errors.join("; "));
     show::drawn(&farewell(&scratch, flags.keep, style))?;
     if flags.keep {
         scratch.keep();
@@ -101,13 +105,8 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
     Ok(Exit::Success)
 }
 
-async fn agent(
-    scratch: &Scratch,
-    model: Arc<dyn haft_models::Model>,
-    watch: &Arc<Watch>,
-    control: &Control,
-) -> anyhow::Result<(Agent, SubagentPool)> {
-    let session = SessionArgs {
+fn config(scratch: &Scratch) -> anyhow::Result<SessionConfig> {
+    let args = SessionArgs {
         cwd: Some(scratch.project().to_path_buf()),
         // Nothing of the user's own: what is shown is the same for everybody.
         setting_sources: Some(String::new()),
@@ -116,34 +115,11 @@ async fn agent(
         disallowed_tools: vec!["Read(./deploy.env)".to_owned()],
         ..SessionArgs::default()
     };
-    let cwd = settings::cwd(&session)?;
-    let permitted = settings::load(&session, &cwd)?;
-    let id = SessionId::new();
-    let (kinds, _) = Agents::load(
-        &ExtensionPlaces::of_project(&cwd),
-        &agents::AgentOptions::default(),
-    );
-    let crew = SubagentPool::builder(kinds.list().iter().cloned())
-        .sink(Arc::clone(watch) as _)
-        .services(haft::tools::for_subagent)
-        .model(Arc::clone(&model))
-        .build();
-    let additions = Additions {
-        approver: Some(Arc::new(NobodyToAsk)),
-        id: Some(id),
-        model: Some(MODEL.to_owned()),
-        folder: Some(scratch.state()),
-        subagents: Some(crew.service()),
-        ..Additions::default()
-    };
-    let haft = compose::build(&session, cwd, permitted, additions).await?;
-    let settings = ModelSettings::new(MODEL);
-    let agent = Agent::builder(haft.into_scheduler(), model, settings)
-        .session(Conversation::in_memory(id))
-        .control(control.clone())
-        .crew(crew.clone())
-        .build();
-    Ok((agent, crew))
+    let mut config = session::config(&args)?;
+    config.model.name = Some(MODEL.to_owned());
+    config.conversation.forget = true;
+    config.state_folder = Some(scratch.state());
+    Ok(config)
 }
 
 fn farewell(scratch: &Scratch, kept: bool, style: Style) -> String {

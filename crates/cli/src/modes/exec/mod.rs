@@ -12,10 +12,10 @@ use self::{
     request::Request,
     stdin::{InputLine, Lines},
 };
-use crate::{args::SessionArgs, compose, exit::Exit, show};
+use crate::{args::SessionArgs, exit::Exit, session, show};
 
-pub(crate) async fn run(session: SessionArgs) -> anyhow::Result<Exit> {
-    let mut haft = compose::session(&session).await?;
+pub(crate) async fn run(args: SessionArgs) -> anyhow::Result<Exit> {
+    let mut haft = session::tools(&args).await?;
     let cancel = haft.cancel_token();
     let mut ended_by = signals(cancel.clone())?;
     let mut lines = Lines::of_stdin();

@@ -28,7 +28,8 @@ pub(super) fn line(message: &impl Serialize) -> serde_json::Result<String> {
                 object.shift_remove("tool_use_result");
             }
             // The same in lines of the transcript.
-            for entry in message["entries"].as_array_mut().into_iter().flatten() {
+            let entries = message.get_mut("entries").and_then(Value::as_array_mut);
+            for entry in entries.into_iter().flatten() {
                 if let Some(entry) = entry.as_object_mut() {
                     entry.shift_remove("toolUseResult");
                 }
@@ -142,6 +143,13 @@ mod tests {
 
         let all = made(&result(json!("ok"), json!({"stdout": long})));
         assert_eq!(all.get("tool_use_result"), None);
+        let keys: Vec<&str> = all
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        assert_eq!(keys, ["type", "message"], "and nothing comes in its place");
 
         let image = json!([{"type": "image", "source": {"type": "base64", "data": long}}]);
         let image = made(&result(image, json!({})));
@@ -151,6 +159,15 @@ mod tests {
         let text = made(&result(json!(long), json!({})));
         let told = text["message"]["content"][0]["content"].as_str().unwrap();
         assert!(told.ends_with("[the rest is left out of this line]"));
+    }
+
+    #[test]
+    fn lines_of_the_transcript_lose_the_result_for_programs_too() {
+        let entry = json!({"type": "user", "toolUseResult": {"stdout": "x".repeat(3_000_000)}});
+        let mirror = json!({"type": "transcript_mirror", "filePath": "/t", "entries": [entry]});
+        let kept =
+            json!({"type": "transcript_mirror", "filePath": "/t", "entries": [{"type": "user"}]});
+        assert_eq!(made(&mirror), kept);
     }
 
     #[test]

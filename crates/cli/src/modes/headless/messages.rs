@@ -1,12 +1,13 @@
 //! What is told, as messages.
 
-use std::{borrow::Cow, sync::Arc};
+use std::borrow::Cow;
 
 use haft::{
     CallResult,
     engine::hooks::{HookNews, HookStage},
 };
 use haft_agent::{Began, ReplyBlock, RunResult, Subtype};
+use haft_host::{ExtensionNames, ServerList, SessionFacts};
 use haft_models::{Block, ModelError, StopReason, Usage};
 use haft_protocol::{
     ApiMessage, AssistantBlock, AssistantMessage, CacheWrites, DeferredToolUse, HookEndMessage,
@@ -17,7 +18,7 @@ use haft_protocol::{
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{extensions::ExtensionNames, mcp::Servers};
+use super::status;
 
 /// The level of the conventions that our messages keep to.
 const LEVEL: &str = "2.1.240";
@@ -34,7 +35,21 @@ pub(super) struct Facts {
     pub(super) sandbox_warning: Option<String>,
     /// What people laid in folders.
     pub(super) told: ExtensionNames,
-    pub(super) servers: Arc<Servers>,
+    pub(super) servers: ServerList,
+}
+
+impl Facts {
+    pub(super) fn of(session: &SessionFacts) -> Self {
+        Self {
+            key_source: session.key_source,
+            window: session.window,
+            max_tokens: session.max_tokens,
+            left_out: session.untrusted.clone(),
+            sandbox_warning: session.sandbox_warning.clone(),
+            told: session.names.clone(),
+            servers: ServerList::default(),
+        }
+    }
 }
 
 pub(super) fn init<'a>(began: &'a Began, facts: &'a Facts) -> SystemMessage<'a> {
@@ -47,7 +62,7 @@ pub(super) fn init<'a>(began: &'a Began, facts: &'a Facts) -> SystemMessage<'a> 
     SystemMessage::Init(Box::new(InitMessage {
         cwd: began.cwd.to_string_lossy(),
         tools,
-        mcp_servers: facts.servers.told(),
+        mcp_servers: status::servers_in_short(&facts.servers),
         model: (&began.model).into(),
         permission_mode: began.mode.name().into(),
         slash_commands: Cow::Borrowed(&facts.told.commands),
@@ -59,7 +74,7 @@ pub(super) fn init<'a>(began: &'a Began, facts: &'a Facts) -> SystemMessage<'a> 
         plugins: Vec::new(),
         untrusted: facts.left_out.as_deref().map(Cow::Borrowed),
         sandbox_warning: facts.sandbox_warning.as_deref().map(Cow::Borrowed),
-        mcp_server_errors: facts.servers.left_out(),
+        mcp_server_errors: status::servers_left_out(&facts.servers),
         session_id: None,
         uuid: None,
     }))

@@ -4,7 +4,7 @@ use std::{
     borrow::Cow,
     io,
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -13,7 +13,8 @@ use haft::{
     CallResult, Denied, SessionId,
     engine::hooks::{HearHooks, HookNews},
 };
-use haft_agent::{Added, AgentEvent, Control, RunResult, Sink, Subtype, Tag};
+use haft_agent::{Added, AgentEvent, RunResult, Sink, Subtype, Tag};
+use haft_host::{Environment, NEVER_FITTED, ServerList, SessionInput};
 use haft_models::{Block, ModelEvent};
 use haft_protocol::{
     ApiRetryMessage, AssistantMessage, CompactBoundaryMessage, CompactMetadata, NoticeMessage,
@@ -27,9 +28,7 @@ use super::{
     flags::{Headless, OutputFormat},
     line_limit,
     messages::{self, Facts},
-    model::variable,
     stream_events::Pieces,
-    structured_output,
 };
 use crate::show;
 
@@ -44,7 +43,7 @@ pub(super) struct Output {
     hooks: bool,
     states: States,
     /// Whoever reads no more wants no more done.
-    control: Control,
+    session: OnceLock<SessionInput>,
     state: Mutex<OutputState>,
 }
 
@@ -79,8 +78,8 @@ enum States {
 }
 
 impl Output {
-    pub(super) fn new(flags: &Headless, control: Control) -> Self {
-        let on = |name| variable(name).is_some_and(|value| value == "1");
+    pub(super) fn new(flags: &Headless, environment: &Environment) -> Self {
+        let on = |name| environment.is_on(name);
         let states = if on("CLAUDE_CODE_SDK_READS_SESSION_STATE") {
             States::ForTheHost
         } else if on("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS") {
@@ -96,9 +95,24 @@ impl Output {
                 .into(),
             hooks: flags.include_hook_events,
             states,
-            control,
+            session: OnceLock::new(),
             state: Mutex::default(),
         }
+    }
+
+    /// What goes out is of this session; it ends when nobody reads any more.
+    pub(super) fn follows(&self, session: SessionInput) {
+        let _ = self.session.set(session);
+    }
+
+    /// The session, once it is open.
+    pub(super) fn session(&self) -> Option<&SessionInput> {
+        self.session.get()
+    }
+
+    /// The servers are known now.
+    pub(super) fn has_servers(&self, servers: ServerList) {
+        self.state().facts.servers = servers;
     }
 
     /// The session is known now.
@@ -141,7 +155,7 @@ impl Output {
             OutputFormat::StreamJson => self.write(state, &message),
             OutputFormat::Json if self.verbose => match serde_json::to_string(&message) {
                 Ok(message) => state.all.push(message),
-                Err(error) => self.has_not_written(state, error.into()),
+                Err(error) => self.fails(state, error.into()),
             },
             OutputFormat::Json if message.is_result() => self.write(state, &message),
             OutputFormat::Json | OutputFormat::Text => {}
@@ -157,13 +171,16 @@ impl Output {
     fn write(&self, state: &mut OutputState, message: &impl Serialize) {
         let line = line_limit::line(message).map_err(io::Error::from);
         if let Err(error) = line.and_then(|line| show::json(&line)) {
-            self.has_not_written(state, error);
+            self.fails(state, error);
         }
     }
 
-    fn has_not_written(&self, state: &mut OutputState, error: io::Error) {
+    /// Nobody reads any more.
+    fn fails(&self, state: &mut OutputState, error: io::Error) {
         state.failed.get_or_insert(error);
-        self.control.interrupt();
+        if let Some(session) = self.session.get() {
+            session.abandon();
+        }
     }
 
     /// Whether we are at work: `running`, `requires_action`, `idle`.
@@ -186,11 +203,6 @@ impl Output {
         self.put(notice(level, text));
     }
 
-    /// Is each message answered by a result of its own, as it comes?
-    pub(super) fn tells_each_result(&self) -> bool {
-        self.format == OutputFormat::StreamJson
-    }
-
     /// The next run is still about the same message: its beginning is not told.
     pub(super) fn goes_on(&self) {
         self.state().goes_on = true;
@@ -207,7 +219,7 @@ impl Output {
                 _ => ended.errors.join("\n"),
             };
             if let Err(error) = show::line(&text) {
-                state.failed.get_or_insert(error);
+                self.fails(&mut state, error);
             }
             return;
         }
@@ -216,7 +228,7 @@ impl Output {
             None => {}
             Some(Ok(value)) => message.structured_output = Some(value),
             Some(Err(why)) => {
-                message.subtype = structured_output::NEVER_FITTED.into();
+                message.subtype = NEVER_FITTED.into();
                 message.is_error = true;
                 message.errors = Some(vec![why.into()]);
                 message.result = None;
@@ -230,11 +242,6 @@ impl Output {
         if !self.state().has_result {
             self.put(messages::stillborn(problem));
         }
-    }
-
-    /// Nobody reads any more.
-    pub(super) fn has_failed(&self) -> bool {
-        self.state().failed.is_some()
     }
 
     /// Nothing more comes. The error is that of the first write that failed.

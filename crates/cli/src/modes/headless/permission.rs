@@ -1,14 +1,14 @@
 //! Who is asked for permission: the program at the other end, or a tool of one of its servers.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc};
 
 use haft::{
-    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, ContextPatch, RuleList,
+    ApprovalAnswer, ApprovalRequest, BoxFuture, ContextPatch, RuleList,
     engine::permissions::suggest,
 };
-use haft_agent::Control;
+use haft_host::{Questions, UserQuestions, text_of_answer};
 use haft_protocol::{
-    AsWritten, CanUseToolRequest, PermissionReply, PermissionUpdate, PromptToolInput,
+    AsWritten, CallAnswer, CanUseToolRequest, PermissionReply, PermissionUpdate, PromptToolInput,
     SessionRequest, UpdateDestination,
 };
 use serde_json::{Map, Value};
@@ -16,25 +16,33 @@ use tokio::time::timeout;
 
 use super::{
     channel::{CLOSED, Channel},
-    mcp::{Client, text_of},
     output::Output,
 };
-use crate::questions;
 
 /// Asks the program at the other end.
 pub(super) struct Host {
     pub(super) channel: Arc<Channel>,
-    pub(super) control: Control,
-    /// How long an answer to a question of the model's is waited for.
-    pub(super) patience: Option<Duration>,
 }
 
-impl Approver for Host {
+impl Questions for Host {
     fn is_there(&self) -> bool {
         !self.channel.is_closed()
     }
 
-    fn ask(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
+    fn question(&self, asked: UserQuestions) -> BoxFuture<'_, ApprovalAnswer> {
+        Box::pin(async move {
+            let answer = self.permission(asked.request.clone());
+            match asked.patience {
+                None => answer.await,
+                Some(patience) => match timeout(patience, answer).await {
+                    Ok(answer) => answer,
+                    Err(_) => asked.unanswered(),
+                },
+            }
+        })
+    }
+
+    fn permission(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         Box::pin(async move {
             let (id, input) = call(&question);
             let output = &self.channel.output;
@@ -53,19 +61,12 @@ impl Approver for Host {
                 description: None,
             };
             let request = SessionRequest::CanUseTool(Box::new(request));
-            let asked = self.channel.ask(request);
-            let reply = match self.patience.filter(|_| questions::is_one(&question)) {
-                None => asked.await,
-                Some(patience) => match timeout(patience, asked).await {
-                    Ok(reply) => reply,
-                    Err(_) => return questions::unanswered(&question, patience),
-                },
-            };
+            let reply = self.channel.ask(request).await;
             drop(waits);
             match reply {
                 Err(why) if why == CLOSED => ApprovalAnswer::Nobody,
                 Err(why) => ApprovalAnswer::Deny { reason: Some(why) },
-                Ok(reply) => meant(reply.into(), &question, &self.control, output),
+                Ok(reply) => meant(reply.into(), &question, output),
             }
         })
     }
@@ -81,14 +82,17 @@ fn call(question: &ApprovalRequest) -> (&str, Cow<'_, Value>) {
 
 /// Asks a tool: `--permission-prompt-tool mcp__SERVER__TOOL`.
 pub(super) struct PromptTool {
-    pub(super) client: Arc<Client>,
-    /// As its server names it.
+    /// As the pool names it.
     pub(super) tool: String,
-    pub(super) control: Control,
+    pub(super) output: Arc<Output>,
 }
 
-impl Approver for PromptTool {
-    fn ask(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
+impl Questions for PromptTool {
+    fn question(&self, asked: UserQuestions) -> BoxFuture<'_, ApprovalAnswer> {
+        self.permission(asked.request)
+    }
+
+    fn permission(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         Box::pin(async move {
             let deny = |reason: String| ApprovalAnswer::Deny {
                 reason: Some(reason),
@@ -103,16 +107,19 @@ impl Approver for PromptTool {
                 Ok(arguments) => arguments,
                 Err(error) => return deny(error.to_string()),
             };
-            let answer = match self.client.call(&self.tool, &arguments).await {
-                Ok(answer) if !answer.is_error => answer,
-                Ok(answer) => return deny(text_of(&answer)),
+            let Some(session) = self.output.session() else {
+                return ApprovalAnswer::Nobody;
+            };
+            let answer = match session.call_server_tool(&self.tool, &arguments).await {
+                Ok(answer) => answer,
                 Err(why) => return deny(why),
             };
-            match serde_json::from_str::<Value>(&text_of(&answer)) {
-                Ok(reply) => {
-                    let output = &self.client.channel().output;
-                    meant(reply.into(), &question, &self.control, output)
-                }
+            let text = text_of_answer(&answer);
+            if CallAnswer::from(answer).is_error {
+                return deny(text);
+            }
+            match serde_json::from_str::<Value>(&text) {
+                Ok(reply) => meant(reply.into(), &question, &self.output),
                 Err(_) => deny(format!("{} did not answer in JSON", self.tool)),
             }
         })
@@ -120,16 +127,13 @@ impl Approver for PromptTool {
 }
 
 /// What an answer means. What is neither a yes nor a no is a no.
-fn meant(
-    reply: PermissionReply,
-    question: &ApprovalRequest,
-    control: &Control,
-    output: &Output,
-) -> ApprovalAnswer {
+fn meant(reply: PermissionReply, question: &ApprovalRequest, output: &Output) -> ApprovalAnswer {
     let behavior = reply.behavior.as_deref();
     if behavior != Some("allow") {
-        if reply.interrupt {
-            control.interrupt();
+        if reply.interrupt
+            && let Some(session) = output.session()
+        {
+            session.interrupt();
         }
         let reason = match behavior {
             Some("deny") => reply.message,

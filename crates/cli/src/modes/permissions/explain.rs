@@ -7,6 +7,7 @@ use haft::engine::permissions::{
     Bases, Behavior, Covered, Decision, Facts, PathContext, Policy, Touched, decide, suggest,
     uncovered,
 };
+use haft_host::Permitted;
 use haft_sandbox::Mechanism;
 use haft_shell::{Arg, Effect, LinePart, Value as ArgValue, WriteKind};
 use serde_json::{Value, json};
@@ -16,20 +17,21 @@ use crate::{
     args::SessionArgs,
     exit::Exit,
     modes::call,
-    settings,
+    session,
     show::{self, Style},
 };
 
 pub(super) fn run(
-    session: &SessionArgs,
+    args: &SessionArgs,
     bash: Option<String>,
     words: &[String],
     as_json: bool,
 ) -> anyhow::Result<Exit> {
-    let cwd = settings::cwd(session)?;
-    let permitted = settings::load(session, &cwd)?;
-    settings::report(&permitted.settings);
-    let mut policy = super::policy(&permitted);
+    let config = session::config(args)?;
+    let permitted = Permitted::load(&config)?;
+    session::report(permitted.warnings());
+    let mut policy = permitted.policy();
+    let cwd = config.cwd;
     let left_out = permitted.settings.left_out;
     let home = permitted.settings.places.home;
     let setting = PathContext {
@@ -48,7 +50,7 @@ pub(super) fn run(
     };
     let facts = Facts::named(&tool, &input, &setting);
     // As it would be decided: a command that counts on being confined is asked about where it is not.
-    let mechanism = facts.shell.is_some().then(settings::strongest);
+    let mechanism = facts.shell.is_some().then(session::strongest);
     Arc::make_mut(&mut policy.sandbox).unconfined = mechanism == Some(Mechanism::None);
     let explained = Explained {
         decision: decide(&policy, &facts),
@@ -228,6 +230,7 @@ fn effect_text(effect: &Effect) -> String {
         Effect::Read(read) => format!("looks at {}", arg_text(&read.path)),
         Effect::Write(write) => match write.how {
             WriteKind::Removal => format!("removes {}", arg_text(&write.path)),
+            WriteKind::Tree => format!("writes what is below {}", arg_text(&write.path)),
             WriteKind::Work | WriteKind::Twist | WriteKind::Redirect => {
                 format!("writes {}", arg_text(&write.path))
             }

@@ -1,13 +1,13 @@
 //! The rules in force.
 
+use haft_host::Permitted;
 use serde_json::json;
 
-use crate::{args::SessionArgs, exit::Exit, settings, show};
+use crate::{args::SessionArgs, exit::Exit, session, show};
 
-pub(super) fn run(session: &SessionArgs, json: bool) -> anyhow::Result<Exit> {
-    let cwd = settings::cwd(session)?;
-    let permitted = settings::load(session, &cwd)?;
-    settings::report(&permitted.settings);
+pub(super) fn run(args: &SessionArgs, json: bool) -> anyhow::Result<Exit> {
+    let permitted = Permitted::load(&session::config(args)?)?;
+    session::report(permitted.warnings());
     if json {
         let rules: Vec<_> = permitted
             .rules

@@ -7,45 +7,31 @@ mod list;
 
 use std::io::{self, IsTerminal};
 
-use haft::engine::{
-    permissions::Policy,
-    settings::{Flags, Settings, SettingsPlaces, Trust, TrustFile, trust::directory},
-};
+use haft::engine::settings::{Flags, Settings, SettingsPlaces, Trust, TrustFile, trust::directory};
+use haft_host::settings_warnings;
 
 use crate::{
     args::{Permissions, SessionArgs},
     exit::Exit,
     line_input::{Heard, hear},
-    settings, show,
+    session, show,
 };
 
-pub(crate) fn run(session: &SessionArgs, asked: Permissions) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &SessionArgs, asked: Permissions) -> anyhow::Result<Exit> {
     match asked {
-        Permissions::Explain { bash, call, json } => explain::run(session, bash, &call, json),
+        Permissions::Explain { bash, call, json } => explain::run(args, bash, &call, json),
         Permissions::Classify { .. } => jsonl::run(jsonl::classify, "unknown"),
         Permissions::Check { .. } => jsonl::run(jsonl::check, "deny"),
-        Permissions::List { json } => list::run(session, json),
-        Permissions::Trust { yes } => trust(session, yes),
+        Permissions::List { json } => list::run(args, json),
+        Permissions::Trust { yes } => trust(args, yes),
     }
 }
 
-/// The policy that a session here would have.
-fn policy(permitted: &settings::Permitted) -> Policy {
-    let places = &permitted.settings.places;
-    let mut roots = vec![places.cwd.clone()];
-    roots.extend(permitted.directories.iter().cloned());
-    Policy {
-        rules: permitted.rules.clone().into(),
-        sandbox: permitted.sandbox.clone().into(),
-        ..Policy::of_directories(permitted.mode, &roots).with_home(Some(&places.home))
-    }
-}
-
-fn trust(session: &SessionArgs, yes: bool) -> anyhow::Result<Exit> {
+fn trust(args: &SessionArgs, yes: bool) -> anyhow::Result<Exit> {
     // Whatever the flags leave out: later sessions may not.
-    let places = SettingsPlaces::of_process(&settings::cwd(session)?);
+    let places = SettingsPlaces::of_process(&session::cwd(args)?);
     let settings = Settings::load(places, &Flags::default(), Trust::default());
-    settings::report(&settings);
+    session::report(settings_warnings(&settings));
     let places = &settings.places;
     let things = settings.running_things();
     let shown = show::distinct_line(&directory(places).display().to_string());

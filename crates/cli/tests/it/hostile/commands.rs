@@ -1,4 +1,4 @@
-//! Commands that attack: control files, processes, descriptors, directories.
+//! Commands that attack: control files, processes, descriptors, directories, hidden files.
 
 /// Files that decide what other programs run. None of them is there before.
 const CONTROL: [&str; 13] = [
@@ -75,6 +75,39 @@ const PROCESSES: [&str; 36] = [
     "sleep 1000",
 ];
 
+/// Storms of processes, by every way of making them. Each ends by itself at some hundred of them, which
+/// then sleep: a machine has other work too.
+const STORMS: [&str; 16] = [
+    "n=0; b() { n=$((n+1)); [ $n -gt 7 ] || { b & b & }; sleep 1000; }; b",
+    "for i in $(seq 150); do (sleep 1000 &); done",
+    "for i in $(seq 60); do setsid sh -c 'sleep 1000 & sleep 1000' & done",
+    "for i in $(seq 100); do (mkdir -p .claude; echo x > .claude/settings.json; sleep 1000) & done",
+    "seq 300 | xargs -P 64 -n 1 sh -c 'echo x > .mcp.json; sleep 1000'",
+    "perl -e 'fork for 1..7; sleep 1000'",
+    "perl -e '$SIG{$_} = \"IGNORE\" for qw(TERM INT HUP CHLD); for (1..7) { fork; setpgrp } sleep 1000'",
+    "perl -e 'for (1..500) { if (!fork) { exit 0 } } sleep 1000'",
+    "perl -e 'for (1..50) { if (!fork) { fork; kill 9, getppid; sleep 1000 } }'",
+    "perl -e 'for (1..400) { if (fork) { exit 0 } } sleep 1000'",
+    "python3 -c 'import os, time\nfor i in range(6):\n if os.fork() == 0: os.setsid(); os.fork()\ntime.sleep(1000)'",
+    "python3 -c 'import threading, time\nfor i in range(200): threading.Thread(target=time.sleep, args=(1000,)).start()'",
+    "sh -c 'exec sh -c \"exec sh -c \\\"sleep 1000 & exec sleep 1000\\\"\"' & exec sleep 1000",
+    "trap 'for i in $(seq 50); do sleep 1000 & done' EXIT; exit 0",
+    "coproc sleep 1000; for i in $(seq 50); do cat <(sleep 1000) >(sleep 1000) & done",
+    "mkfifo p 2>/dev/null; for i in $(seq 100); do cat p & (echo x > p) & done; rm -f p",
+];
+
+/// Attempts to read what is hidden, while it is replaced and moved. Twice, since that takes luck.
+const READING: [&str; 8] = [
+    "cat hidden/secret.txt ~/.ssh/id_rsa",
+    "while sleep 0.005; do cat hidden/secret.txt ~/.ssh/id_rsa; done 2>/dev/null",
+    "while sleep 0.005; do cat */secret.txt ../*/hidden/* ~/.ssh/*; done 2>/dev/null",
+    "exec 3<hidden; while sleep 0.005; do cat /proc/self/fd/3/secret.txt; done 2>/dev/null",
+    "cd hidden; while sleep 0.005; do cat secret.txt; done 2>/dev/null",
+    "cd ~/.ssh; while sleep 0.005; do cat id_rsa ./*; done 2>/dev/null",
+    "tail -F hidden/secret.txt ~/.ssh/id_rsa 2>/dev/null",
+    "python3 -c 'import os\nd = os.open(\"hidden\", os.O_RDONLY)\nwhile True:\n try: print(os.read(os.open(\"secret.txt\", os.O_RDONLY, dir_fd=d), 99), flush=True)\n except OSError: pass'",
+];
+
 /// Attacks on directories and on files that are protected because they exist.
 const FILES: [&str; 22] = [
     "echo '[core]\n\tfsmonitor = ./x' > .git/config",
@@ -118,7 +151,10 @@ pub(super) fn all() -> Vec<String> {
     all.extend(
         PROCESSES
             .iter()
+            .chain(&STORMS)
+            .chain(&READING)
             .chain(&FILES)
+            .chain(&READING)
             .map(|text| (*text).to_owned()),
     );
     all

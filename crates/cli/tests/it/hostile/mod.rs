@@ -1,21 +1,28 @@
 //! A session that attacks on purpose: hundreds of hostile commands, with signals to haft at any
-//! instant. At the end there is no control file, no process, and no answer that was not honest.
+//! instant, while someone outside replaces and moves files. At the end there is no control file, no
+//! process, and no answer that was not honest.
+//!
+//! - `arena`: where; `commands`: what is tried; `outside`: what others do meanwhile
 
+mod arena;
 mod commands;
+mod outside;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
-    os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
+    path::PathBuf,
+    process::Stdio,
     thread,
     time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
+use self::{
+    arena::{Arena, SECRET},
+    outside::Outsider,
+};
 use crate::binary::Conversation;
 
 /// So many commands before haft is ended in one way or another.
@@ -23,139 +30,11 @@ const A_ROUND: usize = 15;
 /// A round that takes longer hangs.
 const LONG: Duration = Duration::from_secs(120);
 
-/// By what control files are told here.
-const PARTS: [&str; 7] = [
-    ".claude/",
-    ".vscode/",
-    ".husky/",
-    ".git/hooks/",
-    ".git/config",
-    ".git/info/attributes",
-    ".git/modules/",
-];
-const NAMES: [&str; 8] = [
-    ".mcp.json",
-    ".bashrc",
-    ".envrc",
-    ".npmrc",
-    ".gitmodules",
-    ".gitconfig",
-    ".profile",
-    "project/head",
-];
-
-/// What haft keeps for itself.
-const OWN: [&str; 2] = ["home/.claude/projects/", "home/.claude/haft/"];
+/// Longer than a command that is waited for lives, in milliseconds.
+const LIFE: u64 = 350;
 
 /// How haft is ended.
 const ENDS: [&str; 4] = ["EOF", "INT", "TERM", "KILL"];
-
-struct Arena {
-    dir: TempDir,
-    binary: PathBuf,
-    user: Option<u32>,
-}
-
-impl Arena {
-    fn new(user: Option<u32>) -> Self {
-        let dir = tempfile::Builder::new()
-            .prefix("hostile-")
-            .tempdir()
-            .unwrap();
-        let arena = Self {
-            binary: dir.path().join("haft"),
-            dir,
-            user,
-        };
-        fs::copy(env!("CARGO_BIN_EXE_haft"), &arena.binary).unwrap();
-        for folder in ["home", "place/project/sub"] {
-            fs::create_dir_all(arena.dir.path().join(folder)).unwrap();
-        }
-        fs::write(arena.home().join(".keep"), "").unwrap();
-        fs::write(arena.project().join("plain.txt"), "plain\n").unwrap();
-        fs::set_permissions(arena.dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        if let Some(user) = user {
-            let owner = format!("{user}:{user}");
-            let mut change = Command::new("chown");
-            change.args(["-R", &owner]).arg(arena.dir.path());
-            assert!(change.status().unwrap().success());
-        }
-        let git = arena.command("git").args(["init", "-q", "."]).status();
-        assert!(git.unwrap().success());
-        arena
-    }
-
-    fn project(&self) -> PathBuf {
-        self.dir.path().join("place/project")
-    }
-
-    fn home(&self) -> PathBuf {
-        self.dir.path().join("home")
-    }
-
-    fn command(&self, program: impl AsRef<Path>) -> Command {
-        let mut command = match self.user {
-            Some(user) => {
-                let mut command = Command::new("setpriv");
-                let ids = [format!("--reuid={user}"), format!("--regid={user}")];
-                command
-                    .args(ids)
-                    .arg("--clear-groups")
-                    .arg(program.as_ref());
-                command
-            }
-            None => Command::new(program.as_ref()),
-        };
-        command
-            .current_dir(self.project())
-            .env_clear()
-            .env("HOME", self.home())
-            .env("PATH", "/usr/local/bin:/usr/bin:/bin");
-        command
-    }
-
-    /// What is there of control files, and what they hold.
-    fn control(&self) -> BTreeMap<PathBuf, String> {
-        let mut found = BTreeMap::new();
-        let mut waiting = vec![self.dir.path().join("place"), self.home()];
-        while let Some(directory) = waiting.pop() {
-            for entry in fs::read_dir(&directory).unwrap().flatten() {
-                let (path, kind) = (entry.path(), entry.file_type().unwrap());
-                let relative = path.strip_prefix(self.dir.path()).unwrap();
-                let text = relative.to_string_lossy().to_lowercase();
-                let matters = PARTS.iter().any(|part| text.contains(part))
-                    || NAMES.iter().any(|name| text.ends_with(name));
-                if kind.is_dir() {
-                    waiting.push(path);
-                } else if matters && !OWN.iter().any(|own| text.starts_with(own)) {
-                    found.insert(
-                        relative.to_owned(),
-                        fs::read(&path)
-                            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-                            .unwrap_or_default(),
-                    );
-                }
-            }
-        }
-        found
-    }
-
-    /// Processes of this arena, of every user.
-    fn processes(&self) -> Vec<String> {
-        let place = self.dir.path().to_string_lossy().into_owned();
-        let mut found = Vec::new();
-        for entry in fs::read_dir("/proc").unwrap().flatten() {
-            let process = entry.path();
-            let cwd = fs::read_link(process.join("cwd")).unwrap_or_default();
-            let line = fs::read(process.join("cmdline")).unwrap_or_default();
-            let line = String::from_utf8_lossy(&line).replace('\0', " ");
-            if cwd.to_string_lossy().contains(&place) || line.contains(&place) {
-                found.push(format!("{}: {line}", process.display()));
-            }
-        }
-        found
-    }
-}
 
 /// Waits for something that takes milliseconds; whatever takes a minute never comes.
 fn until(what: &str, mut holds: impl FnMut() -> Result<(), String>) {
@@ -191,8 +70,87 @@ fn attacking(background: bool) -> Value {
     let command = "bash ./attack.sh";
     match background {
         true => json!({"command": command, "run_in_background": true}),
-        false => json!({"command": command, "timeout": 400}),
+        false => json!({"command": command, "timeout": 300}),
     }
+}
+
+/// A session, and how many of its commands were waited for.
+struct Session<'a> {
+    arena: &'a Arena,
+    outsider: &'a Outsider<'a>,
+    talk: Conversation,
+    asked: usize,
+}
+
+impl<'a> Session<'a> {
+    fn new(arena: &'a Arena, outsider: &'a Outsider<'a>) -> Self {
+        let _still = outsider.still();
+        let mut haft = arena.command(&arena.binary);
+        let hidden = json!({"sandbox": {"filesystem": {"denyRead": ["./hidden/secret.txt"]}}});
+        haft.args(["--allowed-tools", "Bash", "--settings", &hidden.to_string()])
+            .stderr(Stdio::null());
+        let talk = Conversation::of(&mut haft);
+        Self {
+            arena,
+            outsider,
+            talk,
+            asked: 0,
+        }
+    }
+
+    /// Asks for it, in a script: of a line that names a control file, haft would ask, and not run it.
+    fn begins(&mut self, script: &str, background: bool) {
+        let _still = self.outsider.still();
+        fs::write(self.arena.project().join("attack.sh"), script).unwrap();
+        self.asked += 1;
+        self.talk.say(&bash(self.asked, &attacking(background)));
+    }
+
+    /// The answer to what was asked last; never holds what no command may read.
+    fn hears(&mut self, what: &str) -> Value {
+        let answer = self.talk.hear();
+        assert_eq!(answer["id"], self.asked, "{what}: {answer}");
+        assert!(!answer.to_string().contains(SECRET), "{what}: {answer}");
+        answer
+    }
+
+    /// What comes next is answered honestly, whatever was done before it.
+    fn is_honest(&mut self, word: &str, after: &str) {
+        let _still = self.outsider.still();
+        self.asked += 1;
+        let command = json!({"command": format!("echo {word}")});
+        self.talk.say(&bash(self.asked, &command));
+        let answer = self.hears(after);
+        let content = answer["content"].as_str().unwrap_or_default();
+        assert_eq!(content.trim_end(), word, "after {after}: {answer}");
+    }
+
+    /// Ends it in this way, at an instant of the life of what was asked last.
+    fn ends(self, how: &str, instant: u64) {
+        thread::sleep(Duration::from_millis(instant));
+        if how != "EOF" {
+            self.talk.signal(how);
+        }
+        let began = Instant::now();
+        self.talk.end();
+        assert!(began.elapsed() < LONG, "{how} took {:?}", began.elapsed());
+    }
+}
+
+/// No process is left, and of control files what was there before.
+fn nothing_is_left(arena: &Arena, before: &BTreeMap<PathBuf, String>, after: &str) {
+    until(after, || {
+        let left = arena.processes();
+        left.is_empty().then_some(()).ok_or_else(|| left.join("\n"))
+    });
+    let there = arena.control();
+    let differs = there
+        .iter()
+        .filter(|(path, text)| before.get(*path) != Some(*text));
+    let planted: Vec<_> = differs.collect();
+    assert!(planted.is_empty(), "{after}: {planted:#?}");
+    let gone = before.keys().find(|path| !there.contains_key(*path));
+    assert_eq!(gone, None, "{after}");
 }
 
 fn attack(user: Option<u32>) {
@@ -202,69 +160,12 @@ fn attack(user: Option<u32>) {
         before.keys().any(|path| path.ends_with(".git/config")),
         "{before:?}"
     );
-    let commands = commands::all();
-    assert!(commands.len() >= 200, "{}", commands.len());
-    let mut dice = Dice(7);
-    let mut waited_for = 0;
-    for (round, commands) in commands.chunks(A_ROUND).enumerate() {
-        let end = ENDS[round % ENDS.len()];
-        let mut haft = arena.command(&arena.binary);
-        haft.args(["--allowed-tools", "Bash"]).stderr(Stdio::null());
-        let mut talk = Conversation::of(&mut haft);
-        for (at, command) in commands.iter().enumerate() {
-            let background = dice.below(4) == 0;
-            // In a script: of a line that names a control file, haft would ask, and not run it.
-            fs::write(
-                arena.project().join("attack.sh"),
-                format!("echo >> ran\n{command}"),
-            )
-            .unwrap();
-            waited_for += usize::from(!background);
-            let answer = talk.ask(&bash(2 * at, &attacking(background)));
-            assert_eq!(answer["id"], 2 * at, "{command}: {answer}");
-            // What comes next is answered honestly, whatever was done before it.
-            let word = format!("honest-{}", dice.below(1 << 30));
-            let answer = talk.ask(&bash(
-                2 * at + 1,
-                &json!({"command": format!("echo {word}")}),
-            ));
-            assert_eq!(answer["id"], 2 * at + 1, "{command}: {answer}");
-            let content = answer["content"].as_str().unwrap_or_default();
-            assert_eq!(content.trim_end(), word, "after {command}: {answer}");
-        }
-        // One more is under way when it is ended.
-        let last = "mkdir -p .claude; while :; do echo '{}' > .claude/settings.local.json; done";
-        fs::write(arena.project().join("attack.sh"), last).unwrap();
-        talk.say(&bash(1000, &attacking(dice.below(2) == 0)));
-        thread::sleep(Duration::from_millis(dice.below(120)));
-        if end != "EOF" {
-            talk.signal(end);
-        }
-        let began = Instant::now();
-        talk.end();
-        assert!(began.elapsed() < LONG, "{end} took {:?}", began.elapsed());
-        until(end, || {
-            let left = arena.processes();
-            left.is_empty().then_some(()).ok_or_else(|| left.join("\n"))
-        });
-        // They did run: what is never started attacks nothing.
-        let ran = fs::read_to_string(arena.project().join("ran")).unwrap();
-        assert!(
-            ran.lines().count() >= waited_for,
-            "round {round}: {commands:#?}"
-        );
-        let after = arena.control();
-        let differs = after
-            .iter()
-            .filter(|(path, text)| before.get(*path) != Some(*text));
-        let planted: Vec<_> = differs.collect();
-        assert!(
-            planted.is_empty(),
-            "round {round}, {end}: {planted:#?} by {commands:#?}"
-        );
-        let gone = before.keys().find(|path| !after.contains_key(*path));
-        assert_eq!(gone, None, "round {round}, {end}: {commands:#?}");
-    }
+    let outsider = Outsider::new(&arena);
+    thread::scope(|scope| {
+        let _ends = outsider.ends();
+        scope.spawn(|| outsider.works());
+        fight(&arena, &before, &outsider);
+    });
     // The next one starts as if nothing had been: without a rule, this is refused.
     let mut next = arena.command(&arena.binary);
     next.args(["call", "Bash", "command=touch unasked"]);
@@ -280,6 +181,54 @@ fn attack(user: Option<u32>) {
     ]);
     let ran = crate::binary::run(&mut allowed, b"");
     assert!(arena.project().join("unasked").exists(), "{}", ran.stderr);
+}
+
+fn fight(arena: &Arena, before: &BTreeMap<PathBuf, String>, outsider: &Outsider<'_>) {
+    let commands = commands::all();
+    assert!(commands.len() >= 200, "{}", commands.len());
+    let mut dice = Dice(7);
+    let mut waited_for = 0;
+    for (round, commands) in commands.chunks(A_ROUND).enumerate() {
+        // What is to be removed must not be replaced meanwhile: it is not told who did it then.
+        let removes =
+            |command: &String| command.contains("mv .git") || command.contains("rm -rf .git");
+        outsider.rests(commands.iter().any(removes));
+        let mut session = Session::new(arena, outsider);
+        // Somewhere in it haft is ended while a command runs, and another one goes on.
+        let fatal = usize::try_from(dice.below(commands.len() as u64)).unwrap();
+        for (at, command) in commands.iter().enumerate() {
+            let background = dice.below(4) == 0;
+            let number = round * A_ROUND + at;
+            session.begins(&format!("echo {number} >> ran\n{command}"), background);
+            if at == fatal {
+                let how = ENDS[round % ENDS.len()];
+                session.ends(how, dice.below(LIFE));
+                let still = outsider.still();
+                nothing_is_left(arena, before, &format!("{how} during {command}"));
+                drop(still);
+                session = Session::new(arena, outsider);
+                continue;
+            }
+            waited_for += usize::from(!background);
+            session.hears(command);
+            session.is_honest(&format!("honest-{}", dice.below(1 << 30)), command);
+        }
+        // One more is under way when it is ended.
+        let last = "mkdir -p .claude; while :; do echo '{}' > .claude/settings.local.json; done";
+        session.begins(last, dice.below(2) == 0);
+        let how = ENDS[(round + 1) % ENDS.len()];
+        session.ends(how, dice.below(LIFE));
+        let _still = outsider.still();
+        let after = format!("round {round}, {how}: {commands:#?}");
+        nothing_is_left(arena, before, &after);
+    }
+    // They did run: what is never started attacks nothing. Those that had just begun when something was
+    // moved away, or a hidden file was replaced, may not have come so far.
+    let _still = outsider.still();
+    let ran = fs::read_to_string(arena.project().join("ran")).unwrap();
+    let ran = ran.lines().collect::<BTreeSet<_>>().len();
+    assert!(ran >= waited_for / 2, "{ran} of {waited_for} ran");
+    assert!(outsider.done() >= 50, "{} from outside", outsider.done());
 }
 
 #[test]

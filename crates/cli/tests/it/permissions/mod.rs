@@ -1,5 +1,6 @@
 //! What may run, as the binary says and does it.
 //!
+//! - `attempts`: ways around, tried
 //! - `explain`, `lines`: the commands that judge
 //! - `flags`: what the command line says of rules and settings
 //! - `keys`: what must not be read
@@ -7,6 +8,8 @@
 //! - `trust`: what waits for it; `written`: local settings and who wrote them
 //! - `doctor`: all of that at a glance
 
+#[cfg(target_os = "linux")]
+mod attempts;
 mod doctor;
 mod explain;
 mod flags;

@@ -9,8 +9,9 @@ use haft_contract::{
 };
 use haft_engine::{
     Engine, Registry, Scheduler,
-    hooks::{Hooks, read},
-    permissions::{SandboxSettings, Scope, sandbox::Excluded},
+    conditions::read,
+    hooks::Hooks,
+    permissions::{PermissionSettings, SandboxSettings, Scope, sandbox::Excluded},
 };
 use haft_testkit::Bash;
 use serde_json::{Value, json};

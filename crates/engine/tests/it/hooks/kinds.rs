@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use haft_contract::{BoxFuture, HttpAnswer, HttpClient, HttpPost};
 use haft_engine::{
     EngineBuilder,
-    hooks::{AskModel, HookPlugin, Hooks, HttpLimits, ModelQuestion, read},
+    conditions::read,
+    hooks::{AskModel, HookPlugin, Hooks, HttpLimits, ModelQuestion},
     permissions::{Bases, Scope},
 };
 use serde_json::{Value, json};

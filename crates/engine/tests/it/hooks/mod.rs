@@ -11,6 +11,7 @@ mod moments;
 
 use std::{
     os::unix::fs::PermissionsExt,
+    path::Path,
     path::PathBuf,
     process::Command,
     sync::{Arc, Mutex},
@@ -23,8 +24,9 @@ use haft_contract::{
 };
 use haft_engine::{
     CallResult, Engine, EngineBuilder, Registry, Scheduler, SessionContext,
-    hooks::{Common, HookMoment, Hooks, Occasion, read},
-    permissions::{Bases, List, PathContext, RuleSource, Rules, Scope},
+    conditions::read,
+    hooks::{Common, HookMoment, Hooks, Occasion},
+    permissions::{Bases, List, RuleSource, Rules, Scope},
 };
 use haft_testkit::TempProject;
 use schemars::JsonSchema;
@@ -494,16 +496,12 @@ async fn v30_v31_v32_v33_which_hooks_run_and_how() {
         slash: "/".into(),
     };
     let (handlers, _) = read(Scope::User, None, &stop, &bases);
-    let setting = PathContext {
-        cwd: "/".into(),
-        home: None,
-    };
     let occasion = Occasion {
         event: HookMoment::named("Stop").unwrap(),
         names: &[],
         fields: serde_json::Map::new(),
         call: None,
-        setting: &setting,
+        cwd: Path::new("/"),
     };
     let common = Common {
         session_id: "s".to_owned(),

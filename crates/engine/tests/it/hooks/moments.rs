@@ -12,7 +12,8 @@ use haft_contract::{
 };
 use haft_engine::{
     Engine, EngineBuilder, Registry, SessionContext,
-    hooks::{HookMoment, HookOutcome, HookStage, Hooks, Identity, read},
+    conditions::read,
+    hooks::{HookMoment, HookOutcome, HookStage, Hooks, Identity},
     permissions::{Bases, Scope},
     settings::{Flags, SettingsPlaces, Watch},
 };

@@ -164,7 +164,7 @@ fn mv(parsed: &ParsedArguments<'_>) -> CommandFinding {
     if let Some((target, sources)) = parsed.operands.split_last() {
         let removals = sources.iter().map(|arg| paths::removed(arg));
         finding.effects.extend(removals);
-        finding.effects.push(paths::worked(target));
+        finding.effects.push(paths::filled(target));
     }
     finding
 }
@@ -193,7 +193,7 @@ fn restore(parsed: &ParsedArguments<'_>) -> CommandFinding {
         && !parsed.has("--worktree");
     if !index_only {
         let writes = parsed.operands.iter();
-        let writes = writes.map(|arg| paths::worked(&paths::pattern(arg)));
+        let writes = writes.map(|arg| paths::checked_out(arg));
         finding.effects.extend(writes);
     }
     finding
@@ -216,7 +216,7 @@ fn worktree_add(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let directory = parsed.operands.first();
     finding
         .effects
-        .extend(directory.map(|arg| paths::worked(arg)));
+        .extend(directory.map(|arg| paths::filled(arg)));
     finding
 }
 

@@ -13,6 +13,7 @@ mod queries;
 mod remotes;
 #[cfg(test)]
 mod subcommand_tests;
+mod working_tree;
 
 use super::{
     options::{self, ParsedArguments},
@@ -199,6 +200,12 @@ fn subcommand(argv: &[Arg]) -> CommandFinding {
         return CommandFinding::read_only("it only prints how it is used");
     }
     let mut finding = options::judge(spec, words);
+    if finding.verdict != EffectVerdict::ReadOnly
+        && working_tree::is_changed(name, &options::parse(spec, words))
+    {
+        let here = Arg::literal(".", argv[0].span);
+        finding = finding.with(paths::filled(&here));
+    }
     if shows {
         let here = Arg::literal(".", argv[0].span);
         finding = finding.with(options::tree(&here));

@@ -68,7 +68,16 @@ pub(super) fn written(parsed: &ParsedArguments<'_>) -> Vec<Effect> {
         Some(before) => *at >= before,
         None => !matches!(nature(arg), Nature::Revision),
     });
-    paths.map(|(_, arg)| worked(&pattern(arg))).collect()
+    paths.map(|(_, arg)| checked_out(arg)).collect()
+}
+
+/// What a pathspec names is overwritten.
+pub(super) fn checked_out(arg: &Arg) -> Effect {
+    match arg.text() {
+        // `:/`, `:(top)`: from the top, or from where it is.
+        Some(text) if text.starts_with(':') => filled(&Arg::literal(".", arg.span)),
+        _ => filled(&pattern(arg)),
+    }
 }
 
 /// Adds the read of a pathspec. Does it limit what is shown?
@@ -142,6 +151,11 @@ fn object_path(arg: &Arg) -> Option<Arg> {
     })
 }
 
+/// Can it be nothing but a path?
+pub(super) fn is_path(arg: &Arg) -> bool {
+    matches!(nature(arg), Nature::Path)
+}
+
 enum Nature {
     Revision,
     Path,
@@ -210,6 +224,11 @@ pub(super) fn below(directory: &Arg, path: &Arg) -> Arg {
 /// The command's work on a path.
 pub(super) fn worked(path: &Arg) -> Effect {
     write(path, WriteKind::Work)
+}
+
+/// Whatever is below a path may be written.
+pub(super) fn filled(path: &Arg) -> Effect {
+    write(path, WriteKind::Tree)
 }
 
 /// The removal of a path.

@@ -134,6 +134,6 @@ fn clone(parsed: &ParsedArguments<'_>) -> CommandFinding {
     };
     finding
         .effects
-        .extend(target.map(|target| paths::worked(&target)));
+        .extend(target.map(|target| paths::filled(&target)));
     finding
 }

@@ -85,6 +85,10 @@ fn curl(parsed: &ParsedArguments<'_>) -> CommandFinding {
             &inside(directory, Arg::literal(".", span)),
             WriteKind::Twist,
         ));
+        effects.push(write(
+            &inside(directory, Arg::literal(".", span)),
+            WriteKind::Tree,
+        ));
     }
     let keeps = ["-O", "--remote-name", "--remote-name-all"];
     if keeps.iter().any(|name| parsed.has(name)) {
@@ -283,7 +287,7 @@ mod tests {
             ),
             (
                 "curl -OJ https://a.com/x",
-                &["net a.com", "Twist .", "Twist x"],
+                &["net a.com", "Twist .", "Tree .", "Twist x"],
             ),
             ("curl -d @f a.com", &["net a.com", "read f"]),
             ("curl --data-binary @f a.com", &["net a.com", "read f"]),

@@ -76,7 +76,7 @@ fn scp(parsed: &ParsedArguments<'_>) -> CommandFinding {
                 sends = true;
                 effects.push(contact);
             }
-            None => effects.push(write(target, WriteKind::Work)),
+            None => effects.push(write(target, WriteKind::Tree)),
         }
     }
     let finding = refused(parsed).unwrap_or_else(|| {
@@ -162,7 +162,7 @@ mod tests {
             ("ssh -V", &["net ?"]),
             ("ssh $x ls", &["net ?"]),
             ("scp a b host:c", &["tree a", "tree b", "net host"]),
-            ("scp -r host:a .", &["net host", "Work ."]),
+            ("scp -r host:a .", &["net host", "Tree ."]),
             ("scp ./a:b host:", &["tree ./a:b", "net host"]),
             (
                 "sftp me@host.com",

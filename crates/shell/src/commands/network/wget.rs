@@ -81,6 +81,27 @@ fn wget(parsed: &ParsedArguments<'_>) -> CommandFinding {
                 .collect()
         }
     };
+    // What the host says, or a list, decides about the names.
+    let unnamed = [
+        "-r",
+        "-m",
+        "-p",
+        "-i",
+        "-x",
+        "--recursive",
+        "--mirror",
+        "--page-requisites",
+        "--input-file",
+        "--force-directories",
+        "--content-disposition",
+        "--trust-server-names",
+    ]
+    .iter()
+    .any(|name| parsed.has(name));
+    let span = parsed.argv.first().map(|name| name.span);
+    let below = span.filter(|_| unnamed && document.is_none() && !parsed.has("--spider"));
+    let below =
+        below.map(|span| write(&inside(directory, Arg::literal(".", span)), WriteKind::Tree));
     let finding = match refused(parsed) {
         Some(finding) => finding,
         None if sends => CommandFinding::mutating("it sends data to a host"),
@@ -102,6 +123,7 @@ fn wget(parsed: &ParsedArguments<'_>) -> CommandFinding {
         finding.effects.push(Effect::Net(None));
     }
     finding.effects.extend(kept);
+    finding.effects.extend(below);
     finding
 }
 
@@ -149,7 +171,7 @@ mod tests {
             ("wget -qO- a.com", &["net a.com"]),
             ("wget -q -O - a.com", &["net a.com"]),
             ("wget --spider a.com/x", &["net a.com"]),
-            ("wget -i list", &["read list", "net ?"]),
+            ("wget -i list", &["read list", "net ?", "Tree ."]),
             ("wget -o log a.com/x", &["Twist log", "net a.com", "Work x"]),
             (
                 "wget --post-file=f a.com/x",

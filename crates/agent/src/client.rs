@@ -1,0 +1,126 @@
+//! The model, as one agent asks it: how, with which tools, and what that costs.
+
+use std::sync::Arc;
+
+use haft_engine::Scheduler;
+use haft_models::{
+    Conversation, Model, ModelRequest, Prefix, Prices, SystemBlock, ToolDefinition, Usage,
+};
+
+use crate::{
+    ModelSettings, UsageLedger, compaction::text_tokens, control::Changes, cost::SharedUsage,
+};
+
+/// A model with its settings, its prices and what every request to it begins with.
+pub(crate) struct ModelClient {
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) settings: ModelSettings,
+    prices: Prices,
+    usage: SharedUsage,
+    system: Vec<SystemBlock>,
+    tools: Vec<ToolDefinition>,
+    prefix: Arc<Prefix>,
+}
+
+impl ModelClient {
+    /// One that offers the tools of this scheduler.
+    pub(crate) fn new(
+        model: Arc<dyn Model>,
+        settings: ModelSettings,
+        (prices, usage): (Prices, SharedUsage),
+        system: Vec<SystemBlock>,
+        scheduler: &Scheduler,
+    ) -> Self {
+        let activated = scheduler.context().activated;
+        let pool = scheduler.engine().pool();
+        let tools: Vec<_> = pool
+            .offered(&activated)
+            .map(|tool| ToolDefinition::from(tool.spec()))
+            .collect();
+        Self {
+            model,
+            settings,
+            prices,
+            usage,
+            prefix: prefix(&system, &tools),
+            system,
+            tools,
+        }
+    }
+
+    /// What is sent now.
+    pub(crate) fn request(
+        &mut self,
+        conversation: &Conversation,
+        scheduler: &Scheduler,
+    ) -> ModelRequest {
+        self.offer_activated(scheduler);
+        let name = self.settings.name.clone();
+        let prefix = Arc::clone(&self.prefix);
+        let mut request = ModelRequest::new(name, prefix, conversation.history());
+        request.max_tokens = self.settings.max_tokens;
+        request.thinking = self.settings.thinking;
+        request.effort.clone_from(&self.settings.effort);
+        request
+    }
+
+    /// Tools that were activated since go to the end, so that what the provider has cached stays so.
+    fn offer_activated(&mut self, scheduler: &Scheduler) {
+        let context = scheduler.context();
+        let known = self.tools.len();
+        for tool in scheduler.engine().pool().offered(&context.activated) {
+            let spec = tool.spec();
+            let is_known = self.tools[..known]
+                .iter()
+                .any(|tool| tool.name == spec.name);
+            if !is_known {
+                self.tools.push(ToolDefinition::from(spec));
+            }
+        }
+        if self.tools.len() != known {
+            self.prefix = prefix(&self.system, &self.tools);
+        }
+    }
+
+    /// Takes over what was asked for through the handle.
+    pub(crate) fn change(&mut self, changes: &Changes) {
+        for (model, usage) in &changes.spent {
+            self.spend(model, usage);
+        }
+        if let Some(model) = &changes.model {
+            self.settings.name.clone_from(model);
+        }
+        if let Some(thinking) = changes.thinking {
+            self.settings.thinking = thinking;
+        }
+    }
+
+    /// Counts what a request took.
+    pub(crate) fn spend(&self, model: &str, usage: &Usage) {
+        self.usage.add(model, usage, &self.prices);
+    }
+
+    pub(crate) fn total_cost(&self) -> f64 {
+        self.usage.total_cost()
+    }
+
+    pub(crate) fn ledger(&self) -> UsageLedger {
+        self.usage.ledger()
+    }
+
+    /// The system prompt, and each tool by its name, about, in tokens.
+    pub(crate) fn prefix_sizes(&self) -> (u64, Vec<(String, u64)>) {
+        let system = self.system.iter();
+        let system = system.map(|block| text_tokens(block.text.len())).sum();
+        let tools = self.tools.iter().map(|tool| {
+            let bytes = tool.name.len() + tool.description.len();
+            let schema = tool.input_schema.to_string().len();
+            (tool.name.clone(), text_tokens(bytes + schema))
+        });
+        (system, tools.collect())
+    }
+}
+
+fn prefix(system: &[SystemBlock], tools: &[ToolDefinition]) -> Arc<Prefix> {
+    Arc::new(Prefix::new(system.to_vec(), tools.to_vec()))
+}

@@ -1,0 +1,102 @@
+//! The conversation, its transcript, and how full the model's window is: always changed together.
+
+use std::{path::Path, sync::Arc};
+
+use haft_contract::Content;
+use haft_models::Conversation;
+use uuid::Uuid;
+
+use crate::{
+    Added, AgentEvent, clock,
+    compaction::WindowUse,
+    hooks::RunContext,
+    prompt::{branch, reminder},
+    transcript::{Kind, Transcript, load::load},
+};
+
+/// What was said in a session. Everything goes into the transcript first.
+pub(crate) struct Dialogue {
+    pub(crate) conversation: Conversation,
+    pub(crate) transcript: Arc<Transcript>,
+    pub(crate) window: WindowUse,
+}
+
+impl Dialogue {
+    /// One that was loaded, or an empty one.
+    pub(crate) fn new(conversation: Conversation, transcript: Arc<Transcript>) -> Self {
+        Self {
+            window: WindowUse::of(&conversation),
+            conversation,
+            transcript,
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.conversation.messages().len() == 0
+    }
+
+    /// Adds something in the user's name.
+    pub(crate) fn add(&mut self, content: Vec<Content>, kind: Kind, uuid: Option<Uuid>) -> Uuid {
+        let uuid = uuid.unwrap_or_else(clock::random_id);
+        self.transcript.user(uuid, &content, kind);
+        self.window.added(&content);
+        self.conversation.user(content);
+        uuid
+    }
+
+    /// The same, and reports it.
+    pub(crate) fn add_reported(
+        &mut self,
+        content: Vec<Content>,
+        kind: Kind,
+        by: Added,
+        to: RunContext<'_>,
+    ) {
+        let uuid = self.add(content.clone(), kind, None);
+        to.sink.on_event(&AgentEvent::Added { uuid, content, by });
+    }
+
+    /// Adds a reminder of ours.
+    pub(crate) fn remind(&mut self, text: &str, by: Added, to: RunContext<'_>) {
+        let content = vec![Content::text(reminder(text))];
+        self.add_reported(content, Kind::Meta, by, to);
+    }
+
+    /// Adds what hooks want the model to know.
+    pub(crate) fn add_context(&mut self, texts: &[String], to: RunContext<'_>) {
+        if texts.is_empty() {
+            return;
+        }
+        let content = texts
+            .iter()
+            .map(|text| Content::text(reminder(text)))
+            .collect();
+        self.add_reported(content, Kind::Meta, Added::Hook, to);
+    }
+
+    /// Starts over with nothing said. The transcript stays.
+    pub(crate) fn forget(&mut self) {
+        self.conversation = Conversation::new();
+        self.window = WindowUse::default();
+    }
+
+    /// Takes from the transcript what a run that was dropped in the middle has done.
+    pub(crate) fn catch_up(&mut self) -> Result<(), String> {
+        let lines = self.transcript.store().read(0);
+        let lines = lines.map_err(|error| format!("the transcript cannot be read: {error}"))?;
+        if let Some(loaded) = load(&lines, None) {
+            self.transcript.set_last(loaded.last);
+            for result in &loaded.made_up {
+                self.transcript.answer(result, None);
+            }
+            self.window = WindowUse::of(&loaded.conversation);
+            self.conversation = loaded.conversation;
+        }
+        Ok(())
+    }
+
+    /// Lines of the transcript say where they were written.
+    pub(crate) fn note_place(&self, cwd: &Path) {
+        self.transcript.set_place(cwd, branch(cwd));
+    }
+}

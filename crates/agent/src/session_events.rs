@@ -1,0 +1,123 @@
+//! What happens to a session between runs: it begins, gets directories and permissions, is summed up,
+//! forgotten, and ends.
+
+use std::{path::PathBuf, sync::Arc};
+
+use haft_contract::{BackgroundTasks, CancellationToken, ContextPatch, NestedCalls};
+use haft_models::ModelError;
+
+use crate::{
+    Agent, LoadedInstructions, Sink, Trigger, background::background, hooks::RunContext, run::Tally,
+};
+
+impl Agent {
+    /// Begins the session, where that is to be done before the first run. Gives what hooks want said
+    /// first, as if a person had said it.
+    pub async fn begin(&mut self, sink: &dyn Sink) -> Option<String> {
+        let never = CancellationToken::new();
+        self.start(RunContext::new(sink, &never)).await
+    }
+
+    /// Begins the session, once.
+    pub(crate) async fn start(&mut self, to: RunContext<'_>) -> Option<String> {
+        if std::mem::replace(&mut self.session.has_begun, true) {
+            return None;
+        }
+        let origin = self.session.origin.name();
+        let model = &self.client.settings.name;
+        let word = self.hooks.session_start(origin, model, to).await;
+        self.instructions.open_with(word.context);
+        self.session.held_up = self.session.held_up.take().or(word.stop);
+        word.first_words
+    }
+
+    /// Lets hooks make the project ready (`init`) or put it in order (`maintenance`).
+    pub async fn setup(&mut self, trigger: &str, sink: &dyn Sink) {
+        let never = CancellationToken::new();
+        let to = RunContext::new(sink, &never);
+        let word = self.hooks.setup(trigger, to).await;
+        self.instructions.open_with(word.context);
+        self.session.held_up = self.session.held_up.take().or(word.stop);
+    }
+
+    /// Adds a working directory, and tells hooks whose wish it was: `slash_command` or
+    /// `register_repo_root`.
+    pub async fn add_directory(&mut self, path: PathBuf, source: &str, sink: &dyn Sink) {
+        let never = CancellationToken::new();
+        let to = RunContext::new(sink, &never);
+        let added = path.clone();
+        self.scheduler.apply(&ContextPatch::AddDirectory { path });
+        self.hooks.directory_added(&added, source, to).await;
+    }
+
+    /// Tells hooks of a file that was read for the model to follow.
+    pub async fn instructions_loaded(&self, loaded: &LoadedInstructions, sink: &dyn Sink) {
+        let never = CancellationToken::new();
+        let to = RunContext::new(sink, &never);
+        self.hooks.instructions(loaded, to).await;
+    }
+
+    /// Returns when a hook that runs beside the session wants the model to hear something: it is told
+    /// with the next run, or by [`run_notices`](Self::run_notices).
+    pub async fn woken(&self) {
+        self.hooks.woken().await;
+    }
+
+    /// What goes on in the background; `None` where nothing ever does.
+    pub fn notices(&self) -> Option<Arc<BackgroundTasks>> {
+        background(self.scheduler.engine())
+    }
+
+    /// Calls beside the model's own, by the rules of this session.
+    pub fn aside(&self) -> NestedCalls {
+        self.scheduler.aside()
+    }
+
+    /// Changes the session for the next run, until the person speaks again: what a skill permits that
+    /// they called.
+    pub fn permit(&mut self, patches: Vec<ContextPatch>) {
+        self.session.permitted = patches;
+    }
+
+    /// A person speaks: what a skill permitted is over, and what they just called counts.
+    pub(crate) fn speaks_again(&mut self) {
+        self.scheduler.apply(&ContextPatch::EndRulesOfTurn);
+        for patch in std::mem::take(&mut self.session.permitted) {
+            self.scheduler.apply(&patch);
+        }
+    }
+
+    /// Sums the conversation up, because a person asked for it. `false`: there was nothing to sum up, a
+    /// hook held it up, or it was interrupted.
+    pub async fn compact(
+        &mut self,
+        instructions: &str,
+        sink: &dyn Sink,
+    ) -> Result<bool, ModelError> {
+        if self.dialogue.is_empty() {
+            return Ok(false);
+        }
+        let running = self.control.begin();
+        let to = RunContext::new(sink, &running.cancel);
+        self.note_place();
+        let mut tally = Tally::default();
+        let mut compaction = self.compaction(to);
+        compaction
+            .sum_up(Trigger::Manual, instructions, &[], &mut tally)
+            .await
+    }
+
+    /// Forgets the conversation: the next words are the first. What was spent stays, and so do the files.
+    pub fn clear(&mut self) {
+        self.dialogue.forget();
+        self.dialogue.transcript.set_last(None);
+        self.instructions.forget();
+    }
+
+    /// Tells the hooks that the session ends, and why: `clear`, `logout`, `prompt_input_exit`, `other`.
+    pub async fn end(&mut self, reason: &str, sink: &dyn Sink) {
+        let never = CancellationToken::new();
+        let to = RunContext::new(sink, &never);
+        self.hooks.session_end(reason, to).await;
+    }
+}

@@ -1,0 +1,71 @@
+//! `haft -p` as a face of a session: its events become what goes out.
+
+use std::sync::Arc;
+
+use haft::{BoxFuture, engine::hooks::HearHooks};
+use haft_agent::Sink;
+use haft_host::{EventSink, ServerLink, SessionActivity, SessionEvent};
+use haft_protocol::{
+    McpMessageReply, McpMessageRequest, SessionMessage, SessionRequest, TranscriptMirror,
+};
+use serde_json::Value;
+
+use super::{channel::Channel, messages::Facts, output::Output, tasks};
+use crate::session;
+
+impl EventSink for Output {
+    fn on_event(&self, event: &SessionEvent) {
+        match event {
+            SessionEvent::Warning(_) | SessionEvent::RulesKept { .. } => session::warn(event),
+            SessionEvent::Notice { level, text } => self.put_notice(level.name(), text),
+            SessionEvent::Ready(facts) => self.belongs_to(facts.id, Facts::of(facts)),
+            SessionEvent::Servers(servers) => self.has_servers(servers.clone()),
+            SessionEvent::Activity(SessionActivity::Running) => self.put_state("running"),
+            SessionEvent::Activity(SessionActivity::Idle) => self.put_state("idle"),
+            SessionEvent::Agent(event) => Sink::on_event(self, event),
+            SessionEvent::Task(event) => {
+                for message in tasks::messages(event) {
+                    self.put(message);
+                }
+            }
+            SessionEvent::Hook(news) => self.hear(news),
+            SessionEvent::TranscriptLine { path, line } => {
+                let entry: Value = serde_json::from_str(line).unwrap_or_default();
+                self.put_control(&SessionMessage::TranscriptMirror(TranscriptMirror {
+                    file_path: path.to_string_lossy(),
+                    entries: vec![entry],
+                }));
+            }
+            SessionEvent::Continues => self.goes_on(),
+            SessionEvent::Result(result) => {
+                self.put_result(&result.run, result.structured.clone());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The servers that the program at the other end runs: each message in a control request.
+pub(super) struct ProgramServers(pub(super) Arc<Channel>);
+
+impl ServerLink for ProgramServers {
+    fn send<'a>(&'a self, server: &'a str, message: Value) -> BoxFuture<'a, Result<Value, String>> {
+        Box::pin(async move {
+            let reply = self.0.ask(envelope(server, message)).await?;
+            let answer = McpMessageReply::from(reply).mcp_response;
+            let answer = answer.ok_or("the answer holds no `mcp_response`")?;
+            Ok(Value::Object(answer))
+        })
+    }
+
+    fn notify(&self, server: &str, message: Value) {
+        self.0.tell(envelope(server, message));
+    }
+}
+
+fn envelope(server: &str, message: Value) -> SessionRequest<'_> {
+    SessionRequest::McpMessage(McpMessageRequest {
+        server_name: server.into(),
+        message,
+    })
+}

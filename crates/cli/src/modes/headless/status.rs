@@ -1,0 +1,144 @@
+//! What the program at the other end may ask of a session, as answers.
+
+use haft_host::{ContextUsage, RewoundFiles, ServerChanges, ServerDetails, ServerList};
+use haft_protocol::{
+    ContextCategory, ContextMcpTool, ContextUsageAnswer, DescribedTool, ListedServer,
+    ListedServerTool, McpStatusAnswer, RewindAnswer, ServerProblem, ServerState, ServersAnswer,
+    ToolHints,
+};
+use serde_json::Value;
+
+/// How full the model's window is.
+pub(super) fn usage(used: &ContextUsage) -> ContextUsageAnswer {
+    let from_servers: u64 = used.servers.iter().map(|(_, tokens)| tokens).sum();
+    let before = used.system + used.tools + from_servers;
+    // What the provider counted has everything in it; what we counted has the messages only.
+    let total = used.total.max(before);
+    let messages = total - before;
+    let free = used.window.saturating_sub(total);
+    let categories = [
+        ("System prompt", used.system, "promptBorder"),
+        ("System tools", used.tools, "inactive"),
+        ("MCP tools", from_servers, "cyan"),
+        ("Messages", messages, "purple"),
+        ("Free space", free, "promptBorder"),
+    ]
+    .into_iter()
+    .filter(|(_, tokens, _)| *tokens > 0)
+    .map(|(name, tokens, color)| ContextCategory {
+        name: name.to_owned(),
+        tokens,
+        color: color.to_owned(),
+    });
+    let mcp_tools = used.servers.iter().map(|(name, tokens)| ContextMcpTool {
+        name: name.clone(),
+        server_name: name.split("__").nth(1).unwrap_or_default().to_owned(),
+        tokens: *tokens,
+        is_loaded: true,
+    });
+    let percentage = match used.window {
+        0 => 0,
+        window => total * 100 / window,
+    };
+    ContextUsageAnswer {
+        categories: categories.collect(),
+        total_tokens: total,
+        max_tokens: used.window,
+        raw_max_tokens: used.window,
+        percentage,
+        model: used.model.clone(),
+        is_auto_compact_enabled: true,
+        mcp_tools: mcp_tools.collect(),
+        ..ContextUsageAnswer::default()
+    }
+}
+
+/// What going back to a message did, or would do.
+pub(super) fn rewound(rewound: &RewoundFiles) -> RewindAnswer {
+    let files = rewound.files.iter();
+    let paths = files.map(|file| file.to_string_lossy().into_owned());
+    let told = RewindAnswer {
+        can_rewind: true,
+        files_changed: Some(paths.collect()),
+        ..RewindAnswer::default()
+    };
+    if *rewound == RewoundFiles::default() {
+        return told;
+    }
+    let left = rewound.left.iter();
+    let left: Vec<String> = left
+        .map(|(path, why)| format!("{}: {why}", path.display()))
+        .collect();
+    RewindAnswer {
+        insertions: Some(rewound.insertions),
+        deletions: Some(rewound.deletions),
+        error: (!left.is_empty()).then(|| format!("not restored: {}", left.join("; "))),
+        ..told
+    }
+}
+
+/// The servers as the message at the beginning of a run names them.
+pub(super) fn servers_in_short(list: &ServerList) -> Vec<ServerState<'_>> {
+    let told = list.servers.iter().map(|server| ServerState {
+        name: (&server.name).into(),
+        status: server.status.into(),
+        error: server.error.as_deref().map(Into::into),
+    });
+    told.collect()
+}
+
+/// Entries that were left out.
+pub(super) fn servers_left_out(list: &ServerList) -> Vec<ServerProblem<'_>> {
+    let told = list.skipped.iter().map(|one| ServerProblem {
+        name: (&one.name).into(),
+        category: one.category.into(),
+        message: (&one.message).into(),
+    });
+    told.collect()
+}
+
+/// Everything that is known of the servers.
+pub(super) fn servers(list: ServerList) -> McpStatusAnswer {
+    McpStatusAnswer {
+        mcp_servers: list.servers.into_iter().map(server).collect(),
+    }
+}
+
+/// What came of setting servers.
+pub(super) fn server_changes(changes: ServerChanges) -> ServersAnswer {
+    let errors = changes.errors.into_iter();
+    ServersAnswer {
+        added: changes.added,
+        removed: changes.removed,
+        errors: errors.map(|(name, why)| (name, why.into())).collect(),
+    }
+}
+
+fn server(server: ServerDetails) -> ListedServer {
+    ListedServer {
+        name: server.name,
+        status: server.status.to_owned(),
+        config: server.config,
+        scope: "dynamic".to_owned(),
+        error: server.error,
+        server_info: server.info,
+        tools: server
+            .tools
+            .map(|tools| tools.into_iter().map(shown).collect()),
+    }
+}
+
+/// A tool as the state of its server names it.
+fn shown(listed: Value) -> ListedServerTool {
+    let listed = DescribedTool::from(listed);
+    let said = listed.annotations.unwrap_or_default();
+    ListedServerTool {
+        name: listed.name,
+        description: listed.description,
+        annotations: ToolHints {
+            read_only: said.read_only_hint,
+            destructive: said.destructive_hint,
+            open_world: said.open_world_hint,
+        },
+    }
+}

@@ -1,0 +1,117 @@
+//! Sessions as the command line describes them.
+
+use std::{env, path::PathBuf};
+
+use anyhow::Context;
+use haft::{Haft, engine::permissions::Scope, engine::settings::Problem};
+use haft_host::{SessionConfig, SessionEvent, SessionParts, open_tools};
+use haft_sandbox::Mechanism;
+
+use crate::{
+    approver::Terminal,
+    args::{Mode, SessionArgs},
+    show,
+};
+
+/// The directory to work in.
+pub(crate) fn cwd(session: &SessionArgs) -> anyhow::Result<PathBuf> {
+    match &session.cwd {
+        Some(cwd) => std::path::absolute(cwd).context("the directory cannot be found"),
+        None => env::current_dir().context("the current directory cannot be found"),
+    }
+}
+
+/// What the flags say of a session. Files and folders are named from where the command is typed, wherever
+/// the session works.
+pub(crate) fn config(session: &SessionArgs) -> anyhow::Result<SessionConfig> {
+    let mut config = SessionConfig::new(cwd(session)?);
+    config.program = env::current_exe().ok();
+    config.settings.settings = session.settings.as_deref().map(given).transpose()?;
+    let sources = session.setting_sources.as_deref();
+    config.settings.sources = sources.map(scopes).transpose()?;
+    config.permission_mode = session.permission_mode.map(Into::into);
+    if session.dangerously_skip_permissions {
+        config.permission_mode = Some(haft::PermissionMode::BypassPermissions);
+    }
+    if session.permission_mode == Some(Mode::Auto) {
+        config.problems.push(Problem {
+            place: "--permission-mode".to_owned(),
+            what: "mode auto is not known here; default is used".to_owned(),
+        });
+    }
+    config.allow.clone_from(&session.allowed_tools);
+    config.deny.clone_from(&session.disallowed_tools);
+    for directory in &session.add_dir {
+        config.directories.push(std::path::absolute(directory)?);
+    }
+    config.tools.clone_from(&session.tools);
+    config.bare = session.bare;
+    config.concurrency = session.max_concurrency.map(Into::into);
+    Ok(config)
+}
+
+/// The tools of the session that the flags describe; the person at the terminal is asked, if there is one.
+pub(crate) async fn tools(session: &SessionArgs) -> anyhow::Result<Haft> {
+    let mut parts = SessionParts::new(warn);
+    if let Some(terminal) = Terminal::of_this_process() {
+        parts = parts.questions(terminal);
+    }
+    Ok(open_tools(&config(session)?, parts).await?)
+}
+
+/// How well commands can be confined on this machine, by trying.
+pub(crate) fn strongest() -> Mechanism {
+    match env::current_exe() {
+        Ok(program) => haft_sandbox::strongest(&program, &env::temp_dir()),
+        Err(_) => Mechanism::None,
+    }
+}
+
+/// What a person must know of what happens in a session.
+pub(crate) fn warn(event: &SessionEvent) {
+    match event {
+        SessionEvent::Warning(text) => show::warn(&format!("haft: {}", show::clean(text))),
+        SessionEvent::RulesKept { file, problem } => {
+            let file = show::clean(&file.display().to_string());
+            match problem {
+                None => show::warn(&format!("  kept in {file}")),
+                Some(problem) => show::warn(&format!(
+                    "haft: {file}: the rule could not be written ({problem}); it counts for this session"
+                )),
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Tells a person what is wrong with the settings, and what was left out.
+pub(crate) fn report(warnings: Vec<String>) {
+    for warning in warnings {
+        warn(&SessionEvent::Warning(warning));
+    }
+}
+
+fn given(settings: &str) -> anyhow::Result<String> {
+    if settings.trim_start().starts_with('{') {
+        return Ok(settings.to_owned());
+    }
+    let path = std::path::absolute(settings).context("--settings")?;
+    path.into_os_string()
+        .into_string()
+        .map_err(|_| anyhow::anyhow!("--settings: the path is not UTF-8"))
+}
+
+fn scopes(list: &str) -> anyhow::Result<Vec<Scope>> {
+    let names = list
+        .split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty());
+    names
+        .map(|name| match name {
+            "user" => Ok(Scope::User),
+            "project" => Ok(Scope::Project),
+            "local" => Ok(Scope::Local),
+            other => anyhow::bail!("--setting-sources {other}: expected user, project or local"),
+        })
+        .collect()
+}

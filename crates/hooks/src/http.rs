@@ -1,0 +1,266 @@
+//! Handlers that are servers: the event goes there as JSON, and the answer is read as a program's.
+//!
+//! What the settings do not list is not sent: neither to an address, nor a variable in a header. A
+//! server blocks by what it says; that it cannot be reached blocks nothing.
+
+use std::collections::BTreeMap;
+
+use haft_contract::{HttpClient, HttpPost, secrets};
+use haft_settings::HttpLimits;
+use serde_json::Value;
+
+use super::{config::Post, output::HookExit, run::RunError};
+
+/// Sends the event.
+pub(super) async fn post(
+    post: &Post,
+    input: &str,
+    client: &dyn HttpClient,
+    limits: &HttpLimits,
+    env: &BTreeMap<String, String>,
+) -> Result<HookExit, RunError> {
+    let failed = |why: String| RunError::Unavailable(why);
+    check(limits, &post.url).map_err(failed)?;
+    let is_listed = |name: &str| {
+        let by_settings = limits.env.as_ref();
+        post.env.iter().any(|listed| listed == name)
+            && by_settings.is_none_or(|list| list.iter().any(|listed| listed == name))
+    };
+    let value_of = |name: &str| {
+        if !is_listed(name) {
+            return String::new();
+        }
+        let set = env.get(name).cloned();
+        set.or_else(|| secrets::variable(name)).unwrap_or_default()
+    };
+    let headers = post.headers.iter();
+    let request = HttpPost {
+        url: post.url.clone(),
+        headers: headers
+            .map(|(name, value)| (name.clone(), filled(value, value_of)))
+            .collect(),
+        body: input.to_owned(),
+    };
+    let answer = client.post(request).await.map_err(failed)?;
+    if !(200..300).contains(&answer.status) {
+        let to = answer.location.map_or_else(String::new, |location| {
+            format!(" and points to {location}; write that address into the hook")
+        });
+        return Err(failed(format!("the server answered {}{to}", answer.status)));
+    }
+    let body = answer.body.trim();
+    let is_object = || serde_json::from_str::<Value>(body).is_ok_and(|value| value.is_object());
+    if !body.is_empty() && !is_object() {
+        return Err(failed(
+            "the server's answer is neither empty nor a JSON object".to_owned(),
+        ));
+    }
+    Ok(HookExit {
+        code: Some(0),
+        stdout: body.to_owned(),
+        stderr: String::new(),
+    })
+}
+
+/// May this address be told? The error says why not.
+fn check(limits: &HttpLimits, url: &str) -> Result<(), String> {
+    let address = Address::read(url).ok_or_else(|| {
+        format!("{url:?} is no address that can be told: it must be plain http:// or https://")
+    })?;
+    match &limits.urls {
+        None => Ok(()),
+        Some(patterns) if patterns.iter().any(|pattern| address.fits(pattern)) => Ok(()),
+        Some(_) => Err(format!(
+            "{}://{} is not in allowedHttpHookUrls of the settings",
+            address.scheme, address.host
+        )),
+    }
+}
+
+/// An address in its parts, so that a `*` for one of them does not reach into the next.
+struct Address<'a> {
+    scheme: &'a str,
+    /// With the port.
+    host: &'a str,
+    rest: &'a str,
+}
+
+impl<'a> Address<'a> {
+    /// `None`: it is none, or one that others may read otherwise.
+    fn read(url: &'a str) -> Option<Self> {
+        let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'\\';
+        let address = Self::split(url)?;
+        let is_web = ["http", "https"].contains(&address.scheme);
+        let is_host = !address.host.is_empty() && !address.host.contains(['@', '%']);
+        (url.bytes().all(plain) && is_web && is_host).then_some(address)
+    }
+
+    fn split(url: &'a str) -> Option<Self> {
+        let (scheme, behind) = url.split_once("://")?;
+        let end = behind.find(['/', '?', '#']).unwrap_or(behind.len());
+        let (host, rest) = behind.split_at(end);
+        Some(Self { scheme, host, rest })
+    }
+
+    fn fits(&self, pattern: &str) -> bool {
+        if pattern == "*" {
+            return true;
+        }
+        let Some(pattern) = Address::split(pattern) else {
+            return false;
+        };
+        let or_root = |rest: &str| {
+            if rest.is_empty() {
+                "/".to_owned()
+            } else {
+                rest.to_owned()
+            }
+        };
+        let host = self.host.to_ascii_lowercase();
+        glob(pattern.scheme, self.scheme)
+            && glob(&pattern.host.to_ascii_lowercase(), &host)
+            && glob(&or_root(pattern.rest), &or_root(self.rest))
+    }
+}
+
+/// `*` in a pattern is any text, an empty one too.
+fn glob(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else {
+        return false;
+    };
+    let mut parts: Vec<&str> = parts.collect();
+    let Some(last) = parts.pop() else {
+        return rest.is_empty();
+    };
+    for part in parts {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+/// Puts variables in place of `$NAME` and `${NAME}`.
+fn filled(text: &str, value_of: impl Fn(&str) -> String) -> String {
+    let mut filled = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        filled += &rest[..at];
+        let behind = &rest[at + 1..];
+        let (braced, name_at) = match behind.strip_prefix('{') {
+            Some(inside) => (true, inside),
+            None => (false, behind),
+        };
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let length = name_at.find(|c| !is_name(c)).unwrap_or(name_at.len());
+        let (name, after) = name_at.split_at(length);
+        let is_whole = !name.is_empty()
+            && !name.starts_with(|c: char| c.is_ascii_digit())
+            && (!braced || after.starts_with('}'));
+        if is_whole {
+            filled += &value_of(name);
+            rest = if braced { &after[1..] } else { after };
+        } else {
+            filled.push('$');
+            rest = behind;
+        }
+    }
+    filled + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stays_inside_its_part_of_an_address() {
+        let cases = [
+            ("https://a.org/*", "https://a.org/hook", true),
+            ("https://a.org/*", "https://a.org", true),
+            ("https://a.org/*", "http://a.org/hook", false),
+            ("https://a.org/*", "https://a.org.evil.net/", false),
+            ("https://*.a.org/*", "https://x.A.org/hook", true),
+            ("https://*.a.org/*", "https://evil.net/x.a.org/", false),
+            ("https://*.a.org/*", "https://evil.net?.a.org/", false),
+            ("https://a.org/in", "https://a.org/in?x=1", false),
+            ("http://localhost:*/*", "http://localhost:8080/x", true),
+            ("http://localhost/*", "http://localhost:8080/x", false),
+            ("*", "https://anything.org/", true),
+            ("https://a.org", "https://a.org/", true),
+            ("nonsense", "https://a.org/", false),
+        ];
+        for (pattern, url, expected) in cases {
+            assert_eq!(
+                Address::read(url).unwrap().fits(pattern),
+                expected,
+                "{pattern} {url}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_others_may_read_otherwise_is_no_address() {
+        for url in [
+            "https://a.org@evil.net/",
+            "https://evil.net\\.a.org/",
+            "https://evil.net%2f.a.org/",
+            "ftp://a.org/",
+            "file:///etc/passwd",
+            "https:///x",
+            "https://a.org/ x",
+            "a.org",
+            "",
+        ] {
+            assert!(Address::read(url).is_none(), "{url}");
+            assert!(check(&HttpLimits::default(), url).is_err(), "{url}");
+        }
+    }
+
+    #[test]
+    fn an_empty_list_lets_nothing_out() {
+        let limits = HttpLimits {
+            urls: Some(Vec::new()),
+            env: None,
+        };
+        assert!(check(&limits, "https://a.org/").is_err());
+    }
+
+    #[test]
+    fn variables_stand_in_headers() {
+        let value_of = |name: &str| format!("<{name}>");
+        let cases = [
+            ("Bearer $TOKEN", "Bearer <TOKEN>"),
+            ("${A}-$B.c", "<A>-<B>.c"),
+            ("$", "$"),
+            ("cost: $5", "cost: $5"),
+            ("${A", "${A"),
+            ("${}", "${}"),
+            ("ü$Aü", "ü<A>ü"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(filled(text, value_of), expected, "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_is_too_odd(text in ".*", pattern in ".*") {
+            let _ = filled(&text, |name| name.to_owned());
+            let _ = glob(&pattern, &text);
+            if let Some(address) = Address::read(&text) {
+                address.fits(&pattern);
+            }
+        }
+
+        #[test]
+        fn a_text_fits_itself_with_any_part_left_open(a in "[a-z/.]*", b in "[a-z/.]*", c in "[a-z/.]*") {
+            let text = format!("{a}{b}{c}");
+            let pattern = format!("{}*{}", a, c);
+            assert!(glob(&pattern, &text));
+            assert!(glob(&text, &text));
+        }
+    }
+}

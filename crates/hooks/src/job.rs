@@ -1,0 +1,275 @@
+//! One run of one handler, whatever it is: a program, a server, a model, somebody at the other end.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    fs::{DirBuilder, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use haft_contract::{HttpClient, secrets};
+use haft_settings::HttpLimits;
+use tokio::time::timeout;
+
+use super::{
+    ask::AskModel,
+    config::{Action, Callback, Handler},
+    hook_events::{HearHooks, HookOutcome, HookStage, Teller},
+    http,
+    output::{HookExit, HookOutput},
+    run::{self, RunError, Surroundings},
+};
+
+/// Longer texts of a handler are kept in a file, and a part of them is shown.
+const LONGEST: usize = 10_000;
+
+/// Keeps texts that are too long for anybody to read in one go.
+pub trait KeepText: Send + Sync {
+    /// Keeps one that is longer than so many characters; what is shown in its place.
+    fn keep(&self, text: &str, longest: usize) -> Option<String>;
+}
+
+/// What handlers run with. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct Means {
+    /// The project's root when the session started.
+    pub(super) project: PathBuf,
+    /// Variables that the settings name.
+    pub(super) env: Arc<BTreeMap<String, String>>,
+    pub(super) http: Option<Arc<dyn HttpClient>>,
+    pub(super) limits: Arc<HttpLimits>,
+    pub(super) model: Option<Arc<dyn AskModel>>,
+    pub(super) ear: Option<Arc<dyn HearHooks>>,
+    /// Where texts go that are too long.
+    pub(super) results: Option<Arc<dyn KeepText>>,
+    /// Where variables for later commands go.
+    pub(super) env_file: Option<PathBuf>,
+}
+
+impl fmt::Debug for Means {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Means")
+            .field("project", &self.project)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Means {
+    /// A variable of the settings, else of our own environment.
+    pub(super) fn variable(&self, name: &str) -> Option<String> {
+        let set = self.env.get(name).cloned();
+        set.or_else(|| secrets::variable(name))
+            .filter(|value| !value.trim().is_empty())
+    }
+
+    /// The file for variables, there to be written to. What the user has for every session is read
+    /// first.
+    fn make_env_file(&self) -> Option<&Path> {
+        let path = self.env_file.as_deref()?;
+        let make = || -> io::Result<()> {
+            if let Some(folder) = path.parent() {
+                DirBuilder::new()
+                    .recursive(true)
+                    .mode(0o700)
+                    .create(folder)?;
+            }
+            let mut options = OpenOptions::new();
+            let mut file = options
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(path)?;
+            match self.variable("CLAUDE_ENV_FILE") {
+                Some(users) => {
+                    let users = users.replace('\'', r"'\''");
+                    writeln!(file, "[ -f '{users}' ] && . '{users}'")
+                }
+                None => Ok(()),
+            }
+        };
+        match make() {
+            Ok(()) => Some(path),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Some(path),
+            Err(error) => {
+                tracing::warn!(%error, "hooks cannot set variables: no file for them");
+                None
+            }
+        }
+    }
+
+    /// Cuts what is too long for anybody to read in one go.
+    fn shorten(&self, said: &mut HookOutput) {
+        for text in said.texts() {
+            if let Some(results) = &self.results
+                && let Some(shown) = results.keep(text, LONGEST)
+            {
+                *text = shown;
+            }
+            cut(text);
+        }
+    }
+}
+
+/// Cuts a text that could not be kept elsewhere.
+pub(super) fn cut(text: &mut String) {
+    if let Some((at, _)) = text.char_indices().nth(LONGEST) {
+        let left_out = text.len() - at;
+        text.truncate(at);
+        *text += &format!("\n[{left_out} further bytes are left out]");
+    }
+}
+
+/// One run of one handler.
+pub(super) struct Job {
+    pub(super) handler: Arc<Handler>,
+    /// What it is told.
+    pub(super) input: Arc<str>,
+    /// The event and what was matched.
+    pub(super) name: String,
+    pub(super) cwd: PathBuf,
+    pub(super) limit: Duration,
+    pub(super) effort: Option<String>,
+    pub(super) means: Means,
+}
+
+/// What came of it.
+pub(super) struct Done {
+    pub(super) said: HookOutput,
+    /// Of a program: how it ended.
+    pub(super) ended: Option<HookExit>,
+}
+
+/// What a handler that answered gave back.
+enum Answer {
+    Ended(HookExit),
+    Model { text: String, said: Box<HookOutput> },
+}
+
+impl Job {
+    /// Runs it to its end, or to the end of its time.
+    pub(super) async fn run(self) -> Done {
+        let handler = &self.handler;
+        // The other end knows what it runs itself.
+        let is_callback = matches!(handler.action, Action::Callback(_));
+        let ear = self.means.ear.clone().filter(|_| !is_callback);
+        let status = handler.status.as_deref();
+        let teller = Teller::start(ear, handler.event, &self.name, status);
+        let answer = self.answer(&teller).await;
+        let (mut said, stage) = match &answer {
+            Ok(Answer::Ended(ended)) => {
+                let said = HookOutput::read(handler.event, ended);
+                let is_program = matches!(handler.action, Action::Shell(_) | Action::Program(..));
+                let well = ended.code == Some(0) && said.failure.is_none();
+                let stage = HookStage::Ended {
+                    stdout: ended.stdout.clone(),
+                    stderr: ended.stderr.clone(),
+                    code: ended.code.filter(|_| is_program),
+                    outcome: if well {
+                        HookOutcome::Success
+                    } else {
+                        HookOutcome::Error
+                    },
+                };
+                (said, stage)
+            }
+            Ok(Answer::Model { text, said }) => {
+                let stage = HookStage::Ended {
+                    stdout: text.clone(),
+                    stderr: String::new(),
+                    code: None,
+                    outcome: HookOutcome::Success,
+                };
+                (HookOutput::clone(said), stage)
+            }
+            Err(error) => {
+                let stage = HookStage::Ended {
+                    stdout: String::new(),
+                    stderr: error.to_string(),
+                    code: None,
+                    outcome: match error {
+                        RunError::TimedOut(_) => HookOutcome::Cancelled,
+                        _ => HookOutcome::Error,
+                    },
+                };
+                (HookOutput::failed(error.to_string()), stage)
+            }
+        };
+        teller.end(stage);
+        if let Some(why) = said.failure.take_if(|_| handler.guards) {
+            let label = handler.label();
+            said.block = Some(format!("the guard hook {label} did not answer: {why}"));
+        }
+        let mut said = said.at(handler.event);
+        self.means.shorten(&mut said);
+        tracing::debug!(event = handler.event.name(), ?said, "hook");
+        Done {
+            said,
+            ended: match answer {
+                Ok(Answer::Ended(ended)) => Some(ended),
+                _ => None,
+            },
+        }
+    }
+
+    async fn answer(&self, teller: &Teller) -> Result<Answer, RunError> {
+        let means = &self.means;
+        let unavailable = |what: &str| RunError::Unavailable(what.to_owned());
+        let in_time = |late| move |_| RunError::TimedOut(late);
+        match &self.handler.action {
+            Action::Callback(callback) => {
+                let ended = ask(callback, &self.input, self.limit).await?;
+                Ok(Answer::Ended(ended))
+            }
+            Action::Http(post) => {
+                let client = means.http.as_deref();
+                let client = client.ok_or_else(|| unavailable("nothing here can send HTTP"))?;
+                let sent = http::post(post, &self.input, client, &means.limits, &means.env);
+                let sent = timeout(self.limit, sent).await;
+                Ok(Answer::Ended(sent.map_err(in_time(self.limit))??))
+            }
+            Action::Model(asked) => {
+                let model = means.model.as_deref();
+                let model = model.ok_or_else(|| unavailable("there is no model to ask here"))?;
+                let question = asked.question(&self.input, self.cwd.clone());
+                let answer = timeout(self.limit, model.ask(question)).await;
+                let text = answer
+                    .map_err(in_time(self.limit))?
+                    .map_err(RunError::Unavailable)?;
+                let said = HookOutput::of_model(self.handler.event, &text, asked);
+                let said = Box::new(said.map_err(RunError::Unavailable)?);
+                Ok(Answer::Model { text, said })
+            }
+            Action::Shell(_) | Action::Program(..) | Action::Unavailable(_) => {
+                let sets = self.handler.event.sets_variables();
+                let surroundings = Surroundings {
+                    cwd: &self.cwd,
+                    project: &means.project,
+                    env: &means.env,
+                    env_file: sets.then(|| means.make_env_file()).flatten(),
+                    effort: self.effort.as_deref(),
+                };
+                let ran = run::run(&self.handler, &self.input, self.limit, surroundings, teller);
+                Ok(Answer::Ended(ran.await?))
+            }
+        }
+    }
+}
+
+/// Asks a program that is connected already.
+async fn ask(callback: &Callback, input: &str, limit: Duration) -> Result<HookExit, RunError> {
+    let input = serde_json::from_str(input)
+        .map_err(|error| RunError::Unavailable(format!("the event cannot be told: {error}")))?;
+    match timeout(limit, (callback.0)(input)).await {
+        Err(_) => Err(RunError::TimedOut(limit)),
+        Ok(Err(why)) => Err(RunError::Unavailable(why)),
+        Ok(Ok(answer)) => Ok(HookExit {
+            code: Some(0),
+            stdout: answer.to_string(),
+            stderr: String::new(),
+        }),
+    }
+}

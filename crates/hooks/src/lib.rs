@@ -1,0 +1,399 @@
+//! Hooks: programs of the user's that are told of what happens, and may have a say in it.
+//!
+//! All handlers that fit run side by side; an identical one from two files runs once. What they say
+//! is taken together: deny before defer before ask before allow. A handler that fails says nothing,
+//! unless it is a guard: then its failure holds the event up.
+//!
+//! # Layout
+//! - `event`, `matcher`, `condition`: when a handler runs; `config`: how it is written
+//! - `job`: one run of one; `run` is a program, `http` a server, `ask` a model
+//! - `output`: what it said; `async_hooks`: what is said later; `hook_events`: what is told of it meanwhile
+
+mod ask;
+mod async_hooks;
+mod condition;
+mod config;
+mod event;
+mod hook_events;
+mod http;
+mod job;
+mod matcher;
+pub mod output;
+mod run;
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use futures_util::future::join_all;
+use haft_contract::{HookVerdict, HttpClient, SessionId};
+pub use haft_settings::HttpLimits;
+use serde_json::{Map, Value, json};
+
+pub use ask::{AskModel, ModelQuestion};
+use async_hooks::Beside;
+pub use async_hooks::Late;
+pub use condition::{CheckCondition, Condition, JudgeCondition};
+pub use config::{Action, Asked, Callback, Handler, HookOrigin, HookPlugin, Post, read};
+pub use event::{HookMoment, Objection};
+pub use hook_events::{HearHooks, HookNews, HookOutcome, HookStage};
+pub use job::KeepText;
+use job::{Job, Means};
+pub use matcher::Matcher;
+pub use output::{HookDecision, HookOutput};
+
+/// All handlers of SessionEnd together may take so long, unless one of them says more…
+const END: Duration = Duration::from_millis(1500);
+/// …but not more than this.
+const LONGEST_END: Duration = Duration::from_secs(60);
+
+/// The handlers of a session. Cheap to clone; clones share what changes while it runs.
+#[derive(Debug, Clone, Default)]
+pub struct Hooks {
+    handlers: Vec<Arc<Handler>>,
+    means: Means,
+    live: Arc<Live>,
+}
+
+/// What changes while a session runs.
+#[derive(Debug, Default)]
+struct Live {
+    state: Mutex<HookState>,
+    beside: Beside,
+}
+
+#[derive(Debug, Default)]
+struct HookState {
+    /// Handlers that came while it ran.
+    added: Vec<Arc<Handler>>,
+    /// Handlers that run once, and did.
+    spent: HashSet<String>,
+    situation: Situation,
+}
+
+/// What handlers are told of the session beyond the event.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Situation {
+    /// The message that is being answered.
+    pub prompt_id: Option<String>,
+    /// How much work the model puts in.
+    pub effort: Option<String>,
+}
+
+/// One occasion of an event.
+pub struct Occasion<'a> {
+    /// Which event.
+    pub event: HookMoment,
+    /// What matchers look at: the tool's name and its aliases, or another value.
+    pub names: &'a [&'a str],
+    /// What handlers are told, beside what every event tells.
+    pub fields: Map<String, Value>,
+    /// Of the call it is about: does an `if` hold for it? `None`: it is about none.
+    pub call: Option<&'a JudgeCondition<'a>>,
+    /// Where the session is.
+    pub cwd: &'a Path,
+}
+
+/// What every event tells.
+#[derive(Debug, Clone)]
+pub struct Common {
+    /// The session.
+    pub session_id: String,
+    /// Its transcript.
+    pub transcript_path: PathBuf,
+    /// The permission mode, where the event tells it.
+    pub permission_mode: Option<&'static str>,
+    /// Whose doing it is.
+    pub agent: Identity,
+}
+
+/// Who acts in a session: the main agent, of some kind or none, or a subagent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// The id of a subagent.
+    pub id: Option<String>,
+    /// The kind.
+    pub kind: Option<String>,
+}
+
+/// What one handler said, and which it was.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Heard {
+    /// The handler, as a person knows it.
+    pub label: String,
+    /// Whose it is, in a word.
+    pub owner: &'static str,
+    /// What it said.
+    pub said: HookOutput,
+}
+
+impl Hooks {
+    /// The handlers of a session whose project lies here.
+    pub fn new(handlers: Vec<Handler>, project: &Path) -> Self {
+        Self {
+            handlers: handlers.into_iter().map(Arc::new).collect(),
+            means: Means {
+                project: project.to_path_buf(),
+                ..Means::default()
+            },
+            live: Arc::default(),
+        }
+    }
+
+    /// The same with variables for the handlers; an empty one takes away what is inherited.
+    #[must_use]
+    pub fn with_env(mut self, env: BTreeMap<String, String>) -> Self {
+        self.means.env = Arc::new(env);
+        self
+    }
+
+    /// The same with further handlers.
+    #[must_use]
+    pub fn with_handlers(mut self, handlers: Vec<Handler>) -> Self {
+        self.handlers.extend(handlers.into_iter().map(Arc::new));
+        self
+    }
+
+    /// The same with a way to servers, where the settings let it.
+    #[must_use]
+    pub fn with_http(mut self, client: Arc<dyn HttpClient>, limits: HttpLimits) -> Self {
+        self.means.http = Some(client);
+        self.means.limits = Arc::new(limits);
+        self
+    }
+
+    /// The same with a model that can be asked.
+    #[must_use]
+    pub fn with_model(mut self, model: Arc<dyn AskModel>) -> Self {
+        self.means.model = Some(model);
+        self
+    }
+
+    /// The same, and this hears of handlers as they start, print and end.
+    #[must_use]
+    pub fn heard_by(mut self, ear: Arc<dyn HearHooks>) -> Self {
+        self.means.ear = Some(ear);
+        self
+    }
+
+    /// The same with a place for long texts, and one for variables of later commands.
+    #[must_use]
+    pub fn kept_in(mut self, results: Arc<dyn KeepText>, env_file: PathBuf) -> Self {
+        self.means.results = Some(results);
+        self.means.env_file = Some(env_file);
+        self
+    }
+
+    /// Adds handlers to a session that runs, as a skill brings them.
+    pub fn add(&self, handlers: Vec<Handler>) {
+        let handlers = handlers.into_iter().map(Arc::new);
+        self.state().added.extend(handlers);
+    }
+
+    /// Changes what handlers are told of the session.
+    pub fn set_situation(&self, change: impl FnOnce(&mut Situation)) {
+        change(&mut self.state().situation);
+    }
+
+    /// The file of variables for later commands, if any handler may have written to it.
+    pub fn env_file(&self) -> Option<&Path> {
+        let sets = |handler: &Arc<Handler>| handler.event.sets_variables();
+        let any = self.handlers.iter().any(sets) || self.state().added.iter().any(sets);
+        self.means.env_file.as_deref().filter(|_| any)
+    }
+
+    /// There is none for this event, so that nothing need be gathered for it.
+    pub fn is_silent(&self, event: HookMoment) -> bool {
+        let is_for = |handler: &Arc<Handler>| handler.event == event;
+        !self.handlers.iter().any(is_for) && !self.state().added.iter().any(is_for)
+    }
+
+    /// Takes what handlers that run beside the session have said since the last time.
+    pub fn take_late(&self) -> Vec<Late> {
+        self.live.beside.take()
+    }
+
+    /// Has one of them said something that the model should hear now?
+    pub fn has_waker(&self) -> bool {
+        self.live.beside.has_waker()
+    }
+
+    /// Returns when one of them says something that the model should hear now.
+    pub async fn woken(&self) {
+        self.live.beside.woken().await;
+    }
+
+    /// Kills handlers that still run beside the session, and waits until they are gone.
+    pub async fn end(&self) {
+        self.live.beside.end().await;
+    }
+
+    /// Runs every handler that fits, side by side, and hears all of them, in the order they are
+    /// written.
+    pub async fn fire(&self, occasion: &Occasion<'_>, common: &Common) -> Vec<Heard> {
+        let jobs = self.jobs(occasion, common);
+        let (beside, waited_for): (Vec<Job>, Vec<Job>) =
+            jobs.into_iter().partition(|job| job.handler.in_background);
+        for job in beside {
+            self.live.beside.start(job).await;
+        }
+        let heard = waited_for.into_iter().map(|job| async move {
+            let (label, owner) = (job.handler.label(), job.handler.owner());
+            let said = job.run().await.said;
+            Heard { label, owner, said }
+        });
+        join_all(heard).await
+    }
+
+    /// Starts every handler that fits, and waits for none: nobody hears what they say.
+    pub async fn tell(&self, occasion: &Occasion<'_>, common: &Common) {
+        for job in self.jobs(occasion, common) {
+            self.live.beside.start(job).await;
+        }
+    }
+
+    fn jobs(&self, occasion: &Occasion<'_>, common: &Common) -> Vec<Job> {
+        let fitting = self.fitting(occasion);
+        if fitting.is_empty() {
+            return Vec::new();
+        }
+        let situation = self.state().situation.clone();
+        let input: Arc<str> = message(occasion, common, &situation).into();
+        let event = occasion.event.name();
+        let name = match occasion.names.first() {
+            Some(matched) if !matched.is_empty() => format!("{event}:{matched}"),
+            _ => event.to_owned(),
+        };
+        let jobs = fitting.into_iter().map(|handler| Job {
+            input: Arc::clone(&input),
+            name: name.clone(),
+            cwd: occasion.cwd.to_path_buf(),
+            limit: self.limit(&handler),
+            effort: situation.effort.clone(),
+            means: self.means.clone(),
+            handler,
+        });
+        jobs.collect()
+    }
+
+    fn fitting(&self, occasion: &Occasion<'_>) -> Vec<Arc<Handler>> {
+        // Conditions may take a while: nobody waits for them.
+        let added = self.state().added.clone();
+        let mut seen = HashSet::new();
+        let fitting = self
+            .handlers
+            .iter()
+            .chain(&added)
+            .filter(|handler| handler.event == occasion.event)
+            .filter(|handler| handler.matcher.fits(occasion.names))
+            .filter(|handler| match (&handler.condition, occasion.call) {
+                (None, _) => true,
+                (Some(condition), Some(holds)) => holds(condition),
+                (Some(_), None) => false,
+            })
+            .filter(|handler| seen.insert(handler.key()));
+        let mut fitting: Vec<Arc<Handler>> = fitting.cloned().collect();
+        let mut state = self.state();
+        fitting.retain(|handler| !handler.once || state.spent.insert(handler.key()));
+        fitting
+    }
+
+    /// How long a handler may take. Those of the session's end share what there is.
+    fn limit(&self, handler: &Handler) -> Duration {
+        if handler.event != HookMoment::SESSION_END {
+            return handler.timeout;
+        }
+        let by_variable = self
+            .means
+            .variable("CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS")
+            .and_then(|value| value.trim().parse().ok());
+        let all = by_variable.map_or_else(|| self.raised_end(), Duration::from_millis);
+        handler.timeout.min(all)
+    }
+
+    fn raised_end(&self) -> Duration {
+        let raises = |handler: &&Arc<Handler>| {
+            handler.event == HookMoment::SESSION_END
+                && handler.says_timeout
+                && matches!(handler.origin, HookOrigin::Settings)
+        };
+        let said = self.handlers.iter().filter(raises);
+        let most = said.map(|handler| handler.timeout).max();
+        most.map_or(END, |most| most.clamp(END, LONGEST_END))
+    }
+
+    fn state(&self) -> MutexGuard<'_, HookState> {
+        self.live
+            .state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Common {
+    /// What every event of a session tells that keeps its state in this folder.
+    pub fn of(session: SessionId, folder: &Path) -> Self {
+        Self {
+            session_id: session.to_string(),
+            transcript_path: folder.with_extension("jsonl"),
+            permission_mode: None,
+            agent: Identity::default(),
+        }
+    }
+}
+
+/// What several handlers said, taken together.
+pub fn together(heard: Vec<Heard>) -> HookVerdict {
+    let mut verdict = HookVerdict::default();
+    for Heard { label, said, .. } in heard {
+        verdict.context.extend(said.context);
+        verdict.messages.extend(said.message);
+        let failure = said.failure;
+        let failure = failure.map(|failure| format!("{label} hook error: {failure}"));
+        verdict.messages.extend(failure);
+        verdict.block = verdict.block.or(said.block);
+        verdict.stop = verdict.stop.or(said.stop);
+    }
+    verdict
+}
+
+/// What handlers read on their stdin.
+fn message(occasion: &Occasion<'_>, common: &Common, situation: &Situation) -> String {
+    let mut object = Map::new();
+    let mut put = |name: &str, value: Value| {
+        object.insert(name.to_owned(), value);
+    };
+    put("session_id", common.session_id.clone().into());
+    put(
+        "transcript_path",
+        common.transcript_path.to_string_lossy().into(),
+    );
+    put("cwd", occasion.cwd.to_string_lossy().into());
+    if let Some(id) = &situation.prompt_id {
+        put("prompt_id", id.clone().into());
+    }
+    if let Some(mode) = common.permission_mode {
+        put("permission_mode", mode.into());
+    }
+    if let Some(level) = situation
+        .effort
+        .as_ref()
+        .filter(|_| occasion.call.is_some())
+    {
+        put("effort", json!({ "level": level }));
+    }
+    put("hook_event_name", occasion.event.name().into());
+    let Identity { id, kind } = &common.agent;
+    for (name, value) in [("agent_id", id), ("agent_type", kind)] {
+        if let Some(value) = value {
+            put(name, value.as_str().into());
+        }
+    }
+    for (name, value) in &occasion.fields {
+        put(name, value.clone());
+    }
+    Value::Object(object).to_string()
+}

@@ -1,0 +1,182 @@
+//! What runs in the background, and how long it is waited for.
+
+use std::{sync::Arc, time::Duration};
+
+use haft_contract::{BackgroundTasks, TaskKind};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::{Environment, SessionEvent, event::Events};
+
+/// How long subagents are waited for when nothing more comes in, in milliseconds; 0: without end.
+const CEILING: &str = "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS";
+const LONGEST_AGENTS: u32 = 600_000;
+/// How long commands are.
+const LONGEST_SHELLS: Duration = Duration::from_secs(5);
+/// How long a task that is told to end may take.
+const WIND_DOWN: Duration = Duration::from_secs(5);
+
+/// What runs in the background of a session.
+pub(crate) struct Background {
+    notices: Arc<BackgroundTasks>,
+    /// How long subagents are waited for.
+    ceiling: Option<Duration>,
+    /// Until when; known once nothing more comes in.
+    until: Option<Instant>,
+}
+
+impl Background {
+    /// From now on, each step is told.
+    pub(crate) fn follow(
+        notices: Arc<BackgroundTasks>,
+        events: &Arc<Events>,
+        environment: &Environment,
+    ) -> anyhow::Result<Self> {
+        let ceiling = environment.number(CEILING)?.unwrap_or(LONGEST_AGENTS);
+        let to = Arc::clone(events);
+        notices.heard_by(move |event| to.emit(&SessionEvent::Task(event.clone())));
+        Ok(Self {
+            notices,
+            ceiling: (ceiling > 0).then(|| Duration::from_millis(ceiling.into())),
+            until: None,
+        })
+    }
+
+    /// Neither does a subagent run, nor is there anything the model should hear.
+    pub(crate) fn is_quiet(&self) -> bool {
+        !self.notices.is_waiting() && !self.has_agents()
+    }
+
+    /// Returns when the model should hear something.
+    pub(crate) async fn has_news(&self) {
+        self.notices.changed().await;
+    }
+
+    /// Returns when no subagent runs.
+    pub(crate) async fn agents_are_over(&self) {
+        self.notices.over(TaskKind::Agent).await;
+    }
+
+    /// Nothing more comes in: waits for subagents. `true`: the model should hear of one.
+    pub(crate) async fn news_of_agents(&mut self) -> bool {
+        let until = match self.ceiling {
+            None => None,
+            Some(ceiling) => Some(*self.until.get_or_insert_with(|| Instant::now() + ceiling)),
+        };
+        let too_long = async {
+            match until {
+                Some(until) => sleep_until(until).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            news = self.notices.news_of(TaskKind::Agent) => news,
+            () = too_long => {
+                self.stop(TaskKind::Agent).await;
+                false
+            }
+        }
+    }
+
+    /// The end is near: commands may come to theirs, then everything is stopped.
+    pub(crate) async fn close(&self) {
+        let _ = timeout(LONGEST_SHELLS, self.notices.over(TaskKind::Shell)).await;
+        self.stop(TaskKind::Shell).await;
+    }
+
+    async fn stop(&self, kind: TaskKind) {
+        for task in self.notices.running() {
+            if task.kind == kind {
+                task.stop.cancel();
+            }
+        }
+        let _ = timeout(WIND_DOWN, self.notices.over(kind)).await;
+    }
+
+    fn has_agents(&self) -> bool {
+        let running = self.notices.running();
+        running.iter().any(|task| task.kind == TaskKind::Agent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use haft_contract::{BackgroundTask, CancellationToken, TaskNotice, TaskStatus, TaskUsage};
+
+    use super::*;
+
+    fn agent(notices: &BackgroundTasks) -> CancellationToken {
+        let stop = CancellationToken::new();
+        notices.begin(BackgroundTask {
+            stop: stop.clone(),
+            ..task()
+        });
+        stop
+    }
+
+    fn background(ceiling: Option<Duration>) -> Background {
+        Background {
+            notices: Arc::default(),
+            ceiling,
+            until: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn subagents_are_waited_for_until_the_ceiling_and_then_stopped() {
+        let mut background = background(Some(Duration::from_millis(20)));
+        let stop = agent(&background.notices);
+        let notices = Arc::clone(&background.notices);
+        let ending = tokio::spawn(async move {
+            stop.cancelled().await;
+            notices.settle(notice());
+        });
+        assert!(!background.news_of_agents().await);
+        ending.await.unwrap();
+        assert!(background.is_quiet());
+    }
+
+    #[tokio::test]
+    async fn what_a_subagent_came_to_is_owed_to_the_model() {
+        let mut background = background(None);
+        let stop = agent(&background.notices);
+        assert!(!background.is_quiet());
+        let notices = Arc::clone(&background.notices);
+        tokio::spawn(async move { notices.push(notice()) });
+        assert!(background.news_of_agents().await);
+        assert!(!stop.is_cancelled());
+        background.notices.take();
+        assert!(!background.news_of_agents().await);
+    }
+
+    fn task() -> BackgroundTask {
+        BackgroundTask {
+            id: "a1b2".to_owned(),
+            kind: TaskKind::Agent,
+            description: "Looks around".to_owned(),
+            prompt: "Look around.".to_owned(),
+            agent_type: Some("Explore".to_owned()),
+            tool_use_id: Some("toolu_1".into()),
+            in_background: false,
+            stop: CancellationToken::new(),
+        }
+    }
+
+    fn notice() -> TaskNotice {
+        TaskNotice {
+            id: "a1b2".to_owned(),
+            kind: TaskKind::Agent,
+            status: TaskStatus::Killed,
+            summary: "Agent \"Looks around\" was stopped".to_owned(),
+            result: String::new(),
+            notes: Vec::new(),
+            output_file: None,
+            tool_use_id: Some("toolu_1".into()),
+            usage: Some(TaskUsage {
+                total_tokens: 1200,
+                tool_uses: 3,
+                duration_ms: 4500,
+            }),
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! Setting a session up.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use haft_contract::{
+    Approver, DeferredTools, DynTool, PermissionMode, Progress, Services, SessionId, Tool, erase,
+};
+use haft_engine::{
+    DefinitionError, Engine, Filters, Registry, SessionContext,
+    hooks::Hooks,
+    layers::{Layer, LayerSettings},
+    permissions::{RuleStore, Rules, SandboxSettings},
+    settings::Watch,
+};
+
+use crate::{Environment, Haft};
+
+/// Why a session could not be set up.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// A tool's definition is bad.
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
+    /// A working directory is none.
+    #[error("{path} cannot be a working directory: {source}", path = path.display())]
+    Directory {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Commands are to be confined or not run at all, and cannot be.
+    #[error("{missing}, and sandbox.failIfUnavailable says not to start then")]
+    Unconfined {
+        /// What is missing.
+        missing: &'static str,
+    },
+}
+
+/// Sets a session up: [`Haft::builder`].
+#[must_use]
+pub struct HaftBuilder {
+    cwd: PathBuf,
+    directories: Vec<PathBuf>,
+    mode: PermissionMode,
+    built_ins: bool,
+    tools: Vec<Arc<dyn DynTool>>,
+    external: Vec<Arc<dyn DynTool>>,
+    filters: Filters,
+    services: Services,
+    layers: Vec<Arc<dyn Layer>>,
+    layer_settings: Option<LayerSettings>,
+    concurrency: Option<usize>,
+    session: SessionId,
+    environment: Environment,
+    folder: Option<PathBuf>,
+    progress: Option<Progress>,
+    model: Option<String>,
+    rules: Rules,
+    home: Option<PathBuf>,
+    keeper: Option<Arc<dyn RuleStore>>,
+    watch: Option<Watch>,
+    hooks: Hooks,
+    defers: bool,
+    sandbox: SandboxSettings,
+    plans: Option<PathBuf>,
+}
+
+impl HaftBuilder {
+    pub(crate) fn new(cwd: PathBuf) -> Self {
+        Self {
+            cwd,
+            directories: Vec::new(),
+            mode: PermissionMode::Default,
+            built_ins: true,
+            tools: Vec::new(),
+            external: Vec::new(),
+            filters: Filters::default(),
+            services: Services::none(),
+            layers: Vec::new(),
+            layer_settings: None,
+            concurrency: None,
+            session: SessionId::new(),
+            folder: None,
+            progress: None,
+            model: None,
+            rules: Rules::default(),
+            environment: Environment::of_process(),
+            home: None,
+            keeper: None,
+            watch: None,
+            hooks: Hooks::default(),
+            defers: false,
+            sandbox: SandboxSettings::default(),
+            plans: None,
+        }
+    }
+
+    /// One more working directory.
+    pub fn directory(mut self, path: impl Into<PathBuf>) -> Self {
+        self.directories.push(path.into());
+        self
+    }
+
+    /// How much runs without asking. Default: only what reads inside the working directories.
+    pub fn permission_mode(mut self, mode: PermissionMode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Permission rules. Those that deny a tool as a whole also keep it from being offered.
+    pub fn rules(mut self, rules: Rules) -> Self {
+        self.rules = rules;
+        self
+    }
+
+    /// The variables that say where the home directory and the sessions are. Default: those of the process.
+    pub fn environment(mut self, environment: Environment) -> Self {
+        self.environment = environment;
+        self
+    }
+
+    /// The home directory, for rules and command lines. Default: `$HOME`.
+    pub fn home(mut self, home: impl Into<PathBuf>) -> Self {
+        self.home = Some(home.into());
+        self
+    }
+
+    /// Where rules are kept that a person agreed to, beyond the session.
+    pub fn keeper(mut self, keeper: Arc<dyn RuleStore>) -> Self {
+        self.keeper = Some(keeper);
+        self
+    }
+
+    /// Settings files that may tighten the rules while the session runs.
+    pub fn watch(mut self, watch: Watch) -> Self {
+        self.watch = Some(watch);
+        self
+    }
+
+    /// Programs of the user's that have a say in calls.
+    pub fn hooks(mut self, hooks: Hooks) -> Self {
+        self.hooks = hooks;
+        self
+    }
+
+    /// Hooks can put a call off: it is answered without having run, and says so in its metadata.
+    pub fn defers(mut self, defers: bool) -> Self {
+        self.defers = defers;
+        self
+    }
+
+    /// How commands are confined. Default: files as the verdict on a command says, the network not at
+    /// all, and no command is let through because of it.
+    pub fn sandbox(mut self, sandbox: SandboxSettings) -> Self {
+        self.sandbox = sandbox;
+        self
+    }
+
+    /// The directory that plans are written to, one file a session: the only file that may be written
+    /// in plan mode. Default: none, and a plan is an argument.
+    pub fn plans(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.plans = Some(directory.into());
+        self
+    }
+
+    /// A tool of your own.
+    pub fn tool(self, tool: impl Tool) -> Self {
+        self.dyn_tool(erase(tool))
+    }
+
+    /// A tool of your own that is already erased.
+    pub fn dyn_tool(mut self, tool: Arc<dyn DynTool>) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    /// A tool that comes from elsewhere, such as an MCP server. It stands behind the others in the order
+    /// and gives way where a name clashes; one whose definition is bad is left out
+    /// ([`Haft::unusable_tools`]).
+    pub fn external_tool(mut self, tool: Arc<dyn DynTool>) -> Self {
+        self.external.push(tool);
+        self
+    }
+
+    /// Only the tools added here: none of the built-in ones.
+    pub fn without_built_ins(mut self) -> Self {
+        self.built_ins = false;
+        self
+    }
+
+    /// Which tools are offered.
+    pub fn filters(mut self, filters: Filters) -> Self {
+        self.filters = filters;
+        self
+    }
+
+    /// Who asks the person. Default: nobody can be asked, and what needs asking is refused.
+    pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
+        self.services = self.services.with_approver(approver);
+        self
+    }
+
+    /// A service for tools of your own, found by its type.
+    pub fn service<T: Send + Sync + 'static>(mut self, service: Arc<T>) -> Self {
+        self.services = self.services.with(service);
+        self
+    }
+
+    /// One more layer around the execution of every call.
+    pub fn layer(mut self, layer: Arc<dyn Layer>) -> Self {
+        self.layers.push(layer);
+        self
+    }
+
+    /// Timeouts, caching and rates, for all tools or by name.
+    pub fn layer_settings(mut self, settings: LayerSettings) -> Self {
+        self.layer_settings = Some(settings);
+        self
+    }
+
+    /// How many calls run at once.
+    pub fn concurrency(mut self, most: usize) -> Self {
+        self.concurrency = Some(most);
+        self
+    }
+
+    /// The session's id. Default: a new one.
+    pub fn session(mut self, session: SessionId) -> Self {
+        self.session = session;
+        self
+    }
+
+    /// Where what the session keeps on disk goes. Default: [`Environment::session_folder`].
+    pub fn session_folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// Who hears of running calls.
+    pub fn progress(mut self, progress: Progress) -> Self {
+        self.progress = Some(progress);
+        self
+    }
+
+    /// The model whose calls these are, for tools that care.
+    pub fn model(mut self, model: impl Into<String>) -> Self {
+        self.model = Some(model.into());
+        self
+    }
+
+    /// The session.
+    pub async fn build(self) -> Result<Haft, BuildError> {
+        let cwd = directory(&self.cwd)?;
+        if let Some(missing) = self.sandbox.missing().filter(|_| self.sandbox.required) {
+            return Err(BuildError::Unconfined { missing });
+        }
+        let filters = Filters {
+            rules: Arc::new(self.rules.clone()),
+            ..self.filters
+        };
+        let mut context = SessionContext::new(&cwd)
+            .with_mode(self.mode)
+            .with_rules(self.rules)
+            .with_home(self.home.or_else(|| self.environment.home()))
+            .with_sandbox(self.sandbox)
+            .with_plan_file(plan_file(self.plans, self.session)?);
+        for path in &self.directories {
+            context = context.with_directory(directory(path)?);
+        }
+
+        let mut registry = Registry::new();
+        let built_ins = if self.built_ins {
+            haft_tools::usable(&self.services)
+        } else {
+            Vec::new()
+        };
+        for tool in built_ins.into_iter().chain(self.tools) {
+            registry.add_erased(tool)?;
+        }
+        let mut unusable_tools = Vec::new();
+        for tool in self.external {
+            unusable_tools.extend(registry.add_external(tool).err());
+        }
+        let folder = match self.folder {
+            Some(folder) => folder,
+            None => {
+                if let Some(project) = self.environment.project_folder(&cwd) {
+                    haft_tools::settle_crashed(&project);
+                }
+                self.environment.session_folder(&cwd, self.session)
+            }
+        };
+        let services = haft_tools::with_services(self.services, &folder, &cwd);
+        let mut builder = Engine::builder(registry, folder)
+            .filters(filters)
+            .session(self.session)
+            .hooks(self.hooks)
+            .services(services);
+        if self.defers {
+            builder = builder.defers();
+        }
+        for layer in self.layers {
+            builder = builder.layer(layer);
+        }
+        if let Some(settings) = self.layer_settings {
+            builder = builder.layer_settings(settings);
+        }
+        if let Some(most) = self.concurrency {
+            builder = builder.concurrency(most);
+        }
+        if let Some(progress) = self.progress {
+            builder = builder.progress(progress);
+        }
+        if let Some(model) = self.model {
+            builder = builder.model(model);
+        }
+        if let Some(keeper) = self.keeper {
+            builder = builder.keeper(keeper);
+        }
+        if let Some(watch) = self.watch {
+            builder = builder.watch(watch);
+        }
+        let (engine, unknown_tools) = builder.build().await;
+        if let Ok(catalogue) = engine.services().get::<DeferredTools>() {
+            catalogue.fill(engine.pool().deferred());
+        }
+        Ok(Haft {
+            scheduler: engine.scheduler(context),
+            unknown_tools,
+            unusable_tools,
+        })
+    }
+}
+
+/// The plan of this session, in a directory that need not exist yet.
+fn plan_file(plans: Option<PathBuf>, session: SessionId) -> Result<Option<PathBuf>, BuildError> {
+    let Some(plans) = plans else {
+        return Ok(None);
+    };
+    let absolute = std::path::absolute(&plans).map_err(|source| BuildError::Directory {
+        path: plans,
+        source,
+    })?;
+    Ok(Some(absolute.join(format!("{session}.md"))))
+}
+
+/// An existing directory as an absolute path. Links in it are kept: people know it by that name.
+fn directory(path: &Path) -> Result<PathBuf, BuildError> {
+    let failed = |source| BuildError::Directory {
+        path: path.to_path_buf(),
+        source,
+    };
+    let absolute = std::path::absolute(path).map_err(failed)?;
+    if std::fs::metadata(&absolute).map_err(failed)?.is_dir() {
+        Ok(absolute)
+    } else {
+        Err(failed(io::Error::from(io::ErrorKind::NotADirectory)))
+    }
+}

@@ -1,0 +1,214 @@
+//! The parts, joined: from a configuration to the tools of a session.
+
+use std::{path::Path, sync::Arc};
+
+use anyhow::Context;
+use haft_contract::{Approver, DynTool, OnWeakSandbox, SessionId, SettingsAccess, Subagents};
+use haft_engine::{
+    Filters,
+    hooks::{AskModel, Handler, HearHooks},
+    pool::Selection,
+    settings::{LocalRules, SettingsFiles, Watch},
+};
+use haft_models::{Http, HttpOptions};
+use haft_tools::SkillBook;
+
+use crate::{
+    Haft, HaftBuilder, OpenError, SessionConfig, SessionParts,
+    event::Events,
+    questions::{self, EventQuestions},
+    settings::{LocalRuleStore, Permitted},
+};
+
+/// What a model adds to a session of tools.
+#[derive(Default)]
+pub(crate) struct Additions {
+    /// The session's id. Default: a new one.
+    pub(crate) id: Option<SessionId>,
+    /// Further hooks.
+    pub(crate) handlers: Vec<Handler>,
+    /// The model whose calls these are.
+    pub(crate) model: Option<String>,
+    /// Whom hooks may ask.
+    pub(crate) judge: Option<Arc<dyn AskModel>>,
+    /// Who hears of hooks as they run.
+    pub(crate) ear: Option<Arc<dyn HearHooks>>,
+    /// Hooks may put a call off.
+    pub(crate) defers: bool,
+    /// Tools of the embedder's.
+    pub(crate) own: Vec<Arc<dyn DynTool>>,
+    /// Tools of MCP servers.
+    pub(crate) external: Vec<Arc<dyn DynTool>>,
+    /// Who can be handed tasks.
+    pub(crate) subagents: Option<Arc<Subagents>>,
+    /// The skills there are.
+    pub(crate) skills: Option<Arc<SkillBook>>,
+    /// Learns that commands are less confined than they should be. Default: it is a warning.
+    pub(crate) on_weak_sandbox: Option<OnWeakSandbox>,
+}
+
+/// The tools of a session of this configuration, without a model: for those who bring calls.
+pub async fn open_tools(config: &SessionConfig, parts: SessionParts) -> Result<Haft, OpenError> {
+    let permitted = Permitted::load(config)?;
+    let events = Arc::new(Events::new(parts.events));
+    let questions = Arc::new(EventQuestions::new(Arc::clone(&events)));
+    let approver = questions::approver(&parts.asked, &questions, permitted.patience);
+    let additions = Additions {
+        own: parts.tools,
+        ..Additions::default()
+    };
+    Ok(build(config, permitted, approver, &events, additions).await?)
+}
+
+/// The same from settings that are loaded already.
+pub(crate) async fn build(
+    config: &SessionConfig,
+    permitted: Permitted,
+    approver: Arc<dyn Approver>,
+    events: &Arc<Events>,
+    additions: Additions,
+) -> anyhow::Result<Haft> {
+    for warning in permitted.warnings() {
+        events.warn(warning);
+    }
+    // Where it must be had, there is no session to tell this of.
+    let sandbox = &permitted.sandbox;
+    if let Some(missing) = sandbox.missing().filter(|_| !sandbox.required) {
+        events.warn(format!(
+            "{missing}: commands are asked about as if it were not set"
+        ));
+    }
+    let rules = LocalRules {
+        places: permitted.settings.places.clone(),
+    };
+    let files = SettingsFiles {
+        places: permitted.settings.places.clone(),
+        flags: permitted.flags.clone(),
+        complain: haft_engine::complain,
+    };
+    let environment = &config.environment;
+    let http = HttpOptions::from_variables(|name| environment.variable(name));
+    let mut hooks = permitted
+        .hooks
+        .with_handlers(additions.handlers)
+        .with_http(Arc::new(Http::new(http)), permitted.http_hooks);
+    if let Some(judge) = additions.judge {
+        hooks = hooks.with_model(judge);
+    }
+    if let Some(ear) = additions.ear {
+        hooks = hooks.heard_by(ear);
+    }
+    let mut builder = Haft::builder(&config.cwd)
+        .environment(environment.clone())
+        .plans(permitted.plans)
+        .service(Arc::new(Arc::new(files) as Arc<dyn SettingsAccess>))
+        .permission_mode(permitted.mode)
+        .rules(permitted.rules)
+        .hooks(hooks)
+        .defers(additions.defers)
+        .sandbox(permitted.sandbox)
+        .home(&permitted.settings.places.home)
+        .keeper(Arc::new(LocalRuleStore {
+            rules,
+            events: Arc::clone(events),
+        }))
+        .watch(Watch::new(permitted.settings.places, permitted.flags))
+        .filters(filters(config))
+        .approver(approver);
+    for directory in &permitted.directories {
+        builder = builder.directory(directory);
+    }
+    if let Some(most) = concurrency(config)? {
+        builder = builder.concurrency(most);
+    }
+    #[cfg(feature = "memory")]
+    if let Some(folder) = permitted.memory {
+        builder = builder.service(Arc::new(haft_tools::MemoryFolder::new(folder)));
+    }
+    for tool in additions.own {
+        builder = builder.dyn_tool(tool);
+    }
+    for tool in additions.external {
+        builder = builder.external_tool(tool);
+    }
+    if let Some(id) = additions.id {
+        builder = builder.session(id);
+    }
+    if let Some(model) = additions.model {
+        builder = builder.model(model);
+    }
+    if let Some(folder) = &config.state_folder {
+        builder = builder.session_folder(folder);
+    }
+    if let Some(subagents) = additions.subagents {
+        builder = builder.service(subagents);
+    }
+    if let Some(skills) = additions.skills {
+        builder = builder.service(skills);
+    }
+    let warns = Arc::clone(events);
+    let on_weak_sandbox: OnWeakSandbox = match additions.on_weak_sandbox {
+        Some(learns) => learns,
+        None => Arc::new(move |warning: &str| warns.warn(warning)),
+    };
+    if let Some(program) = &config.program {
+        builder = lend(builder, program, on_weak_sandbox);
+    }
+    let haft = builder.build().await?;
+    for name in haft.unknown_tools() {
+        events.warn(format!("no tool is called {name:?}; it is left out"));
+    }
+    for problem in haft.unusable_tools() {
+        events.warn(format!("left out: {problem}"));
+    }
+    Ok(haft)
+}
+
+/// The program confines commands and reads PDFs.
+fn lend(builder: HaftBuilder, program: &Path, on_weak_sandbox: OnWeakSandbox) -> HaftBuilder {
+    #[cfg(feature = "pdf")]
+    let builder = builder.service(Arc::new(haft_tools::PdfReader::new(program.into())));
+    #[cfg(feature = "shell")]
+    let builder = {
+        let program = haft_tools::ShellProgram::new(program.into())
+            .with_users_shell()
+            .on_weak_sandbox(on_weak_sandbox.clone());
+        builder.service(Arc::new(program))
+    };
+    let _ = (program, on_weak_sandbox); // a build without either needs none
+    builder
+}
+
+fn filters(config: &SessionConfig) -> Filters {
+    let undefer = config.environment.variable("ENABLE_TOOL_SEARCH");
+    Filters {
+        tools: config
+            .tools
+            .as_deref()
+            .map_or(Selection::All, Selection::parse),
+        simple: config.bare,
+        undefer: undefer.is_some_and(|value| value == "false"),
+        ..Filters::default()
+    }
+}
+
+/// What the configuration says, our own variable, the one of the common convention, in this order.
+fn concurrency(config: &SessionConfig) -> anyhow::Result<Option<usize>> {
+    if config.concurrency.is_some() {
+        return Ok(config.concurrency);
+    }
+    for name in [
+        "HAFT_MAX_TOOL_CONCURRENCY",
+        "CLAUDE_CODE_MAX_TOOL_USE_CONCURRENCY",
+    ] {
+        if let Some(value) = config.environment.variable(name) {
+            let most: usize = value
+                .parse()
+                .ok()
+                .filter(|most| *most > 0)
+                .with_context(|| format!("{name}={value}: expected a number above 0"))?;
+            return Ok(Some(most));
+        }
+    }
+    Ok(None)
+}

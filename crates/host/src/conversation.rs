@@ -1,0 +1,151 @@
+//! Which conversation a run belongs to.
+
+use std::{fs, path::Path, sync::Arc};
+
+use haft_agent::{Session, SessionError, Sessions, transcript::Listed};
+use haft_contract::{ContextPatch, PermissionMode, SessionId};
+
+use crate::{
+    ConversationChoice, EarlierConversation, Environment, SessionConfig, SessionEvent,
+    event::Events,
+};
+
+/// The conversations of a directory.
+pub fn conversations(environment: &Environment, cwd: &Path) -> Sessions {
+    let folder = environment.project_folder(cwd);
+    Sessions::new(folder.unwrap_or_else(|| environment.temporary_folder()))
+}
+
+/// Takes up the one that is meant.
+pub(crate) fn choose(
+    choice: &ConversationChoice,
+    environment: &Environment,
+    cwd: &Path,
+) -> anyhow::Result<Session> {
+    let new = choice.id.unwrap_or_else(SessionId::new);
+    let here = conversations(environment, cwd);
+    let until = choice.until.as_deref();
+    let from = match &choice.from {
+        Some(EarlierConversation::Named(name)) => Some(find(&here, name, environment, cwd)?),
+        // The newest may be none at all: then this is the first.
+        Some(EarlierConversation::Newest) => {
+            here.newest()?.map(|Listed { id, .. }| (here.clone(), id))
+        }
+        None => None,
+    };
+    let Some((sessions, id)) = from else {
+        anyhow::ensure!(
+            until.is_none(),
+            "--resume-session-at goes with --resume or --continue"
+        );
+        return Ok(if choice.forget {
+            Session::in_memory(new)
+        } else {
+            here.create(new)?
+        });
+    };
+    let forked = choice.fork || choice.id.is_some();
+    Ok(if forked {
+        here.fork_from(&sessions, id, new, until)?
+    } else {
+        sessions.resume(id, until)?
+    })
+}
+
+/// In this project, then in all of them.
+fn find(
+    here: &Sessions,
+    name: &str,
+    environment: &Environment,
+    cwd: &Path,
+) -> anyhow::Result<(Sessions, SessionId)> {
+    let unknown = match here.find(name) {
+        Ok(id) => return Ok((here.clone(), id)),
+        Err(error @ SessionError::Unknown(_)) => error,
+        Err(error) => return Err(error.into()),
+    };
+    let all = environment.project_folder(cwd);
+    let projects = all.as_deref().and_then(Path::parent);
+    for project in projects.map(fs::read_dir).into_iter().flatten().flatten() {
+        let sessions = Sessions::new(project?.path());
+        match sessions.find(name) {
+            Ok(id) => return Ok((sessions, id)),
+            Err(SessionError::Unknown(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(unknown.into())
+}
+
+/// The same, whose lines are told as they are written down.
+pub(crate) fn mirrored(
+    session: Session,
+    config: &SessionConfig,
+    events: &Arc<Events>,
+) -> anyhow::Result<Session> {
+    let environment = &config.environment;
+    let folder = environment.project_folder(&config.cwd);
+    let folder = folder.unwrap_or_else(|| environment.temporary_folder());
+    let path = folder.join(format!("{}.jsonl", session.id()));
+    let events = Arc::clone(events);
+    Ok(session.heard_by(move |line| {
+        events.emit(&SessionEvent::TranscriptLine {
+            path: path.clone(),
+            line: line.to_owned(),
+        });
+    })?)
+}
+
+/// What the session takes over from when it last ran. Whatever the configuration says counts
+/// instead, rules that deny or ask count beside it as they always do, and in another directory than it
+/// started in nothing is taken over.
+pub(crate) fn taken_over(session: &Session, config: &SessionConfig) -> Vec<ContextPatch> {
+    let cwd = config.cwd.as_path();
+    let loaded = session.loaded();
+    let terms = &loaded.terms;
+    let mut patches = Vec::new();
+    let mut directories = vec![cwd.to_path_buf()];
+    if terms.start == cwd {
+        let is_said = config.permission_mode.is_some();
+        // A transcript may say anything; these two are never taken over.
+        let never = [PermissionMode::Plan, PermissionMode::BypassPermissions];
+        let mode = terms.mode.filter(|mode| !is_said && !never.contains(mode));
+        patches.extend(mode.map(|mode| ContextPatch::SetMode { mode }));
+        for path in terms.directories.iter().filter(|path| path.is_dir()) {
+            directories.push(path.clone());
+            patches.push(ContextPatch::AddDirectory { path: path.clone() });
+        }
+        for (list, rule) in &terms.rules {
+            let (list, rule) = (*list, rule.clone());
+            patches.push(ContextPatch::AddRule { list, rule });
+        }
+    }
+    let stays = config
+        .environment
+        .is_on("CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR");
+    let inside = |path: &Path| {
+        // As it really is: a link may lead out by now.
+        let real = |path: &Path| fs::canonicalize(path).ok();
+        real(path).is_some_and(|path| {
+            let mut directories = directories.iter().filter_map(|one| real(one));
+            directories.any(|directory| path.starts_with(directory))
+        })
+    };
+    if let Some(path) = loaded.cwd.clone().filter(|path| !stays && path != cwd)
+        && path.is_dir()
+        && inside(&path)
+    {
+        patches.push(ContextPatch::SetCwd { path });
+    }
+    patches
+}
+
+/// Removes what a session that is not to be kept has left.
+pub(crate) fn forget(config: &SessionConfig, id: SessionId, events: &Events) {
+    let folder = config.environment.session_folder(&config.cwd, id);
+    if folder.exists()
+        && let Err(error) = fs::remove_dir_all(&folder)
+    {
+        events.warn(format!("{}: {error}", folder.display()));
+    }
+}

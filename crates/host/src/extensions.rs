@@ -1,0 +1,303 @@
+//! What people laid in folders: skills, commands, agents, memory files, output styles.
+
+use std::{path::PathBuf, sync::Arc};
+
+use haft_agent::prompt::{Knowledge, SystemPrompt};
+use haft_contract::SessionId;
+use haft_engine::permissions::{Bases, List, RuleSource, Rules, Scope};
+use haft_extensions::{
+    ExtensionPlaces, Skills, Sources, Warning,
+    memory::{self, Memory},
+    plugins, skills,
+    styles::{self, OutputStyle},
+};
+use haft_tools::SkillBook;
+use serde_json::Value;
+
+use crate::{Environment, SessionConfig, settings::Permitted, slash::BUILT_IN};
+
+/// What people laid in folders.
+pub(crate) struct Extensions {
+    /// None if they are switched off.
+    pub(crate) skills: Option<Arc<Skills>>,
+    /// Where they are.
+    pub(crate) places: ExtensionPlaces,
+    style: Option<OutputStyle>,
+    styles: Vec<String>,
+    memory: Option<memory::MemoryOptions>,
+    trusts_project: bool,
+    /// An output style was asked for that is not there.
+    unknown_style: Option<String>,
+    warnings: Vec<Warning>,
+}
+
+impl Extensions {
+    /// Finds them. A bare session has none.
+    pub(crate) fn load(config: &SessionConfig, permitted: &Permitted) -> Self {
+        let environment = &config.environment;
+        let settings = permitted.settings.merged();
+        let mut warnings = Vec::new();
+        let places = places(config, permitted, &mut warnings);
+        let trust = permitted.settings.trust;
+        let mut found = Self {
+            skills: None,
+            places,
+            style: None,
+            styles: Vec::new(),
+            memory: None,
+            trusts_project: trust.allows,
+            unknown_style: None,
+            warnings,
+        };
+        if config.bare {
+            return found;
+        }
+        if !config.without_slash_commands {
+            let of_skills = skills::SkillSettings::of(&settings, |name| environment.variable(name));
+            let (skills, warnings) = Skills::load(found.places.clone(), of_skills);
+            found.warnings.extend(warnings);
+            found.skills = Some(Arc::new(skills));
+        }
+        found.take_style(&settings);
+        found.memory = Some(memory_options(
+            environment,
+            permitted,
+            &settings,
+            &found.places,
+        ));
+        found
+    }
+
+    fn take_style(&mut self, settings: &Value) {
+        let (styles, warnings) = styles::load(&self.places);
+        self.warnings.extend(warnings);
+        self.styles = styles.iter().map(|style| style.name.clone()).collect();
+        let Some(name) = settings["outputStyle"].as_str() else {
+            return;
+        };
+        let same = |style: &OutputStyle| style.name.eq_ignore_ascii_case(name);
+        self.style = styles.into_iter().find(same);
+        if self.style.is_none() && !name.eq_ignore_ascii_case(styles::DEFAULT) {
+            self.unknown_style = Some(name.to_owned());
+        }
+    }
+
+    /// What is wrong with what was found.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let style = self.unknown_style.iter();
+        let style =
+            style.map(|name| format!("no output style is called {name:?}; the default is used"));
+        style
+            .chain(self.warnings.iter().map(ToString::to_string))
+            .collect()
+    }
+
+    /// The service by which skills are called.
+    pub(crate) fn book(&self, session: SessionId, effort: Option<String>) -> Option<SkillBook> {
+        Some(SkillBook {
+            skills: Arc::clone(self.skills.as_ref()?),
+            trusts_project: self.trusts_project,
+            session: session.to_string(),
+            effort,
+            counts: true,
+        })
+    }
+
+    /// The folders of the user's own skills may be read without asking.
+    pub(crate) fn open_folders(&self, rules: &mut Rules, bases: &Bases) {
+        let folders = self
+            .skills
+            .iter()
+            .flat_map(|skills| skills.readable_folders());
+        for folder in folders {
+            let path = folder.to_string_lossy();
+            // A name that would be read as a pattern opens nothing.
+            if path.contains(['*', '?', '[', ']', '{', '}', '(', ')', '!', '\\']) {
+                continue;
+            }
+            let rule = format!("Read(/{path}/**)");
+            if let Err(problem) =
+                rules.add(List::Allow, &rule, RuleSource::of(Scope::Session), bases)
+            {
+                tracing::warn!(%problem, "the folder of a skill is not opened");
+            }
+        }
+    }
+
+    /// What the model is told of them before the first words; `None` if nothing. Skills only where it has
+    /// the tool to call them.
+    pub(crate) fn knowledge(&mut self, has_skill_tool: bool) -> Option<Knowledge> {
+        let options = self.memory.take()?;
+        let knowledge = Knowledge::new(Memory::new(self.places.clone(), options));
+        Some(match &self.skills {
+            Some(skills) if has_skill_tool => knowledge.with_skills(Arc::clone(skills)),
+            _ => knowledge,
+        })
+    }
+
+    /// The system prompt with the output style that was chosen.
+    pub(crate) fn styled(&self, mut system: SystemPrompt) -> SystemPrompt {
+        let Some(style) = &self.style else {
+            return system;
+        };
+        if !style.keep_coding_instructions && system.base.is_none() {
+            system.base = Some(String::new());
+        }
+        let parts = [Some(style.text.clone()), system.append.take()];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        system.append = Some(parts.join("\n\n"));
+        system
+    }
+
+    /// Their names, as init tells them.
+    pub(crate) fn names(&self) -> ExtensionNames {
+        let all = self.skills.iter().flat_map(|skills| skills.all());
+        let all: Vec<_> = all.collect();
+        let named = |keep: &dyn Fn(&skills::Skill) -> bool| -> Vec<String> {
+            let kept = all.iter().filter(|skill| keep(skill));
+            kept.map(|skill| skill.name.clone()).collect()
+        };
+        let mut commands = named(&|skill| skill.user_invocable);
+        if self.skills.is_some() {
+            commands.extend(BUILT_IN.iter().map(|(name, _)| (*name).to_owned()));
+            commands.sort();
+            commands.dedup();
+        }
+        ExtensionNames {
+            commands,
+            skills: named(&|skill| skill.folder.is_some()),
+            agents: Vec::new(),
+            output_style: match &self.style {
+                Some(style) => style.name.clone(),
+                None => styles::DEFAULT.to_owned(),
+            },
+        }
+    }
+
+    /// The same in full.
+    pub(crate) fn described(&self) -> ExtensionDetails {
+        let all = self.skills.iter().flat_map(|skills| skills.all());
+        let mut commands: Vec<CommandDetails> = all
+            .filter(|skill| skill.user_invocable)
+            .map(|skill| CommandDetails {
+                name: skill.name.clone(),
+                description: skill.description.clone(),
+                argument_hint: skill.argument_hint.clone().unwrap_or_default(),
+            })
+            .collect();
+        if self.skills.is_some() {
+            commands.extend(BUILT_IN.iter().map(|(name, description)| CommandDetails {
+                name: (*name).to_owned(),
+                description: (*description).to_owned(),
+                argument_hint: String::new(),
+            }));
+        }
+        let mut styles = vec![styles::DEFAULT.to_owned()];
+        styles.extend(self.styles.iter().cloned());
+        ExtensionDetails {
+            commands,
+            output_style: self.names().output_style,
+            styles,
+        }
+    }
+}
+
+/// The names of what people put in folders.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ExtensionNames {
+    /// Slash commands.
+    pub commands: Vec<String>,
+    /// Skills.
+    pub skills: Vec<String>,
+    /// Kinds of subagents.
+    pub agents: Vec<String>,
+    /// The output style that was chosen.
+    pub output_style: String,
+}
+
+/// What people put in folders, for a program that shows it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ExtensionDetails {
+    /// Slash commands.
+    pub commands: Vec<CommandDetails>,
+    /// The output style that was chosen.
+    pub output_style: String,
+    /// All output styles.
+    pub styles: Vec<String>,
+}
+
+/// A slash command.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CommandDetails {
+    /// Its name, without the slash.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// What may stand behind it; empty if nothing is said of that.
+    pub argument_hint: String,
+}
+
+fn places(
+    config: &SessionConfig,
+    permitted: &Permitted,
+    warnings: &mut Vec<Warning>,
+) -> ExtensionPlaces {
+    let known = &permitted.settings.places;
+    let sources = match &permitted.flags.sources {
+        _ if config.bare => Sources {
+            user: false,
+            project: false,
+            local: false,
+        },
+        None => Sources::default(),
+        Some(named) => Sources {
+            user: named.contains(&Scope::User),
+            project: named.contains(&Scope::Project),
+            local: named.contains(&Scope::Local),
+        },
+    };
+    let mut plugins = Vec::new();
+    for folder in config.plugins.iter().filter(|_| !config.bare) {
+        match plugins::read(folder) {
+            Ok(plugin) => plugins.push(plugin),
+            Err(warning) => warnings.push(warning),
+        }
+    }
+    ExtensionPlaces {
+        cwd: known.cwd.clone(),
+        home: known.home.clone(),
+        user: known.user.clone(),
+        managed: known.managed.clone(),
+        directories: permitted.directories.clone(),
+        plugins,
+        sources,
+    }
+}
+
+fn memory_options(
+    environment: &Environment,
+    permitted: &Permitted,
+    settings: &Value,
+    places: &ExtensionPlaces,
+) -> memory::MemoryOptions {
+    let managed = permitted.settings.layers.iter();
+    let managed = managed.filter(|layer| layer.scope == Scope::Managed);
+    let managed_text = managed
+        .filter_map(|layer| layer.document.value["claudeMd"].as_str())
+        .next();
+    let rules = Arc::new(permitted.rules.clone());
+    let hidden = rules.keep_from(&["Read"]);
+    memory::MemoryOptions {
+        managed_text: managed_text.map(str::to_owned),
+        kept: kept(permitted, places),
+        denied: (!hidden.is_empty())
+            .then(|| Arc::new(move |path: &std::path::Path| hidden.hides(path)) as _),
+        ..memory::MemoryOptions::of(settings, |name| environment.variable(name))
+    }
+}
+
+/// The file that models keep themselves, if that is not switched off.
+fn kept(permitted: &Permitted, places: &ExtensionPlaces) -> Option<PathBuf> {
+    let folder = permitted.memory.as_ref().filter(|_| places.sources.user)?;
+    Some(folder.join("MEMORY.md"))
+}

@@ -1,0 +1,246 @@
+//! What goes into a session.
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use haft_agent::{Control, Prompt};
+use haft_contract::{ApprovalAnswer, Content, PermissionMode};
+use haft_models::{Prices, Thinking};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::{
+    AgentDetails, ContextUsage, Environment, ExtensionDetails, RewoundFiles, ServerChanges,
+    ServerList, StartOptions, StopKind,
+    access::SessionAccess,
+    mcp::Servers,
+    names::Names,
+    questions::EventQuestions,
+    queue::{Initial, Queue},
+    stop::Stop,
+    structured_output::Shape,
+    subagents::Kinds,
+};
+
+/// The way into a session, from any task, at any time. Cheap to clone; every clone means the same session.
+/// Nothing here waits, except where it says so.
+#[derive(Clone)]
+pub struct SessionInput(pub(crate) Arc<SharedState>);
+
+/// What a session and those who drive it share.
+pub(crate) struct SharedState {
+    pub(crate) queue: Queue,
+    pub(crate) control: Control,
+    pub(crate) stop: Stop,
+    pub(crate) servers: Servers,
+    pub(crate) access: SessionAccess,
+    pub(crate) questions: Arc<EventQuestions>,
+    /// What kinds of subagents there are.
+    pub(crate) kinds: Kinds,
+    /// What people put in folders.
+    pub(crate) extensions: ExtensionDetails,
+    /// The model that was chosen at the start, and how much it can read.
+    pub(crate) model: String,
+    pub(crate) window: u64,
+    pub(crate) names: Names,
+    /// Where there is a budget: a model whose price is not known would have none.
+    pub(crate) prices: Option<Prices>,
+    /// May the mode become bypassPermissions? The error says why not.
+    pub(crate) bypass: Result<(), String>,
+    pub(crate) environment: Environment,
+    /// No one follows the session any longer.
+    pub(crate) is_abandoned: AtomicBool,
+}
+
+impl SessionInput {
+    /// Says something, after everything that was said before. Words that begin with a slash may be a command.
+    pub fn prompt(&self, prompt: impl Into<Prompt>) {
+        self.0.queue.push(prompt.into());
+    }
+
+    /// Says something now: to the run that is under way between two rounds, without one before all that waits.
+    pub fn steer(&self, prompt: impl Into<Prompt>) {
+        self.0.queue.push_now(prompt.into(), &self.0.control);
+    }
+
+    /// Says something that is not to be answered by itself: it goes with the next message.
+    pub fn aside(&self, content: Vec<Content>) {
+        self.0.queue.push_beside(content);
+    }
+
+    /// The messages that wait for their turn, by their ids.
+    pub fn waiting(&self) -> Vec<Option<Uuid>> {
+        self.0.queue.waiting()
+    }
+
+    /// Takes back a message that waits. Says whether there was one.
+    pub fn take_back(&self, uuid: &str) -> bool {
+        self.0.queue.forget(uuid)
+    }
+
+    /// Takes back all messages that wait, and names them.
+    pub fn take_back_all(&self) -> Vec<Option<Uuid>> {
+        self.0.queue.forget_all()
+    }
+
+    /// Interrupts what goes on; what waits comes next.
+    pub fn interrupt(&self) {
+        self.0.queue.interrupt();
+        self.0.control.interrupt();
+    }
+
+    /// Nothing more comes: the session ends when everything is answered.
+    pub fn close(&self) {
+        self.0.queue.close();
+    }
+
+    /// What comes cannot be read: the session ends with this problem.
+    pub fn broken(&self, problem: impl Into<String>) {
+        self.0.queue.broken(problem.into());
+    }
+
+    /// Ends the session, whatever goes on.
+    pub fn stop(&self, kind: StopKind) {
+        self.0.stop.request(kind);
+    }
+
+    /// No one follows the session any longer: what goes on is interrupted, and it ends.
+    pub fn abandon(&self) {
+        self.0.is_abandoned.store(true, Ordering::Relaxed);
+        self.0.control.interrupt();
+    }
+
+    /// Answers a question that came as an event. Says whether it was waited for.
+    pub fn answer(&self, id: u64, answer: ApprovalAnswer) -> bool {
+        self.0.questions.answer(id, answer)
+    }
+
+    /// From the next request on, this permission mode. The error says why it cannot be had.
+    pub fn set_permission_mode(&self, mode: PermissionMode) -> Result<(), String> {
+        if mode == PermissionMode::BypassPermissions {
+            self.0.bypass.clone()?;
+        }
+        self.0.control.set_permission_mode(mode);
+        Ok(())
+    }
+
+    /// From the next request on, another model; `None`: the one of the start. The error says why it cannot
+    /// be had.
+    pub fn set_model(&self, name: Option<&str>) -> Result<(), String> {
+        let name = match name {
+            Some(name) => self.0.names.choose(name)?,
+            None => self.0.model.clone(),
+        };
+        let prices = self.0.prices.as_ref();
+        if prices.is_some_and(|prices| prices.of(&name).is_none()) {
+            return Err(format!(
+                "there is a budget, and the price of {name} is not known; give it with --prices, or with \
+                 modelPrices in the settings"
+            ));
+        }
+        self.0.control.set_model(name);
+        Ok(())
+    }
+
+    /// From the next request on, the model thinks like this.
+    pub fn set_thinking(&self, thinking: Thinking) {
+        self.0.control.set_thinking(thinking);
+    }
+
+    /// From the next request on, calls may read and edit this directory too; an absolute path.
+    pub fn add_directory(&self, directory: impl Into<PathBuf>) -> Result<(), String> {
+        let directory = directory.into();
+        if !directory.is_absolute() || !directory.is_dir() {
+            return Err(format!("{} is no directory", directory.display()));
+        }
+        self.0.control.add_directory(directory);
+        Ok(())
+    }
+
+    /// Says what the session is set up with beside its configuration, before the first message. The error
+    /// says what makes no sense or comes too late.
+    pub fn configure(&self, options: StartOptions) -> Result<(), String> {
+        let shape = match &options.output_schema {
+            None => None,
+            Some(schema) => {
+                Some(Shape::read(&schema.to_string()).map_err(|error| error.to_string())?)
+            }
+        };
+        let servers = &self.0.servers;
+        let initial = Initial { options, shape };
+        self.0
+            .queue
+            .configure(initial, |options| servers.add_sdk(&options.servers))
+    }
+
+    /// The kinds of subagents there are, with these beside them.
+    pub fn agents(&self, more: &Map<String, Value>) -> Vec<AgentDetails> {
+        self.0.kinds.with(more).details()
+    }
+
+    /// What people put in folders.
+    pub fn extensions(&self) -> &ExtensionDetails {
+        &self.0.extensions
+    }
+
+    /// The MCP servers.
+    pub fn servers(&self) -> ServerList {
+        self.0.servers.list()
+    }
+
+    /// Is there a server of this name?
+    pub fn has_server(&self, name: &str) -> bool {
+        self.0.servers.has(name)
+    }
+
+    /// Puts these servers in the place of those that were set before.
+    pub fn set_servers(&self, servers: &Map<String, Value>) -> Result<ServerChanges, String> {
+        self.0.servers.set(servers)
+    }
+
+    /// Calls a tool of a server by its name in the pool, and waits for the answer as the server gives it.
+    pub async fn call_server_tool(&self, name: &str, arguments: &Value) -> Result<Value, String> {
+        let (client, tool) = self.0.servers.find(name)?;
+        client.call(&tool, arguments).await
+    }
+
+    /// How full the model's window is.
+    pub fn context_usage(&self) -> ContextUsage {
+        self.0.access.usage().unwrap_or_else(|| ContextUsage {
+            model: self.0.model.clone(),
+            window: self.0.window,
+            ..ContextUsage::default()
+        })
+    }
+
+    /// Is a message being answered?
+    pub fn is_running(&self) -> bool {
+        self.0.queue.is_running()
+    }
+
+    /// Ends a task in the background.
+    pub fn stop_task(&self, task: &str) -> Result<(), String> {
+        self.0.access.stop(task)
+    }
+
+    /// Lets a command that is waited for go on in the background; all of them where no call is named.
+    pub fn move_to_background(&self, tool_use_id: Option<&str>) -> Result<(), String> {
+        self.0.access.background(tool_use_id)
+    }
+
+    /// What a person calls the session from now on.
+    pub fn rename(&self, title: &str) -> Result<(), String> {
+        self.0.access.rename(title)
+    }
+
+    /// Makes the files what they were when a message came, or with `preview` says what that would do. It may
+    /// take its time: not for a task that others wait for.
+    pub fn rewind(&self, message: &str, preview: bool) -> Result<RewoundFiles, String> {
+        self.0.access.rewind(&self.0.environment, message, preview)
+    }
+}

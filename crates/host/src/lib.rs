@@ -1,0 +1,85 @@
+//! A whole session without a face.
+//!
+//! A face turns its own input (a command line, messages of an editor, an embedder's calls) into a
+//! [`SessionConfig`] and calls on a [`SessionInput`], and the [`SessionEvent`]s of the session into its own
+//! output. Everything between them is here: settings, the choice of a model, what people put in folders, MCP
+//! servers, subagents, slash commands, turns, and what goes on in the background.
+//!
+//! # Layout
+//! - [`config`], [`parts`], `environment`: what a session is given
+//! - [`session`]: its life, step by step; `setup`: from the first message to an agent; `compose`: the tools
+//! - `input`, `queue`, `stop`: what goes in; [`event`], [`questions`]: what comes out
+//! - `turns`: one message after the other; `slash`: those that are commands; `structured_output`: answers
+//!   that must fit a schema; `background`: what runs beside them
+//! - `settings`: what counts; `model`, `names`: who answers; `conversation`: what was said before
+//! - `extensions`: what people put in folders; `subagents`: who can be handed tasks; `judge`: models that
+//!   hooks ask; `mcp`: servers that the other side runs
+//! - `access`: what may be asked of a session while it runs
+//! - `haft`, `builder`, [`messages`]: a session of tools alone, for those who bring their own loop
+//! - `folder`: where a session keeps its state; [`moment`]: moments as people write them
+//!
+//! **Invariants.** Events come in one order. Nothing here writes to a terminal, changes the process's
+//! environment or directory, or handles a signal: sessions in one process share nothing but what they are given.
+
+#![warn(missing_docs)]
+
+mod access;
+mod background;
+mod builder;
+mod compose;
+pub mod config;
+mod conversation;
+mod environment;
+mod error;
+pub mod event;
+mod extensions;
+mod folder;
+mod haft;
+mod input;
+mod judge;
+mod mcp;
+pub mod messages;
+mod model;
+pub mod moment;
+mod names;
+pub mod parts;
+pub mod questions;
+mod queue;
+pub mod session;
+mod settings;
+mod setup;
+mod slash;
+mod stop;
+mod structured_output;
+mod subagents;
+mod turns;
+
+pub use access::{ContextUsage, RewoundFiles};
+pub use builder::{BuildError, HaftBuilder};
+pub use compose::open_tools;
+pub use config::{
+    ConversationChoice, EarlierConversation, ModelChoice, ModelProvider, PromptTexts,
+    SessionConfig, SetupHooks, ThinkingChoice,
+};
+pub use conversation::conversations;
+pub use environment::Environment;
+pub use error::OpenError;
+pub use event::{
+    EventSink, SessionActivity, SessionEvent, SessionEvents, SessionFacts, TurnResult,
+};
+pub use extensions::{CommandDetails, ExtensionDetails, ExtensionNames};
+pub use folder::{memory_folder, project_folder, session_folder};
+pub use haft::Haft;
+pub use haft_agent as agent;
+pub use haft_models as models;
+pub use input::SessionInput;
+pub use mcp::{ServerChanges, ServerDetails, ServerList, SkippedServer, text_of as text_of_answer};
+pub use messages::{MessageError, Messages};
+pub use parts::{ServerLink, SessionParts};
+pub use questions::{AnswerOption, Questions, UserQuestion, UserQuestions};
+pub use queue::StartOptions;
+pub use session::{AgentSession, SessionEnd};
+pub use settings::{Permitted, settings_warnings};
+pub use stop::StopKind;
+pub use structured_output::NEVER_FITTED;
+pub use subagents::AgentDetails;

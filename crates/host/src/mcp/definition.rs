@@ -1,0 +1,170 @@
+//! What a server says of a tool, as a definition of ours.
+
+use std::time::Duration;
+
+use haft_contract::{Access, Effects, Profile, ToolSpec};
+use serde_json::Value;
+
+use super::schema;
+
+/// How long a name may be for providers.
+const LONGEST_NAME: usize = 64;
+/// So much of a longer one is kept, before a hash that tells it from others.
+const KEPT_NAME: usize = 55;
+/// How much of a description the model is told, in characters.
+const LONGEST_DESCRIPTION: usize = 2_048;
+/// The most that a server may ask to be shown of a result, in characters.
+const LONGEST_RESULT: u64 = 500_000;
+
+/// How results and calls are held, where neither tool nor server says.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Defaults {
+    /// The longest result, in characters.
+    pub(super) result_cap: usize,
+    pub(super) timeout: Duration,
+}
+
+/// A tool of a server.
+#[derive(Debug)]
+pub(super) struct Definition {
+    pub(super) spec: ToolSpec,
+    /// As its server names it.
+    pub(super) called: String,
+    /// It only reads, says the server.
+    pub(super) reads: bool,
+    /// It wants a person to agree each time.
+    pub(super) interactive: bool,
+}
+
+impl Definition {
+    /// From an entry of `tools/list`; `None` for one without a name.
+    pub(super) fn new(server: &str, listed: &Value, defaults: Defaults) -> Option<Self> {
+        let called = listed["name"].as_str().filter(|name| !name.is_empty())?;
+        let annotations = &listed["annotations"];
+        let meta = &listed["_meta"];
+        let reads = annotations["readOnlyHint"] == true;
+        let (input_schema, told) = schema::fitting(&listed["inputSchema"]);
+        let said = listed["description"].as_str().unwrap_or_default().trim();
+        let mut description = match said {
+            "" => format!("The tool {called} of the server {server}."),
+            said => said.chars().take(LONGEST_DESCRIPTION).collect(),
+        };
+        if let Some(told) = told {
+            description = format!("{description}\n{told}");
+        }
+        let title = listed["title"].as_str().or(annotations["title"].as_str());
+        let cap = meta["anthropic/maxResultSizeChars"].as_u64();
+        let cap = cap.map(|cap| usize::try_from(cap.min(LONGEST_RESULT)).unwrap_or(usize::MAX));
+        let hint = meta["anthropic/searchHint"].as_str().unwrap_or_default();
+        Some(Self {
+            spec: ToolSpec {
+                name: name(server, called),
+                description,
+                input_schema,
+                profile: Profile {
+                    title: title.map(|title| title.to_owned().into()),
+                    family: "mcp".into(),
+                    search_hint: hint.to_owned().into(),
+                    access: if reads {
+                        Access::Reads
+                    } else {
+                        Access::Anything
+                    },
+                    result_cap: Some(cap.unwrap_or(defaults.result_cap)),
+                    timeout: Some(defaults.timeout),
+                    ..Profile::default()
+                },
+            },
+            called: called.to_owned(),
+            reads,
+            interactive: meta["anthropic/requiresUserInteraction"] == true,
+        })
+    }
+
+    /// What a call touches. Nobody can tell but the server; and nothing of ours.
+    pub(super) fn effects(&self) -> Effects {
+        if self.reads {
+            return Effects::READS;
+        }
+        Effects {
+            patches: false,
+            ..Effects::EXCLUSIVE
+        }
+    }
+}
+
+/// `mcp__SERVER__TOOL`, of characters and a length that providers take.
+pub(super) fn name(server: &str, tool: &str) -> String {
+    let plain = |text: &str| -> String {
+        let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        text.chars()
+            .map(|c| if fits(c) { c } else { '_' })
+            .collect()
+    };
+    let name = format!("mcp__{}__{}", plain(server), plain(tool));
+    if name.len() <= LONGEST_NAME {
+        return name;
+    }
+    let hash = fnv(format!("{server}\0{tool}").as_bytes());
+    format!("{}_{hash:08x}", &name[..KEPT_NAME])
+}
+
+/// FNV-1a: the same in every build and session, so that rules keep their meaning.
+fn fnv(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |hash, byte| {
+        (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const DEFAULTS: Defaults = Defaults {
+        result_cap: 100,
+        timeout: Duration::from_secs(9),
+    };
+
+    #[test]
+    fn names_are_of_characters_and_a_length_that_providers_take() {
+        let long = "t".repeat(80);
+        let cases = [
+            ("calc", "add", "mcp__calc__add"),
+            ("my server.x", "a/b", "mcp__my_server_x__a_b"),
+            ("é", "ü", "mcp______"),
+        ];
+        for (server, tool, expected) in cases {
+            assert_eq!(name(server, tool), expected);
+        }
+        let cut = name("calc", &long);
+        assert_eq!(cut.len(), 64);
+        assert!(cut.starts_with("mcp__calc__ttt"));
+        assert_ne!(cut, name("calc", &format!("{long}x")));
+        assert_ne!(cut, name("calc2", &long));
+    }
+
+    #[test]
+    fn a_definition_is_what_the_server_says_within_bounds() {
+        let listed = json!({
+            "name": "add",
+            "description": "x".repeat(5_000),
+            "annotations": {"readOnlyHint": true, "title": "Addition"},
+            "_meta": {"anthropic/maxResultSizeChars": 9_000_000},
+            "inputSchema": {"type": "object", "properties": {"a": {"type": "integer"}}},
+        });
+        let made = Definition::new("calc", &listed, DEFAULTS).unwrap();
+        assert_eq!(made.spec.description.len(), LONGEST_DESCRIPTION);
+        assert_eq!(made.spec.title(), "Addition");
+        assert_eq!(made.spec.profile.result_cap, Some(500_000));
+        assert_eq!(made.effects(), Effects::READS);
+        assert!(!made.interactive);
+
+        let bare = Definition::new("calc", &json!({"name": "x"}), DEFAULTS).unwrap();
+        assert_eq!(bare.spec.description, "The tool x of the server calc.");
+        assert_eq!(bare.spec.profile.result_cap, Some(100));
+        assert!(bare.effects().exclusive && !bare.effects().patches);
+        assert!(Definition::new("calc", &json!({"name": ""}), DEFAULTS).is_none());
+    }
+}

@@ -1,0 +1,178 @@
+//! What a server answers to a call, as a model reads it.
+
+use std::{
+    fs::{DirBuilder, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use data_encoding::BASE64;
+use haft_contract::{Content, ToolOutput, output::MediaSource};
+use serde_json::Value;
+
+/// Pictures that models can see.
+const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+/// The output of a call. What is neither text nor a picture is kept in `folder`.
+pub(super) fn output(answer: &Value, folder: &Path) -> ToolOutput {
+    let empty = Vec::new();
+    let blocks = answer["content"].as_array().unwrap_or(&empty);
+    let mut content: Vec<Content> = Vec::new();
+    for block in blocks {
+        match read(block, folder) {
+            Content::Text { text } => match content.last_mut() {
+                Some(Content::Text { text: before }) => {
+                    before.push('\n');
+                    before.push_str(&text);
+                }
+                _ => content.push(Content::Text { text }),
+            },
+            other => content.push(other),
+        }
+    }
+    if let (true, Some(structured)) = (content.is_empty(), answer.get("structuredContent")) {
+        content.push(Content::text(structured.to_string()));
+    }
+    let failed = answer["isError"] == true;
+    ToolOutput {
+        content,
+        structured: answer.get("content").filter(|_| !failed).cloned(),
+        failed,
+        ..ToolOutput::default()
+    }
+}
+
+/// The texts of an answer.
+pub fn text_of(answer: &Value) -> String {
+    let blocks = answer["content"].as_array().into_iter().flatten();
+    let texts: Vec<&str> = blocks.filter_map(|block| block["text"].as_str()).collect();
+    texts.join("\n")
+}
+
+fn read(block: &Value, folder: &Path) -> Content {
+    let text = |name: &str| block[name].as_str().unwrap_or_default();
+    match text("type") {
+        "text" => Content::text(text("text")),
+        "image" | "audio" => bytes(text("data"), text("mimeType"), folder),
+        "resource" => resource(&block["resource"], folder),
+        "resource_link" => {
+            let about = match text("description") {
+                "" => String::new(),
+                about => format!(": {about}"),
+            };
+            Content::text(format!(
+                "[resource {} at {}{about}]",
+                text("name"),
+                text("uri")
+            ))
+        }
+        _ => Content::text(block.to_string()),
+    }
+}
+
+fn resource(resource: &Value, folder: &Path) -> Content {
+    let uri = resource["uri"].as_str().unwrap_or_default();
+    if let Some(text) = resource["text"].as_str() {
+        return Content::text(format!("[resource {uri}]\n{text}"));
+    }
+    let kind = resource["mimeType"].as_str().unwrap_or_default();
+    match bytes(resource["blob"].as_str().unwrap_or_default(), kind, folder) {
+        Content::Text { text } => Content::text(format!("[resource {uri}] {text}")),
+        other => other,
+    }
+}
+
+fn bytes(data: &str, kind: &str, folder: &Path) -> Content {
+    if PICTURES.contains(&kind) {
+        return Content::Image {
+            source: MediaSource::Base64 {
+                media_type: kind.to_owned(),
+                data: data.to_owned(),
+            },
+        };
+    }
+    let told = match BASE64.decode(data.as_bytes()) {
+        Err(error) => format!("[{kind}: not valid base 64: {error}]"),
+        Ok(bytes) => match keep(&bytes, kind, folder) {
+            Ok(path) => format!(
+                "[{kind}, {} bytes, kept in {}]",
+                bytes.len(),
+                path.display()
+            ),
+            Err(error) => format!(
+                "[{kind}, {} bytes, could not be kept: {error}]",
+                bytes.len()
+            ),
+        },
+    };
+    Content::text(told)
+}
+
+fn keep(bytes: &[u8], kind: &str, folder: &Path) -> io::Result<PathBuf> {
+    let plain = |c: &char| c.is_ascii_alphanumeric();
+    let ending = kind.rsplit(['/', '+', '.']).next().unwrap_or_default();
+    let mut ending: String = ending.chars().filter(plain).take(8).collect();
+    if ending.is_empty() {
+        "bin".clone_into(&mut ending);
+    }
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)?;
+    let path = folder.join(format!("mcp-{}.{ending}", haft_agent::random_id().simple()));
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&path)?;
+    file.write_all(bytes)?;
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn texts_are_joined_pictures_shown_and_the_rest_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("tool-results");
+        let sound = BASE64.encode(b"la la");
+        let answer = json!({"content": [
+            {"type": "text", "text": "one"},
+            {"type": "text", "text": "two"},
+            {"type": "image", "data": "aGk=", "mimeType": "image/png"},
+            {"type": "audio", "data": sound, "mimeType": "audio/wav"},
+            {"type": "resource_link", "name": "r", "uri": "file:///r", "description": "More."},
+            {"type": "resource", "resource": {"uri": "x:/y", "text": "inside"}},
+            {"type": "resource", "resource": {"uri": "x:/z", "mimeType": "image/png", "blob": "aGk="}},
+            {"type": "audio", "data": "?", "mimeType": "audio/wav"},
+            {"type": "odd"},
+        ]});
+        let output = output(&answer, &folder);
+        assert!(!output.failed);
+        let kept: Vec<_> = fs::read_dir(&folder).unwrap().flatten().collect();
+        assert_eq!(kept.len(), 1);
+        assert_eq!(fs::read(kept[0].path()).unwrap(), b"la la");
+        let name = kept[0].path().display().to_string();
+        let told = serde_json::to_string_pretty(&output.content).unwrap();
+        insta::assert_snapshot!(told.replace(&name, "[kept].wav"));
+    }
+
+    #[test]
+    fn an_error_is_a_failure_and_structure_stands_in_for_missing_text() {
+        let folder = Path::new("/nowhere");
+        let failed = json!({"content": [{"type": "text", "text": "no"}], "isError": true});
+        assert!(output(&failed, folder).failed);
+        let structured = json!({"content": [], "structuredContent": {"n": 1}});
+        assert_eq!(
+            output(&structured, folder).content,
+            [Content::text("{\"n\":1}")]
+        );
+    }
+}

@@ -1,0 +1,99 @@
+//! What a session is given that is code and not data: who follows it, who answers, and what an embedder
+//! brings.
+
+use std::sync::Arc;
+
+use haft_contract::{BoxFuture, DynTool, Tool, erase};
+use haft_models::Model;
+use serde_json::Value;
+
+use crate::{EventSink, Questions, SessionEvents};
+
+/// What a session is given beside its [`SessionConfig`](crate::SessionConfig).
+#[must_use]
+pub struct SessionParts {
+    pub(crate) events: Arc<dyn EventSink>,
+    pub(crate) asked: Asked,
+    pub(crate) servers: Option<Arc<dyn ServerLink>>,
+    pub(crate) model: Option<Arc<dyn Model>>,
+    pub(crate) tools: Vec<Arc<dyn DynTool>>,
+}
+
+/// Who is asked.
+pub(crate) enum Asked {
+    /// No one: what needs asking is refused.
+    NoOne,
+    Face(Arc<dyn Questions>),
+    /// Whoever follows the events.
+    Events,
+}
+
+impl SessionParts {
+    /// A session that is followed by this; no one is asked.
+    pub fn new(events: impl EventSink + 'static) -> Self {
+        Self::shared(Arc::new(events))
+    }
+
+    /// The same for one that is shared.
+    pub fn shared(events: Arc<dyn EventSink>) -> Self {
+        Self {
+            events,
+            asked: Asked::NoOne,
+            servers: None,
+            model: None,
+            tools: Vec::new(),
+        }
+    }
+
+    /// The same for one that takes the events as a stream.
+    pub fn stream() -> (Self, SessionEvents) {
+        let (sink, events) = SessionEvents::new();
+        (Self::new(sink), events)
+    }
+
+    /// Who is asked for permission, for answers, and about plans.
+    pub fn questions(mut self, questions: impl Questions + 'static) -> Self {
+        self.asked = Asked::Face(Arc::new(questions));
+        self
+    }
+
+    /// Questions are events, answered by [`SessionInput::answer`](crate::SessionInput::answer).
+    pub fn questions_as_events(mut self) -> Self {
+        self.asked = Asked::Events;
+        self
+    }
+
+    /// The way to MCP servers that the other side runs.
+    pub fn servers(mut self, link: Arc<dyn ServerLink>) -> Self {
+        self.servers = Some(link);
+        self
+    }
+
+    /// Who answers, in place of a provider; sessions may share it. Names, fallbacks and prices are
+    /// those of the configuration.
+    pub fn model(mut self, model: Arc<dyn Model>) -> Self {
+        self.model = Some(model);
+        self
+    }
+
+    /// A tool of your own.
+    pub fn tool(self, tool: impl Tool) -> Self {
+        self.dyn_tool(erase(tool))
+    }
+
+    /// A tool of your own that is already erased.
+    pub fn dyn_tool(mut self, tool: Arc<dyn DynTool>) -> Self {
+        self.tools.push(tool);
+        self
+    }
+}
+
+/// The way to MCP servers that the other side runs: JSON-RPC messages, by the server's name.
+pub trait ServerLink: Send + Sync {
+    /// Sends a message and waits for its answer, as long as it takes. Dropped while it waits, it takes the
+    /// message back.
+    fn send<'a>(&'a self, server: &'a str, message: Value) -> BoxFuture<'a, Result<Value, String>>;
+
+    /// Sends a message whose answer no one waits for.
+    fn notify(&self, server: &str, message: Value);
+}

@@ -1,0 +1,327 @@
+//! A whole session: opened from a configuration, driven by its input, followed by its events.
+
+use std::sync::{Arc, atomic::AtomicBool};
+
+use haft_agent::{Agent, Control, Prompt, RunLimits};
+use haft_contract::{Content, DynTool, PermissionMode};
+use haft_engine::hooks::HookMoment;
+
+use crate::{
+    OpenError, SessionActivity, SessionConfig, SessionEvent, SessionInput, SessionParts, StopKind,
+    background::Background,
+    conversation,
+    event::{Events, TellsEnd},
+    extensions::Extensions,
+    input::SharedState,
+    mcp::Servers,
+    model::{self, Chosen},
+    parts::Asked,
+    questions::EventQuestions,
+    queue::Queue,
+    settings::{self, Permitted},
+    setup::{Doubts, Plan},
+    slash::Commands,
+    stop::Stop,
+    structured_output::Shape,
+    subagents::Kinds,
+    turns::Turns,
+};
+
+/// A session without a face. [`open`](Self::open) reads settings, chooses the model and finds what people
+/// put in folders; [`run`](Self::run) waits for the first message, sets up everything else for it and
+/// answers message after message until the input is closed.
+pub struct AgentSession {
+    pub(crate) config: SessionConfig,
+    pub(crate) permitted: Permitted,
+    pub(crate) chosen: Chosen,
+    pub(crate) shape: Option<Shape>,
+    pub(crate) extensions: Extensions,
+    pub(crate) events: Arc<Events>,
+    pub(crate) asked: Asked,
+    pub(crate) link: Option<Arc<dyn crate::ServerLink>>,
+    pub(crate) tools: Vec<Arc<dyn DynTool>>,
+    pub(crate) shared: Arc<SharedState>,
+    pub(crate) doubts: Doubts,
+}
+
+/// How a session came to its end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SessionEnd {
+    /// It was ended from outside: how.
+    pub stopped: Option<StopKind>,
+    /// The last message was not answered as it should be.
+    pub has_failed: bool,
+    /// Calls were refused.
+    pub has_denials: bool,
+    /// No message came, and no hook had one.
+    pub was_silent: bool,
+}
+
+impl AgentSession {
+    /// Reads what there is to know before the first message. Nothing of the workspace runs yet. Needs a
+    /// tokio runtime.
+    pub fn open(config: SessionConfig, parts: SessionParts) -> Result<Self, OpenError> {
+        Ok(open(config, parts)?)
+    }
+
+    /// The way into it.
+    pub fn input(&self) -> SessionInput {
+        SessionInput(Arc::clone(&self.shared))
+    }
+
+    /// Can it begin without a message? Hooks may bring the first words, or all that is wanted is that they
+    /// make the project ready.
+    pub fn begins_alone(&self) -> bool {
+        let silent = self.permitted.hooks.is_silent(HookMoment::SESSION_START);
+        self.config.setup.init_only || !silent
+    }
+
+    /// Until the input is closed and everything is answered, or something ends it.
+    pub async fn run(self) -> Result<SessionEnd, OpenError> {
+        let _over = TellsEnd(Arc::clone(&self.events));
+        Ok(self.live().await?)
+    }
+
+    /// The same for one message, and the end.
+    pub async fn answer(self, prompt: impl Into<Prompt>) -> Result<SessionEnd, OpenError> {
+        let input = self.input();
+        input.prompt(prompt);
+        input.close();
+        self.run().await
+    }
+
+    /// The life of a session, step by step.
+    async fn live(mut self) -> anyhow::Result<SessionEnd> {
+        let Some(first) = self.first_message().await? else {
+            return Ok(self.stopped());
+        };
+        let mut plan = self.plan()?;
+        self.announce(&mut plan).await?;
+        let setting_up = self.shared.queue.set_up_begins();
+        let Some(tools) = self.connect(&plan, &setting_up).await? else {
+            return Ok(self.stopped());
+        };
+        let mut ready = self.assemble(&mut plan, tools).await?;
+        let Some(first) = self.first_words(first, &plan, &mut ready.agent).await else {
+            ready.agent.end("other", &*self.events).await;
+            return Ok(SessionEnd {
+                was_silent: true,
+                ..self.stopped()
+            });
+        };
+        let first = plan.with_context(first, ready.environment.take());
+        let tasks = ready.agent.notices().unwrap_or_default();
+        let environment = &self.config.environment;
+        let background = Background::follow(tasks, &self.events, environment)?;
+        if setting_up.is_cancelled() {
+            self.shared.control.interrupt_next();
+        }
+        let mut turns = Turns {
+            agent: &mut ready.agent,
+            shared: &self.shared,
+            background,
+            events: &self.events,
+            shape: plan.shape.as_ref(),
+            one_result: self.config.one_result,
+            commands: Commands {
+                book: ready.skills,
+                prices: self.shared.prices.clone(),
+                launches: ready.launches,
+            },
+        };
+        let end = turns.run(first).await;
+        plan.subagents.close().await;
+        let end = end?;
+        self.finish(&plan, &mut ready.agent).await;
+        Ok(end)
+    }
+
+    /// The first message. The outer `None`: there is nothing to begin with.
+    async fn first_message(&self) -> anyhow::Result<Option<Option<Prompt>>> {
+        let SharedState { queue, stop, .. } = &*self.shared;
+        let first = stop.until(queue.next()).await.transpose()?.flatten();
+        let alone = self.config.hooks_may_begin && self.begins_alone();
+        let is_over = first.is_none() && (!alone || stop.requested().is_some());
+        Ok((!is_over).then_some(first))
+    }
+
+    /// What is said first: hooks have a word before anyone else.
+    async fn first_words(
+        &self,
+        first: Option<Prompt>,
+        plan: &Plan,
+        agent: &mut Agent,
+    ) -> Option<Prompt> {
+        if let Some(title) = self.config.conversation.title.as_ref().or(plan.title()) {
+            agent.transcript().set_title(title);
+        }
+        let setup = self.config.setup;
+        let events = &*self.events;
+        let begun = self.shared.stop.until(async {
+            if setup.init || setup.init_only {
+                agent.setup("init", events).await;
+            }
+            if setup.maintenance {
+                agent.setup("maintenance", events).await;
+            }
+            match setup.init_only {
+                true => FirstWords::Over,
+                false => agent
+                    .begin(events)
+                    .await
+                    .map_or(FirstWords::Silent, FirstWords::OfHooks),
+            }
+        });
+        // Whoever ends it now ends a run, and hears of it.
+        match begun.await.unwrap_or(FirstWords::Silent) {
+            FirstWords::Over => None,
+            FirstWords::Silent => first,
+            FirstWords::OfHooks(words) => {
+                if let Some(given) = first {
+                    self.shared.queue.push_front(given);
+                }
+                Some(words.into())
+            }
+        }
+    }
+
+    /// Ends hooks, and tells what is worth knowing in the end.
+    async fn finish(&mut self, plan: &Plan, agent: &mut Agent) {
+        agent.end("other", &*self.events).await;
+        let replay = self.chosen.replay.iter();
+        for divergence in replay.flat_map(haft_models::Replay::divergences) {
+            self.events.warn(divergence.to_string());
+        }
+        if self.config.conversation.forget {
+            conversation::forget(&self.config, plan.id, &self.events);
+        }
+    }
+
+    fn stopped(&self) -> SessionEnd {
+        SessionEnd {
+            stopped: self.shared.stop.requested(),
+            ..SessionEnd::default()
+        }
+    }
+
+    pub(crate) fn runs(&self) {
+        let running = SessionEvent::Activity(SessionActivity::Running);
+        self.events.emit(&running);
+    }
+}
+
+/// How a session begins.
+enum FirstWords {
+    /// It ends here.
+    Over,
+    /// Hooks want this said first.
+    OfHooks(String),
+    Silent,
+}
+
+fn open(config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentSession> {
+    let doubts = Doubts::of(&config);
+    let events = Arc::new(Events::new(parts.events));
+    let permitted = Permitted::load(&config).map_err(OpenError::into_inner)?;
+    let environment = &config.environment;
+    let chosen = model::choose(&config.model, &permitted.settings, environment, parts.model)?;
+    if let Some(warning) = &chosen.warning {
+        events.warn(warning);
+    }
+    limits(&config, &chosen)?;
+    let shape = config.output_schema.as_deref();
+    let shape = shape.map(Shape::read).transpose()?;
+    let servers = Servers::read(&config.mcp_servers, &config.cwd)?;
+    let extensions = Extensions::load(&config, &permitted);
+    for warning in extensions.warnings() {
+        events.warn(warning);
+    }
+    let trusted = permitted.settings.trust.runs;
+    let kinds = Kinds::find(&config, &extensions, trusted, &events);
+    let shared = Arc::new(SharedState {
+        queue: Queue::default(),
+        control: Control::default(),
+        stop: Stop::default(),
+        servers,
+        access: crate::access::SessionAccess::default(),
+        questions: Arc::new(EventQuestions::new(Arc::clone(&events))),
+        kinds,
+        extensions: extensions.described(),
+        model: chosen.settings.name.clone(),
+        window: chosen.settings.window,
+        names: chosen.names.clone(),
+        prices: config.max_budget_usd.map(|_| chosen.prices.clone()),
+        bypass: bypass(&config, &permitted),
+        environment: environment.clone(),
+        is_abandoned: AtomicBool::new(false),
+    });
+    Ok(AgentSession {
+        config,
+        permitted,
+        chosen,
+        shape,
+        extensions,
+        events,
+        asked: parts.asked,
+        link: parts.servers,
+        tools: parts.tools,
+        shared,
+        doubts,
+    })
+}
+
+/// May a later message switch to bypassPermissions? The error says why not.
+fn bypass(config: &SessionConfig, permitted: &Permitted) -> Result<(), String> {
+    if permitted.mode == PermissionMode::BypassPermissions {
+        return Ok(());
+    }
+    if !config.allow_bypass {
+        return Err("bypassPermissions needs --dangerously-skip-permissions or \
+             --allow-dangerously-skip-permissions on the command line"
+            .to_owned());
+    }
+    settings::may_bypass(&permitted.settings, &config.environment)
+        .map_err(|error| error.to_string())
+}
+
+/// When a run ends though the model would go on.
+pub(crate) fn limits(config: &SessionConfig, chosen: &Chosen) -> anyhow::Result<RunLimits> {
+    let mut limits = RunLimits::default();
+    limits.max_turns = match config.max_turns {
+        Some(most) => Some(most),
+        None => {
+            let most = config.environment.number("CLAUDE_CODE_MAX_TURNS")?;
+            most.filter(|most| *most > 0)
+        }
+    };
+    if let Some(most) = config.max_budget_usd {
+        anyhow::ensure!(
+            most > 0.0 && most.is_finite(),
+            "--max-budget-usd {most}: expected an amount above 0"
+        );
+        // A limit that can never be reached would be none.
+        for name in [&chosen.settings.name].into_iter().chain(&chosen.fallbacks) {
+            anyhow::ensure!(
+                chosen.prices.of(name).is_some(),
+                "--max-budget-usd: the price of {name} is not known; give it with --prices, or with \
+                 modelPrices in the settings"
+            );
+        }
+        limits.max_budget_usd = Some(most);
+    }
+    Ok(limits)
+}
+
+impl Plan {
+    /// The first message, with what belongs before it.
+    fn with_context(&mut self, mut first: Prompt, environment: Option<String>) -> Prompt {
+        let main = self.main.take();
+        if let Some(words) = main.and_then(|main| main.initial_prompt) {
+            first.content.insert(0, Content::text(words));
+        }
+        if let Some(environment) = environment {
+            first.content.insert(0, Content::text(environment));
+        }
+        first
+    }
+}

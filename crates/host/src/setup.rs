@@ -1,0 +1,313 @@
+//! The steps from the first message of a session to an agent that answers it.
+
+use std::{mem, sync::Arc};
+
+use haft_agent::{
+    Agent, NoticeLevel, RunLimits, Session, SubagentPool,
+    prompt::{PromptEnvironment, SystemPrompt},
+    subagents::as_main_agent,
+};
+use haft_contract::{CancellationToken, DynTool, OnWeakSandbox, SessionId, Subagents};
+use haft_engine::{SessionContext, permissions::Bases};
+use haft_extensions::AgentDefinition;
+use haft_models::Model;
+use haft_tools::SkillBook;
+use tokio::task::JoinHandle;
+
+use crate::{
+    AgentSession, ExtensionNames, SessionConfig, SessionEvent, SessionFacts,
+    compose::{self, Additions},
+    conversation,
+    judge::Judge,
+    questions,
+    queue::StartOptions,
+    session,
+    structured_output::Shape,
+    subagents,
+};
+
+/// Who works on what: all that can be said before anything is started.
+pub(crate) struct Plan {
+    /// What was said of the session before its first message.
+    pub(crate) options: StartOptions,
+    pub(crate) shape: Option<Shape>,
+    /// The kind of the main agent, if it is of one.
+    pub(crate) main: Option<AgentDefinition>,
+    pub(crate) limits: RunLimits,
+    pub(crate) subagents: SubagentPool,
+    /// The names of the kinds of subagents.
+    pub(crate) agents: Vec<String>,
+    pub(crate) id: SessionId,
+    /// Taken when the agent is made.
+    conversation: Option<Session>,
+    /// Who hooks ask: the model without the shape of answers.
+    judges: Arc<dyn Model>,
+    sandbox_warning: Option<String>,
+}
+
+/// An agent, ready for its first message.
+pub(crate) struct ReadyAgent {
+    pub(crate) agent: Agent,
+    pub(crate) skills: Option<Arc<SkillBook>>,
+    /// Subagents can be launched.
+    pub(crate) launches: bool,
+    /// Where it runs, if that goes with the first message.
+    pub(crate) environment: Option<String>,
+}
+
+impl Plan {
+    pub(crate) fn title(&self) -> Option<&String> {
+        self.options.title.as_ref()
+    }
+}
+
+impl AgentSession {
+    /// Decides who works on what.
+    pub(crate) fn plan(&mut self) -> anyhow::Result<Plan> {
+        let config = &self.config;
+        let mut initial = self.shared.queue.begin();
+        let judges = Arc::clone(&self.chosen.model);
+        let shape = self.shape.take().or_else(|| initial.shape.take());
+        let kinds = self.shared.kinds.with(&initial.options.agents);
+        let main = kinds.main(config, &self.permitted)?;
+        if let Some(main) = &main {
+            subagents::take_over(main, config, &mut self.chosen);
+        }
+        let limits = session::limits(config, &self.chosen)?;
+        let limits = subagents::limits_of(main.as_ref(), config, limits);
+        let subagents = kinds.crew(config, main.as_ref(), &self.chosen)?;
+        if let Some(shape) = &shape {
+            self.chosen.model = shape.around(Arc::clone(&self.chosen.model));
+        }
+        let choice = &config.conversation;
+        let mut conversation = conversation::choose(choice, &config.environment, &config.cwd)?;
+        if choice.mirror {
+            conversation = conversation::mirrored(conversation, config, &self.events)?;
+        }
+        for repair in conversation.repairs() {
+            self.events.warn(repair.to_string());
+        }
+        Ok(Plan {
+            options: initial.options,
+            shape,
+            main,
+            limits,
+            subagents,
+            agents: kinds.names(),
+            id: conversation.id(),
+            conversation: Some(conversation),
+            judges,
+            sandbox_warning: None,
+        })
+    }
+
+    /// Tells which session this is.
+    pub(crate) async fn announce(&mut self, plan: &mut Plan) -> anyhow::Result<()> {
+        plan.sandbox_warning = mem::take(&mut self.doubts).settle().await?;
+        if let Some(warning) = &plan.sandbox_warning {
+            self.events.warn(warning);
+        }
+        self.events
+            .emit(&SessionEvent::Ready(Box::new(SessionFacts {
+                id: plan.id,
+                key_source: self.chosen.key_source,
+                window: self.chosen.settings.window,
+                max_tokens: self.chosen.settings.max_tokens,
+                untrusted: self.permitted.settings.untrusted(),
+                sandbox_warning: plan.sandbox_warning.clone(),
+                names: ExtensionNames {
+                    agents: plan.agents.clone(),
+                    ..self.extensions.names()
+                },
+            })));
+        self.runs();
+        Ok(())
+    }
+
+    /// Connects the MCP servers; their tools. `None`: the session was ended meanwhile.
+    pub(crate) async fn connect(
+        &self,
+        plan: &Plan,
+        setting_up: &CancellationToken,
+    ) -> anyhow::Result<Option<Vec<Arc<dyn DynTool>>>> {
+        let config = &self.config;
+        let servers = &self.shared.servers;
+        let folder = match &config.state_folder {
+            Some(folder) => folder.clone(),
+            None => config.environment.session_folder(&config.cwd, plan.id),
+        };
+        let folder = folder.join("tool-results");
+        let connecting = servers.connect(
+            self.link.as_ref(),
+            &self.events,
+            &config.environment,
+            &folder,
+            setting_up,
+        );
+        let Some(mut tools) = self.shared.stop.until(connecting).await.transpose()? else {
+            return Ok(None);
+        };
+        // The tool that permits is not for the model.
+        if let Some(permits) = &config.permission_tool {
+            tools.retain(|tool| tool.spec().name != *permits);
+        }
+        for problem in servers.problems() {
+            self.events.warn(problem);
+        }
+        self.events.emit(&SessionEvent::Servers(servers.list()));
+        // No one else may stand in for it.
+        if let Some(permits) = &config.permission_tool {
+            let found = servers.find(permits);
+            found.map_err(|why| anyhow::anyhow!("--permission-prompt-tool: {why}"))?;
+        }
+        Ok(Some(tools))
+    }
+
+    /// Joins model, tools, rules, hooks and what people put in folders to an agent.
+    pub(crate) async fn assemble(
+        &mut self,
+        plan: &mut Plan,
+        servers: Vec<Arc<dyn DynTool>>,
+    ) -> anyhow::Result<ReadyAgent> {
+        let settings = self.chosen.settings.clone();
+        let skills = self.extensions.book(plan.id, settings.effort.clone());
+        let skills = skills.map(Arc::new);
+        let cwd = self.config.cwd.clone();
+        let bases = Bases {
+            home: self.permitted.settings.places.home.clone(),
+            slash: cwd.clone(),
+            cwd,
+        };
+        let judge = self.judge(plan);
+        self.extensions
+            .open_folders(&mut self.permitted.rules, &bases);
+        let additions = Additions {
+            id: Some(plan.id),
+            handlers: mem::take(&mut plan.options.hooks),
+            model: Some(settings.name.clone()),
+            judge: Some(Arc::new(judge)),
+            ear: Some(Arc::clone(&self.events) as _),
+            defers: true,
+            own: mem::take(&mut self.tools),
+            external: servers,
+            subagents: Some(plan.subagents.service()),
+            skills: skills.clone(),
+            on_weak_sandbox: Some(self.on_weak_sandbox(plan)),
+        };
+        let patience = self.permitted.patience;
+        let approver = questions::approver(&self.asked, &self.shared.questions, patience);
+        let config = &self.config;
+        let permitted = self.permitted.clone();
+        let haft = compose::build(config, permitted, approver, &self.events, additions).await?;
+        self.shared.access.has(&haft);
+        let launches = haft.services().get::<Subagents>().is_ok();
+        let has_skill_tool = haft.pool().iter().any(|tool| tool.spec().name == "Skill");
+        let mut scheduler = haft.into_scheduler();
+        if let Some(main) = &plan.main {
+            scheduler = as_main_agent(&scheduler, main).map_err(anyhow::Error::msg)?;
+        }
+        let start = scheduler.context();
+        let conversation = plan.conversation.take();
+        let conversation = conversation.unwrap_or_else(|| Session::in_memory(plan.id));
+        for patch in conversation::taken_over(&conversation, config) {
+            scheduler.apply(&patch);
+        }
+        let system = self.system_prompt(plan, &scheduler.context());
+        let mut system = self.extensions.styled(system);
+        let moved = config.prompts.environment_in_message || plan.options.environment_in_message;
+        let environment = match moved {
+            true => system.environment.take(),
+            false => None,
+        };
+        let mut builder = Agent::builder(scheduler, Arc::clone(&self.chosen.model), settings)
+            .limits(plan.limits.clone())
+            .prices(self.chosen.prices.clone())
+            .session(conversation)
+            .start(start)
+            .system_prompt(system)
+            .control(self.shared.control.clone())
+            .crew(plan.subagents.clone());
+        if !config.version.is_empty() {
+            builder = builder.version(config.version.as_str());
+        }
+        builder = match self.extensions.knowledge(has_skill_tool) {
+            Some(knowledge) => builder.knowledge(knowledge),
+            None => builder.without_memory(),
+        };
+        Ok(ReadyAgent {
+            agent: builder.build(),
+            skills,
+            launches,
+            environment: environment.map(|environment| environment.to_string()),
+        })
+    }
+
+    /// Who answers what hooks ask.
+    fn judge(&self, plan: &Plan) -> Judge {
+        Judge {
+            model: Arc::clone(&plan.judges),
+            settings: self.chosen.settings.clone(),
+            control: self.shared.control.clone(),
+            session: plan.id,
+            environment: self.config.environment.clone(),
+            rules: self.permitted.rules.clone(),
+            directories: self.permitted.directories.clone(),
+        }
+    }
+
+    /// Tells that commands are less confined than they should be, where the first one finds it out.
+    fn on_weak_sandbox(&self, plan: &Plan) -> OnWeakSandbox {
+        let (events, is_known) = (Arc::clone(&self.events), plan.sandbox_warning.is_some());
+        Arc::new(move |warning: &str| {
+            if !is_known {
+                events.warn(warning);
+                events.notice(NoticeLevel::Warning, warning);
+            }
+        })
+    }
+
+    fn system_prompt(&self, plan: &Plan, context: &SessionContext) -> SystemPrompt {
+        let (given, options) = (&self.config.prompts, &plan.options);
+        let base = given.system.clone();
+        let base = base.or_else(|| options.system_prompt.clone());
+        let append = given.append.clone();
+        let append = append.or_else(|| options.append_system_prompt.clone());
+        // Whoever brings a prompt of their own says in it what they want said.
+        let environment = base.is_none().then(|| PromptEnvironment::look(context));
+        let base = base.or_else(|| plan.main.as_ref().map(|main| main.prompt.clone()));
+        SystemPrompt {
+            base,
+            append,
+            environment,
+        }
+    }
+}
+
+/// Whether commands can be confined as they should be, where there is reason for doubt: it is tried beside
+/// the rest of the start. Elsewhere the first command tells.
+#[derive(Default)]
+pub(crate) struct Doubts(Option<JoinHandle<Option<String>>>);
+
+impl Doubts {
+    pub(crate) fn of(config: &SessionConfig) -> Self {
+        #[cfg(feature = "shell")]
+        if let Some(program) = config.program.clone()
+            && haft_tools::sandbox::is_doubtful()
+        {
+            let among = config.environment.temporary_folder();
+            return Self(Some(tokio::task::spawn_blocking(move || {
+                haft_tools::sandbox::strongest(Some(&program), &among).warning()
+            })));
+        }
+        let _ = config; // a build without commands has no doubts
+        Self(None)
+    }
+
+    /// What is wrong.
+    async fn settle(self) -> anyhow::Result<Option<String>> {
+        match self.0 {
+            Some(doubts) => Ok(doubts.await?),
+            None => Ok(None),
+        }
+    }
+}

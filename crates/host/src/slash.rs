@@ -1,0 +1,218 @@
+//! Prompts that begin with a slash: skills and commands that people wrote, and a few of our own.
+
+use std::sync::Arc;
+
+use haft_agent::{Agent, Prompt, RunResult};
+use haft_contract::{CancellationToken, Content};
+use haft_extensions::{Slash, slash};
+use haft_models::Prices;
+use haft_tools::{Caller, SkillBook};
+
+use crate::{event::Events, stop::Stop};
+
+/// What we bring ourselves, with a word on each.
+pub(crate) const BUILT_IN: [(&str, &str); 6] = [
+    ("clear", "Forget the conversation"),
+    (
+        "compact",
+        "Sum the conversation up; what follows says what matters",
+    ),
+    ("context", "Say how full the model's window is"),
+    ("cost", "Say what was spent"),
+    (
+        "init",
+        "Write a CLAUDE.md that says how to work on this project",
+    ),
+    ("model", "Ask another model from now on"),
+];
+
+/// What `/init` means.
+const INIT: &str = include_str!("init.md");
+
+/// What a prompt means.
+pub(crate) enum PromptMeaning {
+    /// This is said to the model.
+    Said(Prompt),
+    /// It was answered without the model.
+    Answered(Box<RunResult>),
+}
+
+/// Prompts that begin with a slash.
+#[derive(Default)]
+pub(crate) struct Commands {
+    /// None: a slash is a slash.
+    pub(crate) book: Option<Arc<SkillBook>>,
+    /// Where there is a budget: a model whose price is not known would have none.
+    pub(crate) prices: Option<Prices>,
+    /// Subagents can be launched.
+    pub(crate) launches: bool,
+}
+
+impl Commands {
+    /// What a prompt means. The last text in it is what was typed.
+    pub(crate) async fn read(
+        &self,
+        mut prompt: Prompt,
+        agent: &mut Agent,
+        events: &Events,
+        stop: &Stop,
+    ) -> PromptMeaning {
+        let Some(book) = &self.book else {
+            return PromptMeaning::Said(prompt);
+        };
+        let typed = prompt
+            .content
+            .iter_mut()
+            .rev()
+            .find_map(|content| match content {
+                Content::Text { text } => Some(text),
+                _ => None,
+            });
+        let Some(typed) = typed else {
+            return PromptMeaning::Said(prompt);
+        };
+        let is_known = |name: &str| book.skills.get(name).is_some();
+        let Some(called) = slash(typed, is_known) else {
+            return PromptMeaning::Said(prompt);
+        };
+        let answer = match called.names[0] {
+            "init" => {
+                *typed = format!("{}\n\n{}", INIT.trim(), called.arguments);
+                return PromptMeaning::Said(prompt);
+            }
+            "clear" => {
+                agent.clear();
+                announced(
+                    agent,
+                    events,
+                    Ok("The conversation is forgotten.".to_owned()),
+                )
+            }
+            "compact" => {
+                agent.announce(events);
+                let answer = compact(agent, called.arguments, events, stop).await;
+                agent.answer(answer)
+            }
+            "context" => announced(agent, events, Ok(context(agent))),
+            "cost" => announced(agent, events, Ok(cost(agent))),
+            "model" => {
+                let answer = self.model(agent, called.arguments);
+                announced(agent, events, answer)
+            }
+            _ => match skills(book, &called, agent, self.launches).await {
+                Ok(text) => {
+                    *typed = text;
+                    return PromptMeaning::Said(prompt);
+                }
+                Err(why) => announced(agent, events, Err(why)),
+            },
+        };
+        PromptMeaning::Answered(Box::new(answer))
+    }
+
+    fn model(&self, agent: &Agent, name: &str) -> Result<String, String> {
+        let name = name.trim();
+        if name.is_empty() {
+            return Ok(format!("The model is {}.", agent.settings().name));
+        }
+        let prices = self.prices.as_ref();
+        if prices.is_some_and(|prices| prices.of(name).is_none()) {
+            return Err(format!(
+                "There is a budget, and the price of {name} is not known; give it with --prices"
+            ));
+        }
+        agent.control().set_model(name);
+        Ok(format!("From the next message on, {name} is asked."))
+    }
+}
+
+fn announced(agent: &Agent, events: &Events, answer: Result<String, String>) -> RunResult {
+    agent.announce(events);
+    agent.answer(answer)
+}
+
+/// What the skills say that were called; what they permit counts for the run that follows.
+async fn skills(
+    book: &SkillBook,
+    called: &Slash<'_>,
+    agent: &mut Agent,
+    launches: bool,
+) -> Result<String, String> {
+    let (aside, cancel) = (agent.aside(), CancellationToken::new());
+    let mut said = Vec::new();
+    let mut patches = Vec::new();
+    for name in &called.names {
+        let found = book.find(name, Caller::Person);
+        let skill = found.map_err(|why| format!("/{name}: {why}"))?;
+        if skill.fork.is_some() && !launches {
+            return Err(format!(
+                "/{name} is to be carried out by a subagent (context: fork), and this session cannot \
+                 launch one: ask the model to carry out {}",
+                skill.file.display()
+            ));
+        }
+        let invoked = book
+            .invoke(name, called.arguments, Caller::Person, &aside, &cancel)
+            .await?;
+        patches.extend(invoked.patches());
+        let typed = format!("/{name} {}", called.arguments);
+        let what = match &skill.fork {
+            Some(kind) => format!(
+                "Hand the following to a subagent of the kind {kind}, word for word, and report what \
+                 it answers"
+            ),
+            None => format!("The person calls {}", typed.trim()),
+        };
+        said.push(format!("{what}:\n\n{}", invoked.text));
+    }
+    agent.permit(patches);
+    Ok(said.join("\n\n"))
+}
+
+async fn compact(
+    agent: &mut Agent,
+    instructions: &str,
+    events: &Events,
+    stop: &Stop,
+) -> Result<String, String> {
+    let control = agent.control();
+    let run = agent.compact(instructions, events);
+    tokio::pin!(run);
+    let done = tokio::select! {
+        biased;
+        done = &mut run => done,
+        () = stop.wait() => {
+            control.interrupt();
+            run.await
+        }
+    };
+    match done {
+        Ok(true) => Ok("The conversation was summed up.".to_owned()),
+        Ok(false) => Ok("There was nothing to sum up, or it was held up.".to_owned()),
+        Err(error) => Err(format!("The conversation could not be summed up: {error}")),
+    }
+}
+
+fn context(agent: &Agent) -> String {
+    let (tokens, window) = agent.context_usage();
+    let percent = tokens * 100 / window.max(1);
+    format!(
+        "About {tokens} of {window} tokens are used ({percent} %), in {} messages.",
+        agent.conversation().messages().len()
+    )
+}
+
+fn cost(agent: &Agent) -> String {
+    let ledger = agent.ledger();
+    let mut text = format!("Spent so far: ${:.4}", ledger.total_cost() + 0.0);
+    for (model, spent) in ledger.models() {
+        let usage = &spent.usage;
+        text += &format!(
+            "\n{model}: {} tokens in, {} out, ${:.4}",
+            usage.total_input(),
+            usage.output,
+            spent.cost
+        );
+    }
+    text
+}

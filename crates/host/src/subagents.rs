@@ -1,0 +1,266 @@
+//! Who can be handed tasks, and who the main agent is.
+
+use std::{fs, sync::Arc};
+
+use anyhow::Context;
+use haft_agent::{
+    RunLimits, SubagentLimits, SubagentPool,
+    subagents::{Own, launchable},
+};
+use haft_engine::{
+    conditions,
+    hooks::Handler,
+    permissions::{Bases, Scope},
+};
+use haft_extensions::{
+    AgentDefinition, Agents, ExtensionOrigin, ExtensionPlaces, agents::AgentOptions,
+};
+use serde_json::{Map, Value};
+
+use crate::{
+    SessionConfig, event::Events, extensions::Extensions, model::Chosen, names::Names,
+    settings::Permitted,
+};
+
+/// The kinds of subagents there are.
+#[derive(Clone)]
+pub(crate) struct Kinds {
+    places: ExtensionPlaces,
+    options: AgentOptions,
+    found: Agents,
+    /// What the project brings may run something.
+    trusted: bool,
+    /// Where it is told what is wrong with them.
+    events: Arc<Events>,
+}
+
+/// A kind of subagents.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AgentDetails {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// The model it wants.
+    pub model: Option<String>,
+}
+
+/// So much of what an agent remembers is told to it, in lines.
+const MEMORY_LINES: usize = 200;
+
+impl Kinds {
+    /// Those in the folders, those of the flag, and our own.
+    pub(crate) fn find(
+        config: &SessionConfig,
+        extensions: &Extensions,
+        trusted: bool,
+        events: &Arc<Events>,
+    ) -> Self {
+        let environment = &config.environment;
+        let mut options = AgentOptions::of_environment(|name| environment.variable(name));
+        // Nothing is looked for, and there is no tool to launch any with.
+        options.without_built_ins |= config.bare;
+        options.given.extend(config.agents.clone());
+        let mut kinds = Self {
+            places: extensions.places.clone(),
+            options,
+            found: Agents::default(),
+            trusted,
+            events: Arc::clone(events),
+        };
+        kinds.load();
+        kinds
+    }
+
+    fn load(&mut self) {
+        let (found, warnings) = Agents::load(&self.places, &self.options);
+        for warning in warnings {
+            self.events.warn(warning.to_string());
+        }
+        self.found = found;
+    }
+
+    /// The same with those that the program at the other end brings.
+    pub(crate) fn with(&self, more: &Map<String, Value>) -> Self {
+        let mut kinds = self.clone();
+        if !more.is_empty() {
+            kinds.options.given.extend(more.clone());
+            kinds.load();
+        }
+        kinds
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        let kinds = self.found.list().iter();
+        kinds.map(|kind| kind.name.clone()).collect()
+    }
+
+    /// The same with what they are for.
+    pub(crate) fn details(&self) -> Vec<AgentDetails> {
+        let kinds = self.found.list().iter();
+        kinds
+            .map(|kind| AgentDetails {
+                name: kind.name.clone(),
+                description: kind.description.clone(),
+                model: kind.model.clone(),
+            })
+            .collect()
+    }
+
+    /// The kind of the main agent, if it is of one.
+    pub(crate) fn main(
+        &self,
+        config: &SessionConfig,
+        permitted: &Permitted,
+    ) -> anyhow::Result<Option<AgentDefinition>> {
+        let from_settings = || {
+            let merged = permitted.settings.merged();
+            merged["agent"].as_str().map(str::to_owned)
+        };
+        let Some(name) = config.agent.clone().or_else(from_settings) else {
+            return Ok(None);
+        };
+        let found = self.found.get(&name).cloned();
+        found
+            .with_context(|| {
+                let names = self.names().join(", ");
+                format!("no agent is called {name:?}; there are: {names}")
+            })
+            .map(Some)
+    }
+
+    /// What a kind brings: hooks, as far as they may run, and what it remembers.
+    fn own(&self) -> impl Fn(&AgentDefinition) -> Own + Send + Sync + use<> {
+        let (places, trusted) = (self.places.clone(), self.trusted);
+        let events = Arc::clone(&self.events);
+        move |kind| Own {
+            handlers: handlers(kind, &places, trusted, &events),
+            prompt: memory(kind, &places),
+        }
+    }
+
+    /// All that the subagents of the session share.
+    pub(crate) fn crew(
+        &self,
+        config: &SessionConfig,
+        main: Option<&AgentDefinition>,
+        chosen: &Chosen,
+    ) -> anyhow::Result<SubagentPool> {
+        let usual = SubagentLimits::default();
+        let environment = &config.environment;
+        let depth = environment
+            .number("CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH")?
+            .unwrap_or(usual.depth);
+        let at_once = match environment.number("CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS")? {
+            Some(most) => usize::try_from(most)?.max(1),
+            None => usual.at_once,
+        };
+        Ok(SubagentPool::builder(self.found.list().iter().cloned())
+            .limits(SubagentLimits { depth, at_once })
+            .sink(Arc::<Events>::clone(&self.events))
+            .services(haft_tools::for_subagent)
+            .model_names({
+                let names = chosen.names.clone();
+                move |name| model_name(&names, name)
+            })
+            .model(Arc::clone(&chosen.model))
+            .model_name(environment.variable("CLAUDE_CODE_SUBAGENT_MODEL"))
+            .append_system_prompt(config.prompts.append_subagent.clone())
+            .own(self.own())
+            .only(main.and_then(launchable))
+            .build())
+    }
+}
+
+/// The id of a model, out of what people call it; `None`: which one is meant is not configured, or it may not
+/// be had.
+fn model_name(names: &Names, name: &str) -> Option<String> {
+    match names.unknown(name) {
+        Some(_) => None,
+        None => names.choose(name).ok(),
+    }
+}
+
+/// The main agent is of this kind: the model is its own.
+pub(crate) fn take_over(main: &AgentDefinition, config: &SessionConfig, chosen: &mut Chosen) {
+    let named = main
+        .model
+        .as_deref()
+        .filter(|_| config.model.name.is_none());
+    if let Some(id) = named.and_then(|name| model_name(&chosen.names, name)) {
+        chosen.settings.name = id;
+    }
+    if config.model.effort.is_none() && main.effort.is_some() {
+        chosen.settings.effort.clone_from(&main.effort);
+    }
+}
+
+/// How many rounds the main agent has, where the configuration does not say.
+pub(crate) fn limits_of(
+    main: Option<&AgentDefinition>,
+    config: &SessionConfig,
+    mut limits: RunLimits,
+) -> RunLimits {
+    if let Some(most) = main.and_then(|main| main.max_turns)
+        && config.max_turns.is_none()
+    {
+        limits.max_turns = Some(most);
+    }
+    limits
+}
+
+/// Trust in the project says nothing about additional directories.
+fn is_of_project(kind: &AgentDefinition, places: &ExtensionPlaces) -> bool {
+    let file = kind.file.as_deref();
+    file.is_some_and(|file| places.is_of_project(file))
+}
+
+/// The hooks of a kind. Those of a project run only where it is trusted.
+fn handlers(
+    kind: &AgentDefinition,
+    places: &ExtensionPlaces,
+    trusted: bool,
+    events: &Events,
+) -> Vec<Handler> {
+    let scope = match kind.origin {
+        ExtensionOrigin::Managed => Scope::Managed,
+        ExtensionOrigin::Given => Scope::CommandLine,
+        ExtensionOrigin::User => Scope::User,
+        ExtensionOrigin::Project if trusted && is_of_project(kind, places) => Scope::Project,
+        _ => return Vec::new(),
+    };
+    let Some(hooks) = &kind.hooks else {
+        return Vec::new();
+    };
+    let bases = Bases {
+        cwd: places.cwd.clone(),
+        home: places.home.clone(),
+        slash: places.cwd.clone(),
+    };
+    let value = Value::Object(hooks.clone());
+    let (handlers, problems) = conditions::read(scope, kind.file.as_ref(), &value, &bases);
+    for problem in problems {
+        events.warn(problem.to_string());
+    }
+    handlers
+}
+
+/// What a kind remembers, if it does.
+fn memory(kind: &AgentDefinition, places: &ExtensionPlaces) -> Option<String> {
+    let folder = kind.memory_folder(places)?;
+    let file = folder.join("MEMORY.md");
+    let kept = fs::read_to_string(&file).unwrap_or_default();
+    let head: Vec<&str> = kept.lines().take(MEMORY_LINES).collect();
+    let folder = folder.display();
+    Some(match head.is_empty() {
+        true => format!(
+            "You can remember things from one task to the next: write them to files in {folder}, and what \
+             you must see every time to MEMORY.md there. There is nothing yet."
+        ),
+        false => format!(
+            "You can remember things from one task to the next: they are in {folder}. Keep MEMORY.md there \
+             short and right. It says:\n\n{}",
+            head.join("\n")
+        ),
+    })
+}

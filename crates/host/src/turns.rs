@@ -1,0 +1,180 @@
+//! One message after the other, each with one result.
+
+use std::sync::atomic::Ordering;
+
+use haft_agent::{Agent, EndReason, Prompt, RunResult};
+use serde_json::Value;
+
+use crate::{
+    SessionActivity, SessionEnd, SessionEvent, StopKind, TurnResult,
+    background::Background,
+    event::Events,
+    input::SharedState,
+    slash::{Commands, PromptMeaning},
+    structured_output::{self, Shape},
+};
+
+/// One message after the other.
+pub(crate) struct Turns<'a> {
+    pub(crate) agent: &'a mut Agent,
+    pub(crate) shared: &'a SharedState,
+    pub(crate) background: Background,
+    pub(crate) events: &'a Events,
+    pub(crate) shape: Option<&'a Shape>,
+    /// One result in all.
+    pub(crate) one_result: bool,
+    pub(crate) commands: Commands,
+}
+
+/// Why the model is asked.
+pub(crate) enum Turn {
+    /// Somebody said this.
+    Message(Prompt),
+    /// Something ended in the background.
+    News,
+}
+
+impl Turns<'_> {
+    /// Until nothing more comes or something ends it.
+    pub(crate) async fn run(&mut self, first: Prompt) -> anyhow::Result<SessionEnd> {
+        let (shared, events) = (self.shared, self.events);
+        let mut next = Some(Turn::Message(first));
+        let mut end = SessionEnd::default();
+        while let Some(turn) = next {
+            events.emit(&SessionEvent::Activity(SessionActivity::Running));
+            shared.access.look(self.agent);
+            shared.queue.run_begins();
+            let (run, structured) = self.answer(turn).await;
+            shared.queue.run_ended(&shared.control);
+            shared.access.look(self.agent);
+            end.stopped = shared.stop.requested();
+            if end.stopped == Some(StopKind::Terminate) {
+                return Ok(end);
+            }
+            let result = TurnResult { run, structured };
+            end.has_failed = result.is_error();
+            end.has_denials |= !result.run.permission_denials.is_empty();
+            events.emit(&SessionEvent::Result(Box::new(result)));
+            end.stopped = shared.stop.requested();
+            if end.stopped.is_some() {
+                return Ok(end);
+            }
+            if self.is_abandoned() {
+                break;
+            }
+            next = self.next().await?;
+        }
+        if !self.is_abandoned() {
+            shared.stop.until(self.background.close()).await;
+        }
+        end.stopped = shared.stop.requested();
+        Ok(end)
+    }
+
+    fn is_abandoned(&self) -> bool {
+        self.shared.is_abandoned.load(Ordering::Relaxed)
+    }
+
+    /// What is next; `None`: nothing more comes.
+    async fn next(&mut self) -> anyhow::Result<Option<Turn>> {
+        let (queue, stop) = (&self.shared.queue, &self.shared.stop);
+        let mut idle = false;
+        loop {
+            if !idle && queue.is_empty() && self.background.is_quiet() {
+                idle = true;
+                let idle = SessionEvent::Activity(SessionActivity::Idle);
+                self.events.emit(&idle);
+            }
+            let coming = tokio::select! {
+                biased;
+                coming = queue.next() => coming?,
+                () = self.background.has_news(), if !queue.is_closed() => {
+                    return Ok(Some(Turn::News));
+                }
+                () = self.agent.woken(), if !queue.is_closed() => {
+                    return Ok(Some(Turn::News));
+                }
+                () = self.background.agents_are_over(), if !idle => continue,
+                () = stop.wait() => return Ok(None),
+            };
+            if let Some(prompt) = coming {
+                return Ok(Some(Turn::Message(prompt)));
+            }
+            let news = stop.until(self.background.news_of_agents());
+            return Ok((news.await == Some(true)).then_some(Turn::News));
+        }
+    }
+
+    /// The answer to one message, asked for again while it has not the shape it must have; with it, that
+    /// shape or why there is none.
+    async fn answer(&mut self, turn: Turn) -> (RunResult, Option<Result<Value, String>>) {
+        let turn = match turn {
+            Turn::Message(prompt) => {
+                let meant = self
+                    .commands
+                    .read(prompt, self.agent, self.events, &self.shared.stop);
+                match meant.await {
+                    PromptMeaning::Said(prompt) => Turn::Message(prompt),
+                    PromptMeaning::Answered(ended) => return (*ended, None),
+                }
+            }
+            news => news,
+        };
+        let mut ended = self.whole(turn).await;
+        let Some(shape) = self.shape else {
+            return (ended, None);
+        };
+        let mut retries = 0;
+        loop {
+            if ended.is_error() || ended.reason != EndReason::Completed {
+                return (ended, None);
+            }
+            let why = match shape.fits(&ended.text) {
+                Ok(value) => return (ended, Some(Ok(value))),
+                Err(why) => why,
+            };
+            if retries == structured_output::MOST_RETRIES {
+                return (ended, Some(Err(why)));
+            }
+            retries += 1;
+            self.events.emit(&SessionEvent::Continues);
+            let again = self.whole(Turn::Message(why.into())).await;
+            ended = structured_output::together(ended, again);
+        }
+    }
+
+    /// Where there is to be one result, what subagents come to in the background belongs to it.
+    async fn whole(&mut self, turn: Turn) -> RunResult {
+        let mut ended = self.once(turn).await;
+        while self.one_result && !ended.is_error() {
+            let news = self.shared.stop.until(self.background.news_of_agents());
+            if news.await != Some(true) {
+                break;
+            }
+            self.events.emit(&SessionEvent::Continues);
+            let again = self.once(Turn::News).await;
+            ended = structured_output::together(ended, again);
+        }
+        ended
+    }
+
+    async fn once(&mut self, turn: Turn) -> RunResult {
+        let shared = self.shared;
+        let (agent, events) = (&mut *self.agent, self.events);
+        let run = async move {
+            match turn {
+                Turn::Message(prompt) => agent.run(prompt, events).await,
+                Turn::News => agent.run_notices(events).await,
+            }
+        };
+        tokio::pin!(run);
+        tokio::select! {
+            biased;
+            ended = &mut run => ended,
+            () = shared.stop.wait() => {
+                shared.control.interrupt();
+                run.await
+            }
+        }
+    }
+}

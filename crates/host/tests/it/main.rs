@@ -1,0 +1,16 @@
+//! Sessions as a face drives them.
+//!
+//! - `rig`: a session with a scripted model, and what comes out of it
+//! - `input`: what can be done to one while it runs
+//! - `questions`: who is asked, and as what
+//! - `side_by_side`: ten in one process
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should stop there"
+)]
+
+mod input;
+mod questions;
+mod rig;
+mod side_by_side;

@@ -1,0 +1,409 @@
+//! What lets a call through: every effect must be covered by something.
+
+use haft_contract::PermissionMode;
+use haft_shell::{Cover, Effect, EffectVerdict, LinePart, WriteKind, is_safe_variable};
+
+use super::{
+    Because, Facts, Policy, Touched, matching,
+    rules::{List, Rule, RuleContent, Target, collapse},
+    shell_facts::{LONGEST, PathUse, ShellFacts, Where},
+};
+
+/// Tools that `Edit` rules speak of.
+const EDITORS: [&str; 6] = [
+    "Edit",
+    "MultiEdit",
+    "NotebookEdit",
+    "ReplaceInFiles",
+    "Undo",
+    "Write",
+];
+
+/// Commands that edit files, which go where edits go.
+const EDITING_COMMANDS: [&str; 7] = ["mkdir", "touch", "rm", "rmdir", "mv", "cp", "sed"];
+
+/// Why even a part that only reads needs more than that.
+const UNCONFINED: &str = "nothing confines commands on this machine, so that one that only reads is \
+                          asked about too";
+
+/// What covers a part of a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Covered {
+    /// It is harmless by itself.
+    Harmless,
+    /// A rule.
+    By(Because),
+    /// Nothing: why it is not harmless.
+    Nothing(String),
+}
+
+/// A part that nothing covers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Uncovered {
+    pub(super) part: String,
+    pub(super) why: String,
+}
+
+/// Is the line harmless as a whole, here?
+pub(super) fn is_harmless(policy: &Policy, shell: &ShellFacts) -> bool {
+    shell.is_read_only()
+        && shell
+            .parts()
+            .all(|(at, part, _)| harmless(policy, shell, at, part).is_none())
+}
+
+/// Why a part is not harmless here, if so.
+fn harmless(policy: &Policy, shell: &ShellFacts, at: usize, part: &LinePart) -> Option<String> {
+    if part.finding.verdict != EffectVerdict::ReadOnly {
+        return Some(part.finding.reason.to_string());
+    }
+    if let Some(locale) = &shell.charset {
+        return Some(format!(
+            "in the character set of {locale} the line may be another one"
+        ));
+    }
+    let trusted = policy.sandbox.trusted;
+    let chosen = shell
+        .programs
+        .problem(at, trusted, |file| policy.is_inside(file));
+    if chosen.is_some() {
+        return chosen;
+    }
+    if part.base_name() == Some("git") {
+        if part.moved {
+            return Some(
+                "git in another directory runs what that directory's settings say".to_owned(),
+            );
+        }
+        if let Some(problem) = &shell.git {
+            return Some(problem.clone());
+        }
+    }
+    let wrapper = part.finding.cover != Cover::Transparent && !part.finding.starts.is_empty();
+    if wrapper && !shell.starts_only_harmless(at) {
+        return Some("it starts a command that is not harmless".to_owned());
+    }
+    None
+}
+
+/// What lets a whole line through.
+pub(super) fn line(
+    policy: &Policy,
+    facts: &Facts,
+    shell: &ShellFacts,
+) -> Result<Because, Uncovered> {
+    if let Some(because) = whole(policy, facts, shell) {
+        return Ok(because);
+    }
+    let refuse = |why: String| {
+        Err(Uncovered {
+            part: String::new(),
+            why,
+        })
+    };
+    if shell.analysis.unreadable.is_some() {
+        return refuse(shell.analysis.reason.clone());
+    }
+    if shell.line.len() > LONGEST {
+        return refuse(format!("it is longer than {LONGEST} bytes"));
+    }
+    let mut last = Because::ReadOnly;
+    for (at, covered) in parts(policy, facts, shell) {
+        match covered {
+            Covered::Harmless => {}
+            Covered::By(because) => last = because,
+            Covered::Nothing(why) => {
+                let part = shell.analysis.parts[at].text.clone();
+                return Err(Uncovered { part, why });
+            }
+        }
+    }
+    Ok(last)
+}
+
+/// A rule for the line as a whole: the tool without more, or exactly this text.
+fn whole(policy: &Policy, facts: &Facts, shell: &ShellFacts) -> Option<Because> {
+    let line = shell.line.trim();
+    let collapsed = collapse(line);
+    let rule = allowing(policy, facts).find(|rule| match &rule.content {
+        RuleContent::All => true,
+        RuleContent::Command { pattern, text } => {
+            pattern.is_exact() && (pattern.matches(line) || *text == collapsed)
+        }
+        _ => false,
+    })?;
+    Some(Because::rule(rule, String::new()))
+}
+
+/// Allow rules for this tool.
+fn allowing<'a>(policy: &'a Policy, facts: &'a Facts) -> impl Iterator<Item = &'a Rule> {
+    policy.rules.of(List::Allow).filter(|rule| {
+        rule.tool.is(&facts.tool) || (facts.tool == "Monitor" && rule.tool.is("Bash"))
+    })
+}
+
+/// What covers each part, in order.
+pub(super) fn parts(policy: &Policy, facts: &Facts, shell: &ShellFacts) -> Vec<(usize, Covered)> {
+    let mut exactly: Vec<bool> = Vec::new();
+    let mut all = Vec::new();
+    for (at, part, paths) in shell.parts() {
+        let by_outer = part.outer.is_some_and(|outer| exactly[outer]);
+        let (covered, exact) = if by_outer {
+            (
+                Covered::By(Because::Tool(
+                    "the command that starts it is allowed as written".to_owned(),
+                )),
+                true,
+            )
+        } else {
+            one(policy, facts, shell, at, part, paths)
+        };
+        exactly.push(exact);
+        all.push((at, covered));
+    }
+    all
+}
+
+/// What covers one part; and whether it is a rule that says exactly this.
+fn one(
+    policy: &Policy,
+    facts: &Facts,
+    shell: &ShellFacts,
+    at: usize,
+    part: &LinePart,
+    paths: &[PathUse],
+) -> (Covered, bool) {
+    let why = match harmless(policy, shell, at, part) {
+        Some(why) => why,
+        None if policy.sandbox.unconfined => UNCONFINED.to_owned(),
+        None => return (Covered::Harmless, false),
+    };
+    if part.argv.is_empty() {
+        return (by_edit_rules(policy, part, paths, why), false);
+    }
+    let mut written = vec![collapse(&part.text)];
+    // What stands in front may make another command of it: then the rule must say that too.
+    if assigns_harmlessly(part) {
+        written.push(collapse(&part.words));
+    }
+    let texts: Vec<String> = loosely(policy, part)
+        .iter()
+        .map(|text| collapse(text))
+        .collect();
+    for rule in allowing(policy, facts) {
+        let RuleContent::Command { pattern, .. } = &rule.content else {
+            continue;
+        };
+        if pattern.is_exact() && written.iter().any(|text| pattern.matches(text)) {
+            return (Covered::By(Because::rule(rule, part.text.clone())), true);
+        }
+        let fits = texts.iter().any(|text| pattern.matches(text));
+        if fits && fits_a_prefix(policy, part, paths) {
+            return (Covered::By(Because::rule(rule, part.text.clone())), false);
+        }
+    }
+    if policy.mode == PermissionMode::AcceptEdits && edits_inside(policy, part, paths) {
+        return (Covered::By(Because::Mode(policy.mode)), false);
+    }
+    (Covered::Nothing(why), false)
+}
+
+/// Only variables in front of it that change nothing of what it does.
+fn assigns_harmlessly(part: &LinePart) -> bool {
+    let harmless = |one: &haft_shell::Assigned| one.plain && is_safe_variable(&one.name);
+    part.assignments.iter().all(harmless)
+}
+
+/// The texts that a rule by prefix is compared with. None if something in front of the command may
+/// change what it does.
+fn loosely(policy: &Policy, part: &LinePart) -> Vec<String> {
+    if !assigns_harmlessly(part) {
+        return Vec::new();
+    }
+    let mut texts = vec![part.words.clone()];
+    if let Some(text) = git_without_harmless_options(policy, part) {
+        texts.push(text);
+    }
+    texts
+}
+
+/// `git -C inside log` is `git log`, also to a rule that allows it.
+fn git_without_harmless_options(policy: &Policy, part: &LinePart) -> Option<String> {
+    if part.called() != Some("git") {
+        return None;
+    }
+    let mut rest = part.argv.get(1..)?.iter();
+    let mut words = vec!["git"];
+    let mut skipped = false;
+    while let Some(arg) = rest.next() {
+        match arg.text()? {
+            "--no-pager" | "-P" => skipped = true,
+            "-C" => {
+                skipped = true;
+                let directory = rest.next()?.text()?;
+                for place in part.cwd.as_deref()? {
+                    if !policy.is_inside(&haft_settings::resolve::lexical(&place.join(directory))) {
+                        return None;
+                    }
+                }
+            }
+            word => {
+                words.push(word);
+                // What is not known is something all the same: `git push $X` is not `git push`.
+                words.extend(rest.map(|arg| arg.text().unwrap_or("…")));
+                break;
+            }
+        }
+    }
+    skipped.then(|| words.join(" "))
+}
+
+/// May a rule by prefix or wildcard answer for this part? Not for what its words do not let expect.
+fn fits_a_prefix(policy: &Policy, part: &LinePart, paths: &[PathUse]) -> bool {
+    let certain = part.called().is_some() && part.finding.cover != Cover::Exact;
+    let hidden = part.finding.starts.iter().any(|start| match start {
+        haft_shell::Start::Script(text) => text.text().is_none(),
+        haft_shell::Start::Command { .. } => false,
+    });
+    let git_elsewhere = part.base_name() == Some("git") && part.moved;
+    certain
+        && !hidden
+        && !git_elsewhere
+        && matching::written(paths).all(|(path, how)| match how {
+            WriteKind::Work | WriteKind::Removal | WriteKind::Tree => is_inside(policy, path),
+            WriteKind::Twist | WriteKind::Redirect => may_edit(policy, path),
+        })
+}
+
+fn is_inside(policy: &Policy, path: &PathUse) -> bool {
+    match &path.place {
+        // What is outside has been asked about already, or a rule of the user's own covers it.
+        Where::Known(_) | Where::Below(Some(_)) => true,
+        Where::Below(None) => policy.roots.is_empty(),
+    }
+}
+
+/// An Edit rule covers every place this may be.
+fn may_edit(policy: &Policy, path: &PathUse) -> bool {
+    match &path.place {
+        Where::Known(places) => places
+            .iter()
+            .all(|touched| edit_rule(policy, touched).is_some()),
+        Where::Below(_) => false,
+    }
+}
+
+fn edit_rule<'a>(policy: &'a Policy, touched: &Touched) -> Option<&'a Rule> {
+    policy.rules.of(List::Allow).find(|rule| {
+        rule.tool.is("Edit")
+            && match &rule.content {
+                RuleContent::All => true,
+                RuleContent::Path(pattern) => {
+                    touched.both().into_iter().all(|path| pattern.covers(path))
+                }
+                _ => false,
+            }
+    })
+}
+
+/// Redirections, which only a rule for the file covers.
+fn by_edit_rules(policy: &Policy, part: &LinePart, paths: &[PathUse], why: String) -> Covered {
+    let only_writes = part
+        .finding
+        .effects
+        .iter()
+        .all(|effect| matches!(effect, Effect::Write(_)));
+    if !only_writes || part.finding.effects.is_empty() || part.moved {
+        return Covered::Nothing(why);
+    }
+    let mut because = None;
+    for path in paths {
+        let Where::Known(places) = &path.place else {
+            return Covered::Nothing(why);
+        };
+        for touched in places {
+            match edit_rule(policy, touched) {
+                Some(rule) => because = Some(Because::rule(rule, path.text.clone())),
+                None => return Covered::Nothing(why),
+            }
+        }
+    }
+    because.map_or(Covered::Nothing(why), Covered::By)
+}
+
+/// One of the few commands that edit files, at its plain work inside the working directories.
+fn edits_inside(policy: &Policy, part: &LinePart, paths: &[PathUse]) -> bool {
+    let named = part
+        .base_name()
+        .is_some_and(|name| EDITING_COMMANDS.contains(&name));
+    named
+        && part.finding.verdict == EffectVerdict::Mutating
+        && part.finding.cover == Cover::Prefix
+        && assigns_harmlessly(part)
+        && matching::written(paths).next().is_some()
+        && matching::written(paths).all(|(path, _)| match &path.place {
+            Where::Known(places) | Where::Below(Some(places)) => {
+                places.iter().all(|touched| policy.is_inside(&touched.real))
+            }
+            Where::Below(None) => false,
+        })
+}
+
+/// What lets a call of another tool through.
+pub(super) fn call(policy: &Policy, facts: &Facts) -> Option<Because> {
+    let found = allowing(policy, facts).find_map(|rule| {
+        let fits = match &rule.content {
+            RuleContent::All => true,
+            RuleContent::Text(pattern) => {
+                let subject = facts.subject.as_deref()?;
+                pattern.matches(subject)
+            }
+            // What it is sent on to needs a rule as well: looked at below.
+            RuleContent::Domain(_) | RuleContent::Path(_) => false,
+            RuleContent::Command { .. } | RuleContent::Parameter { .. } => false,
+        };
+        fits.then(|| Because::rule(rule, facts.subject.clone().unwrap_or_default()))
+    });
+    found
+        .or_else(|| fetched(policy, facts))
+        .or_else(|| edited(policy, facts))
+}
+
+fn fetched(policy: &Policy, facts: &Facts) -> Option<Because> {
+    let mut because = None;
+    for target in &facts.fetches {
+        let rule = fetch_rule(policy, facts, target)?;
+        because = Some(Because::rule(rule, target.host.clone()));
+    }
+    because
+}
+
+/// The first address that no rule lets it fetch.
+pub(super) fn not_fetched<'a>(policy: &Policy, facts: &'a Facts) -> Option<&'a Target> {
+    let mut targets = facts.fetches.iter();
+    targets.find(|target| fetch_rule(policy, facts, target).is_none())
+}
+
+fn fetch_rule<'a>(policy: &'a Policy, facts: &Facts, target: &Target) -> Option<&'a Rule> {
+    policy
+        .rules
+        .of(List::Allow)
+        .find(|rule| match &rule.content {
+            RuleContent::Domain(domain) => {
+                rule.tool.is(&facts.tool) && target.odd.is_none() && domain.matches(&target.host)
+            }
+            _ => false,
+        })
+}
+
+fn edited(policy: &Policy, facts: &Facts) -> Option<Because> {
+    if !EDITORS.contains(&facts.tool.as_str()) || facts.opaque || facts.writes.is_empty() {
+        return None;
+    }
+    let mut because = None;
+    for touched in &facts.writes {
+        let rule = edit_rule(policy, touched)?;
+        because = Some(Because::rule(rule, touched.given.display().to_string()));
+    }
+    because
+}

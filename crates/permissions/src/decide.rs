@@ -1,0 +1,596 @@
+//! The decision, as one pure function.
+//!
+//! The order is fixed: deny rules, what cannot be told while something is denied, protected objects,
+//! the boundary of the working directories, ask rules, then what allows: a hook, the mode, being
+//! harmless, a rule. Deny beats ask beats allow, wherever a rule is written.
+
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    path::{Path, PathBuf},
+};
+
+use haft_contract::{Permission, PermissionMode};
+use haft_shell::WriteKind;
+
+use super::{
+    Because, Behavior, Decision, Facts, Policy, Touched,
+    allow::{self, Covered},
+    credentials, filled, matching,
+    protected::{is_protected, sensitive},
+    rules::{List, RuleContent, Target},
+    sandbox,
+    shell_facts::{PathAccess, PathUse, ShellFacts, Where},
+};
+use haft_settings::resolve;
+
+/// Decides. Total, without side effects, the same answer for the same arguments.
+pub fn decide(policy: &Policy, facts: &Facts) -> Decision {
+    let decision = in_any_mode(policy, facts);
+    // Where nobody may be asked, what would ask is refused.
+    if decision.behavior == Behavior::Ask && policy.mode == PermissionMode::DontAsk {
+        return Decision {
+            behavior: Behavior::Deny,
+            ..decision
+        };
+    }
+    decision
+}
+
+fn in_any_mode(policy: &Policy, facts: &Facts) -> Decision {
+    let answer = |behavior, because| Decision { behavior, because };
+    if let Some(because) = denied(policy, facts) {
+        return answer(Behavior::Deny, because);
+    }
+    if let Some(because) = held_up(policy, facts) {
+        return answer(Behavior::Ask, because);
+    }
+    match let_through(policy, facts) {
+        Ok(because) => answer(Behavior::Allow, because),
+        Err(because) => answer(Behavior::Ask, because),
+    }
+}
+
+fn denied(policy: &Policy, facts: &Facts) -> Option<Because> {
+    if let Permission::Deny(reason) = &facts.opinion {
+        return Some(Because::Tool(reason.clone()));
+    }
+    policy.rules.of(List::Deny).find_map(|rule| {
+        let hit = matching::hit(rule, facts)?;
+        Some(Because::rule(rule, hit.what))
+    })
+}
+
+/// What asks, whatever would allow it.
+fn held_up(policy: &Policy, facts: &Facts) -> Option<Because> {
+    // First, so that whoever agrees agrees to this.
+    if sandbox::is_lifted(policy, facts) {
+        return Some(Because::Unconfined);
+    }
+    if let Some(shell) = &facts.shell {
+        if let Some((_, why)) = matching::undecidable(policy, shell) {
+            return Some(Because::Undecidable(why));
+        }
+        if let Some(path) = critical(policy, shell) {
+            return Some(Because::Critical(path));
+        }
+        if let Some(why) = matching::taken_along(policy, shell) {
+            return Some(Because::Undecidable(why));
+        }
+        // In a sandbox, what is denied cannot be written by any way.
+        if sandbox::is_open(policy, facts)
+            && let Some(why) = filled::denied_below(policy, shell)
+        {
+            return Some(Because::Undecidable(why));
+        }
+    }
+    if policy.mode != PermissionMode::BypassPermissions
+        && let Some(because) = protected(policy, facts).or_else(|| outside(policy, facts))
+    {
+        return Some(because);
+    }
+    if policy.mode != PermissionMode::BypassPermissions
+        && let Some(address) = facts.resolved.iter().find(|address| is_private(address))
+    {
+        let why = format!("its host is at {address}, which is not on the public network");
+        return Some(Because::Address(why));
+    }
+    let asked = policy.rules.of(List::Ask).find_map(|rule| {
+        // A command in the sandbox needs no question that is put to all of them.
+        let hit = matching::hit(rule, facts)?;
+        if rule.is_bare() && sandbox::is_enough(policy, facts) {
+            return None;
+        }
+        Some(Because::rule(rule, hit.what))
+    });
+    if asked.is_some() {
+        return asked;
+    }
+    if facts.interactive && facts.hook != super::HookWord::Answer {
+        return Some(match &facts.opinion {
+            Permission::Ask(reason) => Because::Tool(reason.clone()),
+            _ => Because::Interactive,
+        });
+    }
+    if facts.interactive {
+        return None;
+    }
+    if let Permission::Ask(reason) = &facts.opinion {
+        return Some(Because::Tool(reason.clone()));
+    }
+    (facts.hook == super::HookWord::Ask).then_some(Because::Hook)
+}
+
+/// What allows it; or why nothing does.
+fn let_through(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
+    use PermissionMode as Mode;
+    if matches!(facts.hook, super::HookWord::Allow | super::HookWord::Answer) {
+        return Ok(Because::Hook);
+    }
+    let harmless = match &facts.shell {
+        Some(shell) => allow::is_harmless(policy, shell) && !policy.sandbox.unconfined,
+        None => facts.is_read_only(),
+    };
+    if policy.mode == Mode::BypassPermissions {
+        return Ok(Because::Mode(policy.mode));
+    }
+    let inside = || Because::Tool("it touches nothing but the session".to_owned());
+    if harmless && facts.internal {
+        return Ok(inside());
+    }
+    if harmless && facts.subject.is_none() {
+        return Ok(Because::ReadOnly);
+    }
+    if policy.mode == Mode::Plan && is_the_plan(policy, facts) {
+        return Ok(Because::Tool("it writes the plan".to_owned()));
+    }
+    let needs_none = || Because::Tool("the tool needs no permission".to_owned());
+    if harmless && facts.opinion == Permission::Allow {
+        return Ok(needs_none());
+    }
+    if policy.mode == Mode::Plan && !facts.internal {
+        return Err(Because::Mode(policy.mode));
+    }
+    if let Some(shell) = &facts.shell {
+        if sandbox::is_enough(policy, facts) {
+            return Ok(Because::Sandboxed);
+        }
+        return allow::line(policy, facts, shell).map_err(|uncovered| Because::Command {
+            part: uncovered.part,
+            why: uncovered.why,
+        });
+    }
+    if let Some(because) = allow::call(policy, facts) {
+        return Ok(because);
+    }
+    if policy.mode == Mode::AcceptEdits && !facts.opaque {
+        return Ok(Because::Mode(policy.mode));
+    }
+    if facts.internal {
+        return Ok(inside());
+    }
+    if facts.opinion == Permission::Allow {
+        return Ok(needs_none());
+    }
+    match allow::not_fetched(policy, facts) {
+        Some(Target { odd: Some(odd), .. }) => Err(Because::Address((*odd).to_owned())),
+        Some(target) => Err(Because::Address(format!("it contacts {}", target.host))),
+        None => Err(Because::Changes(
+            facts.writes.first().map(|touched| touched.real.clone()),
+        )),
+    }
+}
+
+/// Does it change the plan, and nothing else?
+fn is_the_plan(policy: &Policy, facts: &Facts) -> bool {
+    let only_files = facts.shell.is_none() && !facts.opaque && facts.fetches.is_empty();
+    let mut writes = facts.writes.iter();
+    only_files && !facts.writes.is_empty() && writes.all(|touched| policy.is_plan(touched))
+}
+
+/// Is it an address of this machine, of a private network, or none at all?
+fn is_private(address: &str) -> bool {
+    match address.trim().trim_matches(['[', ']']).parse::<IpAddr>() {
+        Ok(IpAddr::V4(v4)) => is_private_v4(v4),
+        Ok(IpAddr::V6(v6)) => match v6.to_ipv4_mapped() {
+            Some(v4) => is_private_v4(v4),
+            None => {
+                v6.is_loopback()
+                    || v6.is_unspecified()
+                    || v6.is_unique_local()
+                    || v6.is_unicast_link_local()
+                    || v6.is_multicast()
+            }
+        },
+        Err(_) => true,
+    }
+}
+
+fn is_private_v4(v4: Ipv4Addr) -> bool {
+    let [first, second, ..] = v4.octets();
+    v4.is_private()
+        || v4.is_loopback()
+        || v4.is_link_local()
+        || v4.is_unspecified()
+        || v4.is_broadcast()
+        || v4.is_multicast()
+        || first == 0
+        // Shared by carriers, not public either.
+        || (first == 100 && (64..128).contains(&second))
+}
+
+/// A removal that no rule lets through.
+fn critical(policy: &Policy, shell: &ShellFacts) -> Option<String> {
+    shell.parts().find_map(|(_, _, paths)| {
+        let removed = matching::written(paths).filter(|(_, how)| *how == WriteKind::Removal);
+        removed
+            .map(|(path, _)| path)
+            .find(|path| is_critical(policy, path))
+            .map(|path| path.text.clone())
+    })
+}
+
+fn is_critical(policy: &Policy, path: &PathUse) -> bool {
+    let home = policy.home.as_deref();
+    let start = policy.roots.first();
+    let root = |path: &Path| path.parent().is_none_or(|parent| parent == Path::new("/"));
+    let itself = |path: &Path| {
+        root(path) || Some(path) == home || start.is_some_and(|start| start.starts_with(path))
+    };
+    let all_below = |path: &Path| {
+        path.parent().is_none()
+            || Some(path) == home
+            || start.is_some_and(|start| start != path && start.starts_with(path))
+            || policy.roots.iter().skip(1).any(|root| root == path)
+    };
+    match &path.place {
+        Where::Known(places) => places
+            .iter()
+            .any(|touched| touched.both().into_iter().any(itself)),
+        // `*` right behind a directory that matters.
+        Where::Below(Some(places)) => {
+            let whole =
+                path.text.trim_matches(['"', '\'']).ends_with("/*") || path.text.starts_with('*');
+            whole
+                && places
+                    .iter()
+                    .any(|touched| touched.both().into_iter().any(all_below))
+        }
+        Where::Below(None) => is_below_a_variable(&path.text),
+    }
+}
+
+/// `"$DIR"/*`, `$DIR/`: everything, should the variable be empty.
+fn is_below_a_variable(text: &str) -> bool {
+    let plain = text.replace(['"', '\''], "");
+    let before = plain.trim_end_matches(['*', '.']);
+    let Some(variable) = before.strip_suffix('/') else {
+        // Where the text is not known at all, the worst is assumed.
+        return plain.is_empty();
+    };
+    variable.starts_with('$') && !variable.contains('/')
+}
+
+/// Files that decide what other programs run; keys, devices, processes.
+fn protected(policy: &Policy, facts: &Facts) -> Option<Because> {
+    touched(facts).find_map(|(touched, written)| {
+        let found = delicate(policy, touched, written)?;
+        let expected = is_named(policy, touched, written) || policy.is_plan(touched);
+        (!expected).then_some(found)
+    })
+}
+
+/// Everything that a call touches as far as it is known, and whether it is written.
+fn touched(facts: &Facts) -> impl Iterator<Item = (&Touched, bool)> {
+    let written = facts.writes.iter().map(|touched| (touched, true));
+    let read = facts.reads.iter().map(|touched| (touched, false));
+    let shell = facts.shell.iter().flat_map(ShellFacts::parts);
+    let shell = shell.flat_map(|(_, _, paths)| paths).flat_map(|path| {
+        let places = match &path.place {
+            Where::Known(places) | Where::Below(Some(places)) => places.as_slice(),
+            Where::Below(None) => &[],
+        };
+        let written = matches!(path.access, PathAccess::Write(_));
+        places.iter().map(move |touched| (touched, written))
+    });
+    written.chain(read).chain(shell)
+}
+
+/// What is delicate about a path: by where it really leads first, since that is what is touched.
+fn delicate(policy: &Policy, touched: &Touched, written: bool) -> Option<Because> {
+    let paths = [&touched.real, &touched.given];
+    let protected = paths.into_iter().find(|path| written && is_protected(path));
+    if let Some(path) = protected {
+        return Some(Because::Protected(path.clone()));
+    }
+    paths.into_iter().find_map(|path| {
+        let what = sensitive(path, policy.home.as_deref())?;
+        Some(Because::Sensitive(path.clone(), what))
+    })
+}
+
+/// Of the stores of keys that a call touches, those that it was allowed to: all that its line says
+/// plainly, since whoever agreed has read it, what a rule names, and of what is behind links the one that
+/// was asked about. For a call that may run.
+pub(super) fn stores_allowed(policy: &Policy, facts: &Facts) -> Vec<PathBuf> {
+    let home = policy.home.as_deref();
+    let stores = credentials::present(home);
+    let is_store = |path: &Path| {
+        credentials::is_store(path, home) || stores.iter().any(|store| path.starts_with(store))
+    };
+    let bypass = policy.mode == PermissionMode::BypassPermissions;
+    let mut asked = None;
+    let mut allowed = named_stores(policy, &is_store);
+    for (touched, written) in touched(facts) {
+        if !is_store(&touched.real) {
+            continue;
+        }
+        let plain = is_store(&touched.given) || bypass || is_named(policy, touched, written);
+        let asked = asked.get_or_insert_with(|| asked_about(policy, facts));
+        if plain || asked.as_ref() == Some(&touched.real) {
+            allowed.push(touched.real.clone());
+        }
+    }
+    allowed
+}
+
+/// The path that a person is asked about, if they are asked about one.
+pub(super) fn asked_about(policy: &Policy, facts: &Facts) -> Option<PathBuf> {
+    match in_any_mode(policy, facts).because {
+        Because::Sensitive(path, _) | Because::Outside(path) => Some(path),
+        _ => None,
+    }
+}
+
+/// The stores that rules of the user's own name exactly: they hold for every call, also for one of which
+/// it cannot be told what it reads.
+fn named_stores(policy: &Policy, is_store: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
+    let rules = policy.rules.of(List::Allow);
+    let rules = rules.filter(|rule| rule.source.scope.is_users());
+    let mut named = Vec::new();
+    for rule in rules.filter(|rule| rule.tool.is("Read") || rule.tool.is("Edit")) {
+        if let RuleContent::Path(pattern) = &rule.content {
+            let paths = pattern.wholes().into_iter().flatten();
+            let paths = paths.filter(|path| pattern.names(path) && is_store(path));
+            named.extend(paths.map(|path| resolve::real(&path)));
+        }
+    }
+    named
+}
+
+/// A rule of the user's own names exactly this path.
+fn is_named(policy: &Policy, touched: &Touched, written: bool) -> bool {
+    policy.rules.of(List::Allow).any(|rule| {
+        let fits = rule.tool.is("Edit") || (!written && rule.tool.is("Read"));
+        match &rule.content {
+            RuleContent::Path(pattern) => {
+                fits && rule.source.scope.is_users()
+                    && touched.both().into_iter().all(|path| pattern.names(path))
+            }
+            _ => false,
+        }
+    })
+}
+
+/// The first path that lies outside, judged by where it really leads; written ones first.
+fn outside(policy: &Policy, facts: &Facts) -> Option<Because> {
+    let found = |touched: &Touched| Because::Outside(touched.real.clone());
+    let reaches = |touched: &Touched, written: bool| {
+        policy.is_plan(touched) || reaches_outside(policy, touched, written)
+    };
+    for touched in &facts.writes {
+        if !policy.is_inside(&touched.real) && !reaches(touched, true) {
+            return Some(found(touched));
+        }
+    }
+    for touched in &facts.reads {
+        if !policy.may_read(&touched.real) && !reaches(touched, false) {
+            return Some(found(touched));
+        }
+    }
+    let shell = facts.shell.iter().flat_map(ShellFacts::parts);
+    for (_, part, paths) in shell {
+        for path in paths {
+            let (places, written) = match (&path.place, path.access) {
+                (Where::Known(places) | Where::Below(Some(places)), PathAccess::Write(_)) => {
+                    (places, true)
+                }
+                (Where::Known(places) | Where::Below(Some(places)), PathAccess::Read { .. }) => {
+                    (places, false)
+                }
+                // Where a `cd` leads must be known; what a reader reads need not.
+                (Where::Below(None), PathAccess::Read { .. })
+                    if matches!(part.base_name(), Some("cd" | "pushd")) =>
+                {
+                    return Some(Because::Outside(PathBuf::from(&path.text)));
+                }
+                (Where::Below(None), PathAccess::Write(WriteKind::Redirect)) => {
+                    return Some(Because::Command {
+                        part: path.text.clone(),
+                        why: "where it writes is not written in the line".to_owned(),
+                    });
+                }
+                (Where::Below(None), _) => continue,
+            };
+            for touched in places {
+                let inside = if written {
+                    policy.is_inside(&touched.real)
+                } else {
+                    policy.may_read(&touched.real)
+                };
+                if !inside && !reaches(touched, written) {
+                    return Some(found(touched));
+                }
+            }
+        }
+    }
+    None
+}
+
+/// A rule of the user's own, written as an absolute path, covers it.
+fn reaches_outside(policy: &Policy, touched: &Touched, written: bool) -> bool {
+    policy.rules.of(List::Allow).any(|rule| {
+        let fits = rule.tool.is("Edit") || (!written && rule.tool.is("Read"));
+        match &rule.content {
+            RuleContent::Path(pattern) => {
+                fits && rule.source.scope.is_users()
+                    && pattern.is_absolute()
+                    && touched.both().into_iter().all(|path| pattern.covers(path))
+            }
+            _ => false,
+        }
+    })
+}
+
+/// Which parts of a line nothing lets through, for whoever wants to know all of them.
+pub fn uncovered(policy: &Policy, facts: &Facts) -> Vec<(usize, Covered)> {
+    facts
+        .shell
+        .as_ref()
+        .map(|shell| allow::parts(policy, facts, shell))
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn touched(path: &str) -> Vec<Touched> {
+        vec![Touched {
+            given: path.into(),
+            real: path.into(),
+        }]
+    }
+
+    /// Every mode against every kind of call, so that a change of one cell shows.
+    #[test]
+    fn the_whole_table() {
+        use PermissionMode as Mode;
+        let setting = super::super::PathContext {
+            cwd: "/p".into(),
+            home: None,
+        };
+        let nothing = Facts {
+            opaque: false,
+            ..Facts::named("T", &serde_json::Value::Null, &setting)
+        };
+        let calls = [
+            ("touches nothing", nothing.clone()),
+            (
+                "reads inside",
+                Facts {
+                    reads: touched("/p/a"),
+                    ..nothing.clone()
+                },
+            ),
+            (
+                "reads a kept result",
+                Facts {
+                    reads: touched("/s/r"),
+                    ..nothing.clone()
+                },
+            ),
+            (
+                "reads outside",
+                Facts {
+                    reads: touched("/etc/passwd"),
+                    ..nothing.clone()
+                },
+            ),
+            (
+                "reads a sibling",
+                Facts {
+                    reads: touched("/p2/a"),
+                    ..nothing.clone()
+                },
+            ),
+            (
+                "writes inside",
+                Facts {
+                    writes: touched("/p/a"),
+                    ..nothing.clone()
+                },
+            ),
+            (
+                "writes a kept result",
+                Facts {
+                    writes: touched("/s/r"),
+                    ..nothing.clone()
+                },
+            ),
+            (
+                "writes outside",
+                Facts {
+                    writes: touched("/etc/passwd"),
+                    ..nothing.clone()
+                },
+            ),
+            (
+                "writes by a link",
+                Facts {
+                    writes: vec![Touched {
+                        given: "/p/link".into(),
+                        real: "/etc/x".into(),
+                    }],
+                    ..nothing.clone()
+                },
+            ),
+            (
+                "writes a control file",
+                Facts {
+                    writes: touched("/p/.git/config"),
+                    ..nothing.clone()
+                },
+            ),
+            (
+                "opaque",
+                Facts {
+                    opaque: true,
+                    ..nothing.clone()
+                },
+            ),
+            (
+                "opaque, tool allows",
+                Facts {
+                    opaque: true,
+                    opinion: Permission::Allow,
+                    ..nothing.clone()
+                },
+            ),
+            (
+                "tool asks",
+                Facts {
+                    opinion: Permission::Ask("why".into()),
+                    ..nothing.clone()
+                },
+            ),
+            (
+                "tool denies",
+                Facts {
+                    opinion: Permission::Deny("why".into()),
+                    ..nothing
+                },
+            ),
+        ];
+        let modes = [
+            Mode::Default,
+            Mode::AcceptEdits,
+            Mode::Plan,
+            Mode::DontAsk,
+            Mode::BypassPermissions,
+        ];
+        let mut table = String::new();
+        for (what, facts) in &calls {
+            table += &format!("{what:22}");
+            for mode in modes {
+                let policy = Policy {
+                    readable: vec!["/s".into()],
+                    ..Policy::new(mode, vec!["/p".into()])
+                };
+                let Decision { behavior, .. } = decide(&policy, facts);
+                table += &format!("{:7}", format!("{behavior:?}"));
+            }
+            table = format!("{}\n", table.trim_end());
+        }
+        insta::assert_snapshot!(table);
+    }
+}

@@ -1,0 +1,129 @@
+//! Lines that write whatever is below a directory (`tar x`, `git checkout`, `cp -r`), while something
+//! below it may not be changed.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use haft_shell::{Effect, EffectVerdict, LinePart, WriteKind};
+
+use super::{
+    Policy, Touched,
+    matching::denied_paths,
+    removals::Removed,
+    shell_facts::{PathAccess, PathUse, ShellFacts, Where},
+};
+
+/// What a line may write without naming it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Filled {
+    /// Anything below this directory.
+    Below(Touched),
+    /// Anything anywhere.
+    Anywhere,
+    /// Just this, by what there is to be copied or moved.
+    Exactly(PathBuf),
+}
+
+impl Filled {
+    /// What the parts of a line fill. Looks at what is there: nothing is below a file, and what is
+    /// copied or moved brings what it holds.
+    pub(super) fn of(
+        parts: &[LinePart],
+        paths: &[Vec<PathUse>],
+        stored: &[Vec<PathUse>],
+    ) -> Vec<Self> {
+        let mut all = Vec::new();
+        for (at, part) in parts.iter().enumerate() {
+            let alone = is_alone(parts, at);
+            let brought = brought(part, &paths[at]).filter(|_| alone);
+            let uses = paths[at].iter().chain(&stored[at]);
+            for path in uses.filter(|path| path.access == PathAccess::Write(WriteKind::Tree)) {
+                let (places, names) = match &path.place {
+                    Where::Known(places) => (places.iter(), brought.as_ref()),
+                    Where::Below(Some(places)) => (places.iter(), None),
+                    Where::Below(None) => {
+                        all.push(Self::Anywhere);
+                        continue;
+                    }
+                };
+                for touched in places.filter(|touched| !(alone && is_file(touched))) {
+                    match names {
+                        Some(names) => all.extend(names.iter().flat_map(|name| {
+                            let paths = touched.both().map(|path| path.join(name));
+                            paths.map(Self::Exactly)
+                        })),
+                        None => all.push(Self::Below(touched.clone())),
+                    }
+                }
+            }
+        }
+        all
+    }
+}
+
+/// Why a line must not pass that may write what is denied together with the rest of a directory.
+/// Rules for reading are not asked: nothing is learned by it.
+pub(super) fn denied_below(policy: &Policy, shell: &ShellFacts) -> Option<String> {
+    let denied = denied_paths(policy, |rule| !rule.tool.is("Read"));
+    if denied.is_empty() {
+        return None;
+    }
+    let reaches = |path: &Path| denied.iter().any(|pattern| pattern.reaches_below(path));
+    let covers = |path: &Path| denied.iter().any(|pattern| pattern.covers(path));
+    let why = "a file that may not be changed";
+    shell.filled.iter().find_map(|filled| match filled {
+        Filled::Anywhere => Some(format!("it may write {why}")),
+        Filled::Below(touched) => {
+            let reached = touched.both().into_iter().any(reaches);
+            reached.then(|| format!("below {} it may write {why}", touched.given.display()))
+        }
+        Filled::Exactly(path) => {
+            covers(path).then(|| format!("it writes {}, {why}", path.display()))
+        }
+    })
+}
+
+fn is_file(touched: &Touched) -> bool {
+    let plain = |path: &Path| fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
+    touched.both().into_iter().all(plain)
+}
+
+/// Nothing else in the line changes anything, so that the files are what they are now.
+fn is_alone(parts: &[LinePart], at: usize) -> bool {
+    let harmless = |part: &LinePart| {
+        let writes = |effect: &Effect| matches!(effect, Effect::Write(_));
+        part.finding.verdict == EffectVerdict::ReadOnly && !part.finding.effects.iter().any(writes)
+    };
+    let mut parts = parts.iter().enumerate();
+    parts.all(|(other, part)| other == at || harmless(part))
+}
+
+/// What comes with the sources of `cp` and `mv`, as names below them; the empty one is for each
+/// itself. `None` where that cannot be told.
+fn brought(part: &LinePart, paths: &[PathUse]) -> Option<Vec<PathBuf>> {
+    if !matches!(part.base_name(), Some("cp" | "mv")) {
+        return None;
+    }
+    let mut names = vec![PathBuf::new()];
+    let read = paths
+        .iter()
+        .filter(|path| matches!(path.access, PathAccess::Read { walks: true, .. }));
+    for path in read {
+        let Where::Known(places) = &path.place else {
+            return None;
+        };
+        for touched in places {
+            if touched.real.is_dir() {
+                let removed = Removed::looked_through(&touched.real);
+                let below = removed.whole()?.iter();
+                let below = below.filter_map(|path| path.strip_prefix(&touched.real).ok());
+                names.extend(below.map(Path::to_path_buf));
+            } else if !is_file(touched) {
+                return None;
+            }
+        }
+    }
+    Some(names)
+}

@@ -1,0 +1,125 @@
+//! What settings files say of permissions, read as rules, as a sandbox, as places.
+
+use std::path::PathBuf;
+
+use haft_settings::{Bases, Problem, RuleSource, Scope, Settings, resolve};
+
+use super::{
+    SandboxSettings, is_protected,
+    rules::{List, Rules, split_list},
+    sandbox::from_settings,
+};
+
+/// What settings files say of permissions. What is wrong, and what waits for trust, is noted in them.
+pub trait PermissionSettings {
+    /// The rules of all files, and of the flags.
+    fn rules(&mut self, allowed: &[String], denied: &[String]) -> Rules;
+
+    /// How commands are to be confined. Whether the machine can do it is for others to say.
+    fn sandbox(&mut self) -> SandboxSettings;
+
+    /// Where plans are written: what the files say, or `plans` among the user's settings. A file of the
+    /// workspace names a place inside of it, and none that other programs obey.
+    fn plans_directory(&mut self) -> PathBuf;
+}
+
+impl PermissionSettings for Settings {
+    fn rules(&mut self, allowed: &[String], denied: &[String]) -> Rules {
+        let mut rules = Rules::default();
+        let flags = Bases {
+            cwd: self.places.cwd.clone(),
+            home: self.places.home.clone(),
+            slash: self.places.cwd.clone(),
+        };
+        for (list, texts) in [(List::Allow, allowed), (List::Deny, denied)] {
+            for text in texts.iter().flat_map(|texts| split_list(texts)) {
+                let added = rules.add(list, &text, RuleSource::of(Scope::CommandLine), &flags);
+                if let Ok(Some(problem)) | Err(problem) = added {
+                    self.problems.push(Problem {
+                        place: "command line".to_owned(),
+                        what: format!("rule {:?}: {}", problem.rule, problem.problem),
+                    });
+                }
+            }
+        }
+        let mut waiting = Vec::new();
+        for layer in &self.layers {
+            let permissions = layer.document.value.get("permissions");
+            if permissions.is_some_and(|value| !value.is_object()) {
+                self.problems
+                    .push(layer.problem("/permissions", "an object is expected; it is left out"));
+            }
+            for list in [List::Deny, List::Ask, List::Allow] {
+                let pointer = format!("/permissions/{}", list.name());
+                let Some(value) = layer.document.value.pointer(&pointer) else {
+                    continue;
+                };
+                let Some(entries) = value.as_array() else {
+                    self.problems
+                        .push(layer.problem(&pointer, "a list of rules is expected"));
+                    continue;
+                };
+                let waits = list == List::Allow && layer.from_workspace && !self.trust.allows;
+                for (at, entry) in entries.iter().enumerate() {
+                    let here = format!("{pointer}/{at}");
+                    let Some(text) = entry.as_str() else {
+                        self.problems
+                            .push(layer.problem(&here, "a rule is a text; it is left out"));
+                        continue;
+                    };
+                    let source = RuleSource {
+                        scope: layer.scope,
+                        file: layer.file.clone(),
+                        line: layer.document.line(&here),
+                    };
+                    if waits && !layer.agreed.contains(text.trim()) {
+                        waiting.push((text.to_owned(), source));
+                        continue;
+                    }
+                    let bases = Bases {
+                        slash: layer.slash.clone(),
+                        ..flags.clone()
+                    };
+                    match rules.add(list, text, source, &bases) {
+                        Ok(None) => {}
+                        Ok(Some(problem)) => self.problems.push(layer.problem(
+                            &here,
+                            &format!("rule {:?}: {}", problem.rule, problem.problem),
+                        )),
+                        Err(problem) => self.problems.push(layer.problem(
+                            &here,
+                            &format!("rule {:?} is left out: {}", problem.rule, problem.problem),
+                        )),
+                    }
+                }
+            }
+        }
+        if self.flag_of(Scope::Managed, "allowManagedPermissionRulesOnly") {
+            rules.close();
+        } else {
+            self.leave_out(waiting.len(), "allow rule");
+            self.waiting_rules = waiting;
+        }
+        rules
+    }
+
+    fn sandbox(&mut self) -> SandboxSettings {
+        from_settings::read(self)
+    }
+
+    fn plans_directory(&mut self) -> PathBuf {
+        let root = resolve::real(&self.places.cwd);
+        let found = self.first("plansDirectory", |settings, layer, text| {
+            let path = settings.path(text);
+            let real = resolve::real(&path);
+            let is_safe = real.starts_with(&root) && !is_protected(&real) && !is_protected(&path);
+            if layer.is_in_workspace() && !is_safe {
+                return Err(
+                    "a file of the workspace may only name a directory inside of it; it is left out",
+                );
+            }
+            Ok(path)
+        });
+        found.unwrap_or_else(|| self.places.user.join("plans"))
+    }
+}

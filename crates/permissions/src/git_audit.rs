@@ -1,0 +1,347 @@
+//! Does this repository make git run programs?
+//!
+//! git reads the configuration of whatever repository it finds itself in, and many keys name a
+//! program to start, also for `git status`. Such a repository's git is not harmless.
+
+use std::{
+    collections::HashMap,
+    fs, io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::{LazyLock, Mutex, PoisonError},
+};
+
+use haft_shell::{EffectVerdict, LinePart, git_config};
+
+use haft_settings::git_index;
+
+/// More directories of submodules than this are not looked at one by one.
+const MOST_DIRECTORIES: usize = 500;
+
+/// Repositories inside repositories deeper than this are not looked at.
+const DEEPEST: usize = 8;
+
+/// An index larger than this is not looked at.
+const LARGEST_INDEX: u64 = 1 << 29;
+
+/// Why git is not harmless for these parts of a line, if so. Reads git's own files, starts nothing.
+pub(super) fn problem(parts: &[LinePart]) -> Option<String> {
+    let mut looked: Vec<PathBuf> = Vec::new();
+    for part in parts {
+        if part.base_name() != Some("git") || part.finding.verdict != EffectVerdict::ReadOnly {
+            continue;
+        }
+        let Some(directories) = directories(part) else {
+            return Some("where git would run is not known".to_owned());
+        };
+        for directory in directories {
+            if looked.contains(&directory) {
+                continue;
+            }
+            if let Some(problem) = in_directory(&directory) {
+                return Some(problem);
+            }
+            looked.push(directory);
+        }
+    }
+    None
+}
+
+/// Where git would run: the current directory, changed by each `-C`.
+pub(super) fn directories(part: &LinePart) -> Option<Vec<PathBuf>> {
+    let to = moved(part)?;
+    let places = part.cwd.as_ref()?.iter();
+    Some(places.map(|place| place.join(&to)).collect())
+}
+
+/// Where `-C` leads, from the current directory; `None` if that is not certain.
+pub(super) fn moved(part: &LinePart) -> Option<PathBuf> {
+    let mut to = PathBuf::new();
+    let mut words = part.argv.iter().skip(1);
+    while let Some(word) = words.next().and_then(|word| word.text()) {
+        match word {
+            "-C" => to.push(words.next()?.text()?),
+            word if word.starts_with('-') => {}
+            _ => break,
+        }
+    }
+    Some(to)
+}
+
+/// The top of the working tree that this directory is in.
+pub(super) fn top(start: &Path) -> Option<PathBuf> {
+    let mut above = start.ancestors();
+    let top = above.find(|directory| fs::symlink_metadata(directory.join(".git")).is_ok())?;
+    Some(top.to_path_buf())
+}
+
+fn in_directory(start: &Path) -> Option<String> {
+    for directory in start.ancestors() {
+        let dot_git = directory.join(".git");
+        if fs::metadata(&dot_git).is_ok() {
+            return in_working_tree(directory, 0);
+        }
+        // git takes a directory that looks like a repository for one.
+        let bare = directory.join("HEAD").is_file()
+            && directory.join("objects").is_dir()
+            && directory.join("refs").is_dir();
+        if bare {
+            return in_repository(directory);
+        }
+    }
+    None
+}
+
+/// Why git is not harmless in the working tree at this directory, if so: by its own settings, or by
+/// those of a repository inside that its index names. git looks into those whether or not anything
+/// says that they are submodules.
+fn in_working_tree(top: &Path, depth: usize) -> Option<String> {
+    let dot_git = top.join(".git");
+    let Ok(metadata) = fs::metadata(&dot_git) else {
+        return None;
+    };
+    let own = match metadata.is_dir() {
+        true => dot_git,
+        false => match linked(&dot_git) {
+            Some(own) => own,
+            None => return Some(format!("{} cannot be read", dot_git.display())),
+        },
+    };
+    if let Some(problem) = in_repository(&own) {
+        return Some(problem);
+    }
+    let index = own.join("index");
+    let inner = match indexed(&index) {
+        Ok(inner) => inner,
+        Err(problem) => return Some(format!("{} {problem}", index.display())),
+    };
+    if inner.is_empty() {
+        return None;
+    }
+    if depth >= DEEPEST || inner.len() > MOST_DIRECTORIES {
+        return Some(
+            "the repository has more repositories inside than can be looked at".to_owned(),
+        );
+    }
+    // Settings may put the working tree elsewhere, and then the paths count from there.
+    let mut tops = vec![top.to_path_buf()];
+    tops.extend(git_config::working_tree(&read(&own.join("config"))).map(|tree| own.join(tree)));
+    let inner = inner.iter();
+    inner
+        .flat_map(|path| tops.iter().map(move |top| top.join(path)))
+        .find_map(|path| in_working_tree(&path, depth + 1))
+}
+
+fn read(file: &Path) -> String {
+    let bytes = fs::read(file).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The repositories that an index names, or what is wrong with it. An index may be large, so what was
+/// found is kept as long as the file stays the same.
+fn indexed(index: &Path) -> Result<Vec<PathBuf>, &'static str> {
+    type Kept = Mutex<HashMap<PathBuf, ([i64; 5], Vec<PathBuf>)>>;
+    static KEPT: LazyLock<Kept> = LazyLock::new(Kept::default);
+    let metadata = match fs::metadata(index) {
+        Ok(metadata) if metadata.len() <= LARGEST_INDEX => metadata,
+        Ok(_) => return Err("is too large to be looked at"),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(_) => return Err("cannot be read"),
+    };
+    let stamp = [
+        i64::try_from(metadata.ino()).unwrap_or(i64::MAX),
+        i64::try_from(metadata.len()).unwrap_or(i64::MAX),
+        metadata.mtime(),
+        metadata.mtime_nsec(),
+        metadata.ctime_nsec(),
+    ];
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((at, found)) = kept.get(index)
+        && *at == stamp
+    {
+        return Ok(found.clone());
+    }
+    let bytes = fs::read(index).map_err(|_| "cannot be read")?;
+    let found = git_index::repositories(&bytes).ok_or("cannot be understood")?;
+    if kept.len() >= MOST_DIRECTORIES {
+        kept.clear();
+    }
+    kept.insert(index.to_path_buf(), (stamp, found.clone()));
+    Ok(found)
+}
+
+/// Why git is not harmless where the file `.git` of a worktree or submodule points, if so.
+pub(super) fn in_linked(file: &Path) -> Option<String> {
+    match linked(file) {
+        Some(own) => in_repository(&own),
+        None => Some(format!("{} cannot be read", file.display())),
+    }
+}
+
+/// Where the file `.git` of a worktree or submodule points.
+fn linked(file: &Path) -> Option<PathBuf> {
+    let text = fs::read_to_string(file).ok()?;
+    let to = text.strip_prefix("gitdir:")?.trim();
+    Some(file.parent()?.join(to))
+}
+
+pub(super) fn in_repository(own: &Path) -> Option<String> {
+    let common = match fs::read_to_string(own.join("commondir")) {
+        Ok(text) => own.join(text.trim()),
+        Err(_) => own.to_path_buf(),
+    };
+    let files = [common.join("config"), own.join("config.worktree")];
+    let own = files.iter().find_map(|file| in_file(file));
+    own.or_else(|| in_submodules(&common.join("modules")))
+}
+
+/// `git status` looks into submodules, whose own configuration then counts.
+fn in_submodules(modules: &Path) -> Option<String> {
+    let mut waiting = vec![modules.to_path_buf()];
+    let mut looked = 0;
+    while let Some(directory) = waiting.pop() {
+        let Ok(entries) = fs::read_dir(&directory) else {
+            continue;
+        };
+        looked += 1;
+        if looked > MOST_DIRECTORIES {
+            return Some("the repository has more submodules than can be looked at".to_owned());
+        }
+        if let Some(problem) = in_file(&directory.join("config")) {
+            return Some(problem);
+        }
+        // Objects and references hold no configuration, and may be many.
+        let inner = entries.flatten().filter(|entry| {
+            entry.file_type().is_ok_and(|kind| kind.is_dir())
+                && !["objects", "refs", "logs", "hooks", "info", "lfs"]
+                    .iter()
+                    .any(|name| entry.file_name() == *name)
+        });
+        waiting.extend(inner.map(|entry| entry.path()));
+    }
+    None
+}
+
+pub(super) fn in_file(file: &Path) -> Option<String> {
+    let text = match fs::read(file) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+        Err(error) => return Some(format!("{} cannot be read: {error}", file.display())),
+    };
+    let risk = git_config::executable_keys(&text).into_iter().next()?;
+    Some(format!(
+        "{} in {}:{} {}",
+        risk.key,
+        file.display(),
+        risk.line,
+        risk.why
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Facts, PathContext, Policy, decide};
+
+    fn behavior(root: &Path, line: &str) -> &'static str {
+        let setting = PathContext {
+            cwd: root.to_path_buf(),
+            home: None,
+        };
+        let input = serde_json::json!({ "command": line });
+        let facts = Facts::named("Bash", &input, &setting);
+        let mode = haft_contract::PermissionMode::Default;
+        let policy = Policy::of_directories(mode, &[root.to_path_buf()]);
+        decide(&policy, &facts).behavior.name()
+    }
+
+    #[test]
+    fn a_repository_that_runs_programs_is_asked_about() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(dir.path()).unwrap();
+        fs::create_dir_all(root.join(".git")).unwrap();
+        fs::create_dir_all(root.join("sub")).unwrap();
+        let config = root.join(".git/config");
+        fs::write(&config, "[core]\n\tbare = false\n").unwrap();
+        assert_eq!(behavior(&root, "git status"), "allow");
+        fs::write(&config, "[core]\n\tfsmonitor = ./evil\n").unwrap();
+        for line in ["git status", "git -C sub log", "ls | git diff"] {
+            assert_eq!(behavior(&root, line), "ask", "{line}");
+        }
+        assert_eq!(behavior(&root, "ls"), "allow");
+        // A nested directory that looks like a repository.
+        fs::write(&config, "").unwrap();
+        let nested = root.join("nested");
+        for part in ["objects", "refs"] {
+            fs::create_dir_all(nested.join(part)).unwrap();
+        }
+        fs::write(nested.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        fs::write(nested.join("config"), "[core]\n\tfsmonitor = ./evil\n").unwrap();
+        assert_eq!(behavior(&root, "git -C nested status"), "ask");
+    }
+
+    fn git(directory: &Path, line: &str) {
+        let done = std::process::Command::new("git")
+            .args(line.split(' '))
+            .current_dir(directory)
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin:/usr/local/bin")
+            .env("HOME", directory)
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "git {line}: {said}");
+    }
+
+    /// git really runs the filter of a repository that is inside another one, without any
+    /// `.gitmodules`: what is asked about is what would run.
+    #[test]
+    fn a_repository_inside_counts_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(dir.path()).unwrap();
+        let inner = root.join("lib/inner");
+        fs::create_dir_all(&inner).unwrap();
+        let who = "-c user.name=x -c user.email=x@x commit -qm x";
+        git(&root, "init -q");
+        git(&inner, "init -q");
+        fs::write(inner.join(".gitattributes"), "* filter=f\n").unwrap();
+        fs::write(inner.join("a"), "one\n").unwrap();
+        git(&inner, "add -A");
+        git(&inner, who);
+        git(&root, "-c advice.addEmbeddedRepo=false add lib/inner");
+        git(&root, who);
+        assert_eq!(behavior(&root, "git status"), "allow");
+        let mark = root.join("mark");
+        git(
+            &inner,
+            &format!("config filter.f.clean {}", script(&root, &mark)),
+        );
+        fs::write(inner.join("a"), "two\n").unwrap();
+        git(&root, "status");
+        assert!(
+            mark.exists(),
+            "the test is void: git does not run the filter"
+        );
+        for line in ["git status", "git -C lib diff", "git diff --stat"] {
+            assert_eq!(behavior(&root, line), "ask", "{line}");
+        }
+        git(&inner, "config --unset filter.f.clean");
+        assert_eq!(behavior(&root, "git status"), "allow");
+        // An index that cannot be understood hides what is inside.
+        fs::write(root.join(".git/index"), "DIRC, but not really").unwrap();
+        assert_eq!(behavior(&root, "git status"), "ask");
+    }
+
+    fn script(root: &Path, mark: &Path) -> String {
+        use std::os::unix::fs::PermissionsExt;
+        let script = root.join("filter");
+        fs::write(
+            &script,
+            format!("#!/bin/sh\ntouch {}\ncat\n", mark.display()),
+        )
+        .unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        script.display().to_string()
+    }
+}

@@ -1,0 +1,292 @@
+//! Patterns of file names, resolved on disk as bash would before it starts a command.
+//!
+//! A bracket or star that was quoted cannot be told from one that was not, so both meanings count. A
+//! pattern that needs more of a look than that cannot be told.
+
+use std::{ffi::OsStr, fs, path::PathBuf};
+
+use super::Touched;
+use haft_settings::resolve;
+
+/// More files than this are not judged one by one.
+const MOST_FOUND: usize = 1_000;
+
+/// Nor are so many looked at to find them.
+const MOST_SEEN: usize = 20_000;
+
+/// The files that a pattern stands for, from each of these directories; none where it fits no file.
+/// `None`: they cannot be told.
+pub(super) fn expand(pattern: &str, cwd: Option<&[PathBuf]>) -> Option<Vec<Touched>> {
+    // With an option of the shell it goes through all directories.
+    if pattern.contains("**") {
+        return None;
+    }
+    let starts: Vec<PathBuf> = if pattern.starts_with('/') {
+        vec![PathBuf::from("/")]
+    } else {
+        cwd?.to_vec()
+    };
+    let mut found: Vec<Touched> = starts.iter().map(|start| Touched::new(start)).collect();
+    let mut seen = 0;
+    for part in pattern
+        .split('/')
+        .filter(|part| !part.is_empty() && *part != ".")
+    {
+        let mut next = Vec::new();
+        for place in found {
+            if is_pattern(part) {
+                for entry in fs::read_dir(&place.real).into_iter().flatten() {
+                    seen += 1;
+                    let entry = entry.ok()?;
+                    if seen > MOST_SEEN || next.len() > MOST_FOUND {
+                        return None;
+                    }
+                    let name = entry.file_name();
+                    let is_link = entry.file_type().ok()?.is_symlink();
+                    // With an option of the shell a star means dots too; a link may lead anywhere.
+                    if !fits(part, &name) || (!is_link && is_dotted(&name) && !means_dots(part)) {
+                        continue;
+                    }
+                    next.push(below(&place, &name, is_link));
+                }
+            } else {
+                let name = OsStr::new(part);
+                let there = fs::symlink_metadata(place.real.join(name));
+                // What cannot be looked at may be there all the same.
+                let is_link = there.map_or(true, |there| there.is_symlink());
+                next.push(below(&place, name, is_link || part == ".."));
+            }
+        }
+        found = next;
+    }
+    found.retain(|touched| fs::symlink_metadata(&touched.real).is_ok());
+    Some(found)
+}
+
+fn below(place: &Touched, name: &OsStr, is_link: bool) -> Touched {
+    let real = place.real.join(name);
+    Touched {
+        given: resolve::lexical(&place.given.join(name)),
+        real: if is_link { resolve::real(&real) } else { real },
+    }
+}
+
+fn is_pattern(part: &str) -> bool {
+    part.contains(['*', '?', '['])
+}
+
+/// What begins with a dot is meant only by a pattern that does.
+fn is_dotted(name: &OsStr) -> bool {
+    name.as_encoded_bytes().first() == Some(&b'.')
+}
+
+fn means_dots(pattern: &str) -> bool {
+    pattern.starts_with(['.', '[', '\\'])
+}
+
+/// Does a name fit a pattern?
+fn fits(pattern: &str, name: &OsStr) -> bool {
+    let name: Vec<char> = name.to_string_lossy().chars().collect();
+    matches(&pieces(pattern, true), &name) || matches(&pieces(pattern, false), &name)
+}
+
+/// A piece of a pattern.
+enum Piece {
+    /// Any text.
+    Star,
+    /// Any character.
+    One,
+    /// This character.
+    Plain(char),
+    /// One of these ranges, or none of them. Letters count in both cases, as in some languages.
+    Set {
+        ranges: Vec<(char, char)>,
+        none: bool,
+    },
+}
+
+impl Piece {
+    fn fits(&self, letter: char) -> bool {
+        match self {
+            Self::Star => false,
+            Self::One => true,
+            Self::Plain(own) => *own == letter,
+            Self::Set { ranges, none } => {
+                let cases = [
+                    letter,
+                    letter.to_ascii_lowercase(),
+                    letter.to_ascii_uppercase(),
+                ];
+                let holds = |letter: &char| {
+                    ranges
+                        .iter()
+                        .any(|(from, to)| (from..=to).contains(&letter))
+                };
+                if *none {
+                    !holds(&letter)
+                } else {
+                    cases.iter().any(holds)
+                }
+            }
+        }
+    }
+}
+
+fn pieces(pattern: &str, brackets: bool) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut rest = pattern;
+    while let Some(letter) = rest.chars().next() {
+        if brackets
+            && letter == '['
+            && let Some((set, behind)) = set(&rest[1..])
+        {
+            pieces.push(set);
+            rest = behind;
+            continue;
+        }
+        rest = &rest[letter.len_utf8()..];
+        pieces.push(match letter {
+            '*' => Piece::Star,
+            '?' => Piece::One,
+            letter => Piece::Plain(letter),
+        });
+    }
+    pieces
+}
+
+/// What stands behind an opening bracket, and what follows the closing one.
+fn set(text: &str) -> Option<(Piece, &str)> {
+    let inner = text.strip_prefix(['!', '^']);
+    let (none, inner) = (inner.is_some(), inner.unwrap_or(text));
+    // A closing bracket right at the beginning is one of the characters.
+    let first = inner.chars().next()?.len_utf8();
+    let end = first + inner.get(first..)?.find(']')?;
+    let behind = &inner[end + 1..];
+    // Classes such as `[[:alpha:]]`: anything.
+    if inner[..end].contains("[:") {
+        return Some((Piece::One, behind.strip_prefix(']').unwrap_or(behind)));
+    }
+    let letters: Vec<char> = inner[..end].chars().collect();
+    let mut ranges = Vec::new();
+    let mut at = 0;
+    while at < letters.len() {
+        if letters.get(at + 1) == Some(&'-') && at + 2 < letters.len() {
+            ranges.push((letters[at], letters[at + 2]));
+            at += 3;
+        } else {
+            ranges.push((letters[at], letters[at]));
+            at += 1;
+        }
+    }
+    Some((Piece::Set { ranges, none }, behind))
+}
+
+fn matches(pattern: &[Piece], name: &[char]) -> bool {
+    // The last star is the only one that ever needs to give way.
+    let (mut at, mut from, mut star) = (0, 0, None);
+    while from < name.len() {
+        match pattern.get(at) {
+            Some(Piece::Star) => {
+                star = Some((at, from));
+                at += 1;
+            }
+            Some(piece) if piece.fits(name[from]) => {
+                at += 1;
+                from += 1;
+            }
+            _ => match star {
+                Some((back, began)) => {
+                    star = Some((back, began + 1));
+                    at = back + 1;
+                    from = began + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[at..]
+        .iter()
+        .all(|piece| matches!(piece, Piece::Star))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{os::unix::fs::symlink, path::Path};
+
+    use super::*;
+
+    /// As pairs of names below a directory.
+    fn names(found: Option<Vec<Touched>>, root: &Path) -> Option<Vec<(String, String)>> {
+        let shown = |path: &Path| match path.strip_prefix(root) {
+            Ok(inside) => inside.display().to_string(),
+            Err(_) => path.display().to_string(),
+        };
+        let mut names: Vec<_> = found?
+            .iter()
+            .map(|touched| (shown(&touched.given), shown(&touched.real)))
+            .collect();
+        names.sort();
+        Some(names)
+    }
+
+    #[test]
+    fn patterns_become_the_files_that_are_there_links_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(dir.path()).unwrap();
+        for file in [
+            "w/a.md",
+            "w/b.md",
+            "w/.c.md",
+            "w/sub/x.rs",
+            "keys/id_rsa",
+            "w/[1].txt",
+        ] {
+            let path = root.join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        symlink(root.join("keys"), root.join("w/link")).unwrap();
+        symlink("../keys/id_rsa", root.join("w/note.md")).unwrap();
+        let cwd = [root.join("w")];
+        let found = |pattern: &str| {
+            let found = names(expand(pattern, Some(&cwd)), &root).unwrap();
+            let texts = found.iter().map(|(given, real)| match given == real {
+                true => given.clone(),
+                false => format!("{given} > {real}"),
+            });
+            texts.collect::<Vec<_>>().join(", ")
+        };
+        let cases = [
+            ("*.md", "w/a.md, w/b.md, w/note.md > keys/id_rsa"),
+            (".*.md", "w/.c.md"),
+            ("[!a].md", "w/b.md"),
+            ("[[:alpha:]].md", "w/a.md, w/b.md"),
+            ("[a-b].md", "w/a.md, w/b.md"),
+            ("[ab].md", "w/a.md, w/b.md"),
+            ("l*/id_rsa", "w/link/id_rsa > keys/id_rsa"),
+            ("link/*", "w/link/id_rsa > keys/id_rsa"),
+            ("./link/id?rsa", "w/link/id_rsa > keys/id_rsa"),
+            ("sub/../*/id_rsa", "w/link/id_rsa > keys/id_rsa"),
+            ("l*/../keys/*", "w/keys/id_rsa > keys/id_rsa"),
+            ("*.none", ""),
+            ("a.md/*", ""),
+            ("[1].t*", "w/[1].txt"),
+        ];
+        for (pattern, expected) in cases {
+            assert_eq!(found(pattern), expected, "{pattern}");
+        }
+        let absolute = format!("{}/k*/id*", root.display());
+        assert_eq!(found(&absolute), "keys/id_rsa");
+        assert_eq!(expand("**/x", Some(&cwd)), None);
+        assert_eq!(expand("*", None), None);
+    }
+
+    #[test]
+    fn too_many_files_cannot_be_told() {
+        let dir = tempfile::tempdir().unwrap();
+        for at in 0..=MOST_FOUND + 1 {
+            fs::write(dir.path().join(format!("{at}")), "").unwrap();
+        }
+        assert_eq!(expand("*", Some(&[dir.path().to_path_buf()])), None);
+    }
+}

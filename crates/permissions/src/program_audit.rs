@@ -1,0 +1,248 @@
+//! Does a name of a line lead to a program of the workspace?
+//!
+//! A line is judged by the names of its programs. Which program a name stands for is said by `PATH`
+//! and, for some, by files of the workspace that pin a version. Files are looked at, nothing starts.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsStr,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use haft_shell::{EffectVerdict, LinePart};
+
+use haft_settings::resolve;
+
+/// Where the system keeps its programs; a working directory above them makes them no programs of it.
+const SYSTEM: [&str; 6] = [
+    "/bin",
+    "/sbin",
+    "/usr/bin",
+    "/usr/sbin",
+    "/usr/local/bin",
+    "/usr/local/sbin",
+];
+
+/// Commands of bash itself, which it looks for nowhere.
+const BUILT_IN: &[&str] = &[
+    ".",
+    ":",
+    "[",
+    "alias",
+    "bg",
+    "bind",
+    "break",
+    "builtin",
+    "caller",
+    "cd",
+    "command",
+    "compgen",
+    "complete",
+    "continue",
+    "declare",
+    "dirs",
+    "disown",
+    "echo",
+    "enable",
+    "eval",
+    "exec",
+    "exit",
+    "export",
+    "false",
+    "fc",
+    "fg",
+    "getopts",
+    "hash",
+    "help",
+    "history",
+    "jobs",
+    "kill",
+    "let",
+    "local",
+    "mapfile",
+    "popd",
+    "printf",
+    "pushd",
+    "pwd",
+    "read",
+    "readarray",
+    "readonly",
+    "return",
+    "set",
+    "shift",
+    "shopt",
+    "source",
+    "test",
+    "time",
+    "times",
+    "trap",
+    "true",
+    "type",
+    "typeset",
+    "ulimit",
+    "umask",
+    "unalias",
+    "unset",
+    "wait",
+];
+
+/// Programs that rustup starts in the version that the workspace pins.
+const RUST: &[&str] = &[
+    "cargo",
+    "cargo-clippy",
+    "cargo-fmt",
+    "clippy-driver",
+    "rust-analyzer",
+    "rust-gdb",
+    "rust-lldb",
+    "rustc",
+    "rustdoc",
+    "rustfmt",
+    "rustup",
+];
+
+/// Files by which version managers choose the program behind a shim.
+const VERSIONS: &[&str] = &[
+    ".go-version",
+    ".java-version",
+    ".mise.toml",
+    ".node-version",
+    ".nvmrc",
+    ".perl-version",
+    ".python-version",
+    ".ruby-version",
+    ".tool-versions",
+    "mise.toml",
+];
+
+/// What the names of a line lead to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Programs {
+    /// By part: files of that name in the directories of `PATH` that are not the system's, as real
+    /// paths.
+    found: BTreeMap<usize, Vec<PathBuf>>,
+    /// By part: what of the workspace chooses the program, or makes it start another.
+    pinned: BTreeMap<usize, String>,
+}
+
+impl Programs {
+    /// Looks for the programs of the parts that are harmless by their words.
+    pub(super) fn of(parts: &[LinePart], path: Option<&OsStr>, home: Option<&Path>) -> Self {
+        let mut programs = Self::default();
+        let entries: Vec<PathBuf> = path
+            .map(|path| std::env::split_paths(path).collect())
+            .unwrap_or_default();
+        for (at, part) in parts.iter().enumerate() {
+            let Some(name) = part.called() else { continue };
+            if part.finding.verdict != EffectVerdict::ReadOnly {
+                continue;
+            }
+            let own = part.outer.is_none() && BUILT_IN.contains(&name);
+            let mut shimmed = false;
+            if !own && !name.contains('/') {
+                let found = found(name, &entries, part.cwd.as_deref());
+                shimmed = found.iter().any(|(_, shim)| *shim);
+                let files = found.into_iter().map(|(file, _)| file);
+                programs.found.insert(at, files.collect());
+            }
+            let base = part.base_name().unwrap_or(name);
+            if let Some(why) = pin(base, shimmed, part.cwd.as_deref(), home) {
+                programs.pinned.insert(at, why);
+            }
+        }
+        programs
+    }
+
+    /// Why the program of a part is one of the workspace's own choice, if so.
+    pub(super) fn problem(
+        &self,
+        at: usize,
+        trusted: bool,
+        is_inside: impl Fn(&Path) -> bool,
+    ) -> Option<String> {
+        let found = self.found.get(&at).into_iter().flatten();
+        let mut own = found.filter(|file| is_inside(file));
+        if let Some(file) = own.next() {
+            return Some(format!(
+                "PATH leads to {}, a program of the working directory",
+                file.display()
+            ));
+        }
+        self.pinned.get(&at).filter(|_| !trusted).cloned()
+    }
+}
+
+/// Every file of this name that `PATH` leads to, whatever the order: a shell of the user's own may
+/// have another. With it: is it a shim, behind which a version manager chooses?
+fn found(name: &str, entries: &[PathBuf], cwd: Option<&[PathBuf]>) -> Vec<(PathBuf, bool)> {
+    let mut found = Vec::new();
+    for entry in entries {
+        if SYSTEM.iter().any(|system| entry == Path::new(system)) {
+            continue;
+        }
+        let directories: Vec<PathBuf> = if entry.is_absolute() {
+            vec![entry.clone()]
+        } else {
+            let places = cwd.unwrap_or_default().iter();
+            places.map(|place| place.join(entry)).collect()
+        };
+        for directory in directories {
+            let file = directory.join(name);
+            if fs::metadata(&file).is_ok_and(|metadata| metadata.is_file()) {
+                let shim = directory.ends_with("shims");
+                found.push((resolve::real(&directory).join(name), shim));
+                found.push((resolve::real(&file), shim));
+            }
+        }
+    }
+    found
+}
+
+/// What makes this program start one that the workspace chooses, if anything does.
+fn pin(name: &str, shimmed: bool, cwd: Option<&[PathBuf]>, home: Option<&Path>) -> Option<String> {
+    let rust = RUST.contains(&name);
+    if !rust && !shimmed && !["go", "dotnet"].contains(&name) {
+        return None;
+    }
+    let Some(places) = cwd else {
+        return Some(format!("where {name} would run is not known"));
+    };
+    let chooses =
+        |file: PathBuf| format!("{} chooses the program that {name} starts", file.display());
+    for directory in places.iter().flat_map(|place| place.ancestors()) {
+        let there = |file: &str| {
+            let file = directory.join(file);
+            fs::symlink_metadata(&file).is_ok().then_some(file)
+        };
+        let says = |file: &str, word: &str| {
+            let found = there(file)?;
+            let text = fs::read(&found).unwrap_or_default();
+            let text = String::from_utf8_lossy(&text);
+            text.lines()
+                .any(|line| line.trim_start().starts_with(word))
+                .then_some(found)
+        };
+        let pinned = match name {
+            _ if rust => {
+                // The user's own settings are in the home.
+                let own = home == Some(directory);
+                let config = || there(".cargo/config.toml").or_else(|| there(".cargo/config"));
+                there("rust-toolchain.toml")
+                    .or_else(|| there("rust-toolchain"))
+                    .or_else(|| config().filter(|_| !own && name.starts_with("cargo")))
+            }
+            "go" => says("go.work", "toolchain").or_else(|| says("go.mod", "toolchain")),
+            "dotnet" => there("global.json"),
+            _ => None,
+        };
+        let shim = || {
+            let mut files = VERSIONS.iter().filter(|_| shimmed);
+            files.find_map(|file| there(file))
+        };
+        if let Some(file) = pinned.or_else(shim) {
+            return Some(chooses(file));
+        }
+    }
+    None
+}

@@ -1,0 +1,410 @@
+//! Paths that a rule names, in the manner of gitignore.
+
+use std::path::{Path, PathBuf};
+
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+use super::{Bases, List};
+use haft_settings::resolve;
+
+/// No pattern a person writes names this file but by naming all of them.
+const ANY: &str = "\u{1}";
+
+/// Characters that mean something else than themselves.
+const WILD: [char; 4] = ['*', '?', '[', '\\'];
+
+/// A path pattern, bound to the directory it starts from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathPattern {
+    anchor: Anchor,
+    /// From the directory as it is called, and from where that really is.
+    starts: Vec<Start>,
+}
+
+/// A pattern from one directory.
+#[derive(Debug, Clone)]
+struct Start {
+    base: PathBuf,
+    matcher: Gitignore,
+    /// The one path it names, if it holds no wildcard.
+    names: Option<PathBuf>,
+    /// The one path it covers with everything below, if it holds no wildcard but `/**` at its end.
+    whole: Option<PathBuf>,
+    /// Everything it covers is below this directory.
+    stem: PathBuf,
+    /// As it is written.
+    pattern: String,
+}
+
+impl PartialEq for Start {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.base, &self.pattern) == (&other.base, &other.pattern)
+    }
+}
+
+impl Eq for Start {}
+
+/// How the pattern is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Anchor {
+    /// `//p`
+    Root,
+    /// `~/p`
+    Home,
+    /// `/p`
+    Source,
+    /// `./p`, `p`
+    Cwd,
+}
+
+impl PathPattern {
+    /// Reads a pattern; the error says what is wrong with it.
+    pub fn new(pattern: &str, list: List, bases: &Bases) -> Result<Self, String> {
+        if pattern.starts_with('!') {
+            return Err("a pattern cannot begin with `!`".to_owned());
+        }
+        let (anchor, base, rest) = if let Some(rest) = pattern.strip_prefix("//") {
+            (Anchor::Root, Path::new("/"), format!("/{rest}"))
+        } else if let Some(rest) = pattern.strip_prefix("~/") {
+            (Anchor::Home, bases.home.as_path(), format!("/{rest}"))
+        } else if let Some(rest) = pattern.strip_prefix('/') {
+            (Anchor::Source, bases.slash.as_path(), format!("/{rest}"))
+        } else if let Some(rest) = pattern.strip_prefix("./") {
+            (Anchor::Cwd, bases.cwd.as_path(), format!("/{rest}"))
+        } else {
+            (Anchor::Cwd, bases.cwd.as_path(), relative(pattern, list))
+        };
+        let (rest, up) = without_dots(&rest)?;
+        let base = base.ancestors().nth(up).unwrap_or(Path::new("/"));
+        let start = Start::new(base.to_path_buf(), &rest)?;
+        let real = resolve::real(base);
+        let linked = match list {
+            List::Deny | List::Ask => behind_links(&start, &real, &rest),
+            List::Allow => None,
+        };
+        let mut starts = vec![start];
+        if real != base {
+            starts.push(Start::new(real, &rest)?);
+        }
+        if let Some((base, rest)) = linked {
+            starts.push(Start::new(base, &rest)?);
+        }
+        Ok(Self { anchor, starts })
+    }
+
+    /// Does it cover this absolute path, by itself or by a directory above it?
+    pub fn covers(&self, path: &Path) -> bool {
+        self.starts.iter().any(|start| start.covers(path))
+    }
+
+    /// Does it cover everything below this directory?
+    pub fn covers_all_below(&self, directory: &Path) -> bool {
+        self.covers(directory) || self.covers(&directory.join(ANY).join(ANY))
+    }
+
+    /// Does it cover this path, or everything below this directory? For a walk from above, which has
+    /// asked about the directories on the way already.
+    pub fn stops_at(&self, path: &Path, is_dir: bool) -> bool {
+        self.starts.iter().any(|start| start.stops_at(path, is_dir))
+    }
+
+    /// May it cover something below this directory?
+    pub fn reaches_below(&self, directory: &Path) -> bool {
+        self.starts
+            .iter()
+            .any(|start| start.stem.starts_with(directory) || directory.starts_with(&start.stem))
+    }
+
+    /// It names exactly this path.
+    pub fn names(&self, path: &Path) -> bool {
+        self.starts
+            .iter()
+            .any(|start| start.names.as_deref() == Some(path))
+    }
+
+    /// The paths that it covers with everything below and beside which it covers nothing; `None` if
+    /// it takes a look at what is there to know.
+    pub fn wholes(&self) -> Option<Vec<PathBuf>> {
+        let wholes = self.starts.iter().map(|start| start.whole.clone());
+        wholes.collect()
+    }
+
+    /// Directories outside of which it covers nothing.
+    pub fn stems(&self) -> impl Iterator<Item = &Path> {
+        self.starts.iter().map(|start| start.stem.as_path())
+    }
+
+    /// It is written as an absolute path or from the home directory.
+    pub fn is_absolute(&self) -> bool {
+        matches!(self.anchor, Anchor::Root | Anchor::Home)
+    }
+}
+
+impl Start {
+    fn new(base: PathBuf, pattern: &str) -> Result<Self, String> {
+        let literally = |pattern: &str| {
+            let literal = !pattern.contains(WILD) && pattern.starts_with('/');
+            literal.then(|| base.join(pattern.trim_matches('/')))
+        };
+        let names = literally(pattern);
+        let whole = match pattern.strip_suffix("/**") {
+            Some("") => Some(base.clone()),
+            Some(directory) => literally(directory),
+            None => names.clone(),
+        };
+        let mut builder = GitignoreBuilder::new(&base);
+        builder
+            .add_line(None, pattern)
+            .map_err(|error| error.to_string())?;
+        let matcher = builder.build().map_err(|error| error.to_string())?;
+        if matcher.num_ignores() == 0 {
+            return Err("the pattern names nothing".to_owned());
+        }
+        Ok(Self {
+            matcher,
+            names,
+            whole,
+            stem: base.join(stem(pattern)),
+            pattern: pattern.to_owned(),
+            base,
+        })
+    }
+
+    fn stops_at(&self, path: &Path, is_dir: bool) -> bool {
+        let below = match path.strip_prefix(&self.base) {
+            Ok(below) if !below.as_os_str().is_empty() => below,
+            _ => return false,
+        };
+        path.starts_with(&self.stem)
+            && (self.matcher.matched(below, is_dir).is_ignore()
+                || (is_dir && self.matcher.matched(below.join(ANY), false).is_ignore()))
+    }
+
+    fn covers(&self, path: &Path) -> bool {
+        // Most patterns are about somewhere else; told apart without matching.
+        if !path.starts_with(&self.stem) {
+            return false;
+        }
+        // gitignore knows only what is below its directory.
+        let Ok(below) = path.strip_prefix(&self.base) else {
+            return false;
+        };
+        if below.as_os_str().is_empty() {
+            return false;
+        }
+        [false, true].into_iter().any(|dir| {
+            self.matcher
+                .matched_path_or_any_parents(below, dir)
+                .is_ignore()
+        })
+    }
+}
+
+/// The same pattern from where its first directories really are, if links lead there: what is
+/// denied by the name of a link is denied by its own name too. Never for what allows: whoever can
+/// make a link would say what.
+fn behind_links(start: &Start, real_base: &Path, pattern: &str) -> Option<(PathBuf, String)> {
+    let below = stem(pattern);
+    let real = resolve::real(&start.stem);
+    if real == real_base.join(&below) {
+        return None;
+    }
+    let parts = pattern.split('/').filter(|part| !part.is_empty());
+    let rest: Vec<&str> = parts.skip(below.components().count()).collect();
+    if !rest.is_empty() {
+        return Some((real, format!("/{}", rest.join("/"))));
+    }
+    let name = real.file_name()?.to_string_lossy().into_owned();
+    let name: String = name
+        .chars()
+        .flat_map(|next| {
+            (WILD.contains(&next) || next == ' ')
+                .then_some('\\')
+                .into_iter()
+                .chain([next])
+        })
+        .collect();
+    Some((real.parent()?.to_path_buf(), format!("/{name}")))
+}
+
+/// The directories a pattern begins with, up to the first wildcard. A name without a slash is
+/// looked for at any depth.
+fn stem(pattern: &str) -> PathBuf {
+    if !pattern.trim_end_matches('/').contains('/') {
+        return PathBuf::new();
+    }
+    let parts = pattern.split('/').filter(|part| !part.is_empty());
+    parts.take_while(|part| !part.contains(WILD)).collect()
+}
+
+/// `dir/**` denies at any depth, but allows only where it says.
+fn relative(pattern: &str, list: List) -> String {
+    let single = pattern
+        .strip_suffix("/**")
+        .is_some_and(|dir| !dir.is_empty() && !dir.contains('/'));
+    if single && list != List::Allow {
+        return format!("**/{pattern}");
+    }
+    // A comment to gitignore, a name to us.
+    if pattern.starts_with('#') {
+        return format!("\\{pattern}");
+    }
+    pattern.to_owned()
+}
+
+/// The pattern without `.` and `..`, and how many directories above its base it starts.
+fn without_dots(pattern: &str) -> Result<(String, usize), String> {
+    let dots = |part: &str| part == "." || part == "..";
+    if !pattern.split('/').any(dots) && pattern != "/" {
+        return Ok((pattern.to_owned(), 0));
+    }
+    let mut parts: Vec<&str> = Vec::new();
+    let mut up = 0;
+    for part in pattern.split('/') {
+        match (part, parts.last()) {
+            ("" | ".", _) => {}
+            ("..", None) => up += 1,
+            ("..", Some(before)) if before.contains(WILD) => {
+                return Err("where `..` behind a wildcard leads cannot be told".to_owned());
+            }
+            ("..", Some(_)) => {
+                parts.pop();
+            }
+            (part, _) => parts.push(part),
+        }
+    }
+    // A directory itself: everything in it.
+    if parts.is_empty() {
+        parts.push("**");
+    }
+    Ok((format!("/{}", parts.join("/")), up))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn patterns_are_anchored_as_they_are_written() {
+        let bases = Bases {
+            cwd: "/p".into(),
+            home: "/h".into(),
+            slash: "/s".into(),
+        };
+        let cases = [
+            ("./.env", List::Deny, "/p/.env", true),
+            ("./.env", List::Deny, "/p/a/.env", false),
+            (".env", List::Deny, "/p/a/b/.env", true),
+            (".env", List::Deny, "/q/.env", false),
+            ("//**/.env", List::Deny, "/q/.env", true),
+            ("secrets/**", List::Deny, "/p/x/secrets/k", true),
+            ("secrets/**", List::Allow, "/p/x/secrets/k", false),
+            ("src/**", List::Allow, "/p/src/a/b.ts", true),
+            ("src/**", List::Allow, "/p/vendor/src/b.ts", false),
+            ("**/src/**", List::Allow, "/p/vendor/src/b.ts", true),
+            ("/docs/**", List::Allow, "/s/docs/x.md", true),
+            ("/docs/**", List::Allow, "/p/docs/x.md", false),
+            ("~/.zshrc", List::Allow, "/h/.zshrc", true),
+            ("~/.ssh/**", List::Deny, "/h/.ssh/id", true),
+            ("docs/*", List::Allow, "/p/docs/a/b.md", true),
+            ("docs", List::Allow, "/p/docs/a/b.md", true),
+            ("docs/", List::Allow, "/p/docs/a/b.md", true),
+            ("*.pem", List::Deny, "/p/x/y.pem", true),
+            ("#x", List::Deny, "/p/#x", true),
+            ("../q/*", List::Allow, "/q/a", true),
+            ("a/b", List::Deny, "/p/x/a/b", false),
+            ("a/b", List::Deny, "/p/a/b", true),
+            ("./a/../.env", List::Deny, "/p/.env", true),
+            ("a/../.env", List::Deny, "/p/x/.env", false),
+            ("././.env", List::Deny, "/p/.env", true),
+            ("//etc/./../etc/passwd", List::Deny, "/etc/passwd", true),
+            ("../../../x", List::Deny, "/x", true),
+            (".", List::Deny, "/p/a/b", true),
+            ("~/", List::Deny, "/h/a", true),
+            ("..", List::Deny, "/q/a", true),
+        ];
+        for (pattern, list, path, expected) in cases {
+            let rule = PathPattern::new(pattern, list, &bases).unwrap();
+            assert_eq!(rule.covers(Path::new(path)), expected, "{pattern} {path}");
+        }
+        assert!(PathPattern::new("!x", List::Deny, &bases).is_err());
+        assert!(PathPattern::new("a*/../x", List::Deny, &bases).is_err());
+        let private = PathPattern::new("./private/**", List::Deny, &bases).unwrap();
+        assert!(private.covers_all_below(Path::new("/p/private")));
+        assert!(!private.covers_all_below(Path::new("/p")));
+        assert!(private.reaches_below(Path::new("/p")));
+        for (pattern, path, is_dir, expected) in [
+            (".env", "/p/a/.env", false, true),
+            (".env", "/p/a/env", false, false),
+            ("secrets/**", "/p/x/secrets", true, true),
+            ("secrets/**", "/p/x/secrets", false, false),
+            ("./private/**", "/p/private", true, true),
+            ("*.pem", "/p/x", true, false),
+            ("*.pem", "/q/x.pem", false, false),
+            ("build/", "/p/build", false, false),
+            ("build/", "/p/build", true, true),
+        ] {
+            let rule = PathPattern::new(pattern, List::Deny, &bases).unwrap();
+            let got = rule.stops_at(Path::new(path), is_dir);
+            assert_eq!(got, expected, "{pattern} {path}");
+        }
+        for (pattern, list, wholes) in [
+            ("./.env", List::Deny, Some("/p/.env")),
+            ("//q/**", List::Allow, Some("/q")),
+            ("~/x/", List::Allow, Some("/h/x")),
+            ("./**", List::Deny, Some("/p")),
+            ("x/**", List::Allow, None),
+            (".env", List::Deny, None),
+            ("//q/*", List::Allow, None),
+        ] {
+            let rule = PathPattern::new(pattern, list, &bases).unwrap();
+            let wholes = wholes.map(|path| vec![PathBuf::from(path)]);
+            assert_eq!(rule.wholes(), wholes, "{pattern}");
+        }
+        let env = PathPattern::new("./.env", List::Deny, &bases).unwrap();
+        assert!(env.reaches_below(Path::new("/p")));
+        assert!(!env.reaches_below(Path::new("/p/src")));
+        assert!(!private.reaches_below(Path::new("/p/src")));
+        assert!(private.reaches_below(Path::new("/p/private/x")));
+    }
+    #[test]
+    fn a_directory_is_known_by_each_of_its_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = std::fs::canonicalize(dir.path()).unwrap();
+        for name in ["real/src", "kept/[1] keys"] {
+            std::fs::create_dir_all(root.join(name)).unwrap();
+        }
+        symlink(root.join("real"), root.join("p")).unwrap();
+        symlink(root.join("kept/[1] keys"), root.join("real/secret")).unwrap();
+        let bases = Bases {
+            cwd: root.join("p"),
+            home: root.join("p"),
+            slash: root.join("p"),
+        };
+        let cases = [
+            ("src/**", List::Allow, "p/src/a", true),
+            ("src/**", List::Allow, "real/src/a", true),
+            ("~/.env", List::Deny, "real/.env", true),
+            (".env", List::Deny, "real/x/.env", true),
+            // The link is denied, and so is what it leads to.
+            ("./secret", List::Deny, "p/secret/a", true),
+            ("./secret", List::Deny, "kept/[1] keys/a", true),
+            ("./secret/**", List::Ask, "kept/[1] keys/a/b", true),
+            ("./secret/*.pem", List::Deny, "kept/[1] keys/a.pem", true),
+            ("./secret/*.pem", List::Deny, "kept/[1] keys/a.txt", false),
+            ("./secret", List::Deny, "kept/1/a", false),
+            // What allows does not follow links: anyone may have made them.
+            ("./secret/**", List::Allow, "kept/[1] keys/a", false),
+        ];
+        for (pattern, list, path, expected) in cases {
+            let rule = PathPattern::new(pattern, list, &bases).unwrap();
+            assert_eq!(rule.covers(&root.join(path)), expected, "{pattern} {path}");
+        }
+        let secret = PathPattern::new("./secret/*.pem", List::Deny, &bases).unwrap();
+        assert!(secret.reaches_below(&root.join("kept")));
+        let one = PathPattern::new("./src", List::Allow, &bases).unwrap();
+        assert!(one.names(&root.join("real/src")) && one.names(&root.join("p/src")));
+    }
+}

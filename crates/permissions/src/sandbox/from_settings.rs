@@ -1,0 +1,408 @@
+//! What the files say of confining commands.
+//!
+//! Of flags the highest rank wins, lists are joined. What a workspace that is not trusted says counts
+//! where it is stricter; what would loosen is left out, and named.
+
+use std::path::PathBuf;
+
+use haft_settings::{
+    Bases, Problem, Scope, Settings, SettingsFile, join,
+    sandbox::{ALLOWING, LOOSENING, pointer, value},
+};
+use serde_json::Value;
+
+use super::{Excluded, SandboxSettings, SettingsHost};
+use crate::{
+    is_protected,
+    rules::{List, PathPattern},
+};
+
+/// Which files may say something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Who {
+    Anybody,
+    /// Not a file of the workspace.
+    User,
+    Managed,
+}
+
+impl Who {
+    fn includes(self, scope: Scope) -> bool {
+        match self {
+            Self::Anybody => true,
+            Self::User => scope.is_users(),
+            Self::Managed => scope == Scope::Managed,
+        }
+    }
+}
+
+/// Every key there is, by the object it stands in. Those of other systems are read by nobody here.
+const KEYS: [(&str, &[&str]); 4] = [
+    (
+        "",
+        &[
+            "allowAppleEvents",
+            "allowUnsandboxedCommands",
+            "autoAllowBashIfSandboxed",
+            "bwrapPath",
+            "credentials",
+            "enableWeakerNestedSandbox",
+            "enableWeakerNetworkIsolation",
+            "enabled",
+            "excludedCommands",
+            "failIfUnavailable",
+            "filesystem",
+            "ignoreViolations",
+            "network",
+            "ripgrep",
+            "socatPath",
+        ],
+    ),
+    (
+        "filesystem",
+        &[
+            "allowManagedReadPathsOnly",
+            "allowRead",
+            "allowWrite",
+            "denyRead",
+            "denyWrite",
+            "disabled",
+        ],
+    ),
+    (
+        "network",
+        &[
+            "allowAllUnixSockets",
+            "allowLocalBinding",
+            "allowMachLookup",
+            "allowManagedDomainsOnly",
+            "allowUnixSockets",
+            "allowedDomains",
+            "deniedDomains",
+            "httpProxyPort",
+            "socksProxyPort",
+            "strictAllowlist",
+            "tlsTerminate",
+        ],
+    ),
+    ("credentials", &["envVars", "files"]),
+];
+
+/// How commands are to be confined. Whether the machine can do it is for others to say.
+pub(crate) fn read(settings: &mut Settings) -> SandboxSettings {
+    let mut reading = Reading {
+        settings,
+        problems: Vec::new(),
+        waiting: Vec::new(),
+    };
+    reading.look_for_unknown_keys();
+    let sandbox = reading.sandbox();
+    let Reading {
+        problems, waiting, ..
+    } = reading;
+    settings.problems.extend(problems);
+    settings.left_out.extend(waiting);
+    sandbox
+}
+
+struct Reading<'a> {
+    settings: &'a Settings,
+    problems: Vec<Problem>,
+    waiting: Vec<String>,
+}
+
+/// An entry of a list, with the file it stands in and its place there.
+struct Entry<'a> {
+    layer: &'a SettingsFile,
+    pointer: String,
+    value: &'a Value,
+}
+
+impl<'a> Reading<'a> {
+    fn sandbox(&mut self) -> SandboxSettings {
+        let enabled = self.flag("enabled", Who::Anybody);
+        let auto = self.flag("autoAllowBashIfSandboxed", Who::Anybody);
+        let managed_reads = self.flag("filesystem.allowManagedReadPathsOnly", Who::Managed);
+        let managed_hosts = self.flag("network.allowManagedDomainsOnly", Who::Managed);
+        let only = |managed: Option<bool>| match managed {
+            Some(true) => Some(Scope::Managed),
+            _ => None,
+        };
+        let deny_read = self.patterns("filesystem.denyRead");
+        let credentials = self.credentials();
+        let mut sandbox = SandboxSettings {
+            enabled,
+            trusted: self.settings.trust.runs,
+            required: self.flag("failIfUnavailable", Who::Anybody) == Some(true),
+            lets_through: auto != Some(false) && self.is_enabled_by_trust(enabled, auto),
+            excluded: self.excluded(),
+            may_be_lifted: self.flag("allowUnsandboxedCommands", Who::Anybody) != Some(false),
+            files_open: self.flag("filesystem.disabled", Who::User) == Some(true),
+            allow_write: self.paths("filesystem.allowWrite", None),
+            deny_write: self.patterns("filesystem.denyWrite"),
+            deny_read,
+            allow_read: self.paths("filesystem.allowRead", only(managed_reads)),
+            allowed_hosts: self.hosts("network.allowedDomains", only(managed_hosts)),
+            denied_hosts: self.hosts("network.deniedDomains", None),
+            strict_hosts: self.flag("network.strictAllowlist", Who::User) == Some(true),
+            managed_hosts_only: managed_hosts == Some(true),
+            withheld: self.withheld(),
+            ..SandboxSettings::default()
+        };
+        join(&mut sandbox.deny_read, credentials);
+        join(&mut sandbox.deny_write, self.own_folder());
+        sandbox
+    }
+
+    /// The user's own settings, and what is remembered beside them of trust: no confined command changes
+    /// them, wherever `CLAUDE_CONFIG_DIR` puts them. Under their usual name they are protected anyway.
+    fn own_folder(&self) -> Option<PathPattern> {
+        let places = &self.settings.places;
+        if is_protected(&places.user) {
+            return None;
+        }
+        let bases = Bases {
+            cwd: places.cwd.clone(),
+            home: places.home.clone(),
+            slash: places.cwd.clone(),
+        };
+        let folder = places.user.to_string_lossy();
+        PathPattern::new(&format!("/{folder}"), List::Deny, &bases).ok()
+    }
+
+    fn look_for_unknown_keys(&mut self) {
+        for layer in &self.settings.layers {
+            for (key, known) in KEYS {
+                let pointer = pointer(key);
+                let Some(value) = layer.document.value.pointer(&pointer) else {
+                    continue;
+                };
+                let Some(object) = value.as_object() else {
+                    self.warn(layer, &pointer, "an object is expected; it is left out");
+                    continue;
+                };
+                for name in object.keys().filter(|name| !known.contains(&name.as_str())) {
+                    let escaped = name.replace('~', "~0").replace('/', "~1");
+                    let place = format!("{pointer}/{escaped}");
+                    let shown = place.trim_start_matches('/').replace('/', ".");
+                    let what = format!("no setting is called {shown}; is it spelled right?");
+                    self.problems.push(layer.problem(&place, &what));
+                }
+            }
+        }
+    }
+
+    /// It comes with a workspace that is not trusted.
+    fn waits(&self, layer: &SettingsFile) -> bool {
+        layer.from_workspace && !self.settings.trust.allows
+    }
+
+    /// Tells what is wrong with a value, by its name: a line may hold several.
+    fn warn(&mut self, layer: &SettingsFile, place: &str, what: &str) {
+        let name = place.trim_start_matches('/').replace('/', ".");
+        let what = format!("{name}: {what}");
+        self.problems.push(layer.problem(place, &what));
+    }
+
+    fn wait_for(&mut self, key: &str) {
+        join(&mut self.waiting, [format!("sandbox.{key}")]);
+    }
+
+    /// May this file say it? Tells why not.
+    fn may_say(&mut self, layer: &SettingsFile, key: &str, who: Who) -> bool {
+        let may = who.includes(layer.scope);
+        if !may {
+            let whose = match who {
+                Who::Managed => "managed settings",
+                Who::Anybody | Who::User => "the user's own settings",
+            };
+            let what = format!("it only counts in {whose}; it is left out");
+            self.warn(layer, &pointer(key), &what);
+        }
+        may
+    }
+
+    /// A flag: the highest rank wins.
+    fn flag(&mut self, key: &str, who: Who) -> Option<bool> {
+        let loose = LOOSENING.iter().find(|(name, _)| *name == key);
+        let settings = self.settings;
+        let mut found = None;
+        let mut waits = false;
+        for layer in &settings.layers {
+            let Some(value) = value(layer, key) else {
+                continue;
+            };
+            if !self.may_say(layer, key, who) {
+                continue;
+            }
+            let Some(flag) = value.as_bool() else {
+                let what = "true or false is expected; it is left out";
+                self.warn(layer, &pointer(key), what);
+                continue;
+            };
+            if self.waits(layer) && loose.is_some_and(|(_, loose)| *loose == flag) {
+                waits = true;
+            } else {
+                found = found.or(Some(flag));
+            }
+        }
+        // But for the switch itself, what is looser is what holds without a word.
+        if waits && (key == "enabled" || found.is_some()) {
+            self.wait_for(key);
+        }
+        found
+    }
+
+    /// Is the sandbox switched on by somebody who may also let commands through because of it?
+    fn is_enabled_by_trust(&mut self, enabled: Option<bool>, auto: Option<bool>) -> bool {
+        let trusted = self.settings.layers.iter();
+        let trusted = trusted.filter(|layer| !self.waits(layer));
+        let flags = trusted.filter_map(|layer| value(layer, "enabled")?.as_bool());
+        let by_trust = flags.take(1).next() == Some(true);
+        if enabled == Some(true) && !by_trust && auto != Some(false) {
+            self.wait_for("autoAllowBashIfSandboxed");
+        }
+        by_trust
+    }
+
+    /// The entries of a list that count, the highest rank first.
+    fn entries(&mut self, key: &str, only: Option<Scope>) -> Vec<Entry<'a>> {
+        let settings: &'a Settings = self.settings;
+        let pointer = pointer(key);
+        let mut found = Vec::new();
+        for layer in &settings.layers {
+            let Some(value) = layer.document.value.pointer(&pointer) else {
+                continue;
+            };
+            let Some(entries) = value.as_array() else {
+                self.warn(layer, &pointer, "a list is expected; it is left out");
+                continue;
+            };
+            if only.is_some_and(|only| only != layer.scope) || entries.is_empty() {
+                continue;
+            }
+            if self.waits(layer) && ALLOWING.contains(&key) {
+                self.wait_for(key);
+                continue;
+            }
+            found.extend(entries.iter().enumerate().map(|(at, value)| Entry {
+                layer,
+                pointer: format!("{pointer}/{at}"),
+                value,
+            }));
+        }
+        found
+    }
+
+    /// The same, each read; what cannot be read is told.
+    fn read<T: PartialEq>(
+        &mut self,
+        key: &str,
+        only: Option<Scope>,
+        read: impl Fn(&Settings, &Entry<'a>) -> Result<T, String>,
+    ) -> Vec<T> {
+        let mut found = Vec::new();
+        for entry in self.entries(key, only) {
+            match read(self.settings, &entry) {
+                Ok(one) => join(&mut found, [one]),
+                Err(what) => {
+                    let what = format!("{what}; it is left out");
+                    self.warn(entry.layer, &entry.pointer, &what);
+                }
+            }
+        }
+        found
+    }
+
+    fn excluded(&mut self) -> Vec<Excluded> {
+        self.read("excludedCommands", None, |_, entry| {
+            let text = text(entry.value)?;
+            // A rule for commands, written with the tool's name or without.
+            let bare = text
+                .strip_prefix("Bash(")
+                .and_then(|rest| rest.strip_suffix(')'));
+            Ok(Excluded::new(bare.unwrap_or(text)))
+        })
+    }
+
+    fn hosts(&mut self, key: &str, only: Option<Scope>) -> Vec<SettingsHost> {
+        self.read(key, only, |_, entry| SettingsHost::new(text(entry.value)?))
+    }
+
+    fn paths(&mut self, key: &str, only: Option<Scope>) -> Vec<PathBuf> {
+        self.read(key, only, |settings, entry| {
+            let text = text(entry.value)?;
+            let plain = stripped(text);
+            if plain.contains(['*', '?', '[']) {
+                return Err(format!("{text:?} holds a wildcard; name the directory"));
+            }
+            let home = &settings.places.home;
+            Ok(match (plain.strip_prefix("~/"), plain) {
+                (Some(rest), _) => home.join(rest),
+                (None, "~") => home.clone(),
+                (None, plain) if plain.starts_with('/') => {
+                    PathBuf::from(format!("/{}", plain.trim_start_matches('/')))
+                }
+                (None, plain) => entry.layer.slash.join(plain.trim_start_matches("./")),
+            })
+        })
+    }
+
+    fn patterns(&mut self, key: &str) -> Vec<PathPattern> {
+        self.read(key, None, |settings, entry| {
+            pattern(settings, entry.layer, text(entry.value)?)
+        })
+    }
+
+    /// Files with keys, which are hidden.
+    fn credentials(&mut self) -> Vec<PathPattern> {
+        self.read("credentials.files", None, |settings, entry| {
+            let path = named(entry.value, "path")?;
+            pattern(settings, entry.layer, path)
+        })
+    }
+
+    /// Variables with keys. What the convention would put a stand-in for is withheld altogether.
+    fn withheld(&mut self) -> Vec<String> {
+        self.read("credentials.envVars", None, |_, entry| {
+            Ok(named(entry.value, "name")?.to_owned())
+        })
+    }
+}
+
+fn text(value: &Value) -> Result<&str, String> {
+    let text = value.as_str().map(str::trim);
+    text.filter(|text| !text.is_empty())
+        .ok_or_else(|| "a text is expected".to_owned())
+}
+
+/// `{"path": …}`, or the text alone.
+fn named<'a>(value: &'a Value, name: &str) -> Result<&'a str, String> {
+    let inner = value.get(name).unwrap_or(value);
+    text(inner).map_err(|_| format!("an object with `{name}` is expected"))
+}
+
+/// A path without what only says that it is a directory.
+fn stripped(path: &str) -> &str {
+    let path = path.strip_suffix("/**").unwrap_or(path);
+    match path.trim_end_matches('/') {
+        "" => "/",
+        path => path,
+    }
+}
+
+/// `/x` is absolute here, and `x` starts where the file says.
+fn pattern(settings: &Settings, layer: &SettingsFile, path: &str) -> Result<PathPattern, String> {
+    let bases = Bases {
+        cwd: settings.places.cwd.clone(),
+        home: settings.places.home.clone(),
+        slash: layer.slash.clone(),
+    };
+    let pattern = match stripped(path) {
+        "~" => "~/".to_owned(),
+        path if path.starts_with("~/") => path.to_owned(),
+        path if path.starts_with('/') => format!("//{}", path.trim_start_matches('/')),
+        path => format!("/{}", path.trim_start_matches("./")),
+    };
+    PathPattern::new(&pattern, List::Deny, &bases)
+}

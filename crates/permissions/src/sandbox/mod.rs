@@ -1,0 +1,212 @@
+//! How commands are confined.
+//!
+//! [`SandboxSettings`] is what the settings say of it, [`profile`] which profile a call gets (pure, like the
+//! decision), [`confine`] the whole of it, for which files are looked at.
+
+mod control;
+pub(crate) mod from_settings;
+mod homes;
+mod hosts;
+mod look;
+mod paths;
+mod profile;
+mod reads;
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+
+use haft_contract::{Confined, Confinement, NetworkAccess, PermissionMode};
+use haft_settings::join;
+
+use super::{
+    Facts, Policy,
+    rules::{PathPattern, Wildcard, collapse},
+    shell_facts::ShellFacts,
+};
+
+pub use hosts::{SettingsHost, SettingsHosts};
+pub use profile::{ProfileReason, profile};
+pub(super) use profile::{is_enough, is_lifted, is_open};
+
+/// What the settings say of confining commands. The default is what holds without a word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SandboxSettings {
+    /// Commands are to be confined (`true`), or not (`false`); without a word their files are, and
+    /// the network is not.
+    pub enabled: Option<bool>,
+    /// The workspace is trusted with what it runs, so its pins may choose programs.
+    pub trusted: bool,
+    /// This machine can really do it. Whoever sets a session up says so.
+    pub available: bool,
+    /// Nothing confines commands here, as was found out: what would run unasked because it only reads
+    /// is asked about.
+    pub unconfined: bool,
+    /// Rather no session than one in which it cannot be done.
+    pub required: bool,
+    /// A confined command needs no permission.
+    pub lets_through: bool,
+    /// Commands that run unconfined.
+    pub excluded: Vec<Excluded>,
+    /// A person may let a command run unconfined.
+    pub may_be_lifted: bool,
+    /// Files are not confined, only the network is.
+    pub files_open: bool,
+    /// May be changed beside the working directories.
+    pub allow_write: Vec<PathBuf>,
+    /// May not be changed.
+    pub deny_write: Vec<PathPattern>,
+    /// May not be read.
+    pub deny_read: Vec<PathPattern>,
+    /// May be read although it lies in what may not.
+    pub allow_read: Vec<PathBuf>,
+    /// Hosts that may be talked to.
+    pub allowed_hosts: Vec<SettingsHost>,
+    /// Hosts that may not.
+    pub denied_hosts: Vec<SettingsHost>,
+    /// A host that is not named may not be talked to: nobody is asked.
+    pub strict_hosts: bool,
+    /// Only the administrator names hosts that may be talked to.
+    pub managed_hosts_only: bool,
+    /// Variables for commands; an empty one takes away what is inherited.
+    pub env: Arc<BTreeMap<String, String>>,
+    /// Variables that a confined command does not inherit.
+    pub withheld: Vec<String>,
+}
+
+impl Default for SandboxSettings {
+    fn default() -> Self {
+        Self {
+            enabled: None,
+            trusted: false,
+            available: false,
+            unconfined: false,
+            required: false,
+            lets_through: false,
+            excluded: Vec::new(),
+            may_be_lifted: true,
+            files_open: false,
+            allow_write: Vec::new(),
+            deny_write: Vec::new(),
+            deny_read: Vec::new(),
+            allow_read: Vec::new(),
+            allowed_hosts: Vec::new(),
+            denied_hosts: Vec::new(),
+            strict_hosts: false,
+            managed_hosts_only: false,
+            env: Arc::default(),
+            withheld: Vec::new(),
+        }
+    }
+}
+
+/// Commands that run unconfined, as a rule for commands writes them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Excluded {
+    /// As written.
+    pub text: String,
+    pattern: Wildcard,
+}
+
+impl Excluded {
+    /// Reads one.
+    pub fn new(text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            pattern: Wildcard::of_command(&collapse(text)),
+        }
+    }
+
+    /// Does it name a part of this line? By the text as written: what merely has the same name
+    /// elsewhere is another program.
+    fn names(&self, shell: &ShellFacts) -> bool {
+        let fits = |text: &str| self.pattern.matches(&collapse(text));
+        shell.analysis.unreadable.is_none()
+            && shell
+                .parts()
+                .any(|(_, part, _)| fits(&part.text) || fits(&part.words))
+    }
+}
+
+impl SandboxSettings {
+    /// What was asked for that this machine cannot do, in words.
+    pub fn missing(&self) -> Option<&'static str> {
+        (self.enabled == Some(true) && !self.available).then_some(
+            "sandbox.enabled asks for commands to be confined, which cannot be done here",
+        )
+    }
+
+    /// Takes over what is stricter in another one. `whole`: the other says everything there is, so
+    /// that what it no longer allows is no longer allowed.
+    pub fn tighten(&mut self, other: Self, whole: bool) {
+        if other.enabled == Some(true) && self.enabled != Some(true) {
+            self.enabled = Some(true);
+            // Nobody has agreed that it stands in for consent.
+            self.lets_through = false;
+        }
+        self.required |= other.required;
+        self.may_be_lifted &= other.may_be_lifted;
+        self.strict_hosts |= other.strict_hosts;
+        self.managed_hosts_only |= other.managed_hosts_only;
+        join(&mut self.deny_write, other.deny_write);
+        join(&mut self.deny_read, other.deny_read);
+        join(&mut self.denied_hosts, other.denied_hosts);
+        join(&mut self.withheld, other.withheld);
+        if whole {
+            self.lets_through &= other.lets_through;
+            self.files_open &= other.files_open;
+            self.excluded.retain(|one| other.excluded.contains(one));
+            self.allow_write
+                .retain(|one| other.allow_write.contains(one));
+            self.allow_read.retain(|one| other.allow_read.contains(one));
+            let hosts = &other.allowed_hosts;
+            self.allowed_hosts.retain(|one| hosts.contains(one));
+        }
+    }
+
+    /// The exclusion that names a part of this call, if one does.
+    fn excludes(&self, facts: &Facts) -> Option<&Excluded> {
+        let shell = facts.shell.as_ref()?;
+        self.excluded.iter().find(|excluded| excluded.names(shell))
+    }
+}
+
+/// How the command of a call is to be confined, if it has one and may run. Looks at files: which of
+/// those that matter exist.
+pub fn confine(policy: &Policy, facts: &Facts) -> Option<Confinement> {
+    let (confined, _) = profile(policy, facts)?;
+    let sandbox = &policy.sandbox;
+    let env = Arc::clone(&sandbox.env);
+    if confined == Confined::Full {
+        return Some(Confinement {
+            env,
+            ..Confinement::none()
+        });
+    }
+    let paths = paths::of(policy, facts, confined);
+    let homes = match confined {
+        Confined::Workspace if sandbox.files_open => homes::Homes::default(),
+        _ => homes::of(policy, facts, confined),
+    };
+    let network = match (confined, sandbox.enabled) {
+        (Confined::ReadOnly, _) => NetworkAccess::Nobody,
+        (_, Some(true)) => NetworkAccess::ByRule(SettingsHosts::of(policy).judge()),
+        _ => NetworkAccess::Anybody,
+    };
+    Some(Confinement {
+        profile: confined,
+        writable: paths.writable.into(),
+        protected: paths.protected.into(),
+        hidden: paths.hidden.into(),
+        stores: paths.stores.into(),
+        closed: homes.closed.into(),
+        open: homes.open.into(),
+        untold: homes.untold,
+        control: paths.control,
+        network,
+        env,
+        withheld: sandbox.withheld.iter().cloned().collect(),
+        sourced: None,
+        only_confined: false,
+        required: sandbox.required && sandbox.enabled == Some(true),
+        may_be_lifted: sandbox.may_be_lifted && policy.mode != PermissionMode::DontAsk,
+    })
+}

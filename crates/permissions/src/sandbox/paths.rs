@@ -1,0 +1,382 @@
+//! Which files a command may change, and which it may not even read.
+//!
+//! What the kernel is told are paths of what is there ([`look`](super::look)); what a command makes is
+//! judged when it makes it ([`control`]).
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use haft_contract::{Confined, ControlFiles, ControlNames, ControlRules, ControlUse};
+use haft_shell::WriteKind;
+
+use super::{
+    super::{
+        Facts, Policy, credentials,
+        decide::stores_allowed,
+        protected::is_protected,
+        rules::{List, PathPattern, RuleContent},
+        shell_facts::{PathAccess, ShellFacts, Where},
+    },
+    SandboxSettings, control,
+    look::Look,
+};
+use haft_settings::{files, resolve};
+
+/// So many paths are named one by one in the place of the directory that holds them.
+const MOST_NEIGHBOURS: usize = 128;
+
+/// Which files a command may change, and which it may not even read. Real paths.
+#[derive(Debug, Default)]
+pub(super) struct Paths {
+    pub(super) writable: Vec<PathBuf>,
+    pub(super) protected: Vec<PathBuf>,
+    pub(super) hidden: Vec<PathBuf>,
+    /// Those of the hidden ones that a person may open.
+    pub(super) stores: Vec<PathBuf>,
+    pub(super) control: ControlFiles,
+}
+
+/// Looks them up for a call that may run.
+pub(super) fn of(policy: &Policy, facts: &Facts, confined: Confined) -> Paths {
+    let sandbox = &policy.sandbox;
+    let hiding = patterns(policy, "Read", &sandbox.deny_read);
+    if confined == Confined::ReadOnly {
+        let mut look = Look::new(hiding, Vec::new());
+        look.walk(Vec::new(), policy);
+        let (hidden, stores) = with_stores(hidden(look.hidden, policy), policy, facts);
+        return Paths {
+            hidden,
+            stores,
+            // For what a person may let it change, when it turns out that it does.
+            control: kept(policy, Vec::new()),
+            ..Paths::default()
+        };
+    }
+    if sandbox.files_open {
+        return Paths {
+            writable: vec![PathBuf::from("/")],
+            ..Paths::default()
+        };
+    }
+    let granted = granted(policy, facts);
+    let mut writable = permanent(policy);
+    let mut neighbours = Vec::new();
+    for one in &granted {
+        grant(&one.path, &granted, &mut writable, &mut neighbours);
+    }
+    let mut look = Look::new(hiding, patterns(policy, "Edit", &sandbox.deny_write));
+    look.walk(writable.clone(), policy);
+    let (hidden, stores) = with_stores(hidden(look.hidden, policy), policy, facts);
+    let mut protected = Vec::new();
+    for path in look.control {
+        if !granted.iter().any(|one| one.reaches(&path)) {
+            let inside = granted.iter().map(|one| one.path.as_path());
+            protected.extend(but_for(path, inside));
+        }
+    }
+    protected.extend(neighbours);
+    protected.extend(look.locked.iter().cloned());
+    writable.retain(|path| !protected.iter().any(|kept| path.starts_with(kept)));
+    let writable = outermost(writable);
+    let below = |path: &PathBuf| writable.iter().any(|root| path.starts_with(root));
+    protected.retain(below);
+    Paths {
+        protected: outermost(protected),
+        control: kept(policy, granted),
+        writable,
+        hidden,
+        stores,
+    }
+}
+
+/// The patterns of deny rules for a tool, and those of the settings.
+fn patterns<'a>(policy: &'a Policy, tool: &str, own: &'a [PathPattern]) -> Vec<&'a PathPattern> {
+    let rules = policy.rules.of(List::Deny);
+    let rules = rules.filter(|rule| rule.tool.is(tool));
+    rules
+        .filter_map(|rule| match &rule.content {
+            RuleContent::Path(pattern) => Some(&**pattern),
+            _ => None,
+        })
+        .chain(own)
+        .collect()
+}
+
+/// What every command of the session may change.
+pub(super) fn permanent(policy: &Policy) -> Vec<PathBuf> {
+    let mut writable = policy.roots.clone();
+    let edits = policy
+        .rules
+        .of(List::Allow)
+        .filter(|rule| rule.tool.is("Edit") && rule.source.scope.is_users());
+    let edits = edits.filter_map(|rule| match &rule.content {
+        RuleContent::Path(pattern) if pattern.is_absolute() => pattern.wholes(),
+        _ => None,
+    });
+    // A rule for a folder does not answer for control files in it.
+    let edits = edits
+        .flatten()
+        .filter(|path| !control::is_control_folder(path));
+    for path in policy.sandbox.allow_write.iter().cloned().chain(edits) {
+        let real = unlinked(&path, &writable).filter(|real| real.exists());
+        writable.extend(real);
+    }
+    // A linked worktree keeps what it commits in the checkout it belongs to.
+    let linked = policy
+        .roots
+        .iter()
+        .filter_map(|root| files::main_checkout(root));
+    writable.extend(linked.map(|main| resolve::real(&main.join(".git"))));
+    let above = policy
+        .roots
+        .iter()
+        .filter_map(|root| repository_above(root));
+    writable.extend(above);
+    writable
+}
+
+/// Where a session that works in a part of a repository keeps what it commits.
+fn repository_above(root: &Path) -> Option<PathBuf> {
+    let found = root.ancestors().find(|path| path.join(".git").exists())?;
+    let folder = found.join(".git");
+    (found != root && folder.is_dir()).then(|| resolve::real(&folder))
+}
+
+/// Where a path leads that settings or rules open; `None` if by a link that a command may have made.
+pub(super) fn unlinked(path: &Path, writable: &[PathBuf]) -> Option<PathBuf> {
+    let path = resolve::lexical(path);
+    let real = resolve::real(&path);
+    let mut above: Vec<&Path> = path.ancestors().collect();
+    above.reverse();
+    for directory in above {
+        let there = resolve::real(directory);
+        if writable.iter().any(|root| there.starts_with(root)) {
+            let rest = path.strip_prefix(directory).ok()?;
+            let expected: PathBuf = there.components().chain(rest.components()).collect();
+            return (real == expected).then_some(real);
+        }
+    }
+    Some(real)
+}
+
+/// What may not be read, but for what may.
+fn hidden(hidden: Vec<PathBuf>, policy: &Policy) -> Vec<PathBuf> {
+    let allowed = &policy.sandbox.allow_read;
+    if hidden.is_empty() || allowed.is_empty() {
+        return outermost(hidden);
+    }
+    let writable = permanent(policy);
+    let allowed = allowed.iter().filter_map(|path| unlinked(path, &writable));
+    let allowed: Vec<PathBuf> = allowed.collect();
+    let allowed = || allowed.iter().map(PathBuf::as_path);
+    let rest = hidden
+        .into_iter()
+        .filter(|path| !allowed().any(|one| path.starts_with(one)))
+        .flat_map(|path| but_for(path, allowed()));
+    outermost(rest.collect())
+}
+
+/// The same with every store of keys, but for what this very call was allowed to use of them; and which
+/// of all those are stores alone.
+fn with_stores(
+    mut hidden: Vec<PathBuf>,
+    policy: &Policy,
+    facts: &Facts,
+) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let allowed = stores_allowed(policy, facts);
+    let allowed = || allowed.iter().map(PathBuf::as_path);
+    let mut stores = Vec::new();
+    for store in credentials::present(policy.home.as_deref()).iter() {
+        // What is worked on is not hidden.
+        let is_worked_on = policy.roots.iter().any(|root| root.starts_with(store));
+        if !is_worked_on && !allowed().any(|one| store.starts_with(one)) {
+            stores.extend(but_for(store.clone(), allowed()));
+        }
+    }
+    stores.retain(|store| !hidden.iter().any(|denied| store.starts_with(denied)));
+    let stores = outermost(stores);
+    hidden.extend(stores.iter().cloned());
+    (outermost(hidden), stores)
+}
+
+/// A path that this very call was permitted to write.
+struct Granted {
+    path: PathBuf,
+    /// With everything below it: it goes away, or it is itself one that is asked about.
+    whole: bool,
+}
+
+impl Granted {
+    /// Was the change of this path permitted with it?
+    fn reaches(&self, path: &Path) -> bool {
+        self.path == path || (self.whole && path.starts_with(&self.path))
+    }
+}
+
+/// What this very call was permitted to write, as far as its line says where.
+fn granted(policy: &Policy, facts: &Facts) -> Vec<Granted> {
+    let one = |path: &Path, removed: bool| Granted {
+        path: path.to_path_buf(),
+        whole: removed || is_protected(path),
+    };
+    let writes = facts.writes.iter();
+    let mut granted: Vec<Granted> = writes.map(|touched| one(&touched.real, false)).collect();
+    let shell = facts.shell.iter().flat_map(ShellFacts::parts);
+    for path in shell.flat_map(|(_, _, paths)| paths) {
+        let PathAccess::Write(how) = path.access else {
+            continue;
+        };
+        match &path.place {
+            Where::Known(places) => {
+                let removed = how == WriteKind::Removal;
+                granted.extend(places.iter().map(|touched| one(&touched.real, removed)));
+            }
+            // A pattern: its directory, unless that is more than anybody means.
+            Where::Below(Some(places)) => {
+                let wide = |path: &Path| {
+                    policy.home.as_deref() == Some(path)
+                        || path.parent().is_none()
+                        || policy.is_inside(path)
+                };
+                let places = places.iter().map(|touched| &touched.real);
+                let places = places.filter(|path| !wide(path));
+                granted.extend(places.map(|path| one(path, false)));
+            }
+            Where::Below(None) => {}
+        }
+    }
+    granted
+}
+
+/// Makes a path writable that lies outside. To make, replace or remove a file takes its directory;
+/// what else is in there stays as it is.
+fn grant(
+    path: &Path,
+    granted: &[Granted],
+    writable: &mut Vec<PathBuf>,
+    neighbours: &mut Vec<PathBuf>,
+) {
+    if writable.iter().any(|root| path.starts_with(root)) {
+        return;
+    }
+    let directory = path.ancestors().skip(1).find(|above| above.is_dir());
+    match directory {
+        Some(directory) if !path.is_dir() && directory.parent().is_some() => {
+            let granted = granted.iter().map(|one| &one.path);
+            let keep: Vec<&Path> = writable
+                .iter()
+                .chain(granted)
+                .map(PathBuf::as_path)
+                .collect();
+            match around(directory, &keep) {
+                Some(others) => {
+                    neighbours.extend(others);
+                    writable.push(directory.to_path_buf());
+                }
+                None => writable.push(path.to_path_buf()),
+            }
+        }
+        _ => writable.push(path.to_path_buf()),
+    }
+}
+
+/// Everything in a directory but these paths and what is below them. `None`: it is too much to be
+/// named.
+pub(super) fn around(directory: &Path, keep: &[&Path]) -> Option<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut waiting = vec![directory.to_path_buf()];
+    while let Some(directory) = waiting.pop() {
+        for entry in fs::read_dir(&directory).ok()? {
+            let path = entry.ok()?.path();
+            if keep.iter().any(|kept| path.starts_with(kept)) {
+                continue;
+            }
+            if keep.iter().any(|kept| kept.starts_with(&path)) {
+                waiting.push(path);
+            } else {
+                found.push(path);
+            }
+            if found.len() > MOST_NEIGHBOURS {
+                return None;
+            }
+        }
+    }
+    Some(found)
+}
+
+/// The path; or, where some of these lie in it, everything in it but them.
+fn but_for<'a>(path: PathBuf, these: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
+    let inside: Vec<&Path> = these.filter(|one| one.starts_with(&path)).collect();
+    if inside.is_empty() {
+        return vec![path];
+    }
+    // Rather too much than too little.
+    around(&path, &inside).unwrap_or_else(|| vec![path])
+}
+
+/// The paths without those that are below another one.
+pub(super) fn outermost(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
+    paths.sort_unstable();
+    paths.dedup();
+    let mut outermost: Vec<PathBuf> = Vec::new();
+    for path in paths {
+        // By components, what is below a path comes right behind it.
+        let known = outermost.last().is_some_and(|last| path.starts_with(last));
+        if !known {
+            outermost.push(path);
+        }
+    }
+    outermost
+}
+
+/// What a command may not make or change, whatever it may write.
+struct ProtectedPaths {
+    roots: Vec<PathBuf>,
+    sandbox: Arc<SandboxSettings>,
+    /// Rules that forbid changes.
+    locked: Vec<PathPattern>,
+    granted: Vec<Granted>,
+}
+
+fn kept(policy: &Policy, granted: Vec<Granted>) -> ControlFiles {
+    let locked = patterns(policy, "Edit", &[]).into_iter().cloned();
+    ControlFiles::by(ProtectedPaths {
+        roots: policy.roots.clone(),
+        sandbox: Arc::clone(&policy.sandbox),
+        locked: locked.collect(),
+        granted,
+    })
+}
+
+impl ProtectedPaths {
+    fn is_locked(&self, path: &Path) -> bool {
+        let mut patterns = self.sandbox.deny_write.iter().chain(&self.locked);
+        patterns.any(|pattern| pattern.covers(path))
+    }
+
+    fn is_permitted(&self, path: &Path) -> bool {
+        self.granted.iter().any(|one| one.reaches(path))
+    }
+}
+
+impl ControlRules for ProtectedPaths {
+    fn names(&self) -> ControlNames {
+        ControlNames {
+            // Patterns are not told by names.
+            all: !self.sandbox.deny_write.is_empty() || !self.locked.is_empty(),
+            ..control::names()
+        }
+    }
+
+    fn permits(&self, used: &ControlUse<'_>) -> bool {
+        !self.is_locked(used.path)
+            && (self.is_permitted(used.path) || control::permits(used, &self.roots))
+    }
+
+    fn include(&self, path: &Path) -> bool {
+        self.is_locked(path) || (!self.is_permitted(path) && control::is_planted(path, &self.roots))
+    }
+}

@@ -1,0 +1,327 @@
+//! A command line, read, with its paths resolved.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+use haft_shell::{
+    Analysis, Arg, Effect, EffectVerdict, LinePart, LinePlace, Value, WriteKind, analyze,
+    commands::{is_known, variables::has_known_charset},
+    is_stream, keeps_nothing,
+};
+
+use super::{
+    facts::{PathContext, Touched},
+    filled::Filled,
+    git_audit, globs,
+    matching::spellings,
+    program_audit::Programs,
+    removals::Removed,
+};
+
+/// A line longer than this is never let through by a wildcard or as harmless.
+pub const LONGEST: usize = 10_000;
+
+/// A command line, read, with its paths resolved.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShellFacts {
+    /// The line.
+    pub line: String,
+    /// What it does.
+    pub analysis: Analysis,
+    /// The paths each part touches.
+    pub paths: Vec<Vec<PathUse>>,
+    /// Every way each part may be written that means the same, for rules that hold up.
+    pub(super) spellings: Vec<Vec<String>>,
+    /// Why git cannot be trusted here, if so: a setting of the repository that runs a program.
+    pub git: Option<String>,
+    /// What the names of its programs lead to.
+    pub(super) programs: Programs,
+    /// The environment's texts are in a character set that the line was not read in.
+    pub(super) charset: Option<String>,
+    /// What git's object store gives each part besides, from the top of the repository: deny rules
+    /// speak of it.
+    pub(super) stored: Vec<Vec<PathUse>>,
+    /// Paths that the words of programs may be of which nothing is known.
+    pub(super) named: Vec<Vec<Touched>>,
+    /// Directories that it removes, with what goes with them.
+    pub(super) removed: Vec<Removed>,
+    /// Directories below which it may write any file.
+    pub(super) filled: Vec<Filled>,
+}
+
+/// A path that a part touches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathUse {
+    /// What is done to it.
+    pub access: PathAccess,
+    /// Where it leads.
+    pub place: Where,
+    /// As written in the line.
+    pub text: String,
+    /// All that the pattern or brace stands for is named by another one, as it is on disk.
+    pub resolved: bool,
+}
+
+/// What is done to a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathAccess {
+    /// Read: its content (or only names), itself (or all below it).
+    Read {
+        /// The content, not only names and dates.
+        content: bool,
+        /// Everything below it too.
+        walks: bool,
+    },
+    /// Written, and how.
+    Write(WriteKind),
+}
+
+/// Where a path leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Where {
+    /// Here; several where the directory is one of several.
+    Known(Vec<Touched>),
+    /// A pattern or an expansion: somewhere below these directories, if anything is known.
+    Below(Option<Vec<Touched>>),
+}
+
+impl ShellFacts {
+    /// Reads a line and resolves its paths. Follows links, looks at git's configuration, for programs
+    /// and for what pins them, reads nothing else.
+    pub fn of(line: &str, setting: &PathContext) -> Self {
+        Self::in_environment(line, setting, &|name| std::env::var_os(name))
+    }
+
+    /// The same where commands get these variables.
+    pub fn in_environment(
+        line: &str,
+        setting: &PathContext,
+        variable: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Self {
+        let place = LinePlace {
+            cwd: setting.cwd.clone(),
+            home: setting.home.clone(),
+        };
+        let analysis = analyze(line, &place);
+        let paths = analysis.parts.iter().map(|part| paths_of(part, line));
+        let paths: Vec<Vec<PathUse>> = paths.collect();
+        let spellings = analysis.parts.iter().map(spellings).collect();
+        let git = git_audit::problem(&analysis.parts);
+        let path = variable("PATH");
+        let programs = Programs::of(&analysis.parts, path.as_deref(), setting.home.as_deref());
+        let stored = analysis.parts.iter().map(|part| stored(part, line));
+        let stored: Vec<Vec<PathUse>> = stored.collect();
+        Self {
+            programs,
+            charset: charset(line, variable),
+            filled: Filled::of(&analysis.parts, &paths, &stored),
+            stored,
+            named: analysis.parts.iter().map(named).collect(),
+            removed: Removed::of(&paths),
+            line: line.to_owned(),
+            analysis,
+            paths,
+            spellings,
+            git,
+        }
+    }
+
+    /// It changes nothing.
+    pub fn is_read_only(&self) -> bool {
+        self.analysis.verdict == EffectVerdict::ReadOnly && self.line.len() <= LONGEST
+    }
+
+    /// Every part with the paths it touches.
+    pub fn parts(&self) -> impl Iterator<Item = (usize, &LinePart, &[PathUse])> {
+        let parts = self.analysis.parts.iter().zip(&self.paths).enumerate();
+        parts.map(|(at, (part, paths))| (at, part, paths.as_slice()))
+    }
+
+    /// Is everything that this part starts harmless?
+    pub(super) fn starts_only_harmless(&self, at: usize) -> bool {
+        let inner = self.analysis.parts.iter().enumerate();
+        inner
+            .filter(|(_, part)| part.outer == Some(at))
+            .all(|(inner, part)| {
+                part.finding.verdict == EffectVerdict::ReadOnly && self.starts_only_harmless(inner)
+            })
+    }
+}
+
+fn paths_of(part: &LinePart, line: &str) -> Vec<PathUse> {
+    let mut paths = Vec::new();
+    for effect in &part.finding.effects {
+        let (arg, access) = match effect {
+            Effect::Read(read) => (
+                &read.path,
+                PathAccess::Read {
+                    content: read.content,
+                    walks: read.walks,
+                },
+            ),
+            Effect::Write(write) => (&write.path, PathAccess::Write(write.how)),
+            Effect::Net(_) | Effect::Env(_) | Effect::Opaque(_) => continue,
+        };
+        let free = match access {
+            PathAccess::Read { .. } => is_stream,
+            PathAccess::Write(_) => keeps_nothing,
+        };
+        if arg.text().is_some_and(free) {
+            continue;
+        }
+        let text = line.get(arg.span.start..arg.span.end).unwrap_or_default();
+        let found = match access {
+            // What a pattern means is for the shell to say, and it can be asked to mean another.
+            PathAccess::Read { .. } if !line.contains("glob") && !line.contains("GLOB") => {
+                on_disk(arg, part.cwd.as_deref())
+            }
+            PathAccess::Read { .. } | PathAccess::Write(_) => None,
+        };
+        paths.push(PathUse {
+            access,
+            place: place_of(arg, part.cwd.as_deref()),
+            text: text.to_owned(),
+            resolved: found.is_some(),
+        });
+        if let Some(found) = found.filter(|found| !found.is_empty()) {
+            paths.push(PathUse {
+                access,
+                place: Where::Known(found),
+                text: text.to_owned(),
+                resolved: true,
+            });
+        }
+    }
+    paths
+}
+
+/// The locale of the environment, if a line that is not plain ASCII would be another line in it.
+fn charset(line: &str, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<String> {
+    if line.is_ascii() {
+        return None;
+    }
+    let locales = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter();
+    let mut locales = locales.filter_map(variable);
+    let foreign = locales.find(|locale| !locale.to_str().is_some_and(has_known_charset));
+    foreign.map(|locale| locale.to_string_lossy().into_owned())
+}
+
+/// More words of one program than this are not taken for paths.
+const MOST_NAMED: usize = 64;
+
+/// What a program of which nothing is known may do with its words is to open them.
+fn named(part: &LinePart) -> Vec<Touched> {
+    let unknown = part
+        .base_name()
+        .is_some_and(|name| !is_known(name) || name == "openssl");
+    if !unknown {
+        return Vec::new();
+    }
+    let words = part.argv.iter().skip(1).filter_map(Arg::text);
+    // `--file=name`, `if=name`, `@name`
+    let pieces = words.flat_map(|word| {
+        let value = word.split_once('=').map(|(_, value)| value);
+        let listed = word.strip_prefix('@');
+        [Some(word), value, listed].into_iter().flatten()
+    });
+    let paths = pieces.filter_map(|text| absolute(text, part.cwd.as_deref()));
+    let paths = paths.flatten().take(MOST_NAMED);
+    paths.map(|path| Touched::new(&path)).collect()
+}
+
+/// What git reads from the top of its repository, wherever below it starts: objects by
+/// `revision:path`, and everything where no path limits it.
+fn stored(part: &LinePart, line: &str) -> Vec<PathUse> {
+    if part.base_name() != Some("git") {
+        return Vec::new();
+    }
+    let (Some(places), Some(moved)) = (git_audit::directories(part), git_audit::moved(part)) else {
+        return Vec::new();
+    };
+    let tops: Vec<PathBuf> = places
+        .iter()
+        .filter_map(|place| git_audit::top(place))
+        .collect();
+    let same = moved.as_os_str().is_empty() && Some(&tops) == part.cwd.as_ref();
+    if tops.is_empty() || same {
+        return Vec::new();
+    }
+    let mut again = part.clone();
+    again.cwd = Some(tops.clone());
+    // Behind `-C` the effects count from where the line starts, and objects do not.
+    for effect in &mut again.finding.effects {
+        let path = match effect {
+            Effect::Read(read) => &mut read.path,
+            Effect::Write(write) => &mut write.path,
+            Effect::Net(_) | Effect::Env(_) | Effect::Opaque(_) => continue,
+        };
+        if let Value::Literal(text) = &mut path.value
+            && let Ok(rest) = Path::new(text.as_str()).strip_prefix(&moved)
+        {
+            *text = rest.to_string_lossy().into_owned();
+        }
+    }
+    // What a branch holds is written from the top as well; a path that is named is not.
+    let whole = |place: &Where| match place {
+        Where::Known(places) => places.iter().all(|touched| tops.contains(&touched.given)),
+        Where::Below(_) => false,
+    };
+    paths_of(&again, line)
+        .into_iter()
+        .filter(|path| match path.access {
+            PathAccess::Read { content, .. } => content,
+            PathAccess::Write(how) => how == WriteKind::Tree && whole(&path.place),
+        })
+        .collect()
+}
+
+/// What a pattern or brace stands for, as it is on disk.
+fn on_disk(arg: &Arg, cwd: Option<&[PathBuf]>) -> Option<Vec<Touched>> {
+    match &arg.value {
+        Value::Glob(text) => globs::expand(text, cwd),
+        Value::Braced(text) => {
+            let paths = absolute(text, cwd)?;
+            Some(paths.iter().map(|path| Touched::new(path)).collect())
+        }
+        Value::Literal(_) | Value::Unknown { .. } => None,
+    }
+}
+
+fn place_of(arg: &Arg, cwd: Option<&[PathBuf]>) -> Where {
+    match &arg.value {
+        Value::Literal(text) => match absolute(text, cwd) {
+            Some(paths) => Where::Known(paths.iter().map(|path| Touched::new(path)).collect()),
+            None => Where::Below(None),
+        },
+        Value::Braced(text) => below(text, cwd),
+        Value::Glob(text) => {
+            let literal = text
+                .find(['*', '?', '['])
+                .map_or(text.as_str(), |at| &text[..at]);
+            let climbs = text[literal.len()..].split('/').any(|part| part == "..");
+            if climbs {
+                Where::Below(None)
+            } else {
+                below(literal, cwd)
+            }
+        }
+        Value::Unknown { prefix, .. } if prefix.contains('/') => below(prefix, cwd),
+        Value::Unknown { .. } => Where::Below(None),
+    }
+}
+
+/// The directory that a beginning of a path names.
+fn below(prefix: &str, cwd: Option<&[PathBuf]>) -> Where {
+    let directory = prefix.rfind('/').map_or(".", |at| &prefix[..=at]);
+    let places = absolute(directory, cwd);
+    Where::Below(places.map(|paths| paths.iter().map(|path| Touched::new(path)).collect()))
+}
+
+fn absolute(text: &str, cwd: Option<&[PathBuf]>) -> Option<Vec<PathBuf>> {
+    if Path::new(text).is_absolute() {
+        return Some(vec![PathBuf::from(text)]);
+    }
+    Some(cwd?.iter().map(|place| place.join(text)).collect())
+}

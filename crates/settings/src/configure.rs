@@ -1,0 +1,297 @@
+//! Reading and changing single settings, for a tool.
+//!
+//! What is changed goes through the same checks as a file that a person wrote, and into the local file,
+//! or the user's own where only that counts. A running session takes nothing over from it that loosens.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+
+use haft_contract::{SettingChange, SettingRisk, SettingsAccess};
+use serde_json::Value;
+
+use super::{
+    Flags, Problem, Settings, SettingsDocument, SettingsFile, SettingsPlaces, Trust, document,
+    files::local_root, keep, written,
+};
+use crate::{Scope, nearby};
+
+/// Matters of taste, and what they take.
+const LIGHT: [(&str, Kind); 16] = [
+    ("alwaysThinkingEnabled", Kind::Flag),
+    ("attribution.commit", Kind::Text),
+    ("attribution.pr", Kind::Text),
+    ("autoCompactEnabled", Kind::Flag),
+    ("editorMode", Kind::Text),
+    ("effortLevel", Kind::Text),
+    ("fallbackModel", Kind::Texts),
+    ("includeCoAuthoredBy", Kind::Flag),
+    ("includeGitInstructions", Kind::Flag),
+    ("language", Kind::Text),
+    ("model", Kind::Text),
+    ("outputStyle", Kind::Text),
+    ("respectGitignore", Kind::Flag),
+    ("spinnerTipsEnabled", Kind::Flag),
+    ("theme", Kind::Text),
+    ("tui", Kind::Text),
+];
+
+/// What changes what is permitted, runs code, or holds secrets; by the first part of the name.
+const HEAVY: [&str; 33] = [
+    "agent",
+    "allowedHttpHookUrls",
+    "allowedMcpServers",
+    "apiKeyHelper",
+    "askUserQuestionTimeout",
+    "autoCompactWindow",
+    "autoMemoryDirectory",
+    "autoMemoryEnabled",
+    "autoMode",
+    "availableModels",
+    "claudeMdExcludes",
+    "cleanupPeriodDays",
+    "defaultShell",
+    "deniedMcpServers",
+    "disableAllHooks",
+    "disableBundledSkills",
+    "disableSkillShellExecution",
+    "disabledMcpjsonServers",
+    "enableAllProjectMcpServers",
+    "enabledMcpjsonServers",
+    "enabledPlugins",
+    "env",
+    "extraKnownMarketplaces",
+    "fileSuggestion",
+    "hooks",
+    "httpHookAllowedEnvVars",
+    "modelOverrides",
+    "permissions",
+    "plansDirectory",
+    "sandbox",
+    "skillOverrides",
+    "skipWebFetchPreflight",
+    "statusLine",
+];
+
+/// These count in the user's own file only.
+const USERS: [&str; 4] = [
+    "apiKeyHelper",
+    "askUserQuestionTimeout",
+    "autoMemoryDirectory",
+    "autoMode",
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    /// One or several.
+    Texts,
+    Flag,
+}
+
+impl Kind {
+    fn takes(self, value: &Value) -> bool {
+        match self {
+            Self::Text => value.is_string(),
+            Self::Texts => {
+                let texts = value.as_array();
+                value.is_string() || texts.is_some_and(|texts| texts.iter().all(Value::is_string))
+            }
+            Self::Flag => value.is_boolean(),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Text => "a text",
+            Self::Texts => "a text, or a list of texts,",
+            Self::Flag => "true or false",
+        }
+    }
+}
+
+/// The settings of a session.
+#[derive(Debug, Clone)]
+pub struct SettingsFiles {
+    /// Where they are.
+    pub places: SettingsPlaces,
+    /// What the command line says of them.
+    pub flags: Flags,
+    /// Notes everything in them that a start would complain of and only others understand: rules, the
+    /// sandbox, hooks.
+    pub complain: fn(&mut Settings),
+}
+
+impl SettingsAccess for SettingsFiles {
+    fn weigh(&self, setting: &str) -> SettingRisk {
+        if LIGHT.iter().any(|(name, _)| *name == setting) {
+            return SettingRisk::Light;
+        }
+        let first = setting.split('.').next().unwrap_or_default();
+        let parts = setting.split('.');
+        if HEAVY.contains(&first)
+            && parts.clone().all(|part| !part.is_empty())
+            && parts.count() <= 4
+        {
+            return SettingRisk::Heavy(format!(
+                "the setting {setting} decides what is permitted or what runs, or may hold secrets"
+            ));
+        }
+        let known = LIGHT.iter().map(|(name, _)| *name).chain(HEAVY);
+        let near = nearby::names(setting, known, 3);
+        SettingRisk::Unknown(match near.is_empty() {
+            true => format!("There is no setting {setting} that can be had here."),
+            false => format!(
+                "There is no setting {setting} that can be had here. Did you mean {}?",
+                near.join(", ")
+            ),
+        })
+    }
+
+    fn read(&self, setting: &str) -> Result<Value, String> {
+        let settings = Settings::load(self.places.clone(), &self.flags, Trust::default());
+        let merged = settings.merged();
+        Ok(merged
+            .pointer(&pointer(setting))
+            .cloned()
+            .unwrap_or_default())
+    }
+
+    fn write(&self, setting: &str, value: &Value) -> Result<SettingChange, String> {
+        let kind = LIGHT.iter().find(|(name, _)| *name == setting);
+        if let Some((_, kind)) = kind
+            && !kind.takes(value)
+        {
+            return Err(format!("{} is expected, not {value}", kind.name()));
+        }
+        let before = self.read(setting)?;
+        let (scope, file) = self.file(setting);
+        match scope {
+            Scope::Local => {
+                let directory = local_root(&self.places);
+                written::change_local(&self.places, &directory, &[], |old| {
+                    let new = self.changed(scope, &file, old, setting, value)?;
+                    self.would_count(&new)?;
+                    Ok(new)
+                })?;
+            }
+            _ => {
+                let old = document::read(&file)?.unwrap_or_default();
+                let new = self.changed(scope, &file, &old, setting, value)?;
+                keep::replace(&file, &new).map_err(|error| error.to_string())?;
+            }
+        }
+        Ok(SettingChange {
+            before,
+            after: value.clone(),
+            file: file.display().to_string(),
+        })
+    }
+}
+
+impl SettingsFiles {
+    /// The text of a file with one value changed, if nothing new is wrong with it then.
+    fn changed(
+        &self,
+        scope: Scope,
+        file: &Path,
+        old: &str,
+        setting: &str,
+        value: &Value,
+    ) -> Result<String, String> {
+        let new = document::with_value(old, &setting.split('.').collect::<Vec<_>>(), value)?;
+        let known = self.problems(scope, file, old)?;
+        let problems = self.problems(scope, file, &new)?;
+        let problem = problems
+            .into_iter()
+            .find(|problem| !known.iter().any(|known| known.what == problem.what));
+        match problem {
+            Some(problem) => Err(problem.what),
+            None => Ok(new),
+        }
+    }
+
+    fn file(&self, setting: &str) -> (Scope, PathBuf) {
+        let first = setting.split('.').next().unwrap_or_default();
+        if USERS.contains(&first) {
+            return (Scope::User, self.places.user.join("settings.json"));
+        }
+        let local = local_root(&self.places).join(super::files::LOCAL);
+        (Scope::Local, local)
+    }
+
+    /// Would the next session take over what a new text of the local file adds? The error says why
+    /// not. Writing it must not make anything count that stood there already.
+    fn would_count(&self, new: &str) -> Result<(), String> {
+        let mut settings = Settings::load(self.places.clone(), &self.flags, Trust::default());
+        let things = settings.running_things();
+        settings.trust = Trust::of(&self.places, &self.flags, &things);
+        let local = self.file("").1;
+        let is_local = |layer: &&SettingsFile| layer.file.as_deref() == Some(local.as_path());
+        let Some(layer) = settings.layers.iter().find(is_local) else {
+            return Ok(()); // a new file is ours
+        };
+        let says_something = layer
+            .document
+            .value
+            .as_object()
+            .is_some_and(|map| !map.is_empty());
+        if !layer.from_workspace || settings.trust.allows || !says_something {
+            return Ok(());
+        }
+        let before = settings.loosening_of(layer);
+        let after = settings.loosening_of(&SettingsFile {
+            document: SettingsDocument::parse(new).map_err(|broken| broken.to_string())?,
+            ..layer.clone()
+        });
+        match after.iter().find(|thing| !before.contains(thing)) {
+            None => Ok(()),
+            Some(thing) => Err(format!(
+                "it would not count: {thing} waits for trust, because the file holds settings that \
+                 haft did not write. The user can look at them and trust the directory with \
+                 `haft permissions trust`."
+            )),
+        }
+    }
+
+    /// Everything a start would complain of, if this text alone stood in the file.
+    fn problems(&self, scope: Scope, file: &Path, text: &str) -> Result<Vec<Problem>, String> {
+        let document = SettingsDocument::parse(text).map_err(|broken| broken.to_string())?;
+        let layer = SettingsFile {
+            scope,
+            file: Some(file.into()),
+            document,
+            slash: self.places.cwd.clone(),
+            from_workspace: false,
+            agreed: BTreeSet::new(),
+        };
+        let trust = Trust {
+            allows: true,
+            runs: true,
+        };
+        let mut settings = Settings {
+            places: self.places.clone(),
+            layers: vec![layer],
+            problems: Vec::new(),
+            broken: false,
+            left_out: Vec::new(),
+            waiting_rules: Vec::new(),
+            trust,
+        };
+        settings.directories();
+        settings.default_mode();
+        settings.env();
+        settings.question_timeout();
+        settings.auto_memory();
+        (self.complain)(&mut settings);
+        Ok(settings.problems)
+    }
+}
+
+fn pointer(setting: &str) -> String {
+    let parts = setting.split('.');
+    parts
+        .map(|part| format!("/{}", part.replace('~', "~0").replace('/', "~1")))
+        .collect()
+}

@@ -1,0 +1,329 @@
+//! Where settings files are, and reading them.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use super::{
+    document::{self, Broken, Problem, SettingsDocument},
+    git_index,
+    written::{self, WrittenFile},
+};
+use crate::{Scope, resolve};
+
+/// Where a directory has its local settings.
+pub(super) const LOCAL: &str = ".claude/settings.local.json";
+
+/// Where to look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingsPlaces {
+    /// The directory the session starts in; absolute.
+    pub cwd: PathBuf,
+    /// The home directory.
+    pub home: PathBuf,
+    /// The user's own settings: `~/.claude`, or what `CLAUDE_CONFIG_DIR` says.
+    pub user: PathBuf,
+    /// The administrator's.
+    pub managed: PathBuf,
+}
+
+impl SettingsPlaces {
+    /// As the environment has it.
+    pub fn of_process(cwd: &Path) -> Self {
+        // A home that is no absolute path would be one of the workspace.
+        let home = std::env::var_os("HOME")
+            .map(PathBuf::from)
+            .filter(|home| home.is_absolute())
+            .unwrap_or_else(|| PathBuf::from("/"));
+        let user = std::env::var_os("CLAUDE_CONFIG_DIR")
+            .and_then(|dir| std::path::absolute(dir).ok())
+            .unwrap_or_else(|| home.join(".claude"));
+        Self {
+            cwd: cwd.to_path_buf(),
+            home,
+            user,
+            managed: PathBuf::from("/etc/claude-code"),
+        }
+    }
+}
+
+/// What the command line says of settings.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Flags {
+    /// `--settings`: a file, or JSON itself.
+    pub settings: Option<String>,
+    /// `--setting-sources`: which of user, project and local count; all if absent.
+    pub sources: Option<Vec<Scope>>,
+}
+
+/// One file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SettingsFile {
+    /// Whose it is.
+    pub scope: Scope,
+    /// Where it is; none for JSON on the command line.
+    pub file: Option<Arc<Path>>,
+    /// What it says.
+    pub document: SettingsDocument,
+    /// Where its patterns of the form `/p` start.
+    pub slash: PathBuf,
+    /// It comes with the workspace, or from an unknown hand: what loosens waits for trust too.
+    pub from_workspace: bool,
+    /// Allow rules in it that a person agreed to here: they count all the same.
+    pub agreed: BTreeSet<String>,
+}
+
+/// What was found where settings are looked for.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// The files, the highest rank first.
+    pub(super) layers: Vec<SettingsFile>,
+    pub(super) problems: Vec<Problem>,
+    /// A file is there and could not be read.
+    pub(super) broken: bool,
+}
+
+/// Reads every file that counts.
+pub(super) fn load(places: &SettingsPlaces, flags: &Flags) -> Found {
+    let mut read = Vec::new();
+    // Of two files of one rank the later one wins.
+    for path in managed(places).iter().rev() {
+        read.extend(read_layer(Scope::Managed, path, &places.managed));
+    }
+    read.extend(flags.settings.as_ref().map(|given| of_flag(places, given)));
+    let counts = |scope: Scope| {
+        let sources = flags.sources.as_ref();
+        sources.is_none_or(|sources| sources.contains(&scope))
+    };
+    if counts(Scope::Local) {
+        let root = local_root(places);
+        let mut directories = vec![root.as_path()];
+        if root != places.cwd {
+            directories.push(&places.cwd);
+        }
+        let mut record = None;
+        for directory in directories {
+            read.extend(read_local(places, directory, &mut record));
+        }
+    }
+    // At home the two are one file, and the user's own.
+    let own = resolve::real(&places.cwd.join(".claude")) == resolve::real(&places.user);
+    if counts(Scope::Project) && !own {
+        let path = places.cwd.join(".claude/settings.json");
+        let mut project = read_layer(Scope::Project, &path, &places.cwd);
+        if let Some(Ok(layer)) = &mut project {
+            layer.from_workspace = true;
+        }
+        read.extend(project);
+    }
+    if counts(Scope::User) {
+        let path = places.user.join("settings.json");
+        read.extend(read_layer(Scope::User, &path, &places.user));
+    }
+    let mut found = Found::default();
+    for layer in read {
+        match layer {
+            Ok(layer) => {
+                found.problems.extend(layer.repeated());
+                found.layers.push(layer);
+            }
+            Err(problem) => {
+                found.problems.push(problem);
+                found.broken = true;
+            }
+        }
+    }
+    found
+}
+
+/// What `--settings` names: a file, or JSON itself.
+pub fn of_flag(places: &SettingsPlaces, given: &str) -> Result<SettingsFile, Problem> {
+    let problem = |what: String| Problem {
+        place: "--settings".to_owned(),
+        what,
+    };
+    if given.trim_start().starts_with('{') {
+        return Ok(SettingsFile {
+            scope: Scope::CommandLine,
+            file: None,
+            document: SettingsDocument::parse(given)
+                .map_err(|broken| problem(broken.to_string()))?,
+            slash: places.cwd.clone(),
+            from_workspace: false,
+            agreed: BTreeSet::new(),
+        });
+    }
+    let path = places.cwd.join(given);
+    let slash = path.parent().unwrap_or(&places.cwd).to_path_buf();
+    match read_layer(Scope::CommandLine, &path, &slash) {
+        Some(read) => read,
+        None => Err(problem(format!("{} is no file", path.display()))),
+    }
+}
+
+/// The local settings of a directory. They may loosen by themselves only if we wrote them.
+fn read_local(
+    places: &SettingsPlaces,
+    directory: &Path,
+    record: &mut Option<WrittenFile>,
+) -> Option<Result<SettingsFile, Problem>> {
+    let path = directory.join(LOCAL);
+    let text = document::read(&path).transpose()?;
+    // Judged by the very text that is parsed below: another one that is put there counts for nothing.
+    let ours = text.as_ref().ok().map(|text| {
+        let record = record.get_or_insert_with(|| WrittenFile::read(places));
+        let ours = record.of(directory);
+        let linked = written::is_linked(directory);
+        let is_ours = ours.is_all_of(text) && !linked && !git_index::tracks(&path);
+        let agreed = if linked {
+            BTreeSet::new()
+        } else {
+            ours.into_rules()
+        };
+        (is_ours, agreed)
+    });
+    let mut local = layer_of(Scope::Local, &path, &places.cwd, text);
+    if let (Ok(layer), Some((is_ours, agreed))) = (&mut local, ours) {
+        layer.from_workspace = !is_ours;
+        layer.agreed = agreed;
+    }
+    Some(local)
+}
+
+/// `None`: there is no such file.
+fn read_layer(scope: Scope, path: &Path, slash: &Path) -> Option<Result<SettingsFile, Problem>> {
+    let text = document::read(path).transpose()?;
+    Some(layer_of(scope, path, slash, text))
+}
+
+fn layer_of(
+    scope: Scope,
+    path: &Path,
+    slash: &Path,
+    text: Result<String, String>,
+) -> Result<SettingsFile, Problem> {
+    let document = match text {
+        Ok(text) => SettingsDocument::parse(&text),
+        Err(what) => Err(Broken { line: None, what }),
+    };
+    match document {
+        Ok(document) => Ok(SettingsFile {
+            scope,
+            file: Some(Arc::from(path)),
+            document,
+            slash: slash.to_path_buf(),
+            from_workspace: false,
+            agreed: BTreeSet::new(),
+        }),
+        Err(Broken { line, what }) => Err(Problem {
+            place: place(path, line),
+            what: format!("{what}; the file is left out"),
+        }),
+    }
+}
+
+fn place(file: &Path, line: Option<usize>) -> String {
+    match line {
+        Some(line) => format!("{}:{line}", file.display()),
+        None => file.display().to_string(),
+    }
+}
+
+impl SettingsFile {
+    /// It lies in the workspace, whoever wrote it: what runs code waits for trust.
+    pub fn is_in_workspace(&self) -> bool {
+        matches!(self.scope, Scope::Local | Scope::Project)
+    }
+
+    /// Something about one value of it.
+    pub fn problem(&self, pointer: &str, what: &str) -> Problem {
+        let line = self.document.line(pointer);
+        Problem {
+            place: match &self.file {
+                Some(file) => place(file, line),
+                None => "--settings".to_owned(),
+            },
+            what: what.to_owned(),
+        }
+    }
+
+    /// Names that are given twice in one object, of which the last counts: a list of rules may be
+    /// lost that way.
+    fn repeated(&self) -> impl Iterator<Item = Problem> {
+        self.document.repeated.iter().map(|pointer| {
+            let name = pointer.trim_start_matches('/').replace('/', ".");
+            let what = format!("{name} is given twice; only what this line says counts");
+            self.problem(pointer, &what)
+        })
+    }
+}
+
+/// The administrator's files, the base file first.
+pub(super) fn managed(places: &SettingsPlaces) -> Vec<PathBuf> {
+    let mut files = vec![places.managed.join("managed-settings.json")];
+    files.extend(drop_ins(&places.managed.join("managed-settings.d")));
+    files
+}
+
+/// `*.json` in order of their names, hidden ones left out.
+fn drop_ins(directory: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(directory) else {
+        return Vec::new();
+    };
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "json")
+        })
+        .filter(|path| {
+            let name = path.file_name().unwrap_or_default();
+            !name.to_string_lossy().starts_with('.')
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+/// Where the local settings of this directory are kept: at the root of its repository, if that is
+/// the user's own.
+pub fn local_root(places: &SettingsPlaces) -> PathBuf {
+    let Some(root) = repository_root(&places.cwd) else {
+        return places.cwd.clone();
+    };
+    let own = rustix::process::geteuid().as_raw();
+    let foreign = !fs::metadata(&root).is_ok_and(|metadata| metadata.uid() == own);
+    if foreign || resolve::real(&root) == resolve::real(&places.home) {
+        return places.cwd.clone();
+    }
+    main_checkout(&root).unwrap_or(root)
+}
+
+/// The nearest directory above that holds `.git`.
+pub fn repository_root(start: &Path) -> Option<PathBuf> {
+    start
+        .ancestors()
+        .find(|directory| directory.join(".git").exists())
+        .map(Path::to_path_buf)
+}
+
+/// The checkout that a linked worktree belongs to. Believed only if that checkout knows of it: what
+/// a repository says of itself proves nothing.
+pub fn main_checkout(root: &Path) -> Option<PathBuf> {
+    let link = root.join(".git");
+    let text = fs::metadata(&link)
+        .ok()
+        .filter(fs::Metadata::is_file)
+        .and_then(|_| fs::read_to_string(&link).ok())?;
+    let own = root.join(text.strip_prefix("gitdir:")?.trim());
+    let back = fs::read_to_string(own.join("gitdir")).ok()?;
+    if Path::new(back.trim()) != link || own.parent()?.file_name()? != "worktrees" {
+        return None;
+    }
+    let git = own.parent()?.parent()?;
+    (git.file_name()? == ".git").then(|| git.parent().map(Path::to_path_buf))?
+}

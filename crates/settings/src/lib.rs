@@ -1,0 +1,33 @@
+//! Settings files: where they are, what they say together, and what waits for trust.
+//!
+//! Ranks, the highest first: managed, command line, local, project, user. Rules of all ranks form
+//! one pool; of other values the highest rank wins. A broken file is left out and reported, a broken
+//! entry likewise. What comes with the workspace may tighten at once; what loosens or runs code
+//! waits until the directory is trusted. So does the local file, unless haft itself wrote it.
+
+mod configure;
+pub mod document;
+mod env;
+pub mod files;
+pub mod git_index;
+mod keep;
+mod keys;
+mod load;
+pub mod nearby;
+pub mod resolve;
+pub mod sandbox;
+mod source;
+pub mod trust;
+pub mod watch;
+mod written;
+
+pub use configure::SettingsFiles;
+pub use document::{Problem, SettingsDocument};
+pub use files::{Flags, SettingsFile, SettingsPlaces};
+pub use keep::LocalRules;
+pub use keys::AutoMemory;
+pub use load::{HttpLimits, Settings, join};
+pub use source::{Bases, RuleSource, Scope};
+pub use trust::{Trust, TrustFile};
+pub use watch::Watch;
+pub use written::{WrittenFile, WrittenSettings};

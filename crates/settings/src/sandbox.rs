@@ -1,0 +1,55 @@
+//! What files say of confining commands: which of it loosens.
+
+use serde_json::Value;
+
+use super::SettingsFile;
+
+/// Lists that loosen.
+pub const ALLOWING: [&str; 4] = [
+    "excludedCommands",
+    "filesystem.allowRead",
+    "filesystem.allowWrite",
+    "network.allowedDomains",
+];
+
+/// Flags that loosen, and the value that does.
+pub const LOOSENING: [(&str, bool); 4] = [
+    ("allowUnsandboxedCommands", true),
+    ("autoAllowBashIfSandboxed", true),
+    ("enabled", false),
+    ("failIfUnavailable", false),
+];
+
+/// What of a file of the workspace would loosen, for a person to look at.
+pub(super) fn loosening(layer: &SettingsFile) -> Vec<String> {
+    let mut things = Vec::new();
+    for key in ALLOWING {
+        let entries = value(layer, key).and_then(Value::as_array);
+        let entries = entries.into_iter().flatten().filter_map(Value::as_str);
+        things.extend(entries.map(|entry| format!("sandbox.{key} {entry}")));
+    }
+    for (key, loose) in LOOSENING {
+        if value(layer, key) == Some(&Value::Bool(loose)) {
+            things.push(format!("sandbox.{key} {loose}"));
+        }
+    }
+    if value(layer, "enabled") == Some(&Value::Bool(true)) {
+        things.push("sandbox.enabled true, which lets confined commands run unasked".to_owned());
+    }
+    things
+}
+
+/// `filesystem.denyRead` → `/sandbox/filesystem/denyRead`
+pub fn pointer(key: &str) -> String {
+    let mut pointer = "/sandbox".to_owned();
+    for part in key.split('.').filter(|part| !part.is_empty()) {
+        pointer.push('/');
+        pointer.push_str(part);
+    }
+    pointer
+}
+
+/// What a file says under such a key.
+pub fn value<'a>(layer: &'a SettingsFile, key: &str) -> Option<&'a Value> {
+    layer.document.value.pointer(&pointer(key))
+}

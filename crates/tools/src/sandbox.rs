@@ -1,0 +1,18 @@
+//! How well commands can be confined on this machine.
+
+use std::path::Path;
+
+pub use haft_sandbox::{Mechanism, is_doubtful};
+
+/// Can commands be confined by this program, found out by trying? `among`: where temporary files go.
+pub fn is_available(program: &Path, among: &Path) -> bool {
+    haft_sandbox::available(program, among).is_some()
+}
+
+/// How well this program can confine commands, found out by trying.
+pub fn strongest(program: Option<&Path>, among: &Path) -> Mechanism {
+    match program {
+        Some(program) => haft_sandbox::strongest(program, among),
+        None => Mechanism::None,
+    }
+}
