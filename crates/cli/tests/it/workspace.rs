@@ -10,7 +10,7 @@ use spdx::{Expression, LicenseReq};
 
 /// What each crate may depend on of ours (normal dependencies; tests and examples may use more).
 /// A crate that is not here may depend on none.
-const GRAPH: [(&str, &[&str]); 11] = [
+const GRAPH: [(&str, &[&str]); 12] = [
     (
         "haft-cli",
         &[
@@ -23,6 +23,7 @@ const GRAPH: [(&str, &[&str]); 11] = [
             "haft-journal",
             "haft-models",
             "haft-pdf",
+            "haft-protocol",
             "haft-sandbox",
             "haft-shell",
             "haft-tools",
@@ -68,6 +69,7 @@ const GRAPH: [(&str, &[&str]); 11] = [
     ("haft-hooks", &["haft-contract", "haft-settings"]),
     ("haft-settings", &["haft-contract"]),
     ("haft-models", &["haft-contract"]),
+    ("haft-protocol", &["haft-contract"]),
     (
         "haft-tools",
         &[

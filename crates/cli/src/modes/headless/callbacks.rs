@@ -1,9 +1,13 @@
 //! Hooks that the program at the other end runs itself.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use haft::engine::hooks::{Action, Callback, Handler, HookMoment, Matcher};
-use serde_json::{Value, json};
+use haft_protocol::{
+    CallbackMatcher, HookCallbackRequest, HookReply, HookSpecificReply, NamedList, SessionRequest,
+};
+use serde::Serialize;
+use serde_json::Value;
 use tokio::time::timeout;
 
 use super::channel::Channel;
@@ -13,38 +17,51 @@ const USUAL: Duration = Duration::from_secs(600);
 const ON_PROMPT: Duration = Duration::from_secs(30);
 const ON_DISPLAY: Duration = Duration::from_secs(10);
 
+/// What tells a handler from others.
+#[derive(Serialize)]
+struct CallbackIdentity<'a> {
+    callback: &'a str,
+    event: &'a str,
+    matcher: &'a str,
+}
+
 /// Handlers that ask the other end, as `initialize` names them. What makes no sense is told in words.
-pub(super) fn read(hooks: &Value, channel: &Arc<Channel>) -> Result<Vec<Handler>, String> {
+pub(super) fn read(
+    hooks: &NamedList<CallbackMatcher>,
+    channel: &Arc<Channel>,
+) -> Result<Vec<Handler>, String> {
     let mut handlers = Vec::new();
-    let Some(events) = hooks.as_object() else {
-        return Ok(handlers);
-    };
-    for (name, groups) in events {
+    for (name, groups) in &hooks.0 {
         let event =
             HookMoment::named(name).ok_or_else(|| format!("hooks: no event is called {name}"))?;
-        for group in groups.as_array().into_iter().flatten() {
-            let text = group["matcher"].as_str().unwrap_or("");
+        for group in groups {
+            let text = group.matcher.as_deref().unwrap_or("");
             let (matcher, broken) = Matcher::new(event, text);
             if let Some(what) = broken {
                 return Err(format!("hooks.{name}: {what}"));
             }
-            let limit = match group["timeout"].as_f64() {
+            let limit = match group.timeout {
                 Some(seconds) => Duration::try_from_secs_f64(seconds)
                     .map_err(|error| format!("hooks.{name}: timeout {seconds}: {error}"))?,
                 None if event == HookMoment::USER_PROMPT_SUBMIT => ON_PROMPT,
                 None if event.name() == "MessageDisplay" => ON_DISPLAY,
                 None => USUAL,
             };
-            for id in group["hookCallbackIds"].as_array().into_iter().flatten() {
-                let Some(id) = id.as_str() else {
+            for id in &group.hook_callback_ids {
+                let Some(id) = id.meaning() else {
                     return Err(format!("hooks.{name}: an id is no text"));
                 };
                 let action = Action::Callback(callback(id, event, limit, channel));
+                let identity = CallbackIdentity {
+                    callback: id,
+                    event: name,
+                    matcher: text,
+                };
                 handlers.push(Handler {
                     // The callback ends by itself before that.
                     timeout: limit.saturating_mul(2).saturating_add(ON_PROMPT),
-                    guards: group["onFailure"] == "block",
-                    written: json!({"callback": id, "event": name, "matcher": text}),
+                    guards: group.on_failure.as_deref() == Some("block"),
+                    written: value(&identity)?,
                     ..Handler::new(event, matcher.clone(), action)
                 });
             }
@@ -58,14 +75,11 @@ fn callback(id: &str, event: HookMoment, limit: Duration, channel: &Arc<Channel>
     Callback(Arc::new(move |input| {
         let (id, channel) = (id.clone(), Arc::clone(&channel));
         Box::pin(async move {
-            let mut request = json!({
-                "subtype": "hook_callback",
-                "callback_id": id,
-                "input": input,
+            let request = SessionRequest::HookCallback(HookCallbackRequest {
+                callback_id: id.into(),
+                tool_use_id: input.get("tool_use_id").map(Cow::Borrowed),
+                input: Cow::Borrowed(&input),
             });
-            if let Some(call) = request["input"].get("tool_use_id").cloned() {
-                request["tool_use_id"] = call;
-            }
             match timeout(limit, channel.ask(request)).await {
                 Ok(answer) => answer,
                 Err(_) => late(event, limit),
@@ -78,14 +92,25 @@ fn callback(id: &str, event: HookMoment, limit: Duration, channel: &Arc<Channel>
 fn late(event: HookMoment, limit: Duration) -> Result<Value, String> {
     let why = format!("the {} hook did not answer within {limit:?}", event.name());
     if event == HookMoment::PRE_TOOL_USE {
-        return Ok(json!({"hookSpecificOutput": {
-            "hookEventName": event.name(),
-            "permissionDecision": "deny",
-            "permissionDecisionReason": why,
-        }}));
+        return value(&HookReply {
+            hook_specific_output: Some(HookSpecificReply {
+                hook_event_name: event.name().into(),
+                permission_decision: Some("deny".into()),
+                permission_decision_reason: Some(why.into()),
+            }),
+            ..HookReply::default()
+        });
     }
     if event == HookMoment::USER_PROMPT_SUBMIT || event == HookMoment::USER_PROMPT_EXPANSION {
-        return Ok(json!({"decision": "block", "reason": why}));
+        return value(&HookReply {
+            decision: Some("block".into()),
+            reason: Some(why.into()),
+            ..HookReply::default()
+        });
     }
     Err(why)
+}
+
+fn value(of: &impl Serialize) -> Result<Value, String> {
+    serde_json::to_value(of).map_err(|error| error.to_string())
 }

@@ -8,7 +8,11 @@ use std::{
     },
 };
 
-use serde_json::{Value, json};
+use haft_protocol::{
+    ControlCancel, ControlOutcome, ControlRequest, ControlResponse, RequestId, SessionAnswer,
+    SessionMessage, SessionRequest,
+};
+use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::output::Output;
@@ -41,7 +45,7 @@ impl Channel {
     }
 
     /// Asks, and waits for as long as it takes. Dropped while it waits, it takes the question back.
-    pub(super) async fn ask(&self, request: Value) -> Result<Value, String> {
+    pub(super) async fn ask(&self, request: SessionRequest<'_>) -> Result<Value, String> {
         let (sender, receiver) = oneshot::channel();
         let id = self.id();
         {
@@ -52,12 +56,12 @@ impl Channel {
             waiting.requests.insert(id.clone(), sender);
         }
         let taken_back = TakenBack { channel: self, id };
-        self.put(&taken_back.id, &request);
+        self.put(&taken_back.id, request);
         receiver.await.unwrap_or_else(|_| Err(CLOSED.to_owned()))
     }
 
     /// Says something whose answer nobody waits for.
-    pub(super) fn tell(&self, request: &Value) {
+    pub(super) fn tell(&self, request: SessionRequest<'_>) {
         if !self.waiting().closed {
             self.put(&self.id(), request);
         }
@@ -67,35 +71,31 @@ impl Channel {
         format!("haft_{}", self.next.fetch_add(1, Ordering::Relaxed))
     }
 
-    fn put(&self, id: &str, request: &Value) {
-        self.output.put_control(&json!({
-            "type": "control_request",
-            "request_id": id,
-            "request": request,
-        }));
+    fn put(&self, id: &str, request: SessionRequest<'_>) {
+        let request_id = id.into();
+        self.output
+            .put_control(&SessionMessage::ControlRequest(ControlRequest {
+                request_id,
+                request,
+            }));
     }
 
     /// An answer has come. One that nobody waits for is passed over.
-    pub(super) fn answered(&self, response: &Value) {
-        let id = response["request_id"].as_str().unwrap_or_default();
+    pub(super) fn answered(&self, response: ControlOutcome<Value>) {
+        let id = response.request_id().as_str();
         let Some(sender) = self.waiting().requests.remove(id) else {
             return;
         };
-        let answer = match response["subtype"].as_str() {
-            Some("success") => Ok(response["response"].clone()),
-            _ => Err(response["error"].as_str().unwrap_or("it failed").to_owned()),
-        };
-        let _ = sender.send(answer);
+        let _ = sender.send(response.into_result());
     }
 
     /// Answers a request of the other end.
-    pub(super) fn respond(&self, id: &Value, served: Result<Value, String>) {
-        let response = match served {
-            Ok(payload) => json!({"subtype": "success", "request_id": id, "response": payload}),
-            Err(error) => json!({"subtype": "error", "request_id": id, "error": error}),
-        };
+    pub(super) fn respond(&self, id: RequestId, served: Result<SessionAnswer, String>) {
+        let response = ControlOutcome::new(id, served);
         self.output
-            .put_control(&json!({"type": "control_response", "response": response}));
+            .put_control(&SessionMessage::ControlResponse(ControlResponse {
+                response,
+            }));
     }
 
     /// Can no answer come any more?
@@ -124,7 +124,8 @@ impl Drop for TakenBack<'_> {
     fn drop(&mut self) {
         let unanswered = self.channel.waiting().requests.remove(&self.id).is_some();
         if unanswered {
-            let message = json!({"type": "control_cancel_request", "request_id": self.id});
+            let request_id = std::mem::take(&mut self.id).into();
+            let message = SessionMessage::ControlCancelRequest(ControlCancel { request_id });
             self.channel.output.put_control(&message);
         }
     }

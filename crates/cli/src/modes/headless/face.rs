@@ -5,7 +5,10 @@ use std::sync::Arc;
 use haft::{BoxFuture, engine::hooks::HearHooks};
 use haft_agent::Sink;
 use haft_host::{EventSink, ServerLink, SessionActivity, SessionEvent};
-use serde_json::{Value, json};
+use haft_protocol::{
+    McpMessageReply, McpMessageRequest, SessionMessage, SessionRequest, TranscriptMirror,
+};
+use serde_json::Value;
 
 use super::{channel::Channel, messages::Facts, output::Output, tasks};
 use crate::session;
@@ -28,10 +31,9 @@ impl EventSink for Output {
             SessionEvent::Hook(news) => self.hear(news),
             SessionEvent::TranscriptLine { path, line } => {
                 let entry: Value = serde_json::from_str(line).unwrap_or_default();
-                self.put_control(&json!({
-                    "type": "transcript_mirror",
-                    "filePath": path.to_string_lossy(),
-                    "entries": [entry],
+                self.put_control(&SessionMessage::TranscriptMirror(TranscriptMirror {
+                    file_path: path.to_string_lossy(),
+                    entries: vec![entry],
                 }));
             }
             SessionEvent::Continues => self.goes_on(),
@@ -49,19 +51,21 @@ pub(super) struct ProgramServers(pub(super) Arc<Channel>);
 impl ServerLink for ProgramServers {
     fn send<'a>(&'a self, server: &'a str, message: Value) -> BoxFuture<'a, Result<Value, String>> {
         Box::pin(async move {
-            let mut answer = self.0.ask(envelope(server, &message)).await?;
-            match answer["mcp_response"].take() {
-                response @ Value::Object(_) => Ok(response),
-                _ => Err("the answer holds no `mcp_response`".to_owned()),
-            }
+            let reply = self.0.ask(envelope(server, message)).await?;
+            let answer = McpMessageReply::from(reply).mcp_response;
+            let answer = answer.ok_or("the answer holds no `mcp_response`")?;
+            Ok(Value::Object(answer))
         })
     }
 
     fn notify(&self, server: &str, message: Value) {
-        self.0.tell(&envelope(server, &message));
+        self.0.tell(envelope(server, message));
     }
 }
 
-fn envelope(server: &str, message: &Value) -> Value {
-    json!({"subtype": "mcp_message", "server_name": server, "message": message})
+fn envelope(server: &str, message: Value) -> SessionRequest<'_> {
+    SessionRequest::McpMessage(McpMessageRequest {
+        server_name: server.into(),
+        message,
+    })
 }

@@ -1,14 +1,20 @@
 //! What comes in with `--input-format stream-json`.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
-use haft::Content;
+use haft::PermissionMode;
 use haft_agent::Prompt;
 use haft_host::{AgentDetails, CommandDetails, SessionInput, StartOptions};
 use haft_models::Thinking;
-use serde_json::{Value, json};
+use haft_protocol::{
+    AsWritten, BinaryVersion, ClientMessage, ClientRequest, ControlRequest, DescribedAgent,
+    DescribedCommand, InitializeAnswer, InitializeRequest, InterruptAnswer, InterruptRequest,
+    ModeAnswer, PromptParagraphs, SessionAnswer, UserBody, UserInput, UserMessage, WireId,
+};
+use serde_json::{Map, Value};
+use uuid::Uuid;
 
-use super::{callbacks, channel::Channel, permission};
+use super::{callbacks, channel::Channel};
 use crate::modes::exec::stdin::{InputLine, Lines};
 
 /// Reads lines, and does what they ask at once, whatever else goes on.
@@ -26,8 +32,8 @@ impl Reader {
         while let Some(line) = lines.next().await {
             let problem = match line {
                 InputLine::Text(text) if text.trim_ascii().is_empty() => continue,
-                InputLine::Text(text) => match serde_json::from_slice::<Value>(&text) {
-                    Ok(message) => self.take(&message).err(),
+                InputLine::Text(text) => match ClientMessage::read(&text) {
+                    Ok(message) => self.take(message).err(),
                     Err(error) => Some(format!("a line of the input is not JSON: {error}")),
                 },
                 InputLine::TooLong { bytes } => {
@@ -44,167 +50,151 @@ impl Reader {
         self.session.close();
     }
 
-    fn take(&self, message: &Value) -> Result<(), String> {
-        match message["type"].as_str() {
-            Some("user") => self.user(message)?,
-            Some("control_request") => self.serve(message),
-            Some("control_response") => self.channel.answered(&message["response"]),
-            Some("control_cancel_request" | "keep_alive") => {}
-            other => tracing::debug!(?other, "a message of a type that is not known"),
+    fn take(&self, message: ClientMessage) -> Result<(), String> {
+        match message {
+            ClientMessage::User(message) => self.user(&message)?,
+            ClientMessage::ControlRequest(request) => self.serve(request),
+            ClientMessage::ControlResponse(answer) => self.channel.answered(answer.response),
+            ClientMessage::ControlCancelRequest(_) | ClientMessage::KeepAlive => {}
+            ClientMessage::Other(message) => {
+                let other = message.get("type").and_then(Value::as_str);
+                tracing::debug!(?other, "a message of a type that is not known");
+            }
         }
         Ok(())
     }
 
-    fn user(&self, message: &Value) -> Result<(), String> {
-        let content = content(&message["message"]["content"])?;
-        let uuid = message["uuid"].as_str().and_then(|id| id.parse().ok());
+    fn user(&self, message: &UserInput) -> Result<(), String> {
+        let content = message.content().map_err(|error| error.to_string())?;
+        let uuid = message.uuid.as_ref().and_then(WireId::uuid);
         // One that is repeated must be known by the same id later on.
         let uuid = uuid.or_else(|| self.replay.then(haft_agent::random_id));
         if self.replay {
-            let mut replayed = json!({
-                "type": "user",
-                "message": message["message"],
-                "parent_tool_use_id": null,
-                "isReplay": true,
+            let body = UserBody::Given(Cow::Borrowed(&message.message));
+            self.channel.output.put(UserMessage {
+                is_replay: true,
+                uuid: uuid.map(Into::into),
+                ..UserMessage::new(body)
             });
-            if let Some(uuid) = uuid {
-                replayed["uuid"] = json!(uuid);
-            }
-            self.channel.output.put(replayed);
         }
-        if message["shouldQuery"] == false {
+        if message.should_query == Some(false) {
             self.session.aside(content);
             return Ok(());
         }
         let prompt = Prompt { content, uuid };
-        match message["priority"] == "now" {
+        match message.is_urgent() {
             true => self.session.steer(prompt),
             false => self.session.prompt(prompt),
         }
         Ok(())
     }
 
-    fn serve(&self, message: &Value) {
-        let request = &message["request"];
-        let subtype = request["subtype"].as_str().unwrap_or_default();
-        let served = match subtype {
-            "initialize" => self.initialize(request),
-            "interrupt" => Ok(self.interrupt(request)),
-            "set_permission_mode" => self.set_mode(&request["mode"]),
-            "set_model" => self.set_model(&request["model"]),
-            "set_max_thinking_tokens" => {
+    fn serve(&self, message: ControlRequest<ClientRequest>) {
+        let (id, request) = (message.request_id, message.request);
+        let is_interrupt = matches!(request, ClientRequest::Interrupt(_));
+        let served = match request {
+            ClientRequest::Initialize(request) => self.initialize(*request),
+            ClientRequest::Interrupt(request) => Ok(self.interrupt(&request)),
+            ClientRequest::SetPermissionMode(request) => self.set_mode(&request.mode),
+            ClientRequest::SetModel(request) => self.set_model(request.model.as_deref()),
+            ClientRequest::SetMaxThinkingTokens(request) => {
                 self.session
-                    .set_thinking(match request["max_thinking_tokens"].as_u64() {
+                    .set_thinking(match request.max_thinking_tokens {
                         None | Some(0) => Thinking::Off,
                         Some(most) => Thinking::Budget(u32::try_from(most).unwrap_or(u32::MAX)),
                     });
-                Ok(json!({}))
+                Ok(SessionAnswer::DONE)
             }
-            "get_binary_version" => Ok(json!({"version": crate::VERSION})),
-            "rewind_files" => return self.rewind(&message["request_id"], request),
-            other => self
-                .serve_more(other, request)
-                .unwrap_or_else(|| Err(format!("no control request is called {other:?} here"))),
+            ClientRequest::GetBinaryVersion(_) => Ok(SessionAnswer::Version(BinaryVersion {
+                version: crate::VERSION.to_owned(),
+            })),
+            ClientRequest::RewindFiles(request) => return self.rewind(id, request),
+            other => self.serve_more(&other),
         };
-        self.channel.respond(&message["request_id"], served);
+        self.channel.respond(id, served);
         // Its answer stands before the result that it brings about.
-        if subtype == "interrupt" {
+        if is_interrupt {
             self.session.interrupt();
         }
     }
 
-    fn initialize(&self, request: &Value) -> Result<Value, String> {
-        let handlers = callbacks::read(&request["hooks"], &self.channel)?;
-        let texts = |value: &Value| match value {
-            Value::String(text) => Some(text.clone()),
-            Value::Array(parts) => {
-                let parts: Vec<&str> = parts.iter().filter_map(Value::as_str).collect();
-                Some(parts.join("\n\n"))
-            }
-            _ => None,
-        };
-        let schema = &request["jsonSchema"];
-        let agents = request["agents"].as_object().cloned().unwrap_or_default();
-        let told = self.session.agents(&agents);
-        let told: Vec<Value> = told.iter().map(agent).collect();
-        let servers = request["sdkMcpServers"].as_array().into_iter().flatten();
-        let servers = servers.filter_map(Value::as_str).map(str::to_owned);
-        if request["forwardSubagentText"] == true {
+    fn initialize(&self, request: InitializeRequest) -> Result<SessionAnswer, String> {
+        let hooks = request.hooks.unwrap_or_default();
+        let hooks = callbacks::read(&hooks, &self.channel)?;
+        let joined = |text: &Option<PromptParagraphs>| text.as_ref().map(PromptParagraphs::joined);
+        let schema = request.json_schema;
+        let agents = self.session.agents(&request.agents);
+        if request.forward_subagent_text {
             self.channel.output.forward_subagent_text();
         }
         self.session.configure(StartOptions {
-            hooks: handlers,
-            system_prompt: texts(&request["systemPrompt"]),
-            append_system_prompt: texts(&request["appendSystemPrompt"]),
-            title: request["title"].as_str().map(str::to_owned),
-            environment_in_message: request["excludeDynamicSections"] == true,
-            output_schema: (!schema.is_null()).then(|| schema.clone()),
-            agents,
-            servers: servers.collect(),
+            hooks,
+            system_prompt: joined(&request.system_prompt),
+            append_system_prompt: joined(&request.append_system_prompt),
+            title: request.title,
+            environment_in_message: request.exclude_dynamic_sections,
+            output_schema: (!schema.is_null()).then_some(schema),
+            agents: request.agents,
+            servers: request.sdk_mcp_servers,
         })?;
         let extensions = self.session.extensions();
-        let commands: Vec<Value> = extensions.commands.iter().map(command).collect();
-        Ok(json!({
-            "commands": commands,
-            "agents": told,
-            "output_style": extensions.output_style,
-            "available_output_styles": extensions.styles,
-            "models": [],
-            "account": {},
-            "hook_on_failure_supported": true,
-            "pid": std::process::id(),
-        }))
+        Ok(SessionAnswer::Initialize(Box::new(InitializeAnswer {
+            commands: extensions.commands.iter().map(command).collect(),
+            agents: agents.into_iter().map(agent).collect(),
+            output_style: extensions.output_style.clone(),
+            available_output_styles: extensions.styles.clone(),
+            models: Vec::new(),
+            account: Map::new(),
+            hook_on_failure_supported: true,
+            pid: Some(std::process::id()),
+        })))
     }
 
-    fn interrupt(&self, request: &Value) -> Value {
-        if request["cancel_queued"] == true {
-            let cancelled = self.session.take_back_all();
-            return json!({"still_queued": [], "cancelled": cancelled});
-        }
-        json!({"still_queued": self.session.waiting()})
+    fn interrupt(&self, request: &InterruptRequest) -> SessionAnswer {
+        let ids = |messages: Vec<Option<Uuid>>| -> Vec<Option<WireId>> {
+            let messages = messages.into_iter();
+            messages.map(|uuid| uuid.map(Into::into)).collect()
+        };
+        SessionAnswer::Interrupt(match request.cancel_queued {
+            true => InterruptAnswer {
+                still_queued: Vec::new(),
+                cancelled: Some(ids(self.session.take_back_all())),
+            },
+            false => InterruptAnswer {
+                still_queued: ids(self.session.waiting()),
+                cancelled: None,
+            },
+        })
     }
 
-    fn set_model(&self, value: &Value) -> Result<Value, String> {
-        let name = value.as_str().filter(|name| *name != "default");
+    fn set_model(&self, asked: Option<&str>) -> Result<SessionAnswer, String> {
+        let name = asked.filter(|name| *name != "default");
         self.session.set_model(name)?;
-        Ok(json!({}))
+        Ok(SessionAnswer::DONE)
     }
 
-    fn set_mode(&self, value: &Value) -> Result<Value, String> {
-        let mode = permission::mode(value)
-            .ok_or_else(|| format!("no permission mode is called {value}"))?;
+    fn set_mode(&self, asked: &AsWritten<PermissionMode>) -> Result<SessionAnswer, String> {
+        let mode = *asked
+            .meaning()
+            .ok_or_else(|| format!("no permission mode is called {}", asked.value()))?;
         self.session.set_permission_mode(mode)?;
-        Ok(json!({"mode": mode.name()}))
+        let mode = mode.name().to_owned();
+        Ok(SessionAnswer::Mode(ModeAnswer { mode }))
     }
 }
 
-fn command(command: &CommandDetails) -> Value {
-    json!({
-        "name": command.name,
-        "description": command.description,
-        "argumentHint": command.argument_hint,
-    })
-}
-
-fn agent(kind: &AgentDetails) -> Value {
-    let mut told = json!({"name": kind.name, "description": kind.description});
-    if let Some(model) = &kind.model {
-        told["model"] = json!(model);
+fn command(command: &CommandDetails) -> DescribedCommand {
+    DescribedCommand {
+        name: command.name.clone(),
+        description: command.description.clone(),
+        argument_hint: command.argument_hint.clone(),
     }
-    told
 }
 
-/// What a message says: a text, or blocks.
-fn content(value: &Value) -> Result<Vec<Content>, String> {
-    match value {
-        Value::String(text) => Ok(vec![Content::text(text)]),
-        Value::Array(blocks) => blocks
-            .iter()
-            .map(|block| {
-                serde_json::from_value(block.clone())
-                    .map_err(|error| format!("a message has a block that cannot be taken: {error}"))
-            })
-            .collect(),
-        _ => Err("a message has no content: a text or a list of blocks".to_owned()),
+fn agent(kind: AgentDetails) -> DescribedAgent {
+    DescribedAgent {
+        name: kind.name,
+        description: kind.description,
+        model: kind.model,
     }
 }

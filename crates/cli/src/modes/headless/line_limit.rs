@@ -1,6 +1,7 @@
 //! Lines that every reader can take.
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 /// A well-known reader gives up at 2^20 characters.
 const LONGEST: usize = 1_000_000;
@@ -10,12 +11,12 @@ const LARGE: [&str; 3] = ["originalFile", "base64", "structuredPatch"];
 
 /// A message as a line that is not too long: first large parts of the result for programs are left out,
 /// then all of it, then pictures and documents, then the ends of texts.
-pub(super) fn line(message: &Value) -> String {
-    let line = message.to_string();
+pub(super) fn line(message: &impl Serialize) -> serde_json::Result<String> {
+    let line = serde_json::to_string(message)?;
     if fits(&line) {
-        return line;
+        return Ok(line);
     }
-    let mut message = message.clone();
+    let mut message: Value = serde_json::from_str(&line)?;
     let steps: [fn(&mut Value); 4] = [
         |message| {
             if let Some(result) = message.get_mut("tool_use_result") {
@@ -27,7 +28,8 @@ pub(super) fn line(message: &Value) -> String {
                 object.shift_remove("tool_use_result");
             }
             // The same in lines of the transcript.
-            for entry in message["entries"].as_array_mut().into_iter().flatten() {
+            let entries = message.get_mut("entries").and_then(Value::as_array_mut);
+            for entry in entries.into_iter().flatten() {
                 if let Some(entry) = entry.as_object_mut() {
                     entry.shift_remove("toolUseResult");
                 }
@@ -40,23 +42,25 @@ pub(super) fn line(message: &Value) -> String {
         step(&mut message);
         let line = message.to_string();
         if fits(&line) {
-            return line;
+            return Ok(line);
         }
     }
     // Many texts, each of them not long.
     cut(&mut message, 1_000);
     let line = message.to_string();
     if fits(&line) {
-        return line;
+        return Ok(line);
     }
-    let kept = ["type", "subtype", "session_id", "uuid", "request_id"];
-    let mut short = json!({"haft_note": "left out: too long for one line"});
-    for name in kept {
-        if let Some(value) = message.get(name) {
-            short[name] = value.clone();
-        }
-    }
-    short.to_string()
+    let note = ("haft_note", "left out: too long for one line".into());
+    let kept = ["type", "subtype", "session_id", "uuid", "request_id"]
+        .into_iter()
+        .filter_map(|name| Some((name, message.get(name)?.clone())));
+    let short = std::iter::once(note).chain(kept);
+    serde_json::to_string(&short.map(named).collect::<Map<_, _>>())
+}
+
+fn named((name, value): (&str, Value)) -> (String, Value) {
+    (name.to_owned(), value)
 }
 
 fn fits(line: &str) -> bool {
@@ -83,7 +87,8 @@ fn without_data(value: &mut Value) {
             let kind = object.get("type").and_then(Value::as_str);
             if matches!(kind, Some("image" | "document")) && object.contains_key("source") {
                 let text = format!("[{} left out of this line]", kind.unwrap_or_default());
-                *value = json!({"type": "text", "text": text});
+                let note = [("type", "text".into()), ("text", text.into())];
+                *value = Value::Object(note.into_iter().map(named).collect());
             } else {
                 object.values_mut().for_each(without_data);
             }
@@ -109,6 +114,8 @@ fn cut(value: &mut Value, longest: usize) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn result(content: Value, structured: Value) -> Value {
@@ -120,7 +127,7 @@ mod tests {
     }
 
     fn made(message: &Value) -> Value {
-        let line = line(message);
+        let line = line(message).unwrap();
         assert!(line.chars().count() < LONGEST);
         serde_json::from_str(&line).unwrap()
     }
@@ -136,6 +143,13 @@ mod tests {
 
         let all = made(&result(json!("ok"), json!({"stdout": long})));
         assert_eq!(all.get("tool_use_result"), None);
+        let keys: Vec<&str> = all
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        assert_eq!(keys, ["type", "message"], "and nothing comes in its place");
 
         let image = json!([{"type": "image", "source": {"type": "base64", "data": long}}]);
         let image = made(&result(image, json!({})));
@@ -145,6 +159,15 @@ mod tests {
         let text = made(&result(json!(long), json!({})));
         let told = text["message"]["content"][0]["content"].as_str().unwrap();
         assert!(told.ends_with("[the rest is left out of this line]"));
+    }
+
+    #[test]
+    fn lines_of_the_transcript_lose_the_result_for_programs_too() {
+        let entry = json!({"type": "user", "toolUseResult": {"stdout": "x".repeat(3_000_000)}});
+        let mirror = json!({"type": "transcript_mirror", "filePath": "/t", "entries": [entry]});
+        let kept =
+            json!({"type": "transcript_mirror", "filePath": "/t", "entries": [{"type": "user"}]});
+        assert_eq!(made(&mirror), kept);
     }
 
     #[test]

@@ -1,13 +1,21 @@
 //! What is told, as messages.
 
+use std::borrow::Cow;
+
 use haft::{
     CallResult,
     engine::hooks::{HookNews, HookStage},
 };
 use haft_agent::{Began, ReplyBlock, RunResult, Subtype};
 use haft_host::{ExtensionNames, ServerList, SessionFacts};
-use haft_models::{Block, ModelError, Usage};
-use serde_json::{Map, Value, json};
+use haft_models::{Block, ModelError, StopReason, Usage};
+use haft_protocol::{
+    ApiMessage, AssistantBlock, AssistantMessage, CacheWrites, DeferredToolUse, HookEndMessage,
+    HookPrintedMessage, HookStartedMessage, InitMessage, MessageKind, MessageRole,
+    ModelUsageReport, PermissionDenial, ResultMessage, ServerToolUse, SystemMessage,
+    ToolResultBlock, ToolResultContent, UsageReport, UserBlock, UserBody, UserContent, UserMessage,
+};
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::status;
@@ -44,249 +52,261 @@ impl Facts {
     }
 }
 
-pub(super) fn init(began: &Began, facts: &Facts) -> Value {
-    let tools: Vec<&str> = began
+pub(super) fn init<'a>(began: &'a Began, facts: &'a Facts) -> SystemMessage<'a> {
+    let tools = began
         .tools
         .iter()
         // Old readers know it by this name.
-        .map(|name| if name == "Agent" { "Task" } else { name })
+        .map(|name| if name == "Agent" { "Task" } else { name }.into())
         .collect();
-    let mut message = json!({
-        "type": "system",
-        "subtype": "init",
-        "cwd": began.cwd.to_string_lossy(),
-        "tools": tools,
-        "mcp_servers": status::servers_in_short(&facts.servers),
-        "model": began.model,
-        "permissionMode": began.mode.name(),
-        "slash_commands": facts.told.commands,
-        "apiKeySource": facts.key_source,
-        "claude_code_version": LEVEL,
-        "output_style": facts.told.output_style,
-        "agents": facts.told.agents,
-        "skills": facts.told.skills,
-        "plugins": [],
-    });
-    if let Some(left_out) = &facts.left_out {
-        message["untrusted"] = json!(left_out);
-    }
-    if let Some(warning) = &facts.sandbox_warning {
-        message["sandbox_warning"] = json!(warning);
-    }
-    if let Some(left_out) = status::servers_left_out(&facts.servers) {
-        message["mcp_server_errors"] = left_out;
-    }
-    message
+    SystemMessage::Init(Box::new(InitMessage {
+        cwd: began.cwd.to_string_lossy(),
+        tools,
+        mcp_servers: status::servers_in_short(&facts.servers),
+        model: (&began.model).into(),
+        permission_mode: began.mode.name().into(),
+        slash_commands: Cow::Borrowed(&facts.told.commands),
+        api_key_source: facts.key_source.into(),
+        claude_code_version: LEVEL.into(),
+        output_style: (&facts.told.output_style).into(),
+        agents: Cow::Borrowed(&facts.told.agents),
+        skills: Cow::Borrowed(&facts.told.skills),
+        plugins: Vec::new(),
+        untrusted: facts.left_out.as_deref().map(Cow::Borrowed),
+        sandbox_warning: facts.sandbox_warning.as_deref().map(Cow::Borrowed),
+        mcp_server_errors: status::servers_left_out(&facts.servers),
+        session_id: None,
+        uuid: None,
+    }))
 }
 
-pub(super) fn assistant(said: &ReplyBlock) -> Value {
-    let mut block = json!(said.block);
-    if matches!(said.block, Block::Thinking { .. }) && block.get("signature").is_none() {
-        block["signature"] = json!("");
+pub(super) fn assistant(said: &ReplyBlock) -> AssistantMessage<'_> {
+    AssistantMessage {
+        uuid: Some(said.uuid.into()),
+        ..AssistantMessage::new(ApiMessage {
+            id: Some((&said.message_id).into()),
+            kind: MessageKind::Message,
+            role: MessageRole::Assistant,
+            model: (&said.model).into(),
+            content: vec![block(&said.block)],
+            stop_reason: None,
+            stop_sequence: None,
+            usage: usage(&said.usage),
+        })
     }
-    json!({
-        "type": "assistant",
-        "message": {
-            "id": said.message_id,
-            "type": "message",
-            "role": "assistant",
-            "model": said.model,
-            "content": [block],
-            "stop_reason": null,
-            "stop_sequence": null,
-            "usage": usage(&said.usage),
+}
+
+fn block(block: &Block) -> AssistantBlock<'_> {
+    match block {
+        Block::Text { text } => AssistantBlock::Text { text: text.into() },
+        Block::Thinking {
+            thinking,
+            signature,
+            details,
+        } => AssistantBlock::Thinking {
+            thinking: thinking.into(),
+            signature: signature.into(),
+            details: Cow::Borrowed(details),
         },
-        "parent_tool_use_id": null,
-        "uuid": said.uuid,
-    })
+        Block::RedactedThinking { data } => AssistantBlock::RedactedThinking { data: data.into() },
+        Block::ToolUse {
+            id,
+            name,
+            input,
+            extra,
+        } => AssistantBlock::ToolUse {
+            id: id.into(),
+            name: name.into(),
+            input: Cow::Borrowed(input),
+            extra: Cow::Borrowed(extra),
+        },
+        Block::Other(block) => AssistantBlock::Other(Cow::Borrowed(block)),
+        // No model says others.
+        other => {
+            let other = serde_json::to_value(other).unwrap_or_default();
+            AssistantBlock::Other(Cow::Owned(other))
+        }
+    }
 }
 
 /// What a reader sees in place of the reply that never came.
-pub(super) fn failure(error: &ModelError) -> Value {
+pub(super) fn failure(error: &ModelError) -> AssistantMessage<'_> {
     let id = format!("msg_{}", haft_agent::random_id().simple());
-    let mut message = json!({
-        "type": "assistant",
-        "message": {
-            "id": id,
-            "type": "message",
-            "role": "assistant",
-            "model": "<synthetic>",
-            "content": [{"type": "text", "text": format!("API Error: {error}")}],
-            "stop_reason": "stop_sequence",
-            "stop_sequence": "",
-            "usage": usage(&Usage::default()),
-        },
-        "parent_tool_use_id": null,
-        "error": error.code(),
-    });
-    if let Some(id) = &error.request_id {
-        message["request_id"] = json!(id);
+    let text = format!("API Error: {error}").into();
+    AssistantMessage {
+        error: Some(error.code().into()),
+        request_id: error.request_id.as_deref().map(Cow::Borrowed),
+        ..AssistantMessage::new(ApiMessage {
+            id: Some(id.into()),
+            kind: MessageKind::Message,
+            role: MessageRole::Assistant,
+            model: "<synthetic>".into(),
+            content: vec![AssistantBlock::Text { text }],
+            stop_reason: Some("stop_sequence".into()),
+            stop_sequence: Some("".into()),
+            usage: usage(&Usage::default()),
+        })
     }
-    message
 }
 
-pub(super) fn answer(uuid: Uuid, finished: &CallResult) -> Value {
+pub(super) fn answer(uuid: Uuid, finished: &CallResult) -> UserMessage<'_> {
     let content = match finished.content.as_slice() {
-        [haft::Content::Text { text }] => json!(text),
-        blocks => json!(blocks),
+        [haft::Content::Text { text }] => ToolResultContent::Text(text.into()),
+        blocks => ToolResultContent::Blocks(Cow::Borrowed(blocks)),
     };
     let structured = match &finished.structured {
-        Some(structured) => structured.clone(),
-        None if finished.is_error => json!(format!("Error: {}", finished.text())),
-        None => json!(finished.text()),
+        Some(structured) => Cow::Borrowed(structured),
+        None if finished.is_error => {
+            Cow::Owned(Value::String(format!("Error: {}", finished.text())))
+        }
+        None => Cow::Owned(Value::String(finished.text())),
     };
-    json!({
-        "type": "user",
-        "message": {
-            "role": "user",
-            "content": [{
-                "type": "tool_result",
-                "tool_use_id": finished.id,
-                "content": content,
-                "is_error": finished.is_error,
-            }],
-        },
-        "parent_tool_use_id": null,
-        "tool_use_result": structured,
-        "uuid": uuid,
-    })
+    let result = UserBlock::ToolResult(ToolResultBlock {
+        tool_use_id: (&finished.id).into(),
+        content,
+        is_error: Some(finished.is_error),
+    });
+    UserMessage {
+        tool_use_result: Some(structured),
+        uuid: Some(uuid.into()),
+        ..UserMessage::new(UserBody::new(UserContent::Blocks(vec![result])))
+    }
 }
 
-pub(super) fn result(ended: &RunResult, facts: &Facts) -> Value {
-    let mut message = Map::new();
-    let mut put = |name: &str, value: Value| message.insert(name.to_owned(), value);
-    put("type", json!("result"));
-    put("subtype", json!(ended.subtype.name()));
-    put("is_error", json!(ended.is_error()));
-    put("duration_ms", json!(millis(ended.duration)));
-    put("duration_api_ms", json!(millis(ended.duration_api)));
-    put("num_turns", json!(ended.num_turns));
-    if ended.subtype == Subtype::Success {
-        put("result", json!(ended.text));
-    } else {
-        put("errors", json!(ended.errors));
-    }
-    if let Some(error) = &ended.api_error {
-        put("api_error_status", json!(error.status));
-    }
-    match &ended.deferred {
-        None => put("stop_reason", json!(ended.stop_reason)),
-        Some(call) => {
-            put("stop_reason", json!("tool_deferred"));
-            let call = json!({
-                "id": call.tool_use_id,
-                "name": call.tool_name,
-                "input": call.tool_input,
-            });
-            put("deferred_tool_use", call)
-        }
+pub(super) fn result<'a>(ended: &'a RunResult, facts: &Facts) -> ResultMessage<'a> {
+    let is_success = ended.subtype == Subtype::Success;
+    let errors = || ended.errors.iter().map(Cow::from).collect();
+    let stop_reason = match &ended.deferred {
+        None => ended.stop_reason.as_ref().and_then(stop_name),
+        Some(_) => Some("tool_deferred".into()),
     };
-    put("total_cost_usd", json!(ended.ledger.total_cost() + 0.0));
-    put("usage", full_usage(&ended.usage));
     let models = ended.ledger.models().map(|(name, spent)| {
-        let used = json!({
-            "inputTokens": spent.usage.input,
-            "outputTokens": spent.usage.output,
-            "cacheReadInputTokens": spent.usage.cache_read,
-            "cacheCreationInputTokens": spent.usage.cache_write,
-            "webSearchRequests": 0,
-            "costUSD": spent.cost,
-            "contextWindow": facts.window,
-            "maxOutputTokens": facts.max_tokens,
-        });
-        (name.to_owned(), used)
+        let used = ModelUsageReport {
+            input_tokens: spent.usage.input,
+            output_tokens: spent.usage.output,
+            cache_read_input_tokens: spent.usage.cache_read,
+            cache_creation_input_tokens: spent.usage.cache_write,
+            web_search_requests: 0,
+            cost_usd: spent.cost,
+            context_window: facts.window,
+            max_output_tokens: facts.max_tokens,
+        };
+        (name.into(), used)
     });
-    put("modelUsage", Value::Object(models.collect()));
-    let denials: Vec<Value> = ended
+    let denials = ended
         .permission_denials
         .iter()
-        .map(|denial| {
-            json!({
-                "tool_name": denial.tool_name,
-                "tool_use_id": denial.tool_use_id,
-                "tool_input": denial.tool_input,
-            })
-        })
-        .collect();
-    put("permission_denials", json!(denials));
-    put("terminal_reason", json!(ended.reason.name()));
-    if let Some(first) = ended.first_token {
-        put("ttft_ms", json!(millis(first)));
+        .map(|denial| PermissionDenial {
+            tool_name: (&denial.tool_name).into(),
+            tool_use_id: (&denial.tool_use_id).into(),
+            tool_input: Cow::Borrowed(&denial.tool_input),
+        });
+    ResultMessage {
+        subtype: ended.subtype.name().into(),
+        is_error: ended.is_error(),
+        duration_ms: millis(ended.duration),
+        duration_api_ms: millis(ended.duration_api),
+        num_turns: ended.num_turns,
+        result: is_success.then(|| (&ended.text).into()),
+        errors: (!is_success).then(errors),
+        api_error_status: ended.api_error.as_ref().map(|error| error.status),
+        stop_reason,
+        deferred_tool_use: ended.deferred.as_ref().map(|call| DeferredToolUse {
+            id: (&call.tool_use_id).into(),
+            name: (&call.tool_name).into(),
+            input: Cow::Borrowed(&call.tool_input),
+        }),
+        // Never a negative zero, which the sum of nothing is.
+        total_cost_usd: ended.ledger.total_cost() + 0.0,
+        usage: full_usage(&ended.usage),
+        model_usage: models.collect(),
+        permission_denials: denials.collect(),
+        terminal_reason: Some(ended.reason.name().into()),
+        ttft_ms: ended.first_token.map(millis),
+        structured_output: None,
+        session_id: None,
+        uuid: None,
     }
-    Value::Object(message)
 }
 
 /// What happened to a hook.
-pub(super) fn hook(news: &HookNews) -> Value {
-    let mut message = json!({
-        "type": "system",
-        "subtype": "hook_started",
-        "hook_id": news.id,
-        "hook_name": news.name,
-        "hook_event": news.event.name(),
-    });
-    let (stdout, stderr) = match &news.stage {
-        HookStage::Started => return message,
-        HookStage::Printed { stdout, stderr } => {
-            message["subtype"] = json!("hook_progress");
-            (stdout, stderr)
-        }
+pub(super) fn hook(news: &HookNews) -> SystemMessage<'_> {
+    let (hook_id, hook_name) = ((&news.id).into(), (&news.name).into());
+    let hook_event = news.event.name().into();
+    match &news.stage {
+        HookStage::Started => SystemMessage::HookStarted(HookStartedMessage {
+            hook_id,
+            hook_name,
+            hook_event,
+            ..HookStartedMessage::default()
+        }),
+        HookStage::Printed { stdout, stderr } => SystemMessage::HookProgress(HookPrintedMessage {
+            hook_id,
+            hook_name,
+            hook_event,
+            output: format!("{stdout}{stderr}").into(),
+            stdout: stdout.into(),
+            stderr: stderr.into(),
+            ..HookPrintedMessage::default()
+        }),
         HookStage::Ended {
             stdout,
             stderr,
             code,
             outcome,
-        } => {
-            message["subtype"] = json!("hook_response");
-            if let Some(code) = code {
-                message["exit_code"] = json!(code);
-            }
-            message["outcome"] = json!(outcome.name());
-            (stdout, stderr)
-        }
-    };
-    message["output"] = json!(format!("{stdout}{stderr}"));
-    message["stdout"] = json!(stdout);
-    message["stderr"] = json!(stderr);
-    message
+        } => SystemMessage::HookResponse(HookEndMessage {
+            hook_id,
+            hook_name,
+            hook_event,
+            exit_code: *code,
+            outcome: outcome.name().into(),
+            output: format!("{stdout}{stderr}").into(),
+            stdout: stdout.into(),
+            stderr: stderr.into(),
+            ..HookEndMessage::default()
+        }),
+    }
 }
 
 /// The result of a run that never began.
-pub(super) fn stillborn(problem: &str) -> Value {
-    json!({
-        "type": "result",
-        "subtype": "error_during_execution",
-        "is_error": true,
-        "duration_ms": 0,
-        "duration_api_ms": 0,
-        "num_turns": 0,
-        "errors": [problem],
-        "stop_reason": null,
-        "total_cost_usd": 0.0,
-        "usage": full_usage(&Usage::default()),
-        "modelUsage": {},
-        "permission_denials": [],
-    })
+pub(super) fn stillborn(problem: &str) -> ResultMessage<'_> {
+    ResultMessage {
+        subtype: ResultMessage::DURING_EXECUTION.into(),
+        is_error: true,
+        errors: Some(vec![problem.into()]),
+        usage: full_usage(&Usage::default()),
+        ..ResultMessage::default()
+    }
 }
 
-pub(super) fn usage(usage: &Usage) -> Value {
-    json!({
-        "input_tokens": usage.input,
-        "output_tokens": usage.output,
-        "cache_creation_input_tokens": usage.cache_write,
-        "cache_read_input_tokens": usage.cache_read,
-    })
+pub(super) fn usage(usage: &Usage) -> UsageReport<'static> {
+    UsageReport {
+        input_tokens: usage.input,
+        output_tokens: usage.output,
+        cache_creation_input_tokens: Some(usage.cache_write),
+        cache_read_input_tokens: Some(usage.cache_read),
+        ..UsageReport::default()
+    }
 }
 
-fn full_usage(used: &Usage) -> Value {
-    let mut full = usage(used);
-    full["server_tool_use"] = json!({"web_search_requests": 0, "web_fetch_requests": 0});
-    full["service_tier"] = json!("standard");
-    full["cache_creation"] = json!({
-        "ephemeral_1h_input_tokens": used.cache_write_1h,
-        "ephemeral_5m_input_tokens": used.cache_write.saturating_sub(used.cache_write_1h),
-    });
-    full
+fn full_usage(used: &Usage) -> UsageReport<'static> {
+    UsageReport {
+        server_tool_use: Some(ServerToolUse::default()),
+        service_tier: Some("standard".into()),
+        cache_creation: Some(CacheWrites {
+            ephemeral_1h_input_tokens: used.cache_write_1h,
+            ephemeral_5m_input_tokens: used.cache_write.saturating_sub(used.cache_write_1h),
+        }),
+        ..usage(used)
+    }
+}
+
+/// Why a reply stopped, as messages name it.
+pub(super) fn stop_name(reason: &StopReason) -> Option<Cow<'static, str>> {
+    match serde_json::to_value(reason) {
+        Ok(Value::String(name)) => Some(name.into()),
+        _ => None,
+    }
 }
 
 pub(super) fn millis(duration: std::time::Duration) -> u64 {

@@ -1,6 +1,7 @@
 //! What goes out, in the format that was asked for.
 
 use std::{
+    borrow::Cow,
     io,
     sync::{
         Mutex, MutexGuard, OnceLock, PoisonError,
@@ -15,7 +16,13 @@ use haft::{
 use haft_agent::{Added, AgentEvent, RunResult, Sink, Subtype, Tag};
 use haft_host::{Environment, NEVER_FITTED, ServerList, SessionInput};
 use haft_models::{Block, ModelEvent};
-use serde_json::{Value, json};
+use haft_protocol::{
+    ApiRetryMessage, AssistantMessage, CompactBoundaryMessage, CompactMetadata, NoticeMessage,
+    PermissionDeniedMessage, SessionMessage, SessionStateMessage, StatusMessage, StreamEvent,
+    SystemMessage, ToolProgressMessage, UserBlock, UserBody, UserContent, UserMessage,
+};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::{
     flags::{Headless, OutputFormat},
@@ -46,8 +53,8 @@ struct OutputState {
     facts: Facts,
     model: String,
     pieces: Pieces,
-    /// For the list at the end.
-    all: Vec<Value>,
+    /// For the list at the end, each as JSON.
+    all: Vec<String>,
     /// So many questions wait for their answer.
     questions: usize,
     /// What we were last said to be at.
@@ -133,37 +140,37 @@ impl Output {
     }
 
     /// A message of a conversation.
-    pub(super) fn put(&self, message: Value) {
+    pub(super) fn put<'a>(&self, message: impl Into<SessionMessage<'a>>) {
         let mut state = self.state();
         self.put_into(&mut state, message);
     }
 
-    fn put_into(&self, state: &mut OutputState, mut message: Value) {
+    fn put_into<'a>(&self, state: &mut OutputState, message: impl Into<SessionMessage<'a>>) {
         if self.format == OutputFormat::Text {
             return;
         }
-        if let (Some(session), None) = (state.session, message.get("session_id")) {
-            message["session_id"] = json!(session);
-        }
-        if message.get("uuid").is_none() {
-            message["uuid"] = json!(haft_agent::random_id());
-        }
+        let mut message = message.into();
+        message.stamp(state.session.map(Into::into), haft_agent::random_id);
         match self.format {
             OutputFormat::StreamJson => self.write(state, &message),
-            OutputFormat::Json if self.verbose => state.all.push(message),
-            OutputFormat::Json if message["type"] == "result" => self.write(state, &message),
+            OutputFormat::Json if self.verbose => match serde_json::to_string(&message) {
+                Ok(message) => state.all.push(message),
+                Err(error) => self.fails(state, error.into()),
+            },
+            OutputFormat::Json if message.is_result() => self.write(state, &message),
             OutputFormat::Json | OutputFormat::Text => {}
         }
     }
 
     /// A word between programs: no message of the conversation.
-    pub(super) fn put_control(&self, message: &Value) {
+    pub(super) fn put_control(&self, message: &impl Serialize) {
         let mut state = self.state();
         self.write(&mut state, message);
     }
 
-    fn write(&self, state: &mut OutputState, message: &Value) {
-        if let Err(error) = show::json(&line_limit::line(message)) {
+    fn write(&self, state: &mut OutputState, message: &impl Serialize) {
+        let line = line_limit::line(message).map_err(io::Error::from);
+        if let Err(error) = line.and_then(|line| show::json(&line)) {
             self.fails(state, error);
         }
     }
@@ -183,17 +190,17 @@ impl Output {
             return;
         }
         state.said = name;
-        let mut message =
-            json!({"type": "system", "subtype": "session_state_changed", "state": name});
-        if self.states == States::ForTheHost {
-            message["sdk_host_only"] = json!(true);
-        }
+        let message = SystemMessage::SessionStateChanged(SessionStateMessage {
+            state: name.into(),
+            sdk_host_only: self.states == States::ForTheHost,
+            ..SessionStateMessage::default()
+        });
         self.put_into(&mut state, message);
     }
 
     /// Something a person should know.
     pub(super) fn put_notice(&self, level: &str, text: &str) {
-        self.put(informational(level, text));
+        self.put(notice(level, text));
     }
 
     /// The next run is still about the same message: its beginning is not told.
@@ -219,14 +226,12 @@ impl Output {
         let mut message = messages::result(ended, &state.facts);
         match fitted {
             None => {}
-            Some(Ok(value)) => message["structured_output"] = value,
+            Some(Ok(value)) => message.structured_output = Some(value),
             Some(Err(why)) => {
-                message["subtype"] = json!(NEVER_FITTED);
-                message["is_error"] = json!(true);
-                message["errors"] = json!([why]);
-                if let Some(object) = message.as_object_mut() {
-                    object.shift_remove("result");
-                }
+                message.subtype = NEVER_FITTED.into();
+                message.is_error = true;
+                message.errors = Some(vec![why.into()]);
+                message.result = None;
             }
         }
         self.put_into(&mut state, message);
@@ -244,7 +249,7 @@ impl Output {
         let mut state = self.state();
         if self.format == OutputFormat::Json && self.verbose {
             let all = std::mem::take(&mut state.all);
-            show::json(&Value::Array(all).to_string())?;
+            show::json(&format!("[{}]", all.join(",")))?;
         }
         match state.failed.take() {
             Some(error) => Err(error),
@@ -258,11 +263,9 @@ impl Output {
         }
     }
 
-    fn put_piece(&self, state: &mut OutputState, event: Value) {
+    fn put_piece(&self, state: &mut OutputState, event: StreamEvent<'_>) {
         if self.partial {
-            let message =
-                json!({"type": "stream_event", "event": event, "parent_tool_use_id": null});
-            self.put_into(state, message);
+            self.put_into(state, SessionMessage::stream_event(event));
         }
     }
 
@@ -271,8 +274,7 @@ impl Output {
         if state.pieces.has_stopped() && !matches!(event, ModelEvent::Usage { .. }) {
             self.end_reply(state);
         }
-        let model = state.model.clone();
-        for piece in state.pieces.of(event, &model) {
+        for piece in state.pieces.of(event, &state.model) {
             self.put_piece(state, piece);
         }
         match event {
@@ -282,24 +284,23 @@ impl Output {
                 delay,
                 error,
             } => {
-                let message = json!({
-                    "type": "system",
-                    "subtype": "api_retry",
-                    "attempt": attempt,
-                    "max_retries": max_retries,
-                    "retry_delay_ms": messages::millis(*delay),
-                    "error_status": error.status,
-                    "error": error.code(),
+                let message = SystemMessage::ApiRetry(ApiRetryMessage {
+                    attempt: *attempt,
+                    max_retries: *max_retries,
+                    retry_delay_ms: messages::millis(*delay),
+                    error_status: error.status,
+                    error: error.code().into(),
+                    ..ApiRetryMessage::default()
                 });
                 self.put_into(state, message);
             }
             ModelEvent::Fallback { from, to, error } => {
                 let text = format!("{to} takes over from {from}: {error}");
-                self.put_into(state, informational("warning", &text));
+                self.put_into(state, notice("warning", &text));
             }
             ModelEvent::ImagesDropped { error, .. } => {
                 let text = format!("images were left out: {error}");
-                self.put_into(state, informational("warning", &text));
+                self.put_into(state, notice("warning", &text));
             }
             _ => {}
         }
@@ -311,43 +312,57 @@ impl Output {
         let Some(Denied::Unasked { kind, reason }) = &finished.metadata.denied else {
             return;
         };
-        let mut denied = json!({
-            "type": "system",
-            "subtype": "permission_denied",
-            "tool_name": finished.name,
-            "tool_use_id": finished.id,
-            "decision_reason_type": kind,
-            "decision_reason": reason,
-            "message": finished.text(),
+        let denied = SystemMessage::PermissionDenied(PermissionDeniedMessage {
+            tool_name: (&finished.name).into(),
+            tool_use_id: (&finished.id).into(),
+            decision_reason_type: Some((*kind).into()),
+            decision_reason: Some(reason.into()),
+            message: finished.text().into(),
+            agent_id: agent.map(|agent| (&agent.id).into()),
+            ..PermissionDeniedMessage::default()
         });
-        if let Some(agent) = agent {
-            denied["agent_id"] = json!(agent.id);
-        }
         self.put_into(state, denied);
     }
 
     fn hear_subagent(&self, state: &mut OutputState, agent: &Tag, event: &AgentEvent) {
-        let mut message = match event {
+        let parent_tool_use_id = Some(Cow::Borrowed(&*agent.tool_use_id));
+        let subagent_type = Some(Cow::from(&agent.kind));
+        let agent_id = Some(Cow::from(&agent.id));
+        match event {
             AgentEvent::Said(said) => {
                 let does = matches!(said.block, Block::ToolUse { .. });
                 if !does && !self.forwards.load(Ordering::Relaxed) {
                     return;
                 }
-                messages::assistant(said)
+                let message = AssistantMessage {
+                    parent_tool_use_id,
+                    subagent_type,
+                    agent_id,
+                    ..messages::assistant(said)
+                };
+                self.put_into(state, message);
             }
             AgentEvent::Answered { uuid, finished } => {
                 self.put_denied(state, finished, Some(agent));
-                messages::answer(*uuid, finished)
+                let message = UserMessage {
+                    parent_tool_use_id,
+                    subagent_type,
+                    agent_id,
+                    ..messages::answer(*uuid, finished)
+                };
+                self.put_into(state, message);
             }
-            AgentEvent::Notice { level, text } => informational(level.name(), text),
-            _ => return,
-        };
-        if message["type"] != "system" {
-            message["parent_tool_use_id"] = json!(*agent.tool_use_id);
-            message["subagent_type"] = json!(agent.kind);
+            AgentEvent::Notice { level, text } => {
+                let message = SystemMessage::Informational(NoticeMessage {
+                    level: level.name().into(),
+                    content: text.into(),
+                    agent_id,
+                    ..NoticeMessage::default()
+                });
+                self.put_into(state, message);
+            }
+            _ => {}
         }
-        message["agent_id"] = json!(agent.id);
-        self.put_into(state, message);
     }
 
     fn state(&self) -> MutexGuard<'_, OutputState> {
@@ -393,8 +408,8 @@ impl Sink for Output {
             AgentEvent::Began(_) if std::mem::take(&mut state.goes_on) => {}
             AgentEvent::Began(began) => {
                 state.model.clone_from(&began.model);
-                let message = messages::init(began, &state.facts);
-                self.put_into(state, message);
+                let facts = state.facts.clone();
+                self.put_into(state, messages::init(began, &facts));
             }
             AgentEvent::Said(said) => self.put_into(state, messages::assistant(said)),
             AgentEvent::Answered { uuid, finished } => {
@@ -406,31 +421,30 @@ impl Sink for Output {
                 tool_name,
                 elapsed,
             } => {
-                let message = json!({
-                    "type": "tool_progress",
-                    "tool_use_id": tool_use_id,
-                    "tool_name": tool_name,
-                    "parent_tool_use_id": null,
-                    "elapsed_time_seconds": elapsed.as_secs(),
+                let message = SessionMessage::ToolProgress(ToolProgressMessage {
+                    tool_use_id: tool_use_id.into(),
+                    tool_name: tool_name.into(),
+                    elapsed_time_seconds: elapsed.as_secs(),
+                    ..ToolProgressMessage::default()
                 });
                 self.put_into(state, message);
             }
             AgentEvent::Added { uuid, content, by } => {
-                let mut message = json!({
-                    "type": "user",
-                    "message": {"role": "user", "content": content},
-                    "parent_tool_use_id": null,
-                    "uuid": uuid,
-                });
-                if !matches!(by, Added::Interrupt | Added::Steering) {
-                    message["isSynthetic"] = json!(true);
-                }
+                let blocks = content.iter().map(Cow::Borrowed).map(UserBlock::Content);
+                let content = UserContent::Blocks(blocks.collect());
+                let message = UserMessage {
+                    uuid: Some((*uuid).into()),
+                    is_synthetic: !matches!(by, Added::Interrupt | Added::Steering),
+                    ..UserMessage::new(UserBody::new(content))
+                };
                 self.put_into(state, message);
             }
             AgentEvent::Failed(error) => self.put_into(state, messages::failure(error)),
             AgentEvent::Compacting { .. } => {
-                let message =
-                    json!({"type": "system", "subtype": "status", "status": "compacting"});
+                let message = SystemMessage::Status(StatusMessage {
+                    status: Some("compacting".into()),
+                    ..StatusMessage::default()
+                });
                 self.put_into(state, message);
             }
             AgentEvent::Compacted {
@@ -440,16 +454,15 @@ impl Sink for Output {
                 duration,
                 uuid,
             } => {
-                let message = json!({
-                    "type": "system",
-                    "subtype": "compact_boundary",
-                    "compact_metadata": {
-                        "trigger": trigger.name(),
-                        "pre_tokens": pre_tokens,
-                        "post_tokens": post_tokens,
-                        "duration_ms": messages::millis(*duration),
+                let message = SystemMessage::CompactBoundary(CompactBoundaryMessage {
+                    compact_metadata: CompactMetadata {
+                        trigger: trigger.name().into(),
+                        pre_tokens: *pre_tokens,
+                        post_tokens: Some(*post_tokens),
+                        duration_ms: Some(messages::millis(*duration)),
                     },
-                    "uuid": uuid,
+                    uuid: Some((*uuid).into()),
+                    session_id: None,
                 });
                 self.put_into(state, message);
             }
@@ -457,7 +470,7 @@ impl Sink for Output {
                 if self.format == OutputFormat::Text {
                     show::warn(&format!("haft: {}", show::clean(text)));
                 }
-                self.put_into(state, informational(level.name(), text));
+                self.put_into(state, notice(level.name(), text));
             }
             _ => {}
         }
@@ -472,6 +485,10 @@ impl HearHooks for Output {
     }
 }
 
-fn informational(level: &str, text: &str) -> Value {
-    json!({"type": "system", "subtype": "informational", "level": level, "content": text})
+fn notice<'a>(level: &'a str, text: &'a str) -> SystemMessage<'a> {
+    SystemMessage::Informational(NoticeMessage {
+        level: level.into(),
+        content: text.into(),
+        ..NoticeMessage::default()
+    })
 }

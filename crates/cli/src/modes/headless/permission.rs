@@ -1,13 +1,17 @@
 //! Who is asked for permission: the program at the other end, or a tool of one of its servers.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use haft::{
-    ApprovalAnswer, ApprovalRequest, BoxFuture, ContextPatch, PermissionMode, RuleList,
+    ApprovalAnswer, ApprovalRequest, BoxFuture, ContextPatch, RuleList,
     engine::permissions::suggest,
 };
 use haft_host::{Questions, UserQuestions, text_of_answer};
-use serde_json::{Value, json};
+use haft_protocol::{
+    AsWritten, CallAnswer, CanUseToolRequest, PermissionReply, PermissionUpdate, PromptToolInput,
+    SessionRequest, UpdateDestination,
+};
+use serde_json::{Map, Value};
 use tokio::time::timeout;
 
 use super::{
@@ -40,31 +44,39 @@ impl Questions for Host {
 
     fn permission(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         Box::pin(async move {
-            let (id, input) = match &question.asked {
-                Some(asked) => (asked.id.clone(), asked.input.clone()),
-                None => (String::new(), json!({})),
-            };
+            let (id, input) = call(&question);
             let output = &self.channel.output;
             let waits = output.waits();
-            let mut request = json!({
-                "subtype": "can_use_tool",
-                "tool_name": question.tool,
-                "input": input,
-                "permission_suggestions": suggest::updates(&question.rules),
-                "decision_reason": question.reason,
-                "tool_use_id": id,
-            });
-            if let Some(agent) = &question.agent {
-                request["agent_id"] = json!(agent);
-            }
+            let request = CanUseToolRequest {
+                tool_name: (&question.tool).into(),
+                input,
+                permission_suggestions: PermissionUpdate::offered(&question.rules),
+                blocked_path: None,
+                decision_reason: Some((&question.reason).into()),
+                decision_reason_type: None,
+                tool_use_id: id.into(),
+                agent_id: question.agent.as_deref().map(Cow::Borrowed),
+                title: None,
+                display_name: None,
+                description: None,
+            };
+            let request = SessionRequest::CanUseTool(Box::new(request));
             let reply = self.channel.ask(request).await;
             drop(waits);
             match reply {
                 Err(why) if why == CLOSED => ApprovalAnswer::Nobody,
                 Err(why) => ApprovalAnswer::Deny { reason: Some(why) },
-                Ok(reply) => meant(&reply, &question, output),
+                Ok(reply) => meant(reply.into(), &question, output),
             }
         })
+    }
+}
+
+/// The call that is asked about: its id and its arguments.
+fn call(question: &ApprovalRequest) -> (&str, Cow<'_, Value>) {
+    match &question.asked {
+        Some(asked) => (&asked.id, Cow::Borrowed(&asked.input)),
+        None => ("", Cow::Owned(Value::Object(Map::new()))),
     }
 }
 
@@ -82,28 +94,32 @@ impl Questions for PromptTool {
 
     fn permission(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         Box::pin(async move {
-            let (id, input) = match &question.asked {
-                Some(asked) => (asked.id.clone(), asked.input.clone()),
-                None => (String::new(), json!({})),
-            };
-            let arguments = json!({
-                "tool_name": question.tool,
-                "input": input,
-                "tool_use_id": id,
-            });
             let deny = |reason: String| ApprovalAnswer::Deny {
                 reason: Some(reason),
+            };
+            let (id, input) = call(&question);
+            let arguments = PromptToolInput {
+                tool_name: (&question.tool).into(),
+                input,
+                tool_use_id: id.into(),
+            };
+            let arguments = match serde_json::to_value(&arguments) {
+                Ok(arguments) => arguments,
+                Err(error) => return deny(error.to_string()),
             };
             let Some(session) = self.output.session() else {
                 return ApprovalAnswer::Nobody;
             };
             let answer = match session.call_server_tool(&self.tool, &arguments).await {
-                Ok(answer) if answer["isError"] != true => answer,
-                Ok(answer) => return deny(text_of_answer(&answer)),
+                Ok(answer) => answer,
                 Err(why) => return deny(why),
             };
-            match serde_json::from_str::<Value>(&text_of_answer(&answer)) {
-                Ok(reply) => meant(&reply, &question, &self.output),
+            let text = text_of_answer(&answer);
+            if CallAnswer::from(answer).is_error {
+                return deny(text);
+            }
+            match serde_json::from_str::<Value>(&text) {
+                Ok(reply) => meant(reply.into(), &question, &self.output),
                 Err(_) => deny(format!("{} did not answer in JSON", self.tool)),
             }
         })
@@ -111,28 +127,27 @@ impl Questions for PromptTool {
 }
 
 /// What an answer means. What is neither a yes nor a no is a no.
-fn meant(reply: &Value, question: &ApprovalRequest, output: &Output) -> ApprovalAnswer {
-    if reply["behavior"] != "allow" {
-        if reply["interrupt"] == true
+fn meant(reply: PermissionReply, question: &ApprovalRequest, output: &Output) -> ApprovalAnswer {
+    let behavior = reply.behavior.as_deref();
+    if behavior != Some("allow") {
+        if reply.interrupt
             && let Some(session) = output.session()
         {
             session.interrupt();
         }
-        let reason = match reply["behavior"].as_str() {
-            Some("deny") => reply["message"].as_str().map(str::to_owned),
+        let reason = match behavior {
+            Some("deny") => reply.message,
             _ => Some("the answer was neither allow nor deny".to_owned()),
         };
         return ApprovalAnswer::Deny {
             reason: reason.filter(|reason| !reason.is_empty()),
         };
     }
-    let input = match (&question.asked, &reply["updatedInput"]) {
-        (Some(asked), input @ Value::Object(_)) if *input != asked.input => Some(input.clone()),
+    let input = match (&question.asked, reply.updated_input.map(Value::Object)) {
+        (Some(asked), Some(input)) if input != asked.input => Some(input),
         _ => None,
     };
-    let updates = reply["updatedPermissions"].as_array();
-    let updates = updates.map_or(&[][..], Vec::as_slice);
-    match (input, updates) {
+    match (input, reply.updated_permissions.as_slice()) {
         (Some(input), []) => ApprovalAnswer::Changed { input },
         (None, []) => ApprovalAnswer::Allow,
         (input, updates) => updated(input, updates, output),
@@ -141,16 +156,22 @@ fn meant(reply: &Value, question: &ApprovalRequest, output: &Output) -> Approval
 
 /// A yes with updates of permissions. Those for the project's own file are kept there; all hold for the
 /// session.
-fn updated(input: Option<Value>, updates: &[Value], output: &Output) -> ApprovalAnswer {
+fn updated(
+    input: Option<Value>,
+    updates: &[AsWritten<PermissionUpdate<'_>>],
+    output: &Output,
+) -> ApprovalAnswer {
     let (mut patches, mut keep) = (Vec::new(), Vec::new());
-    for update in updates {
+    for written in updates {
+        let update = written.value();
+        let destination = written.meaning().and_then(PermissionUpdate::destination);
         let meant = suggest::patches(update);
         if meant.is_empty() {
             let text = format!("an update of permissions that cannot be taken over: {update}");
             output.put_notice("warning", &text);
         } else if matches!(
-            update["destination"].as_str(),
-            Some("userSettings" | "projectSettings")
+            destination,
+            Some(UpdateDestination::UserSettings | UpdateDestination::ProjectSettings)
         ) {
             let text = format!("an update of permissions holds for this session only: {update}");
             output.put_notice("warning", &text);
@@ -160,7 +181,7 @@ fn updated(input: Option<Value>, updates: &[Value], output: &Output) -> Approval
                 ContextPatch::AddRule {
                     list: RuleList::Allow,
                     rule,
-                } if update["destination"] == "localSettings" => keep.push(rule),
+                } if destination == Some(UpdateDestination::LocalSettings) => keep.push(rule),
                 patch => patches.push(patch),
             }
         }
@@ -170,9 +191,4 @@ fn updated(input: Option<Value>, updates: &[Value], output: &Output) -> Approval
         patches,
         keep,
     }
-}
-
-/// A permission mode, as messages name it.
-pub(super) fn mode(value: &Value) -> Option<PermissionMode> {
-    serde_json::from_value(value.clone()).ok()
 }

@@ -1,17 +1,22 @@
-//! What the program at the other end may ask of a session, as messages.
+//! What the program at the other end may ask of a session, as answers.
 
 use haft_host::{ContextUsage, RewoundFiles, ServerChanges, ServerDetails, ServerList};
-use serde_json::{Map, Value, json};
+use haft_protocol::{
+    ContextCategory, ContextMcpTool, ContextUsageAnswer, DescribedTool, ListedServer,
+    ListedServerTool, McpStatusAnswer, RewindAnswer, ServerProblem, ServerState, ServersAnswer,
+    ToolHints,
+};
+use serde_json::Value;
 
 /// How full the model's window is.
-pub(super) fn usage(used: &ContextUsage) -> Value {
+pub(super) fn usage(used: &ContextUsage) -> ContextUsageAnswer {
     let from_servers: u64 = used.servers.iter().map(|(_, tokens)| tokens).sum();
     let before = used.system + used.tools + from_servers;
     // What the provider counted has everything in it; what we counted has the messages only.
     let total = used.total.max(before);
     let messages = total - before;
     let free = used.window.saturating_sub(total);
-    let categories: Vec<Value> = [
+    let categories = [
         ("System prompt", used.system, "promptBorder"),
         ("System tools", used.tools, "inactive"),
         ("MCP tools", from_servers, "cyan"),
@@ -20,130 +25,120 @@ pub(super) fn usage(used: &ContextUsage) -> Value {
     ]
     .into_iter()
     .filter(|(_, tokens, _)| *tokens > 0)
-    .map(|(name, tokens, color)| json!({"name": name, "tokens": tokens, "color": color}))
-    .collect();
-    let servers: Vec<Value> = used
-        .servers
-        .iter()
-        .map(|(name, tokens)| {
-            let server = name.split("__").nth(1).unwrap_or_default();
-            json!({"name": name, "serverName": server, "tokens": tokens, "isLoaded": true})
-        })
-        .collect();
+    .map(|(name, tokens, color)| ContextCategory {
+        name: name.to_owned(),
+        tokens,
+        color: color.to_owned(),
+    });
+    let mcp_tools = used.servers.iter().map(|(name, tokens)| ContextMcpTool {
+        name: name.clone(),
+        server_name: name.split("__").nth(1).unwrap_or_default().to_owned(),
+        tokens: *tokens,
+        is_loaded: true,
+    });
     let percentage = match used.window {
         0 => 0,
         window => total * 100 / window,
     };
-    json!({
-        "categories": categories,
-        "totalTokens": total,
-        "maxTokens": used.window,
-        "rawMaxTokens": used.window,
-        "percentage": percentage,
-        "model": used.model,
-        "isAutoCompactEnabled": true,
-        "memoryFiles": [],
-        "mcpTools": servers,
-        "agents": [],
-        "gridRows": [],
-    })
+    ContextUsageAnswer {
+        categories: categories.collect(),
+        total_tokens: total,
+        max_tokens: used.window,
+        raw_max_tokens: used.window,
+        percentage,
+        model: used.model.clone(),
+        is_auto_compact_enabled: true,
+        mcp_tools: mcp_tools.collect(),
+        ..ContextUsageAnswer::default()
+    }
 }
 
 /// What going back to a message did, or would do.
-pub(super) fn rewound(rewound: &RewoundFiles) -> Value {
-    if *rewound == RewoundFiles::default() {
-        return json!({"canRewind": true, "filesChanged": []});
-    }
+pub(super) fn rewound(rewound: &RewoundFiles) -> RewindAnswer {
     let files = rewound.files.iter();
-    let paths: Vec<_> = files.map(|file| file.to_string_lossy()).collect();
-    let mut told = json!({
-        "canRewind": true,
-        "filesChanged": paths,
-        "insertions": rewound.insertions,
-        "deletions": rewound.deletions,
-    });
-    if !rewound.left.is_empty() {
-        let left = rewound.left.iter();
-        let left: Vec<String> = left
-            .map(|(path, why)| format!("{}: {why}", path.display()))
-            .collect();
-        told["error"] = json!(format!("not restored: {}", left.join("; ")));
+    let paths = files.map(|file| file.to_string_lossy().into_owned());
+    let told = RewindAnswer {
+        can_rewind: true,
+        files_changed: Some(paths.collect()),
+        ..RewindAnswer::default()
+    };
+    if *rewound == RewoundFiles::default() {
+        return told;
     }
-    told
+    let left = rewound.left.iter();
+    let left: Vec<String> = left
+        .map(|(path, why)| format!("{}: {why}", path.display()))
+        .collect();
+    RewindAnswer {
+        insertions: Some(rewound.insertions),
+        deletions: Some(rewound.deletions),
+        error: (!left.is_empty()).then(|| format!("not restored: {}", left.join("; "))),
+        ..told
+    }
 }
 
 /// The servers as the message at the beginning of a run names them.
-pub(super) fn servers_in_short(list: &ServerList) -> Value {
-    let told = list.servers.iter().map(|server| {
-        let mut one = json!({"name": server.name, "status": server.status});
-        if let Some(why) = &server.error {
-            one["error"] = json!(why);
-        }
-        one
+pub(super) fn servers_in_short(list: &ServerList) -> Vec<ServerState<'_>> {
+    let told = list.servers.iter().map(|server| ServerState {
+        name: (&server.name).into(),
+        status: server.status.into(),
+        error: server.error.as_deref().map(Into::into),
     });
     told.collect()
 }
 
-/// Entries that were left out; `None` if there are none.
-pub(super) fn servers_left_out(list: &ServerList) -> Option<Value> {
-    let told = list
-        .skipped
-        .iter()
-        .map(|one| json!({"name": one.name, "category": one.category, "message": one.message}));
-    let told: Vec<Value> = told.collect();
-    (!told.is_empty()).then_some(Value::Array(told))
+/// Entries that were left out.
+pub(super) fn servers_left_out(list: &ServerList) -> Vec<ServerProblem<'_>> {
+    let told = list.skipped.iter().map(|one| ServerProblem {
+        name: (&one.name).into(),
+        category: one.category.into(),
+        message: (&one.message).into(),
+    });
+    told.collect()
 }
 
 /// Everything that is known of the servers.
-pub(super) fn servers(list: &ServerList) -> Value {
-    let told: Vec<Value> = list.servers.iter().map(server).collect();
-    json!({"mcpServers": told})
+pub(super) fn servers(list: ServerList) -> McpStatusAnswer {
+    McpStatusAnswer {
+        mcp_servers: list.servers.into_iter().map(server).collect(),
+    }
 }
 
 /// What came of setting servers.
-pub(super) fn server_changes(changes: ServerChanges) -> Value {
+pub(super) fn server_changes(changes: ServerChanges) -> ServersAnswer {
     let errors = changes.errors.into_iter();
-    let errors: Map<String, Value> = errors.map(|(name, why)| (name, json!(why))).collect();
-    json!({"added": changes.added, "removed": changes.removed, "errors": errors})
+    ServersAnswer {
+        added: changes.added,
+        removed: changes.removed,
+        errors: errors.map(|(name, why)| (name, why.into())).collect(),
+    }
 }
 
-fn server(server: &ServerDetails) -> Value {
-    let mut one = json!({
-        "name": server.name,
-        "status": server.status,
-        "config": server.config,
-        "scope": "dynamic",
-    });
-    if let Some(why) = &server.error {
-        one["error"] = json!(why);
+fn server(server: ServerDetails) -> ListedServer {
+    ListedServer {
+        name: server.name,
+        status: server.status.to_owned(),
+        config: server.config,
+        scope: "dynamic".to_owned(),
+        error: server.error,
+        server_info: server.info,
+        tools: server
+            .tools
+            .map(|tools| tools.into_iter().map(shown).collect()),
     }
-    if let Some(info) = &server.info {
-        one["serverInfo"] = info.clone();
-    }
-    if let Some(tools) = &server.tools {
-        one["tools"] = tools.iter().map(shown).collect();
-    }
-    one
 }
 
 /// A tool as the state of its server names it.
-fn shown(listed: &Value) -> Value {
-    let mut one = json!({"name": listed["name"]});
-    if let Some(description) = listed["description"].as_str() {
-        one["description"] = json!(description);
+fn shown(listed: Value) -> ListedServerTool {
+    let listed = DescribedTool::from(listed);
+    let said = listed.annotations.unwrap_or_default();
+    ListedServerTool {
+        name: listed.name,
+        description: listed.description,
+        annotations: ToolHints {
+            read_only: said.read_only_hint,
+            destructive: said.destructive_hint,
+            open_world: said.open_world_hint,
+        },
     }
-    let mut hints = Map::new();
-    for (hint, name) in [
-        ("readOnlyHint", "readOnly"),
-        ("destructiveHint", "destructive"),
-        ("openWorldHint", "openWorld"),
-    ] {
-        if let Some(value) = listed["annotations"][hint].as_bool() {
-            hints.insert(name.to_owned(), json!(value));
-        }
-    }
-    if !hints.is_empty() {
-        one["annotations"] = Value::Object(hints);
-    }
-    one
 }

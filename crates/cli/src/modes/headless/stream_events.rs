@@ -1,9 +1,14 @@
 //! The pieces of a reply, as Anthropic's stream tells them, whoever said them.
 
-use haft_models::{BlockStart, ModelEvent, StopReason, Usage};
-use serde_json::{Value, json};
+use std::borrow::Cow;
 
-use super::messages::usage;
+use haft_models::{BlockStart, ModelEvent, StopReason, Usage};
+use haft_protocol::{
+    ApiMessage, AssistantBlock, BlockDelta, MessageKind, MessageRole, StopDelta, StreamEvent,
+};
+use serde_json::{Map, Value};
+
+use super::messages::{stop_name, usage};
 
 /// The reply so far.
 #[derive(Debug, Default)]
@@ -16,51 +21,50 @@ pub(super) struct Pieces {
 
 impl Pieces {
     /// What a piece is told as. `model`: who is asked.
-    pub(super) fn of(&mut self, event: &ModelEvent, model: &str) -> Vec<Value> {
+    pub(super) fn of<'e>(&mut self, event: &'e ModelEvent, model: &str) -> Vec<StreamEvent<'e>> {
         let mut told = Vec::new();
         match event {
             ModelEvent::Start { id, model: named } => {
                 told.extend(self.end());
                 self.usage = Usage::default();
                 self.is_open = true;
-                told.push(json!({
-                    "type": "message_start",
-                    "message": {
-                        "id": id,
-                        "type": "message",
-                        "role": "assistant",
-                        "model": named.as_deref().unwrap_or(model),
-                        "content": [],
-                        "stop_reason": null,
-                        "stop_sequence": null,
-                        "usage": usage(&self.usage),
+                let message = ApiMessage {
+                    id: id.as_deref().map(Cow::Borrowed),
+                    kind: MessageKind::Message,
+                    role: MessageRole::Assistant,
+                    model: match named {
+                        Some(named) => named.into(),
+                        None => model.to_owned().into(),
                     },
-                }));
+                    content: Vec::new(),
+                    stop_reason: None,
+                    stop_sequence: None,
+                    usage: usage(&self.usage),
+                };
+                told.push(StreamEvent::MessageStart { message });
             }
-            ModelEvent::BlockStart { index, block } => told.push(json!({
-                "type": "content_block_start",
-                "index": index,
-                "content_block": start(block),
-            })),
+            ModelEvent::BlockStart { index, block } => told.push(StreamEvent::ContentBlockStart {
+                index: *index,
+                content_block: start(block),
+            }),
             ModelEvent::Text { index, text } => {
-                told.push(delta(*index, json!({"type": "text_delta", "text": text})));
+                let text = text.into();
+                told.push(delta(*index, BlockDelta::TextDelta { text }));
             }
             ModelEvent::Thinking { index, text } => {
-                told.push(delta(
-                    *index,
-                    json!({"type": "thinking_delta", "thinking": text}),
-                ));
+                let thinking = text.into();
+                told.push(delta(*index, BlockDelta::ThinkingDelta { thinking }));
             }
             ModelEvent::Signature { index, signature } => {
-                let piece = json!({"type": "signature_delta", "signature": signature});
-                told.push(delta(*index, piece));
+                let signature = signature.into();
+                told.push(delta(*index, BlockDelta::SignatureDelta { signature }));
             }
             ModelEvent::Input { index, json } => {
-                let piece = json!({"type": "input_json_delta", "partial_json": json});
-                told.push(delta(*index, piece));
+                let partial_json = json.into();
+                told.push(delta(*index, BlockDelta::InputJsonDelta { partial_json }));
             }
             ModelEvent::BlockStop { index } => {
-                told.push(json!({"type": "content_block_stop", "index": index}));
+                told.push(StreamEvent::ContentBlockStop { index: *index });
             }
             ModelEvent::Usage { usage } => self.usage = *usage,
             ModelEvent::Stop { reason } => self.stop = Some(reason.clone()),
@@ -71,17 +75,18 @@ impl Pieces {
     }
 
     /// The end of the reply, if it has not been told.
-    pub(super) fn end(&mut self) -> Vec<Value> {
+    pub(super) fn end(&mut self) -> Vec<StreamEvent<'static>> {
         if !std::mem::take(&mut self.is_open) {
             return Vec::new();
         }
+        let delta = StopDelta {
+            stop_reason: self.stop.take().as_ref().and_then(stop_name),
+            stop_sequence: None,
+        };
+        let usage = usage(&self.usage);
         vec![
-            json!({
-                "type": "message_delta",
-                "delta": {"stop_reason": self.stop.take(), "stop_sequence": null},
-                "usage": usage(&self.usage),
-            }),
-            json!({"type": "message_stop"}),
+            StreamEvent::MessageDelta { delta, usage },
+            StreamEvent::MessageStop,
         ]
     }
 
@@ -91,19 +96,29 @@ impl Pieces {
     }
 }
 
-fn start(block: &BlockStart) -> Value {
+/// A block of which nothing has been said yet.
+fn start(block: &BlockStart) -> AssistantBlock<'_> {
     match block {
-        BlockStart::Text => json!({"type": "text", "text": ""}),
-        BlockStart::Thinking => json!({"type": "thinking", "thinking": "", "signature": ""}),
-        BlockStart::RedactedThinking { data } => json!({"type": "redacted_thinking", "data": data}),
-        BlockStart::ToolUse { id, name, .. } => {
-            json!({"type": "tool_use", "id": id, "name": name, "input": {}})
+        BlockStart::Thinking => AssistantBlock::Thinking {
+            thinking: "".into(),
+            signature: "".into(),
+            details: Cow::Borrowed(&[]),
+        },
+        BlockStart::RedactedThinking { data } => {
+            let data = data.into();
+            AssistantBlock::RedactedThinking { data }
         }
-        BlockStart::Other { block } => block.clone(),
-        _ => json!({"type": "text", "text": ""}),
+        BlockStart::ToolUse { id, name, .. } => AssistantBlock::ToolUse {
+            id: id.into(),
+            name: name.into(),
+            input: Cow::Owned(Value::Object(Map::new())),
+            extra: Cow::Owned(Map::new()),
+        },
+        BlockStart::Other { block } => AssistantBlock::Other(Cow::Borrowed(block)),
+        _ => AssistantBlock::Text { text: "".into() },
     }
 }
 
-fn delta(index: usize, delta: Value) -> Value {
-    json!({"type": "content_block_delta", "index": index, "delta": delta})
+fn delta(index: usize, delta: BlockDelta<'_>) -> StreamEvent<'_> {
+    StreamEvent::ContentBlockDelta { index, delta }
 }

@@ -1,9 +1,14 @@
 //! Tasks in the background, as messages.
 
-use haft::{BackgroundTask, TaskEvent, TaskKind, TaskNotice, TaskStatus, TaskUsage};
-use serde_json::{Value, json};
+use std::borrow::Cow;
 
-pub(super) fn messages(event: &TaskEvent) -> Vec<Value> {
+use haft::{BackgroundTask, TaskEvent, TaskKind, TaskNotice, TaskStatus, TaskUsage};
+use haft_protocol::{
+    SystemMessage, TaskOverMessage, TaskPatch, TaskProgressMessage, TaskStartedMessage,
+    TaskUpdatedMessage, TaskUsageReport,
+};
+
+pub(super) fn messages(event: &TaskEvent) -> Vec<SystemMessage<'_>> {
     match event {
         TaskEvent::Began(task) => vec![began(task)],
         TaskEvent::Progress {
@@ -11,87 +16,80 @@ pub(super) fn messages(event: &TaskEvent) -> Vec<Value> {
             usage: used,
             last_tool,
         } => {
-            let mut message = json!({
-                "type": "system",
-                "subtype": "task_progress",
-                "task_id": task.id,
-                "description": task.description,
-                "usage": usage(used),
-            });
-            if let Some(id) = &task.tool_use_id {
-                message["tool_use_id"] = json!(**id);
-            }
-            if let Some(tool) = last_tool {
-                message["last_tool_name"] = json!(tool);
-            }
-            vec![message]
+            vec![SystemMessage::TaskProgress(TaskProgressMessage {
+                task_id: (&task.id).into(),
+                description: (&task.description).into(),
+                usage: usage(used),
+                tool_use_id: task.tool_use_id.as_deref().map(Cow::Borrowed),
+                last_tool_name: last_tool.as_deref().map(Cow::Borrowed),
+                ..TaskProgressMessage::default()
+            })]
         }
         TaskEvent::MovedToBackground(task) => {
-            vec![updated(&task.id, &json!({"is_backgrounded": true}))]
+            let patch = TaskPatch {
+                is_backgrounded: Some(true),
+                ..TaskPatch::default()
+            };
+            vec![updated(&task.id, patch)]
         }
         TaskEvent::Over(notice) => {
-            let patch = json!({"status": notice.status.name(), "end_time": now()});
-            vec![updated(&notice.id, &patch), over(notice)]
+            let patch = TaskPatch {
+                status: Some(notice.status.name().into()),
+                end_time: Some(now()),
+                ..TaskPatch::default()
+            };
+            vec![updated(&notice.id, patch), over(notice)]
         }
         _ => Vec::new(),
     }
 }
 
-fn began(task: &BackgroundTask) -> Value {
-    let mut message = json!({
-        "type": "system",
-        "subtype": "task_started",
-        "task_id": task.id,
-        "description": task.description,
-        "task_type": task.kind.name(),
-        "is_backgrounded": task.in_background,
-    });
-    if let Some(id) = &task.tool_use_id {
-        message["tool_use_id"] = json!(**id);
-    }
-    if let Some(agent) = &task.agent_type {
-        message["subagent_type"] = json!(agent);
-    }
-    if task.kind == TaskKind::Agent {
-        message["prompt"] = json!(task.prompt);
-    }
-    message
+fn began(task: &BackgroundTask) -> SystemMessage<'_> {
+    let is_agent = task.kind == TaskKind::Agent;
+    SystemMessage::TaskStarted(TaskStartedMessage {
+        task_id: (&task.id).into(),
+        description: (&task.description).into(),
+        task_type: Some(task.kind.name().into()),
+        is_backgrounded: Some(task.in_background),
+        tool_use_id: task.tool_use_id.as_deref().map(Cow::Borrowed),
+        subagent_type: task.agent_type.as_deref().map(Cow::Borrowed),
+        prompt: is_agent.then(|| (&task.prompt).into()),
+        ..TaskStartedMessage::default()
+    })
 }
 
-fn updated(id: &str, patch: &Value) -> Value {
-    json!({"type": "system", "subtype": "task_updated", "task_id": id, "patch": patch})
+fn updated<'a>(id: &'a str, patch: TaskPatch<'a>) -> SystemMessage<'a> {
+    SystemMessage::TaskUpdated(TaskUpdatedMessage {
+        task_id: id.into(),
+        patch,
+        ..TaskUpdatedMessage::default()
+    })
 }
 
-fn over(notice: &TaskNotice) -> Value {
+fn over(notice: &TaskNotice) -> SystemMessage<'_> {
     let status = match notice.status {
         TaskStatus::Completed => "completed",
         TaskStatus::Failed => "failed",
         TaskStatus::Killed | TaskStatus::Running => "stopped",
     };
     let file = notice.output_file.as_deref();
-    let mut message = json!({
-        "type": "system",
-        "subtype": "task_notification",
-        "task_id": notice.id,
-        "status": status,
-        "output_file": file.map(|file| file.to_string_lossy()).unwrap_or_default(),
-        "summary": notice.summary,
-    });
-    if let Some(id) = &notice.tool_use_id {
-        message["tool_use_id"] = json!(**id);
-    }
-    if let Some(used) = &notice.usage {
-        message["usage"] = usage(used);
-    }
-    message
+    SystemMessage::TaskNotification(TaskOverMessage {
+        task_id: (&notice.id).into(),
+        status: status.into(),
+        output_file: file.map(|file| file.to_string_lossy()).unwrap_or_default(),
+        summary: (&notice.summary).into(),
+        tool_use_id: notice.tool_use_id.as_deref().map(Cow::Borrowed),
+        usage: notice.usage.as_ref().map(usage),
+        ..TaskOverMessage::default()
+    })
 }
 
-fn usage(used: &TaskUsage) -> Value {
-    json!({
-        "total_tokens": used.total_tokens,
-        "tool_uses": used.tool_uses,
-        "duration_ms": used.duration_ms,
-    })
+fn usage(used: &TaskUsage) -> TaskUsageReport {
+    TaskUsageReport {
+        total_tokens: used.total_tokens,
+        tool_uses: used.tool_uses,
+        duration_ms: used.duration_ms,
+    }
 }
 
 /// Milliseconds since 1970.
@@ -103,6 +101,7 @@ fn now() -> u64 {
 #[cfg(test)]
 mod tests {
     use haft::CancellationToken;
+    use haft_protocol::SessionMessage;
 
     use super::*;
 
@@ -151,9 +150,12 @@ mod tests {
             TaskEvent::MovedToBackground(task),
             TaskEvent::Over(notice),
         ];
-        let mut told: Vec<Value> = steps.iter().flat_map(messages).collect();
-        told[3]["patch"]["end_time"] = json!(0);
-        let told: Vec<String> = told.iter().map(Value::to_string).collect();
+        let mut told: Vec<_> = steps.iter().flat_map(messages).collect();
+        if let SystemMessage::TaskUpdated(message) = &mut told[3] {
+            message.patch.end_time = Some(0);
+        }
+        let told = told.into_iter().map(SessionMessage::from);
+        let told: Vec<_> = told.flat_map(|told| serde_json::to_string(&told)).collect();
         insta::assert_snapshot!(told.join("\n"));
     }
 }
