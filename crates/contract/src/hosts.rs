@@ -1,6 +1,6 @@
 //! Hosts that a command may talk to, by rule.
 //!
-//! The rules are data ([`HostLists`]); whoever knows how patterns are matched brings [`HostRules`] made from
+//! The rules are data ([`HostLists`]); whoever knows how patterns are matched brings [`JudgeHosts`] made from
 //! it. Data alone, as it comes from another process, allows no host until somebody does.
 
 use std::{fmt, sync::Arc};
@@ -9,10 +9,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Hosts by rule. Cheap to clone.
 #[derive(Clone)]
-pub struct Hosts(Arc<dyn HostRules>);
+pub struct Hosts(Arc<dyn JudgeHosts>);
 
 /// Knows what is said of hosts.
-pub trait HostRules: Send + Sync {
+pub trait JudgeHosts: Send + Sync {
     /// What is said of this one; asked with a host as it was requested, without brackets, and a port.
     fn judge(&self, host: &str, port: u16) -> HostVerdict;
 
@@ -36,18 +36,18 @@ pub enum HostVerdict {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostLists {
     /// May be talked to.
-    pub allowed: Vec<HostPattern>,
+    pub allowed: Vec<HostGlob>,
     /// Are asked about each time.
-    pub asked: Vec<HostPattern>,
+    pub asked: Vec<HostGlob>,
     /// May not be talked to, whatever else says so.
-    pub denied: Vec<HostPattern>,
+    pub denied: Vec<HostGlob>,
     /// What is not named is denied, and not asked about.
     pub closed: bool,
 }
 
 /// Hosts of one pattern, as rules write them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HostPattern {
+pub struct HostGlob {
     /// A name, `*.name`, or an address.
     pub host: String,
     /// At this port only.
@@ -56,7 +56,7 @@ pub struct HostPattern {
 
 impl Hosts {
     /// As these rules say.
-    pub fn by(rules: impl HostRules + 'static) -> Self {
+    pub fn by(rules: impl JudgeHosts + 'static) -> Self {
         Self(Arc::new(rules))
     }
 
@@ -95,7 +95,7 @@ impl<'de> Deserialize<'de> for Hosts {
 }
 
 /// Nobody here knows how patterns are matched.
-impl HostRules for HostLists {
+impl JudgeHosts for HostLists {
     fn judge(&self, _: &str, _: u16) -> HostVerdict {
         let asks = Self::default() == *self;
         if asks {
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn data_alone_allows_no_host() {
         let lists = HostLists {
-            allowed: vec![HostPattern {
+            allowed: vec![HostGlob {
                 host: "*.example.com".to_owned(),
                 port: Some(443),
             }],

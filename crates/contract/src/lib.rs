@@ -80,7 +80,7 @@ pub use erase::erase;
 pub use error::ToolError;
 pub use hidden::{GlobStart, Hidden, HiddenFiles, HiddenRules, PathGlob};
 pub use hooks::{HookEvent, HookFire, HookVerdict};
-pub use hosts::{HostLists, HostPattern, HostRules, HostVerdict, Hosts};
+pub use hosts::{HostGlob, HostLists, HostVerdict, Hosts, JudgeHosts};
 pub use http::{HttpAnswer, HttpClient, HttpPost};
 pub use ids::{CallId, SessionId};
 pub use nested_calls::{NestedCalls, NestedResult, RunNested};

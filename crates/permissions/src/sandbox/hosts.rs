@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use haft_contract::{HostLists, HostPattern, HostRules, HostVerdict, Hosts};
+use haft_contract::{HostGlob, HostLists, HostVerdict, Hosts, JudgeHosts};
 
 use super::super::{
     Policy, Scope,
@@ -59,15 +59,15 @@ impl SettingsHost {
         })
     }
 
-    fn pattern(&self) -> HostPattern {
-        HostPattern {
+    fn pattern(&self) -> HostGlob {
+        HostGlob {
             host: self.domain.to_string(),
             port: self.port,
         }
     }
 
-    fn of_pattern(pattern: &HostPattern) -> Self {
-        let HostPattern { host, port } = pattern;
+    fn of_pattern(pattern: &HostGlob) -> Self {
+        let HostGlob { host, port } = pattern;
         Self {
             text: match port {
                 Some(port) if host.contains(':') => format!("[{host}]:{port}"),
@@ -159,7 +159,7 @@ impl SettingsHosts {
 
     /// Those of data that was made from some.
     pub(crate) fn of_lists(lists: &HostLists) -> Self {
-        let read = |list: &[HostPattern]| list.iter().map(SettingsHost::of_pattern).collect();
+        let read = |list: &[HostGlob]| list.iter().map(SettingsHost::of_pattern).collect();
         Self {
             allowed: read(&lists.allowed),
             asked: read(&lists.asked),
@@ -169,7 +169,7 @@ impl SettingsHosts {
     }
 }
 
-impl HostRules for SettingsHosts {
+impl JudgeHosts for SettingsHosts {
     fn judge(&self, host: &str, port: u16) -> HostVerdict {
         self.passage(host, port)
     }

@@ -186,13 +186,13 @@ mod tests {
         sync::atomic::{AtomicUsize, Ordering},
     };
 
-    use haft_contract::{HostLists, HostRules, Services};
+    use haft_contract::{HostLists, JudgeHosts, Services};
 
     use super::*;
 
     struct Examples;
 
-    impl HostRules for Examples {
+    impl JudgeHosts for Examples {
         fn judge(&self, host: &str, _: u16) -> HostVerdict {
             match host {
                 "good.example" | "10.0.0.1" => HostVerdict::Allowed,

@@ -315,7 +315,7 @@ impl Output {
         let denied = SystemMessage::PermissionDenied(PermissionDeniedMessage {
             tool_name: (&finished.name).into(),
             tool_use_id: (&finished.id).into(),
-            decision_reason_type: Some((*kind).into()),
+            decision_reason_type: Some((&**kind).into()),
             decision_reason: Some(reason.into()),
             message: finished.text().into(),
             agent_id: agent.map(|agent| (&agent.id).into()),
