@@ -6,10 +6,6 @@ use std::{
     process::{Command, Output},
 };
 
-#[expect(
-    clippy::print_stderr,
-    reason = "whoever looks at the log should know what was not run"
-)]
 fn run(interpreter: &str, script: &str, directory: &Path) -> Option<Output> {
     let script = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples")).join(script);
     let ran = Command::new(interpreter)
