@@ -301,7 +301,7 @@ impl<'a> Guard<'a> {
         if let Some(keeper) = &self.keeper {
             watch(Watch::Keeper, keeper.as_fd());
         }
-        if let Some(mediator) = &self.shell.mediator {
+        if let Some(mediator) = self.shell.mediator.as_ref().filter(|one| !one.is_busy()) {
             watch(Watch::Call, mediator.listener().as_fd());
         }
         if let Some(cover) = self.cover.as_ref().filter(|_| self.uncovered.is_none()) {

@@ -9,7 +9,7 @@ mod commands;
 mod outside;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fs,
     path::PathBuf,
     process::Stdio,
@@ -29,6 +29,9 @@ use crate::binary::Conversation;
 const A_ROUND: usize = 15;
 /// A round that takes longer hangs.
 const LONG: Duration = Duration::from_secs(120);
+
+/// So often a command is begun again that did not run.
+const AGAIN: usize = 10;
 
 /// Longer than a command that is waited for lives, in milliseconds.
 const LIFE: u64 = 350;
@@ -74,6 +77,11 @@ fn attacking(background: bool) -> Value {
     }
 }
 
+/// A command that leaves a number behind when it runs.
+fn script(number: usize, command: &str) -> String {
+    format!("echo {number} >> ran\n{command}")
+}
+
 /// A session, and how many of its commands were waited for.
 struct Session<'a> {
     arena: &'a Arena,
@@ -112,6 +120,25 @@ impl<'a> Session<'a> {
         assert_eq!(answer["id"], self.asked, "{what}: {answer}");
         assert!(!answer.to_string().contains(SECRET), "{what}: {answer}");
         answer
+    }
+
+    /// It did run: what is never started attacks nothing. One that had just begun when something was moved
+    /// away, or a hidden file was replaced, is begun again.
+    fn insists(&mut self, number: usize, command: &str) {
+        for _ in 0..AGAIN {
+            if self.has_run(number) {
+                return;
+            }
+            self.begins(&script(number, command), false);
+            self.hears(command);
+        }
+        assert!(self.has_run(number), "it never ran: {command}");
+    }
+
+    fn has_run(&self, number: usize) -> bool {
+        let _still = self.outsider.still();
+        let ran = fs::read_to_string(self.arena.project().join("ran")).unwrap_or_default();
+        ran.lines().any(|line| line == number.to_string())
     }
 
     /// What comes next is answered honestly, whatever was done before it.
@@ -187,19 +214,14 @@ fn fight(arena: &Arena, before: &BTreeMap<PathBuf, String>, outsider: &Outsider<
     let commands = commands::all();
     assert!(commands.len() >= 200, "{}", commands.len());
     let mut dice = Dice(7);
-    let mut waited_for = 0;
     for (round, commands) in commands.chunks(A_ROUND).enumerate() {
-        // What is to be removed must not be replaced meanwhile: it is not told who did it then.
-        let removes =
-            |command: &String| command.contains("mv .git") || command.contains("rm -rf .git");
-        outsider.rests(commands.iter().any(removes));
         let mut session = Session::new(arena, outsider);
         // Somewhere in it haft is ended while a command runs, and another one goes on.
         let fatal = usize::try_from(dice.below(commands.len() as u64)).unwrap();
         for (at, command) in commands.iter().enumerate() {
             let background = dice.below(4) == 0;
             let number = round * A_ROUND + at;
-            session.begins(&format!("echo {number} >> ran\n{command}"), background);
+            session.begins(&script(number, command), background);
             if at == fatal {
                 let how = ENDS[round % ENDS.len()];
                 session.ends(how, dice.below(LIFE));
@@ -209,8 +231,10 @@ fn fight(arena: &Arena, before: &BTreeMap<PathBuf, String>, outsider: &Outsider<
                 session = Session::new(arena, outsider);
                 continue;
             }
-            waited_for += usize::from(!background);
             session.hears(command);
+            if !background {
+                session.insists(number, command);
+            }
             session.is_honest(&format!("honest-{}", dice.below(1 << 30)), command);
         }
         // One more is under way when it is ended.
@@ -222,12 +246,6 @@ fn fight(arena: &Arena, before: &BTreeMap<PathBuf, String>, outsider: &Outsider<
         let after = format!("round {round}, {how}: {commands:#?}");
         nothing_is_left(arena, before, &after);
     }
-    // They did run: what is never started attacks nothing. Those that had just begun when something was
-    // moved away, or a hidden file was replaced, may not have come so far.
-    let _still = outsider.still();
-    let ran = fs::read_to_string(arena.project().join("ran")).unwrap();
-    let ran = ran.lines().collect::<BTreeSet<_>>().len();
-    assert!(ran >= waited_for / 2, "{ran} of {waited_for} ran");
     assert!(outsider.done() >= 50, "{} from outside", outsider.done());
 }
 
