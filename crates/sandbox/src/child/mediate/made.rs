@@ -4,6 +4,7 @@ use std::{
     cell::RefCell,
     collections::HashSet,
     ffi::OsStr,
+    fs,
     os::fd::AsFd,
     path::{Path, PathBuf},
 };
@@ -74,6 +75,9 @@ pub(super) struct KeptPaths {
 
 impl KeptPaths {
     pub(super) fn new(paths: &[PathBuf], roots: &[PathBuf]) -> Self {
+        // By their names, and where links lead.
+        let real = paths.iter().filter_map(|path| fs::canonicalize(path).ok());
+        let paths: HashSet<PathBuf> = real.chain(paths.iter().cloned()).collect();
         let above = paths.iter().flat_map(|path| {
             let root = roots.iter().find(|root| path.starts_with(root));
             let above = path.ancestors().skip(1);
@@ -81,7 +85,7 @@ impl KeptPaths {
         });
         Self {
             above: above.map(Path::to_path_buf).collect(),
-            paths: paths.iter().cloned().collect(),
+            paths,
         }
     }
 
