@@ -336,6 +336,75 @@ mod tests {
     }
 
     #[test]
+    fn what_names_programs_is_removed_only_by_who_made_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(dir.path()).unwrap();
+        for folder in [
+            ".git/info",
+            ".git/refs/x",
+            ".git/modules/a",
+            ".git/worktrees/w",
+        ] {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        let roots = [root.clone()];
+        let permits = |name: &str, action| {
+            let path = root.join(name);
+            let path = path.as_path();
+            permits(&ControlUse { path, action }, &roots)
+        };
+        let removed = |name: &str| permits(name, ControlAction::Remove { made: false });
+        for kept in [
+            ".git",
+            ".git/config",
+            ".git/hooks",
+            ".git/hooks/pre-commit.sample",
+            ".git/info",
+            ".git/info/attributes",
+            ".git/modules",
+            ".git/modules/a",
+            ".git/worktrees/w",
+            ".git/worktrees/w/gitdir",
+            ".claude",
+            ".claude/settings.json",
+            "deep/.npmrc",
+        ] {
+            assert!(!removed(kept), "{kept}");
+            assert!(
+                permits(kept, ControlAction::Remove { made: true }),
+                "{kept}"
+            );
+        }
+        for free in [
+            "src/main.rs",
+            "HEAD",
+            "objects",
+            ".git/HEAD",
+            ".git/index",
+            ".git/refs/x",
+            ".git/info/exclude",
+            ".git/modules/a/HEAD",
+            "node_modules/a/.npmrc",
+            "target/repository/.git/config",
+        ] {
+            assert!(removed(free), "{free}");
+        }
+        // A directory brings what was not asked about.
+        let from = root.join(".git/x");
+        let from = from.as_path();
+        for (to, expected) in [
+            (".git/y", true),
+            (".git/info", false),
+            (".git/modules", false),
+            (".git/modules/a", false),
+            (".git/worktrees/v", false),
+        ] {
+            let moved = permits(to, ControlAction::MoveDirectory { from });
+            assert_eq!(moved, expected, "{to}");
+        }
+    }
+
+    #[test]
     fn what_a_command_made_is_judged_by_what_it_says() {
         let dir = tempfile::tempdir().unwrap();
         let root = fs::canonicalize(dir.path()).unwrap();

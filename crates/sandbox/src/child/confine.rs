@@ -27,7 +27,7 @@ use seccompiler::BpfProgram;
 
 use super::{
     filter,
-    keeper::{Step, step},
+    keeper::{Step, step, step_at},
 };
 use crate::{Mechanism, Network, SandboxProfile, notify, protocol::Plan};
 
@@ -194,6 +194,10 @@ fn landlock(plan: &Plan, writing: Writing) -> Result<RulesetCreated, Step> {
         let roots = workspace.writable.iter();
         rules.extend(roots.map(|path| (path.as_path(), rights)));
         connects = workspace.network != Network::None;
+    }
+    // Without them, the sandbox would be of no use to whom has them back.
+    for path in &plan.there {
+        step_at(path, || std::fs::symlink_metadata(path))?;
     }
     (|| {
         let mut ruleset = Ruleset::default()

@@ -14,6 +14,7 @@ use std::{
 
 use rustix::fs::inotify::{CreateFlags, Reader, WatchFlags, add_watch, init};
 
+use super::keeper::{Step, step_at};
 use crate::{Mechanism, SandboxProfile, protocol::Plan};
 
 /// What lies over the hidden files of a command.
@@ -29,8 +30,28 @@ pub(super) struct Cover {
 type CoverIdentity = (u64, u64);
 
 impl Cover {
-    /// Begins to watch. `None`: nothing is hidden, or nothing can be.
-    pub(super) fn of(plan: &Plan) -> Option<Self> {
+    /// Begins to watch. `None`: nothing is hidden, or nothing can be. Fails if something is not hidden now:
+    /// it was replaced, or came back, since the sandbox was set up.
+    pub(super) fn of(plan: &Plan) -> Result<Option<Self>, Step> {
+        let Some(cover) = Self::begin(plan) else {
+            return Ok(None);
+        };
+        if plan.mechanism == Mechanism::Namespaces {
+            let null = identity(Path::new("/dev/null"));
+            let open = cover.hidden.iter().map(|(path, _)| path).find(|path| {
+                let found = fs::metadata(path).ok();
+                let found = found.map(|found| (found.dev(), found.ino()));
+                found.is_some_and(|found| Some(found) != null && !cover.masks.contains(&found))
+            });
+            if let Some(path) = open {
+                let changed = io::Error::from_raw_os_error(libc::ESTALE);
+                return step_at(path, || Err(changed));
+            }
+        }
+        Ok(Some(cover))
+    }
+
+    fn begin(plan: &Plan) -> Option<Self> {
         let hidden = match &plan.profile {
             SandboxProfile::ReadOnly(reading) => &reading.hidden,
             SandboxProfile::Workspace(workspace) => &workspace.hidden,

@@ -168,7 +168,10 @@ impl<'a> Guard<'a> {
         }
         confine::secrecy()?;
         // Before it gives up what it takes to see all directories.
-        let cover = confinement.and_then(|_| Cover::of(plan));
+        let cover = match confinement {
+            Some(_) => Cover::of(plan)?,
+            None => None,
+        };
         let held = match confinement {
             Some(confinement) => confinement.guard()?,
             None => Held::default(),

@@ -21,7 +21,7 @@ use rustix::{
 use super::{
     Mediator, Outcome, REFUSED,
     caller::{Caller, exists, low, of_handle, own_descriptor, real, reopen},
-    made::FileIdentity,
+    made::MadeIdentity,
 };
 use crate::{
     NameAction, NameUse,
@@ -254,7 +254,7 @@ impl<'a> Acting<'a> {
             match made {
                 Ok(file) => {
                     if self.is_telling(&place.path, false) {
-                        let made = FileIdentity::of(&file, OsStr::new(""));
+                        let made = MadeIdentity::of(&file, OsStr::new(""));
                         self.mediator.made.note(made);
                     }
                     return Ok(self.file(file, flags));
@@ -298,7 +298,7 @@ impl<'a> Acting<'a> {
     /// Takes note of what was made under a guarded name.
     pub(super) fn note_made(&self, place: &Place, directory: bool) {
         if self.is_telling(&place.path, directory) {
-            let made = FileIdentity::of(&place.directory, &place.name);
+            let made = MadeIdentity::of(&place.directory, &place.name);
             self.mediator.made.note(made);
         }
     }

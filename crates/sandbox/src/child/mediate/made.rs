@@ -15,14 +15,14 @@ use super::act::Place;
 
 /// A file, told from one that has got its number since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct FileIdentity {
+pub(super) struct MadeIdentity {
     device: (u32, u32),
     number: u64,
     /// Where the file system knows it.
     born: Option<(i64, u32)>,
 }
 
-impl FileIdentity {
+impl MadeIdentity {
     /// Of what has this name in a directory, a link as itself; without a name, of the file.
     pub(super) fn of(file: impl AsFd, name: &OsStr) -> Option<Self> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH;
@@ -41,25 +41,25 @@ impl FileIdentity {
 
 /// What a command has made under names that are guarded.
 #[derive(Default)]
-pub(super) struct MadeFiles(RefCell<HashSet<FileIdentity>>);
+pub(super) struct MadeFiles(RefCell<HashSet<MadeIdentity>>);
 
 impl MadeFiles {
-    pub(super) fn note(&self, file: Option<FileIdentity>) {
+    pub(super) fn note(&self, file: Option<MadeIdentity>) {
         self.0.borrow_mut().extend(file);
     }
 
-    pub(super) fn forget(&self, file: Option<FileIdentity>) {
+    pub(super) fn forget(&self, file: Option<MadeIdentity>) {
         if let Some(file) = file {
             self.0.borrow_mut().remove(&file);
         }
     }
 
     /// What is in this place, if the command has made it.
-    pub(super) fn known(&self, place: &Place) -> Option<FileIdentity> {
+    pub(super) fn known(&self, place: &Place) -> Option<MadeIdentity> {
         if self.0.borrow().is_empty() {
             return None;
         }
-        let found = FileIdentity::of(&place.directory, &place.name)?;
+        let found = MadeIdentity::of(&place.directory, &place.name)?;
         self.0.borrow().contains(&found).then_some(found)
     }
 }
@@ -126,17 +126,17 @@ mod tests {
     #[test]
     fn a_file_is_told_from_another_of_its_name() {
         let dir = tempfile::tempdir().unwrap();
-        let directory = std::fs::File::open(dir.path()).unwrap();
+        let directory = fs::File::open(dir.path()).unwrap();
         let path = dir.path().join("a");
-        let of = || FileIdentity::of(&directory, OsStr::new("a"));
+        let of = || MadeIdentity::of(&directory, OsStr::new("a"));
         assert_eq!(of(), None);
-        std::fs::write(&path, "").unwrap();
+        fs::write(&path, "").unwrap();
         let first = of();
         assert!(first.is_some());
-        let open = std::fs::File::open(&path).unwrap();
-        assert_eq!(FileIdentity::of(&open, OsStr::new("")), first);
-        std::fs::write(dir.path().join("b"), "").unwrap();
-        std::fs::rename(dir.path().join("b"), &path).unwrap();
+        let open = fs::File::open(&path).unwrap();
+        assert_eq!(MadeIdentity::of(&open, OsStr::new("")), first);
+        fs::write(dir.path().join("b"), "").unwrap();
+        fs::rename(dir.path().join("b"), &path).unwrap();
         assert_ne!(of(), first);
     }
 }
