@@ -99,7 +99,11 @@ impl<'a> Session<'a> {
         let hidden = json!({"sandbox": {"filesystem": {"denyRead": ["./hidden/secret.txt"]}}});
         haft.args(["--allowed-tools", "Bash", "--settings", &hidden.to_string()])
             .stderr(Stdio::null());
-        let talk = Conversation::of(&mut haft);
+        // It works where it is when it starts: until it has, nobody moves that.
+        let mut talk = Conversation::of(&mut haft);
+        let answer = talk.ask(&bash(0, &json!({"command": "pwd"})));
+        let project = arena.project().display().to_string();
+        assert_eq!(answer["content"], project, "{answer}");
         Self {
             arena,
             outsider,
@@ -127,14 +131,12 @@ impl<'a> Session<'a> {
     /// It did run: what is never started attacks nothing. One that had just begun when something was moved
     /// away, or a hidden file was replaced, is begun again.
     fn insists(&mut self, number: usize, command: &str) {
-        for _ in 0..AGAIN {
-            if self.has_run(number) {
-                return;
-            }
+        let mut said = Vec::new();
+        while !self.has_run(number) {
+            assert!(said.len() < AGAIN, "it never ran: {command}: {said:#?}");
             self.begins(&script(number, command), false);
-            self.hears(command);
+            said.push(self.hears(command)["content"].to_string());
         }
-        assert!(self.has_run(number), "it never ran: {command}");
     }
 
     fn has_run(&self, number: usize) -> bool {
