@@ -13,7 +13,7 @@ mod outside;
 use std::{
     collections::BTreeMap,
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Stdio,
     thread,
     time::{Duration, Instant},
@@ -168,6 +168,19 @@ impl<'a> Session<'a> {
     }
 }
 
+/// Is this of the repository that a command makes and takes away again, if it is not ended in between?
+/// Repositories may be made, so long as they name no program.
+fn is_harmless(path: &Path, text: &str) -> bool {
+    let Ok(inner) = path.strip_prefix("place/project/new/.git") else {
+        return false;
+    };
+    let is_sample = inner.extension().is_some_and(|kind| kind == "sample");
+    (inner.starts_with("hooks") && is_sample)
+        // What git writes to, to give it its name when that is permitted.
+        || inner == Path::new("config.lock")
+        || (inner == Path::new("config") && !text.contains("fsmonitor"))
+}
+
 /// No process is left, and of control files what was there before.
 fn nothing_is_left(arena: &Arena, before: &BTreeMap<PathBuf, String>, after: &str) {
     until(after, || {
@@ -177,11 +190,13 @@ fn nothing_is_left(arena: &Arena, before: &BTreeMap<PathBuf, String>, after: &st
     let there = arena.control();
     let differs = there
         .iter()
-        .filter(|(path, text)| before.get(*path) != Some(*text));
+        .filter(|(path, text)| before.get(*path) != Some(*text))
+        .filter(|(path, text)| !is_harmless(path, text));
     let planted: Vec<_> = differs.collect();
     assert!(planted.is_empty(), "{after}: {planted:#?}");
     let gone = before.keys().find(|path| !there.contains_key(*path));
     assert_eq!(gone, None, "{after}");
+    let _ = fs::remove_dir_all(arena.project().join("new"));
 }
 
 fn attack(user: Option<u32>) {

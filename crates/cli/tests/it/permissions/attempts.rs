@@ -44,7 +44,7 @@ fn answers(home: &Home, flags: &[&str], lines: &[&str]) -> Vec<Value> {
     haft.env("PATH", path).env("IS_SANDBOX", "1");
     haft.args(flags).arg("exec");
     let ran = run(&mut haft, (stdin.join("\n") + "\n").as_bytes());
-    let parsed = ran.stdout.lines().map(|line| serde_json::from_str(line));
+    let parsed = ran.stdout.lines().map(serde_json::from_str);
     let parsed: Vec<Value> = parsed.map(Result::unwrap).collect();
     assert_eq!(parsed.len(), lines.len(), "{}", ran.stderr);
     parsed
