@@ -235,6 +235,10 @@ impl<'a> Guard<'a> {
                 return Ok(Watched::Unwanted);
             }
             if changed && self.is_uncovered()? {
+                // Nothing runs yet: whoever wants something run takes another sandbox.
+                if !self.ordered && !heard {
+                    return Ok(Watched::Unwanted);
+                }
                 self.kill();
                 continue;
             }
