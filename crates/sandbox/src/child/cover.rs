@@ -33,17 +33,17 @@ impl Cover {
     /// Begins to watch. `None`: nothing is hidden, or nothing can be. Fails if something is not hidden now:
     /// it was replaced, or came back, since the sandbox was set up.
     pub(super) fn of(plan: &Plan) -> Result<Option<Self>, Step> {
-        let Some(cover) = Self::begin(plan) else {
+        let Some(mut cover) = Self::begin(plan) else {
             return Ok(None);
         };
         if plan.mechanism == Mechanism::Namespaces {
+            // Nothing else lies over files: what was seen in a path's place just now may be the file itself,
+            // which was away when the sandbox was set up, or is away for this moment.
             let null = identity(Path::new("/dev/null"));
-            let open = cover.hidden.iter().map(|(path, _)| path).find(|path| {
-                let found = fs::metadata(path).ok();
-                let found = found.map(|found| (found.dev(), found.ino()));
-                found.is_some_and(|found| Some(found) != null && !cover.masks.contains(&found))
-            });
-            if let Some(path) = open {
+            for (_, covered) in &mut cover.hidden {
+                *covered = null;
+            }
+            if let Some(path) = cover.open() {
                 let changed = io::Error::from_raw_os_error(libc::ESTALE);
                 return step_at(path, || Err(changed));
             }
@@ -100,11 +100,15 @@ impl Cover {
         if !self.concerns_a_name()? {
             return Ok(None);
         }
+        Ok(self.open())
+    }
+
+    fn open(&self) -> Option<&Path> {
         let open = self.hidden.iter().find(|(path, covered)| {
             let now = identity(path);
             now.is_some_and(|now| Some(now) != *covered && !self.masks.contains(&now))
         });
-        Ok(open.map(|(path, _)| path.as_path()))
+        open.map(|(path, _)| path.as_path())
     }
 
     /// Is one of the names among what changed? More happens in these directories.
@@ -130,6 +134,6 @@ impl Cover {
 }
 
 fn identity(path: &Path) -> Option<CoverIdentity> {
-    let found = fs::symlink_metadata(path).ok()?;
+    let found = fs::metadata(path).ok()?;
     Some((found.dev(), found.ino()))
 }
