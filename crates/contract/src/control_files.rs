@@ -88,8 +88,13 @@ pub enum ControlAction<'a> {
     MakeDirectory,
     /// A new symbolic link.
     MakeLink,
-    /// To write to what is there, or to move it away.
+    /// To write to what is there.
     Change,
+    /// To remove what is there, to move it away with all that is in it, or to put something in its place.
+    Remove {
+        /// The command has made it.
+        made: bool,
+    },
     /// To move a file here.
     MoveFile {
         /// Where it is now.

@@ -56,6 +56,7 @@ fn first(program: &Path, among: &Path, ways: &[(Mechanism, bool)]) -> Option<Mec
             env: Vec::new(),
             scratch: folder.clone(),
             snapshot: None,
+            there: Vec::new(),
             sockets: Vec::new(),
         };
         instance::stands(program, &plan)

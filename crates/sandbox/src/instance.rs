@@ -142,6 +142,18 @@ impl WaitingShell {
                 step,
                 error,
                 passing,
+            }) if passing && step.starts_with('/') => {
+                // Something was moved meanwhile: another sandbox may have it.
+                let text = format!("{step}: {error}");
+                Err(Fallen::Shell(io::Error::new(
+                    io::ErrorKind::BrokenPipe,
+                    text,
+                )))
+            }
+            Some(News::Unable {
+                step,
+                error,
+                passing,
             }) if passing || step.is_empty() => Err(Fallen::Shell(io::Error::other(error))),
             Some(News::Unable { step, error, .. }) => Err(Fallen::Confinement { step, error }),
             // It says nothing when it cannot do its work.
@@ -214,8 +226,11 @@ impl SandboxInstance {
                 error,
                 passing,
             }) => {
-                return Err(if passing {
-                    SandboxError::Shell(io::Error::other(format!("{step}: {error}")))
+                let text = format!("{step}: {error}");
+                return Err(if passing && step.starts_with('/') {
+                    SandboxError::Shell(io::Error::new(io::ErrorKind::BrokenPipe, text))
+                } else if passing {
+                    SandboxError::Shell(io::Error::other(text))
                 } else {
                     SandboxError::Unavailable { step, error }
                 });
@@ -408,11 +423,14 @@ impl Drop for SandboxInstance {
 
 /// What is there of the files that a profile hides, protects and opens.
 fn guarded(profile: &SandboxProfile) -> Vec<Option<FileIdentity>> {
-    let (hidden, protected, open) = match profile {
-        SandboxProfile::ReadOnly(reading) => (&reading.hidden[..], &[][..], &reading.closed.open),
+    let (hidden, protected, writable, open) = match profile {
+        SandboxProfile::ReadOnly(reading) => {
+            (&reading.hidden[..], &[][..], &[][..], &reading.closed.open)
+        }
         SandboxProfile::Workspace(workspace) => (
             &workspace.hidden[..],
             &workspace.protected[..],
+            &workspace.writable[..],
             &workspace.closed.open,
         ),
         SandboxProfile::Full => return Vec::new(),
@@ -421,6 +439,7 @@ fn guarded(profile: &SandboxProfile) -> Vec<Option<FileIdentity>> {
     hidden
         .iter()
         .chain(protected)
+        .chain(writable)
         .chain(open)
         .flat_map(|path| [fs::symlink_metadata(path), fs::metadata(path)])
         .map(|found| {

@@ -31,6 +31,11 @@ pub struct GuardedNames {
 impl GuardedNames {
     /// Is this path, relative to the writable directory it is in?
     pub(crate) fn include(&self, path: &Path, directory: bool) -> bool {
+        self.all || self.tell(path, directory)
+    }
+
+    /// Is it one by its name?
+    pub(crate) fn tell(&self, path: &Path, directory: bool) -> bool {
         let mut last = None;
         for part in path.components() {
             let Component::Normal(name) = part else {
@@ -44,7 +49,7 @@ impl GuardedNames {
             }
             last = Some(name);
         }
-        self.all || last.is_some_and(|name| self.last.contains(&name))
+        last.is_some_and(|name| self.last.contains(&name))
     }
 }
 
@@ -72,8 +77,13 @@ pub enum NameAction {
     MakeDirectory,
     /// A new symbolic link.
     MakeLink,
-    /// To write to a file that is there, or to move it away.
+    /// To write to a file that is there.
     Change,
+    /// To remove what is there, to move it away with all that is in it, or to put something in its place.
+    Remove {
+        /// The command has made it.
+        made: bool,
+    },
     /// To move a file here.
     MoveFile {
         /// Where it is now.

@@ -47,6 +47,8 @@ pub(crate) struct Plan {
     pub(crate) scratch: PathBuf,
     /// Read by every shell before its command.
     pub(crate) snapshot: Option<PathBuf>,
+    /// Of what may be changed, what was there when this was made.
+    pub(crate) there: Vec<PathBuf>,
     /// Sockets of other programs, to be hidden.
     pub(crate) sockets: Vec<PathBuf>,
 }

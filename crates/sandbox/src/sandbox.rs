@@ -319,6 +319,15 @@ impl Inner {
             let failed = match SandboxInstance::raise(&self.setup, plan, scratch).await {
                 Ok(world) => return Ok(world),
                 Err(failed @ SandboxError::Unavailable { .. }) => failed,
+                // What it is to show, hide or keep was moved meanwhile, by somebody outside.
+                Err(SandboxError::Shell(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+                    if silent == SILENT {
+                        return Err(SandboxError::Shell(error));
+                    }
+                    silent += 1;
+                    tokio::time::sleep(PAUSE * silent).await;
+                    continue;
+                }
                 // It says nothing about what can be had here: no reason to confine less.
                 Err(failed) => return Err(failed),
             };
@@ -369,7 +378,12 @@ impl Inner {
             let scratch = self.setup.scratch.as_os_str().to_owned();
             env.push((OsString::from("TMPDIR").into(), scratch.into()));
         }
+        let there = match profile {
+            SandboxProfile::Workspace(workspace) => workspace.writable.iter(),
+            SandboxProfile::ReadOnly(_) | SandboxProfile::Full => [].iter(),
+        };
         Plan {
+            there: there.filter(|path| path.exists()).cloned().collect(),
             profile: profile.clone(),
             mechanism,
             own_processes: false,

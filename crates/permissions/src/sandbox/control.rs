@@ -20,6 +20,10 @@ use super::super::{
 /// More directories of submodules than this are not looked at one by one.
 const MOST_DIRECTORIES: usize = 500;
 
+/// Directories of other people's code, made by programs: large, and what they say is not obeyed where
+/// they lie.
+pub(super) const INSTALLED: [&str; 4] = ["node_modules", "target", ".venv", "venv"];
+
 /// What a path is to git.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Git {
@@ -166,6 +170,10 @@ pub(super) fn names() -> ControlNames {
 
 /// May a command do this to a file, as far as that decides what other programs run?
 pub(super) fn permits(used: &ControlUse<'_>, roots: &[PathBuf]) -> bool {
+    if let ControlAction::Remove { made } = used.action {
+        // What it has made, and would not be obeyed where it lies, it may take away again.
+        return made || is_installed(used.path, roots) || !is_kept(used.path);
+    }
     if completes_a_repository(used.path, roots) {
         return false;
     }
@@ -181,11 +189,15 @@ pub(super) fn permits(used: &ControlUse<'_>, roots: &[PathBuf]) -> bool {
         // before may become one.
         (Git::Itself | Git::Own, ControlAction::MoveDirectory { from }) => match in_git(from) {
             Some((_, Git::Itself)) => what == Git::Itself,
-            Some((other, Git::Own)) => what == Git::Own && other == folder,
+            Some((other, Git::Own)) => {
+                what == Git::Own
+                    && other == folder
+                    && !holds_control(used.path, &folder)
+                    && !holds_control(from, &folder)
+            }
             _ => false,
         },
         (Git::Itself, ControlAction::MakeDirectory) => true,
-        (Git::Itself, ControlAction::Change) => used.path.is_dir(),
         (Git::Own, _) | (Git::Hook, ControlAction::MakeDirectory) => true,
         // Samples are there to be renamed; under these names git runs none.
         (
@@ -197,6 +209,41 @@ pub(super) fn permits(used: &ControlUse<'_>, roots: &[PathBuf]) -> bool {
         }),
         (Git::Itself | Git::Config | Git::Hook | Git::Attributes | Git::Elsewhere, _) => false,
     }
+}
+
+/// Does it decide what other programs run, or is that below it? So it stays where it is.
+fn is_kept(path: &Path) -> bool {
+    match in_git(path) {
+        None => is_protected(path),
+        Some((folder, what)) => {
+            what != Git::Own
+                || (path.is_dir() && holds_control(path, &folder))
+                || folder.parent().is_some_and(is_control_folder)
+        }
+    }
+}
+
+/// Is this a directory in git's folder in which some files name programs, and others do not?
+fn holds_control(path: &Path, folder: &Path) -> bool {
+    let inner = path.strip_prefix(folder).unwrap_or(path);
+    let inner: Vec<String> = inner
+        .components()
+        .map(|part| folded(&part.as_os_str().to_string_lossy()))
+        .collect();
+    let inner: Vec<&str> = inner.iter().map(String::as_str).collect();
+    match inner.as_slice() {
+        ["info" | "worktrees"] | ["worktrees", _] | ["worktrees", _, "info"] => true,
+        // Where one begins is not to be seen; what is in its objects is no setting.
+        ["modules", inner @ ..] => !inner.contains(&"objects"),
+        _ => false,
+    }
+}
+
+/// Is it in a directory of other people's code, which is made and taken away as a whole?
+fn is_installed(path: &Path, roots: &[PathBuf]) -> bool {
+    let below = roots.iter().find_map(|root| path.strip_prefix(root).ok());
+    let mut above = below.and_then(Path::parent).into_iter().flatten();
+    above.any(|name| INSTALLED.iter().any(|installed| name == *installed))
 }
 
 /// git takes a directory with these three for a repository, and a working directory is where it would
@@ -285,6 +332,75 @@ mod tests {
         for (path, expected) in cases {
             let got = in_git(Path::new(path)).map(|(_, what)| what);
             assert_eq!(got, expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_names_programs_is_removed_only_by_who_made_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(dir.path()).unwrap();
+        for folder in [
+            ".git/info",
+            ".git/refs/x",
+            ".git/modules/a",
+            ".git/worktrees/w",
+        ] {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        let roots = [root.clone()];
+        let permits = |name: &str, action| {
+            let path = root.join(name);
+            let path = path.as_path();
+            permits(&ControlUse { path, action }, &roots)
+        };
+        let removed = |name: &str| permits(name, ControlAction::Remove { made: false });
+        for kept in [
+            ".git",
+            ".git/config",
+            ".git/hooks",
+            ".git/hooks/pre-commit.sample",
+            ".git/info",
+            ".git/info/attributes",
+            ".git/modules",
+            ".git/modules/a",
+            ".git/worktrees/w",
+            ".git/worktrees/w/gitdir",
+            ".claude",
+            ".claude/settings.json",
+            "deep/.npmrc",
+        ] {
+            assert!(!removed(kept), "{kept}");
+            assert!(
+                permits(kept, ControlAction::Remove { made: true }),
+                "{kept}"
+            );
+        }
+        for free in [
+            "src/main.rs",
+            "HEAD",
+            "objects",
+            ".git/HEAD",
+            ".git/index",
+            ".git/refs/x",
+            ".git/info/exclude",
+            ".git/modules/a/HEAD",
+            "node_modules/a/.npmrc",
+            "target/repository/.git/config",
+        ] {
+            assert!(removed(free), "{free}");
+        }
+        // A directory brings what was not asked about.
+        let from = root.join(".git/x");
+        let from = from.as_path();
+        for (to, expected) in [
+            (".git/y", true),
+            (".git/info", false),
+            (".git/modules", false),
+            (".git/modules/a", false),
+            (".git/worktrees/v", false),
+        ] {
+            let moved = permits(to, ControlAction::MoveDirectory { from });
+            assert_eq!(moved, expected, "{to}");
         }
     }
 

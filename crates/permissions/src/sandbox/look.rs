@@ -21,10 +21,6 @@ const MOST_DIRECTORIES: usize = 1_000;
 /// And so many files.
 const MOST_FILES: usize = 50_000;
 
-/// Directories of other people's code, made by programs: large, and what they say is not obeyed where
-/// they lie. Not looked through.
-const INSTALLED: [&str; 4] = ["node_modules", "target", ".venv", "venv"];
-
 /// A look at what is there.
 pub(super) struct Look<'a> {
     hiding: Vec<&'a PathPattern>,
@@ -100,7 +96,10 @@ impl<'a> Look<'a> {
                     continue;
                 }
                 let name = entry.file_name();
-                if !INSTALLED.iter().any(|installed| name == *installed) {
+                if !control::INSTALLED
+                    .iter()
+                    .any(|installed| name == *installed)
+                {
                     waiting.push_back((path, controls));
                 }
             }

@@ -10,7 +10,8 @@ use std::{
 };
 
 use haft_contract::{
-    Confined, ControlFiles, ControlNames, ControlRules, ControlUse, ControlledFiles, PermittedPath,
+    Confined, ControlAction, ControlFiles, ControlNames, ControlRules, ControlUse, ControlledFiles,
+    PermittedPath,
 };
 use haft_shell::WriteKind;
 
@@ -29,6 +30,9 @@ use haft_settings::{files, resolve};
 
 /// So many paths are named one by one in the place of the directory that holds them.
 const MOST_NEIGHBOURS: usize = 128;
+
+/// A directory with more in it is not moved while patterns say what may not be changed.
+const MOST_MOVED: usize = 50_000;
 
 /// Which files a command may change, and which it may not even read. Real paths.
 #[derive(Debug, Default)]
@@ -372,6 +376,43 @@ impl ProtectedPaths {
         patterns.any(|pattern| pattern.covers(path))
     }
 
+    /// Would a directory bring something to a name that may not be changed, or take it away from one?
+    fn moves_locked(&self, from: &Path, to: &Path) -> bool {
+        let patterns = self.sandbox.deny_write.iter().chain(&self.locked);
+        let reach =
+            |pattern: &&PathPattern| pattern.reaches_below(from) || pattern.reaches_below(to);
+        let patterns: Vec<&PathPattern> = patterns.filter(reach).collect();
+        let covered = |path: &Path| patterns.iter().any(|pattern| pattern.covers(path));
+        // By what they name, if they all do: it is there or not, however much else is.
+        let wholes: Option<Vec<Vec<PathBuf>>> =
+            patterns.iter().map(|pattern| pattern.wholes()).collect();
+        if let Some(wholes) = wholes {
+            return wholes.iter().flatten().any(|whole| {
+                let there = |below: &Path| from.join(below).symlink_metadata().is_ok();
+                whole.strip_prefix(from).is_ok_and(there) || whole.strip_prefix(to).is_ok_and(there)
+            });
+        }
+        let mut waiting = vec![PathBuf::new()];
+        let mut seen = 0;
+        while let Some(directory) = waiting.pop() {
+            for entry in fs::read_dir(from.join(&directory))
+                .into_iter()
+                .flatten()
+                .flatten()
+            {
+                seen += 1;
+                let below = directory.join(entry.file_name());
+                if seen > MOST_MOVED || covered(&from.join(&below)) || covered(&to.join(&below)) {
+                    return true;
+                }
+                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    waiting.push(below);
+                }
+            }
+        }
+        false
+    }
+
     fn is_permitted(&self, path: &Path) -> bool {
         self.granted.iter().any(|one| reaches(one, path))
     }
@@ -387,7 +428,12 @@ impl ControlRules for ProtectedPaths {
     }
 
     fn permits(&self, used: &ControlUse<'_>) -> bool {
+        let moves_locked = match used.action {
+            ControlAction::MoveDirectory { from } => self.moves_locked(from, used.path),
+            _ => false,
+        };
         !self.is_locked(used.path)
+            && !moves_locked
             && (self.is_permitted(used.path) || control::permits(used, &self.roots))
     }
 

@@ -27,7 +27,7 @@ use seccompiler::BpfProgram;
 
 use super::{
     filter,
-    keeper::{Step, step},
+    keeper::{Step, step, step_at},
 };
 use crate::{Mechanism, Network, SandboxProfile, notify, protocol::Plan};
 
@@ -169,7 +169,7 @@ fn limits() -> Result<(), Step> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Writing {
     Everything,
-    /// Temporary files and devices; below the writable directories, files can be removed, and sockets made.
+    /// Temporary files and devices; below the writable directories, sockets can be made.
     Elsewhere,
 }
 
@@ -177,8 +177,7 @@ enum Writing {
 fn landlock(plan: &Plan, writing: Writing) -> Result<RulesetCreated, Step> {
     let reads = AccessFs::from_read(RIGHTS);
     let all = AccessFs::from_all(RIGHTS);
-    let others = AccessFs::RemoveFile | AccessFs::RemoveDir | AccessFs::MakeSock;
-    let others = reads | others | AccessFs::IoctlDev;
+    let others = reads | AccessFs::MakeSock | AccessFs::IoctlDev;
     let mut writable: Vec<&Path> = ALWAYS.iter().map(Path::new).collect();
     if plan.mechanism < Mechanism::Reduced {
         writable.extend(OWN.iter().map(Path::new));
@@ -195,6 +194,10 @@ fn landlock(plan: &Plan, writing: Writing) -> Result<RulesetCreated, Step> {
         let roots = workspace.writable.iter();
         rules.extend(roots.map(|path| (path.as_path(), rights)));
         connects = workspace.network != Network::None;
+    }
+    // Without them, the sandbox would be of no use to whom has them back.
+    for path in &plan.there {
+        step_at(path, || std::fs::symlink_metadata(path))?;
     }
     (|| {
         let mut ruleset = Ruleset::default()

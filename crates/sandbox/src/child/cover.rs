@@ -14,6 +14,7 @@ use std::{
 
 use rustix::fs::inotify::{CreateFlags, Reader, WatchFlags, add_watch, init};
 
+use super::keeper::{Step, step_at};
 use crate::{Mechanism, SandboxProfile, protocol::Plan};
 
 /// What lies over the hidden files of a command.
@@ -29,8 +30,28 @@ pub(super) struct Cover {
 type CoverIdentity = (u64, u64);
 
 impl Cover {
-    /// Begins to watch. `None`: nothing is hidden, or nothing can be.
-    pub(super) fn of(plan: &Plan) -> Option<Self> {
+    /// Begins to watch. `None`: nothing is hidden, or nothing can be. Fails if something is not hidden now:
+    /// it was replaced, or came back, since the sandbox was set up.
+    pub(super) fn of(plan: &Plan) -> Result<Option<Self>, Step> {
+        let Some(mut cover) = Self::begin(plan) else {
+            return Ok(None);
+        };
+        if plan.mechanism == Mechanism::Namespaces {
+            // Nothing else lies over files: what was seen in a path's place just now may be the file itself,
+            // which was away when the sandbox was set up, or is away for this moment.
+            let null = identity(Path::new("/dev/null"));
+            for (_, covered) in &mut cover.hidden {
+                *covered = null;
+            }
+            if let Some(path) = cover.open() {
+                let changed = io::Error::from_raw_os_error(libc::ESTALE);
+                return step_at(path, || Err(changed));
+            }
+        }
+        Ok(Some(cover))
+    }
+
+    fn begin(plan: &Plan) -> Option<Self> {
         let hidden = match &plan.profile {
             SandboxProfile::ReadOnly(reading) => &reading.hidden,
             SandboxProfile::Workspace(workspace) => &workspace.hidden,
@@ -79,11 +100,15 @@ impl Cover {
         if !self.concerns_a_name()? {
             return Ok(None);
         }
+        Ok(self.open())
+    }
+
+    fn open(&self) -> Option<&Path> {
         let open = self.hidden.iter().find(|(path, covered)| {
             let now = identity(path);
             now.is_some_and(|now| Some(now) != *covered && !self.masks.contains(&now))
         });
-        Ok(open.map(|(path, _)| path.as_path()))
+        open.map(|(path, _)| path.as_path())
     }
 
     /// Is one of the names among what changed? More happens in these directories.
@@ -109,6 +134,6 @@ impl Cover {
 }
 
 fn identity(path: &Path) -> Option<CoverIdentity> {
-    let found = fs::symlink_metadata(path).ok()?;
+    let found = fs::metadata(path).ok()?;
     Some((found.dev(), found.ino()))
 }

@@ -149,13 +149,15 @@ fn without_x32() -> BpfProgram {
     ]
 }
 
-/// Calls that are handed to the guard whatever their arguments are: those that give a file a name.
+/// Calls that are handed to the guard whatever their arguments are: those that give a file a name, or
+/// take it away.
 const NAMING: &[i64] = &[
     libc::SYS_mkdirat,
     libc::SYS_mknodat,
     libc::SYS_symlinkat,
     libc::SYS_linkat,
     libc::SYS_renameat2,
+    libc::SYS_unlinkat,
     libc::SYS_truncate,
     libc::SYS_bind,
 ];
@@ -169,6 +171,8 @@ const NAMING_HERE: &[i64] = &[
     libc::SYS_link,
     libc::SYS_rename,
     libc::SYS_renameat,
+    libc::SYS_unlink,
+    libc::SYS_rmdir,
 ];
 #[cfg(not(target_arch = "x86_64"))]
 const NAMING_HERE: &[i64] = &[libc::SYS_renameat];
@@ -186,7 +190,7 @@ pub(super) fn unmediated() -> Result<BpfProgram, Step> {
     compile(calls, libc::ENOSYS).map_err(|error| Step::new("the filter of system calls", &error))
 }
 
-/// Hands the calls over that make files, give them names, or open them for writing.
+/// Hands the calls over that make files, give and take their names, or open them for writing.
 pub(super) fn mediated() -> Result<BpfProgram, Step> {
     const LOAD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
     const IF_EQUAL: u16 = 0x15; // BPF_JMP | BPF_JEQ | BPF_K

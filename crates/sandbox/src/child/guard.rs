@@ -168,7 +168,10 @@ impl<'a> Guard<'a> {
         }
         confine::secrecy()?;
         // Before it gives up what it takes to see all directories.
-        let cover = confinement.and_then(|_| Cover::of(plan));
+        let cover = match confinement {
+            Some(_) => Cover::of(plan)?,
+            None => None,
+        };
         let held = match confinement {
             Some(confinement) => confinement.guard()?,
             None => Held::default(),
@@ -232,6 +235,10 @@ impl<'a> Guard<'a> {
                 return Ok(Watched::Unwanted);
             }
             if changed && self.is_uncovered()? {
+                // Nothing runs yet: whoever wants something run takes another sandbox.
+                if !self.ordered && !heard {
+                    return Ok(Watched::Unwanted);
+                }
                 self.kill();
                 continue;
             }
@@ -301,7 +308,7 @@ impl<'a> Guard<'a> {
         if let Some(keeper) = &self.keeper {
             watch(Watch::Keeper, keeper.as_fd());
         }
-        if let Some(mediator) = &self.shell.mediator {
+        if let Some(mediator) = self.shell.mediator.as_ref().filter(|one| !one.is_busy()) {
             watch(Watch::Call, mediator.listener().as_fd());
         }
         if let Some(cover) = self.cover.as_ref().filter(|_| self.uncovered.is_none()) {

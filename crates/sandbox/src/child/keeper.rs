@@ -10,6 +10,7 @@ use std::{
         fd::{AsFd, OwnedFd},
         unix::process::CommandExt,
     },
+    path::Path,
     process::{self, Command},
 };
 
@@ -68,6 +69,26 @@ pub(super) fn step<T, E: Into<io::Error>>(
     work: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, Step> {
     work().map_err(|error| Step::new(name, &error.into()))
+}
+
+/// Does a step for a path that was there before. If it is not now, somebody has moved it, and it may be
+/// back the next time: that says nothing about what can be done here.
+pub(super) fn step_at<T, E: Into<io::Error>>(
+    path: &Path,
+    work: impl FnOnce() -> Result<T, E>,
+) -> Result<T, Step> {
+    work().map_err(|error| {
+        let error = error.into();
+        let gone = [libc::ENOENT, libc::ENOTDIR, libc::ESTALE];
+        let gone = error
+            .raw_os_error()
+            .is_some_and(|code| gone.contains(&code));
+        let failed = Step::new(&path.display().to_string(), &error);
+        Step {
+            passing: failed.passing || gone,
+            ..failed
+        }
+    })
 }
 
 /// The whole life of a keeper, and before that of the waiter, whose standard input is the socket to

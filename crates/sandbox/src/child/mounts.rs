@@ -21,7 +21,7 @@ use rustix::{
 
 use super::{
     close,
-    keeper::{Step, step},
+    keeper::{Step, step, step_at},
 };
 use crate::{SandboxProfile, Workspace, protocol::Plan};
 
@@ -73,10 +73,8 @@ pub(super) fn set_up(plan: &Plan) -> Result<(), Step> {
             .writable
             .iter()
             .any(|other| other != path && path.starts_with(other));
-        if path.exists() && !inside {
-            step(&path.display().to_string(), || {
-                mount_bind_recursive(path, path)
-            })?;
+        if !inside && (path.exists() || plan.there.contains(path)) {
+            step_at(path, || mount_bind_recursive(path, path))?;
             writable.push(path.clone());
         }
     }
@@ -85,16 +83,14 @@ pub(super) fn set_up(plan: &Plan) -> Result<(), Step> {
     let mut table = step("the list of mounts", mounts)?;
     for path in &workspace.protected {
         if path.exists() {
-            step(&path.display().to_string(), || {
-                protect(path, &writable, &plan.scratch, &mut table)
-            })?;
+            step_at(path, || protect(path, &writable, &plan.scratch, &mut table))?;
         }
     }
     if plan.own_processes {
         step(super::PROCESSES, processes)?;
     }
     for path in hidden.iter().chain(&sockets(plan)) {
-        step(&path.display().to_string(), || hide(path))?;
+        step_at(path, || hide(path))?;
     }
     step("the directory", || std::env::set_current_dir("/"))
 }

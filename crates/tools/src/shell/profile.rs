@@ -55,6 +55,7 @@ pub(crate) fn permits(control: &ControlFiles, used: &NameUse) -> bool {
             NameAction::MakeDirectory => ControlAction::MakeDirectory,
             NameAction::MakeLink => ControlAction::MakeLink,
             NameAction::Change => ControlAction::Change,
+            NameAction::Remove { made } => ControlAction::Remove { made: *made },
             NameAction::MoveFile { from, contents } => ControlAction::MoveFile {
                 from,
                 contents: contents.as_deref(),

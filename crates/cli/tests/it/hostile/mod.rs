@@ -3,15 +3,17 @@
 //! process, and no answer that was not honest.
 //!
 //! - `arena`: where; `commands`: what is tried; `outside`: what others do meanwhile
+//! - `meanwhile`: what they do at one certain instant
 
 mod arena;
 mod commands;
+mod meanwhile;
 mod outside;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Stdio,
     thread,
     time::{Duration, Instant},
@@ -29,6 +31,9 @@ use crate::binary::Conversation;
 const A_ROUND: usize = 15;
 /// A round that takes longer hangs.
 const LONG: Duration = Duration::from_secs(120);
+
+/// So often a command is begun again that did not run.
+const AGAIN: usize = 10;
 
 /// Longer than a command that is waited for lives, in milliseconds.
 const LIFE: u64 = 350;
@@ -74,6 +79,11 @@ fn attacking(background: bool) -> Value {
     }
 }
 
+/// A command that leaves a number behind when it runs.
+fn script(number: usize, command: &str) -> String {
+    format!("echo {number} >> ran\n{command}")
+}
+
 /// A session, and how many of its commands were waited for.
 struct Session<'a> {
     arena: &'a Arena,
@@ -89,7 +99,11 @@ impl<'a> Session<'a> {
         let hidden = json!({"sandbox": {"filesystem": {"denyRead": ["./hidden/secret.txt"]}}});
         haft.args(["--allowed-tools", "Bash", "--settings", &hidden.to_string()])
             .stderr(Stdio::null());
-        let talk = Conversation::of(&mut haft);
+        // It works where it is when it starts: until it has, nobody moves that.
+        let mut talk = Conversation::of(&mut haft);
+        let answer = talk.ask(&bash(0, &json!({"command": "pwd"})));
+        let project = arena.project().display().to_string();
+        assert_eq!(answer["content"], project, "{answer}");
         Self {
             arena,
             outsider,
@@ -112,6 +126,23 @@ impl<'a> Session<'a> {
         assert_eq!(answer["id"], self.asked, "{what}: {answer}");
         assert!(!answer.to_string().contains(SECRET), "{what}: {answer}");
         answer
+    }
+
+    /// It did run: what is never started attacks nothing. One that had just begun when something was moved
+    /// away, or a hidden file was replaced, is begun again.
+    fn insists(&mut self, number: usize, command: &str) {
+        let mut said = Vec::new();
+        while !self.has_run(number) {
+            assert!(said.len() < AGAIN, "it never ran: {command}: {said:#?}");
+            self.begins(&script(number, command), false);
+            said.push(self.hears(command)["content"].to_string());
+        }
+    }
+
+    fn has_run(&self, number: usize) -> bool {
+        let _still = self.outsider.still();
+        let ran = fs::read_to_string(self.arena.project().join("ran")).unwrap_or_default();
+        ran.lines().any(|line| line == number.to_string())
     }
 
     /// What comes next is answered honestly, whatever was done before it.
@@ -137,6 +168,19 @@ impl<'a> Session<'a> {
     }
 }
 
+/// Is this of the repository that a command makes and takes away again, if it is not ended in between?
+/// Repositories may be made, so long as they name no program.
+fn is_harmless(path: &Path, text: &str) -> bool {
+    let Ok(inner) = path.strip_prefix("place/project/new/.git") else {
+        return false;
+    };
+    let is_sample = inner.extension().is_some_and(|kind| kind == "sample");
+    (inner.starts_with("hooks") && is_sample)
+        // What git writes to, to give it its name when that is permitted.
+        || inner == Path::new("config.lock")
+        || (inner == Path::new("config") && !text.contains("fsmonitor"))
+}
+
 /// No process is left, and of control files what was there before.
 fn nothing_is_left(arena: &Arena, before: &BTreeMap<PathBuf, String>, after: &str) {
     until(after, || {
@@ -146,11 +190,13 @@ fn nothing_is_left(arena: &Arena, before: &BTreeMap<PathBuf, String>, after: &st
     let there = arena.control();
     let differs = there
         .iter()
-        .filter(|(path, text)| before.get(*path) != Some(*text));
+        .filter(|(path, text)| before.get(*path) != Some(*text))
+        .filter(|(path, text)| !is_harmless(path, text));
     let planted: Vec<_> = differs.collect();
     assert!(planted.is_empty(), "{after}: {planted:#?}");
     let gone = before.keys().find(|path| !there.contains_key(*path));
     assert_eq!(gone, None, "{after}");
+    let _ = fs::remove_dir_all(arena.project().join("new"));
 }
 
 fn attack(user: Option<u32>) {
@@ -187,19 +233,14 @@ fn fight(arena: &Arena, before: &BTreeMap<PathBuf, String>, outsider: &Outsider<
     let commands = commands::all();
     assert!(commands.len() >= 200, "{}", commands.len());
     let mut dice = Dice(7);
-    let mut waited_for = 0;
     for (round, commands) in commands.chunks(A_ROUND).enumerate() {
-        // What is to be removed must not be replaced meanwhile: it is not told who did it then.
-        let removes =
-            |command: &String| command.contains("mv .git") || command.contains("rm -rf .git");
-        outsider.rests(commands.iter().any(removes));
         let mut session = Session::new(arena, outsider);
         // Somewhere in it haft is ended while a command runs, and another one goes on.
         let fatal = usize::try_from(dice.below(commands.len() as u64)).unwrap();
         for (at, command) in commands.iter().enumerate() {
             let background = dice.below(4) == 0;
             let number = round * A_ROUND + at;
-            session.begins(&format!("echo {number} >> ran\n{command}"), background);
+            session.begins(&script(number, command), background);
             if at == fatal {
                 let how = ENDS[round % ENDS.len()];
                 session.ends(how, dice.below(LIFE));
@@ -209,8 +250,10 @@ fn fight(arena: &Arena, before: &BTreeMap<PathBuf, String>, outsider: &Outsider<
                 session = Session::new(arena, outsider);
                 continue;
             }
-            waited_for += usize::from(!background);
             session.hears(command);
+            if !background {
+                session.insists(number, command);
+            }
             session.is_honest(&format!("honest-{}", dice.below(1 << 30)), command);
         }
         // One more is under way when it is ended.
@@ -222,13 +265,14 @@ fn fight(arena: &Arena, before: &BTreeMap<PathBuf, String>, outsider: &Outsider<
         let after = format!("round {round}, {how}: {commands:#?}");
         nothing_is_left(arena, before, &after);
     }
-    // They did run: what is never started attacks nothing. Those that had just begun when something was
-    // moved away, or a hidden file was replaced, may not have come so far.
-    let _still = outsider.still();
-    let ran = fs::read_to_string(arena.project().join("ran")).unwrap();
-    let ran = ran.lines().collect::<BTreeSet<_>>().len();
-    assert!(ran >= waited_for / 2, "{ran} of {waited_for} ran");
     assert!(outsider.done() >= 50, "{} from outside", outsider.done());
+}
+
+/// A user that no machine has.
+const ORDINARY: u32 = 1_234_567;
+
+fn are_we_root() -> bool {
+    fs::read_to_string("/proc/self/status").is_ok_and(|status| status.contains("\nUid:\t0\t0"))
 }
 
 #[test]
@@ -238,10 +282,8 @@ fn hundreds_of_hostile_commands_leave_nothing_and_forge_nothing() {
 
 #[test]
 fn nor_do_those_of_an_ordinary_user() {
-    let root =
-        fs::read_to_string("/proc/self/status").is_ok_and(|status| status.contains("\nUid:\t0\t0"));
-    if !root {
+    if !are_we_root() {
         return; // then the other test shows it
     }
-    attack(Some(1_234_567));
+    attack(Some(ORDINARY));
 }

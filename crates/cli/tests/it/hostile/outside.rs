@@ -26,14 +26,14 @@ const REPLACED: [&str; 5] = [
     "home/.ssh/id_rsa",
 ];
 
-/// Directories that are moved away and put back: theirs, and those above them. Not the project itself: the
-/// session would follow it.
-const MOVED: [&str; 6] = [
+/// Directories that are moved away and put back: theirs, and those above them.
+const MOVED: [&str; 7] = [
     "place/project/.git/hooks",
     "place/project/.git",
     "place/project/.vscode",
     "place/project/hidden",
     "place/project/sub",
+    "place/project",
     "home/.ssh",
 ];
 
@@ -43,8 +43,6 @@ pub(super) struct Outsider<'a> {
     /// Held by whoever needs the files to stay where they are.
     gate: Mutex<()>,
     over: AtomicBool,
-    /// Nothing is done now.
-    rests: AtomicBool,
     done: AtomicUsize,
 }
 
@@ -54,7 +52,6 @@ impl<'a> Outsider<'a> {
             arena,
             gate: Mutex::new(()),
             over: AtomicBool::new(false),
-            rests: AtomicBool::new(false),
             done: AtomicUsize::new(0),
         }
     }
@@ -62,12 +59,6 @@ impl<'a> Outsider<'a> {
     /// While this is held, everything is in its place and stays there.
     pub(super) fn still(&self) -> impl Drop + '_ {
         self.gate.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// From now on nothing is done, or something again.
-    pub(super) fn rests(&self, rests: bool) {
-        let _still = self.still();
-        self.rests.store(rests, Ordering::Relaxed);
     }
 
     /// How much was done.
@@ -86,9 +77,6 @@ impl<'a> Outsider<'a> {
         while !self.over.load(Ordering::Relaxed) {
             thread::sleep(Duration::from_micros(15_000 + dice.below(90_000)));
             let still = self.still();
-            if self.rests.load(Ordering::Relaxed) {
-                continue;
-            }
             let count = REPLACED.len() + MOVED.len();
             let at = usize::try_from(dice.below(count as u64)).unwrap();
             match REPLACED.get(at) {

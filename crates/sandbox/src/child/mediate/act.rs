@@ -3,8 +3,6 @@
 use std::{
     collections::HashMap,
     ffi::{OsStr, OsString},
-    fs::File,
-    io::{self, Read, Write},
     os::{
         fd::OwnedFd,
         unix::ffi::{OsStrExt, OsStringExt},
@@ -15,8 +13,7 @@ use std::{
 use rustix::{
     fs::{
         AtFlags, CWD, Dev, FileType, Mode, OFlags, RenameFlags, ResolveFlags, fstat, ftruncate,
-        linkat, mkdirat, mknodat, open, openat, openat2, readlinkat, renameat, renameat_with,
-        statat, symlinkat, unlinkat,
+        linkat, mkdirat, mknodat, open, openat, openat2, readlinkat, symlinkat,
     },
     io::Errno,
 };
@@ -24,6 +21,7 @@ use rustix::{
 use super::{
     Mediator, Outcome, REFUSED,
     caller::{Caller, exists, low, of_handle, own_descriptor, real, reopen},
+    made::MadeIdentity,
 };
 use crate::{
     NameAction, NameUse,
@@ -34,7 +32,7 @@ use crate::{
 const LINKS: usize = 40;
 
 /// Why a call is not carried out here.
-enum Stop {
+pub(super) enum Stop {
     /// The kernel is to see to it.
     Continue,
     Failed(Errno),
@@ -47,16 +45,16 @@ impl From<Errno> for Stop {
     }
 }
 
-type Acted = Result<Outcome, Stop>;
+pub(super) type Acted = Result<Outcome, Stop>;
 
 /// A place for a name: the directory, and the name in it.
-struct Place {
-    directory: OwnedFd,
-    name: OsString,
+pub(super) struct Place {
+    pub(super) directory: OwnedFd,
+    pub(super) name: OsString,
     /// Where that is, links followed.
-    path: PathBuf,
+    pub(super) path: PathBuf,
     /// It was written with a slash behind it, so that it means a directory.
-    slash: bool,
+    pub(super) slash: bool,
 }
 
 /// Carries a call out, or says why not.
@@ -74,8 +72,8 @@ pub(super) fn carry_out(
     }
 }
 
-struct Acting<'a> {
-    mediator: &'a Mediator,
+pub(super) struct Acting<'a> {
+    pub(super) mediator: &'a Mediator,
     call: &'a Call,
     caller: Caller,
     /// What our process said about the names that this call uses.
@@ -115,6 +113,8 @@ impl<'a> Acting<'a> {
             libc::SYS_symlink => return self.make_link(a, HERE, b),
             libc::SYS_link => return self.link((HERE, a), (HERE, b), AtFlags::empty()),
             libc::SYS_rename => return self.rename((HERE, a), (HERE, b), RenameFlags::empty()),
+            libc::SYS_unlink => return self.remove(HERE, a, AtFlags::empty()),
+            libc::SYS_rmdir => return self.remove(HERE, a, AtFlags::REMOVEDIR),
             _ => {}
         }
         match self.call.number {
@@ -131,6 +131,10 @@ impl<'a> Acting<'a> {
                 let flags = RenameFlags::from_bits_retain(low(e).unsigned_abs());
                 self.rename((a, b), (c, d), flags)
             }
+            libc::SYS_unlinkat => {
+                let flags = AtFlags::from_bits_retain(low(c).unsigned_abs());
+                self.remove(a, b, flags)
+            }
             libc::SYS_truncate => self.truncate(a, b),
             libc::SYS_bind => self.bind(b, c),
             _ => Err(Stop::Continue),
@@ -139,7 +143,7 @@ impl<'a> Acting<'a> {
 
     /// A path among the arguments, and the directory from which it leads on. Whatever is wrong with
     /// them, the kernel says best.
-    fn start(&self, directory: u64, address: u64) -> Result<(OwnedFd, PathBuf), Stop> {
+    pub(super) fn start(&self, directory: u64, address: u64) -> Result<(OwnedFd, PathBuf), Stop> {
         let path = self.caller.path(address).map_err(|_| Stop::Continue)?;
         let directory = if path.is_absolute() {
             root()
@@ -156,7 +160,7 @@ impl<'a> Acting<'a> {
     }
 
     /// The place that a path names, below a writable directory.
-    fn place(&self, directory: u64, address: u64) -> Result<Place, Stop> {
+    pub(super) fn place(&self, directory: u64, address: u64) -> Result<Place, Stop> {
         let (start, path) = self.start(directory, address)?;
         let place = place(&start, &path).map_err(|_| Stop::Continue)?;
         match self.mediator.below(&place.path) {
@@ -165,13 +169,16 @@ impl<'a> Acting<'a> {
         }
     }
 
-    fn is_guarded(&self, path: &Path, directory: bool) -> bool {
+    pub(super) fn is_guarded(&self, path: &Path, directory: bool) -> bool {
         let below = self.mediator.below(path);
         below.is_some_and(|below| self.mediator.names.include(below, directory))
     }
 
     /// Asks about a name if it is guarded, unless that was done.
-    fn ask(&self, path: &Path, action: NameAction, directory: bool) -> Result<(), Stop> {
+    pub(super) fn ask(&self, path: &Path, action: NameAction, directory: bool) -> Result<(), Stop> {
+        if self.mediator.kept.includes(path) {
+            return Err(Stop::Failed(REFUSED));
+        }
         if !self.is_guarded(path, directory) {
             return Ok(());
         }
@@ -191,7 +198,7 @@ impl<'a> Acting<'a> {
         Ok(maker.act(make)?)
     }
 
-    fn done(&self, make: impl FnOnce() -> rustix::io::Result<()>) -> Acted {
+    pub(super) fn done(&self, make: impl FnOnce() -> rustix::io::Result<()>) -> Acted {
         self.make(make)?;
         Ok(Outcome::Answered(NotifyReply::Done))
     }
@@ -245,7 +252,13 @@ impl<'a> Acting<'a> {
                 | OFlags::CLOEXEC;
             let made = self.make(|| openat(&place.directory, &*place.name, new, mode));
             match made {
-                Ok(file) => return Ok(self.file(file, flags)),
+                Ok(file) => {
+                    if self.is_telling(&place.path, false) {
+                        let made = MadeIdentity::of(&file, OsStr::new(""));
+                        self.mediator.made.note(made);
+                    }
+                    return Ok(self.file(file, flags));
+                }
                 // Made by another meanwhile.
                 Err(Stop::Failed(Errno::EXIST)) if !only_new => {
                     start = place.directory;
@@ -282,6 +295,19 @@ impl<'a> Acting<'a> {
         Ok(self.file(file, flags))
     }
 
+    /// Takes note of what was made under a guarded name.
+    pub(super) fn note_made(&self, place: &Place, directory: bool) {
+        if self.is_telling(&place.path, directory) {
+            let made = MadeIdentity::of(&place.directory, &place.name);
+            self.mediator.made.note(made);
+        }
+    }
+
+    fn is_telling(&self, path: &Path, directory: bool) -> bool {
+        let below = self.mediator.below(path);
+        below.is_some_and(|below| self.mediator.names.tell(below, directory))
+    }
+
     fn file(&self, file: OwnedFd, flags: OFlags) -> Outcome {
         Outcome::File {
             file,
@@ -295,7 +321,9 @@ impl<'a> Acting<'a> {
             return Err(Stop::Failed(Errno::EXIST));
         }
         self.ask(&place.path, NameAction::MakeDirectory, false)?;
-        self.done(|| mkdirat(&place.directory, &*place.name, mode))
+        let done = self.done(|| mkdirat(&place.directory, &*place.name, mode))?;
+        self.note_made(&place, true);
+        Ok(done)
     }
 
     fn make_node(&self, directory: u64, address: u64, kind: u64, mode: Mode, dev: u64) -> Acted {
@@ -316,7 +344,9 @@ impl<'a> Acting<'a> {
         }
         self.ask(&place.path, NameAction::MakeFile, false)?;
         let dev: Dev = dev;
-        self.done(|| mknodat(&place.directory, &*place.name, kind, mode, dev))
+        let done = self.done(|| mknodat(&place.directory, &*place.name, kind, mode, dev))?;
+        self.note_made(&place, false);
+        Ok(done)
     }
 
     fn make_link(&self, target: u64, directory: u64, address: u64) -> Acted {
@@ -329,7 +359,9 @@ impl<'a> Acting<'a> {
             return Err(Stop::Failed(Errno::EXIST));
         }
         self.ask(&place.path, NameAction::MakeLink, false)?;
-        self.done(|| symlinkat(&*target, &place.directory, &*place.name))
+        let done = self.done(|| symlinkat(&*target, &place.directory, &*place.name))?;
+        self.note_made(&place, false);
+        Ok(done)
     }
 
     /// A second name for a file: through it the file could be written, so the first is asked about too.
@@ -375,62 +407,6 @@ impl<'a> Acting<'a> {
         })
     }
 
-    fn rename(&self, from: (u64, u64), to: (u64, u64), flags: RenameFlags) -> Acted {
-        let (start, path) = self.start(from.0, from.1)?;
-        let source = place(&start, &path).map_err(|_| Stop::Continue)?;
-        let (start, path) = self.start(to.0, to.1)?;
-        let target = place(&start, &path).map_err(|_| Stop::Continue)?;
-        let inside = |place: &Place| self.mediator.below(&place.path).is_some();
-        if !inside(&source) && !inside(&target) {
-            return Err(Stop::Continue);
-        }
-        let kind = |place: &Place| {
-            let found = statat(&place.directory, &*place.name, AtFlags::SYMLINK_NOFOLLOW)?;
-            Ok::<_, Errno>(FileType::from_raw_mode(found.st_mode))
-        };
-        let moved = kind(&source)?;
-        let directory = moved == FileType::Directory;
-        if (source.slash || target.slash) && !directory {
-            return Err(Stop::Failed(Errno::NOTDIR));
-        }
-        if flags.contains(RenameFlags::NOREPLACE) && exists(&target.directory, &target.name) {
-            return Err(Stop::Failed(Errno::EXIST));
-        }
-        if flags.contains(RenameFlags::EXCHANGE) {
-            // Each comes to the name of the other. No program needs that of guarded names.
-            let other = kind(&target)? == FileType::Directory;
-            if self.is_guarded(&source.path, other) || self.is_guarded(&target.path, directory) {
-                return Err(Stop::Failed(REFUSED));
-            }
-        } else {
-            self.ask(&source.path, NameAction::Change, false)?;
-        }
-        if !self.is_guarded(&target.path, directory) {
-            return self.done(|| {
-                let (from, to) = (&source.directory, &target.directory);
-                renameat_with(from, &*source.name, to, &*target.name, flags)
-            });
-        }
-        let from = source.path.clone();
-        if directory {
-            self.ask(&target.path, NameAction::MoveDirectory { from }, directory)?;
-        } else {
-            let contents = contents(&source);
-            let action = NameAction::MoveFile {
-                from,
-                contents: contents.clone(),
-            };
-            self.ask(&target.path, action, directory)?;
-            if let Some(contents) = contents {
-                return self.done(|| replace(&source, &target, &contents));
-            }
-        }
-        self.done(|| {
-            let (from, to) = (&source.directory, &target.directory);
-            renameat_with(from, &*source.name, to, &*target.name, flags)
-        })
-    }
-
     /// A socket with a name. It is no file that anything reads, so that the kernel may make it even if
     /// it gets another name than was looked at.
     fn bind(&self, address: u64, length: u64) -> Acted {
@@ -466,53 +442,6 @@ impl<'a> Acting<'a> {
     }
 }
 
-/// A longer file is moved to a guarded name as it is, or not at all.
-const MOST_CONTENTS: u64 = 64 << 10;
-
-/// What a file holds, if that is not too much.
-fn contents(place: &Place) -> Option<Vec<u8>> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = openat(&place.directory, &*place.name, flags, Mode::empty()).ok()?;
-    if FileType::from_raw_mode(fstat(&file).ok()?.st_mode) != FileType::RegularFile {
-        return None;
-    }
-    let mut contents = Vec::new();
-    let mut file = File::from(file).take(MOST_CONTENTS + 1);
-    file.read_to_end(&mut contents).ok()?;
-    (contents.len() as u64 <= MOST_CONTENTS).then_some(contents)
-}
-
-/// Puts a file with these contents in the place of the target, and removes the source: what is moved
-/// could still be written to by those who have it open.
-fn replace(source: &Place, target: &Place, contents: &[u8]) -> rustix::io::Result<()> {
-    let found = statat(&source.directory, &*source.name, AtFlags::SYMLINK_NOFOLLOW)?;
-    let mode = Mode::from_raw_mode(found.st_mode & 0o777);
-    let mut name = target.name.clone();
-    name.push(format!(".{}", random()?));
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = openat(&target.directory, &*name, flags, mode)?;
-    let renamed = File::from(file)
-        .write_all(contents)
-        .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
-        .and_then(|()| renameat(&target.directory, &*name, &target.directory, &*target.name));
-    match renamed {
-        Ok(()) => unlinkat(&source.directory, &*source.name, AtFlags::empty()),
-        Err(error) => {
-            let _ = unlinkat(&target.directory, &*name, AtFlags::empty());
-            Err(error)
-        }
-    }
-}
-
-/// A name that no other process can guess, or it would have the new file open already.
-fn random() -> rustix::io::Result<String> {
-    let mut bytes = [0; 16];
-    File::open("/dev/urandom")
-        .and_then(|mut source| source.read_exact(&mut bytes))
-        .map_err(|error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
 fn root() -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     open("/", flags, Mode::empty())
@@ -532,7 +461,7 @@ fn look(start: &OwnedFd, path: &OsStr, flags: OFlags) -> rustix::io::Result<Owne
 }
 
 /// The directory that a path leads to, and the name in it.
-fn place(start: &OwnedFd, path: &Path) -> rustix::io::Result<Place> {
+pub(super) fn place(start: &OwnedFd, path: &Path) -> rustix::io::Result<Place> {
     let bytes = path.as_os_str().as_bytes();
     let trimmed = bytes.trim_ascii_end_slashes();
     let (above, name) = match trimmed.iter().rposition(|byte| *byte == b'/') {

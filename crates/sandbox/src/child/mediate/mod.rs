@@ -1,4 +1,4 @@
-//! Files made, named and opened for writing on a command's behalf.
+//! Files made, named, removed and opened for writing on a command's behalf.
 //!
 //! The shell and all it starts may not write below the writable directories (Landlock); each call that
 //! would is handed to the guard, which looks at where it leads, asks our process about guarded names,
@@ -7,13 +7,16 @@
 //!
 //! - [`Mediator`]: takes calls, and keeps those that wait for an answer about a name
 //! - `caller`: the thread that made a call
-//! - `act`: what is done for it
+//! - `act`: what is done for it; `rename`: what is moved and removed
+//! - `made`: what it has made itself, and what is kept from it
 
 mod act;
 mod caller;
+mod made;
+mod rename;
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     io,
     os::fd::{AsFd, OwnedFd},
     path::{Path, PathBuf},
@@ -21,8 +24,9 @@ use std::{
 
 use rustix::io::Errno;
 
+use self::made::{KeptPaths, MadeFiles};
 use crate::{
-    GuardedNames, NameUse, SandboxProfile,
+    GuardedNames, NameAction, NameUse, SandboxProfile,
     fork::{Forked, fork},
     notify::{self, Call, NotifyReply},
     protocol::Plan,
@@ -36,10 +40,17 @@ pub(super) struct Mediator {
     listener: OwnedFd,
     names: GuardedNames,
     roots: Vec<PathBuf>,
+    kept: KeptPaths,
+    made: MadeFiles,
     scratch: PathBuf,
     /// Calls that wait for our process to say whether they may.
     parked: HashMap<u32, Parked>,
     next: u32,
+    /// Moves of directories, which are asked about one at a time: what is in them is looked at, and must
+    /// not change until they are made.
+    moves: VecDeque<Parked>,
+    /// One is being asked about.
+    moving: Option<u32>,
 }
 
 /// A call that waits, and what was said about the names it uses. What a name may be used for can change
@@ -68,10 +79,11 @@ enum Outcome {
 
 impl Mediator {
     pub(super) fn new(listener: OwnedFd, plan: &Plan) -> Self {
-        let (names, roots) = match &plan.profile {
+        let (names, roots, kept) = match &plan.profile {
             SandboxProfile::Workspace(workspace) => (
                 workspace.guarded.clone().unwrap_or_default(),
                 workspace.writable.clone(),
+                KeptPaths::new(&workspace.protected, &workspace.writable),
             ),
             SandboxProfile::ReadOnly(_) | SandboxProfile::Full => Default::default(),
         };
@@ -79,15 +91,24 @@ impl Mediator {
             listener,
             names,
             roots,
+            kept,
+            made: MadeFiles::default(),
             scratch: plan.scratch.clone(),
             parked: HashMap::new(),
             next: 0,
+            moves: VecDeque::new(),
+            moving: None,
         }
     }
 
     /// Becomes readable when there is a call.
     pub(super) fn listener(&self) -> &OwnedFd {
         &self.listener
+    }
+
+    /// Must no other call be taken now?
+    pub(super) fn is_busy(&self) -> bool {
+        self.moving.is_some() || !self.moves.is_empty()
     }
 
     /// Takes the next call. A question comes back if our process must be asked; `asks`: there is
@@ -115,8 +136,18 @@ impl Mediator {
         permitted: bool,
     ) -> Option<(u32, NameUse)> {
         let mut parked = self.parked.remove(&id)?;
+        if self.moving == Some(id) {
+            self.moving = None;
+        }
         parked.permits.insert(used, permitted);
-        self.carry_out(parked, true)
+        let mut question = self.carry_out(parked, true);
+        while question.is_none() && self.parked.is_empty() {
+            let Some(next) = self.moves.pop_front() else {
+                break;
+            };
+            question = self.carry_out(next, true);
+        }
+        question
     }
 
     fn carry_out(&mut self, parked: Parked, asks: bool) -> Option<(u32, NameUse)> {
@@ -124,7 +155,14 @@ impl Mediator {
         let answer = match act::carry_out(self, &call, &parked.permits) {
             Outcome::Ask(_) if !asks => NotifyReply::Failed(REFUSED),
             Outcome::Ask(used) => {
+                let moves = matches!(used.action, NameAction::MoveDirectory { .. });
+                // What others were asked about is done first.
+                if moves && !self.parked.is_empty() {
+                    self.moves.push_back(parked);
+                    return None;
+                }
                 self.next = self.next.wrapping_add(1);
+                self.moving = moves.then_some(self.next);
                 self.parked.insert(self.next, parked);
                 return Some((self.next, used));
             }

@@ -5,23 +5,14 @@ use super::{
     table::{Case, Scenario, Unconfined::NotTried, bash, check, python},
 };
 
-const OVER_LINKS: &str = "bubblewrap cannot mount over a link";
 const NO_RIGHT: &str = "Landlock knows no right for modes, owners, times and attributes";
-const REMOVED: &str =
-    "it can be removed, or what is above it moved: only a mount holds it in its place";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn control_files_stay_as_they_are() {
     let test = "scenarios::control::control_files_stay_as_they_are";
     let mut all = attempts();
-    let removals = removals().into_iter();
-    all.extend(removals.map(|scenario| scenario.happens(Case::reduced_workspace, REMOVED)));
-    let links = links().into_iter().map(|scenario| {
-        scenario
-            .happens(Case::reduced_workspace, REMOVED)
-            .happens(Case::bubblewrap_workspace, OVER_LINKS)
-    });
-    all.extend(links);
+    all.extend(removals());
+    all.extend(links());
     all.extend(missing());
     all.push(
         bash("mount over one", r#"mount --bind "$IN/file" "$IN/.git/config" && echo GOT; umount -l "$IN/.git/config" && echo GOT"#)

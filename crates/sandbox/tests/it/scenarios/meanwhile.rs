@@ -129,6 +129,66 @@ async fn a_control_file_that_is_replaced_while_a_command_runs_is_still_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_control_file_that_is_replaced_while_a_command_runs_is_not_removed() {
+    let test =
+        "scenarios::meanwhile::a_control_file_that_is_replaced_while_a_command_runs_is_not_removed";
+    everywhere(test, Around::Control, &[View::Nobody], async |stand| {
+        let git = stand.ground.spots[0].inside.join(".git");
+        let config = git.join("config");
+        let ways = [
+            "rm -f GIT/config",
+            "rm -rf GIT",
+            "mv GIT/config c",
+            "mv GIT g",
+            "mv GIT/.. h",
+            "cp --remove-destination /etc/hostname GIT/config",
+            "find GIT -delete",
+        ];
+        let ways = ways.join("; ").replace("GIT", &git.display().to_string());
+        let project = stand.ground.project();
+        let text = after(stand, &format!("cd {}; {ways}", project.display()));
+        // The file, and the directory it is in.
+        for whole in [false, true] {
+            let running = stand.start(&text).await;
+            if whole {
+                let new = stand.ground.spots[0].outside.join("new");
+                fs::create_dir(&new).unwrap();
+                fs::rename(&git, stand.ground.spots[0].outside.join("old")).unwrap();
+                fs::rename(new, &git).unwrap();
+            }
+            replace(&config, "replaced\n");
+            go_on(stand);
+            finish(running).await;
+            assert_eq!(read(&config), "replaced\n", "{}", stand.case);
+            let _ = fs::remove_file(project.join("go-on"));
+        }
+        fs::remove_dir_all(stand.ground.spots[0].outside.join("old")).unwrap();
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hidden_file_that_was_missing_ends_a_command_when_it_comes_back() {
+    let test =
+        "scenarios::meanwhile::a_hidden_file_that_was_missing_ends_a_command_when_it_comes_back";
+    let views = [View::ReadOnly, View::Nobody];
+    everywhere(test, Around::Hidden, &views, async |stand| {
+        if stand.case.reduced() {
+            return; // it hides none
+        }
+        let hidden = stand.ground.spots[0].outside.join("hidden");
+        fs::remove_file(&hidden).unwrap();
+        let mut running = stand.start("echo go; sleep 1000").await;
+        crate::lifetime::read_until(&mut running, "go").await;
+        replace(&hidden, "GOT it\n");
+        let ended = timeout(LONG, running.exited()).await.expect("it goes on");
+        assert_eq!(ended.uncovered, Some(hidden), "{}", stand.case);
+        finish(running).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_daemon_that_starts_later_is_not_reached_by_the_next_command() {
     let test =
         "scenarios::meanwhile::a_daemon_that_starts_later_is_not_reached_by_the_next_command";

@@ -37,9 +37,6 @@ impl Case {
     pub(super) fn bubblewrap(&self) -> bool {
         self.mechanism == Mechanism::Bubblewrap
     }
-    pub(super) fn bubblewrap_workspace(&self) -> bool {
-        self.bubblewrap() && self.workspace()
-    }
     pub(super) fn reduced_root(&self) -> bool {
         self.reduced() && self.root
     }

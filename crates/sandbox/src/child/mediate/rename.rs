@@ -1,0 +1,179 @@
+//! What is moved and removed on a command's behalf.
+//!
+//! What the names of files are good for stays as it was: what is kept from a command is neither removed
+//! nor moved away, by whatever it was replaced from outside meanwhile. What a command has made itself,
+//! it may remove, or no repository that it makes could be taken away again.
+
+use std::{
+    fs::File,
+    io::{self, Read, Write},
+};
+
+use rustix::{
+    fs::{
+        AtFlags, FileType, Mode, OFlags, RenameFlags, fstat, openat, renameat, renameat_with,
+        statat, unlinkat,
+    },
+    io::Errno,
+};
+
+use super::{
+    REFUSED,
+    act::{Acted, Acting, Place, Stop, place},
+};
+use crate::NameAction;
+
+impl Acting<'_> {
+    pub(super) fn remove(&self, directory: u64, address: u64, flags: AtFlags) -> Acted {
+        let place = self.place(directory, address)?;
+        let kind = kind(&place)?;
+        if place.slash && !flags.contains(AtFlags::REMOVEDIR) {
+            let is_directory = kind == FileType::Directory;
+            return Err(Stop::Failed(match is_directory {
+                true => Errno::ISDIR,
+                false => Errno::NOTDIR,
+            }));
+        }
+        // A directory that is removed is empty: what was in it was asked about.
+        self.ask_to_leave(&place, false)?;
+        let known = self.mediator.made.known(&place);
+        let done = self.done(|| unlinkat(&place.directory, &*place.name, flags))?;
+        self.mediator.made.forget(known);
+        Ok(done)
+    }
+
+    /// May what is there be removed, or be moved away with all that is in it?
+    fn ask_to_leave(&self, place: &Place, with_all: bool) -> Result<(), Stop> {
+        if self.mediator.kept.holds(&place.path) {
+            return Err(Stop::Failed(REFUSED));
+        }
+        if !self.is_guarded(&place.path, with_all) {
+            return Ok(());
+        }
+        let made = self.mediator.made.known(place).is_some();
+        self.ask(&place.path, NameAction::Remove { made }, with_all)
+    }
+
+    pub(super) fn rename(&self, from: (u64, u64), to: (u64, u64), flags: RenameFlags) -> Acted {
+        let (start, path) = self.start(from.0, from.1)?;
+        let source = place(&start, &path).map_err(|_| Stop::Continue)?;
+        let (start, path) = self.start(to.0, to.1)?;
+        let target = place(&start, &path).map_err(|_| Stop::Continue)?;
+        let inside = |place: &Place| self.mediator.below(&place.path).is_some();
+        if !inside(&source) && !inside(&target) {
+            return Err(Stop::Continue);
+        }
+        let directory = kind(&source)? == FileType::Directory;
+        if (source.slash || target.slash) && !directory {
+            return Err(Stop::Failed(Errno::NOTDIR));
+        }
+        let replaced = kind(&target).ok();
+        if flags.contains(RenameFlags::NOREPLACE) && replaced.is_some() {
+            return Err(Stop::Failed(Errno::EXIST));
+        }
+        // What is in a directory is asked about one by one: so it is, when it is copied.
+        let either = directory || replaced == Some(FileType::Directory);
+        if either && inside(&source) != inside(&target) {
+            return Err(Stop::Failed(Errno::XDEV));
+        }
+        if flags.contains(RenameFlags::EXCHANGE) {
+            // Each comes to the name of the other. No program needs that of guarded names.
+            let kept = &self.mediator.kept;
+            if self.is_guarded(&source.path, either)
+                || self.is_guarded(&target.path, either)
+                || kept.holds(&source.path)
+                || kept.holds(&target.path)
+            {
+                return Err(Stop::Failed(REFUSED));
+            }
+        } else {
+            self.ask_to_leave(&source, directory)?;
+            if replaced.is_some() {
+                self.ask_to_leave(&target, false)?;
+            }
+        }
+        let moves = || {
+            let (from, to) = (&source.directory, &target.directory);
+            renameat_with(from, &*source.name, to, &*target.name, flags)
+        };
+        if self.mediator.kept.includes(&target.path) {
+            return Err(Stop::Failed(REFUSED));
+        }
+        if !self.is_guarded(&target.path, directory) {
+            return self.done(moves);
+        }
+        let from = source.path.clone();
+        if directory {
+            self.ask(&target.path, NameAction::MoveDirectory { from }, directory)?;
+            return self.done(moves);
+        }
+        let contents = contents(&source);
+        let action = NameAction::MoveFile {
+            from,
+            contents: contents.clone(),
+        };
+        self.ask(&target.path, action, directory)?;
+        match contents {
+            Some(contents) => {
+                let known = self.mediator.made.known(&target);
+                let done = self.done(|| replace(&source, &target, &contents))?;
+                self.mediator.made.forget(known);
+                self.note_made(&target, directory);
+                Ok(done)
+            }
+            None => self.done(moves),
+        }
+    }
+}
+
+fn kind(place: &Place) -> rustix::io::Result<FileType> {
+    let found = statat(&place.directory, &*place.name, AtFlags::SYMLINK_NOFOLLOW)?;
+    Ok(FileType::from_raw_mode(found.st_mode))
+}
+
+/// A longer file is moved to a guarded name as it is, or not at all.
+const MOST_CONTENTS: u64 = 64 << 10;
+
+/// What a file holds, if that is not too much.
+fn contents(place: &Place) -> Option<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = openat(&place.directory, &*place.name, flags, Mode::empty()).ok()?;
+    if FileType::from_raw_mode(fstat(&file).ok()?.st_mode) != FileType::RegularFile {
+        return None;
+    }
+    let mut contents = Vec::new();
+    let mut file = File::from(file).take(MOST_CONTENTS + 1);
+    file.read_to_end(&mut contents).ok()?;
+    (contents.len() as u64 <= MOST_CONTENTS).then_some(contents)
+}
+
+/// Puts a file with these contents in the place of the target, and removes the source: what is moved
+/// could still be written to by those who have it open.
+fn replace(source: &Place, target: &Place, contents: &[u8]) -> rustix::io::Result<()> {
+    let found = statat(&source.directory, &*source.name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let mode = Mode::from_raw_mode(found.st_mode & 0o777);
+    let mut name = target.name.clone();
+    name.push(format!(".{}", random()?));
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(&target.directory, &*name, flags, mode)?;
+    let renamed = File::from(file)
+        .write_all(contents)
+        .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+        .and_then(|()| renameat(&target.directory, &*name, &target.directory, &*target.name));
+    match renamed {
+        Ok(()) => unlinkat(&source.directory, &*source.name, AtFlags::empty()),
+        Err(error) => {
+            let _ = unlinkat(&target.directory, &*name, AtFlags::empty());
+            Err(error)
+        }
+    }
+}
+
+/// A name that no other process can guess, or it would have the new file open already.
+fn random() -> rustix::io::Result<String> {
+    let mut bytes = [0; 16];
+    File::open("/dev/urandom")
+        .and_then(|mut source| source.read_exact(&mut bytes))
+        .map_err(|error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
