@@ -29,7 +29,7 @@ pub use conditions::complain;
 pub use engine::{Engine, EngineBuilder, EnginePart};
 pub use haft_hooks as hooks;
 pub use haft_permissions as permissions;
-pub use haft_settings as settings;
+pub use haft_permissions::settings;
 pub use pipeline::{ArgumentRepair, CallResult, Denied, Metadata};
 pub use pool::{DefinitionError, Filters, Format, Pool, Registry};
 pub use results::ResultStore;

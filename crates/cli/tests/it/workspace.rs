@@ -55,12 +55,7 @@ const GRAPH: [(&str, &[&str]); 12] = [
     ),
     (
         "haft-engine",
-        &[
-            "haft-contract",
-            "haft-hooks",
-            "haft-permissions",
-            "haft-settings",
-        ],
+        &["haft-contract", "haft-hooks", "haft-permissions"],
     ),
     (
         "haft-permissions",
