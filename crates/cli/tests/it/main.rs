@@ -33,6 +33,7 @@ mod docs;
 mod examples;
 mod exec;
 mod headless;
+mod help;
 mod hostile;
 mod interrupt;
 mod listing;
