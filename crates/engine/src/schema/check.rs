@@ -1,106 +1,15 @@
 //! Holds a value against the nodes of a schema.
 
-use std::{cmp::Ordering, collections::HashSet};
+use std::cmp::Ordering;
 
 use serde_json::{Map, Value};
 
 use super::{
-    Bound, Counted, Keyword, Leftover, Node, NodeId, Others, SchemaProblem, SchemaProblemKind,
-    SchemaValidator, compile::Compiler, draft::escaped, number, pattern,
+    Bound, Counted, Keyword, Leftover, Node, NodeId, Others, SchemaProblemKind, SchemaValidator,
+    compile::Compiler,
+    notes::{At, Notes, Part, Problems, Scope, Seen, Step, shown},
+    number, pattern,
 };
-
-/// How much of a value is repeated in a message.
-const MOST_SHOWN: usize = 60;
-
-/// The way to where we are, and the resources and references that led there.
-#[derive(Clone, Copy)]
-struct At<'a> {
-    path: Option<&'a Step<'a>>,
-    scope: Option<&'a Scope<'a>>,
-}
-
-struct Step<'a> {
-    up: Option<&'a Step<'a>>,
-    part: Part<'a>,
-}
-
-#[derive(Clone, Copy)]
-enum Part<'a> {
-    Name(&'a str),
-    Item(usize),
-}
-
-struct Scope<'a> {
-    up: Option<&'a Scope<'a>>,
-    resource: usize,
-    /// The node that a reference led to, and the value it was held against.
-    node: NodeId,
-    value: *const Value,
-}
-
-/// Which parts of a value some schema has looked at.
-#[derive(Default)]
-struct Seen<'v> {
-    names: HashSet<&'v str>,
-    all_names: bool,
-    items: HashSet<usize>,
-    first_items: usize,
-}
-
-impl<'v> Seen<'v> {
-    fn add(&mut self, other: Self) {
-        self.names.extend(other.names);
-        self.all_names |= other.all_names;
-        self.items.extend(other.items);
-        self.first_items = self.first_items.max(other.first_items);
-    }
-}
-
-type Problems<'p, 'v> = Option<&'p mut Vec<SchemaProblem<'v>>>;
-
-/// What a check finds out beside its answer.
-struct Notes<'n, 'v> {
-    /// Only the answer is wanted where there are none.
-    problems: Problems<'n, 'v>,
-    /// Only kept where `unevaluated…` asks for it.
-    seen: Option<&'n mut Seen<'v>>,
-}
-
-impl<'v> Notes<'_, 'v> {
-    fn fail(
-        &mut self,
-        at: At<'_>,
-        value: &'v Value,
-        kind: impl FnOnce() -> SchemaProblemKind,
-    ) -> bool {
-        if let Some(problems) = &mut self.problems {
-            problems.push(SchemaProblem {
-                pointer: pointer(at.path),
-                value,
-                kind: kind(),
-            });
-        }
-        false
-    }
-
-    fn say(&mut self, at: At<'_>, value: &'v Value, words: impl FnOnce() -> String) -> bool {
-        self.fail(at, value, || SchemaProblemKind::Other(words()))
-    }
-
-    /// For a part of the value: its problems count, what was seen of it does not.
-    fn inner(&mut self) -> Notes<'_, 'v> {
-        Notes {
-            problems: self.problems.as_deref_mut(),
-            seen: None,
-        }
-    }
-
-    fn saw_name(&mut self, name: &'v str) {
-        if let Some(seen) = &mut self.seen {
-            seen.names.insert(name);
-        }
-    }
-}
 
 impl SchemaValidator {
     pub(super) fn check_all<'v>(&self, value: &'v Value, problems: Problems<'_, 'v>) -> bool {
@@ -619,19 +528,6 @@ impl SchemaValidator {
     }
 }
 
-fn pointer(path: Option<&Step<'_>>) -> String {
-    let mut parts = Vec::new();
-    let mut step = path;
-    while let Some(here) = step {
-        parts.push(match here.part {
-            Part::Name(name) => escaped(name),
-            Part::Item(index) => index.to_string(),
-        });
-        step = here.up;
-    }
-    parts.iter().rev().map(|part| format!("/{part}")).collect()
-}
-
 fn content_fits(text: &str, base64: bool, json: bool) -> bool {
     let bytes = if base64 {
         match data_encoding::BASE64.decode(text.as_bytes()) {
@@ -642,14 +538,4 @@ fn content_fits(text: &str, base64: bool, json: bool) -> bool {
         text.as_bytes().to_vec()
     };
     !json || serde_json::from_slice::<serde::de::IgnoredAny>(&bytes).is_ok()
-}
-
-/// A value, shortened.
-fn shown(value: &Value) -> String {
-    let text = value.to_string();
-    if text.chars().count() <= MOST_SHOWN {
-        return text;
-    }
-    let head: String = text.chars().take(MOST_SHOWN).collect();
-    format!("{head}…")
 }

@@ -229,25 +229,15 @@ impl<'s> Compiler<'s> {
                 node.leftovers.push(Leftover::Properties(others));
                 None
             }
-            "id" if draft == Draft::Four => self.words(keyword, value, here)?,
-            "$id" if draft > Draft::Four => self.words(keyword, value, here)?,
-            "$schema" | "title" | "description" => self.words(keyword, value, here)?,
-            "$anchor" if draft >= Draft::Of2019 => self.words(keyword, value, here)?,
-            "$dynamicAnchor" if draft == Draft::Of2020 => self.words(keyword, value, here)?,
+            "id" if draft == Draft::Four => words(keyword, value, here)?,
+            "$id" if draft > Draft::Four => words(keyword, value, here)?,
+            "$schema" | "title" | "description" => words(keyword, value, here)?,
+            "$anchor" if draft >= Draft::Of2019 => words(keyword, value, here)?,
+            "$dynamicAnchor" if draft == Draft::Of2020 => words(keyword, value, here)?,
             _ => None,
         };
         node.keywords.extend(made);
         Ok(())
-    }
-
-    /// A keyword that only must be words.
-    fn words(
-        &self,
-        keyword: &str,
-        value: &Value,
-        here: Here<'_>,
-    ) -> Result<Option<Keyword>, SchemaError> {
-        text(keyword, value, here).map(|_| None)
     }
 
     fn reference(
@@ -464,6 +454,11 @@ fn text<'v>(keyword: &str, value: &'v Value, here: Here<'_>) -> Result<&'v str, 
     value
         .as_str()
         .ok_or_else(|| here.error(keyword, format!("it must be a string, not {value}")))
+}
+
+/// A keyword that only must be words.
+fn words(keyword: &str, value: &Value, here: Here<'_>) -> Result<Option<Keyword>, SchemaError> {
+    text(keyword, value, here).map(|_| None)
 }
 
 fn flag(keyword: &str, value: &Value, here: Here<'_>) -> Result<bool, SchemaError> {

@@ -13,6 +13,7 @@ mod compile;
 mod draft;
 mod format;
 mod index;
+mod notes;
 mod number;
 mod pattern;
 #[cfg(test)]
