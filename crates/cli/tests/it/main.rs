@@ -18,7 +18,7 @@
 //! - `undo`: taking changes back
 //! - `vectors`: the spec's vectors that take a process
 //! - `workspace`: dependency graph, licences, duplicates
-//! - `docs`: what the documents say is so; `examples`: what the examples do
+//! - `docs`: what the documents say is so; `examples`: what the examples do; `faces`: what the binary leaves to the host
 
 #![expect(
     clippy::unwrap_used,
@@ -32,6 +32,7 @@ mod demo;
 mod docs;
 mod examples;
 mod exec;
+mod faces;
 mod headless;
 mod hostile;
 mod interrupt;
