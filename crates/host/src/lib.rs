@@ -86,5 +86,4 @@ pub use queue::StartOptions;
 pub use session::{AgentSession, SessionEnd};
 pub use settings::{Permitted, settings_warnings};
 pub use stop::StopKind;
-pub use structured_output::NEVER_FITTED;
 pub use subagents::AgentDetails;

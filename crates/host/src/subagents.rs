@@ -18,8 +18,12 @@ use haft_extensions::{
 use serde_json::{Map, Value};
 
 use crate::{
-    SessionConfig, event::Events, extensions::Extensions, model::Chosen, names::Names,
-    settings::Permitted,
+    SessionConfig,
+    event::Events,
+    extensions::Extensions,
+    model::Chosen,
+    names::Names,
+    settings::{Permitted, known_tools},
 };
 
 /// The kinds of subagents there are.
@@ -167,7 +171,7 @@ impl Kinds {
             .model_name(environment.variable("CLAUDE_CODE_SUBAGENT_MODEL"))
             .append_system_prompt(config.prompts.append_subagent.clone())
             .own(self.own())
-            .only(main.and_then(launchable))
+            .only(main.and_then(|main| launchable(main, &known_tools())))
             .build())
     }
 }
