@@ -1,7 +1,7 @@
 //! A face draws and asks; it decides nothing: no file of the binary builds a policy, a model or a pool of tools,
 //! which all are the host's.
 
-use std::{fs, path::Path};
+use crate::sources::SourceFile;
 
 /// What builds one of them.
 const BUILDS: [(&str, &str); 15] = [
@@ -24,38 +24,17 @@ const BUILDS: [(&str, &str); 15] = [
 
 #[test]
 fn no_file_of_the_binary_builds_a_policy_a_model_or_a_pool() {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut problems = Vec::new();
-    let mut count = 0;
-    let mut folders = vec![sources.clone()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-                continue;
-            }
-            if path.extension().is_none_or(|extension| extension != "rs") {
-                continue;
-            }
-            count += 1;
-            let text = fs::read_to_string(&path).unwrap();
-            // Tests beside the code come last in a file.
-            let code = text.split("#[cfg(test)]\nmod tests").next().unwrap();
-            for (number, line) in (1..).zip(code.lines()) {
-                if line.trim_start().starts_with("//") {
-                    continue;
-                }
-                for (word, what) in BUILDS {
-                    if begins_a_word(line, word) {
-                        let place = path.strip_prefix(&sources).unwrap().display();
-                        problems.push(format!("{place}:{number} builds {what}: {word}"));
-                    }
+    let files = SourceFile::all("src");
+    for file in files.iter().filter(|file| file.package() == "cli") {
+        for (number, line) in file.code() {
+            for (word, what) in BUILDS {
+                if begins_a_word(line, word) {
+                    problems.push(format!("{}:{number} builds {what}: {word}", file.path));
                 }
             }
         }
     }
-    assert!(count > 30, "the sources were not found: {sources:?}");
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 

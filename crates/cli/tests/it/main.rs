@@ -6,7 +6,7 @@
 //! - `call`, `demo`, `listing`: for people
 //! - `headless`: a model at work
 //! - `hostile`: hundreds of commands that attack; `interrupt`: signals; `pdf`: PDFs
-//! - `names`: of types
+//! - `names`: of types; `sources`: files that are held to a rule; `waits`: none without an end
 //! - `permissions`: rules, settings files, trust
 //! - `process_wide`: what sessions in one process must not touch
 //! - `read_once`: what is worked out once for a call
@@ -46,6 +46,7 @@ mod read_once;
 mod sdk;
 #[cfg(target_os = "linux")]
 mod secrecy;
+mod sources;
 mod swaps;
 mod terminal;
 mod undo;
@@ -53,6 +54,7 @@ mod undo;
 mod users;
 #[cfg(target_os = "linux")]
 mod vectors;
+mod waits;
 #[cfg(target_os = "linux")]
 mod weak_sandbox;
 mod workspace;
