@@ -48,11 +48,14 @@ impl SourceFile {
         self.path.split('/').nth(1).unwrap()
     }
 
-    /// Is it nothing but tests, or texts of tests?
-    pub(crate) fn is_test(&self) -> bool {
-        self.path.contains("/tests/")
-            || self.path.ends_with("tests.rs")
-            || self.path.contains("/second_languages/")
+    /// Is it nothing but tests?
+    fn is_test(&self) -> bool {
+        self.path.contains("/tests/") || self.path.ends_with("tests.rs")
+    }
+
+    /// Does it name words of other languages, which mean nothing here?
+    fn is_of_other_languages(&self) -> bool {
+        self.path.contains("/second_languages/")
     }
 
     /// Where the tests beside the code begin; they come last in a file.
@@ -71,7 +74,8 @@ impl SourceFile {
 
     /// The lines of code with their numbers, without tests and comments; none of a file of tests.
     pub(crate) fn code(&self) -> impl Iterator<Item = (usize, &str)> {
-        let end = if self.is_test() { 0 } else { self.tests_at() };
+        let has_none = self.is_test() || self.is_of_other_languages();
+        let end = if has_none { 0 } else { self.tests_at() };
         let lines = (1..).zip(self.text[..end].lines());
         lines.filter(|(_, line)| !line.trim_start().starts_with("//"))
     }
