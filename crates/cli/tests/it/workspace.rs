@@ -100,11 +100,11 @@ const LICENCES: [&str; 12] = [
 const TWICE: [(&str, &str); 2] = [
     (
         "syn",
-        "build time only: strum, for jsonschema, is not on 3 yet",
+        "build time only: enumflags2, for landlock, is not on 3 yet",
     ),
     (
         "getrandom",
-        "ring is behind jsonschema; proptest and tempfile, for tests only, are ahead",
+        "ring is behind; proptest and tempfile, for tests only, are ahead",
     ),
 ];
 
