@@ -5,7 +5,6 @@ use std::{env, path::PathBuf};
 use anyhow::Context;
 use haft::{Haft, engine::permissions::Scope, engine::settings::Problem};
 use haft_host::{SessionConfig, SessionEvent, SessionParts, open_tools};
-use haft_sandbox::Mechanism;
 
 use crate::{
     approver::Terminal,
@@ -57,14 +56,6 @@ pub(crate) async fn tools(session: &SessionArgs) -> anyhow::Result<Haft> {
         parts = parts.questions(terminal);
     }
     Ok(open_tools(&config(session)?, parts).await?)
-}
-
-/// How well commands can be confined on this machine, by trying.
-pub(crate) fn strongest() -> Mechanism {
-    match env::current_exe() {
-        Ok(program) => haft_sandbox::strongest(&program, &env::temp_dir()),
-        Err(_) => Mechanism::None,
-    }
 }
 
 /// What a person must know of what happens in a session.

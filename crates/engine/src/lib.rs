@@ -27,7 +27,7 @@ pub mod schema;
 pub mod session;
 mod tighten;
 
-pub use conditions::complain;
+pub use conditions::check_settings;
 pub use engine::{Engine, EngineBuilder, EnginePart};
 pub use haft_hooks as hooks;
 pub use haft_permissions as permissions;

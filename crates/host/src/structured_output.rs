@@ -12,9 +12,6 @@ use serde_json::Value;
 /// So many times the model is told what does not fit.
 pub(crate) const MOST_RETRIES: u32 = 3;
 
-/// The name of a result whose answer never fitted.
-pub const NEVER_FITTED: &str = "error_max_structured_output_retries";
-
 /// The shape that answers must have.
 pub(crate) struct Shape {
     schema: Value,

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use haft_contract::{SettingChange, SettingRisk, SettingsAccess};
+use haft_contract::{SettingChange, SettingRisk, SettingsAccess, ToolSpec};
 use serde_json::Value;
 
 use super::{
@@ -55,9 +55,11 @@ pub struct SettingsFiles {
     pub places: SettingsPlaces,
     /// What the command line says of them.
     pub flags: Flags,
-    /// Notes everything in them that a start would complain of and only others understand: rules, the
+    /// The tools that rules may speak of.
+    pub tools: Vec<ToolSpec>,
+    /// Notes everything in them that a start would warn of and only others understand: rules, the
     /// sandbox, hooks.
-    pub complain: fn(&mut Settings),
+    pub check: fn(&mut Settings, &[ToolSpec]),
 }
 
 impl SettingsAccess for SettingsFiles {
@@ -190,7 +192,7 @@ impl SettingsFiles {
         }
     }
 
-    /// Everything a start would complain of, if this text alone stood in the file.
+    /// Everything a start would warn of, if this text alone stood in the file.
     fn problems(&self, scope: Scope, file: &Path, text: &str) -> Result<Vec<Problem>, String> {
         let document = SettingsDocument::parse(text).map_err(|broken| broken.to_string())?;
         let layer = SettingsFile {
@@ -219,7 +221,7 @@ impl SettingsFiles {
         settings.env();
         settings.question_timeout();
         settings.auto_memory();
-        (self.complain)(&mut settings);
+        (self.check)(&mut settings, &self.tools);
         Ok(settings.problems)
     }
 }

@@ -7,6 +7,7 @@
 //! - [`bash`]: one in the place of Bash, which runs nothing
 //! - [`contract`]: what every tool must keep to, as one function
 //! - [`http`]: a server with prepared replies; [`anthropic`]: such replies
+//! - [`tasks`]: one in the background
 //! - [`skip`](mod@skip): what cannot be tried here; [`wait`]: waiting that ends
 
 pub mod anthropic;
@@ -16,6 +17,7 @@ mod control_file;
 pub mod http;
 pub mod project;
 pub mod skip;
+pub mod tasks;
 pub mod toys;
 pub mod wait;
 
@@ -23,4 +25,4 @@ pub use bash::Bash;
 pub use control_file::ControlFile;
 pub use project::TempProject;
 pub use skip::skip;
-pub use wait::until;
+pub use wait::{bound_this_process, command, until};

@@ -14,12 +14,12 @@ use haft::{
     engine::hooks::{HearHooks, HookNews},
 };
 use haft_agent::{Added, AgentEvent, RunResult, Sink, Subtype, Tag};
-use haft_host::{Environment, NEVER_FITTED, ServerList, SessionInput};
+use haft_host::{Environment, ServerList, SessionInput};
 use haft_models::{Block, ModelEvent};
 use haft_protocol::{
     ApiRetryMessage, AssistantMessage, CompactBoundaryMessage, CompactMetadata, NoticeMessage,
-    PermissionDeniedMessage, SessionMessage, SessionStateMessage, StatusMessage, StreamEvent,
-    SystemMessage, ToolProgressMessage, UserBlock, UserBody, UserContent, UserMessage,
+    PermissionDeniedMessage, ResultMessage, SessionMessage, SessionStateMessage, StatusMessage,
+    StreamEvent, SystemMessage, ToolProgressMessage, UserBlock, UserBody, UserContent, UserMessage,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -228,7 +228,7 @@ impl Output {
             None => {}
             Some(Ok(value)) => message.structured_output = Some(value),
             Some(Err(why)) => {
-                message.subtype = NEVER_FITTED.into();
+                message.subtype = ResultMessage::STRUCTURED_OUTPUT.into();
                 message.is_error = true;
                 message.errors = Some(vec![why.into()]);
                 message.result = None;
