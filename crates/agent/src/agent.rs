@@ -216,6 +216,9 @@ impl Agent {
         if let Some(mode) = changes.mode {
             self.scheduler.apply(&ContextPatch::SetMode { mode });
         }
+        for (list, rule) in changes.rules {
+            self.scheduler.apply(&ContextPatch::AddRule { list, rule });
+        }
         for path in changes.directories {
             self.scheduler.apply(&ContextPatch::AddDirectory { path });
         }
@@ -355,7 +358,7 @@ impl AgentBuilder {
             .crew
             .as_ref()
             .filter(|_| session.origin != SessionOrigin::New);
-        let cut_off = resumed.and_then(|crew| crew.cut_off(engine.folder()));
+        let cut_off = resumed.and_then(|crew| crew.cut_off(&engine.conversation_folder()));
         let loaded = session.loaded;
         let services = self.scheduler.engine().services();
         let remembered = services.get::<SessionState>().ok();

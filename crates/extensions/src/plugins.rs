@@ -17,17 +17,20 @@ pub fn read(root: &Path) -> Result<ExtensionPlugin, Warning> {
     let manifest = root.join(".claude-plugin/plugin.json");
     let text = reading::read(&manifest, LONGEST)
         .map_err(|error| Warning::of(&manifest, format!("{error}: the plugin is left out")))?;
-    let name = match text {
-        None => root
-            .file_name()
-            .map(|name| name.to_string_lossy().into_owned()),
+    let of_folder = || {
+        let name = root.file_name()?;
+        Some(name.to_string_lossy().into_owned())
+    };
+    let (name, version) = match text {
+        None => (of_folder(), None),
         Some(text) => {
             let manifest_of = |text: &str| serde_json::from_str::<Value>(text);
             let value = manifest_of(&text.text).map_err(|error| {
                 let line = u64::try_from(error.line()).ok();
                 Warning::of(&manifest, format!("{error}: the plugin is left out")).at(line)
             })?;
-            value["name"].as_str().map(str::to_owned)
+            let text = |key: &str| value[key].as_str().map(str::to_owned);
+            (text("name"), text("version"))
         }
     };
     let is_name = |name: &String| {
@@ -37,6 +40,7 @@ pub fn read(root: &Path) -> Result<ExtensionPlugin, Warning> {
     match name.filter(is_name) {
         Some(name) => Ok(ExtensionPlugin {
             name,
+            version,
             root: root.to_path_buf(),
         }),
         None => Err(Warning::of(

@@ -27,6 +27,30 @@ pub struct OutputStyle {
     pub file: PathBuf,
 }
 
+/// Those that we bring ourselves.
+fn built_in() -> [OutputStyle; 2] {
+    let style = |name: &str, description: &str, text: &str| OutputStyle {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        keep_coding_instructions: true,
+        text: text.trim().to_owned(),
+        origin: ExtensionOrigin::BuiltIn,
+        file: PathBuf::new(),
+    };
+    [
+        style(
+            "Explanatory",
+            "Explains choices and how the code works on the way",
+            include_str!("styles/explanatory.md"),
+        ),
+        style(
+            "Learning",
+            "Leaves small, instructive parts for the person to write",
+            include_str!("styles/learning.md"),
+        ),
+    ]
+}
+
 /// The output styles there are, in order of their names; the nearest of one name counts.
 pub fn load(places: &ExtensionPlaces) -> (Vec<OutputStyle>, Vec<Warning>) {
     let mut styles: Vec<OutputStyle> = Vec::new();
@@ -48,6 +72,9 @@ pub fn load(places: &ExtensionPlaces) -> (Vec<OutputStyle>, Vec<Warning>) {
             }
         }
     }
+    let is_new = |style: &OutputStyle| !styles.iter().any(|known| known.name == style.name);
+    let own: Vec<OutputStyle> = built_in().into_iter().filter(is_new).collect();
+    styles.extend(own);
     styles.sort_by(|a, b| a.name.cmp(&b.name));
     (styles, warnings)
 }

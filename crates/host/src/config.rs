@@ -157,6 +157,8 @@ pub struct ConversationChoice {
     pub fork: bool,
     /// From this message on, as if what came after it had not been said.
     pub until: Option<String>,
+    /// Of what came after that message, only the turn of this prompt may fall away; else it does not begin.
+    pub drops_turn: Option<String>,
     /// The id of a new conversation.
     pub id: Option<SessionId>,
     /// Nothing of it is kept.

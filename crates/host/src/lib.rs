@@ -14,7 +14,7 @@
 //! - `settings`: what counts; `model`, `names`: who answers; `conversation`: what was said before
 //! - `extensions`: what people put in folders; `subagents`: who can be handed tasks; `judge`: models that
 //!   hooks ask; `mcp`: servers that the other side runs
-//! - `access`: what may be asked of a session while it runs
+//! - `access`, `live_changes`: what may be asked of a session and changed in it while it runs
 //! - `haft`, `builder`, [`messages`]: a session of tools alone, for those who bring their own loop
 //! - `folder`: where a session keeps its state; [`moment`]: moments as people write them
 //!
@@ -37,6 +37,7 @@ mod folder;
 mod haft;
 mod input;
 mod judge;
+mod live_changes;
 mod mcp;
 pub mod messages;
 mod model;
@@ -67,12 +68,13 @@ pub use error::OpenError;
 pub use event::{
     EventSink, SessionActivity, SessionEvent, SessionEvents, SessionFacts, TurnResult,
 };
-pub use extensions::{CommandDetails, ExtensionDetails, ExtensionNames};
+pub use extensions::{CommandDetails, ExtensionDetails, ExtensionNames, PluginDetails};
 pub use folder::{memory_folder, project_folder, session_folder};
 pub use haft::Haft;
 pub use haft_agent as agent;
 pub use haft_models as models;
 pub use input::SessionInput;
+pub use live_changes::{FileContents, ReloadedExtensions};
 pub use mcp::{ServerChanges, ServerDetails, ServerList, SkippedServer, text_of as text_of_answer};
 pub use messages::{MessageError, Messages};
 pub use parts::{ServerLink, SessionParts};

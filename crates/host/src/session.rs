@@ -20,7 +20,7 @@ use crate::{
     queue::Queue,
     settings::{self, Permitted},
     setup::{Doubts, Plan},
-    slash::Commands,
+    slash::{Commands, Successor},
     stop::Stop,
     structured_output::Shape,
     subagents::Kinds,
@@ -127,6 +127,7 @@ impl AgentSession {
                 book: ready.skills,
                 prices: self.shared.prices.clone(),
                 launches: ready.launches,
+                successor: Some(self.successor()),
             },
         };
         let end = turns.run(first).await;
@@ -134,6 +135,12 @@ impl AgentSession {
         let end = end?;
         self.finish(&plan, &mut ready.agent).await;
         Ok(end)
+    }
+
+    /// Makes conversations that begin where another is cleared.
+    fn successor(&self) -> Box<Successor> {
+        let (config, events) = (self.config.clone(), Arc::clone(&self.events));
+        Box::new(move || conversation::successor(&config, &events))
     }
 
     /// The first message. The outer `None`: there is nothing to begin with.
@@ -247,6 +254,7 @@ fn open(config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentSessi
         questions: Arc::new(EventQuestions::new(Arc::clone(&events))),
         kinds,
         extensions: extensions.described(),
+        reload: extensions.reload(config.bare),
         model: chosen.settings.name.clone(),
         window: chosen.settings.window,
         names: chosen.names.clone(),

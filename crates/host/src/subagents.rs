@@ -155,7 +155,7 @@ impl Kinds {
             Some(most) => usize::try_from(most)?.max(1),
             None => usual.at_once,
         };
-        Ok(SubagentPool::builder(self.found.list().iter().cloned())
+        let pool = SubagentPool::builder(self.found.list().iter().cloned())
             .limits(SubagentLimits { depth, at_once })
             .sink(Arc::<Events>::clone(&self.events))
             .services(haft_tools::for_subagent)
@@ -167,8 +167,12 @@ impl Kinds {
             .model_name(environment.variable("CLAUDE_CODE_SUBAGENT_MODEL"))
             .append_system_prompt(config.prompts.append_subagent.clone())
             .own(self.own())
-            .only(main.and_then(launchable))
-            .build())
+            .only(main.and_then(launchable));
+        let pool = match config.conversation.mirror {
+            true => pool.mirror(crate::conversation::mirror(&self.events)),
+            false => pool,
+        };
+        Ok(pool.build())
     }
 }
 

@@ -159,6 +159,22 @@ impl SettingsAccess for SettingsFiles {
     }
 
     fn write(&self, setting: &str, value: &Value) -> Result<SettingChange, String> {
+        let place = self.file(setting);
+        self.write_into(place, setting, value)
+    }
+
+    fn write_user(&self, setting: &str, value: &Value) -> Result<SettingChange, String> {
+        self.write_into(self.user_file(), setting, value)
+    }
+}
+
+impl SettingsFiles {
+    fn write_into(
+        &self,
+        (scope, file): (Scope, PathBuf),
+        setting: &str,
+        value: &Value,
+    ) -> Result<SettingChange, String> {
         let kind = LIGHT.iter().find(|(name, _)| *name == setting);
         if let Some((_, kind)) = kind
             && !kind.takes(value)
@@ -166,7 +182,6 @@ impl SettingsAccess for SettingsFiles {
             return Err(format!("{} is expected, not {value}", kind.name()));
         }
         let before = self.read(setting)?;
-        let (scope, file) = self.file(setting);
         match scope {
             Scope::Local => {
                 let directory = local_root(&self.places);
@@ -188,9 +203,7 @@ impl SettingsAccess for SettingsFiles {
             file: file.display().to_string(),
         })
     }
-}
 
-impl SettingsFiles {
     /// The text of a file with one value changed, if nothing new is wrong with it then.
     fn changed(
         &self,
@@ -215,10 +228,14 @@ impl SettingsFiles {
     fn file(&self, setting: &str) -> (Scope, PathBuf) {
         let first = setting.split('.').next().unwrap_or_default();
         if USERS.contains(&first) {
-            return (Scope::User, self.places.user.join("settings.json"));
+            return self.user_file();
         }
         let local = local_root(&self.places).join(super::files::LOCAL);
         (Scope::Local, local)
+    }
+
+    fn user_file(&self) -> (Scope, PathBuf) {
+        (Scope::User, self.places.user.join("settings.json"))
     }
 
     /// Would the next session take over what a new text of the local file adds? The error says why

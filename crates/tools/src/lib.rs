@@ -61,7 +61,7 @@ pub use fs::PdfReader;
 #[cfg(feature = "memory")]
 pub use memory::MemoryFolder;
 #[cfg(feature = "fs")]
-pub use rewind::{RewindError, Rewound, rewind};
+pub use rewind::{RewindError, Rewound, note_read, rewind};
 #[cfg(feature = "shell")]
 pub use shell::{Shell, ShellProgram, TaskInfo, Tasks};
 #[cfg(feature = "skill")]

@@ -142,9 +142,14 @@ impl Anthropic {
         out: Out,
     ) -> Result<(), ModelError> {
         let response = self.send(&request, &cancel).await?;
+        let is_json = http::answer::is_json(&response);
         let stream = Box::pin(response.bytes_stream());
-        let body = http::body::Body::new(stream, self.http.options(), cancel);
-        stream::read(body, &out).await
+        let options = self.http.options();
+        let body = http::body::Body::new(stream, options, cancel);
+        match is_json {
+            true => stream::read_whole(body, options.longest_event, &out).await,
+            false => stream::read(body, &out).await,
+        }
     }
 }
 

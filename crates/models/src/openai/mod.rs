@@ -209,11 +209,7 @@ impl OpenAi {
         let quirks = self.options.quirks.clone().unwrap_or_default();
         for attempt in 1.. {
             let (response, asked) = self.send(&request, &quirks, &cancel).await?;
-            let is_json = response.headers().get(CONTENT_TYPE).is_some_and(|value| {
-                value
-                    .to_str()
-                    .is_ok_and(|value| value.starts_with("application/json"))
-            });
+            let is_json = http::answer::is_json(&response);
             let options = self.http.options();
             let stream = Box::pin(response.bytes_stream());
             let body = http::body::Body::new(stream, options, cancel.clone());

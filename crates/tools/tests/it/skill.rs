@@ -29,7 +29,7 @@ pub(crate) fn book(project: &TempProject, trusts_project: bool, settings: &Value
     SkillBook {
         skills: Arc::new(skills),
         trusts_project,
-        session: "s".to_owned(),
+        session: Arc::new(std::sync::RwLock::new("s".to_owned())),
         effort: None,
         counts: true,
     }

@@ -131,6 +131,7 @@ fn conversation(flags: &SessionFlags) -> anyhow::Result<ConversationChoice> {
         from,
         fork: flags.fork_session,
         until: flags.resume_session_at.clone(),
+        drops_turn: flags.resume_drops_turn.clone(),
         id,
         forget: flags.no_session_persistence,
         mirror: flags.session_mirror,

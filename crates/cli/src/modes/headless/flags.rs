@@ -219,6 +219,10 @@ pub(crate) struct SessionFlags {
     #[arg(long, value_name = "UUID")]
     pub(crate) resume_session_at: Option<String>,
 
+    /// With --resume-session-at: refuse to go on if more than the turn of this message would fall away.
+    #[arg(long, value_name = "MESSAGE")]
+    pub(crate) resume_drops_turn: Option<String>,
+
     /// The id of a new conversation.
     #[arg(long, value_name = "UUID")]
     pub(crate) session_id: Option<String>,
@@ -252,8 +256,6 @@ pub(crate) struct Ignored {
     task_budget: Option<String>,
     #[arg(long, hide = true)]
     thinking_display: Option<String>,
-    #[arg(long, hide = true)]
-    resume_drops_turn: Option<String>,
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "")]
     debug: Option<String>,
     #[arg(long, hide = true)]
