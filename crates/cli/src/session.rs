@@ -3,8 +3,8 @@
 use std::{env, path::PathBuf};
 
 use anyhow::Context;
-use haft::{Haft, engine::permissions::Scope, engine::settings::Problem};
-use haft_host::{SessionConfig, SessionEvent, SessionParts, open_tools};
+use haft::{Haft, Progress, engine::permissions::Scope, engine::settings::Problem};
+use haft_host::{Questions, SessionConfig, SessionEvent, SessionParts, open_tools};
 use haft_sandbox::Mechanism;
 
 use crate::{
@@ -56,6 +56,18 @@ pub(crate) async fn tools(session: &SessionArgs) -> anyhow::Result<Haft> {
     if let Some(terminal) = Terminal::of_this_process() {
         parts = parts.questions(terminal);
     }
+    Ok(open_tools(&config(session)?, parts).await?)
+}
+
+/// The same where someone else is asked, and hears what calls report.
+pub(crate) async fn asking(
+    session: &SessionArgs,
+    questions: impl Questions + 'static,
+    progress: Progress,
+) -> anyhow::Result<Haft> {
+    let parts = SessionParts::new(warn)
+        .questions(questions)
+        .progress(progress);
     Ok(open_tools(&config(session)?, parts).await?)
 }
 

@@ -330,8 +330,10 @@ impl HaftBuilder {
             builder = builder.watch(watch);
         }
         let (engine, unknown_tools) = builder.build().await;
+        let scheduler = engine.scheduler(context);
         Ok(Haft {
-            scheduler: engine.scheduler(context),
+            next: scheduler.cancel_token().child_token(),
+            scheduler,
             unknown_tools,
             unusable_tools,
         })

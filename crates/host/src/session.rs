@@ -3,7 +3,7 @@
 use std::sync::{Arc, atomic::AtomicBool};
 
 use haft_agent::{Agent, Control, Prompt, RunLimits};
-use haft_contract::{Content, DynTool, PermissionMode};
+use haft_contract::{Content, DynTool, PermissionMode, Progress};
 use haft_engine::hooks::HookMoment;
 
 use crate::{
@@ -40,6 +40,7 @@ pub struct AgentSession {
     pub(crate) asked: Asked,
     pub(crate) link: Option<Arc<dyn crate::ServerLink>>,
     pub(crate) tools: Vec<Arc<dyn DynTool>>,
+    pub(crate) progress: Option<Progress>,
     pub(crate) shared: Arc<SharedState>,
     pub(crate) doubts: Doubts,
 }
@@ -273,6 +274,7 @@ fn open(config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentSessi
         asked: parts.asked,
         link: parts.servers,
         tools: parts.tools,
+        progress: parts.progress,
         shared,
         doubts,
     })

@@ -2,6 +2,7 @@
 //!
 //! - `answers`: formats, flags, prompts
 //! - `background`: tasks that outlast a turn
+//! - `conventions`: what programs of the convention count on
 //! - `extensions`: what people laid in folders
 //! - `ends`: limits, refusals, failures, exit codes
 //! - `hooks`: programs, servers and models that have a say; `hook_vectors`: where each vector is tested
@@ -14,6 +15,7 @@
 
 mod answers;
 mod background;
+mod conventions;
 mod ends;
 mod extensions;
 mod hook_vectors;
