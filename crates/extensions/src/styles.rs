@@ -92,6 +92,7 @@ fn read(file: &Path, origin: ExtensionOrigin, warnings: &mut Vec<Warning>) -> Op
         let what = format!("{}: only the text below it is used", fault.what);
         warnings.push(Warning::of(file, what).at(fault.line));
     }
+    parsed.warn_of_doubled(file, warnings);
     let head = &parsed.head;
     let named = || Some(file.file_stem()?.to_string_lossy().into_owned());
     Some(OutputStyle {

@@ -62,6 +62,8 @@ pub struct SessionConfig {
     pub without_slash_commands: bool,
     /// MCP servers: files, or JSON itself.
     pub mcp_servers: Vec<String>,
+    /// Only those: none of the project's, none of plugins.
+    pub strict_mcp: bool,
     /// The tool of a server that is asked for permission, as the pool names it. It is not offered to the
     /// model, and the session does not begin without it.
     pub permission_tool: Option<String>,

@@ -309,7 +309,11 @@ fn places(
         },
     };
     let mut plugins = Vec::new();
-    for folder in config.plugins.iter().filter(|_| !config.bare) {
+    let folders = match config.bare {
+        true => Vec::new(),
+        false => crate::plugins::folders(config, permitted, warnings),
+    };
+    for folder in &folders {
         match plugins::read(folder) {
             Ok(plugin) => plugins.push(plugin),
             Err(warning) => warnings.push(warning),

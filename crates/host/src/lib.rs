@@ -12,7 +12,7 @@
 //! - `turns`: one message after the other; `slash`: those that are commands; `structured_output`: answers
 //!   that must fit a schema; `background`: what runs beside them
 //! - `settings`: what counts; `model`, `names`: who answers; `conversation`: what was said before
-//! - `extensions`: what people put in folders; `subagents`: who can be handed tasks; `judge`: models that
+//! - `extensions`: what people put in folders; `plugins`: what else plugins bring; `subagents`: who can be handed tasks; `judge`: models that
 //!   hooks ask; `mcp`: servers that the other side runs
 //! - `access`, `live_changes`: what may be asked of a session and changed in it while it runs
 //! - `haft`, `builder`, [`messages`]: a session of tools alone, for those who bring their own loop
@@ -44,6 +44,7 @@ mod model;
 pub mod moment;
 mod names;
 pub mod parts;
+mod plugins;
 pub mod questions;
 mod queue;
 pub mod session;

@@ -16,6 +16,7 @@ use crate::{
     mcp::Servers,
     model::{self, Chosen},
     parts::Asked,
+    plugins,
     questions::EventQuestions,
     queue::Queue,
     settings::{self, Permitted},
@@ -227,12 +228,17 @@ enum FirstWords {
     Silent,
 }
 
-fn open(config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentSession> {
+fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentSession> {
     let doubts = Doubts::of(&config);
     let events = Arc::new(Events::new(parts.events));
-    let permitted = Permitted::load(&config).map_err(OpenError::into_inner)?;
-    let environment = &config.environment;
-    let chosen = model::choose(&config.model, &permitted.settings, environment, parts.model)?;
+    let mut permitted = Permitted::load(&config).map_err(OpenError::into_inner)?;
+    let environment = config.environment.clone();
+    let chosen = model::choose(
+        &config.model,
+        &permitted.settings,
+        &environment,
+        parts.model,
+    )?;
     if let Some(warning) = &chosen.warning {
         events.warn(warning);
     }
@@ -244,6 +250,7 @@ fn open(config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentSessi
     for warning in extensions.warnings() {
         events.warn(warning);
     }
+    take_plugins(&mut config, &mut permitted, &extensions, &servers, &events);
     let trusted = permitted.settings.trust.runs;
     let kinds = Kinds::find(&config, &extensions, trusted, &events);
     let shared = Arc::new(SharedState {
@@ -261,7 +268,7 @@ fn open(config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentSessi
         names: chosen.names.clone(),
         prices: config.max_budget_usd.map(|_| chosen.prices.clone()),
         bypass: bypass(&config, &permitted),
-        environment: environment.clone(),
+        environment,
         is_abandoned: AtomicBool::new(false),
     });
     Ok(AgentSession {
@@ -278,6 +285,29 @@ fn open(config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentSessi
         shared,
         doubts,
     })
+}
+
+/// Takes over what plugins bring beside skills, and the servers of the project.
+fn take_plugins(
+    config: &mut SessionConfig,
+    permitted: &mut Permitted,
+    extensions: &Extensions,
+    servers: &Servers,
+    events: &Events,
+) {
+    let brought = plugins::additions(&extensions.places, permitted);
+    for warning in brought.warnings {
+        events.warn(warning);
+    }
+    permitted.hooks = permitted.hooks.clone().with_handlers(brought.handlers);
+    if config.agent.is_none() {
+        config.agent = brought.agent;
+    }
+    let (of_project, skipped) = plugins::project_servers(config, permitted);
+    servers.add(&of_project, skipped);
+    if !config.strict_mcp {
+        servers.add(&brought.servers, Vec::new());
+    }
 }
 
 /// May a later message switch to bypassPermissions? The error says why not.

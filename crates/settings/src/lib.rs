@@ -12,6 +12,7 @@ pub mod files;
 pub mod git_index;
 mod keep;
 mod keys;
+mod known;
 mod load;
 pub mod nearby;
 pub mod resolve;

@@ -208,7 +208,7 @@ async fn a_refusal_is_never_silent() {
     let model = scripted(&json!({"turns": [nothing, cut]}));
     let mut agent = agent(&rig, &model, 1000).await;
     let ended = agent.run("go", &rig.ear).await;
-    insta::assert_snapshot!(ended.text, @"");
+    assert!(ended.text.contains("refused to answer"), "{}", ended.text);
     let ended = agent.run("go on", &rig.ear).await;
     assert_eq!(ended.text, "I would");
     let lines = rig.ear.lines();

@@ -9,7 +9,8 @@ use super::{MessageError, openai::arguments, text_of};
 /// The items of a whole response, of a list of items, or the one item that it is.
 pub(super) fn items(message: &Value) -> Option<&[Value]> {
     if let Value::Array(items) = message {
-        return Some(items);
+        let is_item = |item: &Value| item["type"].is_string() || item["role"].is_string();
+        return Some(items.as_slice()).filter(|items| items.first().is_some_and(is_item));
     }
     match message["output"].as_array() {
         Some(items) if message.get("role").is_none() => Some(items),

@@ -44,10 +44,23 @@ struct DialogState {
     is_closed: bool,
 }
 
+/// A call that waits or runs.
 struct OpenCall {
     /// Its id, as whoever made it wrote it.
     id: Value,
-    cancel: CancellationToken,
+    /// Once it runs.
+    cancel: Option<CancellationToken>,
+    /// It was cancelled before.
+    is_cancelled: bool,
+}
+
+impl OpenCall {
+    fn cancel(&mut self) {
+        self.is_cancelled = true;
+        if let Some(cancel) = &self.cancel {
+            cancel.cancel();
+        }
+    }
 }
 
 impl Dialog {
@@ -56,9 +69,9 @@ impl Dialog {
         match line["type"].as_str() {
             Some("permission_response") => self.answered(line),
             Some("cancel") => {
-                let state = self.state();
-                match state.calls.get(&text_id(&line["id"])) {
-                    Some(call) => call.cancel.cancel(),
+                let mut state = self.state();
+                match state.calls.get_mut(&text_id(&line["id"])) {
+                    Some(call) => call.cancel(),
                     // It may just have ended.
                     None => tracing::debug!(id = %line["id"], "no such call runs"),
                 }
@@ -82,10 +95,26 @@ impl Dialog {
         Ok(())
     }
 
-    /// A call begins; it can be cancelled until it is over. `shown` is its id as it was written.
-    pub(super) fn begins(&self, id: String, shown: Value, cancel: CancellationToken) {
-        let call = OpenCall { id: shown, cancel };
+    /// A call has come; it can be cancelled until it is over. `shown` is its id as it was written.
+    pub(super) fn comes(&self, id: String, shown: Value) {
+        let call = OpenCall {
+            id: shown,
+            cancel: None,
+            is_cancelled: false,
+        };
         self.state().calls.insert(id, call);
+    }
+
+    /// It begins.
+    pub(super) fn begins(&self, id: &str, cancel: CancellationToken) {
+        let mut state = self.state();
+        let Some(call) = state.calls.get_mut(id) else {
+            return;
+        };
+        if call.is_cancelled {
+            cancel.cancel();
+        }
+        call.cancel = Some(cancel);
     }
 
     /// It is over.

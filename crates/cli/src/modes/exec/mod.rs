@@ -9,7 +9,7 @@ mod interactive;
 mod request;
 pub(crate) mod stdin;
 
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
 use haft::{CallResult, CancellationToken, Haft, ToolUse};
 use serde_json::Value;
@@ -21,7 +21,7 @@ use tokio::{
 use self::{
     documents::Documents,
     interactive::Dialog,
-    request::Request,
+    request::{Problem, Request},
     stdin::{InputLine, Lines},
 };
 use crate::{
@@ -49,35 +49,60 @@ enum Input {
     /// Read when the one before is answered, so that a person can be asked on the same terminal.
     OnDemand(Documents),
     /// Read at any time.
-    Beside(mpsc::UnboundedReceiver<InputLine>),
+    Beside(mpsc::UnboundedReceiver<Arrived>),
+}
+
+/// What has come.
+enum Arrived {
+    Request(Result<Request, Box<Problem>>),
+    TooLong(u64),
+    Failed(io::Error),
 }
 
 impl Input {
-    async fn next(&mut self) -> Option<InputLine> {
+    async fn next(&mut self) -> Option<Arrived> {
         match self {
-            Self::OnDemand(documents) => documents.next().await,
-            Self::Beside(lines) => lines.recv().await,
+            Self::OnDemand(documents) => next_request(documents).await,
+            Self::Beside(requests) => requests.recv().await,
         }
     }
 }
 
+/// The next request; blank lines are none.
+async fn next_request(documents: &mut Documents) -> Option<Arrived> {
+    loop {
+        return Some(match documents.next().await? {
+            InputLine::Text(text) if text.trim_ascii().is_empty() => continue,
+            InputLine::Text(text) => Arrived::Request(request::read(&text)),
+            InputLine::TooLong { bytes } => Arrived::TooLong(bytes),
+            InputLine::Failed(error) => Arrived::Failed(error),
+        });
+    }
+}
+
 /// Reads at any time: what is no request is heard at once.
-fn read_beside(
-    mut documents: Documents,
-    dialog: Arc<Dialog>,
-) -> mpsc::UnboundedReceiver<InputLine> {
+fn read_beside(mut documents: Documents, dialog: Arc<Dialog>) -> mpsc::UnboundedReceiver<Arrived> {
     let (sender, receiver) = mpsc::unbounded_channel();
     tokio::spawn(async move {
-        while let Some(line) = documents.next().await {
-            if let InputLine::Text(text) = &line
-                && let Some(word) = request::word(text)
-            {
-                if let Err(problem) = dialog.hear(&word) {
-                    show::warn(&format!("haft: {}", show::clean(&problem)));
+        while let Some(arrived) = next_request(&mut documents).await {
+            match &arrived {
+                Arrived::Request(Ok(Request::Word(word))) => {
+                    if let Err(problem) = dialog.hear(word) {
+                        show::warn(&format!("haft: {}", show::clean(&problem)));
+                    }
+                    continue;
                 }
-                continue;
+                Arrived::Request(Ok(Request::Call { id, call })) => {
+                    dialog.comes(call.id.clone(), id.clone());
+                }
+                Arrived::Request(Ok(Request::Message(messages))) => {
+                    for call in messages.calls() {
+                        dialog.comes(call.id.clone(), Value::String(call.id.clone()));
+                    }
+                }
+                _ => {}
             }
-            if sender.send(line).is_err() {
+            if sender.send(arrived).is_err() {
                 return;
             }
         }
@@ -100,9 +125,8 @@ async fn serve_all(
         };
         let answer = match line {
             None => return Ok(Exit::Success),
-            Some(InputLine::Text(text)) if text.trim_ascii().is_empty() => continue,
-            Some(InputLine::Text(text)) => serve(&mut haft, &text, dialog).await,
-            Some(InputLine::TooLong { bytes }) => answer::refusal(
+            Some(Arrived::Request(request)) => serve(&mut haft, request, dialog).await,
+            Some(Arrived::TooLong(bytes)) => answer::refusal(
                 &Value::Null,
                 &Value::Null,
                 &format!(
@@ -110,7 +134,7 @@ async fn serve_all(
                     stdin::LONGEST
                 ),
             ),
-            Some(InputLine::Failed(error)) => return Err(error.into()),
+            Some(Arrived::Failed(error)) => return Err(error.into()),
         };
         show::json(&answer.to_string())?;
         if cancel.is_cancelled() {
@@ -121,15 +145,23 @@ async fn serve_all(
 }
 
 /// Answers one line, whatever it says.
-async fn serve(haft: &mut Haft, line: &[u8], dialog: Option<&Arc<Dialog>>) -> Value {
-    match request::read(line) {
+async fn serve(
+    haft: &mut Haft,
+    request: Result<Request, Box<Problem>>,
+    dialog: Option<&Arc<Dialog>>,
+) -> Value {
+    match request {
         Ok(Request::Call { id, call }) => {
-            let results = carry_out(haft, &[call], Some(&id), dialog).await;
+            let results = carry_out(haft, &[call], dialog).await;
             answer::native(&id, &results[0])
         }
         Ok(Request::Message(messages)) => {
-            let results = carry_out(haft, messages.calls(), None, dialog).await;
+            let results = carry_out(haft, messages.calls(), dialog).await;
             messages.answer(&results)
+        }
+        Ok(Request::Word(word)) => {
+            let problem = "such a line means something with --interactive-json only";
+            answer::refusal(&word["id"], &Value::Null, problem)
         }
         Err(problem) => answer::refusal(&problem.id, &problem.name, &problem.text),
     }
@@ -139,7 +171,6 @@ async fn serve(haft: &mut Haft, line: &[u8], dialog: Option<&Arc<Dialog>>) -> Va
 async fn carry_out(
     haft: &mut Haft,
     calls: &[ToolUse],
-    id: Option<&Value>,
     dialog: Option<&Arc<Dialog>>,
 ) -> Vec<CallResult> {
     let mut turn = haft.turn().await;
@@ -147,10 +178,9 @@ async fn carry_out(
         turn.witnessed_by(dialog.observer());
     }
     for call in calls {
-        let (text, cancel) = (call.id.clone(), turn.push(call.clone()));
+        let cancel = turn.push(call.clone());
         if let Some(dialog) = dialog {
-            let shown = id.cloned().unwrap_or_else(|| Value::String(text.clone()));
-            dialog.begins(text, shown, cancel);
+            dialog.begins(&call.id, cancel);
         }
     }
     let mut results = Vec::new();

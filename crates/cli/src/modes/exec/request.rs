@@ -10,6 +10,8 @@ pub(super) enum Request {
     Call { id: Value, call: ToolUse },
     /// An assistant message of a provider.
     Message(Messages),
+    /// No request, but a word about one.
+    Word(Value),
 }
 
 /// A line that cannot, with what is known of it.
@@ -32,15 +34,6 @@ pub(super) fn text_id(id: &Value) -> String {
     }
 }
 
-/// A line that is no request, but a word about one: it has a `type` that no item of a provider has.
-pub(super) fn word(line: &[u8]) -> Option<Value> {
-    let word: Value = serde_json::from_slice(line).ok()?;
-    let kind = word.as_object()?.get("type")?.as_str()?;
-    ["permission_response", "cancel"]
-        .contains(&kind)
-        .then_some(word)
-}
-
 pub(super) fn read(line: &[u8]) -> Result<Request, Box<Problem>> {
     let problem = |id: Value, name: Value, text: String| Box::new(Problem { id, name, text });
     let nameless = |text: String| problem(Value::Null, Value::Null, text);
@@ -52,9 +45,16 @@ pub(super) fn read(line: &[u8]) -> Result<Request, Box<Problem>> {
     })?;
     let request: Value = serde_json::from_str(line)
         .map_err(|error| nameless(format!("the line is not JSON ({error}); {SHAPES}")))?;
+    let is_word = matches!(
+        request["type"].as_str(),
+        Some("permission_response" | "cancel")
+    );
+    if is_word {
+        return Ok(Request::Word(request));
+    }
     let is_message = |request: &Value| {
         let keys = ["role", "choices", "output"];
-        request.is_array()
+        request.get(0).is_some_and(Value::is_object)
             || keys.iter().any(|key| request.get(key).is_some())
             || request["type"] == "function_call"
     };

@@ -35,6 +35,7 @@ pub(super) fn of(session: &SessionArgs, flags: &Headless) -> anyhow::Result<Sess
     config.plugins = absolute_all(&flags.plugin_dir)?;
     config.without_slash_commands = flags.disable_slash_commands;
     config.mcp_servers.clone_from(&flags.mcp_config);
+    config.strict_mcp = flags.strict_mcp_config;
     config.permission_tool = flags
         .permission_prompt_tool
         .clone()

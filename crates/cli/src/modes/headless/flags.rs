@@ -68,6 +68,10 @@ pub(crate) struct Headless {
     #[arg(long, value_name = "FILE-OR-JSON", num_args = 1..)]
     pub(crate) mcp_config: Vec<String>,
 
+    /// Only the MCP servers of --mcp-config: none of the project's, none of plugins.
+    #[arg(long)]
+    pub(crate) strict_mcp_config: bool,
+
     /// Who is asked for permission: `stdio`, the program at the other end, or `mcp__SERVER__TOOL`, a
     /// tool of a server.
     #[arg(long, value_name = "WHO")]
@@ -246,8 +250,6 @@ pub(crate) struct Ignored {
     #[arg(long, hide = true)]
     #[arg(long, hide = true)]
     prompt_suggestions: bool,
-    #[arg(long, hide = true)]
-    strict_mcp_config: bool,
     #[arg(long, hide = true)]
     ide: bool,
     #[arg(long, hide = true)]

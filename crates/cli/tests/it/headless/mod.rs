@@ -6,6 +6,7 @@
 //! - `extensions`: what people laid in folders
 //! - `ends`: limits, refusals, failures, exit codes
 //! - `hooks`: programs, servers and models that have a say; `hook_vectors`: where each vector is tested
+//! - `plugins`: what plugins and projects bring
 //! - `planning`: tasks, plan mode, questions
 //! - `subagents`: models that work for another's calls
 //! - `sessions`: going on, forking, forgetting, listing
@@ -21,6 +22,7 @@ mod extensions;
 mod hook_vectors;
 mod hooks;
 mod planning;
+mod plugins;
 mod requests;
 mod server;
 mod servers;
