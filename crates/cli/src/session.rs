@@ -26,6 +26,7 @@ pub(crate) fn cwd(session: &SessionArgs) -> anyhow::Result<PathBuf> {
 pub(crate) fn config(session: &SessionArgs) -> anyhow::Result<SessionConfig> {
     let mut config = SessionConfig::new(cwd(session)?);
     config.program = env::current_exe().ok();
+    config.names_flags = true;
     config.settings.settings = session.settings.as_deref().map(given).transpose()?;
     let sources = session.setting_sources.as_deref();
     config.settings.sources = sources.map(scopes).transpose()?;

@@ -45,6 +45,8 @@ pub struct Engine {
     pub(crate) hooks: Hooks,
     /// Calls can be put off: whoever runs the session ends it there.
     pub(crate) defers: bool,
+    /// Refusals name flags of the command line.
+    names_flags: bool,
     agent: Identity,
     folder: PathBuf,
 }
@@ -78,6 +80,7 @@ impl Engine {
             watch: None,
             hooks: Hooks::default(),
             defers: false,
+            names_flags: false,
             agent: Identity::default(),
         }
     }
@@ -90,6 +93,14 @@ impl Engine {
     /// The session's hooks: handlers can be added, and what runs beside it can be heard.
     pub fn hooks(&self) -> &Hooks {
         &self.hooks
+    }
+
+    /// What would help, as whoever set the session up would say it: a flag of the command line, or in words.
+    pub(crate) fn remedy<'a>(&self, flag: &'a str, words: &'a str) -> &'a str {
+        match self.names_flags {
+            true => flag,
+            false => words,
+        }
     }
 
     /// The session: the id of the conversation that goes on.
@@ -217,6 +228,7 @@ impl Engine {
             hooks,
             // A part cannot end the whole.
             defers: false,
+            names_flags: self.names_flags,
             agent: part.agent,
             folder: self.folder.clone(),
         })
@@ -260,6 +272,7 @@ pub struct EngineBuilder {
     watch: Option<Watch>,
     hooks: Hooks,
     defers: bool,
+    names_flags: bool,
     agent: Identity,
 }
 
@@ -369,6 +382,13 @@ impl EngineBuilder {
         self
     }
 
+    /// Refusals name flags of a command line, where that is how the session was set up.
+    #[must_use]
+    pub fn names_flags(mut self, names_flags: bool) -> Self {
+        self.names_flags = names_flags;
+        self
+    }
+
     /// The engine, and the names its filters asked for that no tool has.
     pub async fn build(self) -> (Arc<Engine>, Vec<String>) {
         let (pool, unknown) = self.registry.pool(&self.filters).await;
@@ -397,6 +417,7 @@ impl EngineBuilder {
             watch: self.watch,
             hooks,
             defers: self.defers,
+            names_flags: self.names_flags,
             agent: self.agent,
             folder: self.session_folder,
         };

@@ -127,8 +127,10 @@ mod tests {
         );
         let (styles, warnings) = load(&places);
         assert_eq!(warnings, []);
+        let own = |style: &&OutputStyle| style.origin != ExtensionOrigin::BuiltIn;
         let told: Vec<_> = styles
             .iter()
+            .filter(own)
             .map(|style| {
                 (
                     style.name.as_str(),
@@ -141,5 +143,7 @@ mod tests {
             told,
             [("Short", "mine", false), ("terse", "Be brief.", true)]
         );
+        let names: Vec<_> = styles.iter().map(|style| style.name.as_str()).collect();
+        assert_eq!(names, ["Explanatory", "Learning", "Short", "terse"]);
     }
 }

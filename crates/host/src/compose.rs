@@ -111,6 +111,7 @@ pub(crate) async fn build(
         .rules(permitted.rules)
         .hooks(hooks)
         .defers(additions.defers)
+        .names_flags(config.names_flags)
         .sandbox(permitted.sandbox)
         .home(&permitted.settings.places.home)
         .keeper(Arc::new(LocalRuleStore {

@@ -76,6 +76,8 @@ pub struct SessionConfig {
     pub one_result: bool,
     /// Where the session keeps its state. None: in the folder of its project.
     pub state_folder: Option<PathBuf>,
+    /// What is said about this configuration names flags of `haft`'s command line: it was made from them.
+    pub names_flags: bool,
     /// The version that transcripts name. Empty: ours.
     pub version: String,
 }

@@ -37,12 +37,14 @@ pub(crate) fn choose(
     let Some((sessions, id)) = from else {
         anyhow::ensure!(
             until.is_none() && choice.drops_turn.is_none(),
-            "--resume-session-at and --resume-drops-turn go with --resume or --continue"
+            "a message to go on from goes with a conversation to go on with (--resume-session-at and \
+             --resume-drops-turn with --resume or --continue)"
         );
         return another(choice, &here, new);
     };
     if let Some(prompt) = &choice.drops_turn {
-        let until = until.context("--resume-drops-turn goes with --resume-session-at")?;
+        let until = until
+            .context("a turn to drop goes with a message to go on from (--resume-session-at)")?;
         sessions.drops_only(id, until, prompt)?;
     }
     let forked = choice.fork || choice.id.is_some();

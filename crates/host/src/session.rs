@@ -316,9 +316,14 @@ fn bypass(config: &SessionConfig, permitted: &Permitted) -> Result<(), String> {
         return Ok(());
     }
     if !config.allow_bypass {
-        return Err("bypassPermissions needs --dangerously-skip-permissions or \
-             --allow-dangerously-skip-permissions on the command line"
-            .to_owned());
+        return Err(match config.names_flags {
+            true => {
+                "bypassPermissions needs --dangerously-skip-permissions or \
+                     --allow-dangerously-skip-permissions on the command line"
+            }
+            false => "bypassPermissions was not allowed when the session was set up (allow_bypass)",
+        }
+        .to_owned());
     }
     settings::may_bypass(&permitted.settings, &config.environment)
         .map_err(|error| error.to_string())

@@ -19,6 +19,8 @@
 //!
 //! Synchronous, and knows nothing of tools.
 
+#![warn(missing_docs)]
+
 mod commit;
 mod diff;
 pub mod edit;

@@ -5,6 +5,8 @@
 //! can be explained and tabled. Whatever cannot be proved harmless asks. [`sandbox`] says how a
 //! command that may run is confined.
 
+#![warn(missing_docs)]
+
 mod allow;
 mod credentials;
 pub mod decide;

@@ -119,6 +119,7 @@ pub struct LoadedPlugin {
     /// Its name.
     pub name: String,
     /// Its folder.
+    #[serde(default)]
     pub path: String,
     /// Its version, as its manifest says.
     #[serde(default, skip_serializing_if = "Option::is_none")]

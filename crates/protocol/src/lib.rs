@@ -15,6 +15,8 @@
 //!
 //! Types that are written often borrow (`Cow`); whatever is read owns what it holds.
 
+#![warn(missing_docs)]
+
 mod answers;
 mod api_message;
 mod assistant;

@@ -5,6 +5,8 @@
 //! entry likewise. What comes with the workspace may tighten at once; what loosens or runs code
 //! waits until the directory is trusted. So does the local file, unless haft itself wrote it.
 
+#![warn(missing_docs)]
+
 mod configure;
 pub mod document;
 mod env;

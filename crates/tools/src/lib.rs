@@ -16,6 +16,8 @@
 //! - `skill`: `Skill`, over [`SkillBook`]
 //! - `paths`, `words`: how paths and numbers are put; `blocking`: where the disk may be waited for
 
+#![warn(missing_docs)]
+
 mod agent;
 #[cfg(any(
     feature = "fs",

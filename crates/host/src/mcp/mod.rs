@@ -213,9 +213,10 @@ impl Servers {
                         (at, client, greeting)
                     });
                 }
-                (TransportKind::Sdk, None) => {
-                    self.failed(at, "a server of type sdk needs --input-format stream-json")
-                }
+                (TransportKind::Sdk, None) => self.failed(
+                    at,
+                    "a server of type sdk is run by a program at the other end, and there is none",
+                ),
                 (TransportKind::External, _) => self.failed(
                     at,
                     "only servers of type sdk can be connected here; this one is not started",

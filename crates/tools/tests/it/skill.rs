@@ -298,7 +298,7 @@ async fn without_skills_the_tool_is_not_offered() {
     let bound = session.bind("Skill", json!({"skill": "x"}));
     assert!(matches!(
         bound.check(&cx).await,
-        Err(ToolError::Unavailable(_))
+        Err(ToolError::NoService(_))
     ));
 }
 
