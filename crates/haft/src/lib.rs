@@ -72,7 +72,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let project = haft_testkit::TempProject::new();
+//! # let project = haft_testkit::TempProject::new([("a.txt", "one")]);
 //! # let directory = project.root();
 //! let mut haft = Haft::builder(directory).approver(Arc::new(OnlyNotes)).build().await?;
 //! let written = haft.call("Write", json!({"file_path": "notes.txt", "content": "yes"})).await;
@@ -95,7 +95,7 @@
 //! # use serde_json::json;
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let project = haft_testkit::TempProject::new();
+//! # let project = haft_testkit::TempProject::new([("a.txt", "one")]);
 //! # let directory = project.root();
 //! let mut haft = Haft::builder(directory).build().await?;
 //! haft.cancel_token().cancel();

@@ -19,8 +19,6 @@
 //!
 //! Synchronous, and knows nothing of tools.
 
-#![warn(missing_docs)]
-
 mod commit;
 mod diff;
 pub mod edit;

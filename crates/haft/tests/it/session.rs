@@ -173,8 +173,7 @@ async fn no_built_in_is_ever_answered_from_a_cache() {
 
 #[tokio::test]
 async fn a_cancelled_turn_does_not_end_the_session() {
-    let project = TempProject::new();
-    project.write("a.txt", "one\n");
+    let project = TempProject::new([("a.txt", "one\n")]);
     let mut haft = Haft::builder(project.root()).build().await.unwrap();
     let read = || json!({"file_path": "a.txt"});
     let cancel = haft.cancel_token();
@@ -194,8 +193,8 @@ async fn a_cancelled_turn_does_not_end_the_session() {
 
 #[tokio::test]
 async fn refusals_name_no_flags_to_a_program_and_no_path_of_rust() {
-    let project = TempProject::new();
-    let outside = TempProject::new();
+    let project = TempProject::new([("a.txt", "one\n")]);
+    let outside = TempProject::new([("a.txt", "one\n")]);
     for (names_flags, expected) in [
         (false, "a further working directory that holds it"),
         (true, "--add-dir DIR"),
