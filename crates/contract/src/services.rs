@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(*services.get::<u32>().unwrap(), 7);
         let error = services.get::<String>().unwrap_err().to_string();
         assert_eq!(error, "the service String is not available in this session");
-        let error = services.get::<Arc<dyn Approver>>().unwrap_err();
+        let error = services.get::<Arc<dyn Approver>>().err().unwrap();
         assert!(error.to_string().contains("service Approver"), "{error}");
     }
 }

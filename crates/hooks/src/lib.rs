@@ -2,7 +2,9 @@
 //!
 //! All handlers that fit run side by side; an identical one from two files runs once. What they say
 //! is taken together: deny before defer before ask before allow. A handler that fails says nothing,
-//! unless it is a guard: then its failure holds the event up.
+//! unless it is a guard: then its failure holds the event up. A rewritten input is bound and judged again, but not
+//! claimed anew by the scheduler: two calls that hooks redirect to one file are kept apart by the journal's locks.
+//! Servers and models are reached through the contract's `HttpClient` and [`AskModel`]: no client of our own.
 //!
 //! # Layout
 //! - `event`, `matcher`, `condition`: when a handler runs; `config`: how it is written
@@ -21,6 +23,7 @@ mod http;
 mod job;
 mod matcher;
 pub mod output;
+pub mod reference;
 mod run;
 
 use std::{

@@ -19,7 +19,7 @@ use crate::{
     Haft, HaftBuilder, OpenError, SessionConfig, SessionParts,
     event::Events,
     questions::{self, EventQuestions},
-    settings::{LocalRuleStore, Permitted},
+    settings::{self, LocalRuleStore, Permitted},
 };
 
 /// What a model adds to a session of tools.
@@ -89,7 +89,8 @@ pub(crate) async fn build(
     let files = SettingsFiles {
         places: permitted.settings.places.clone(),
         flags: permitted.flags.clone(),
-        complain: haft_engine::complain,
+        tools: settings::known_tools(),
+        check: haft_engine::check_settings,
     };
     let environment = &config.environment;
     let http = HttpOptions::from_variables(|name| environment.variable(name));

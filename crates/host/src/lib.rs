@@ -11,11 +11,12 @@
 //! - `input`, `queue`, `stop`: what goes in; [`event`], [`questions`]: what comes out
 //! - `turns`: one message after the other; `slash`: those that are commands; `structured_output`: answers
 //!   that must fit a schema; `background`: what runs beside them
-//! - `settings`: what counts; `model`, `names`: who answers; `conversation`: what was said before
+//! - `settings`: what counts; `model`, `names`, `pace`: who answers; `conversation`: what was said before
 //! - `extensions`: what people put in folders; `plugins`: what else plugins bring; `subagents`: who can be handed tasks; `judge`: models that
 //!   hooks ask; `mcp`: servers that the other side runs
 //! - `access`, `live_changes`: what may be asked of a session and changed in it while it runs
 //! - `haft`, `builder`, [`messages`]: a session of tools alone, for those who bring their own loop
+//! - `explain`: what would be decided about a call, for those who ask first
 //! - `folder`: where a session keeps its state; [`moment`]: moments as people write them
 //!
 //! **Invariants.** Events come in one order. Nothing here writes to a terminal, changes the process's
@@ -32,6 +33,7 @@ mod conversation;
 mod environment;
 mod error;
 pub mod event;
+mod explain;
 mod extensions;
 mod folder;
 mod haft;
@@ -43,6 +45,7 @@ pub mod messages;
 mod model;
 pub mod moment;
 mod names;
+mod pace;
 pub mod parts;
 mod plugins;
 pub mod questions;
@@ -69,6 +72,7 @@ pub use error::OpenError;
 pub use event::{
     EventSink, SessionActivity, SessionEvent, SessionEvents, SessionFacts, TurnResult,
 };
+pub use explain::{CallJudge, CallQuestion, ExplainedCall, ExplainedConfinement, explain_call};
 pub use extensions::{CommandDetails, ExtensionDetails, ExtensionNames, PluginDetails};
 pub use folder::{memory_folder, project_folder, session_folder};
 pub use haft::Haft;
@@ -78,11 +82,11 @@ pub use input::SessionInput;
 pub use live_changes::{FileContents, ReloadedExtensions};
 pub use mcp::{ServerChanges, ServerDetails, ServerList, SkippedServer, text_of as text_of_answer};
 pub use messages::{MessageError, Messages};
+pub use pace::SpeakingPace;
 pub use parts::{ServerLink, SessionParts};
 pub use questions::{AnswerOption, Questions, UserQuestion, UserQuestions};
 pub use queue::StartOptions;
 pub use session::{AgentSession, SessionEnd};
 pub use settings::{Permitted, settings_warnings};
 pub use stop::StopKind;
-pub use structured_output::NEVER_FITTED;
 pub use subagents::AgentDetails;

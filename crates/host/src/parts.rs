@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use haft_contract::{BoxFuture, DynTool, Progress, Tool, erase};
-use haft_models::Model;
+use haft_models::{Model, Scripted, scripted::ModelScript};
 use serde_json::Value;
 
-use crate::{EventSink, Questions, SessionEvents};
+use crate::{EventSink, Questions, SessionEvents, SpeakingPace};
 
 /// What a session is given beside its [`SessionConfig`](crate::SessionConfig).
 #[must_use]
@@ -76,6 +76,11 @@ impl SessionParts {
     pub fn model(mut self, model: Arc<dyn Model>) -> Self {
         self.model = Some(model);
         self
+    }
+
+    /// This script in place of a model, at a pace that people can follow.
+    pub fn scripted(self, script: ModelScript, pace: SpeakingPace) -> Self {
+        self.model(pace.around(Scripted::new(script)))
     }
 
     /// Where calls of tools report their progress.

@@ -6,7 +6,7 @@
 //! - `control`: requests and answers between the two programs; `client_request` and `session_request` are
 //!   what either may ask, `answers` what a session answers
 //! - `permission`: the answer to a question for permission, and updates of permissions
-//! - `json_rpc`: what an MCP server is asked and answers, inside a control request
+//! - `mcp`: what an MCP server says of its tools and answers to calls
 //! - `lenient`: how input is read that is not quite what it should be
 //!
 //! Two promises. What we write has its keys in the order of the fields here, and readers may pin it. What
@@ -25,8 +25,8 @@ mod client_request;
 mod control;
 mod hook_events;
 mod ids;
-mod json_rpc;
 mod lenient;
+mod mcp;
 mod permission;
 mod result;
 mod session_message;
@@ -57,12 +57,8 @@ pub use client_request::{
 pub use control::{ControlCancel, ControlOutcome, ControlRequest, ControlResponse};
 pub use hook_events::{HookEndMessage, HookPrintedMessage, HookStartedMessage};
 pub use ids::{RequestId, WireId};
-pub use json_rpc::{
-    CallAnswer, ClientInfo, DescribedTool, RpcAnswer, RpcCall, RpcCancelled, RpcError, RpcHello,
-    RpcNotification, RpcPage, RpcRequest, RpcVersion, ServerGreeting, ToolAnnotations, ToolMeta,
-    ToolPage,
-};
 pub use lenient::AsWritten;
+pub use mcp::{CallAnswer, DescribedTool, ToolAnnotations, ToolMeta};
 pub use permission::{
     DirectoryUpdate, PermissionBehavior, PermissionReply, PermissionRule, PermissionUpdate,
     PromptToolInput, RuleUpdate, UpdateDestination,

@@ -1,90 +1,45 @@
 //! The names of settings: one that is none of them is reported once a file, and left as it is.
 
-use super::{Problem, SettingsFile, nearby};
+use std::collections::BTreeSet;
 
-/// All settings of the convention and our own, by the first part of their names. Those that begin with
-/// `spinner` are about looks elsewhere.
-const KNOWN: [&str; 74] = [
+use super::{Problem, SettingsFile, nearby, reference};
+
+/// Settings of the convention that mean nothing here and harm nothing, by the first part of their names; beside
+/// them those that begin with `spinner`.
+const ELSEWHERE: [&str; 23] = [
     "$schema",
-    "agent",
-    "allowedHttpHookUrls",
-    "allowedMcpServers",
-    "allowManagedHooksOnly",
     "allowManagedMcpServersOnly",
-    "allowManagedPermissionRulesOnly",
-    "alwaysThinkingEnabled",
-    "apiKeyHelper",
-    "askUserQuestionTimeout",
-    "attribution",
-    "autoCompactEnabled",
-    "autoCompactWindow",
-    "autoMemoryDirectory",
-    "autoMemoryEnabled",
-    "autoMode",
     "autoUpdatesChannel",
-    "availableModels",
     "awsAuthRefresh",
     "awsCredentialExport",
     "blockedMarketplaces",
     "claudeMd",
-    "claudeMdExcludes",
-    "cleanupPeriodDays",
     "companyAnnouncements",
     "compat",
-    "defaultShell",
-    "deniedMcpServers",
-    "disableAllHooks",
     "disableAutoMode",
-    "disableBundledSkills",
-    "disabledMcpjsonServers",
-    "disableSkillShellExecution",
-    "editorMode",
-    "effortLevel",
-    "enableAllProjectMcpServers",
-    "enabledMcpjsonServers",
-    "enabledPlugins",
-    "env",
-    "extraKnownMarketplaces",
-    "fallbackModel",
     "feedbackSurveyState",
-    "fileSuggestion",
     "forceLoginMethod",
     "forceLoginOrgUUID",
-    "hooks",
-    "httpHookAllowedEnvVars",
-    "includeCoAuthoredBy",
-    "includeGitInstructions",
-    "language",
     "mcpServers",
-    "model",
-    "modelOverrides",
     "modelPrices",
     "modelSettings",
     "otelHeadersHelper",
-    "outputStyle",
-    "permissions",
-    "plansDirectory",
     "prefersReducedMotion",
-    "respectGitignore",
-    "sandbox",
-    "skillListingBudgetFraction",
-    "skillListingMaxDescChars",
-    "skillOverrides",
     "skipDangerousModePermissionPrompt",
-    "skipWebFetchPreflight",
-    "statusLine",
     "strictKnownMarketplaces",
     "subagentStatusLine",
     "teammateMode",
-    "theme",
-    "tui",
     "useAutoModeDuringPlan",
 ];
 
 /// What a file names that is no setting, in one sentence.
 pub(super) fn unknown(layer: &SettingsFile) -> Option<Problem> {
     let map = layer.document.value.as_object()?;
-    let is_known = |key: &str| KNOWN.contains(&key) || key.starts_with("spinner");
+    let known: BTreeSet<&str> = reference::keys()
+        .map(|key| key.name.split('.').next().unwrap_or_default())
+        .chain(ELSEWHERE)
+        .collect();
+    let is_known = |key: &str| known.contains(key) || key.starts_with("spinner");
     let unknown: Vec<&str> = map
         .keys()
         .map(String::as_str)
@@ -93,10 +48,12 @@ pub(super) fn unknown(layer: &SettingsFile) -> Option<Problem> {
     let first = unknown.first()?;
     let named: Vec<String> = unknown
         .iter()
-        .map(|key| match nearby::names(key, KNOWN, 1).first() {
-            Some(near) => format!("{key} (did you mean {near}?)"),
-            None => (*key).to_owned(),
-        })
+        .map(
+            |key| match nearby::names(key, known.iter().copied(), 1).first() {
+                Some(near) => format!("{key} (did you mean {near}?)"),
+                None => (*key).to_owned(),
+            },
+        )
         .collect();
     let what = match named.len() {
         1 => format!("no setting is called {}; it changes nothing", named[0]),
@@ -115,6 +72,6 @@ mod tests {
 
     #[test]
     fn the_list_is_in_order() {
-        assert!(KNOWN.is_sorted_by(|a, b| a.to_lowercase() <= b.to_lowercase()));
+        assert!(ELSEWHERE.is_sorted_by(|a, b| a.to_lowercase() <= b.to_lowercase()));
     }
 }

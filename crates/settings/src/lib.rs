@@ -17,6 +17,7 @@ mod keys;
 mod known;
 mod load;
 pub mod nearby;
+pub mod reference;
 pub mod resolve;
 pub mod sandbox;
 mod source;

@@ -179,6 +179,7 @@ impl HttpFake {
     /// If there is no port.
     #[expect(clippy::expect_used, reason = "without it no test can run")]
     pub fn start_with(mut reply: impl FnMut(&HttpAsked) -> HttpReply + Send + 'static) -> Self {
+        crate::wait::bound_this_process();
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port of this machine");
         let address = listener.local_addr().expect("the port that was bound");
         let asked = Arc::<Mutex<Vec<HttpAsked>>>::default();

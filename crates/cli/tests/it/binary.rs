@@ -9,7 +9,7 @@ use std::{
 use serde_json::Value;
 
 pub(crate) fn haft(cwd: &Path) -> Command {
-    haft_testkit::wait::bound_this_process();
+    haft_testkit::bound_this_process();
     let mut command = Command::new(env!("CARGO_BIN_EXE_haft"));
     command
         .current_dir(cwd)

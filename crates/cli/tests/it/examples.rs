@@ -1,14 +1,10 @@
 //! The examples for other languages, run with the real interpreters where they are.
 
-use std::{
-    fs,
-    path::Path,
-    process::{Command, Output},
-};
+use std::{fs, path::Path, process::Output};
 
 fn run(interpreter: &str, script: &str, directory: &Path) -> Option<Output> {
     let script = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples")).join(script);
-    let ran = Command::new(interpreter)
+    let ran = haft_testkit::command(interpreter)
         .arg(script)
         .arg(directory)
         .env("HAFT", env!("CARGO_BIN_EXE_haft"))

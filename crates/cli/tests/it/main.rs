@@ -6,7 +6,7 @@
 //! - `call`, `demo`, `listing`: for people
 //! - `headless`: a model at work
 //! - `hostile`: hundreds of commands that attack; `interrupt`: signals; `pdf`: PDFs
-//! - `names`: of types
+//! - `names`: of types; `sources`: files that are held to a rule; `waits`: none without an end
 //! - `permissions`: rules, settings files, trust
 //! - `process_wide`: what sessions in one process must not touch
 //! - `read_once`: what is worked out once for a call
@@ -18,7 +18,7 @@
 //! - `undo`: taking changes back
 //! - `vectors`: the spec's vectors that take a process
 //! - `workspace`: dependency graph, licences, duplicates
-//! - `docs`: what the documents say is so; `examples`: what the examples do
+//! - `docs`: what the documents say is so; `examples`: what the examples do; `faces`: what the binary leaves to the host
 
 #![expect(
     clippy::unwrap_used,
@@ -32,7 +32,9 @@ mod demo;
 mod docs;
 mod examples;
 mod exec;
+mod faces;
 mod headless;
+mod help;
 mod hostile;
 mod interrupt;
 mod listing;
@@ -46,6 +48,7 @@ mod sdk;
 mod sdk_repository;
 #[cfg(target_os = "linux")]
 mod secrecy;
+mod sources;
 mod swaps;
 mod terminal;
 mod undo;
@@ -53,6 +56,7 @@ mod undo;
 mod users;
 #[cfg(target_os = "linux")]
 mod vectors;
+mod waits;
 #[cfg(target_os = "linux")]
 mod weak_sandbox;
 mod workspace;

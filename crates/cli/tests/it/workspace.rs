@@ -1,9 +1,6 @@
 //! The rules the workspace keeps, read from `cargo metadata`; no network.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    process::Command,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use spdx::{Expression, LicenseReq};
@@ -103,23 +100,23 @@ const LICENCES: [&str; 12] = [
 const TWICE: [(&str, &str); 2] = [
     (
         "syn",
-        "build time only: strum, for jsonschema, is not on 3 yet",
+        "build time only: enumflags2, for landlock, is not on 3 yet",
     ),
     (
         "getrandom",
-        "ring is behind jsonschema; proptest and tempfile, for tests only, are ahead",
+        "ring is behind; proptest and tempfile, for tests only, are ahead",
     ),
 ];
 
 /// The packages that are built here: those for other systems need not be on this machine.
 fn metadata() -> Value {
-    let rustc = Command::new("rustc").arg("-vV").output().unwrap();
+    let rustc = haft_testkit::command("rustc").arg("-vV").output().unwrap();
     let rustc = String::from_utf8(rustc.stdout).unwrap();
     let host = rustc
         .lines()
         .find_map(|line| line.strip_prefix("host: "))
         .unwrap();
-    let output = Command::new(env!("CARGO"))
+    let output = haft_testkit::command(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--offline", "--locked"])
         .args(["--filter-platform", host])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
@@ -193,7 +190,7 @@ fn every_licence_is_one_the_product_may_carry() {
 /// Name and version of everything in the tree, a line each.
 fn tree() -> String {
     // Not `cargo metadata`, which also lists what no feature in use asks for.
-    let tree = Command::new(env!("CARGO"))
+    let tree = haft_testkit::command(env!("CARGO"))
         .args([
             "tree",
             "--workspace",

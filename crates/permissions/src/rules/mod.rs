@@ -19,7 +19,7 @@ pub use haft_settings::{Bases, RuleSource, Scope};
 pub use names::{RuleClass, is_known};
 pub use path::{Anchor, PathPattern};
 pub(crate) use rule::collapse;
-pub use rule::{Rule, RuleContent, RuleProblem, ToolName, split_list};
+pub use rule::{Rule, RuleContent, RuleProblem, ToolName, split_list, split_rule};
 pub use wildcard::Wildcard;
 
 /// The rules in force.

@@ -14,13 +14,13 @@ use haft::{
     engine::hooks::{HearHooks, HookNews},
 };
 use haft_agent::{Added, AgentEvent, Sink, Subtype, Tag};
-use haft_host::{Environment, NEVER_FITTED, ServerList, SessionInput, TurnResult};
+use haft_host::{Environment, ServerList, SessionInput, TurnResult};
 use haft_models::{Block, ModelEvent};
 use haft_protocol::{
     ApiRetryMessage, AssistantMessage, CompactBoundaryMessage, CompactMetadata,
-    ConversationResetMessage, NoticeMessage, PermissionDeniedMessage, SessionMessage,
-    SessionStateMessage, StatusMessage, StreamEvent, SystemMessage, ToolProgressMessage, UserBlock,
-    UserBody, UserContent, UserMessage,
+    ConversationResetMessage, NoticeMessage, PermissionDeniedMessage, ResultMessage,
+    SessionMessage, SessionStateMessage, StatusMessage, StreamEvent, SystemMessage,
+    ToolProgressMessage, UserBlock, UserBody, UserContent, UserMessage,
 };
 use serde::Serialize;
 
@@ -241,7 +241,7 @@ impl Output {
             None => {}
             Some(Ok(value)) => message.structured_output = Some(value),
             Some(Err(why)) => {
-                message.subtype = NEVER_FITTED.into();
+                message.subtype = ResultMessage::STRUCTURED_OUTPUT.into();
                 message.is_error = true;
                 message.errors = Some(vec![why.into()]);
                 message.result = None;

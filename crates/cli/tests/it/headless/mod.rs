@@ -207,7 +207,9 @@ impl Talk {
 
     fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-s", name, &id]).status();
+        let sent = haft_testkit::command("kill")
+            .args(["-s", name, &id])
+            .status();
         assert!(sent.unwrap().success());
     }
 }
