@@ -1,6 +1,7 @@
 //! What a person says.
 
 use haft_contract::Content;
+use serde_json::Value;
 use uuid::Uuid;
 
 /// What a person says.
@@ -10,6 +11,8 @@ pub struct Prompt {
     pub content: Vec<Content>,
     /// The id of the message, where it has one.
     pub uuid: Option<Uuid>,
+    /// Where it comes from, as whoever sent it says; given back with the result.
+    pub origin: Option<Value>,
 }
 
 impl From<&str> for Prompt {
@@ -29,6 +32,7 @@ impl From<Vec<Content>> for Prompt {
         Self {
             content,
             uuid: None,
+            origin: None,
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::{env, path::PathBuf};
 
 use anyhow::Context;
-use haft::{Haft, engine::permissions::Scope, engine::settings::Problem};
-use haft_host::{SessionConfig, SessionEvent, SessionParts, open_tools};
+use haft::{Haft, Progress, engine::permissions::Scope, engine::settings::Problem};
+use haft_host::{Questions, SessionConfig, SessionEvent, SessionParts, open_tools};
 
 use crate::{
     approver::Terminal,
@@ -25,6 +25,7 @@ pub(crate) fn cwd(session: &SessionArgs) -> anyhow::Result<PathBuf> {
 pub(crate) fn config(session: &SessionArgs) -> anyhow::Result<SessionConfig> {
     let mut config = SessionConfig::new(cwd(session)?);
     config.program = env::current_exe().ok();
+    config.names_flags = true;
     config.settings.settings = session.settings.as_deref().map(given).transpose()?;
     let sources = session.setting_sources.as_deref();
     config.settings.sources = sources.map(scopes).transpose()?;
@@ -55,6 +56,18 @@ pub(crate) async fn tools(session: &SessionArgs) -> anyhow::Result<Haft> {
     if let Some(terminal) = Terminal::of_this_process() {
         parts = parts.questions(terminal);
     }
+    Ok(open_tools(&config(session)?, parts).await?)
+}
+
+/// The same where someone else is asked, and hears what calls report.
+pub(crate) async fn asking(
+    session: &SessionArgs,
+    questions: impl Questions + 'static,
+    progress: Progress,
+) -> anyhow::Result<Haft> {
+    let parts = SessionParts::new(warn)
+        .questions(questions)
+        .progress(progress);
     Ok(open_tools(&config(session)?, parts).await?)
 }
 

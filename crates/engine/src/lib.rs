@@ -16,6 +16,8 @@
 //! - [`session`]: what later calls inherit from earlier ones
 //! - [`engine`]: these parts, joined
 
+#![warn(missing_docs)]
+
 pub mod conditions;
 pub mod engine;
 pub mod layers;

@@ -11,6 +11,8 @@
 //! - `job`: one run of one; `run` is a program, `http` a server, `ask` a model
 //! - `output`: what it said; `async_hooks`: what is said later; `hook_events`: what is told of it meanwhile
 
+#![warn(missing_docs)]
+
 mod ask;
 mod async_hooks;
 mod condition;

@@ -18,6 +18,7 @@ use crate::{
     AgentDetails, ContextUsage, Environment, ExtensionDetails, RewoundFiles, ServerChanges,
     ServerList, StartOptions, StopKind,
     access::SessionAccess,
+    live_changes::ExtensionReload,
     mcp::Servers,
     names::Names,
     questions::EventQuestions,
@@ -44,6 +45,7 @@ pub(crate) struct SharedState {
     pub(crate) kinds: Kinds,
     /// What people put in folders.
     pub(crate) extensions: ExtensionDetails,
+    pub(crate) reload: ExtensionReload,
     /// The model that was chosen at the start, and how much it can read.
     pub(crate) model: String,
     pub(crate) window: u64,

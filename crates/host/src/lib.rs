@@ -12,9 +12,9 @@
 //! - `turns`: one message after the other; `slash`: those that are commands; `structured_output`: answers
 //!   that must fit a schema; `background`: what runs beside them
 //! - `settings`: what counts; `model`, `names`, `pace`: who answers; `conversation`: what was said before
-//! - `extensions`: what people put in folders; `subagents`: who can be handed tasks; `judge`: models that
+//! - `extensions`: what people put in folders; `plugins`: what else plugins bring; `subagents`: who can be handed tasks; `judge`: models that
 //!   hooks ask; `mcp`: servers that the other side runs
-//! - `access`: what may be asked of a session while it runs
+//! - `access`, `live_changes`: what may be asked of a session and changed in it while it runs
 //! - `haft`, `builder`, [`messages`]: a session of tools alone, for those who bring their own loop
 //! - `explain`: what would be decided about a call, for those who ask first
 //! - `folder`: where a session keeps its state; [`moment`]: moments as people write them
@@ -39,6 +39,7 @@ mod folder;
 mod haft;
 mod input;
 mod judge;
+mod live_changes;
 mod mcp;
 pub mod messages;
 mod model;
@@ -46,6 +47,7 @@ pub mod moment;
 mod names;
 mod pace;
 pub mod parts;
+mod plugins;
 pub mod questions;
 mod queue;
 pub mod session;
@@ -71,12 +73,13 @@ pub use event::{
     EventSink, SessionActivity, SessionEvent, SessionEvents, SessionFacts, TurnResult,
 };
 pub use explain::{CallJudge, CallQuestion, ExplainedCall, ExplainedConfinement, explain_call};
-pub use extensions::{CommandDetails, ExtensionDetails, ExtensionNames};
+pub use extensions::{CommandDetails, ExtensionDetails, ExtensionNames, PluginDetails};
 pub use folder::{memory_folder, project_folder, session_folder};
 pub use haft::Haft;
 pub use haft_agent as agent;
 pub use haft_models as models;
 pub use input::SessionInput;
+pub use live_changes::{FileContents, ReloadedExtensions};
 pub use mcp::{ServerChanges, ServerDetails, ServerList, SkippedServer, text_of as text_of_answer};
 pub use messages::{MessageError, Messages};
 pub use pace::SpeakingPace;

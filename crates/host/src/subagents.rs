@@ -159,7 +159,7 @@ impl Kinds {
             Some(most) => usize::try_from(most)?.max(1),
             None => usual.at_once,
         };
-        Ok(SubagentPool::builder(self.found.list().iter().cloned())
+        let pool = SubagentPool::builder(self.found.list().iter().cloned())
             .limits(SubagentLimits { depth, at_once })
             .sink(Arc::<Events>::clone(&self.events))
             .services(haft_tools::for_subagent)
@@ -171,8 +171,12 @@ impl Kinds {
             .model_name(environment.variable("CLAUDE_CODE_SUBAGENT_MODEL"))
             .append_system_prompt(config.prompts.append_subagent.clone())
             .own(self.own())
-            .only(main.and_then(|main| launchable(main, &known_tools())))
-            .build())
+            .only(main.and_then(|main| launchable(main, &known_tools())));
+        let pool = match config.conversation.mirror {
+            true => pool.mirror(crate::conversation::mirror(&self.events)),
+            false => pool,
+        };
+        Ok(pool.build())
     }
 }
 

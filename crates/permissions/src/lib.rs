@@ -17,6 +17,8 @@
 //! - Control files are protected twice: those that exist by read-only mounts, and all of them, existing or not, by
 //!   the guard of the sandbox, which asks what a name may be used for ([`sandbox`]).
 
+#![warn(missing_docs)]
+
 mod allow;
 mod credentials;
 pub mod decide;

@@ -15,6 +15,8 @@
 //!
 //! Types that are written often borrow (`Cow`); whatever is read owns what it holds.
 
+#![warn(missing_docs)]
+
 mod answers;
 mod api_message;
 mod assistant;
@@ -36,9 +38,9 @@ mod user;
 
 pub use answers::{
     BinaryVersion, CancelledMessage, ContextCategory, ContextMcpTool, ContextUsageAnswer,
-    DescribedAgent, DescribedCommand, InitializeAnswer, InterruptAnswer, ListedServer,
-    ListedServerTool, McpStatusAnswer, ModeAnswer, NoFields, RewindAnswer, ServersAnswer,
-    SessionAnswer, ToolHints,
+    DescribedAgent, DescribedCommand, FileAnswer, InitializeAnswer, InterruptAnswer, ListedServer,
+    ListedServerTool, LoadedPlugin, McpStatusAnswer, ModeAnswer, NoFields, OutputStylesAnswer,
+    PluginsAnswer, RewindAnswer, ServersAnswer, SessionAnswer, SkillsAnswer, ToolHints,
 };
 pub use api_message::{
     ApiMessage, AssistantBlock, CacheWrites, MessageKind, MessageRole, ServerToolUse, UsageReport,
@@ -47,10 +49,10 @@ pub use assistant::AssistantMessage;
 pub use client_message::{ClientMessage, UserInput, UserInputError};
 pub use client_request::{
     BackgroundRequest, CallbackMatcher, CancelMessageRequest, ClientRequest, ContextUsageRequest,
-    InitializeRequest, InterruptRequest, NamedList, PromptParagraphs, ReadStateRequest,
-    RenameRequest, RewindRequest, ServerMessageRequest, ServerRequest, SetModeRequest,
-    SetModelRequest, SetServersRequest, SetThinkingRequest, SettingsRequest, StopTaskRequest,
-    ToggleServerRequest,
+    InitializeRequest, InterruptRequest, NamedList, PromptParagraphs, ReadFileRequest,
+    ReadStateRequest, ReloadPluginsRequest, RenameRequest, RewindRequest, ServerMessageRequest,
+    ServerRequest, SetModeRequest, SetModelRequest, SetServersRequest, SetThinkingRequest,
+    SettingsRequest, StopTaskRequest, ToggleServerRequest, UpdateSettingsRequest,
 };
 pub use control::{ControlCancel, ControlOutcome, ControlRequest, ControlResponse};
 pub use hook_events::{HookEndMessage, HookPrintedMessage, HookStartedMessage};
@@ -63,7 +65,8 @@ pub use permission::{
 };
 pub use result::{DeferredToolUse, ModelUsageReport, PermissionDenial, ResultMessage};
 pub use session_message::{
-    RateLimitMessage, SessionMessage, StreamEventMessage, ToolProgressMessage, TranscriptMirror,
+    ConversationResetMessage, RateLimitMessage, SessionMessage, StreamEventMessage,
+    ToolProgressMessage, TranscriptMirror,
 };
 pub use session_request::{
     CanUseToolRequest, HookCallbackRequest, HookReply, HookSpecificReply, McpMessageReply,

@@ -97,13 +97,28 @@ impl SettingsAccess for SettingsFiles {
     }
 
     fn write(&self, setting: &str, value: &Value) -> Result<SettingChange, String> {
+        let place = self.file(setting);
+        self.write_into(place, setting, value)
+    }
+
+    fn write_user(&self, setting: &str, value: &Value) -> Result<SettingChange, String> {
+        self.write_into(self.user_file(), setting, value)
+    }
+}
+
+impl SettingsFiles {
+    fn write_into(
+        &self,
+        (scope, file): (Scope, PathBuf),
+        setting: &str,
+        value: &Value,
+    ) -> Result<SettingChange, String> {
         if let Some(key) = light(setting)
             && !fits(key.takes, value)
         {
             return Err(format!("{} is expected, not {value}", key.takes.name()));
         }
         let before = self.read(setting)?;
-        let (scope, file) = self.file(setting);
         match scope {
             Scope::Local => {
                 let directory = local_root(&self.places);
@@ -125,9 +140,7 @@ impl SettingsAccess for SettingsFiles {
             file: file.display().to_string(),
         })
     }
-}
 
-impl SettingsFiles {
     /// The text of a file with one value changed, if nothing new is wrong with it then.
     fn changed(
         &self,
@@ -152,10 +165,14 @@ impl SettingsFiles {
     fn file(&self, setting: &str) -> (Scope, PathBuf) {
         let is_users = |key: &SettingKey| key.name == setting && key.counts_in == CountsIn::Users;
         if known().any(is_users) {
-            return (Scope::User, self.places.user.join("settings.json"));
+            return self.user_file();
         }
         let local = local_root(&self.places).join(super::files::LOCAL);
         (Scope::Local, local)
+    }
+
+    fn user_file(&self) -> (Scope, PathBuf) {
+        (Scope::User, self.places.user.join("settings.json"))
     }
 
     /// Would the next session take over what a new text of the local file adds? The error says why

@@ -6,7 +6,8 @@
 //! - [`toys`]: tools that read, write, patch, wait and panic on command
 //! - [`bash`]: one in the place of Bash, which runs nothing
 //! - [`contract`]: what every tool must keep to, as one function
-//! - [`http`]: a server with prepared replies; [`anthropic`]: such replies
+//! - [`http`]: a server with prepared replies; [`anthropic`]: such replies; [`strict`]: what providers refuse
+//! - [`obedient`]: a model that does what prompts ask for
 //! - [`tasks`]: one in the background
 //! - [`skip`](mod@skip): what cannot be tried here; [`wait`]: waiting that ends
 
@@ -15,8 +16,10 @@ pub mod bash;
 pub mod contract;
 mod control_file;
 pub mod http;
+pub mod obedient;
 pub mod project;
 pub mod skip;
+pub mod strict;
 pub mod tasks;
 pub mod toys;
 pub mod wait;

@@ -73,8 +73,12 @@ impl Conversation {
 
     /// With these flags already on the command line.
     pub(crate) fn of(command: &mut Command) -> Self {
+        Self::start(command.arg("exec"))
+    }
+
+    /// With the whole command line.
+    pub(crate) fn start(command: &mut Command) -> Self {
         let mut child = command
-            .arg("exec")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -36,3 +36,18 @@ fn exec_from_python_and_from_node() {
         assert_eq!(lines[2..], ["t1 worked", "t2 failed"], "{script}");
     }
 }
+
+#[test]
+fn an_interactive_exec_from_python() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(output) = run("python3", "exec_interactive.py", dir.path()) else {
+        return;
+    };
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    for line in ["asked: Bash", "answer: made", "cancelled: True"] {
+        assert!(stdout.contains(line), "{stdout}");
+    }
+    assert!(dir.path().join("made-by-haft").exists());
+}

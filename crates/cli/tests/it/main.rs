@@ -10,7 +10,7 @@
 //! - `permissions`: rules, settings files, trust
 //! - `process_wide`: what sessions in one process must not touch
 //! - `read_once`: what is worked out once for a call
-//! - `sdk`: the official SDK drives it
+//! - `sdk`: the official SDK drives it; `sdk_repository`: its examples, and what its own tests hold a program to
 //! - `secrecy`: what others can find out about it; `weak_sandbox`: machines that cannot confine; `users`:
 //!   the same as an ordinary user
 //! - `swaps`: links swapped in while calls are answered
@@ -45,6 +45,7 @@ mod permissions;
 mod process_wide;
 mod read_once;
 mod sdk;
+mod sdk_repository;
 #[cfg(target_os = "linux")]
 mod secrecy;
 mod sources;

@@ -245,3 +245,45 @@ fn no_crate_is_there_twice() {
         );
     }
 }
+
+#[test]
+fn crates_are_ready_to_be_published() {
+    let metadata = metadata();
+    let members: BTreeSet<&str> = list(&metadata["workspace_members"])
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    let ours = list(&metadata["packages"]);
+    let ours = ours
+        .iter()
+        .filter(|package| members.contains(text(package, "id")));
+    for package in ours {
+        let name = text(package, "name");
+        let is_private = package["publish"] == Value::Array(Vec::new());
+        assert_eq!(is_private, name == DEV_ONLY, "{name}");
+        if is_private {
+            continue;
+        }
+        for key in [
+            "description",
+            "license",
+            "readme",
+            "documentation",
+            "rust_version",
+        ] {
+            assert_ne!(text(package, key), "", "{name}: {key}");
+        }
+        for key in ["keywords", "categories"] {
+            let count = list(&package[key]).len();
+            assert!((1..=5).contains(&count), "{name}: {key}");
+        }
+        // What is of ours is published with the same version; what only tests use needs none.
+        for dependency in list(&package["dependencies"]) {
+            let is_ours = text(dependency, "name").starts_with("haft");
+            if is_ours && text(dependency, "kind") != "dev" {
+                let wanted = format!("={}", text(package, "version"));
+                assert_eq!(text(dependency, "req"), wanted, "{name}: {dependency}");
+            }
+        }
+    }
+}

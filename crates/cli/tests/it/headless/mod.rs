@@ -2,9 +2,11 @@
 //!
 //! - `answers`: formats, flags, prompts
 //! - `background`: tasks that outlast a turn
+//! - `conventions`: what programs of the convention count on
 //! - `extensions`: what people laid in folders
 //! - `ends`: limits, refusals, failures, exit codes
 //! - `hooks`: programs, servers and models that have a say; `hook_vectors`: where each vector is tested
+//! - `plugins`: what plugins and projects bring
 //! - `planning`: tasks, plan mode, questions
 //! - `subagents`: models that work for another's calls
 //! - `sessions`: going on, forking, forgetting, listing
@@ -14,11 +16,13 @@
 
 mod answers;
 mod background;
+mod conventions;
 mod ends;
 mod extensions;
 mod hook_vectors;
 mod hooks;
 mod planning;
+mod plugins;
 mod requests;
 mod server;
 mod servers;
