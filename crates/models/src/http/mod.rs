@@ -6,6 +6,7 @@
 pub(crate) mod answer;
 pub(crate) mod body;
 mod plain;
+pub(crate) mod short;
 
 use std::{
     error::Error,
