@@ -25,7 +25,9 @@
 
 mod access;
 mod background;
+mod budget;
 mod builder;
+mod catalog;
 mod compose;
 pub mod config;
 mod conversation;

@@ -111,6 +111,9 @@ mod tests {
         ] {
             assert!(of(name).is_none(), "{name}");
         }
-        assert_eq!(of("claude-opus-4-20250514").map(|price| price.input), Some(15.0));
+        assert_eq!(
+            of("claude-opus-4-20250514").map(|price| price.input),
+            Some(15.0)
+        );
     }
 }

@@ -285,7 +285,11 @@ mod tests {
             json!({"models": [{"id": "m", "max_context_length": 32_768}]}),
         ];
         for case in cases {
-            assert_eq!(ModelInfo::read_list(&case)[0].window, Some(32_768), "{case}");
+            assert_eq!(
+                ModelInfo::read_list(&case)[0].window,
+                Some(32_768),
+                "{case}"
+            );
         }
         // What llama.cpp's model was trained with says nothing of what the server can read.
         let trained = json!({"data": [{"id": "m", "meta": {"n_ctx_train": 131_072}}]});

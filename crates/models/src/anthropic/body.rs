@@ -71,8 +71,7 @@ enum WireContent<'a> {
 
 /// The body of a request for a reply.
 pub(super) fn body(request: &ModelRequest, an_hour: bool) -> Bytes {
-    let mut parameters =
-        json!({"model": split_window(&request.model).0, "max_tokens": request.max_tokens, "stream": true});
+    let mut parameters = json!({"model": split_window(&request.model).0, "max_tokens": request.max_tokens, "stream": true});
     settings(request, &mut parameters);
     with_parts(request, &parameters, an_hour)
 }

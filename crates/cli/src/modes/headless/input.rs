@@ -33,7 +33,7 @@ impl Reader {
             let problem = match line {
                 InputLine::Text(text) if text.trim_ascii().is_empty() => continue,
                 InputLine::Text(text) => match ClientMessage::read(&text) {
-                    Ok(message) => self.take(message).err(),
+                    Ok(message) => self.take(message).await.err(),
                     Err(error) => Some(format!("a line of the input is not JSON: {error}")),
                 },
                 InputLine::TooLong { bytes } => {
@@ -50,10 +50,10 @@ impl Reader {
         self.session.close();
     }
 
-    fn take(&self, message: ClientMessage) -> Result<(), String> {
+    async fn take(&self, message: ClientMessage) -> Result<(), String> {
         match message {
             ClientMessage::User(message) => self.user(&message)?,
-            ClientMessage::ControlRequest(request) => self.serve(request),
+            ClientMessage::ControlRequest(request) => self.serve(request).await,
             ClientMessage::ControlResponse(answer) => self.channel.answered(answer.response),
             ClientMessage::ControlCancelRequest(_) | ClientMessage::KeepAlive => {}
             ClientMessage::Other(message) => {
@@ -89,14 +89,14 @@ impl Reader {
         Ok(())
     }
 
-    fn serve(&self, message: ControlRequest<ClientRequest>) {
+    async fn serve(&self, message: ControlRequest<ClientRequest>) {
         let (id, request) = (message.request_id, message.request);
         let is_interrupt = matches!(request, ClientRequest::Interrupt(_));
         let served = match request {
             ClientRequest::Initialize(request) => self.initialize(*request),
             ClientRequest::Interrupt(request) => Ok(self.interrupt(&request)),
             ClientRequest::SetPermissionMode(request) => self.set_mode(&request.mode),
-            ClientRequest::SetModel(request) => self.set_model(request.model.as_deref()),
+            ClientRequest::SetModel(request) => self.set_model(request.model.as_deref()).await,
             ClientRequest::SetMaxThinkingTokens(request) => {
                 self.session
                     .set_thinking(match request.max_thinking_tokens {
@@ -167,9 +167,9 @@ impl Reader {
         })
     }
 
-    fn set_model(&self, asked: Option<&str>) -> Result<SessionAnswer, String> {
+    async fn set_model(&self, asked: Option<&str>) -> Result<SessionAnswer, String> {
         let name = asked.filter(|name| *name != "default");
-        self.session.set_model(name)?;
+        self.session.set_model(name).await?;
         Ok(SessionAnswer::DONE)
     }
 
