@@ -1,6 +1,7 @@
 //! The command line, as typed.
 
 mod which;
+mod words;
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -9,9 +10,9 @@ use clap_complete::Shell;
 use haft::{Format, PermissionMode};
 
 use crate::{
-    VERSION,
+    OWN_VERSION, VERSION,
     exit::Exit,
-    modes::headless::flags::{Headless, InputFormat, OutputFormat},
+    modes::headless::flags::{Headless, InputFormat, OutputFormat, ProviderKind},
     show,
 };
 
@@ -19,6 +20,7 @@ const EXAMPLES: &str = "\
 Examples:
   haft demo                                    watch an agent at work, without a key
   haft -p 'what does this do?'                 let a model work here; `haft -p --help` tells more
+  haft models                                  which models there are
   haft tools                                   which tools there are
   haft call Grep pattern='fn main' type=rust   one call, shown for people
   haft call Read '{\"file_path\": \"README.md\"}'  the same with JSON
@@ -39,7 +41,7 @@ Environment:
 
 const HEADLESS: &str = "\
 Examples:
-  haft -p --model MODEL 'what does this do?'      the answer, as text
+  haft -p 'what does this do?'                    the answer, as text
   git diff | haft -p 'review this'                what comes on stdin is put behind the prompt
   haft -p --output-format stream-json 'fix it'    every message, one JSON object a line
   haft -p --continue 'and now the tests'          the newest conversation of this directory
@@ -53,7 +55,7 @@ Exit codes:
 
 Environment:
   ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN, ANTHROPIC_BASE_URL, ANTHROPIC_MODEL
-  OPENAI_API_KEY, OPENAI_BASE_URL
+  OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL
   CLAUDE_CODE_MAX_TURNS, CLAUDE_CODE_MAX_OUTPUT_TOKENS, MAX_THINKING_TOKENS
   CLAUDE_CODE_MAX_RETRIES, API_TIMEOUT_MS";
 
@@ -65,15 +67,36 @@ Environment:
 // Behind a flag that takes several values the command is still one.
 #[command(subcommand_precedence_over_arg = true)]
 pub(crate) struct Cli {
-    /// Print the version: the level of the conventions we speak, then our own.
-    #[arg(short = 'v', long)]
-    version: bool,
+    #[command(flatten)]
+    version: VersionFlags,
 
     #[command(flatten)]
     session: SessionArgs,
 
     #[command(subcommand)]
     command: Option<Command>,
+}
+
+#[derive(Debug, Args)]
+struct VersionFlags {
+    /// Print the version.
+    #[arg(short = 'V', long)]
+    version: bool,
+
+    /// Print the version as SDKs read it: the level of the conventions we speak, then our own.
+    #[arg(short = 'v')]
+    level: bool,
+}
+
+impl VersionFlags {
+    /// Which line was asked for.
+    fn line(&self) -> Option<&'static str> {
+        match (self.version, self.level) {
+            (true, _) => Some(OWN_VERSION),
+            (false, true) => Some(VERSION),
+            (false, false) => None,
+        }
+    }
 }
 
 /// What a session is set up with.
@@ -164,9 +187,8 @@ impl From<Mode> for PermissionMode {
 #[command(name = "haft", disable_version_flag = true, args_override_self = true)]
 #[command(override_usage = "haft -p [OPTIONS] [PROMPT]", after_help = HEADLESS)]
 struct HeadlessCli {
-    /// Print the version: the level of the conventions we speak, then our own.
-    #[arg(short = 'v', long)]
-    version: bool,
+    #[command(flatten)]
+    version: VersionFlags,
 
     #[command(flatten)]
     session: SessionArgs,
@@ -205,6 +227,11 @@ Example:
     Call(CallFlags),
     /// List the tools, or show one.
     Tools(Tools),
+    /// Which models can be asked, and which one is.
+    ///
+    /// The provider is asked for its list, which is then kept for a day. `*` marks the model that a session
+    /// asks where none is named.
+    Models(Models),
     /// Take back what calls changed in this directory.
     ///
     /// Without an id the last change, asked again the one before it. Files get exactly the bytes they
@@ -214,9 +241,10 @@ Example:
     /// What may run here, and why.
     #[command(subcommand)]
     Permissions(Permissions),
-    /// Look at what a session here would find: settings, trust, programs.
+    /// Look at what a session here would find: settings, key, model, server, trust, programs, sandbox.
     ///
-    /// Starts nothing and changes nothing. Exits with 1 if something the settings ask for cannot be had
+    /// Starts nothing of the workspace and changes nothing; the model's server is asked for its list, if a
+    /// key or an address is set. Exits with 1 if something the settings ask for cannot be had
     /// here.
     Doctor {
         /// Print it as JSON.
@@ -241,6 +269,35 @@ pub(crate) struct Demo {
     /// Leave the scratch project there.
     #[arg(long)]
     pub(crate) keep: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  haft models                        what the provider lists
+  haft models use NAME               ask this one from now on
+  haft models --base-url http://127.0.0.1:8080/v1")]
+pub(crate) struct Models {
+    /// Print them as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Where the models are; as for `haft -p`.
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// How they are asked; as for `haft -p`.
+    #[arg(long, value_name = "WHICH")]
+    pub(crate) provider: Option<ProviderKind>,
+    #[command(subcommand)]
+    pub(crate) choice: Option<ModelChoiceCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ModelChoiceCommand {
+    /// Ask this model from now on: saved as `model` in your own settings.
+    Use {
+        /// Its name, or a short one such as `sonnet`.
+        name: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -398,14 +455,22 @@ pub(crate) struct RequestedCommand {
 /// Reads the command line. `None`: it was answered already (help, version).
 pub(crate) fn parse() -> anyhow::Result<Option<RequestedCommand>> {
     let args: Vec<OsString> = std::env::args_os().collect();
+    // Before flags are read: those of another program's command mean nothing here.
+    if let Some(word) = args.get(1).and_then(|word| word.to_str()) {
+        if word == "version" {
+            show::line(OWN_VERSION)?;
+            return Ok(None);
+        }
+        words::check(word)?;
+    }
     if which::is_headless(args.get(1..).unwrap_or_default()) {
         return headless(&args);
     }
     let Some(cli): Option<Cli> = read(&Cli::command(), &args)? else {
         return Ok(None);
     };
-    if cli.version {
-        show::line(VERSION)?;
+    if let Some(version) = cli.version.line() {
+        show::line(version)?;
         return Ok(None);
     }
     match cli.command {
@@ -422,15 +487,25 @@ fn headless(args: &[OsString]) -> anyhow::Result<Option<RequestedCommand>> {
     let Some(cli): Option<HeadlessCli> = read(&parser, args)? else {
         return Ok(None);
     };
-    if cli.version {
-        show::line(VERSION)?;
+    if let Some(version) = cli.version.line() {
+        show::line(version)?;
         return Ok(None);
     }
     let said_so = cli.headless.print
         || cli.headless.output_format != OutputFormat::Text
         || cli.headless.input_format != InputFormat::Text;
+    if !said_so && let Some(word) = cli.headless.words.first() {
+        words::check(word)?;
+    }
+    if cli.headless.words.len() > 1 {
+        let prompt = cli.headless.words.join(" ");
+        anyhow::bail!(
+            "a prompt is one argument: quote it, as in haft -p {}",
+            quoted(&prompt)
+        );
+    }
     if !said_so
-        && let Some(word) = &cli.headless.prompt
+        && let Some(word) = cli.headless.words.first()
         && let Some(meant) = which::mistyped(word)
     {
         anyhow::bail!(
@@ -441,6 +516,11 @@ fn headless(args: &[OsString]) -> anyhow::Result<Option<RequestedCommand>> {
         session: cli.session,
         command: Command::Headless(Box::new(cli.headless)),
     }))
+}
+
+/// As a shell takes it for one word.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// What was parsed; or the help that was asked for, shown. What is wrong ends the process.

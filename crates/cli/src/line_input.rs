@@ -38,7 +38,7 @@ pub(crate) enum Heard {
 
 /// What waiting for input led to.
 #[derive(Debug, PartialEq, Eq)]
-enum Waited {
+pub(crate) enum Waited {
     Ready,
     Nothing,
     /// The terminal is gone.
@@ -81,7 +81,7 @@ fn discard(stdin: &impl AsFd) {
 }
 
 /// `None`: for as long as it takes.
-fn wait(stdin: &impl AsFd, limit: Option<Duration>) -> Waited {
+pub(crate) fn wait(stdin: &impl AsFd, limit: Option<Duration>) -> Waited {
     let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
     loop {
         let mut waiting = [PollFd::new(stdin, PollFlags::IN)];

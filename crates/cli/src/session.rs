@@ -4,7 +4,7 @@ use std::{env, path::PathBuf};
 
 use anyhow::Context;
 use haft::{Haft, engine::permissions::Scope, engine::settings::Problem};
-use haft_host::{SessionConfig, SessionEvent, SessionParts, open_tools};
+use haft_host::{SessionConfig, SessionEvent, SessionParts, open_agent_tools, open_tools};
 use haft_sandbox::Mechanism;
 
 use crate::{
@@ -57,6 +57,13 @@ pub(crate) async fn tools(session: &SessionArgs) -> anyhow::Result<Haft> {
         parts = parts.questions(terminal);
     }
     Ok(open_tools(&config(session)?, parts).await?)
+}
+
+/// The same with those tools that only an agent has.
+pub(crate) async fn agent_tools(session: &SessionArgs) -> anyhow::Result<Haft> {
+    // What there is to warn of was reported when the others were opened.
+    let parts = SessionParts::new(|_: &SessionEvent| {});
+    Ok(open_agent_tools(&config(session)?, parts).await?)
 }
 
 /// How well commands can be confined on this machine, by trying.

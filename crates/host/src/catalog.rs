@@ -18,7 +18,8 @@ use futures_util::StreamExt;
 use haft_agent::Control;
 use haft_contract::CancellationToken;
 use haft_models::{
-    Anthropic, EventStream, Model, ModelError, ModelEvent, ModelInfo, ModelRequest, OpenAi,
+    Anthropic, ErrorKind, EventStream, Model, ModelError, ModelEvent, ModelInfo, ModelRequest,
+    OpenAi,
 };
 use serde::{Deserialize, Serialize};
 use tokio::{sync::OnceCell, time::timeout};
@@ -50,7 +51,15 @@ pub(crate) struct Catalog {
     /// Where the list comes from, for people.
     pub(crate) place: String,
     cache: Option<PathBuf>,
-    listed: OnceCell<Result<Vec<ModelInfo>, String>>,
+    listed: OnceCell<Result<Vec<ModelInfo>, ListFailure>>,
+}
+
+/// Why there is no list.
+#[derive(Debug, Clone)]
+pub(crate) struct ListFailure {
+    pub(crate) text: String,
+    /// The provider was not asked, or lets no one in: nothing else could be had from it either.
+    pub(crate) no_access: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -79,7 +88,7 @@ impl Catalog {
     }
 
     /// The list: the one of this day, or a new one. The error says why there is none.
-    pub(crate) async fn list(&self) -> Result<&[ModelInfo], String> {
+    pub(crate) async fn list(&self) -> Result<&[ModelInfo], ListFailure> {
         let listed = self.listed.get_or_init(|| async {
             match self.kept() {
                 Some(models) => Ok(models),
@@ -89,9 +98,10 @@ impl Catalog {
         listed.await.as_deref().map_err(Clone::clone)
     }
 
-    /// A new list, whatever is kept.
-    pub(crate) async fn fresh(&self) -> Result<Vec<ModelInfo>, String> {
-        self.ask().await
+    /// A new list, whatever is kept; unless this was asked already.
+    pub(crate) async fn list_anew(&self) -> Result<&[ModelInfo], ListFailure> {
+        let listed = self.listed.get_or_init(|| self.ask());
+        listed.await.as_deref().map_err(Clone::clone)
     }
 
     /// What is known of a model without asking anyone.
@@ -111,7 +121,7 @@ impl Catalog {
         (is_young && !kept.models.is_empty()).then_some(kept.models)
     }
 
-    async fn ask(&self) -> Result<Vec<ModelInfo>, String> {
+    async fn ask(&self) -> Result<Vec<ModelInfo>, ListFailure> {
         let never = CancellationToken::new();
         let asked = async {
             match &self.source {
@@ -121,10 +131,18 @@ impl Catalog {
         };
         let models = match timeout(LONGEST_WAIT, asked).await {
             Ok(Ok(models)) => models,
-            Ok(Err(error)) => return Err(error.to_string()),
+            Ok(Err(error)) => {
+                return Err(ListFailure {
+                    text: error.to_string(),
+                    no_access: error.kind == ErrorKind::Auth,
+                });
+            }
             Err(_) => {
                 let seconds = LONGEST_WAIT.as_secs();
-                return Err(format!("no answer within {seconds} s"));
+                return Err(ListFailure {
+                    text: format!("no answer within {seconds} s"),
+                    no_access: false,
+                });
             }
         };
         if let Some(cache) = self.cache.as_deref().filter(|_| !models.is_empty()) {

@@ -42,6 +42,7 @@ mod judge;
 mod mcp;
 pub mod messages;
 mod model;
+mod model_list;
 pub mod moment;
 mod names;
 pub mod parts;
@@ -58,7 +59,7 @@ mod turns;
 
 pub use access::{ContextUsage, RewoundFiles};
 pub use builder::{BuildError, HaftBuilder};
-pub use compose::open_tools;
+pub use compose::{open_agent_tools, open_tools};
 pub use config::{
     ConversationChoice, EarlierConversation, ModelChoice, ModelProvider, PromptTexts,
     SessionConfig, SetupHooks, ThinkingChoice,
@@ -77,6 +78,7 @@ pub use haft_models as models;
 pub use input::SessionInput;
 pub use mcp::{ServerChanges, ServerDetails, ServerList, SkippedServer, text_of as text_of_answer};
 pub use messages::{MessageError, Messages};
+pub use model_list::{AvailableModels, available_models, save_model};
 pub use parts::{ServerLink, SessionParts};
 pub use questions::{AnswerOption, Questions, UserQuestion, UserQuestions};
 pub use queue::StartOptions;

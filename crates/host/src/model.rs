@@ -197,14 +197,6 @@ impl Provider {
         let identity = format!("{kind}\n{base}\n{key}");
         Catalog::new(source, place(base), &identity, environment)
     }
-
-    /// Where it is, for people.
-    pub(crate) fn place(&self) -> String {
-        match self {
-            Self::Anthropic(_, options) => place(or(&options.base_url, anthropic::BASE_URL)),
-            Self::OpenAi(_, options) => place(or(&options.base_url, openai::BASE_URL)),
-        }
-    }
 }
 
 fn or<'a>(given: &'a str, usual: &'a str) -> &'a str {

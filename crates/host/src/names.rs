@@ -9,7 +9,10 @@ use std::{collections::BTreeMap, sync::Arc};
 use haft_models::{ModelInfo, listing};
 use serde_json::Value;
 
-use crate::{Environment, catalog::Catalog};
+use crate::{
+    Environment,
+    catalog::{Catalog, ListFailure},
+};
 
 /// Families of models that scripts name.
 const FAMILIES: [&str; 4] = ["fable", "haiku", "opus", "sonnet"];
@@ -148,11 +151,12 @@ impl Names {
     async fn newest(&self, catalog: &Catalog, name: &str, family: &str) -> Result<String, String> {
         let variable = variable_of(family);
         let place = &catalog.place;
-        let listed = catalog.list().await.map_err(|why| {
-            format!(
+        let listed = catalog.list().await.map_err(|failure| match failure {
+            ListFailure { no_access: true, text } => text,
+            ListFailure { text: why, .. } => format!(
                 "{name} is a short name, and which model it means here cannot be found out: {place} does \
                  not list its models ({why}). Name the model in full, or set {variable}"
-            )
+            ),
         })?;
         match listing::newest_of(listed, family) {
             Some(model) => Ok(model.id.clone()),
@@ -168,8 +172,14 @@ impl Names {
         let place = &catalog.place;
         const CHOOSE: &str = "choose one with --model, ANTHROPIC_MODEL or OPENAI_MODEL, or save a choice \
                               with `haft models use NAME`";
-        let listed = catalog.list().await.map_err(|why| {
-            format!("no model is named, and {place} does not list its models ({why}); {CHOOSE}")
+        let listed = catalog.list().await.map_err(|failure| match failure {
+            ListFailure {
+                no_access: true,
+                text,
+            } => text,
+            ListFailure { text: why, .. } => {
+                format!("no model is named, and {place} does not list its models ({why}); {CHOOSE}")
+            }
         })?;
         let default = listing::default_of(listed);
         default.map(|model| model.id.clone()).ok_or_else(|| {

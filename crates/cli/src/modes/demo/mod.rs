@@ -43,7 +43,8 @@ struct Act {
 pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
     let acts: Vec<Act> = serde_json::from_str(ACTS)?;
     let style = Style::of_stdout();
-    let pace = Pace::new(flags.fast);
+    // No one watches a pipe.
+    let pace = Pace::new(flags.fast || !show::stdout_is_terminal());
     let signals = Signals::listen()?;
     let scratch = Scratch::make()?;
     show::drawn(&format!(

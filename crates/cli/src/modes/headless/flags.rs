@@ -13,7 +13,7 @@ pub(crate) struct Headless {
 
     /// What to do. What comes on stdin is put behind it.
     #[arg(value_name = "PROMPT")]
-    pub(crate) prompt: Option<String>,
+    pub(crate) words: Vec<String>,
 
     /// What comes out: the final text, one result object, or every message as a line of JSON.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
@@ -86,10 +86,10 @@ pub(crate) struct Headless {
     pub(crate) fail_on_deny: bool,
 
     /// End after so many rounds of tools.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = rounds)]
     pub(crate) max_turns: Option<NonZeroU32>,
 
-    /// End after so much money; needs `--prices`.
+    /// End after so much money. What a model costs is in a table of public prices, unless `--prices` says it.
     #[arg(long, value_name = "USD")]
     pub(crate) max_budget_usd: Option<f64>,
 
@@ -114,10 +114,19 @@ pub(crate) struct Headless {
     pub(crate) ignored: Ignored,
 }
 
+/// At least one.
+fn rounds(text: &str) -> Result<NonZeroU32, String> {
+    let rounds: u32 = text.parse().map_err(|_| "expected a number".to_owned())?;
+    NonZeroU32::new(rounds)
+        .ok_or_else(|| "at least 1 round is needed; leave the flag out for no limit".to_owned())
+}
+
 /// Who answers.
 #[derive(Debug, Args)]
 pub(crate) struct ModelFlags {
-    /// The model, as its provider names it. Default: ANTHROPIC_MODEL, else `model` of the settings.
+    /// The model, as its provider names it, or `sonnet`, `opus`, `haiku`, `opusplan`; `[1m]` behind it asks
+    /// for the longer context. Default: `model` of the settings, else ANTHROPIC_MODEL or OPENAI_MODEL, else
+    /// what `haft models` marks.
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 

@@ -24,6 +24,7 @@ mod tasks;
 use std::{
     io::{self, IsTerminal, Read},
     sync::Arc,
+    time::Duration,
 };
 
 use anyhow::Context;
@@ -37,10 +38,19 @@ use self::{
     output::Output,
     permission::{Host, PromptTool},
 };
-use crate::{args::SessionArgs, exit::Exit, signals::Signals};
+use crate::{
+    args::SessionArgs,
+    exit::{self, Exit},
+    line_input::{self, Waited},
+    show,
+    signals::Signals,
+};
 
 const NO_PROMPT: &str =
     "there is no prompt: give one as an argument or on stdin; `haft -p --help` tells more";
+
+/// So long someone who says nothing on stdin is waited for.
+const SILENCE: Duration = Duration::from_secs(3);
 
 /// More than this on stdin is no prompt.
 const LONGEST_PROMPT: u64 = 10 << 20;
@@ -49,7 +59,7 @@ pub(crate) async fn run(session: SessionArgs, flags: Headless) -> anyhow::Result
     let output = Arc::new(Output::new(&flags, &Environment::of_process()));
     let ended = go(&session, &flags, &output).await;
     if let Err(error) = &ended {
-        output.put_failure(&format!("{error:#}"));
+        output.put_failure(&exit::in_words(error));
     }
     output.end()?;
     ended
@@ -136,14 +146,16 @@ fn check(flags: &Headless) -> anyhow::Result<()> {
 /// What was said on the command line, and behind it what comes on stdin.
 /// `None`: nothing was said, and that `may_be`.
 async fn prompt(flags: &Headless, may_be: bool) -> anyhow::Result<Option<String>> {
-    let given = flags.prompt.clone().filter(|text| !text.trim().is_empty());
+    let given = flags.words.first().cloned();
+    let given = given.filter(|text| !text.trim().is_empty());
     if flags.input_format == InputFormat::StreamJson {
         return Ok(given);
     }
     let piped = if io::stdin().is_terminal() {
         String::new()
     } else {
-        tokio::task::spawn_blocking(piped).await??
+        let can_wait = given.is_none();
+        tokio::task::spawn_blocking(move || piped(can_wait)).await??
     };
     match (given, piped.trim().is_empty()) {
         (Some(given), true) => Ok(Some(given)),
@@ -154,7 +166,16 @@ async fn prompt(flags: &Headless, may_be: bool) -> anyhow::Result<Option<String>
     }
 }
 
-fn piped() -> anyhow::Result<String> {
+/// What comes on stdin. Where there is a prompt already, one who holds it open and says nothing is not
+/// waited for: many programs start others with a stdin that they forget.
+fn piped(can_wait: bool) -> anyhow::Result<String> {
+    if !can_wait && line_input::wait(&io::stdin(), Some(SILENCE)) == Waited::Nothing {
+        show::warn(&format!(
+            "haft: nothing came on stdin for {} s; going on without it (close it with < /dev/null)",
+            SILENCE.as_secs()
+        ));
+        return Ok(String::new());
+    }
     let mut bytes = Vec::new();
     let mut input = io::stdin().lock().take(LONGEST_PROMPT + 1);
     input
