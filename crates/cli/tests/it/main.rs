@@ -3,7 +3,7 @@
 //! - `binary`: runs it
 //! - `exec`: calls on stdin, answers on stdout
 //! - `bad_input`: whatever comes, an answer and no harm
-//! - `call`, `demo`, `listing`: for people
+//! - `call`, `demo`, `listing`: for people; `first_words`: what they type first
 //! - `headless`: a model at work
 //! - `hostile`: hundreds of commands that attack; `interrupt`: signals; `pdf`: PDFs
 //! - `names`: of types
@@ -32,6 +32,7 @@ mod demo;
 mod docs;
 mod examples;
 mod exec;
+mod first_words;
 mod headless;
 mod hostile;
 mod interrupt;

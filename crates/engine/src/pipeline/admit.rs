@@ -427,11 +427,15 @@ impl Judge<'_> {
                 )
             }
             Some(ApprovalAnswer::Nobody) => {
-                denied = unasked(because.kind(), because);
+                let remedy = self.remedy(because, facts, &rules);
+                denied = Denied::Unasked {
+                    kind: because.kind().into(),
+                    reason: because.to_string(),
+                    remedy: remedy.strip_prefix(WOULD_ALLOW).map(str::to_owned),
+                };
                 format!(
                     "Permission to use {name} was not granted: this session cannot prompt. The call \
-                     needs a person's consent because {because}.\n{}",
-                    self.remedy(because, facts, &rules)
+                     needs a person's consent because {because}.\n{remedy}"
                 )
             }
             None => return Err(interrupted(prepared)),
@@ -457,13 +461,17 @@ fn unasked(kind: &'static str, reason: impl ToString) -> Denied {
     Denied::Unasked {
         kind: kind.into(),
         reason: reason.to_string(),
+        remedy: None,
     }
 }
+
+/// How a remedy begins.
+const WOULD_ALLOW: &str = "What would allow it: ";
 
 impl Judge<'_> {
     /// What would have allowed it, for the person who set the session up.
     fn remedy(&self, because: &Because, facts: &Facts, rules: &[String]) -> String {
-        let would = |what: &str| format!("What would allow it: {what}");
+        let would = |what: &str| format!("{WOULD_ALLOW}{what}");
         let only_a_person = || "Only a person can allow it.".to_owned();
         if !rules.is_empty() {
             let noun = if rules.len() == 1 { "rule" } else { "rules" };

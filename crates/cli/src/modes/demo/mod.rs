@@ -63,7 +63,7 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
         script.turns.extend(act.turns);
         script.conversations.extend(act.asides);
     }
-    let watch = Watch::new(style, scratch.project());
+    let watch = Watch::on_stdout(style, scratch.project());
     let (results, mut answered) = mpsc::unbounded_channel();
     let follow = move |event: &SessionEvent| match event {
         SessionEvent::Agent(event) => watch.on_event(event),

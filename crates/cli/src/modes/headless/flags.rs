@@ -114,6 +114,13 @@ pub(crate) struct Headless {
     pub(crate) ignored: Ignored,
 }
 
+impl Headless {
+    /// Text in and text out: a person may be there.
+    pub(crate) fn is_for_people(&self) -> bool {
+        self.output_format == OutputFormat::Text && self.input_format == InputFormat::Text
+    }
+}
+
 /// At least one.
 fn rounds(text: &str) -> Result<NonZeroU32, String> {
     let rounds: u32 = text.parse().map_err(|_| "expected a number".to_owned())?;

@@ -1,6 +1,7 @@
 //! `haft -p`: a model works here, without a person. A face of a session: it decides nothing.
 //!
 //! - `flags`: what can be said about a run; `config`: the session they describe
+//! - `person`: who reads stderr while stdout waits for the answer
 //! - `face`, `output`: the session's events, as what goes out; `messages`, `stream_events`, `tasks`, `status`
 //!   and `line_limit` say how it looks
 //! - `input`, `requests`, `channel`, `callbacks`: the program at the other end, with
@@ -16,6 +17,7 @@ mod line_limit;
 mod messages;
 mod output;
 mod permission;
+mod person;
 mod requests;
 mod status;
 mod stream_events;
@@ -37,8 +39,10 @@ use self::{
     input::Reader,
     output::Output,
     permission::{Host, PromptTool},
+    person::Person,
 };
 use crate::{
+    approver::Terminal,
     args::SessionArgs,
     exit::{self, Exit},
     line_input::{self, Waited},
@@ -70,6 +74,9 @@ async fn go(session: &SessionArgs, flags: &Headless, output: &Arc<Output>) -> an
     let signals = Signals::listen()?;
     let channel = Arc::new(Channel::new(Arc::clone(output)));
     let config = config::of(session, flags)?;
+    if flags.is_for_people() {
+        output.is_read_by(Person::new(&config.cwd));
+    }
     let session = AgentSession::open(config, parts(flags, output, &channel))?;
     let input = session.input();
     output.follows(input.clone());
@@ -99,7 +106,10 @@ fn parts(flags: &Headless, output: &Arc<Output>, channel: &Arc<Channel>) -> Sess
         parts = parts.servers(Arc::new(ProgramServers(Arc::clone(channel))));
     }
     match flags.permission_prompt_tool.as_deref() {
-        None => parts,
+        None => match Terminal::of_person().filter(|_| flags.is_for_people()) {
+            Some(terminal) => parts.questions(terminal),
+            None => parts,
+        },
         Some("stdio") => parts.questions(Host {
             channel: Arc::clone(channel),
         }),

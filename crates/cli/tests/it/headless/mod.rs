@@ -5,6 +5,7 @@
 //! - `extensions`: what people laid in folders
 //! - `ends`: limits, refusals, failures, exit codes
 //! - `hooks`: programs, servers and models that have a say; `hook_vectors`: where each vector is tested
+//! - `models`: which model is asked, by which name, and what it costs
 //! - `planning`: tasks, plan mode, questions
 //! - `subagents`: models that work for another's calls
 //! - `sessions`: going on, forking, forgetting, listing
@@ -18,6 +19,7 @@ mod ends;
 mod extensions;
 mod hook_vectors;
 mod hooks;
+mod models;
 mod planning;
 mod requests;
 mod server;

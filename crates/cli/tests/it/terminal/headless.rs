@@ -1,0 +1,84 @@
+//! `haft -p` where a person watches: what stderr shows while stdout waits for the answer.
+
+use std::{fs, path::Path, process::Command};
+
+use haft_testkit::{
+    anthropic::said,
+    http::{HttpFake, HttpReply},
+};
+use serde_json::{Value, json};
+use tempfile::tempdir;
+
+use super::pty::{Input, Screen};
+use crate::binary::{haft, run};
+
+fn scripted(cwd: &Path, turns: &[Value]) -> Command {
+    let script = cwd.join(".script.json");
+    let turns: Vec<Value> = turns.iter().map(|turn| json!({"content": [turn]})).collect();
+    fs::write(&script, json!({"turns": turns}).to_string()).unwrap();
+    let mut command = haft(cwd);
+    command.env("TERM", "dumb").args(["-p", "go", "--script"]).arg(script);
+    command
+}
+
+fn call(name: &str, input: Value) -> Value {
+    json!({"type": "tool_use", "name": name, "input": input})
+}
+
+fn write(path: &str) -> Value {
+    call("Write", json!({"file_path": path, "content": "one\n"}))
+}
+
+fn text(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+#[test]
+fn cards_come_as_they_happen_and_questions_are_asked() {
+    let dir = tempdir().unwrap();
+    let look = call("LS", json!({"path": "."}));
+    let turns = [look, write("a.txt"), write("b.txt"), text("All done.")];
+    let mut running = Screen::new().run(&mut scripted(dir.path(), &turns), Input::Terminal);
+    let mut shown = running.until("or say what to do instead: ");
+    running.types("y\n");
+    shown += &running.until("or say what to do instead: ");
+    running.types("n\n");
+    shown += &running.until("All done.");
+    let (_, code) = running.end();
+    assert_eq!(code, 0);
+    assert!(dir.path().join("a.txt").exists() && !dir.path().join("b.txt").exists());
+    let here = dir.path().display().to_string();
+    insta::assert_snapshot!(shown.replace(&here, "HERE"));
+}
+
+#[test]
+fn waiting_for_the_model_is_shown() {
+    let dir = tempdir().unwrap();
+    let busy = HttpReply::error(529, "overloaded_error", "Overloaded").header("retry-after", "0");
+    let server = HttpFake::start_strict([busy, said("Hello.")]);
+    let mut command = haft(dir.path());
+    command
+        .env("TERM", "dumb")
+        .env("ANTHROPIC_BASE_URL", &server.url)
+        .env("ANTHROPIC_API_KEY", "key")
+        .args(["-p", "hi", "--model", "m-1"]);
+    let (seen, code) = Screen::new().run(&mut command, Input::Terminal).end();
+    assert_eq!(code, 0);
+    let seen = String::from_utf8(seen).unwrap();
+    assert!(seen.starts_with("! ") && seen.contains("try 1 of 10 in "), "{seen}");
+    assert!(seen.ends_with("Hello.\n"), "{seen}");
+}
+
+#[test]
+fn in_a_pipe_only_the_last_line_says_what_was_refused() {
+    let dir = tempdir().unwrap();
+    let turns = [
+        write("a.txt"),
+        call("Bash", json!({"command": "touch x"})),
+        text("I could not."),
+    ];
+    let ran = run(&mut scripted(dir.path(), &turns), b"");
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "I could not.\n"));
+    let here = dir.path().display().to_string();
+    insta::assert_snapshot!(ran.stderr.replace(&here, "HERE"));
+}
