@@ -494,18 +494,20 @@ fn headless(args: &[OsString]) -> anyhow::Result<Option<RequestedCommand>> {
     let said_so = cli.headless.print
         || cli.headless.output_format != OutputFormat::Text
         || cli.headless.input_format != InputFormat::Text;
-    if !said_so && let Some(word) = cli.headless.words.first() {
+    let prompt = &cli.headless.prompt;
+    if !said_so && let Some(word) = prompt {
         words::check(word)?;
     }
-    if cli.headless.words.len() > 1 {
-        let prompt = cli.headless.words.join(" ");
+    if !cli.headless.more_words.is_empty() {
+        let all = prompt.iter().chain(&cli.headless.more_words);
+        let prompt = all.cloned().collect::<Vec<_>>().join(" ");
         anyhow::bail!(
             "a prompt is one argument: quote it, as in haft -p {}",
             quoted(&prompt)
         );
     }
     if !said_so
-        && let Some(word) = cli.headless.words.first()
+        && let Some(word) = prompt
         && let Some(meant) = which::mistyped(word)
     {
         anyhow::bail!(

@@ -2,7 +2,7 @@
 
 use std::{io, process::ExitCode};
 
-use haft_host::StopKind;
+use haft_host::{StopKind, error_in_words};
 
 use crate::show;
 
@@ -44,35 +44,6 @@ pub(crate) fn report(error: &anyhow::Error) -> Exit {
     if error.downcast_ref::<io::Error>().is_some_and(closed) {
         return Exit::Success;
     }
-    show::warn(&format!("haft: {}", in_words(error)));
+    show::warn(&format!("haft: {}", error_in_words(error)));
     Exit::Usage
-}
-
-/// An error and its causes in one line; a cause that was named already is not named again.
-pub(crate) fn in_words(error: &anyhow::Error) -> String {
-    let mut words = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if words.is_empty() {
-            words = cause;
-        } else if !words.contains(&cause) {
-            words = format!("{words}: {cause}");
-        }
-    }
-    words
-}
-
-#[cfg(test)]
-mod tests {
-    use anyhow::Context;
-
-    use super::*;
-
-    #[test]
-    fn a_cause_is_named_once() {
-        let gone = || io::Error::new(io::ErrorKind::NotFound, "it is gone");
-        let doubled = Err::<(), _>(gone()).with_context(|| format!("a.txt: {}", gone()));
-        assert_eq!(in_words(&doubled.unwrap_err()), "a.txt: it is gone");
-        let plain = Err::<(), _>(gone()).context("a.txt");
-        assert_eq!(in_words(&plain.unwrap_err()), "a.txt: it is gone");
-    }
 }

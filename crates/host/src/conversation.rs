@@ -2,6 +2,7 @@
 
 use std::{fs, path::Path, sync::Arc};
 
+use anyhow::Context;
 use haft_agent::{Session, SessionError, Sessions, transcript::Listed};
 use haft_contract::{ContextPatch, PermissionMode, SessionId};
 
@@ -41,7 +42,11 @@ pub(crate) fn choose(
         return Ok(if choice.forget {
             Session::in_memory(new)
         } else {
-            here.create(new)?
+            let created = here.create(new);
+            created.with_context(|| {
+                "the session cannot be kept; set CLAUDE_CONFIG_DIR to a folder that can be written, or use \
+                 --no-session-persistence"
+            })?
         });
     };
     let forked = choice.fork || choice.id.is_some();

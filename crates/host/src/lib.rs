@@ -66,7 +66,7 @@ pub use config::{
 };
 pub use conversation::conversations;
 pub use environment::Environment;
-pub use error::OpenError;
+pub use error::{OpenError, error_in_words};
 pub use event::{
     EventSink, SessionActivity, SessionEvent, SessionEvents, SessionFacts, TurnResult,
 };

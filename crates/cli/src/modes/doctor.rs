@@ -189,7 +189,10 @@ fn model(found: &AvailableModels) -> Section {
     };
     let server = match &found.listed {
         Ok(models) => {
-            let text = format!("{} answers, with {} models", found.place, models.len());
+            let text = match models.len() {
+                1 => format!("{} answers, with 1 model", found.place),
+                count => format!("{} answers, with {count} models", found.place),
+            };
             Row::new("server", CheckState::Good, text)
         }
         Err(why) => Row::new("server", trouble, format!("{}: {why}", found.place)),

@@ -68,7 +68,11 @@ fn table(found: &AvailableModels, listed: &[haft_models::ModelInfo]) -> String {
         .iter()
         .any(|model| found.prices.of(&model.id).is_some());
     let mut text = show::table(&rows);
-    text += &format!("\n{} models of {}", listed.len(), show::clean(&found.place));
+    let count = match listed.len() {
+        1 => "1 model".to_owned(),
+        count => format!("{count} models"),
+    };
+    text += &format!("\n{count} of {}", show::clean(&found.place));
     if known {
         let date = haft_models::LIST_PRICES_DATE;
         text += &format!("; prices for a million tokens, as listed on {date} or as you set them");

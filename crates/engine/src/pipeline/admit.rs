@@ -360,11 +360,12 @@ impl Judge<'_> {
             Some(command) => format!("{why}: {command}"),
             None => why,
         };
+        let preview = prepared.bound.preview(self.cx).await;
         let question = ApprovalRequest {
             kind: prepared.spec().profile.approval,
             call: self.cx.call,
             tool: prepared.name().to_owned(),
-            card: prepared.card(),
+            card: preview.unwrap_or_else(|| prepared.card()),
             reason,
             rules: rules.clone(),
             asked: Some(ToolUse {

@@ -13,7 +13,11 @@ pub(crate) struct Headless {
 
     /// What to do. What comes on stdin is put behind it.
     #[arg(value_name = "PROMPT")]
-    pub(crate) words: Vec<String>,
+    pub(crate) prompt: Option<String>,
+
+    /// Words that were not quoted.
+    #[arg(hide = true)]
+    pub(crate) more_words: Vec<String>,
 
     /// What comes out: the final text, one result object, or every message as a line of JSON.
     #[arg(long, value_name = "FORMAT", default_value = "text")]

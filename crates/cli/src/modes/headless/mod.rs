@@ -30,7 +30,7 @@ use std::{
 };
 
 use anyhow::Context;
-use haft_host::{AgentSession, Environment, SessionEnd, SessionParts};
+use haft_host::{AgentSession, Environment, SessionEnd, SessionParts, error_in_words};
 
 use self::{
     channel::Channel,
@@ -44,7 +44,7 @@ use self::{
 use crate::{
     approver::Terminal,
     args::SessionArgs,
-    exit::{self, Exit},
+    exit::Exit,
     line_input::{self, Waited},
     show,
     signals::Signals,
@@ -63,7 +63,7 @@ pub(crate) async fn run(session: SessionArgs, flags: Headless) -> anyhow::Result
     let output = Arc::new(Output::new(&flags, &Environment::of_process()));
     let ended = go(&session, &flags, &output).await;
     if let Err(error) = &ended {
-        output.put_failure(&exit::in_words(error));
+        output.put_failure(&error_in_words(error));
     }
     output.end()?;
     ended
@@ -156,8 +156,7 @@ fn check(flags: &Headless) -> anyhow::Result<()> {
 /// What was said on the command line, and behind it what comes on stdin.
 /// `None`: nothing was said, and that `may_be`.
 async fn prompt(flags: &Headless, may_be: bool) -> anyhow::Result<Option<String>> {
-    let given = flags.words.first().cloned();
-    let given = given.filter(|text| !text.trim().is_empty());
+    let given = flags.prompt.clone().filter(|text| !text.trim().is_empty());
     if flags.input_format == InputFormat::StreamJson {
         return Ok(given);
     }

@@ -4,7 +4,7 @@
 //! end, on a terminal or not, one line says what was refused and what would allow it.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
 
@@ -16,9 +16,9 @@ use crate::show::{self, Style, Watch};
 /// So many calls are named in the last line.
 const MOST_NAMED: usize = 3;
 
-#[derive(Default)]
 pub(super) struct Person {
     watch: Option<Watch>,
+    cwd: PathBuf,
     refused: Mutex<Vec<Refused>>,
 }
 
@@ -33,6 +33,7 @@ impl Person {
         let style = Style::of_stderr();
         Self {
             watch: show::stderr_is_terminal().then(|| Watch::on_stderr(style, cwd)),
+            cwd: cwd.to_path_buf(),
             refused: Mutex::default(),
         }
     }
@@ -57,8 +58,8 @@ impl Person {
         let Some(Denied::Unasked { remedy, .. }) = &finished.metadata.denied else {
             return;
         };
-        let card = &finished.card;
-        let call = format!("{} {}", finished.name, card.subject);
+        let subject = show::from_here(&finished.card.subject, &self.cwd);
+        let call = format!("{} {subject}", finished.name);
         let call = call.lines().next().unwrap_or_default().trim().to_owned();
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         refused.push(Refused {

@@ -88,7 +88,7 @@ fn a_model_that_cannot_answer_is_told_of() {
 fn what_makes_no_sense_ends_with_1_before_anything_runs() {
     let dir = tempdir().unwrap();
     let turns = json!([[text("never said")]]);
-    let cases: [&[&str]; 9] = [
+    let cases: [&[&str]; 8] = [
         &["-p", "hi", "--no-such-flag"],
         &["-p"],
         &["-p", "hi", "--session-id", "nonsense"],
@@ -101,7 +101,6 @@ fn what_makes_no_sense_ends_with_1_before_anything_runs() {
         &["-p", "hi", "--resume-session-at", "x"],
         &["-p", "hi", "--input-format", "stream-json"],
         &["-p", "hi", "--permission-prompt-tool", "mcp__a__b"],
-        &["-p", "hi", "--max-budget-usd", "1"],
         &["-p", "hi", "--system-prompt-file", "missing"],
     ];
     let mut told = Vec::new();

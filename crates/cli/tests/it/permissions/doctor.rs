@@ -119,7 +119,14 @@ fn key_model_and_server_are_looked_at() {
 #[test]
 fn a_home_that_cannot_be_written_names_what_to_set() {
     let place = Place::new(&[]);
-    let ran = run(place.haft().env("HOME", "/dev/null/x").arg("doctor"), b"");
+    let ran = run(
+        place
+            .haft()
+            .env("HOME", "/dev/null/x")
+            .env_remove("CLAUDE_CONFIG_DIR")
+            .arg("doctor"),
+        b"",
+    );
     assert_eq!(ran.code, 1);
     let expected = "/dev/null/x/.claude cannot be written, so no session, rule or trust can be kept there; \
                     set CLAUDE_CONFIG_DIR to a folder that can";

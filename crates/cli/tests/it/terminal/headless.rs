@@ -14,10 +14,16 @@ use crate::binary::{haft, run};
 
 fn scripted(cwd: &Path, turns: &[Value]) -> Command {
     let script = cwd.join(".script.json");
-    let turns: Vec<Value> = turns.iter().map(|turn| json!({"content": [turn]})).collect();
+    let turns: Vec<Value> = turns
+        .iter()
+        .map(|turn| json!({"content": [turn]}))
+        .collect();
     fs::write(&script, json!({"turns": turns}).to_string()).unwrap();
     let mut command = haft(cwd);
-    command.env("TERM", "dumb").args(["-p", "go", "--script"]).arg(script);
+    command
+        .env("TERM", "dumb")
+        .args(["-p", "go", "--script"])
+        .arg(script);
     command
 }
 
@@ -36,17 +42,34 @@ fn text(text: &str) -> Value {
 #[test]
 fn cards_come_as_they_happen_and_questions_are_asked() {
     let dir = tempdir().unwrap();
-    let look = call("LS", json!({"path": "."}));
-    let turns = [look, write("a.txt"), write("b.txt"), text("All done.")];
+    fs::write(
+        dir.path().join("price.sh"),
+        "a=1\nb=2\nc=3\nd=4\ne=5\nf=6\ng=7\n",
+    )
+    .unwrap();
+    let look = call("Read", json!({"file_path": "price.sh"}));
+    let change = json!({"file_path": "price.sh", "old_string": "e=5", "new_string": "e=50"});
+    let over = json!({"file_path": "price.sh", "content": "a=1\nb=2\nc=3\nd=4\ne=5\n"});
+    let turns = [
+        look,
+        call("Edit", change),
+        call("Write", over),
+        write("a.txt"),
+        text("All done."),
+    ];
     let mut running = Screen::new().run(&mut scripted(dir.path(), &turns), Input::Terminal);
     let mut shown = running.until("or say what to do instead: ");
     running.types("y\n");
     shown += &running.until("or say what to do instead: ");
     running.types("n\n");
+    shown += &running.until("or say what to do instead: ");
+    running.types("y\n");
     shown += &running.until("All done.");
     let (_, code) = running.end();
     assert_eq!(code, 0);
-    assert!(dir.path().join("a.txt").exists() && !dir.path().join("b.txt").exists());
+    assert!(dir.path().join("a.txt").exists());
+    let price = fs::read_to_string(dir.path().join("price.sh")).unwrap();
+    assert!(price.contains("e=50\nf=6"), "{price}");
     let here = dir.path().display().to_string();
     insta::assert_snapshot!(shown.replace(&here, "HERE"));
 }
@@ -65,7 +88,10 @@ fn waiting_for_the_model_is_shown() {
     let (seen, code) = Screen::new().run(&mut command, Input::Terminal).end();
     assert_eq!(code, 0);
     let seen = String::from_utf8(seen).unwrap();
-    assert!(seen.starts_with("! ") && seen.contains("try 1 of 10 in "), "{seen}");
+    assert!(
+        seen.starts_with("! ") && seen.contains("try 1 of 10 in "),
+        "{seen}"
+    );
     assert!(seen.ends_with("Hello.\n"), "{seen}");
 }
 
