@@ -252,6 +252,12 @@ Example:
         json: bool,
     },
     /// The conversations of this directory.
+    ///
+    /// They are kept in ~/.claude/projects (CLAUDE_CONFIG_DIR names another folder), a file for each and a
+    /// folder for long results and undo. Programs that follow the same convention keep theirs there, too,
+    /// and haft lists and continues them as they do haft's. Settings, skills, agents and commands in
+    /// ~/.claude are shared in the same way. What only haft keeps is in ~/.claude/haft (what you trust) and
+    /// in ~/.cache/haft (what can be found out again).
     #[command(subcommand)]
     Sessions(Sessions),
     /// Print a completion script for a shell.
@@ -310,12 +316,38 @@ pub(crate) enum Sessions {
     },
     /// Show what was said in one.
     Show {
-        /// Its id or title.
+        /// Its id, a clear beginning of it, or its title.
         #[arg(value_name = "SESSION")]
         session: String,
         /// Print its messages as JSON.
         #[arg(long)]
         json: bool,
+    },
+    /// Give one a title.
+    Rename {
+        /// Its id, a clear beginning of it, or its title.
+        #[arg(value_name = "SESSION")]
+        session: String,
+        /// The new title.
+        title: String,
+    },
+    /// Write what was said in one as Markdown.
+    Export {
+        /// Its id, a clear beginning of it, or its title.
+        #[arg(value_name = "SESSION")]
+        session: String,
+        /// Into this file, which must not be there yet. Default: to stdout.
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+    /// Remove one, with its results and what undo needs of it.
+    Delete {
+        /// Its id, a clear beginning of it, or its title.
+        #[arg(value_name = "SESSION")]
+        session: String,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
     },
 }
 

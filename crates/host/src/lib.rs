@@ -40,6 +40,7 @@ mod haft;
 mod input;
 mod judge;
 mod mcp;
+mod mentions;
 pub mod messages;
 mod model;
 mod model_list;
@@ -75,6 +76,8 @@ pub use folder::{memory_folder, project_folder, session_folder};
 pub use haft::Haft;
 pub use haft_agent as agent;
 pub use haft_models as models;
+#[cfg(feature = "fs")]
+pub use haft_tools::image_content;
 pub use input::SessionInput;
 pub use mcp::{ServerChanges, ServerDetails, ServerList, SkippedServer, text_of as text_of_answer};
 pub use messages::{MessageError, Messages};

@@ -11,13 +11,18 @@ pub(crate) struct Headless {
     #[arg(short = 'p', long)]
     pub(crate) print: bool,
 
-    /// What to do. What comes on stdin is put behind it.
+    /// What to do. What comes on stdin is put behind it. `@FILE`, `@FILE:10-20` and `@FOLDER` go with it.
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
 
     /// Words that were not quoted.
     #[arg(hide = true)]
     pub(crate) more_words: Vec<String>,
+
+    /// A picture that goes with the prompt (PNG, JPEG, GIF, WebP); may be repeated. So may one on stdin, and
+    /// those that the prompt names, as in `what is in @a.png?`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) image: Vec<PathBuf>,
 
     /// What comes out: the final text, one result object, or every message as a line of JSON.
     #[arg(long, value_name = "FORMAT", default_value = "text")]

@@ -2,8 +2,8 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use haft::PermissionMode;
-use haft_agent::Prompt;
+use haft::{Content, PermissionMode};
+use haft_agent::{Prompt, mentioned};
 use haft_host::{AgentDetails, CommandDetails, SessionInput, StartOptions};
 use haft_models::Thinking;
 use haft_protocol::{
@@ -81,7 +81,16 @@ impl Reader {
             self.session.aside(content);
             return Ok(());
         }
-        let prompt = Prompt { content, uuid };
+        let texts = content.iter().filter_map(Content::as_text);
+        let mentions = match message.client_composed {
+            true => Vec::new(),
+            false => texts.flat_map(mentioned).collect(),
+        };
+        let prompt = Prompt {
+            content,
+            uuid,
+            mentions,
+        };
         match message.is_urgent() {
             true => self.session.steer(prompt),
             false => self.session.prompt(prompt),

@@ -24,13 +24,18 @@ mod stream_events;
 mod tasks;
 
 use std::{
+    fs,
     io::{self, IsTerminal, Read},
     sync::Arc,
     time::Duration,
 };
 
 use anyhow::Context;
-use haft_host::{AgentSession, Environment, SessionEnd, SessionParts, error_in_words};
+use haft::Content;
+use haft_agent::{Prompt, mentioned};
+use haft_host::{
+    AgentSession, Environment, SessionEnd, SessionParts, StopKind, error_in_words, image_content,
+};
 
 use self::{
     channel::Channel,
@@ -96,7 +101,11 @@ async fn go(session: &SessionArgs, flags: &Headless, output: &Arc<Output>) -> an
     } else {
         input.close();
     }
-    exit(session.run().await?, flags)
+    let end = session.run().await?;
+    if end.stopped == Some(StopKind::Interrupt) {
+        output.put_way_on(flags);
+    }
+    exit(end, flags)
 }
 
 /// Who follows the session, and who is asked.
@@ -155,35 +164,73 @@ fn check(flags: &Headless) -> anyhow::Result<()> {
 
 /// What was said on the command line, and behind it what comes on stdin.
 /// `None`: nothing was said, and that `may_be`.
-async fn prompt(flags: &Headless, may_be: bool) -> anyhow::Result<Option<String>> {
-    let given = flags.prompt.clone().filter(|text| !text.trim().is_empty());
-    if flags.input_format == InputFormat::StreamJson {
-        return Ok(given);
+async fn prompt(flags: &Headless, may_be: bool) -> anyhow::Result<Option<Prompt>> {
+    let given = flags.prompt.clone();
+    let given = given.filter(|text| !text.trim().is_empty());
+    let mut images = Vec::new();
+    for file in &flags.image {
+        let bytes = fs::read(file).with_context(|| format!("--image {}", file.display()))?;
+        images.push(image(&bytes).with_context(|| format!("--image {}", file.display()))?);
     }
-    let piped = if io::stdin().is_terminal() {
-        String::new()
+    if flags.input_format == InputFormat::StreamJson {
+        return Ok(given.map(|text| composed(Some(text), "", images)));
+    }
+    let mut piped = if io::stdin().is_terminal() {
+        Vec::new()
     } else {
         let can_wait = given.is_none();
         tokio::task::spawn_blocking(move || piped(can_wait)).await??
     };
-    match (given, piped.trim().is_empty()) {
-        (Some(given), true) => Ok(Some(given)),
-        (Some(given), false) => Ok(Some(format!("{given}\n\n{piped}"))),
-        (None, false) => Ok(Some(piped)),
-        (None, true) if may_be => Ok(None),
-        (None, true) => anyhow::bail!(NO_PROMPT),
+    if is_picture(&piped) {
+        images.push(image(&piped).context("the picture on stdin")?);
+        piped.clear();
     }
+    let piped = String::from_utf8_lossy(&piped);
+    let is_silent = given.is_none() && piped.trim().is_empty() && images.is_empty();
+    match is_silent {
+        false => Ok(Some(composed(given, &piped, images))),
+        true if may_be => Ok(None),
+        true => anyhow::bail!(NO_PROMPT),
+    }
+}
+
+/// A file that is named where something is typed goes with it; what is piped in may say anything.
+fn composed(given: Option<String>, piped: &str, images: Vec<Content>) -> Prompt {
+    let piped = Some(piped).filter(|piped| !piped.trim().is_empty());
+    let mentions = given.as_deref().map(mentioned).unwrap_or_default();
+    let texts: Vec<&str> = given.as_deref().into_iter().chain(piped).collect();
+    let text = Some(texts.join("\n\n")).filter(|text| !text.is_empty());
+    let mut content: Vec<Content> = text.into_iter().map(Content::text).collect();
+    content.extend(images);
+    Prompt {
+        mentions,
+        ..content.into()
+    }
+}
+
+fn image(bytes: &[u8]) -> anyhow::Result<Content> {
+    image_content(bytes).map_err(anyhow::Error::msg)
+}
+
+/// Does it begin like a picture?
+fn is_picture(bytes: &[u8]) -> bool {
+    let is_webp = bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");
+    let beginnings: [&[u8]; 3] = [b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8"];
+    is_webp
+        || beginnings
+            .iter()
+            .any(|beginning| bytes.starts_with(beginning))
 }
 
 /// What comes on stdin. Where there is a prompt already, one who holds it open and says nothing is not
 /// waited for: many programs start others with a stdin that they forget.
-fn piped(can_wait: bool) -> anyhow::Result<String> {
+fn piped(can_wait: bool) -> anyhow::Result<Vec<u8>> {
     if !can_wait && line_input::wait(&io::stdin(), Some(SILENCE)) == Waited::Nothing {
         show::warn(&format!(
             "haft: nothing came on stdin for {} s; going on without it (close it with < /dev/null)",
             SILENCE.as_secs()
         ));
-        return Ok(String::new());
+        return Ok(Vec::new());
     }
     let mut bytes = Vec::new();
     let mut input = io::stdin().lock().take(LONGEST_PROMPT + 1);
@@ -194,5 +241,5 @@ fn piped(can_wait: bool) -> anyhow::Result<String> {
         bytes.len() as u64 <= LONGEST_PROMPT,
         "more than 10 MB on stdin; put it into a file and name the file in the prompt"
     );
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(bytes)
 }

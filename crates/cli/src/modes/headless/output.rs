@@ -251,6 +251,18 @@ impl Output {
         self.put_into(&mut state, message);
     }
 
+    /// It was interrupted: how to go on, where a person reads it and there is something to go on with.
+    pub(super) fn put_way_on(&self, flags: &Headless) {
+        let session = self.state().session;
+        if let Some(session) = session.filter(|_| flags.is_for_people())
+            && !flags.session.no_session_persistence
+        {
+            show::warn(&format!(
+                "haft: interrupted; go on with: haft -p --resume {session} 'PROMPT'"
+            ));
+        }
+    }
+
     /// It ends before any run could; `problem` is for people.
     pub(super) fn put_failure(&self, problem: &str) {
         if !self.state().has_result {

@@ -1,6 +1,6 @@
 //! `haft -p`, with models that say what a script or a server on this machine says.
 //!
-//! - `answers`: formats, flags, prompts
+//! - `answers`: formats, flags, prompts; `attachments`: what goes with a prompt
 //! - `background`: tasks that outlast a turn
 //! - `extensions`: what people laid in folders
 //! - `ends`: limits, refusals, failures, exit codes
@@ -14,6 +14,7 @@
 //! - `server`: a provider on this machine
 
 mod answers;
+mod attachments;
 mod background;
 mod ends;
 mod extensions;

@@ -108,3 +108,19 @@ fn in_a_pipe_only_the_last_line_says_what_was_refused() {
     let here = dir.path().display().to_string();
     insta::assert_snapshot!(ran.stderr.replace(&here, "HERE"));
 }
+
+#[test]
+fn after_an_interrupt_the_way_on_is_shown() {
+    let dir = tempdir().unwrap();
+    let turns = [write("a.txt"), text("never")];
+    let id = "00000000-0000-4000-8000-000000000001";
+    let mut command = scripted(dir.path(), &turns);
+    let mut running = Screen::new().run(command.args(["--session-id", id]), Input::Terminal);
+    running.until("or say what to do instead: ");
+    let process = running.child.id().to_string();
+    let sent = Command::new("kill").args(["-s", "INT", &process]).status();
+    assert!(sent.unwrap().success());
+    let way_on = format!("haft: interrupted; go on with: haft -p --resume {id} 'PROMPT'\n");
+    running.until(&way_on);
+    assert_eq!(running.end().1, 130);
+}
