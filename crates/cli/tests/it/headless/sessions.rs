@@ -158,7 +158,7 @@ fn it_goes_on_in_the_directory_it_was_left_in_unless_that_is_gone() {
     let cwd = dir.path();
     fs::create_dir(cwd.join("sub")).unwrap();
     let turns = json!([
-        [super::call("Bash", json!({"command": "cd sub"}))],
+        [call("Bash", json!({"command": "cd sub"}))],
         [text("ok")]
     ]);
     let (_, result) = begun(&answer(scripted(cwd, &turns).args(STREAM)));
@@ -266,7 +266,6 @@ fn a_session_is_renamed_exported_and_deleted_by_the_beginning_of_its_id() {
     let left = fs::read_dir(project.path())
         .unwrap()
         .map(|entry| entry.unwrap().file_name());
-    assert!(left.clone().count() > 0);
     for name in left {
         assert!(!name.to_string_lossy().starts_with(&id), "{name:?}");
     }
