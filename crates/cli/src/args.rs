@@ -1,13 +1,17 @@
 //! The command line, as typed.
 
+mod complete;
+mod shared;
 mod which;
 mod words;
 
 use std::{ffi::OsString, path::PathBuf};
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, builder::Styles};
-use clap_complete::Shell;
+use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum, builder::Styles};
 use haft::{Format, PermissionMode};
+
+pub(crate) use complete::{answer_if_asked, script as completion_script};
+pub(crate) use shared::{pages, show_help, show_shared_options};
 
 use crate::{
     OWN_VERSION, VERSION,
@@ -18,8 +22,8 @@ use crate::{
 
 const EXAMPLES: &str = "\
 Examples:
-  haft demo                                    watch an agent at work, without a key
   haft -p 'what does this do?'                 let a model work here; `haft -p --help` tells more
+  haft demo                                    watch an agent at work, without a key
   haft models                                  which models there are
   haft tools                                   which tools there are
   haft call Grep pattern='fn main' type=rust   one call, shown for people
@@ -37,7 +41,9 @@ Environment:
   HAFT_MAX_TOOL_CONCURRENCY  calls at once (also CLAUDE_CODE_MAX_TOOL_USE_CONCURRENCY)
   HAFT_LOG                   what to log on stderr, such as `debug`
   CLAUDE_CONFIG_DIR          where sessions are kept (default ~/.claude)
-  NO_COLOR                   no colours";
+  NO_COLOR                   no colours
+
+`haft help` lists topics: settings, rules, hooks, the exec protocol and more. `haft help options`: what all commands take.";
 
 const HEADLESS: &str = "\
 Examples:
@@ -62,8 +68,12 @@ Environment:
 /// The hands and eyes of an AI agent: carries out a model's tool calls, safely, fast and exactly.
 #[derive(Debug, Parser)]
 #[command(name = "haft", after_help = EXAMPLES, disable_version_flag = true)]
-#[command(arg_required_else_help = true, infer_long_args = false)]
-#[command(override_usage = "haft [OPTIONS] COMMAND\n       haft -p [OPTIONS] [PROMPT]")]
+#[command(
+    arg_required_else_help = true,
+    infer_long_args = false,
+    disable_help_subcommand = true
+)]
+#[command(override_usage = "haft -p [OPTIONS] [PROMPT]\n       haft [OPTIONS] COMMAND")]
 // Behind a flag that takes several values the command is still one.
 #[command(subcommand_precedence_over_arg = true)]
 pub(crate) struct Cli {
@@ -230,7 +240,9 @@ Example:
     /// Which models can be asked, and which one is.
     ///
     /// The provider is asked for its list, which is then kept for a day. `*` marks the model that a session
-    /// asks where none is named.
+    /// asks: that of --model, else of `model` in the settings, else of ANTHROPIC_MODEL (or OPENAI_MODEL), else
+    /// the only one there is or the newest of a usual family. Short names (`sonnet`, `opus`, `haiku`) mean the
+    /// newest of their family, unless ANTHROPIC_DEFAULT_SONNET_MODEL and its like say which.
     Models(Models),
     /// Take back what calls changed in this directory.
     ///
@@ -253,17 +265,34 @@ Example:
     },
     /// The conversations of this directory.
     ///
-    /// They are kept in ~/.claude/projects (CLAUDE_CONFIG_DIR names another folder), a file for each and a
-    /// folder for long results and undo. Programs that follow the same convention keep theirs there, too,
-    /// and haft lists and continues them as they do haft's. Settings, skills, agents and commands in
-    /// ~/.claude are shared in the same way. What only haft keeps is in ~/.claude/haft (what you trust) and
-    /// in ~/.cache/haft (what can be found out again).
+    /// Those of other programs that keep theirs in the same folder are listed, too, and can be continued.
+    /// `haft help state` says where everything is kept.
     #[command(subcommand)]
     Sessions(Sessions),
-    /// Print a completion script for a shell.
+    /// Print a completion script for a shell: bash, elvish, fish, powershell or zsh.
+    #[command(after_help = "\
+Examples:
+  echo 'source <(haft completions bash)' >> ~/.bashrc
+  haft completions zsh > ~/.zfunc/_haft
+  haft completions fish > ~/.config/fish/completions/haft.fish")]
     Completions {
         /// Which shell.
-        shell: Shell,
+        shell: String,
+    },
+    /// Write manual pages into a directory.
+    #[command(after_help = "\
+Example:
+  haft man ~/.local/share/man/man1")]
+    Man {
+        /// Where to.
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
+    /// Show the help of a command, or a topic: settings, rules, hooks and more.
+    Help {
+        /// A command, or a topic.
+        #[arg(value_name = "COMMAND-OR-TOPIC")]
+        words: Vec<String>,
     },
 }
 
@@ -416,10 +445,11 @@ Examples:
   haft call LS ignore:='[\"*.log\"]'    a value that is JSON and not text")]
 pub(crate) struct CallFlags {
     /// The tool's name, or an alias.
+    #[arg(index = 1)]
     pub(crate) name: String,
     /// The input: one JSON object, or KEY=VALUE for text and KEY:=VALUE for JSON. Numbers and
     /// booleans may be written as text; keys that begin with `-` go behind `--`.
-    #[arg(value_name = "INPUT")]
+    #[arg(value_name = "INPUT", index = 2)]
     pub(crate) input: Vec<String>,
     /// Print the whole result as JSON.
     #[arg(long)]
@@ -498,7 +528,7 @@ pub(crate) fn parse() -> anyhow::Result<Option<RequestedCommand>> {
     if which::is_headless(args.get(1..).unwrap_or_default()) {
         return headless(&args);
     }
-    let Some(cli): Option<Cli> = read(&Cli::command(), &args)? else {
+    let Some(cli): Option<Cli> = read(&shared::cli(), &args)? else {
         return Ok(None);
     };
     if let Some(version) = cli.version.line() {
@@ -515,8 +545,7 @@ pub(crate) fn parse() -> anyhow::Result<Option<RequestedCommand>> {
 }
 
 fn headless(args: &[OsString]) -> anyhow::Result<Option<RequestedCommand>> {
-    let parser = HeadlessCli::command().mut_arg("add_dir", |arg| arg.num_args(1..));
-    let Some(cli): Option<HeadlessCli> = read(&parser, args)? else {
+    let Some(cli): Option<HeadlessCli> = read(&shared::headless(), args)? else {
         return Ok(None);
     };
     if let Some(version) = cli.version.line() {

@@ -28,6 +28,7 @@ fn main() -> ExitCode {
     // they can take nobody down. Before anything else: it must be alone.
     haft::tools::serve_child();
     secrecy::begin();
+    args::answer_if_asked();
     match run() {
         Ok(exit) => exit.into(),
         Err(error) => exit::report(&error).into(),
@@ -52,6 +53,8 @@ fn run() -> anyhow::Result<Exit> {
         Command::Undo(undo) => modes::undo::run(&args.session, &undo),
         Command::Permissions(asked) => modes::permissions::run(&args.session, asked),
         Command::Doctor { json } => runtime::block_on(modes::doctor::run(args.session, json)),
-        Command::Completions { shell } => modes::completions::run(shell),
+        Command::Completions { shell } => modes::completions::run(&shell),
+        Command::Man { directory } => modes::man::run(&directory),
+        Command::Help { words } => modes::help::run(&words),
     }
 }

@@ -123,6 +123,11 @@ impl HookMoment {
         found.map(|(known, ..)| Self(known))
     }
 
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        EVENTS.iter().map(|(name, ..)| Self(name))
+    }
+
     /// Its name.
     pub fn name(self) -> &'static str {
         self.0

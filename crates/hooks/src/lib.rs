@@ -19,6 +19,7 @@ mod http;
 mod job;
 mod matcher;
 pub mod output;
+pub mod reference;
 mod run;
 
 use std::{

@@ -14,6 +14,7 @@ mod keep;
 mod keys;
 mod load;
 pub mod nearby;
+pub mod reference;
 pub mod resolve;
 pub mod sandbox;
 mod source;

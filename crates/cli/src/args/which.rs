@@ -36,7 +36,7 @@ pub(super) fn is_headless(args: &[OsString]) -> bool {
 fn commands() -> Vec<String> {
     let cli = Cli::command();
     let names = cli.get_subcommands().map(|one| one.get_name().to_owned());
-    names.chain(["help".to_owned()]).collect()
+    names.collect()
 }
 
 /// The subcommand that a word is nearly.

@@ -6,6 +6,8 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod exec;
 pub(crate) mod headless;
+pub(crate) mod help;
+pub(crate) mod man;
 pub(crate) mod models;
 pub(crate) mod permissions;
 pub(crate) mod sessions;

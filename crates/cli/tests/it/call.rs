@@ -82,15 +82,6 @@ fn the_version_is_the_compat_level_then_our_own() {
 }
 
 #[test]
-fn completions_name_the_commands() {
-    let dir = tempdir().unwrap();
-    for shell in ["bash", "zsh", "fish"] {
-        let ran = run(haft(dir.path()).args(["completions", shell]), b"");
-        assert!(ran.stdout.contains("permission-mode"), "{shell}");
-    }
-}
-
-#[test]
 fn a_file_that_is_named_counts_as_read() {
     let dir = tempdir().unwrap();
     fs::write(dir.path().join("a.txt"), "one\n").unwrap();

@@ -34,6 +34,7 @@ mod examples;
 mod exec;
 mod first_words;
 mod headless;
+mod help;
 mod hostile;
 mod interrupt;
 mod listing;

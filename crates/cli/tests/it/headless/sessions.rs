@@ -157,10 +157,7 @@ fn it_goes_on_in_the_directory_it_was_left_in_unless_that_is_gone() {
     let dir = tempdir().unwrap();
     let cwd = dir.path();
     fs::create_dir(cwd.join("sub")).unwrap();
-    let turns = json!([
-        [call("Bash", json!({"command": "cd sub"}))],
-        [text("ok")]
-    ]);
+    let turns = json!([[call("Bash", json!({"command": "cd sub"}))], [text("ok")]]);
     let (_, result) = begun(&answer(scripted(cwd, &turns).args(STREAM)));
     let resume = format!("--resume={}", result["session_id"].as_str().unwrap());
     let again = || {
