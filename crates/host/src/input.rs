@@ -10,7 +10,7 @@ use std::{
 
 use haft_agent::{Control, ModelSettings, Prompt};
 use haft_contract::{ApprovalAnswer, Content, PermissionMode};
-use haft_models::{Thinking, listing::split_window};
+use haft_models::Thinking;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -144,16 +144,18 @@ impl SessionInput {
     /// From the next request on, another model; `None`: the one of the start. Waits for the provider's list
     /// where a short name is given. The error says why it cannot be had.
     pub async fn set_model(&self, name: Option<&str>) -> Result<(), String> {
-        let (at_start, _) = self.0.at_start();
-        let name = match name {
-            Some(name) => self.0.names.resolve(name).await?,
+        let (at_start, window) = self.0.at_start();
+        let (name, window) = match name {
+            Some(name) => {
+                let name = self.0.names.resolve(name).await?;
+                let window = self.0.names.window_of(&name);
+                (name, window)
+            }
             // Before the start the name may still be a short one.
-            None => self.0.names.resolve(&at_start).await?,
+            None => (self.0.names.resolve(&at_start).await?, window),
         };
         self.0.budget.covers(&name);
-        if let (_, Some(window)) = split_window(&name) {
-            self.0.control.set_window(window);
-        }
+        self.0.control.set_window(window);
         self.0.control.set_model(name);
         Ok(())
     }

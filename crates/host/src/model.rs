@@ -160,12 +160,12 @@ impl Chosen {
 }
 
 /// Who is asked.
-pub(crate) enum Provider {
+pub(crate) enum ProviderClient {
     Anthropic(Http, AnthropicOptions),
     OpenAi(Http, OpenAiOptions),
 }
 
-impl Provider {
+impl ProviderClient {
     fn model(self) -> Arc<dyn Model> {
         match self {
             Self::Anthropic(http, options) => Arc::new(Anthropic::new(http, options)),
@@ -211,7 +211,10 @@ fn place(base: &str) -> String {
 }
 
 /// Who is asked, and where the key comes from.
-pub(crate) fn ask(choice: &ModelChoice, environment: &Environment) -> (Provider, &'static str) {
+pub(crate) fn ask(
+    choice: &ModelChoice,
+    environment: &Environment,
+) -> (ProviderClient, &'static str) {
     let variable = |name: &str| environment.variable(name);
     let http = Http::new(HttpOptions::from_variables(variable));
     match provider(choice, environment) {
@@ -226,7 +229,7 @@ pub(crate) fn ask(choice: &ModelChoice, environment: &Environment) -> (Provider,
                 (None, Some(_)) => "ANTHROPIC_API_KEY",
                 (None, None) => "none",
             };
-            (Provider::Anthropic(http, options), source)
+            (ProviderClient::Anthropic(http, options), source)
         }
         ModelProvider::OpenAi => {
             let mut options = OpenAiOptions::from_variables(variable);
@@ -237,7 +240,7 @@ pub(crate) fn ask(choice: &ModelChoice, environment: &Environment) -> (Provider,
                 Some(_) => "OPENAI_API_KEY",
                 None => "none",
             };
-            (Provider::OpenAi(http, options), source)
+            (ProviderClient::OpenAi(http, options), source)
         }
     }
 }

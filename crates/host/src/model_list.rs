@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{
     ModelProvider, OpenError, Permitted, SessionConfig,
-    model::{self, Provider},
+    model::{self, ProviderClient},
     names::{self, Names},
 };
 
@@ -36,8 +36,8 @@ pub async fn available_models(config: &SessionConfig) -> Result<AvailableModels,
     let environment = &permitted.environment;
     let (provider, key_source) = model::ask(&config.model, environment);
     let kind = match provider {
-        Provider::Anthropic(..) => ModelProvider::Anthropic,
-        Provider::OpenAi(..) => ModelProvider::OpenAi,
+        ProviderClient::Anthropic(..) => ModelProvider::Anthropic,
+        ProviderClient::OpenAi(..) => ModelProvider::OpenAi,
     };
     let catalog = std::sync::Arc::new(provider.catalog(environment));
     let listed = catalog.list_anew().await.map(<[ModelInfo]>::to_vec);

@@ -6,6 +6,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use haft_agent::ModelSettings;
 use haft_models::{ModelInfo, listing};
 use serde_json::Value;
 
@@ -96,6 +97,14 @@ impl Names {
             _ if listing::split_window(&meant).1.is_some() => Ok(meant),
             _ => Ok(format!("{meant}{suffix}")),
         }
+    }
+
+    /// How much a model can read, as far as it is known without asking.
+    pub(crate) fn window_of(&self, name: &str) -> u64 {
+        let (id, said) = listing::split_window(name);
+        let listed = || self.catalog.as_ref()?.known(id)?.window;
+        let usual = ModelSettings::new(id).window;
+        said.or_else(listed).unwrap_or(usual)
     }
 
     /// The model that plans, where a name stands for two of them.

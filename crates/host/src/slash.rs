@@ -116,6 +116,7 @@ impl Commands {
         }
         let name = self.names.resolve(name).await?;
         self.budget.covers(&name);
+        agent.control().set_window(self.names.window_of(&name));
         agent.control().set_model(name.as_str());
         Ok(format!("From the next message on, {name} is asked."))
     }

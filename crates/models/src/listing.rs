@@ -7,6 +7,8 @@ use haft_contract::calendar::CalendarTime;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::ModelError;
+
 /// A model, as its provider lists it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelInfo {
@@ -54,12 +56,17 @@ const GPT: &str = "gpt";
 
 impl ModelInfo {
     /// The models of a provider's answer: `{"data": […]}`, `{"models": […]}` or the list itself. What is
-    /// no model is passed over.
-    pub fn read_list(answer: &Value) -> Vec<Self> {
+    /// no model is passed over; `None`: there is no list.
+    pub fn read_list(answer: &Value) -> Option<Vec<Self>> {
         let list = [&answer["data"], &answer["models"], answer];
-        let list = list.into_iter().find_map(Value::as_array);
-        let models = list.into_iter().flatten();
-        models.filter_map(Self::read).collect()
+        let list = list.into_iter().find_map(Value::as_array)?;
+        Some(list.iter().filter_map(Self::read).collect())
+    }
+
+    /// The same of an answer that must hold a list.
+    pub(crate) fn expect_list(answer: &Value) -> Result<Vec<Self>, ModelError> {
+        Self::read_list(answer)
+            .ok_or_else(|| ModelError::protocol("the answer holds no list of models"))
     }
 
     fn read(entry: &Value) -> Option<Self> {
@@ -273,7 +280,7 @@ mod tests {
     fn lists_of_all_shapes_are_read() {
         let theirs = json!({"data": [{"type": "model", "id": "m-1", "display_name": "M 1",
             "created_at": "2025-09-29T00:00:00Z", "max_input_tokens": 200_000, "max_tokens": 64_000}]});
-        let read = ModelInfo::read_list(&theirs);
+        let read = ModelInfo::read_list(&theirs).unwrap();
         assert_eq!(
             (read[0].created, read[0].window, read[0].max_output),
             (Some(1_759_104_000), Some(200_000), Some(64_000))
@@ -286,15 +293,15 @@ mod tests {
         ];
         for case in cases {
             assert_eq!(
-                ModelInfo::read_list(&case)[0].window,
+                ModelInfo::read_list(&case).unwrap()[0].window,
                 Some(32_768),
                 "{case}"
             );
         }
         // What llama.cpp's model was trained with says nothing of what the server can read.
         let trained = json!({"data": [{"id": "m", "meta": {"n_ctx_train": 131_072}}]});
-        assert_eq!(ModelInfo::read_list(&trained)[0].window, None);
-        assert!(ModelInfo::read_list(&json!({"error": "no"})).is_empty());
+        assert_eq!(ModelInfo::read_list(&trained).unwrap()[0].window, None);
+        assert_eq!(ModelInfo::read_list(&json!({"error": "no"})), None);
     }
 
     #[test]

@@ -288,11 +288,17 @@ impl Judge<'_> {
         super::prepare::fit(&prepared.tool, call, author, prepared.call, &self.setting)
     }
 
-    /// Does it make sense?
-    async fn check(&self, prepared: &Prepared, facts: &Facts) -> Result<Check, EarlyResult> {
-        // It looks at the files the facts are about, not at what has taken their place since.
+    /// The call's context before it is permitted: it looks at the files the facts are about, not at what has
+    /// taken their place since.
+    fn judging(&self, facts: &Facts) -> CallContext {
         let mut cx = self.cx.clone();
         cx.permissions.judged = facts.judged();
+        cx
+    }
+
+    /// Does it make sense?
+    async fn check(&self, prepared: &Prepared, facts: &Facts) -> Result<Check, EarlyResult> {
+        let cx = self.judging(facts);
         let checked = tokio::select! {
             checked = prepared.bound.check(&cx) => checked,
             () = self.cx.cancel.cancelled() => {
@@ -360,7 +366,7 @@ impl Judge<'_> {
             Some(command) => format!("{why}: {command}"),
             None => why,
         };
-        let preview = prepared.bound.preview(self.cx).await;
+        let preview = prepared.bound.preview(&self.judging(facts)).await;
         let question = ApprovalRequest {
             kind: prepared.spec().profile.approval,
             call: self.cx.call,

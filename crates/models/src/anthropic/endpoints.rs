@@ -36,6 +36,6 @@ impl Anthropic {
         let headers = self.options.headers("")?;
         let response = self.http.get(&url, headers, cancel).await?;
         let list: Value = short::read(&self.http, response, cancel).await?;
-        Ok(ModelInfo::read_list(&list))
+        ModelInfo::expect_list(&list)
     }
 }

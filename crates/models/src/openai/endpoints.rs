@@ -15,7 +15,7 @@ impl OpenAi {
     /// read, `/props` is asked, as llama.cpp answers it.
     pub async fn models(&self, cancel: &CancellationToken) -> Result<Vec<ModelInfo>, ModelError> {
         let list = self.get(self.options.url("models")?, cancel).await?;
-        let mut models = ModelInfo::read_list(&list);
+        let mut models = ModelInfo::expect_list(&list)?;
         if let [only] = models.as_mut_slice()
             && only.window.is_none()
             && self.options.base_url() != BASE_URL
