@@ -351,6 +351,35 @@ fn the_settings_of_the_user_say_where_to_ask_and_those_of_a_project_do_not() {
 }
 
 #[test]
+fn the_settings_of_the_user_name_a_proxy() {
+    let dir = tempdir().unwrap();
+    let proxy = HttpFake::start_strict([said("Hello.")]);
+    let env =
+        json!({"env": {"HTTP_PROXY": proxy.url, "ANTHROPIC_BASE_URL": "http://models.example"}});
+    let mut command = haft(dir.path());
+    command.env("ANTHROPIC_API_KEY", "key").args([
+        "-p",
+        "hi",
+        "--model",
+        "m-1",
+        "--settings",
+        &env.to_string(),
+    ]);
+    let ran = answer(&mut command);
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (0, "Hello.\n"),
+        "{}",
+        ran.stderr
+    );
+    let head = proxy.asked()[0].head.clone();
+    assert!(
+        head.starts_with("POST http://models.example/v1/messages "),
+        "{head}"
+    );
+}
+
+#[test]
 fn a_budget_works_by_the_list_and_a_model_without_a_price_goes_on() {
     let dir = tempdir().unwrap();
     let budget = ["--max-budget-usd", "0.0001"];
