@@ -26,6 +26,8 @@ use crate::{
 pub struct ModelSettings {
     /// The model, as its provider names it.
     pub name: String,
+    /// Another one in plan mode.
+    pub plan_name: Option<String>,
     /// At most so many tokens in a reply.
     pub max_tokens: u32,
     /// Whether and how it thinks first.
@@ -41,6 +43,7 @@ impl ModelSettings {
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
+            plan_name: None,
             max_tokens: 32_000,
             thinking: Thinking::Off,
             effort: None,

@@ -83,4 +83,4 @@ pub use hooks::LoadedInstructions;
 pub use run_result::{Denial, EndReason, RunResult, Subtype};
 pub use subagents::{SubagentLimits, SubagentPool, SubagentPoolBuilder, Tag};
 pub use transcript::{Session, SessionError, Sessions};
-pub use user_message::Prompt;
+pub use user_message::{Prompt, mentioned};

@@ -17,7 +17,10 @@ use std::process::ExitCode;
 use args::Command;
 use exit::Exit;
 
-/// The level of the common conventions we speak, then our own name and version.
+/// What people read.
+const OWN_VERSION: &str = concat!("haft ", env!("CARGO_PKG_VERSION"));
+
+/// The level of the common conventions we speak, then our own name and version: what SDKs read.
 const VERSION: &str = concat!("2.1.240 (haft ", env!("CARGO_PKG_VERSION"), ")");
 
 fn main() -> ExitCode {
@@ -46,6 +49,7 @@ fn run() -> anyhow::Result<Exit> {
         Command::Exec(flags) => runtime::block_on(modes::exec::run(args.session, flags)),
         Command::Call(call) => runtime::block_on(modes::call::run(args.session, call)),
         Command::Tools(tools) => runtime::block_on(modes::tools::run(args.session, tools)),
+        Command::Models(models) => runtime::block_on(modes::models::run(args.session, models)),
         Command::Undo(undo) => modes::undo::run(&args.session, &undo),
         Command::Permissions(asked) => modes::permissions::run(&args.session, asked),
         Command::Doctor { json } => runtime::block_on(modes::doctor::run(args.session, json)),

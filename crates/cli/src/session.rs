@@ -4,7 +4,10 @@ use std::{env, path::PathBuf};
 
 use anyhow::Context;
 use haft::{Haft, Progress, engine::permissions::Scope, engine::settings::Problem};
-use haft_host::{Questions, SessionConfig, SessionEvent, SessionParts, open_tools};
+use haft_host::{
+    Questions, SessionConfig, SessionEvent, SessionParts, open_agent_tools, open_tools,
+};
+use haft_sandbox::Mechanism;
 
 use crate::{
     approver::Terminal,
@@ -69,6 +72,21 @@ pub(crate) async fn asking(
         .questions(questions)
         .progress(progress);
     Ok(open_tools(&config(session)?, parts).await?)
+}
+
+/// The same with those tools that only an agent has.
+pub(crate) async fn agent_tools(session: &SessionArgs) -> anyhow::Result<Haft> {
+    // What there is to warn of was reported when the others were opened.
+    let parts = SessionParts::new(|_: &SessionEvent| {});
+    Ok(open_agent_tools(&config(session)?, parts).await?)
+}
+
+/// How well commands can be confined on this machine, by trying.
+pub(crate) fn strongest() -> Mechanism {
+    match env::current_exe() {
+        Ok(program) => haft_sandbox::strongest(&program, &env::temp_dir()),
+        Err(_) => Mechanism::None,
+    }
 }
 
 /// What a person must know of what happens in a session.

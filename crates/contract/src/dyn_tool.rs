@@ -102,6 +102,12 @@ pub trait BoundCall: Send + Sync {
         Box::pin(async { Ok(Check::Pass) })
     }
 
+    /// What the call would do, as a person should see it before they decide.
+    fn preview<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Option<Card>> {
+        let _ = cx;
+        Box::pin(async { None })
+    }
+
     /// The tool's own word on permission.
     fn permission(&self, cx: &CallContext) -> Permission {
         let _ = cx;

@@ -166,6 +166,18 @@ pub trait Tool: Send + Sync + 'static {
         async { Ok(Check::Pass) }
     }
 
+    /// What the call would do, as a person should see it before they decide: with what is really there, such
+    /// as the lines that would change. Called only where a person is asked. Default: as
+    /// [`render_use`](Self::render_use) shows it.
+    fn preview(
+        &self,
+        input: &Self::Input,
+        cx: &CallContext,
+    ) -> impl Future<Output = Option<Card>> + Send {
+        let _ = (input, cx);
+        async { None }
+    }
+
     /// The tool's own word on permission, weighed by `admit` with the rules and the mode. Default:
     /// ask, unless the effects are read-only.
     fn permission(&self, input: &Self::Input, cx: &CallContext) -> Permission {

@@ -136,6 +136,9 @@ pub enum Denied {
         kind: Cow<'static, str>,
         /// The reason, for people.
         reason: String,
+        /// What would have allowed it, where something would.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        remedy: Option<String>,
     },
     /// A PreToolUse hook said no.
     Hook,
@@ -270,6 +273,7 @@ mod tests {
                 denied: Some(Denied::Unasked {
                     kind: "rule".into(),
                     reason: "the deny rule Edit".to_owned(),
+                    remedy: None,
                 }),
                 deferred: true,
                 duration: Duration::from_micros(1_500_001),

@@ -158,6 +158,7 @@ fn banned(forbidden: &Forbidden) -> EarlyResult {
         denied: Some(Box::new(Denied::Unasked {
             kind: "rule".into(),
             reason: format!("the deny rule {}", forbidden.rule),
+            remedy: None,
         })),
         deferred: false,
         notes: Box::default(),

@@ -13,7 +13,7 @@ use haft_host::settings_warnings;
 use crate::{
     args::{Permissions, SessionArgs},
     exit::Exit,
-    line_input::{Heard, hear},
+    line_input::{AnswerSource, Heard, hear},
     session, show,
 };
 
@@ -61,7 +61,7 @@ fn trust(args: &SessionArgs, yes: bool) -> anyhow::Result<Exit> {
             io::stdin().is_terminal(),
             "nobody can be asked here; say --yes if you have looked at it"
         );
-        let agreed = match hear("Trust it? [y]es, [n]o: ", None) {
+        let agreed = match hear(&AnswerSource::Stdin, "Trust it? [y]es, [n]o: ", None) {
             Heard::Line(said) => ["y", "yes"].contains(&said.trim().to_lowercase().as_str()),
             Heard::Ended | Heard::TooLate => false,
         };
