@@ -7,7 +7,6 @@ use haft::{Haft, Progress, engine::permissions::Scope, engine::settings::Problem
 use haft_host::{
     Questions, SessionConfig, SessionEvent, SessionParts, open_agent_tools, open_tools,
 };
-use haft_sandbox::Mechanism;
 
 use crate::{
     approver::Terminal,
@@ -79,14 +78,6 @@ pub(crate) async fn agent_tools(session: &SessionArgs) -> anyhow::Result<Haft> {
     // What there is to warn of was reported when the others were opened.
     let parts = SessionParts::new(|_: &SessionEvent| {});
     Ok(open_agent_tools(&config(session)?, parts).await?)
-}
-
-/// How well commands can be confined on this machine, by trying.
-pub(crate) fn strongest() -> Mechanism {
-    match env::current_exe() {
-        Ok(program) => haft_sandbox::strongest(&program, &env::temp_dir()),
-        Err(_) => Mechanism::None,
-    }
 }
 
 /// What a person must know of what happens in a session.

@@ -10,6 +10,7 @@ use crate::{
     ModelProvider, OpenError, Permitted, SessionConfig,
     model::{self, ProviderClient},
     names::{self, Names},
+    settings::known_tools,
 };
 
 /// What a session of some configuration would find.
@@ -94,7 +95,8 @@ pub fn save_model(config: &SessionConfig, name: &str) -> Result<PathBuf, OpenErr
     let files = SettingsFiles {
         places: permitted.settings.places,
         flags: permitted.flags,
-        complain: haft_engine::complain,
+        tools: known_tools(),
+        check: haft_engine::check_settings,
     };
     let saved = files.write_users("model", &json!(name));
     Ok(saved.map_err(anyhow::Error::msg)?)

@@ -248,9 +248,6 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
         &environment,
         parts.model,
     )?;
-    if let Some(warning) = &chosen.warning {
-        events.warn(warning);
-    }
     limits(&config)?;
     let shape = config.output_schema.as_deref();
     let shape = shape.map(Shape::read).transpose()?;

@@ -124,7 +124,7 @@ impl Reader {
             })),
             ClientRequest::RewindFiles(request) => return self.rewind(id, request),
             ClientRequest::ReadFile(request) => return self.read_file(id, request),
-            other => self.serve_more(&other),
+            other => self.serve_more(&other).await,
         };
         self.channel.respond(id, served);
         // Its answer stands before the result that it brings about.
