@@ -18,7 +18,7 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// `None`: there is no terminal on both ends, so nobody can be asked.
+    /// `None`: there is no terminal on both ends, so no one can be asked.
     pub(crate) fn of_this_process() -> Option<Self> {
         let both = io::stdin().is_terminal() && show::stderr_is_terminal();
         both.then(|| Self {

@@ -2,7 +2,7 @@
 //!
 //! - `answers`: formats, flags, prompts
 //! - `background`: tasks that outlast a turn
-//! - `extensions`: what people laid in folders
+//! - `extensions`: what people put in folders
 //! - `ends`: limits, refusals, failures, exit codes
 //! - `hooks`: programs, servers and models that have a say; `hook_vectors`: where each vector is tested
 //! - `planning`: tasks, plan mode, questions
