@@ -28,7 +28,7 @@ pub enum ToolError {
     /// The session has no such service.
     #[error("{0} is not available in this session")]
     Unavailable(&'static str),
-    /// Somebody interrupted it.
+    /// Someone interrupted it.
     #[error("cancelled")]
     Cancelled,
     /// It ran longer than it may.
