@@ -43,7 +43,7 @@ pub struct Engine {
     pub(crate) keeper: Option<Arc<dyn RuleStore>>,
     pub(crate) watch: Option<Watch>,
     pub(crate) hooks: Hooks,
-    /// Calls can be put off: whoever runs the session ends it there.
+    /// Calls can be put off: the one who runs the session ends it there.
     pub(crate) defers: bool,
     agent: Identity,
     folder: PathBuf,
@@ -75,7 +75,7 @@ impl Engine {
         }
     }
 
-    /// What hooks are told of every event.
+    /// What hooks are informed of every event.
     pub(crate) fn common(&self) -> Common {
         Common {
             agent: self.agent.clone(),
