@@ -77,7 +77,7 @@ fn find(
     Err(unknown.into())
 }
 
-/// The same, whose lines are told as they are written down.
+/// The same, whose lines are told as they are recorded.
 pub(crate) fn mirrored(
     session: Session,
     config: &SessionConfig,

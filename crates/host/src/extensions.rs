@@ -1,4 +1,4 @@
-//! What people laid in folders: skills, commands, agents, memory files, output styles.
+//! What people put in folders: skills, commands, agents, memory files, output styles.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::{Environment, SessionConfig, settings::Permitted, slash::BUILT_IN};
 
-/// What people laid in folders.
+/// What people put in folders.
 pub(crate) struct Extensions {
     /// None if they are switched off.
     pub(crate) skills: Option<Arc<Skills>>,
@@ -124,7 +124,7 @@ impl Extensions {
         }
     }
 
-    /// What the model is told of them before the first words; `None` if nothing. Skills only where it has
+    /// What the model is informed of them before the first words; `None` if nothing. Skills only where it has
     /// the tool to call them.
     pub(crate) fn knowledge(&mut self, has_skill_tool: bool) -> Option<Knowledge> {
         let options = self.memory.take()?;

@@ -44,7 +44,7 @@ impl Names {
         }
     }
 
-    /// The provider's name of a model that somebody chose. The error says why it cannot be had.
+    /// The provider's name of a model that someone chose. The error says why it cannot be had.
     pub(crate) fn choose(&self, name: &str) -> Result<String, String> {
         let name = name.trim();
         let meant = self.meant(name);
