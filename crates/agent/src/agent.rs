@@ -225,7 +225,7 @@ impl Agent {
         &self.dialogue.conversation
     }
 
-    /// Where the session is written down.
+    /// Where the session is recorded.
     pub fn transcript(&self) -> &Arc<Transcript> {
         &self.dialogue.transcript
     }
@@ -338,7 +338,7 @@ impl AgentBuilder {
         self
     }
 
-    /// What people laid in folders for the model to know. Default: the memory files of the project.
+    /// What people put in folders for the model to know. Default: the memory files of the project.
     #[must_use]
     pub fn knowledge(mut self, knowledge: Knowledge) -> Self {
         self.knowledge = Some(knowledge);

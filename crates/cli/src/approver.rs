@@ -17,7 +17,7 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// `None`: there is no terminal on both ends, so nobody can be asked.
+    /// `None`: there is no terminal on both ends, so no one can be asked.
     pub(crate) fn of_this_process() -> Option<Self> {
         Self::with(AnswerSource::of_stdin()?)
     }

@@ -25,7 +25,7 @@ const VERSION: &str = concat!("2.1.240 (haft ", env!("CARGO_PKG_VERSION"), ")");
 
 fn main() -> ExitCode {
     // Commands run in a sandbox, which this program keeps; PDFs are read in a process of their own, so that
-    // they can take nobody down. Before anything else: it must be alone.
+    // they can take no one down. Before anything else: it must be alone.
     haft::tools::serve_child();
     secrecy::begin();
     args::answer_if_asked();

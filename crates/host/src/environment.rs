@@ -132,7 +132,7 @@ impl Environment {
     pub fn session_folder(&self, cwd: &Path, session: SessionId) -> PathBuf {
         match self.project_folder(cwd) {
             Some(project) => project.join(session.to_string()),
-            // The session's id is random, so nobody can have put a folder of that name there.
+            // The session's id is random, so no one can have put a folder of that name there.
             None => self
                 .temporary_folder()
                 .join(format!("haft-session-{session}")),

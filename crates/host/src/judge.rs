@@ -91,7 +91,7 @@ impl Judge {
         let folder = folder.join("hooks");
         let mut builder = Haft::builder(&cwd)
             .environment(self.environment.clone())
-            // Nobody is asked on a hook's behalf.
+            // No one is asked on a hook's behalf.
             .permission_mode(PermissionMode::DontAsk)
             .rules(self.rules.clone())
             .session_folder(folder)

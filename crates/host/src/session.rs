@@ -188,7 +188,7 @@ impl AgentSession {
                     .map_or(FirstWords::Silent, FirstWords::OfHooks),
             }
         });
-        // Whoever ends it now ends a run, and hears of it.
+        // Anyone who ends it now ends a run, and hears of it.
         match begun.await.unwrap_or(FirstWords::Silent) {
             FirstWords::Over => None,
             FirstWords::Silent => first,

@@ -85,7 +85,7 @@ fn load(config: &SessionConfig) -> anyhow::Result<Permitted> {
     let flags = config.settings.clone();
     let places = environment.settings_places(cwd);
     if let Some(given) = &flags.settings {
-        // Whoever names a file means it: a session without its rules would be another one.
+        // Anyone who names a file means it: a session without its rules would be another one.
         files::of_flag(&places, given).map_err(|problem| anyhow::anyhow!("{problem}"))?;
     }
     let mut settings = Settings::load(places, &flags, Trust::default());

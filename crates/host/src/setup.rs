@@ -284,7 +284,7 @@ impl AgentSession {
         let base = base.or_else(|| options.system_prompt.clone());
         let append = given.append.clone();
         let append = append.or_else(|| options.append_system_prompt.clone());
-        // Whoever brings a prompt of their own says in it what they want said.
+        // Anyone who brings a prompt of their own says in it what they want said.
         let environment = base.is_none().then(|| PromptEnvironment::look(context));
         let base = base.or_else(|| plan.main.as_ref().map(|main| main.prompt.clone()));
         SystemPrompt {

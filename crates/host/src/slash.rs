@@ -211,9 +211,9 @@ async fn compact(
         }
     };
     match done {
-        Ok(true) => Ok("The conversation was summed up.".to_owned()),
+        Ok(true) => Ok("The conversation was summarized.".to_owned()),
         Ok(false) => Ok("There was nothing to sum up, or it was held up.".to_owned()),
-        Err(error) => Err(format!("The conversation could not be summed up: {error}")),
+        Err(error) => Err(format!("The conversation could not be summarized: {error}")),
     }
 }
 

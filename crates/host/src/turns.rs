@@ -29,7 +29,7 @@ pub(crate) struct Turns<'a> {
 
 /// Why the model is asked.
 pub(crate) enum Turn {
-    /// Somebody said this.
+    /// Someone said this.
     Message(Prompt),
     /// Something ended in the background.
     News,

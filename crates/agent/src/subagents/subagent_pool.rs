@@ -94,7 +94,7 @@ pub(super) struct Shared {
     /// One permit for each that may work.
     pub(super) places: Arc<Semaphore>,
     pub(super) tasks: TaskTracker,
-    /// Ends those that nobody waits for.
+    /// Ends those that no one waits for.
     pub(super) cancel: CancellationToken,
     members: Mutex<Vec<Arc<Member>>>,
     denials: Mutex<Vec<Denial>>,

@@ -55,7 +55,7 @@ pub enum SessionError {
     Store(#[from] StoreError),
 }
 
-/// A session that an agent can take up. Whoever has one holds it: nobody else can take it up meanwhile.
+/// A session that an agent can take up. Anyone who has one holds it: no one else can take it up meanwhile.
 #[derive(Debug)]
 pub struct Session {
     pub(crate) id: SessionId,
@@ -127,7 +127,7 @@ impl Session {
         &self.loaded.repairs
     }
 
-    /// The same, whose new lines somebody hears as they are written; of one that begins as a copy also
+    /// The same, whose new lines someone hears as they are written; of one that begins as a copy also
     /// those it begins with.
     pub fn heard_by(
         mut self,

@@ -1,4 +1,4 @@
-//! An agent at work, for somebody who watches.
+//! An agent at work, for someone who watches.
 
 use std::{
     path::{Path, PathBuf},
@@ -165,7 +165,7 @@ impl Watch {
 
 impl Sink for Watch {
     fn on_event(&self, event: &AgentEvent) {
-        // Where nobody reads any more, whoever writes next to them hears of it.
+        // Where no one reads any more, the one who writes next to them hears of it.
         let _ = self.show(event);
     }
 }

@@ -112,7 +112,7 @@ pub struct Metadata {
     pub duration: Duration,
 }
 
-/// The same with everything in it: what programs are told of a call leaves some out.
+/// The same with everything in it: what programs are informed of a call leaves some out.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Metadata")]
 struct WholeMetadata {
@@ -130,7 +130,7 @@ struct WholeMetadata {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Denied {
-    /// Nobody was asked: a rule, the mode or a hook said no, or there was nobody to ask.
+    /// No one was asked: a rule, the mode or a hook said no, or there was no one to ask.
     Unasked {
         /// What sort of reason it is, as messages name it.
         kind: Cow<'static, str>,
@@ -142,7 +142,7 @@ pub enum Denied {
     },
     /// A PreToolUse hook said no.
     Hook,
-    /// Whoever was asked said no.
+    /// The one who was asked said no.
     Person,
 }
 
@@ -294,7 +294,7 @@ mod tests {
             serde_json::from_str::<CallResult>(&written).unwrap(),
             result
         );
-        // What programs are told of a call is less.
+        // What programs are informed of a call is less.
         let told = serde_json::to_value(&result.metadata).unwrap();
         assert_eq!(told.get("denied"), None);
     }

@@ -18,7 +18,7 @@ use crate::{
     pool::{Forbidden, Pool, PoolTool},
 };
 
-/// A call that fits its tool, and that nobody has permitted yet.
+/// A call that fits its tool, and that no one has permitted yet.
 #[derive(Debug)]
 pub struct Prepared {
     pub(super) call: CallId,

@@ -40,10 +40,10 @@ pub(super) struct Output {
     partial: bool,
     /// What subagents say and think is told too.
     forwards: AtomicBool,
-    /// All hooks are told of, not only those of the beginning.
+    /// All hooks are informed of, not only those of the beginning.
     hooks: bool,
     states: States,
-    /// Whoever reads no more wants no more done.
+    /// Anyone who reads no more wants no more done.
     session: OnceLock<SessionInput>,
     /// Who reads stderr, where stdout is text.
     person: OnceLock<Person>,
@@ -104,7 +104,7 @@ impl Output {
         }
     }
 
-    /// What goes out is of this session; it ends when nobody reads any more.
+    /// What goes out is of this session; it ends when no one reads any more.
     pub(super) fn follows(&self, session: SessionInput) {
         let _ = self.session.set(session);
     }
@@ -200,7 +200,7 @@ impl Output {
         }
     }
 
-    /// Nobody reads any more.
+    /// No one reads any more.
     fn fails(&self, state: &mut OutputState, error: io::Error) {
         state.failed.get_or_insert(error);
         if let Some(session) = self.session.get() {

@@ -59,7 +59,7 @@ fn trust(args: &SessionArgs, yes: bool) -> anyhow::Result<Exit> {
     if !yes {
         anyhow::ensure!(
             io::stdin().is_terminal(),
-            "nobody can be asked here; say --yes if you have looked at it"
+            "no one can be asked here; say --yes if you have looked at it"
         );
         let agreed = match hear(&AnswerSource::Stdin, "Trust it? [y]es, [n]o: ", None) {
             Heard::Line(said) => ["y", "yes"].contains(&said.trim().to_lowercase().as_str()),
