@@ -86,6 +86,9 @@ impl ModelClient {
         if let Some(thinking) = changes.thinking {
             self.settings.thinking = thinking;
         }
+        if let Some(effort) = &changes.effort {
+            self.settings.effort.clone_from(effort);
+        }
     }
 
     /// Counts what a request took.

@@ -12,8 +12,8 @@ use futures_util::StreamExt;
 use haft_contract::Content;
 use haft_engine::Scheduler;
 use haft_models::{
-    Assembler, Block, Conversation, ErrorKind, ModelError, ModelRequest, Reply, ToolChoice,
-    ToolResult,
+    Assembler, Block, Conversation, ErrorKind, Message, ModelError, ModelRequest, Reply,
+    ToolChoice, ToolResult,
 };
 
 use crate::{
@@ -42,6 +42,8 @@ const IMAGE_TOKENS: u64 = 1600;
 /// At most so many files are named after a summary.
 const MOST_FILES: usize = 200;
 
+/// So often the beginning of a conversation is left out of what is to be compacted.
+const MOST_HALVINGS: u32 = 5;
 const PRUNED: &str =
     "[This old result was removed to make room. Call the tool again if you need it.]";
 
@@ -186,7 +188,7 @@ impl Compaction<'_> {
         let summary = match self.summary(instructions, tally).await {
             Err(error) if error.kind == ErrorKind::ContextTooLong => {
                 self.prune(0);
-                self.summary(instructions, tally).await
+                self.shortened_summary(instructions, tally).await
             }
             other => other,
         };
@@ -226,14 +228,45 @@ impl Compaction<'_> {
         Ok(true)
     }
 
+    /// What the model makes of as much of the end of the conversation as it can read.
+    async fn shortened_summary(
+        &mut self,
+        instructions: &str,
+        tally: &mut Tally,
+    ) -> Result<String, ModelError> {
+        let messages = self.dialogue.conversation.messages();
+        let mut messages: Vec<Message> = messages.cloned().collect();
+        let mut told = self.summary(instructions, tally).await;
+        for _ in 0..MOST_HALVINGS {
+            let is_too_long =
+                matches!(&told, Err(error) if error.kind == ErrorKind::ContextTooLong);
+            if !is_too_long || messages.len() < 2 {
+                break;
+            }
+            messages.drain(..messages.len() / 2);
+            let (rest, _) = Conversation::load(messages.clone());
+            told = self.summary_of(rest, instructions, tally).await;
+        }
+        told
+    }
+
     /// What the model makes of the conversation.
     async fn summary(
         &mut self,
         instructions: &str,
         tally: &mut Tally,
     ) -> Result<String, ModelError> {
+        let all = self.dialogue.conversation.clone();
+        self.summary_of(all, instructions, tally).await
+    }
+
+    async fn summary_of(
+        &mut self,
+        mut asked: Conversation,
+        instructions: &str,
+        tally: &mut Tally,
+    ) -> Result<String, ModelError> {
         let to = self.to;
-        let mut asked = self.dialogue.conversation.clone();
         let mut text = SUMMARIZE.to_owned();
         if !instructions.trim().is_empty() {
             let _ = write!(text, "\nThe person adds: {}", instructions.trim());

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use haft_contract::{CancellationToken, Content, PendingInput, PermissionMode};
+use haft_contract::{CancellationToken, Content, PendingInput, PermissionMode, RuleList};
 use haft_models::{Thinking, Usage};
 
 /// A handle on a running agent. Cheap to clone; every clone means the same agent.
@@ -36,6 +36,10 @@ pub(crate) struct Changes {
     pub(crate) window: Option<u64>,
     pub(crate) mode: Option<PermissionMode>,
     pub(crate) thinking: Option<Thinking>,
+    /// `Some(None)`: as the provider does by itself.
+    pub(crate) effort: Option<Option<String>>,
+    /// Rules that join those of the session.
+    pub(crate) rules: Vec<(RuleList, String)>,
     /// Further working directories.
     pub(crate) directories: Vec<PathBuf>,
     /// What others have spent for this agent.
@@ -91,6 +95,16 @@ impl Control {
     /// From the next request on, the model thinks like this.
     pub fn set_thinking(&self, thinking: Thinking) {
         self.state().changes.thinking = Some(thinking);
+    }
+
+    /// From the next request on, the model puts this much work in; `None`: as much as it does by itself.
+    pub fn set_effort(&self, effort: Option<String>) {
+        self.state().changes.effort = Some(effort);
+    }
+
+    /// From the next request on, this rule counts too.
+    pub fn add_rule(&self, list: RuleList, rule: impl Into<String>) {
+        self.state().changes.rules.push((list, rule.into()));
     }
 
     /// From the next request on, calls may read and edit this directory too; an absolute path.

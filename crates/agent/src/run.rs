@@ -452,6 +452,10 @@ impl Agent {
         {
             return None;
         }
+        let text = match stop {
+            Some(StopReason::Refusal) => refused(text, to),
+            _ => text,
+        };
         let again = course.stop_blocks > 0;
         let word = self.hooks.stop(&text, again, to).await;
         if word.stop.is_some() || to.cancel.is_cancelled() {
@@ -475,6 +479,10 @@ impl Agent {
         tally: &mut Tally,
     ) -> Option<Left> {
         let is_too_long = error.kind == ErrorKind::ContextTooLong;
+        if let Some(window) = error.context_window {
+            let known = &mut self.client.settings.window;
+            *known = window.min(*known);
+        }
         if is_too_long && !course.shortened {
             course.shortened = true;
             let mut compaction = self.compaction(to);
@@ -559,6 +567,17 @@ impl Agent {
                 format!("this session is not written down: {trouble}"),
             );
         }
+    }
+}
+
+/// What a person sees where the model or the provider's filter refused: never nothing.
+fn refused(text: String, to: RunContext<'_>) -> String {
+    let what = "The model refused to answer, or the provider's content filter cut the answer off (stop reason: \
+                refusal). Say it in other words, or begin a new conversation without what led to it.";
+    to.notice(NoticeLevel::Warning, what.to_owned());
+    match text.trim().is_empty() {
+        true => what.to_owned(),
+        false => text,
     }
 }
 

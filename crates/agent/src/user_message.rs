@@ -2,6 +2,7 @@
 
 use haft_contract::Content;
 use haft_extensions::markdown::mentions;
+use serde_json::Value;
 use uuid::Uuid;
 
 /// What a person says.
@@ -13,6 +14,8 @@ pub struct Prompt {
     pub uuid: Option<Uuid>,
     /// Files and folders that go with it, as they were named.
     pub mentions: Vec<String>,
+    /// Where it comes from, as whoever sent it says; given back with the result.
+    pub origin: Option<Value>,
 }
 
 impl Prompt {
@@ -66,6 +69,7 @@ impl From<Vec<Content>> for Prompt {
             content,
             uuid: None,
             mentions: Vec::new(),
+            origin: None,
         }
     }
 }

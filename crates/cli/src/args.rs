@@ -221,15 +221,27 @@ pub(crate) enum Command {
     ///
     /// A line is {"id"?, "name", "input"}, answered by {"id", "name", "is_error", "content",
     /// "structured", "duration_ms"}; or an Anthropic assistant message, answered by the user message
-    /// with its tool results; or an OpenAI assistant message with `tool_calls`, answered by a list of
-    /// its tool messages. The calls of one message run side by side where that is harmless. What was
-    /// read and where we are is kept from line to line. A line that cannot be served gets an error
-    /// answer, and the next one is served. The end of input ends it; SIGINT cancels what runs,
-    /// answers it, and ends.
+    /// with its tool results, or by null if it has no calls; or an OpenAI assistant message with
+    /// `tool_calls`, alone or in its ChatCompletion, answered by a list of its tool messages; or what
+    /// the Responses API puts out, answered by a list of its function_call_output items. JSON may also
+    /// be indented over several lines. The calls of one message run side by side where that is
+    /// harmless. What was read and where we are is kept from line to line. A line that cannot be served
+    /// gets an error answer, and the next one is served. The end of input ends it; SIGINT cancels what
+    /// runs, answers it, and ends.
     #[command(after_help = "\
 Example:
-  $ echo '{\"name\": \"LS\", \"input\": {\"path\": \".\"}}' | haft exec")]
-    Exec,
+  $ echo '{\"name\": \"LS\", \"input\": {\"path\": \".\"}}' | haft exec
+
+With --interactive-json, further lines go out:
+  {\"type\": \"permission_request\", \"request_id\", \"id\", \"name\", \"input\", \"reason\", \"rules\"}
+      the call waits for an answer; \"rules\" would let calls like it through
+  {\"type\": \"progress\", \"id\", \"text\" | \"note\" | \"done\" and \"total\"}
+and further lines come in, at any time:
+  {\"type\": \"permission_response\", \"request_id\", \"behavior\": \"allow\", \"updated_input\"?, \"rules\"?}
+  {\"type\": \"permission_response\", \"request_id\", \"behavior\": \"deny\", \"message\"?}
+  {\"type\": \"cancel\", \"id\"}
+      the call of this id is cancelled; it still gets its answer")]
+    Exec(ExecFlags),
     /// Make one call and show what comes of it.
     ///
     /// On a terminal the result is shown for people, in a pipe as the model would read it. The call
@@ -294,6 +306,13 @@ Example:
         #[arg(value_name = "COMMAND-OR-TOPIC")]
         words: Vec<String>,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExecFlags {
+    /// Let calls ask, report progress and be cancelled by lines of JSON.
+    #[arg(long)]
+    pub(crate) interactive_json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -46,7 +46,7 @@ fn run() -> anyhow::Result<Exit> {
         }
         Command::Demo(demo) => runtime::block_on(modes::demo::run(demo)),
         Command::Sessions(asked) => modes::sessions::run(&args.session, &asked),
-        Command::Exec => runtime::block_on(modes::exec::run(args.session)),
+        Command::Exec(flags) => runtime::block_on(modes::exec::run(args.session, flags)),
         Command::Call(call) => runtime::block_on(modes::call::run(args.session, call)),
         Command::Tools(tools) => runtime::block_on(modes::tools::run(args.session, tools)),
         Command::Models(models) => runtime::block_on(modes::models::run(args.session, models)),

@@ -25,7 +25,10 @@ pub enum ToolError {
         /// What the system said.
         source: io::Error,
     },
-    /// The session has no such service.
+    /// The session has no such service; which.
+    #[error("the service {0} is not available in this session")]
+    NoService(&'static str),
+    /// Something that the tool needs is not there.
     #[error("{0} is not available in this session")]
     Unavailable(&'static str),
     /// Somebody interrupted it.

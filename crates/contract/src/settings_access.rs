@@ -34,4 +34,12 @@ pub trait SettingsAccess: Send + Sync {
 
     /// Writes it; `Null` takes it out. The error says what is wrong with the value.
     fn write(&self, setting: &str, value: &Value) -> Result<SettingChange, String>;
+
+    /// The same into the user's own file, whatever the project.
+    fn write_user(&self, setting: &str, value: &Value) -> Result<SettingChange, String> {
+        let _ = value;
+        Err(format!(
+            "{setting} cannot be written into the user's settings here"
+        ))
+    }
 }

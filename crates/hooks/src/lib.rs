@@ -2,12 +2,16 @@
 //!
 //! All handlers that fit run side by side; an identical one from two files runs once. What they say
 //! is taken together: deny before defer before ask before allow. A handler that fails says nothing,
-//! unless it is a guard: then its failure holds the event up.
+//! unless it is a guard: then its failure holds the event up. A rewritten input is bound and judged again, but not
+//! claimed anew by the scheduler: two calls that hooks redirect to one file are kept apart by the journal's locks.
+//! Servers and models are reached through the contract's `HttpClient` and [`AskModel`]: no client of our own.
 //!
 //! # Layout
 //! - `event`, `matcher`, `condition`: when a handler runs; `config`: how it is written
 //! - `job`: one run of one; `run` is a program, `http` a server, `ask` a model
 //! - `output`: what it said; `async_hooks`: what is said later; `hook_events`: what is told of it meanwhile
+
+#![warn(missing_docs)]
 
 mod ask;
 mod async_hooks;

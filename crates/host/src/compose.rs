@@ -3,7 +3,9 @@
 use std::{path::Path, sync::Arc};
 
 use anyhow::Context;
-use haft_contract::{Approver, DynTool, OnWeakSandbox, SessionId, SettingsAccess, Subagents};
+use haft_contract::{
+    Approver, DynTool, OnWeakSandbox, Progress, SessionId, SettingsAccess, Subagents,
+};
 use haft_engine::{
     Filters,
     hooks::{AskModel, Handler, HearHooks},
@@ -20,7 +22,7 @@ use crate::{
     extensions::Extensions,
     model,
     questions::{self, EventQuestions},
-    settings::{LocalRuleStore, Permitted},
+    settings::{self, LocalRuleStore, Permitted},
     subagents::Kinds,
 };
 
@@ -43,6 +45,8 @@ pub(crate) struct Additions {
     pub(crate) own: Vec<Arc<dyn DynTool>>,
     /// Tools of MCP servers.
     pub(crate) external: Vec<Arc<dyn DynTool>>,
+    /// Where calls report their progress.
+    pub(crate) progress: Option<Progress>,
     /// Who can be handed tasks.
     pub(crate) subagents: Option<Arc<Subagents>>,
     /// The skills there are.
@@ -63,6 +67,7 @@ pub async fn open_tools(config: &SessionConfig, parts: SessionParts) -> Result<H
     let approver = questions::approver(&parts.asked, &questions, permitted.patience);
     let additions = Additions {
         own: parts.tools,
+        progress: parts.progress,
         ..Additions::default()
     };
     Ok(build(config, permitted, approver, &events, additions).await?)
@@ -122,7 +127,8 @@ pub(crate) async fn build(
     let files = SettingsFiles {
         places: permitted.settings.places.clone(),
         flags: permitted.flags.clone(),
-        complain: haft_engine::complain,
+        tools: settings::known_tools(),
+        check: haft_engine::check_settings,
     };
     let environment = &config.environment;
     let http = HttpOptions::from_variables(|name| environment.variable(name));
@@ -144,6 +150,7 @@ pub(crate) async fn build(
         .rules(permitted.rules)
         .hooks(hooks)
         .defers(additions.defers)
+        .names_flags(config.names_flags)
         .sandbox(permitted.sandbox)
         .home(&permitted.settings.places.home)
         .keeper(Arc::new(LocalRuleStore {
@@ -153,6 +160,9 @@ pub(crate) async fn build(
         .watch(Watch::new(permitted.settings.places, permitted.flags))
         .filters(filters(config))
         .approver(approver);
+    if let Some(progress) = additions.progress {
+        builder = builder.progress(progress);
+    }
     for directory in &permitted.directories {
         builder = builder.directory(directory);
     }

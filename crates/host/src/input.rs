@@ -19,6 +19,7 @@ use crate::{
     ServerList, StartOptions, StopKind,
     access::SessionAccess,
     budget::Budget,
+    live_changes::ExtensionReload,
     mcp::Servers,
     names::Names,
     questions::EventQuestions,
@@ -45,6 +46,7 @@ pub(crate) struct SharedState {
     pub(crate) kinds: Kinds,
     /// What people put in folders.
     pub(crate) extensions: ExtensionDetails,
+    pub(crate) reload: ExtensionReload,
     /// The model that was chosen at the start, and how much it can read.
     pub(crate) current: Mutex<(String, u64)>,
     pub(crate) names: Names,

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use haft_contract::SettingsAccess;
 use haft_engine::settings::{Settings, SettingsFiles};
 use haft_models::{ModelInfo, Prices};
 use serde_json::json;
@@ -10,6 +11,7 @@ use crate::{
     ModelProvider, OpenError, Permitted, SessionConfig,
     model::{self, ProviderClient},
     names::{self, Names},
+    settings::known_tools,
 };
 
 /// What a session of some configuration would find.
@@ -94,8 +96,9 @@ pub fn save_model(config: &SessionConfig, name: &str) -> Result<PathBuf, OpenErr
     let files = SettingsFiles {
         places: permitted.settings.places,
         flags: permitted.flags,
-        complain: haft_engine::complain,
+        tools: known_tools(),
+        check: haft_engine::check_settings,
     };
-    let saved = files.write_users("model", &json!(name));
-    Ok(saved.map_err(anyhow::Error::msg)?)
+    let saved = files.write_user("model", &json!(name));
+    Ok(saved.map_err(anyhow::Error::msg)?.file.into())
 }

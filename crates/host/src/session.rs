@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, atomic::AtomicBool};
 
 use haft_agent::{Agent, Control, Prompt, RunLimits};
-use haft_contract::{Content, DynTool, PermissionMode};
+use haft_contract::{Content, DynTool, PermissionMode, Progress};
 use haft_engine::hooks::HookMoment;
 
 use crate::{
@@ -17,11 +17,12 @@ use crate::{
     mcp::Servers,
     model::{self, Chosen},
     parts::Asked,
+    plugins,
     questions::EventQuestions,
     queue::Queue,
     settings::{self, Permitted},
     setup::{Doubts, Plan},
-    slash::Commands,
+    slash::{Commands, Successor},
     stop::Stop,
     structured_output::Shape,
     subagents::Kinds,
@@ -41,6 +42,7 @@ pub struct AgentSession {
     pub(crate) asked: Asked,
     pub(crate) link: Option<Arc<dyn crate::ServerLink>>,
     pub(crate) tools: Vec<Arc<dyn DynTool>>,
+    pub(crate) progress: Option<Progress>,
     pub(crate) shared: Arc<SharedState>,
     pub(crate) doubts: Doubts,
 }
@@ -134,6 +136,7 @@ impl AgentSession {
                 names: self.shared.names.clone(),
                 budget: self.shared.budget.clone(),
                 launches: ready.launches,
+                successor: Some(self.successor()),
             },
         };
         let end = turns.run(first).await;
@@ -141,6 +144,12 @@ impl AgentSession {
         let end = end?;
         self.finish(&plan, &mut ready.agent).await;
         Ok(end)
+    }
+
+    /// Makes conversations that begin where another is cleared.
+    fn successor(&self) -> Box<Successor> {
+        let (config, events) = (self.config.clone(), Arc::clone(&self.events));
+        Box::new(move || conversation::successor(&config, &events))
     }
 
     /// The first message. The outer `None`: there is nothing to begin with.
@@ -229,11 +238,16 @@ enum FirstWords {
 fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentSession> {
     let doubts = Doubts::of(&config);
     let events = Arc::new(Events::new(parts.events));
-    let permitted = Permitted::load(&config).map_err(OpenError::into_inner)?;
+    let mut permitted = Permitted::load(&config).map_err(OpenError::into_inner)?;
     // Before anyone is asked: the settings may say where.
     config.environment = permitted.environment.clone();
-    let environment = &config.environment;
-    let chosen = model::choose(&config.model, &permitted.settings, environment, parts.model)?;
+    let environment = config.environment.clone();
+    let chosen = model::choose(
+        &config.model,
+        &permitted.settings,
+        &environment,
+        parts.model,
+    )?;
     limits(&config)?;
     let shape = config.output_schema.as_deref();
     let shape = shape.map(Shape::read).transpose()?;
@@ -242,6 +256,7 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
     for warning in extensions.warnings() {
         events.warn(warning);
     }
+    take_plugins(&mut config, &mut permitted, &extensions, &servers, &events);
     let trusted = permitted.settings.trust.runs;
     let kinds = Kinds::find(&config, &extensions, trusted, &events);
     let shared = Arc::new(SharedState {
@@ -253,11 +268,12 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
         questions: Arc::new(EventQuestions::new(Arc::clone(&events))),
         kinds,
         extensions: extensions.described(),
+        reload: extensions.reload(config.bare),
         current: Mutex::new((chosen.settings.name.clone(), chosen.settings.window)),
         names: chosen.names.clone(),
         budget: Budget::of(&config, &chosen, &events),
         bypass: bypass(&config, &permitted),
-        environment: environment.clone(),
+        environment,
         is_abandoned: AtomicBool::new(false),
     });
     Ok(AgentSession {
@@ -270,9 +286,33 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
         asked: parts.asked,
         link: parts.servers,
         tools: parts.tools,
+        progress: parts.progress,
         shared,
         doubts,
     })
+}
+
+/// Takes over what plugins bring beside skills, and the servers of the project.
+fn take_plugins(
+    config: &mut SessionConfig,
+    permitted: &mut Permitted,
+    extensions: &Extensions,
+    servers: &Servers,
+    events: &Events,
+) {
+    let brought = plugins::additions(&extensions.places, permitted);
+    for warning in brought.warnings {
+        events.warn(warning);
+    }
+    permitted.hooks = permitted.hooks.clone().with_handlers(brought.handlers);
+    if config.agent.is_none() {
+        config.agent = brought.agent;
+    }
+    let (of_project, skipped) = plugins::project_servers(config, permitted);
+    servers.add(&of_project, skipped);
+    if !config.strict_mcp {
+        servers.add(&brought.servers, Vec::new());
+    }
 }
 
 /// May a later message switch to bypassPermissions? The error says why not.
@@ -281,9 +321,14 @@ fn bypass(config: &SessionConfig, permitted: &Permitted) -> Result<(), String> {
         return Ok(());
     }
     if !config.allow_bypass {
-        return Err("bypassPermissions needs --dangerously-skip-permissions or \
-             --allow-dangerously-skip-permissions on the command line"
-            .to_owned());
+        return Err(match config.names_flags {
+            true => {
+                "bypassPermissions needs --dangerously-skip-permissions or \
+                     --allow-dangerously-skip-permissions on the command line"
+            }
+            false => "bypassPermissions was not allowed when the session was set up (allow_bypass)",
+        }
+        .to_owned());
     }
     settings::may_bypass(&permitted.settings, &config.environment)
         .map_err(|error| error.to_string())

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use haft_contract::PermissionMode;
+use haft_contract::{PermissionMode, ToolSpec};
 use haft_engine::{
     hooks::{Hooks, HttpLimits},
     permissions::{Bases, PermissionSettings, Policy, RuleStore, Rules, SandboxSettings},
@@ -68,6 +68,12 @@ impl Permitted {
     }
 }
 
+/// The tools that rules may speak of: all of ours, whether the session has them or not.
+pub(crate) fn known_tools() -> Vec<ToolSpec> {
+    let tools = haft_tools::all();
+    tools.iter().map(|tool| tool.spec().clone()).collect()
+}
+
 /// Loads what counts.
 fn load(config: &SessionConfig) -> anyhow::Result<Permitted> {
     let (cwd, environment) = (&config.cwd, &config.environment);
@@ -85,11 +91,7 @@ fn load(config: &SessionConfig) -> anyhow::Result<Permitted> {
     let mut settings = Settings::load(places, &flags, Trust::default());
     settings.trust = Trust::of(&settings.places, &flags, &settings.running_things());
     let mut rules = settings.rules(&config.allow, &config.deny);
-    let tools: Vec<_> = haft_tools::all()
-        .iter()
-        .map(|tool| tool.spec().clone())
-        .collect();
-    settings.understand(&mut rules, &tools);
+    settings.understand(&mut rules, &known_tools());
     let mut directories = config.directories.clone();
     for directory in settings.directories() {
         // One that is not there today is no reason to do nothing at all.

@@ -197,6 +197,7 @@ impl AgentSession {
             defers: true,
             own: mem::take(&mut self.tools),
             external: servers,
+            progress: self.progress.take(),
             subagents: Some(plan.subagents.service()),
             skills: skills.clone(),
             on_weak_sandbox: Some(self.on_weak_sandbox(plan)),

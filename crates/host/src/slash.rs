@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use haft_agent::{Agent, Prompt, RunResult};
-use haft_contract::{CancellationToken, Content};
+use haft_agent::{Agent, Prompt, RunResult, Session};
+use haft_contract::{CancellationToken, Content, SessionId};
 use haft_extensions::{Slash, slash};
 use haft_tools::{Caller, SkillBook};
 
-use crate::{budget::Budget, event::Events, names::Names, stop::Stop};
+use crate::{SessionEvent, budget::Budget, event::Events, names::Names, stop::Stop};
 
 /// What we bring ourselves, with a word on each.
 pub(crate) const BUILT_IN: [(&str, &str); 6] = [
@@ -36,6 +36,8 @@ pub(crate) enum PromptMeaning {
     Answered(Box<RunResult>),
 }
 
+pub(crate) type Successor = dyn Fn() -> anyhow::Result<Session> + Send + Sync;
+
 /// Prompts that begin with a slash.
 #[derive(Default)]
 pub(crate) struct Commands {
@@ -45,6 +47,8 @@ pub(crate) struct Commands {
     pub(crate) budget: Budget,
     /// Subagents can be launched.
     pub(crate) launches: bool,
+    /// Makes the conversation that begins when this one is cleared.
+    pub(crate) successor: Option<Box<Successor>>,
 }
 
 impl Commands {
@@ -80,12 +84,8 @@ impl Commands {
                 return PromptMeaning::Said(prompt);
             }
             "clear" => {
-                agent.clear();
-                announced(
-                    agent,
-                    events,
-                    Ok("The conversation is forgotten.".to_owned()),
-                )
+                let answer = self.clear(agent, book, events).await;
+                announced(agent, events, answer)
             }
             "compact" => {
                 agent.announce(events);
@@ -107,6 +107,25 @@ impl Commands {
             },
         };
         PromptMeaning::Answered(Box::new(answer))
+    }
+
+    /// Another conversation takes the place of this one.
+    async fn clear(
+        &self,
+        agent: &mut Agent,
+        book: &SkillBook,
+        events: &Events,
+    ) -> Result<String, String> {
+        let next = self.successor.as_ref().map(|successor| successor());
+        let next = next.unwrap_or_else(|| Ok(Session::in_memory(SessionId::new())));
+        let next =
+            next.map_err(|error| format!("The conversation cannot be cleared: {error:#}"))?;
+        let id = next.id();
+        // Still in the name of the conversation that ends.
+        events.emit(&SessionEvent::Reset(id));
+        agent.clear(next, events).await;
+        book.set_session(&id.to_string());
+        Ok("The conversation is forgotten.".to_owned())
     }
 
     async fn model(&self, agent: &Agent, name: &str) -> Result<String, String> {

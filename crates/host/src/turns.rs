@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use haft_agent::{Agent, EndReason, Prompt, RunResult};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     SessionActivity, SessionEnd, SessionEvent, StopKind, TurnResult,
@@ -35,6 +35,15 @@ pub(crate) enum Turn {
     News,
 }
 
+impl Turn {
+    fn origin(&self) -> Option<Value> {
+        match self {
+            Self::Message(prompt) => prompt.origin.clone(),
+            Self::News => Some(json!({"kind": "task-notification"})),
+        }
+    }
+}
+
 impl Turns<'_> {
     /// Until nothing more comes or something ends it.
     pub(crate) async fn run(&mut self, first: Prompt) -> anyhow::Result<SessionEnd> {
@@ -45,6 +54,7 @@ impl Turns<'_> {
             events.emit(&SessionEvent::Activity(SessionActivity::Running));
             shared.access.look(self.agent);
             shared.queue.run_begins();
+            let origin = turn.origin();
             let (run, structured) = self.answer(turn).await;
             shared.queue.run_ended(&shared.control);
             shared.access.look(self.agent);
@@ -52,7 +62,11 @@ impl Turns<'_> {
             if end.stopped == Some(StopKind::Terminate) {
                 return Ok(end);
             }
-            let result = TurnResult { run, structured };
+            let result = TurnResult {
+                run,
+                structured,
+                origin,
+            };
             end.has_failed = result.is_error();
             end.has_denials |= !result.run.permission_denials.is_empty();
             events.emit(&SessionEvent::Result(Box::new(result)));

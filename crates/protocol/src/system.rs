@@ -3,10 +3,9 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::{
-    BackgroundTasksMessage, HookEndMessage, HookPrintedMessage, HookStartedMessage,
+    BackgroundTasksMessage, HookEndMessage, HookPrintedMessage, HookStartedMessage, LoadedPlugin,
     TaskOverMessage, TaskProgressMessage, TaskStartedMessage, TaskUpdatedMessage, WireId, lenient,
 };
 
@@ -80,9 +79,9 @@ pub struct InitMessage<'a> {
     /// Skills.
     #[serde(default)]
     pub skills: Cow<'a, [String]>,
-    /// Plugins: `{name, path, version?}`.
+    /// Plugins.
     #[serde(default)]
-    pub plugins: Vec<Value>,
+    pub plugins: Vec<LoadedPlugin>,
     /// What was left out because the directory is not trusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untrusted: Option<Cow<'a, str>>,

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use haft_contract::{SettingChange, SettingRisk, SettingsAccess};
+use haft_contract::{SettingChange, SettingRisk, SettingsAccess, ToolSpec};
 use serde_json::Value;
 
 use super::{
@@ -55,9 +55,11 @@ pub struct SettingsFiles {
     pub places: SettingsPlaces,
     /// What the command line says of them.
     pub flags: Flags,
-    /// Notes everything in them that a start would complain of and only others understand: rules, the
+    /// The tools that rules may speak of.
+    pub tools: Vec<ToolSpec>,
+    /// Notes everything in them that a start would warn of and only others understand: rules, the
     /// sandbox, hooks.
-    pub complain: fn(&mut Settings),
+    pub check: fn(&mut Settings, &[ToolSpec]),
 }
 
 impl SettingsAccess for SettingsFiles {
@@ -95,13 +97,28 @@ impl SettingsAccess for SettingsFiles {
     }
 
     fn write(&self, setting: &str, value: &Value) -> Result<SettingChange, String> {
+        let place = self.file(setting);
+        self.write_into(place, setting, value)
+    }
+
+    fn write_user(&self, setting: &str, value: &Value) -> Result<SettingChange, String> {
+        self.write_into(self.user_file(), setting, value)
+    }
+}
+
+impl SettingsFiles {
+    fn write_into(
+        &self,
+        (scope, file): (Scope, PathBuf),
+        setting: &str,
+        value: &Value,
+    ) -> Result<SettingChange, String> {
         if let Some(key) = light(setting)
             && !fits(key.takes, value)
         {
             return Err(format!("{} is expected, not {value}", key.takes.name()));
         }
         let before = self.read(setting)?;
-        let (scope, file) = self.file(setting);
         match scope {
             Scope::Local => {
                 let directory = local_root(&self.places);
@@ -122,17 +139,6 @@ impl SettingsAccess for SettingsFiles {
             after: value.clone(),
             file: file.display().to_string(),
         })
-    }
-}
-
-impl SettingsFiles {
-    /// Writes a setting into the user's own file, whatever else says something of it; which file that is.
-    pub fn write_users(&self, setting: &str, value: &Value) -> Result<PathBuf, String> {
-        let file = self.places.user.join("settings.json");
-        let old = document::read(&file)?.unwrap_or_default();
-        let new = self.changed(Scope::User, &file, &old, setting, value)?;
-        keep::replace(&file, &new).map_err(|error| format!("{}: {error}", file.display()))?;
-        Ok(file)
     }
 
     /// The text of a file with one value changed, if nothing new is wrong with it then.
@@ -159,10 +165,14 @@ impl SettingsFiles {
     fn file(&self, setting: &str) -> (Scope, PathBuf) {
         let is_users = |key: &SettingKey| key.name == setting && key.counts_in == CountsIn::Users;
         if known().any(is_users) {
-            return (Scope::User, self.places.user.join("settings.json"));
+            return self.user_file();
         }
         let local = local_root(&self.places).join(super::files::LOCAL);
         (Scope::Local, local)
+    }
+
+    fn user_file(&self) -> (Scope, PathBuf) {
+        (Scope::User, self.places.user.join("settings.json"))
     }
 
     /// Would the next session take over what a new text of the local file adds? The error says why
@@ -199,7 +209,7 @@ impl SettingsFiles {
         }
     }
 
-    /// Everything a start would complain of, if this text alone stood in the file.
+    /// Everything a start would warn of, if this text alone stood in the file.
     fn problems(&self, scope: Scope, file: &Path, text: &str) -> Result<Vec<Problem>, String> {
         let document = SettingsDocument::parse(text).map_err(|broken| broken.to_string())?;
         let layer = SettingsFile {
@@ -228,7 +238,7 @@ impl SettingsFiles {
         settings.env();
         settings.question_timeout();
         settings.auto_memory();
-        (self.complain)(&mut settings);
+        (self.check)(&mut settings, &self.tools);
         Ok(settings.problems)
     }
 }

@@ -160,14 +160,13 @@ impl<'a> Bytes<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
 
     use proptest::prelude::*;
 
     use super::*;
 
     fn git(directory: &Path, args: &[&str]) {
-        let done = Command::new("git")
+        let done = haft_testkit::command("git")
             .args(args)
             .current_dir(directory)
             .env_clear()

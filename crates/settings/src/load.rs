@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::{
     Flags, Problem, SettingsFile, SettingsPlaces, Trust, env,
     files::{self, LOCAL, local_root},
-    resolve, sandbox,
+    known, resolve, sandbox,
     source::{RuleSource, Scope},
     trust,
 };
@@ -58,10 +58,12 @@ impl Settings {
     /// Loads every file that counts.
     pub fn load(places: SettingsPlaces, flags: &Flags, trust: Trust) -> Self {
         let found = files::load(&places, flags);
+        let mut problems = found.problems;
+        problems.extend(found.layers.iter().filter_map(known::unknown));
         Self {
             places,
             layers: found.layers,
-            problems: found.problems,
+            problems,
             broken: found.broken,
             left_out: Vec::new(),
             waiting_rules: Vec::new(),
@@ -185,6 +187,14 @@ impl Settings {
         }
         self.leave_out(waiting, "environment variable");
         env
+    }
+
+    /// Are all hooks switched off but those of the administrator's?
+    pub fn hooks_are_off(&self) -> bool {
+        let managed_only = self.flag_of(Scope::Managed, "allowManagedHooksOnly");
+        let counts = self.layers.iter().filter(|layer| self.may_run(layer));
+        let mut switches = counts.filter_map(|layer| layer.document.value.get("disableAllHooks"));
+        managed_only || switches.next().is_some_and(|switch| *switch == true)
     }
 
     /// The hooks of every file that may run them, with whose they are.

@@ -21,10 +21,8 @@ use super::{
     tools::{self, Use},
 };
 use crate::{
-    ModelSettings, RunLimits, Session, clock,
-    cost::SharedUsage,
-    prompt::Knowledge,
-    transcript::{FileStore, StoreError},
+    ModelSettings, RunLimits, Session, clock, cost::SharedUsage, prompt::Knowledge,
+    transcript::FileStore,
 };
 
 /// The kind that a call means that names none.
@@ -220,8 +218,9 @@ impl Spawner {
         session: impl FnOnce(&std::path::Path) -> Result<Session, ToolError>,
     ) -> Result<Arc<Member>, ToolError> {
         let permit = self.permit()?;
-        let folder = plan.engine.folder().to_path_buf();
-        let output_file = folder
+        let output_file = plan
+            .engine
+            .folder()
             .join("tool-results")
             .join(format!("agent_{}.txt", tag.id));
         let member = Arc::new(Member::new(
@@ -232,8 +231,19 @@ impl Spawner {
             plan.in_background,
             output_file,
         ));
-        let session = session(&record::place(&folder, &member.tag.id))?;
+        let path = record::place(&plan.engine.conversation_folder(), &member.tag.id);
+        let mut session = session(&path)?;
         let is_new = session.loaded().lines == 0;
+        let mirror = self.shared.mirror.as_ref();
+        if is_new {
+            let parent = plan.engine.agent().id.as_deref();
+            record::describe(&path, &member.tag, parent, mirror.map(|mirror| &**mirror));
+        }
+        if let Some(mirror) = mirror.cloned() {
+            session = session
+                .heard_by(move |line| mirror(&path, line))
+                .map_err(unkept)?;
+        }
         let agent = self.child(plan, &member, session)?;
         if is_new {
             record::begin(agent.transcript(), &member.tag, &member.model);
@@ -349,7 +359,7 @@ impl Spawner {
     ) -> Result<(Tag, Arc<AgentDefinition>, String), ToolError> {
         let host = self.host()?;
         let engine = host.engine.upgrade();
-        let record = engine.and_then(|engine| record::find(engine.folder(), id));
+        let record = engine.and_then(|engine| record::find(&engine.conversation_folder(), id));
         let record = record.ok_or_else(|| ToolError::Refused(self.unknown(id)))?;
         let kind = self.kind(Some(&record.agent_type))?;
         let tag = Tag {
@@ -445,7 +455,7 @@ fn receipt(member: &Member) -> BackgroundHandle {
     }
 }
 
-fn unkept(error: StoreError) -> ToolError {
+fn unkept(error: impl std::fmt::Display) -> ToolError {
     ToolError::Failed(format!("its transcript cannot be kept: {error}"))
 }
 

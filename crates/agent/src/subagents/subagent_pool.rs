@@ -54,6 +54,7 @@ pub struct SubagentPoolBuilder {
     append: Option<String>,
     allowed: Option<Vec<String>>,
     own: Arc<OwnOf>,
+    mirror: Option<Arc<record::Mirror>>,
 }
 
 /// What a kind of subagent brings beside its definition, found out when one is launched.
@@ -86,6 +87,8 @@ pub(super) struct Shared {
     pub(super) append: Option<String>,
     /// What a kind brings.
     pub(super) own: Arc<OwnOf>,
+    /// Hears of the lines of their transcripts.
+    pub(super) mirror: Option<Arc<record::Mirror>>,
     /// Where the session hears of them.
     pub(super) notices: OnceLock<Arc<BackgroundTasks>>,
     /// One permit for each that may work.
@@ -111,6 +114,7 @@ impl SubagentPool {
             append: None,
             allowed: None,
             own: Arc::new(|_| Own::default()),
+            mirror: None,
         }
     }
 
@@ -210,6 +214,13 @@ impl SubagentPoolBuilder {
         self
     }
 
+    /// Who is told of each line of their transcripts as it is written, with the file it stands in.
+    #[must_use]
+    pub fn mirror(mut self, mirror: impl Fn(&Path, &str) + Send + Sync + 'static) -> Self {
+        self.mirror = Some(Arc::new(mirror));
+        self
+    }
+
     /// The main agent may launch only these kinds.
     #[must_use]
     pub fn only(mut self, kinds: Option<Vec<String>>) -> Self {
@@ -230,6 +241,7 @@ impl SubagentPoolBuilder {
             model_name: self.name,
             append: self.append,
             own: self.own,
+            mirror: self.mirror,
             notices: OnceLock::new(),
             tasks: TaskTracker::new(),
             cancel: CancellationToken::new(),

@@ -45,12 +45,13 @@ pub struct Loaded {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Line {
+pub(super) struct Line {
     #[serde(rename = "type")]
     kind: String,
-    uuid: Option<String>,
+    pub(super) uuid: Option<String>,
     parent_uuid: Option<String>,
     is_sidechain: bool,
+    is_meta: bool,
     is_api_error_message: bool,
     message: Option<Value>,
     request_id: Option<String>,
@@ -65,8 +66,25 @@ struct Line {
 }
 
 impl Line {
-    fn is_message(&self) -> bool {
+    pub(super) fn is_message(&self) -> bool {
         !self.is_sidechain && ["user", "assistant"].contains(&self.kind.as_str())
+    }
+
+    /// Did something come in here that no call asked for: a person's words, or news of a task?
+    pub(super) fn is_of_another_turn(&self) -> bool {
+        if self.kind != "user" || self.answers().next().is_some() {
+            return false;
+        }
+        let text = match self.message.as_ref().map(|message| &message["content"]) {
+            Some(Value::String(text)) => Some(text.as_str()),
+            Some(Value::Array(blocks)) => blocks.iter().find_map(|block| block["text"].as_str()),
+            _ => None,
+        };
+        match text {
+            Some(text) if text.starts_with("[Request interrupted by user") => false,
+            Some(text) => !self.is_meta || text.contains("<task_notification>"),
+            None => !self.is_meta,
+        }
     }
 
     /// What the lines of one reply share. The id of a message may come again in another reply.
@@ -167,6 +185,19 @@ pub fn load(lines: &[String], until: Option<&str>) -> Option<Loaded> {
         .repairs
         .extend(repairs.iter().map(ToString::to_string));
     Some(loaded)
+}
+
+/// The lines of the conversation that stand behind this message; `None`: it is not part of it.
+pub(super) fn chain_after<'a>(lines: &'a [Line], message: &str) -> Option<Vec<&'a Line>> {
+    let leaf = lines
+        .iter()
+        .rposition(|line| line.is_message() && line.uuid.is_some())?;
+    let mut taken: Vec<usize> = chain(lines, leaf, &mut Vec::new()).into_iter().collect();
+    taken.sort_unstable();
+    let at = taken
+        .iter()
+        .position(|number| lines[*number].uuid.as_deref() == Some(message))?;
+    Some(taken[at + 1..].iter().map(|n| &lines[*n]).collect())
 }
 
 /// The lines that count, by number.

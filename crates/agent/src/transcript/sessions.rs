@@ -12,7 +12,8 @@ use haft_contract::SessionId;
 use serde_json::{Value, json};
 
 use super::{
-    FileStore, Loaded, MemoryStore, Store, StoreError, load::load, store::look, tee_store::TeeStore,
+    FileStore, Loaded, MemoryStore, Store, StoreError, dropped_turn, load::load, store::look,
+    tee_store::TeeStore,
 };
 
 /// A shorter beginning of an id names no session.
@@ -46,6 +47,9 @@ pub enum SessionError {
         /// The message.
         message: String,
     },
+    /// More would fall away than the turn that is meant to.
+    #[error("Resume rejected by --resume-drops-turn: {0}")]
+    DropsMore(String),
     /// Its lines cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -203,6 +207,15 @@ impl Sessions {
             return Err(SessionError::Unknown(id.to_string()));
         }
         Session::resume(id, Arc::new(FileStore::open(path)?), until)
+    }
+
+    /// Makes sure that of what stands behind the message `until` only the turn of this prompt falls away.
+    pub fn drops_only(&self, id: SessionId, until: &str, prompt: &str) -> Result<(), SessionError> {
+        let path = self.path(id);
+        if !path.exists() {
+            return Err(SessionError::Unknown(id.to_string()));
+        }
+        dropped_turn::check(&look(&path)?, until, prompt).map_err(SessionError::DropsMore)
     }
 
     /// A new session that begins as a copy of another, which may be in use.

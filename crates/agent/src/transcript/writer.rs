@@ -88,6 +88,19 @@ impl Transcript {
         }
     }
 
+    /// The transcript of a conversation that begins where this one ends.
+    pub(crate) fn successor(&self, store: Arc<dyn Store>, session: SessionId) -> Self {
+        let facts = self.state().facts.clone();
+        Self::new(
+            store,
+            session,
+            facts.version,
+            facts.agent,
+            SoFar::default(),
+            self.remembered.clone(),
+        )
+    }
+
     /// The file it is in, where there is one.
     pub fn path(&self) -> Option<&Path> {
         self.store.path()

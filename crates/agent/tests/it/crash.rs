@@ -1,12 +1,6 @@
 //! The process is killed in the middle of a call.
 
-use std::{
-    env, fs,
-    path::Path,
-    process::{Command, Stdio},
-    sync::Arc,
-    time::Duration,
-};
+use std::{env, fs, path::Path, process::Stdio, sync::Arc, time::Duration};
 
 use haft_agent::{Agent, ModelSettings, Sessions};
 use haft_contract::{PermissionMode, SessionId};
@@ -62,7 +56,7 @@ async fn killed_in_the_middle_of_a_call() {
     let rig = Rig::new();
     let folder = rig.project.path("work");
     let id = SessionId::new();
-    let mut child = Command::new(env::current_exe().unwrap())
+    let mut child = haft_testkit::command(env::current_exe().unwrap())
         .args(["--exact", "crash::child", "--ignored", "--nocapture"])
         .env(FOLDER, &folder)
         .env(SESSION, id.to_string())

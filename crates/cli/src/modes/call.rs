@@ -15,13 +15,13 @@ use crate::{
 pub(crate) async fn run(args: SessionArgs, call: CallFlags) -> anyhow::Result<Exit> {
     let input = input(&call.input)?;
     let mut haft = session::tools(&args).await?;
-    let cancel = haft.cancel_token();
+    let cancel = haft.session_token();
     tokio::spawn(async move {
         if tokio::signal::ctrl_c().await.is_ok() {
             cancel.cancel();
         }
     });
-    let interrupted = haft.cancel_token();
+    let interrupted = haft.session_token();
     look_first(&mut haft, &call.name, &input).await;
     let finished = haft.call(&call.name, input).await;
     if call.json {

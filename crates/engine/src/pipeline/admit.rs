@@ -486,10 +486,14 @@ impl Judge<'_> {
         }
         match because {
             Because::Outside(path) if is_systems_own(path) => only_a_person(),
-            Because::Outside(_) => would("--add-dir DIR, for a directory DIR that holds it"),
-            Because::Changes(_) | Because::Mode(_) if !facts.opaque => {
-                would("--permission-mode acceptEdits")
-            }
+            Because::Outside(_) => would(self.engine.remedy(
+                "--add-dir DIR, for a directory DIR that holds it",
+                "a further working directory that holds it",
+            )),
+            Because::Changes(_) | Because::Mode(_) if !facts.opaque => would(self.engine.remedy(
+                "--permission-mode acceptEdits",
+                "the permission mode acceptEdits",
+            )),
             Because::Protected(path) | Because::Sensitive(path, _) => {
                 let rule = suggest::path_rule(&self.policy, facts, &self.context.bases(), path);
                 rule.map_or_else(only_a_person, |rule| {
@@ -501,9 +505,10 @@ impl Judge<'_> {
             Because::Changes(_)
             | Because::Mode(_)
             | Because::Command { .. }
-            | Because::Address(_) => {
-                would("--permission-mode bypassPermissions, or someone to ask")
-            }
+            | Because::Address(_) => would(self.engine.remedy(
+                "--permission-mode bypassPermissions, or someone to ask",
+                "the permission mode bypassPermissions, or someone to ask",
+            )),
             Because::Unconfined => {
                 "Only a person can allow it. Call it again without dangerouslyDisableSandbox."
                     .to_owned()

@@ -19,14 +19,13 @@ use std::{
 };
 
 use haft_contract::{DynTool, ToolRole, ToolSpec};
-use jsonschema::Validator;
 
 pub use definitions::Format;
 pub use filter::{Filters, Selection};
 pub use offer::ToolOffer;
 pub use registry::{DefinitionError, Registry};
 
-use crate::settings::nearby;
+use crate::{schema::SchemaValidator, settings::nearby};
 
 /// The tools of a session, in their final order.
 #[derive(Debug)]
@@ -61,7 +60,7 @@ pub struct Forbidden {
 pub struct PoolTool {
     tool: Arc<dyn DynTool>,
     /// Compiled when first needed: most sessions use few of their tools.
-    validator: OnceLock<Validator>,
+    validator: OnceLock<SchemaValidator>,
 }
 
 impl PoolTool {
@@ -82,9 +81,9 @@ impl PoolTool {
         self.tool.spec()
     }
 
-    pub(crate) fn validator(&self) -> &Validator {
+    pub(crate) fn validator(&self) -> &SchemaValidator {
         self.validator.get_or_init(|| {
-            jsonschema::validator_for(&self.spec().input_schema)
+            SchemaValidator::new(&self.spec().input_schema)
                 .expect("the registry refuses a schema that does not compile")
         })
     }

@@ -104,7 +104,7 @@ impl Shared {
     ) -> CallContext {
         let engine = &self.engine;
         CallContext {
-            session: engine.session,
+            session: engine.session(),
             call,
             tool_use_id,
             cwd: Arc::clone(&context.cwd),

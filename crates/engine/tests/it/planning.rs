@@ -348,7 +348,8 @@ fn files(machine: &Machine) -> SettingsFiles {
     SettingsFiles {
         places: machine.places.clone(),
         flags: Flags::default(),
-        complain: haft_engine::complain,
+        tools: judged::specs(),
+        check: haft_engine::check_settings,
     }
 }
 

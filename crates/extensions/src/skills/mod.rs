@@ -96,6 +96,21 @@ impl Skills {
         self.known(name)
     }
 
+    /// Looks for all of them again: new ones, changed ones, and those that are gone.
+    pub fn reload(&self) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        let mut fresh = find(&self.places, &self.settings, &mut warnings);
+        let mut state = self.state();
+        for directory in std::mem::take(&mut state.entered) {
+            self.enter(&directory, &mut fresh, &mut warnings);
+            fresh.entered.insert(directory);
+        }
+        fresh.active = std::mem::take(&mut state.active);
+        fresh.read = std::mem::take(&mut state.read);
+        *state = fresh;
+        warnings
+    }
+
     fn known(&self, name: &str) -> Option<Arc<Skill>> {
         let state = self.state();
         let mut found = state.found.iter();

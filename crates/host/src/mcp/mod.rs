@@ -125,6 +125,18 @@ impl Servers {
         Ok(servers)
     }
 
+    /// Adds servers of a weaker origin: one of a name that is there already is passed over.
+    pub(super) fn add(&self, servers: &Map<String, Value>, skipped: Vec<SkippedServer>) {
+        let mut state = self.state();
+        for read in config::entries(servers) {
+            let is_taken = matches!(&read, Ok(entry) if state.find(&entry.name).is_some());
+            if !is_taken {
+                state.take(read, false);
+            }
+        }
+        state.skipped.extend(skipped);
+    }
+
     /// Adds servers that the other end runs, by their names.
     pub(super) fn add_sdk(&self, names: &[String]) -> Result<(), String> {
         let mut state = self.state();
@@ -201,9 +213,10 @@ impl Servers {
                         (at, client, greeting)
                     });
                 }
-                (TransportKind::Sdk, None) => {
-                    self.failed(at, "a server of type sdk needs --input-format stream-json")
-                }
+                (TransportKind::Sdk, None) => self.failed(
+                    at,
+                    "a server of type sdk is run by a program at the other end, and there is none",
+                ),
                 (TransportKind::External, _) => self.failed(
                     at,
                     "only servers of type sdk can be connected here; this one is not started",

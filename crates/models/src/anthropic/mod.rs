@@ -61,6 +61,34 @@ impl std::fmt::Debug for AnthropicOptions {
 }
 
 impl AnthropicOptions {
+    /// Where the API is; with or without `/v1`.
+    #[must_use]
+    pub fn base_url(mut self, base_url: impl Into<String>) -> Self {
+        self.base_url = base_url.into();
+        self
+    }
+
+    /// Sent as `x-api-key`.
+    #[must_use]
+    pub fn api_key(mut self, api_key: impl Into<String>) -> Self {
+        self.api_key = Some(api_key.into());
+        self
+    }
+
+    /// Sent as a bearer token, and then alone.
+    #[must_use]
+    pub fn auth_token(mut self, auth_token: impl Into<String>) -> Self {
+        self.auth_token = Some(auth_token.into());
+        self
+    }
+
+    /// Features that are not for everyone yet.
+    #[must_use]
+    pub fn betas(mut self, betas: impl IntoIterator<Item = String>) -> Self {
+        self.betas = betas.into_iter().collect();
+        self
+    }
+
     /// With what the environment says.
     pub fn from_env() -> Self {
         Self::from_variables(secrets::variable)
@@ -149,9 +177,14 @@ impl Anthropic {
         out: Out,
     ) -> Result<(), ModelError> {
         let response = self.send(&request, &cancel).await?;
+        let is_json = http::answer::is_json(&response);
         let stream = Box::pin(response.bytes_stream());
-        let body = http::body::Body::new(stream, self.http.options(), cancel);
-        stream::read(body, &out).await
+        let options = self.http.options();
+        let body = http::body::Body::new(stream, options, cancel);
+        match is_json {
+            true => stream::read_whole(body, options.longest_event, &out).await,
+            false => stream::read(body, &out).await,
+        }
     }
 }
 

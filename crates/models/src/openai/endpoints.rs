@@ -18,7 +18,7 @@ impl OpenAi {
         let mut models = ModelInfo::expect_list(&list)?;
         if let [only] = models.as_mut_slice()
             && only.window.is_none()
-            && self.options.base_url() != BASE_URL
+            && self.options.base() != BASE_URL
         {
             only.window = self.window_of_server(cancel).await;
         }
@@ -27,7 +27,7 @@ impl OpenAi {
 
     /// A server that does not know the question has no answer.
     async fn window_of_server(&self, cancel: &CancellationToken) -> Option<u64> {
-        let base = self.options.base_url().trim_end_matches('/');
+        let base = self.options.base().trim_end_matches('/');
         let base = base.strip_suffix("/v1").unwrap_or(base);
         let url = http::join(base, "", "props").ok()?;
         let props = self.get(url, cancel).await.ok()?;

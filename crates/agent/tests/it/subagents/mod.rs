@@ -531,7 +531,18 @@ async fn its_transcript_is_kept_and_a_session_that_was_killed_knows_of_it() {
         .map(|entry| entry.unwrap().path())
         .collect();
     transcripts.sort();
-    assert_eq!(transcripts.len(), 2);
+    let (transcripts, described): (Vec<_>, Vec<_>) = transcripts
+        .into_iter()
+        .partition(|path| path.extension().is_some_and(|ending| ending == "jsonl"));
+    assert_eq!((transcripts.len(), described.len()), (2, 2));
+    for path in &described {
+        let told: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+        assert!(
+            told["toolUseId"].is_string() && told["agentType"].is_string(),
+            "{told}"
+        );
+        assert_eq!(told["parentAgentId"], Value::Null);
+    }
     for path in &transcripts {
         let text = fs::read_to_string(path).unwrap();
         let lines: Vec<Value> = text

@@ -8,10 +8,7 @@ mod scratch;
 
 use haft_agent::Sink;
 use haft_host::{AgentSession, SessionConfig, SessionEvent, SessionParts};
-use haft_models::{
-    Scripted,
-    scripted::{ModelScript, ScriptedConversation, ScriptedReply},
-};
+use haft_models::scripted::{ModelScript, ScriptedConversation, ScriptedReply};
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
@@ -72,7 +69,7 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
         }
         other => session::warn(other),
     };
-    let parts = SessionParts::new(follow).model(pace.around(Scripted::new(script)));
+    let parts = SessionParts::new(follow).scripted(script, pace.of_model());
     let session = AgentSession::open(config(&scratch)?, parts)?;
     let input = session.input();
     signals.end(&input);

@@ -34,7 +34,7 @@ impl Lines {
         Self::of(BufReader::with_capacity(64 << 10, io::stdin()))
     }
 
-    fn of(mut input: impl BufRead + Send + 'static) -> Self {
+    pub(super) fn of(mut input: impl BufRead + Send + 'static) -> Self {
         let (ask, asked) = mpsc::channel();
         let (sender, lines) = tokio::sync::mpsc::unbounded_channel();
         thread::spawn(move || {

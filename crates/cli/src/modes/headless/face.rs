@@ -19,6 +19,7 @@ impl EventSink for Output {
             SessionEvent::Warning(_) | SessionEvent::RulesKept { .. } => session::warn(event),
             SessionEvent::Notice { level, text } => self.put_notice(level.name(), text),
             SessionEvent::Ready(facts) => self.belongs_to(facts.id, Facts::of(facts)),
+            SessionEvent::Reset(next) => self.begins_anew(*next),
             SessionEvent::Servers(servers) => self.has_servers(servers.clone()),
             SessionEvent::Activity(SessionActivity::Running) => self.put_state("running"),
             SessionEvent::Activity(SessionActivity::Idle) => self.put_state("idle"),
@@ -43,7 +44,7 @@ impl EventSink for Output {
             }
             SessionEvent::Continues => self.goes_on(),
             SessionEvent::Result(result) => {
-                self.put_result(&result.run, result.structured.clone());
+                self.put_result(result);
             }
             _ => {}
         }

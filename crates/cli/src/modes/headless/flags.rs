@@ -77,6 +77,10 @@ pub(crate) struct Headless {
     #[arg(long, value_name = "FILE-OR-JSON", num_args = 1..)]
     pub(crate) mcp_config: Vec<String>,
 
+    /// Only the MCP servers of --mcp-config: none of the project's, none of plugins.
+    #[arg(long)]
+    pub(crate) strict_mcp_config: bool,
+
     /// Who is asked for permission: `stdio`, the program at the other end, or `mcp__SERVER__TOOL`, a
     /// tool of a server.
     #[arg(long, value_name = "WHO")]
@@ -244,6 +248,10 @@ pub(crate) struct SessionFlags {
     #[arg(long, value_name = "UUID")]
     pub(crate) resume_session_at: Option<String>,
 
+    /// With --resume-session-at: refuse to go on if more than the turn of this message would fall away.
+    #[arg(long, value_name = "MESSAGE")]
+    pub(crate) resume_drops_turn: Option<String>,
+
     /// The id of a new conversation.
     #[arg(long, value_name = "UUID")]
     pub(crate) session_id: Option<String>,
@@ -268,8 +276,6 @@ pub(crate) struct Ignored {
     #[arg(long, hide = true)]
     prompt_suggestions: bool,
     #[arg(long, hide = true)]
-    strict_mcp_config: bool,
-    #[arg(long, hide = true)]
     ide: bool,
     #[arg(long, hide = true)]
     no_chrome: bool,
@@ -277,8 +283,6 @@ pub(crate) struct Ignored {
     task_budget: Option<String>,
     #[arg(long, hide = true)]
     thinking_display: Option<String>,
-    #[arg(long, hide = true)]
-    resume_drops_turn: Option<String>,
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "")]
     debug: Option<String>,
     #[arg(long, hide = true)]

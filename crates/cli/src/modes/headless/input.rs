@@ -4,17 +4,17 @@ use std::{borrow::Cow, sync::Arc};
 
 use haft::{Content, PermissionMode};
 use haft_agent::{Prompt, mentioned};
-use haft_host::{AgentDetails, CommandDetails, SessionInput, StartOptions};
+use haft_host::{SessionInput, StartOptions};
 use haft_models::Thinking;
 use haft_protocol::{
-    AsWritten, BinaryVersion, ClientMessage, ClientRequest, ControlRequest, DescribedAgent,
-    DescribedCommand, InitializeAnswer, InitializeRequest, InterruptAnswer, InterruptRequest,
-    ModeAnswer, PromptParagraphs, SessionAnswer, UserBody, UserInput, UserMessage, WireId,
+    AsWritten, BinaryVersion, ClientMessage, ClientRequest, ControlRequest, InitializeAnswer,
+    InitializeRequest, InterruptAnswer, InterruptRequest, ModeAnswer, PromptParagraphs,
+    SessionAnswer, UserBody, UserInput, UserMessage, WireId,
 };
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{callbacks, channel::Channel};
+use super::{callbacks, channel::Channel, status};
 use crate::modes::exec::stdin::{InputLine, Lines};
 
 /// Reads lines, and does what they ask at once, whatever else goes on.
@@ -69,11 +69,15 @@ impl Reader {
         let uuid = message.uuid.as_ref().and_then(WireId::uuid);
         // One that is repeated must be known by the same id later on.
         let uuid = uuid.or_else(|| self.replay.then(haft_agent::random_id));
+        let origin = Some(&message.origin)
+            .filter(|origin| origin.is_object())
+            .cloned();
         if self.replay {
             let body = UserBody::Given(Cow::Borrowed(&message.message));
             self.channel.output.put(UserMessage {
                 is_replay: true,
                 uuid: uuid.map(Into::into),
+                origin: origin.as_ref().map(Cow::Borrowed),
                 ..UserMessage::new(body)
             });
         }
@@ -90,6 +94,7 @@ impl Reader {
             content,
             uuid,
             mentions,
+            origin,
         };
         match message.is_urgent() {
             true => self.session.steer(prompt),
@@ -118,7 +123,8 @@ impl Reader {
                 version: crate::VERSION.to_owned(),
             })),
             ClientRequest::RewindFiles(request) => return self.rewind(id, request),
-            other => self.serve_more(&other),
+            ClientRequest::ReadFile(request) => return self.read_file(id, request),
+            other => self.serve_more(&other).await,
         };
         self.channel.respond(id, served);
         // Its answer stands before the result that it brings about.
@@ -148,8 +154,8 @@ impl Reader {
         })?;
         let extensions = self.session.extensions();
         Ok(SessionAnswer::Initialize(Box::new(InitializeAnswer {
-            commands: extensions.commands.iter().map(command).collect(),
-            agents: agents.into_iter().map(agent).collect(),
+            commands: extensions.commands.iter().map(status::command).collect(),
+            agents: agents.into_iter().map(status::agent).collect(),
             output_style: extensions.output_style.clone(),
             available_output_styles: extensions.styles.clone(),
             models: Vec::new(),
@@ -189,21 +195,5 @@ impl Reader {
         self.session.set_permission_mode(mode)?;
         let mode = mode.name().to_owned();
         Ok(SessionAnswer::Mode(ModeAnswer { mode }))
-    }
-}
-
-fn command(command: &CommandDetails) -> DescribedCommand {
-    DescribedCommand {
-        name: command.name.clone(),
-        description: command.description.clone(),
-        argument_hint: command.argument_hint.clone(),
-    }
-}
-
-fn agent(kind: AgentDetails) -> DescribedAgent {
-    DescribedAgent {
-        name: kind.name,
-        description: kind.description,
-        model: kind.model,
     }
 }

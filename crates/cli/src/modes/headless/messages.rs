@@ -71,7 +71,7 @@ pub(super) fn init<'a>(began: &'a Began, facts: &'a Facts) -> SystemMessage<'a> 
         output_style: (&facts.told.output_style).into(),
         agents: Cow::Borrowed(&facts.told.agents),
         skills: Cow::Borrowed(&facts.told.skills),
-        plugins: Vec::new(),
+        plugins: facts.told.plugins.iter().map(status::plugin).collect(),
         untrusted: facts.left_out.as_deref().map(Cow::Borrowed),
         sandbox_warning: facts.sandbox_warning.as_deref().map(Cow::Borrowed),
         mcp_server_errors: status::servers_left_out(&facts.servers),
@@ -224,6 +224,7 @@ pub(super) fn result<'a>(ended: &'a RunResult, facts: &Facts) -> ResultMessage<'
         terminal_reason: Some(ended.reason.name().into()),
         ttft_ms: ended.first_token.map(millis),
         structured_output: None,
+        origin: None,
         session_id: None,
         uuid: None,
     }

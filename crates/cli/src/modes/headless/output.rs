@@ -13,16 +13,16 @@ use haft::{
     CallResult, Denied, SessionId,
     engine::hooks::{HearHooks, HookNews},
 };
-use haft_agent::{Added, AgentEvent, RunResult, Sink, Subtype, Tag};
-use haft_host::{Environment, NEVER_FITTED, ServerList, SessionInput};
+use haft_agent::{Added, AgentEvent, Sink, Subtype, Tag};
+use haft_host::{Environment, ServerList, SessionInput, TurnResult};
 use haft_models::{Block, ModelEvent};
 use haft_protocol::{
-    ApiRetryMessage, AssistantMessage, CompactBoundaryMessage, CompactMetadata, NoticeMessage,
-    PermissionDeniedMessage, SessionMessage, SessionStateMessage, StatusMessage, StreamEvent,
-    SystemMessage, ToolProgressMessage, UserBlock, UserBody, UserContent, UserMessage,
+    ApiRetryMessage, AssistantMessage, CompactBoundaryMessage, CompactMetadata,
+    ConversationResetMessage, NoticeMessage, PermissionDeniedMessage, ResultMessage,
+    SessionMessage, SessionStateMessage, StatusMessage, StreamEvent, SystemMessage,
+    ToolProgressMessage, UserBlock, UserBody, UserContent, UserMessage,
 };
 use serde::Serialize;
-use serde_json::Value;
 
 use super::{
     flags::{Headless, OutputFormat},
@@ -136,6 +136,17 @@ impl Output {
         state.facts = facts;
     }
 
+    /// Another conversation takes the place of this one.
+    pub(super) fn begins_anew(&self, next: SessionId) {
+        let mut state = self.state();
+        let reset = SessionMessage::ConversationReset(ConversationResetMessage {
+            new_conversation_id: Some(next.into()),
+            ..ConversationResetMessage::default()
+        });
+        self.put_into(&mut state, reset);
+        state.session = Some(next);
+    }
+
     /// What subagents say and think is told too, from now on.
     pub(super) fn forward_subagent_text(&self) {
         self.forwards.store(true, Ordering::Relaxed);
@@ -222,8 +233,9 @@ impl Output {
         self.state().goes_on = true;
     }
 
-    /// A message is answered; `fitted` is the answer in the shape it must have, or why there is none.
-    pub(super) fn put_result(&self, ended: &RunResult, fitted: Option<Result<Value, String>>) {
+    /// A message is answered.
+    pub(super) fn put_result(&self, result: &TurnResult) {
+        let (ended, fitted) = (&result.run, result.structured.clone());
         let mut state = self.state();
         state.has_result = true;
         self.end_reply(&mut state);
@@ -238,11 +250,12 @@ impl Output {
             return;
         }
         let mut message = messages::result(ended, &state.facts);
+        message.origin.clone_from(&result.origin);
         match fitted {
             None => {}
             Some(Ok(value)) => message.structured_output = Some(value),
             Some(Err(why)) => {
-                message.subtype = NEVER_FITTED.into();
+                message.subtype = ResultMessage::STRUCTURED_OUTPUT.into();
                 message.is_error = true;
                 message.errors = Some(vec![why.into()]);
                 message.result = None;
@@ -265,8 +278,11 @@ impl Output {
 
     /// It ends before any run could; `problem` is for people.
     pub(super) fn put_failure(&self, problem: &str) {
-        if !self.state().has_result {
-            self.put(messages::stillborn(problem));
+        let mut state = self.state();
+        if !state.has_result {
+            // Readers want the id of a session, also of one that never came to be.
+            state.session.get_or_insert_with(SessionId::new);
+            self.put_into(&mut state, messages::stillborn(problem));
         }
     }
 

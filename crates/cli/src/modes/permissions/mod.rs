@@ -3,9 +3,7 @@
 mod confined;
 mod explain;
 mod jsonl;
-mod judge;
 mod list;
-mod stand_in;
 
 use std::io::{self, IsTerminal};
 

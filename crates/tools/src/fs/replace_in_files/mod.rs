@@ -320,6 +320,7 @@ async fn look(input: &Input, rewrite: &Rewrite, cx: &CallContext) -> Result<Prev
     let engine = cx.services.get::<SearchEngine>()?;
     let journal = cx.services.get::<Journal>()?;
     let query = input.query(rewrite, cx)?;
+    let is_shown = input.preview;
     let (rewrite, stop, cx) = (rewrite.clone(), stop(cx, TIMEOUT), cx.clone());
     blocking(move || {
         let report = engine
@@ -340,7 +341,7 @@ async fn look(input: &Input, rewrite: &Rewrite, cx: &CallContext) -> Result<Prev
             }
             match target(&path, &cx)
                 .map_err(|error| error.to_string())
-                .and_then(|target| one_file(&journal, &rewrite, target))
+                .and_then(|target| one_file(&journal, &rewrite, target, is_shown))
             {
                 Ok(Some(file)) => preview.files.push(file),
                 Ok(None) => {}
@@ -358,6 +359,7 @@ fn one_file(
     journal: &Journal,
     rewrite: &Rewrite,
     target: FileTarget,
+    is_shown: bool,
 ) -> Result<Option<preview::Change>, String> {
     let path = target.path().to_path_buf();
     let raw = journal
@@ -367,5 +369,5 @@ fn one_file(
         return Err("read-only".to_owned());
     }
     let new = rewrite.apply(&raw.bytes)?;
-    Ok(new.map(|new| preview::Change::new(path, &raw.bytes, new)))
+    Ok(new.map(|new| preview::Change::new(path, &raw.bytes, &new, is_shown)))
 }
