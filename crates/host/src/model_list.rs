@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use haft_contract::SettingsAccess;
 use haft_engine::settings::{Settings, SettingsFiles};
 use haft_models::{ModelInfo, Prices};
 use serde_json::json;
@@ -98,6 +99,6 @@ pub fn save_model(config: &SessionConfig, name: &str) -> Result<PathBuf, OpenErr
         tools: known_tools(),
         check: haft_engine::check_settings,
     };
-    let saved = files.write_users("model", &json!(name));
-    Ok(saved.map_err(anyhow::Error::msg)?)
+    let saved = files.write_user("model", &json!(name));
+    Ok(saved.map_err(anyhow::Error::msg)?.file.into())
 }

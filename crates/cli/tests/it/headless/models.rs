@@ -91,31 +91,19 @@ fn without_a_name_the_newest_of_the_family_is_asked_and_the_list_is_kept_for_a_d
 #[test]
 fn whoever_names_a_model_pays_for_no_other_request() {
     let dir = tempdir().unwrap();
-    let cases: [(&str, &[(&str, &str)], &str); 5] = [
-        ("m-1", &[], "m-1"),
-        (
-            "sonnet",
-            &[("ANTHROPIC_DEFAULT_SONNET_MODEL", "glm-9")],
-            "glm-9",
-        ),
-        (
-            "default",
-            &[("ANTHROPIC_DEFAULT_SONNET_MODEL", "glm-9")],
-            "glm-9",
-        ),
-        (
-            "opus[1m]",
-            &[("ANTHROPIC_DEFAULT_OPUS_MODEL", "big")],
-            "big",
-        ),
-        ("", &[("ANTHROPIC_MODEL", "m-2")], "m-2"),
+    let sonnet = ("ANTHROPIC_DEFAULT_SONNET_MODEL", "glm-9");
+    let cases = [
+        // (chosen, a variable, sent)
+        ("m-1", ("UNRELATED", "x"), "m-1"),
+        ("sonnet", sonnet, "glm-9"),
+        ("default", sonnet, "glm-9"),
+        ("opus[1m]", ("ANTHROPIC_DEFAULT_OPUS_MODEL", "big"), "big"),
+        ("", ("ANTHROPIC_MODEL", "m-2"), "m-2"),
     ];
-    for (name, variables, sent) in cases {
+    for (name, (variable, value), sent) in cases {
         let server = HttpFake::start_strict([said("Hello.")]);
         let mut command = asking(&server, dir.path());
-        command
-            .args(["--model", name])
-            .envs(variables.iter().copied());
+        command.args(["--model", name]).env(variable, value);
         let ran = answer(&mut command);
         assert_eq!(ran.code, 0, "{name}: {}", ran.stderr);
         assert_eq!(
