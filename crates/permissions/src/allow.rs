@@ -42,11 +42,32 @@ pub(super) fn is_harmless(policy: &Policy, shell: &ShellFacts) -> bool {
             .all(|(at, part, _)| harmless(policy, shell, at, part).is_none())
 }
 
+/// Does it change nothing, but ask a service of the user's own? Then it runs with exactly that reach.
+pub(super) fn reads_network(policy: &Policy, shell: &ShellFacts) -> bool {
+    let at_most = EffectVerdict::ReadsNetwork;
+    shell.analysis.verdict == at_most
+        && shell.line.len() <= LONGEST
+        && shell
+            .parts()
+            .all(|(at, part, _)| not_as_judged(policy, shell, at, part, at_most).is_none())
+}
+
 /// Why a part is not harmless here, if so.
 fn harmless(policy: &Policy, shell: &ShellFacts, at: usize, part: &LinePart) -> Option<String> {
     if part.finding.verdict != EffectVerdict::ReadOnly {
         return Some(part.finding.reason.to_string());
     }
+    not_as_judged(policy, shell, at, part, EffectVerdict::ReadOnly)
+}
+
+/// Why a part may be another one here than it was judged to be, if so.
+fn not_as_judged(
+    policy: &Policy,
+    shell: &ShellFacts,
+    at: usize,
+    part: &LinePart,
+    at_most: EffectVerdict,
+) -> Option<String> {
     if let Some(locale) = &shell.charset {
         return Some(format!(
             "in the character set of {locale} the line may be another one"
@@ -70,7 +91,7 @@ fn harmless(policy: &Policy, shell: &ShellFacts, at: usize, part: &LinePart) -> 
         }
     }
     let wrapper = part.finding.cover != Cover::Transparent && !part.finding.starts.is_empty();
-    if wrapper && !shell.starts_only_harmless(at) {
+    if wrapper && !shell.starts_only(at, at_most) {
         return Some("it starts a command that is not harmless".to_owned());
     }
     None

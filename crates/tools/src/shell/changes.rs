@@ -52,7 +52,7 @@ pub(crate) async fn before(
         // Everything is no place to look for changes.
         roots: roots
             .into_iter()
-            .filter(|root| root.parent().is_some())
+            .filter(|root| root.parent().is_some() && !confinement.caches.contains(root))
             .collect(),
         hints: written(analysis),
         leave_out: vec![session.to_path_buf()],

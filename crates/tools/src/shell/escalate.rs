@@ -59,6 +59,16 @@ pub(crate) fn kept_from(
         },
     );
     refused.retain(|one| match one {
+        // It ended well: only a path that it could not change is worth a question.
+        Refused::Control(_)
+        | Refused::Read(_)
+        | Refused::Homes
+        | Refused::Network(_)
+        | Refused::Other(_)
+            if code == 0 =>
+        {
+            false
+        }
         // A file system that nobody can write, or a path it may change: not our doing.
         Refused::Write(path) => {
             let same =
@@ -113,7 +123,8 @@ pub(crate) async fn ask(
         card: call.card,
         reason: format!(
             "the sandbox kept it from: {told}. It has run, and would be run again with {allowing} \
-             allowed"
+             allowed{}",
+            for_all(&grants, confinement.profile)
         ),
         rules: Vec::new(),
         asked: Some(call.asked),
@@ -364,6 +375,15 @@ fn is_writable(confinement: &Confinement, path: &Path) -> bool {
 /// May the user, without a sandbox? As far as modes tell, and mounts.
 fn user_may(path: &Path) -> bool {
     existing(path).is_some_and(|place| access(&place, Access::WRITE_OK).is_ok())
+}
+
+/// The setting that would spare the question, if there is one.
+fn for_all(grants: &[Grant], profile: Confined) -> String {
+    let paths = grants.iter().any(|grant| matches!(grant, Grant::Path(_)));
+    match paths && profile == Confined::Workspace {
+        true => " (sandbox.filesystem.allowWrite allows it for all)".to_owned(),
+        false => String::new(),
+    }
 }
 
 fn remedy(grants: &[Grant], profile: Confined) -> String {

@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn reading_verbs_are_read_only() {
-        assert_read_only(&[
+        assert_only_reads(&[
             "docker",
             "docker --version",
             "docker -v",
